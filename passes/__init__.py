@@ -1,0 +1,1 @@
+"""Passes, one a file, in folders by level, in pipeline order; see `davinci.passes.pipelines`."""

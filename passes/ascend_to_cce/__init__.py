@@ -1,0 +1,50 @@
+"""Lowerings of ascend operators to cce kernels, one module a family of operators.
+
+A lowering is a function registered with `@lowering("add", "sub", ...)`. It is called with the ascend
+op (memref form) and the `Target`, builds cce operations in front of it, and returns how many blocks
+the work can be shared by. `convert-ascend-to-cce` erases the op and updates the launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.machine import Machine
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a lowering may ask about: the machine and the options of convert-ascend-to-cce.
+
+    Attributes:
+        machine: sizes, alignments and legal instruction types.
+        cores: most blocks a kernel may be launched with.
+        matmul_strategy: "os", "is" or "ws".
+        tile: (m, n, k) of the matmul strategy, (0, 0, 0) to choose.
+        fractalize: "improved" or "naive".
+    """
+
+    machine: Machine
+    cores: int
+    matmul_strategy: str = "os"
+    tile: tuple[int, int, int] = (0, 0, 0)
+    fractalize: str = "improved"
+
+
+Lowering = Callable[[Any, Target], int]
+LOWERINGS: dict[str, Lowering] = {}
+
+
+def lowering(*names: str) -> Callable[[Lowering], Lowering]:
+    """Registers a function as the lowering of the ascend ops `names`."""
+
+    def register(function: Lowering) -> Lowering:
+        for name in names:
+            if name in LOWERINGS:
+                raise ValueError(f"ascend.{name} has two lowerings")
+            LOWERINGS[name] = function
+        return function
+
+    return register

@@ -1,0 +1,73 @@
+"""What a pass is: a frozen dataclass whose fields are its command-line options.
+
+    @register_pass
+    @dataclass(frozen=True)
+    class PlanMemoryPass(Pass):
+        '''One-line summary shown by --help.
+
+        Purpose, before -> after IR, what must hold.
+        '''
+        NAME = "plan-memory"
+        machine: str = option("ascend910", "machine file the sizes come from")
+
+        def run(self, op): ...
+
+The pipeline text `plan-memory{machine=ascend310}` builds `PlanMemoryPass(machine="ascend310")`.
+A pass reports failure by raising `davinci.errors.CompileError`, best through `fail(op, ...)`,
+which takes the location from the operation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NoReturn, TypeVar
+
+from davinci.errors import CompileError
+
+PASSES: dict[str, type[Pass]] = {}
+
+
+def option(default: Any, help_text: str) -> Any:
+    """A pass option: a dataclass field with a default and a line for --help."""
+    return dataclasses.field(default=default, metadata={"help": help_text})
+
+
+class Pass:
+    """Base class of all passes written in Python."""
+
+    NAME = ""
+    ANCHOR = "builtin.module"
+
+    def run(self, op: Any) -> None:
+        """Transforms `op`, an `ir.Operation` of kind `ANCHOR`, in place."""
+        raise NotImplementedError(f"{type(self).__name__}.run")
+
+
+P = TypeVar("P", bound=type[Pass])
+
+
+def register_pass(cls: P) -> P:
+    """Makes a pass known to pipelines and to npu-opt under its `NAME`."""
+    if not cls.NAME or cls.NAME in PASSES:
+        raise ValueError(f"pass {cls.__name__} has an empty or taken name {cls.NAME!r}")
+    PASSES[cls.NAME] = cls
+    return cls
+
+
+def fail(op: Any, message: str, *, found: str = "", expected: str = "", hint: str = "") -> NoReturn:
+    """Raises a `CompileError` located at `op`."""
+    raise CompileError(
+        f"'{op.name}' op {message}",
+        where=location_text(op.location),
+        found=found,
+        expected=expected,
+        hint=hint,
+    )
+
+
+def location_text(location: Any) -> str:
+    """`loc("a.mlir":3:5)` as `a.mlir:3:5`."""
+    text = str(location)
+    if text.startswith("loc(") and text.endswith(")"):
+        text = text[4:-1]
+    return text.replace('"', "")

@@ -1,0 +1,151 @@
+"""Helpers to build kernel bodies: constants, loops, buffers, views, and ops by name.
+
+All of them build at the current insertion point and take the current location.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from davinci.mlir import arith, ir, memref, scf
+
+IndexLike = Any
+"""An index: a Python int or an SSA value of type `index`."""
+
+
+def constant_index(value: int) -> Any:
+    return arith.ConstantOp(ir.IndexType.get(), ir.IntegerAttr.get(ir.IndexType.get(), value)).result
+
+
+def as_value(value: IndexLike) -> Any:
+    return constant_index(value) if isinstance(value, int) else value
+
+
+def add(left: IndexLike, right: IndexLike) -> IndexLike:
+    """left + right, folded where both are known."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left + right
+    if left == 0 or right == 0:
+        return right if isinstance(left, int) else left
+    return arith.AddIOp(as_value(left), as_value(right)).result
+
+
+def mul(left: IndexLike, right: IndexLike) -> IndexLike:
+    """left * right, folded where both are known or one is 0 or 1."""
+    if isinstance(left, int) and isinstance(right, int):
+        return left * right
+    for a, b in ((left, right), (right, left)):
+        if isinstance(a, int) and a == 0:
+            return 0
+        if isinstance(a, int) and a == 1:
+            return b
+    return arith.MulIOp(as_value(left), as_value(right)).result
+
+
+def op(name: str, operands: Sequence[Any], results: Sequence[Any] = (), **attributes: Any) -> Any:
+    """Builds the operation `name`; attribute values may be ints, strings, bools, lists or attrs."""
+    built = ir.Operation.create(
+        name,
+        results=list(results),
+        operands=list(operands),
+        attributes={k: as_attribute(v) for k, v in attributes.items()},
+    )
+    return built
+
+
+def as_attribute(value: Any) -> Any:
+    """A Python value as an attribute: bool -> unit or bool, int -> i64, list of int -> array<i64>."""
+    if isinstance(value, bool):
+        return ir.UnitAttr.get() if value else ir.BoolAttr.get(False)
+    if isinstance(value, int):
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    if isinstance(value, str):
+        return ir.StringAttr.get(value)
+    if isinstance(value, (list, tuple)):
+        if all(isinstance(item, int) for item in value):
+            return ir.DenseI64ArrayAttr.get(list(value))
+        return ir.ArrayAttr.get([as_attribute(item) for item in value])
+    return value
+
+
+def space(name: str) -> Any:
+    """The attribute `#cce.space<"name">`, or None for GM."""
+    return None if name == "GM" else ir.Attribute.parse(f'#cce.space<"{name}">')
+
+
+def space_of(memref_type: Any) -> str:
+    """"GM", "L1", ... of a memref type."""
+    attr = ir.MemRefType(memref_type).memory_space
+    return "GM" if attr is None else ir.StringAttr(attr.params[0]).value
+
+
+def alloc(shape: Sequence[int], element: Any, memory: str) -> Any:
+    """A buffer in on-chip memory `memory`; `plan-memory` gives it an address."""
+    return memref.AllocOp(
+        ir.MemRefType.get(list(shape), element, memory_space=space(memory)), [], []
+    ).result
+
+
+def subview(
+    source: Any,
+    offsets: Sequence[IndexLike],
+    sizes: Sequence[int],
+    strides: Sequence[int] | None = None,
+    drop: Sequence[int] = (),
+) -> Any:
+    """`memref.subview` with static sizes and strides; the dimensions in `drop` (size 1) go away."""
+    source_type = ir.MemRefType(source.type)
+    steps = list(strides) if strides is not None else [1] * len(sizes)
+    source_strides, source_offset = source_type.get_strides_and_offset()
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    offset: int = source_offset
+    for o, s in zip(offsets, source_strides, strict=True):
+        known = isinstance(o, int) and offset != dynamic
+        offset = offset + o * s if known else dynamic
+    kept = [i for i in range(len(sizes)) if i not in drop]
+    layout = ir.StridedLayoutAttr.get(offset, [source_strides[i] * steps[i] for i in kept])
+    result = ir.MemRefType.get(
+        [sizes[i] for i in kept],
+        source_type.element_type,
+        layout=layout,
+        memory_space=source_type.memory_space,
+    )
+    static = [o if isinstance(o, int) else ir.ShapedType.get_dynamic_size() for o in offsets]
+    return memref.SubViewOp(
+        result,
+        source,
+        [o for o in offsets if not isinstance(o, int)],
+        [],
+        [],
+        static,
+        list(sizes),
+        steps,
+    ).result
+
+
+def restride(source: Any, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Any:
+    """`memref.reinterpret_cast` to another shape and strides (in elements, 0 = broadcast).
+
+    The offset is from the buffer's base, so the source must not itself be a dynamic view.
+    """
+    source_type = ir.MemRefType(source.type)
+    result = ir.MemRefType.get(
+        list(shape),
+        source_type.element_type,
+        layout=ir.StridedLayoutAttr.get(offset, list(strides)),
+        memory_space=source_type.memory_space,
+    )
+    return memref.ReinterpretCastOp(
+        result, source, [], [], [], [offset], list(shape), list(strides)
+    ).result
+
+
+@contextmanager
+def for_loop(start: IndexLike, stop: IndexLike, step: IndexLike = 1) -> Iterator[Any]:
+    """`with for_loop(0, n) as i:` builds the body of an `scf.for` on `index`."""
+    loop = scf.ForOp(as_value(start), as_value(stop), as_value(step))
+    with ir.InsertionPoint(loop.body):
+        yield loop.induction_variable
+        scf.YieldOp([])

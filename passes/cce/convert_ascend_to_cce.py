@@ -1,0 +1,121 @@
+"""convert-ascend-to-cce: turns the ascend operators of each kernel into tiled loops of cce operations.
+
+before:
+    func.func @add_0(%a: memref<300xf32>, %b: memref<300xf32>, %r: memref<300xf32>)
+        attributes {ascend.kernel} {
+      "ascend.add"(%a, %b, %r) : (...) -> ()
+      return
+    }
+after:
+      %ub = memref.alloc() : memref<..xf32, #cce.space<"UB">>
+      scf.for %i = ... {
+        "cce.copy"(%a_tile, %ub) ...; "cce.vadd"(...) ...; "cce.copy"(%ub_r, %r_tile) ...
+      }
+
+Needs kernels on memrefs (`ascend-bufferize`). The lowering of each operator lies in
+`davinci.passes.ascend_to_cce`. Sets `ascend.blocks` on kernels and `blocks` on their launches.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from dataclasses import dataclass
+from typing import Any
+
+from davinci import machine as machines
+from davinci.mlir import ir
+from davinci.passes import ascend_to_cce, builder
+from davinci.passes.ascend_to_cce import LOWERINGS, Target
+from davinci.passes.base import Pass, fail, option, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class ConvertAscendToCcePass(Pass):
+    """Lower ascend operators in kernels to tiled loops of cce operations."""
+
+    NAME = "convert-ascend-to-cce"
+
+    machine: str = option("ascend910", "machine file that gives sizes and limits")
+    cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
+    matmul_strategy: str = option("os", "os, is or ws: output, input or weight stationary")
+    m: int = option(0, "rows of A and C a matmul tile holds; 0: chosen")
+    n: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
+    k: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
+    fractalize: str = option("improved", "improved or naive fractalisation")
+
+    def run(self, op: Any) -> None:
+        for module in pkgutil.iter_modules(ascend_to_cce.__path__):
+            importlib.import_module(f"{ascend_to_cce.__name__}.{module.name}")
+        machine = machines.load(self.machine)
+        target = Target(
+            machine,
+            self.cores or machine.cores,
+            self.matmul_strategy,
+            (self.m, self.n, self.k),
+            self.fractalize,
+        )
+        blocks: dict[str, int] = {}
+        for kernel in kernels(op):
+            if units := lower_kernel(kernel, target):
+                count = max(1, min(units, target.cores))
+                kernel.attributes["ascend.blocks"] = builder.as_attribute(count)
+                blocks[kernel_name(kernel)] = count
+        if blocks:
+            update_launches(op, blocks)
+
+
+def kernels(root: Any) -> list[Any]:
+    """All kernel functions below `root`, in order."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "func.func":
+            if "ascend.kernel" in op.attributes:
+                found.append(op)
+            return ir.WalkResult.SKIP
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def kernel_name(kernel: Any) -> str:
+    return str(ir.StringAttr(kernel.attributes["sym_name"]).value)
+
+
+def lower_kernel(kernel: Any, target: Target) -> int:
+    """Lowers the ascend ops of one kernel; returns its number of work units, 0 if it had none."""
+    units = 0
+    erased: list[Any] = []
+    for block in kernel.regions[0]:
+        for op in block.operations:
+            name = op.operation.name
+            if not name.startswith("ascend.") or name == "ascend.full":
+                continue
+            lower = LOWERINGS.get(name.removeprefix("ascend."))
+            if lower is None:
+                fail(op.operation, "has no lowering to cce", hint="make it a scalar kernel")
+            with ir.InsertionPoint(op), op.operation.location:
+                units = max(units, lower(op.operation, target))
+            erased.append(op)
+        for op in reversed(erased):
+            op.operation.erase()
+        for op in list(block.operations):
+            if op.operation.name == "ascend.full" and not list(op.operation.result.uses):
+                op.operation.erase()
+    return units
+
+
+def update_launches(root: Any, blocks: dict[str, int]) -> None:
+    """Sets `blocks` on every launch of the kernels named in `blocks`."""
+
+    def visit(op: Any) -> Any:
+        if op.name == "ascend.launch":
+            reference = ir.SymbolRefAttr(op.attributes["kernel"]).value
+            if reference[-1] in blocks:
+                op.attributes["blocks"] = builder.as_attribute(blocks[reference[-1]])
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)

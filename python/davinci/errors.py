@@ -1,0 +1,70 @@
+"""Errors that reach the user, each with the exit code of the command-line contract.
+
+A message says where, what was found, what was expected, and what to do:
+
+    models/net.onnx: node 'Conv_3': found a dynamic dimension 'batch'; expected static shapes;
+    fix the dimension before export, for example with onnx.tools.update_model_dims
+"""
+
+from __future__ import annotations
+
+EXIT_OK = 0
+EXIT_CHECK_FAILED = 1
+EXIT_BAD_INPUT = 2
+EXIT_CANNOT_COMPILE = 3
+EXIT_DEVICE_FAULT = 4
+
+
+class DavinciError(Exception):
+    """Base of every error meant for the user. Never shown with a traceback.
+
+    Args:
+        message: what is wrong, in one sentence.
+        where: file, line, operator or instruction the message is about.
+        found: the offending thing as it was found.
+        expected: what would have been accepted.
+        hint: what to do about it.
+    """
+
+    exit_code = EXIT_BAD_INPUT
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        where: str = "",
+        found: str = "",
+        expected: str = "",
+        hint: str = "",
+    ) -> None:
+        self.message, self.where = message, where
+        self.found, self.expected, self.hint = found, expected, hint
+        parts = [f"{where}: {message}" if where else message]
+        parts += [f"found {found}"] if found else []
+        parts += [f"expected {expected}"] if expected else []
+        parts += [hint] if hint else []
+        super().__init__("; ".join(parts))
+
+
+class InputError(DavinciError):
+    """Bad usage, file, machine description, pipeline text or input array (exit code 2)."""
+
+    exit_code = EXIT_BAD_INPUT
+
+
+class CompileError(DavinciError):
+    """A program that is well formed but cannot be compiled (exit code 3)."""
+
+    exit_code = EXIT_CANNOT_COMPILE
+
+
+class DeviceFault(DavinciError):
+    """A fault of the simulated machine: bounds, race, deadlock, illegal field (exit code 4)."""
+
+    exit_code = EXIT_DEVICE_FAULT
+
+
+class CheckFailed(DavinciError):
+    """The numbers differ from the reference by more than the tolerance (exit code 1)."""
+
+    exit_code = EXIT_CHECK_FAILED

@@ -1,0 +1,274 @@
+"""What an instruction record is. Everything that knows an instruction reads its record.
+
+An encoded instruction is a header and up to six 64-bit words:
+
+    header   bits 0..15 opcode, 16..31 scalar operations issued since the instruction before,
+             32..63 source location id
+    words    first the address operands, one a word, in order; then the configuration words
+
+Configuration words hold the fields; bits 56..63 hold the repeat count where there is one. Opcode
+and address words are what the call in LLVM code names and passes; see `hivm -> llvm`.
+
+Semantics read no simulator state: `accesses` says which bytes are read and written, as strided
+regions; `compute` maps the arrays read to the arrays written. Bounds, alignment, unwritten bytes
+and races are checked by the simulator from the accesses alone, the same way for every instruction.
+Records import neither MLIR nor the simulator.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.errors import InputError
+
+Array = npt.NDArray[Any]
+
+RECORD_WORDS = 8
+"""64-bit words of one encoded instruction in the stream: a header and seven operand words."""
+
+
+class Space(enum.IntEnum):
+    """Memories; the number is the LLVM address space of pointers into them."""
+
+    GM = 1
+    L1 = 2
+    L0A = 3
+    L0B = 4
+    L0C = 5
+    UB = 6
+
+
+class Pipe(enum.IntEnum):
+    """Queues of a core; the number is the one that flags and barriers encode."""
+
+    S = 0
+    V = 1
+    M = 2
+    MTE1 = 3
+    MTE2 = 4
+    MTE3 = 5
+    ALL = 6
+
+
+DTYPES: dict[str, np.dtype[Any]] = {
+    "f16": np.dtype(np.float16),
+    "f32": np.dtype(np.float32),
+    "s8": np.dtype(np.int8),
+    "u8": np.dtype(np.uint8),
+    "s16": np.dtype(np.int16),
+    "u16": np.dtype(np.uint16),
+    "s32": np.dtype(np.int32),
+    "u32": np.dtype(np.uint32),
+    "b8": np.dtype(np.uint8),
+    "b16": np.dtype(np.uint16),
+    "b32": np.dtype(np.uint32),
+}
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An address operand, one word of the record: a byte address in `space`."""
+
+    name: str
+    space: Space
+    writes: bool
+    doc: str = ""
+
+
+@dataclass(frozen=True)
+class Field:
+    """Bits `lo`..`hi` (inclusive) of configuration word `word`; legal values `minimum`..`maximum`.
+
+    `maximum` defaults to what the bits can hold.
+    """
+
+    name: str
+    lo: int
+    hi: int
+    word: int = 0
+    minimum: int = 0
+    maximum: int = -1
+    doc: str = ""
+
+    @property
+    def limit(self) -> int:
+        return self.maximum if self.maximum >= 0 else (1 << (self.hi - self.lo + 1)) - 1
+
+
+@dataclass(frozen=True)
+class Access:
+    """A strided region of one memory.
+
+    `dims` are (count, stride in bytes), outermost first; each innermost point is a run of `run`
+    elements of `dtype`. Read as an array its shape is (*counts, run). `mask`, if given, is a
+    boolean array that broadcasts to that shape: elements where it is false are not touched.
+    """
+
+    space: Space
+    address: int
+    dims: tuple[tuple[int, int], ...]
+    run: int
+    dtype: np.dtype[Any]
+    mask: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (*(count for count, _ in self.dims), self.run)
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        return (*(stride for _, stride in self.dims), self.dtype.itemsize)
+
+    @property
+    def span_bytes(self) -> int:
+        """Distance from the first byte to one past the last; 0 for an empty region."""
+        if 0 in self.shape:
+            return 0
+        last = sum((count - 1) * stride for count, stride in self.dims)
+        return last + self.run * self.dtype.itemsize
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes touched, ignoring the mask."""
+        return int(np.prod(self.shape)) * self.dtype.itemsize
+
+
+@dataclass
+class Registers:
+    """Special registers of a core, written by scalar-pipe instructions in program order."""
+
+    mask_low: int = (1 << 64) - 1
+    mask_high: int = (1 << 64) - 1
+    cmpmask: Array = field(default_factory=lambda: np.zeros(128, dtype=bool))
+    va: Array = field(default_factory=lambda: np.zeros((8, 8), dtype=np.int64))
+
+    def lanes(self, count: int) -> Array:
+        """The vector mask as `count` booleans, one a lane of a repeat (128 or 64)."""
+        words = np.array([self.mask_low, self.mask_high], dtype="<u8")
+        return np.unpackbits(words.view(np.uint8), bitorder="little")[:count].astype(bool)
+
+
+Values = Mapping[str, int]
+"""Decoded operands and fields by name: byte addresses and field values."""
+
+Accesses = tuple[Sequence[Access], Sequence[Access]]
+"""Regions read and regions written."""
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """The record of one instruction for one element type.
+
+    Attributes:
+        name: the field's name, e.g. `vadd`; with `type` it makes the mnemonic `vadd.f32`.
+        type: element type or type pair, "" where the instruction has none.
+        opcode: unique number, assigned by the registry.
+        pipe: the queue that executes it. For flags see `pipe_of`.
+        operands: address operands, in order.
+        fields: bit fields of the configuration words.
+        accesses: (values, registers) -> regions read and written.
+        compute: (values, registers, arrays read) -> arrays written; may update registers.
+        timing: name of a rule in `davinci.simulator.timing_rules`.
+        doc: what it does; units of its fields.
+        source: where the fact comes from.
+        check: further limits that relate several values; returns a message or "".
+        result: type of the value returned to the scalar unit, "" for none.
+    """
+
+    name: str
+    type: str
+    pipe: Pipe
+    operands: tuple[Operand, ...]
+    fields: tuple[Field, ...]
+    accesses: Callable[[Values, Registers], Accesses]
+    compute: Callable[[Values, Registers, Sequence[Array]], Sequence[Array]]
+    timing: str
+    doc: str
+    source: str
+    check: Callable[[Values], str] = lambda values: ""
+    result: str = ""
+    opcode: int = -1
+
+    @property
+    def mnemonic(self) -> str:
+        return f"{self.name}.{self.type}" if self.type else self.name
+
+    @property
+    def words(self) -> int:
+        """Number of configuration words."""
+        return 1 + max((f.word for f in self.fields), default=-1)
+
+    def pipe_of(self, values: Values) -> Pipe:
+        """The queue this instance goes to: flags and barriers name it in a field."""
+        if self.name == "set_flag":
+            return Pipe(values["src_pipe"])
+        if self.name == "wait_flag":
+            return Pipe(values["dst_pipe"])
+        if self.name == "pipe_barrier":
+            return Pipe(values["pipe"])
+        return self.pipe
+
+    def illegal(self, values: Values) -> str:
+        """Why these field values are not legal, or "" if they are."""
+        for f in self.fields:
+            if not f.minimum <= values[f.name] <= f.limit:
+                return (
+                    f"{self.mnemonic}: field {f.name} is out of range: found {values[f.name]}, "
+                    f"expected {f.minimum}..{f.limit}"
+                )
+        message = self.check(values)
+        return f"{self.mnemonic}: {message}" if message else ""
+
+    def encode(self, values: Values) -> list[int]:
+        """Operand words of the record: addresses, then configuration words.
+
+        Raises:
+            InputError: a value is missing or outside its field.
+        """
+        missing = [x.name for x in (*self.operands, *self.fields) if x.name not in values]
+        if missing:
+            raise InputError("missing value", where=self.mnemonic, expected=", ".join(missing))
+        if message := self.illegal(values):
+            raise InputError(message)
+        config = [0] * self.words
+        for f in self.fields:
+            config[f.word] |= int(values[f.name]) << f.lo
+        return [int(values[o.name]) for o in self.operands] + config
+
+    def decode(self, words: Sequence[int]) -> dict[str, int]:
+        """Values from operand words; legality is not checked here, see `illegal`."""
+        values = {o.name: int(words[i]) for i, o in enumerate(self.operands)}
+        base = len(self.operands)
+        for f in self.fields:
+            width = f.hi - f.lo + 1
+            values[f.name] = (int(words[base + f.word]) >> f.lo) & ((1 << width) - 1)
+        return values
+
+
+def header(opcode: int, scalar_ops: int = 0, location: int = 0) -> int:
+    """Packs the header word of an encoded instruction."""
+    return opcode | min(scalar_ops, 0xFFFF) << 16 | location << 32
+
+
+INSTRUCTIONS: dict[str, Instruction] = {}
+"""All records by mnemonic, in opcode order."""
+
+BY_OPCODE: dict[int, Instruction] = {}
+
+
+def define(record: Instruction) -> Instruction:
+    """Registers a record and gives it the next opcode; opcode 0 is never used."""
+    if record.mnemonic in INSTRUCTIONS:
+        raise ValueError(f"instruction {record.mnemonic} is defined twice")
+    if len(record.operands) + record.words >= RECORD_WORDS:
+        raise ValueError(f"instruction {record.mnemonic} does not fit a record")
+    numbered = Instruction(**{**vars(record), "opcode": len(INSTRUCTIONS) + 1})
+    INSTRUCTIONS[numbered.mnemonic] = numbered
+    BY_OPCODE[numbered.opcode] = numbered
+    return numbered

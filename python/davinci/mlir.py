@@ -1,0 +1,44 @@
+"""The only door to MLIR's Python bindings.
+
+Every module that needs the bindings imports them from here. A plain ``mlir`` package is preferred
+where one is installed; otherwise the one inside the ``torch-mlir`` wheel is used. A context made by
+`make_context` has all dialects of this project, StableHLO and the upstream ones loaded.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Any
+
+PACKAGE = "mlir" if importlib.util.find_spec("mlir") else "torch_mlir"
+
+
+def _load(name: str) -> Any:
+    return importlib.import_module(f"{PACKAGE}.{name}")
+
+
+ir = _load("ir")
+passmanager = _load("passmanager")
+execution_engine = _load("execution_engine")
+arith = _load("dialects.arith")
+ext = _load("dialects.ext")
+func = _load("dialects.func")
+llvm = _load("dialects.llvm")
+memref = _load("dialects.memref")
+scf = _load("dialects.scf")
+tensor = _load("dialects.tensor")
+
+MLIRError = ir.MLIRError
+
+
+def make_context() -> Any:
+    """Returns a new `ir.Context` with the upstream dialects, StableHLO, ascend, cce and hivm."""
+    from davinci import dialects
+
+    context = ir.Context()
+    stablehlo = importlib.import_module(f"{PACKAGE}._mlir_libs._stablehlo")
+    stablehlo.register_dialect(context)
+    with context, ir.Location.unknown():
+        dialects.load_all()
+    return context

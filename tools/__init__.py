@@ -1,0 +1,1 @@
+"""Command lines only; the logic lies in the packages they call."""
