@@ -1,0 +1,652 @@
+"""The cce dialect: instruction-like operations on multi-dimensional arrays.
+
+Operands are memrefs with static shapes and strides, sources first, destination last; nothing is
+returned. Memory is an attribute of the type, `memref<16x16xf16, #cce.space<"L0A">>`; a memref
+without it lies in GM. Which operation takes which shapes, types and spaces is written in
+docs/architecture.md; the constraints C1, C2, ... of an operation are numbered in its docstring.
+Operations print in generic form.
+
+This module defines operations by annotations, so it must not postpone their evaluation.
+"""
+
+from typing import Any
+
+from davinci.dialects.base import Invalid, attribute, verifier
+from davinci.dialects.cce_buffers import (
+    ALIGN_BYTES,
+    BLOCK_BYTES,
+    Buffer,
+    buffer_of,
+    merge_dims,
+    split_run,
+    type_name,
+)
+from davinci.isa.core import Pipe
+from davinci.mlir import ext, ir
+
+Operand = ext.Operand
+
+PIPES = tuple(p.name for p in Pipe if p is not Pipe.ALL)
+FLOATS = ("f16", "f32")
+ARITHMETIC = ("f16", "f32", "s32")
+BITS = ("s16", "u16")
+PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
+ROUNDS = ("none", "rint", "floor", "ceil", "trunc", "away")
+
+ROUTES = {
+    ("GM", "UB"): "MTE2",
+    ("GM", "L1"): "MTE2",
+    ("UB", "GM"): "MTE3",
+    ("UB", "L1"): "MTE3",
+    ("L1", "UB"): "MTE1",
+    ("UB", "UB"): "V",
+}
+"""Memories that `cce.copy` connects, and the pipe that moves the data."""
+
+CONVERSIONS = {
+    ("f16", "f32"),
+    ("f32", "f16"),
+    ("f16", "s8"),
+    ("f16", "u8"),
+    ("s8", "f16"),
+    ("u8", "f16"),
+    ("s32", "f32"),
+    ("f32", "s32"),
+    ("f16", "s32"),
+    ("s32", "f16"),
+}
+"""Element types `cce.vconv` converts between (docs/hardware.md a1)."""
+
+MAD_TYPES = {("f16", "f16", "f32"), ("f16", "f16", "f16"), ("s8", "s8", "s32"), ("u8", "s8", "s32")}
+L0C_TYPES = {("f32", "f32"), ("f32", "f16"), ("f16", "f16"), ("s32", "s32")}
+EVENT_LIMIT = 16
+"""Event ids that an instruction can encode; the machine file says how many exist."""
+
+
+class Cce(ext.Dialect, name="cce"):
+    """Instruction-like operations on arrays in the memories of one core."""
+
+
+class SpaceAttr(Cce.Attribute, name="space"):
+    """Memory space of a memref: `#cce.space<"L1">`, "L0A", "L0B", "L0C" or "UB"."""
+
+    space: ir.StringAttr
+
+
+def require(holds: bool, constraint: str, found: object = "", expected: object = "") -> None:
+    """Raises `Invalid` with these parts unless `holds`."""
+    if not holds:
+        raise Invalid(constraint, found, expected)
+
+
+def require_space(role: str, buffer: Buffer, *spaces: str) -> None:
+    require(buffer.space in spaces, f"{role} is in the wrong memory", buffer.space, " or ".join(spaces))
+
+
+def require_type(role: str, dtype: str, types: tuple[str, ...]) -> None:
+    require(dtype in types, f"{role} has the wrong element type", dtype, " or ".join(types))
+
+
+def require_aligned(role: str, buffer: Buffer) -> None:
+    """A static offset must be a legal element address of the memory."""
+    if buffer.offset is not None:
+        align = ALIGN_BYTES[buffer.space]
+        found = buffer.offset * buffer.itemsize
+        require(
+            found % align == 0,
+            f"{role} is misaligned in {buffer.space}",
+            f"byte offset {found}",
+            f"a multiple of {align}",
+        )
+
+
+def require_contiguous(role: str, buffer: Buffer) -> None:
+    dims = merge_dims(buffer.shape, [buffer.strides])
+    found = list(buffer.strides)
+    require(len(dims) == 0 or (len(dims) == 1 and dims[0].strides == (1,)),
+            f"{role} is not contiguous", f"strides {found}")
+
+
+def check_elementwise(buffers: list[Buffer]) -> None:
+    """Operands of a vector instruction: in UB, equal shapes, runs that start at blocks."""
+    last = buffers[-1]
+    for i, buffer in enumerate(buffers):
+        role = "destination" if buffer is last else f"source {i}"
+        require_space(role, buffer, "UB")
+        require_aligned(role, buffer)
+        require(buffer.shape == last.shape, f"shape of {role}", list(buffer.shape), list(last.shape))
+    outer, _ = split_run(merge_dims(last.shape, [b.strides for b in buffers]), len(buffers))
+    for dim in outer:
+        for i, buffer in enumerate(buffers):
+            role = "destination" if buffer is last else f"source {i}"
+            stride = dim.strides[i] * buffer.itemsize
+            require(
+                stride % BLOCK_BYTES == 0,
+                f"{role} has a stride that vector instructions cannot take",
+                f"{stride} bytes for a dimension of size {dim.size}",
+                f"a contiguous innermost run, other strides multiples of {BLOCK_BYTES} bytes",
+            )
+            require(stride > 0 or buffer is not last, "destination overlaps itself", "stride 0")
+
+
+class CopyOp(Cce.Operation, name="copy"):
+    """Moves an array between memories.
+
+    C1 source and destination have the same shape and element type.
+    C2 the two memories are connected (ROUTES).
+    C3 contiguous runs are multiples of 32 bytes, unless `round_up` is set; then there is one run.
+    C4 addresses and strides on chip are multiples of 32 bytes; the destination has no stride 0.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
+        require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+        require(
+            (src.space, dst.space) in ROUTES,
+            "no copy between these memories",
+            f"{src.space} to {dst.space}",
+            ", ".join(f"{a} to {b}" for a, b in ROUTES),
+        )
+        require_aligned("source", src)
+        require_aligned("destination", dst)
+        outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]), 2)
+        run_bytes = run * src.itemsize
+        if attribute(self, "round_up", False):
+            require(not outer, "round_up with more than one run", f"{len(outer) + 1} dimensions")
+        else:
+            require(
+                run_bytes % BLOCK_BYTES == 0,
+                "contiguous run is not whole blocks",
+                f"{run_bytes} bytes",
+                f"a multiple of {BLOCK_BYTES} bytes, or round_up",
+            )
+        for dim in outer:
+            for role, buffer, stride in zip(
+                ("source", "destination"), (src, dst), dim.strides, strict=True
+            ):
+                require(
+                    buffer.space == "GM" or stride * buffer.itemsize % BLOCK_BYTES == 0,
+                    f"{role} has a stride that copies cannot take",
+                    f"{stride * buffer.itemsize} bytes",
+                    f"a multiple of {BLOCK_BYTES}",
+                )
+            require(dim.strides[1] != 0, "destination overlaps itself", "stride 0")
+
+
+class CopyL0cOp(Cce.Operation, name="copy_l0c"):
+    """Moves the cube's results to UB, converting f32 to f16 if the destination is f16.
+
+    C1 source in L0C, destination in UB, both [n1, m1, 16, 16].
+    C2 types f32 to f32 or f16, f16 to f16, i32 to i32.
+    C3 fractals are contiguous in both; the source's outer strides are whole fractals.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_space("source", src, "L0C")
+        require_space("destination", dst, "UB")
+        require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
+        require_fractals("source", src, 16)
+        require((src.dtype, dst.dtype) in L0C_TYPES, "types", f"{src.dtype} to {dst.dtype}",
+                ", ".join(f"{a} to {b}" for a, b in sorted(L0C_TYPES)))
+        require_aligned("source", src)
+        require_aligned("destination", dst)
+        require(dst.strides[2:] == (16, 1), "destination fractals are not contiguous",
+                list(dst.strides))
+
+
+def require_fractals(role: str, buffer: Buffer, columns: int) -> None:
+    """[a, b, 16, columns] whose last two dimensions are one contiguous fractal."""
+    require(
+        len(buffer.shape) == 4 and buffer.shape[2:] == (16, columns),
+        f"shape of {role}",
+        list(buffer.shape),
+        f"[a, b, 16, {columns}]",
+    )
+    fractal = 16 * columns
+    require(
+        buffer.strides[2:] == (columns, 1)
+        and all(n == 1 or s % fractal == 0 for n, s in zip(buffer.shape[:2], buffer.strides[:2], strict=True)),
+        f"{role} is not made of contiguous fractals",
+        f"strides {list(buffer.strides)}",
+        f"[multiples of {fractal}, {columns}, 1]",
+    )
+
+
+class Load2dOp(Cce.Operation, name="load2d"):
+    """Moves fractals from L1 to L0A or L0B, each transposed inside if `transpose` is set.
+
+    C1 source in L1, destination in L0A or L0B, both [a, b, 16, c], c 32 bytes' worth of elements.
+    C2 the destination is contiguous; the source's outer strides are whole fractals.
+    C3 `transpose` only for 16-bit types.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_space("source", src, "L1")
+        require_space("destination", dst, "L0A", "L0B")
+        require_type("source", src.dtype, ("f16", "s8", "u8"))
+        require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+        require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
+        require_fractals("source", src, src.block)
+        require_contiguous("destination", dst)
+        require_aligned("source", src)
+        require_aligned("destination", dst)
+        if attribute(self, "transpose", False):
+            require(src.itemsize == 2, "transpose needs a 16-bit type", src.dtype)
+
+
+class MadOp(Cce.Operation, name="mad"):
+    """Multiplies fractals: C = A * B if `init` is true, C += A * B otherwise.
+
+    C1 A in L0A [m1, k1, 16, c], B in L0B [k1, n1, 16, c], C in L0C [n1, m1, 16, 16], contiguous.
+    C2 types f16 x f16 to f32 or f16, s8 x s8 and u8 x s8 to i32.
+    """
+
+    a: Operand[Any]
+    b: Operand[Any]
+    c: Operand[Any]
+    init: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        a, b, c = buffer_of(self.a), buffer_of(self.b), buffer_of(self.c)
+        for role, buffer, space in (("A", a, "L0A"), ("B", b, "L0B"), ("C", c, "L0C")):
+            require_space(role, buffer, space)
+            require_contiguous(role, buffer)
+            require_aligned(role, buffer)
+        require((a.dtype, b.dtype, c.dtype) in MAD_TYPES, "types",
+                f"{a.dtype} x {b.dtype} to {c.dtype}",
+                ", ".join(f"{x} x {y} to {z}" for x, y, z in sorted(MAD_TYPES)))
+        require_fractals("A", a, a.block)
+        require_fractals("B", b, b.block)
+        expected = (b.shape[1], a.shape[0], 16, 16)
+        require(a.shape[1] == b.shape[0], "inner sizes differ", b.shape[0], a.shape[1])
+        require(c.shape == expected, "shape of C", list(c.shape), list(expected))
+        require(str(self.init.type) == "i1", "type of init", self.init.type, "i1")
+
+
+class Binary(Cce.Operation):
+    """dst = op(a, b), element by element."""
+
+    a: Operand[Any]
+    b: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_vector(self, [buffer_of(v) for v in self.operands])
+
+
+class Unary(Cce.Operation):
+    """dst = op(a), element by element."""
+
+    a: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_vector(self, [buffer_of(v) for v in self.operands])
+
+
+VECTOR_TYPES = {
+    **dict.fromkeys(("vadd", "vsub", "vmul", "vmax", "vmin"), ARITHMETIC),
+    **dict.fromkeys(("vdiv", "vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs"), FLOATS),
+    "vrelu": ARITHMETIC,
+    **dict.fromkeys(("vand", "vor", "vnot"), BITS),
+    **dict.fromkeys(("vadds", "vmuls"), FLOATS),
+    "vector_dup": ("f16", "f32", "s16", "u16", "s32", "u32"),
+}
+"""Element types of the elementwise operations (docs/hardware.md a1)."""
+
+
+def check_vector(op: Any, buffers: list[Buffer]) -> None:
+    """C1 operands in UB with equal shapes; C2 one legal element type; C3 legal strides."""
+    dst = buffers[-1]
+    require_type("destination", dst.dtype, VECTOR_TYPES[op.name.removeprefix("cce.")])
+    for i, buffer in enumerate(buffers[:-1]):
+        require(buffer.dtype == dst.dtype, f"element type of source {i}", buffer.dtype, dst.dtype)
+    check_elementwise(buffers)
+
+
+class VaddOp(Binary, name="vadd"):
+    """dst = a + b."""
+
+
+class VsubOp(Binary, name="vsub"):
+    """dst = a - b."""
+
+
+class VmulOp(Binary, name="vmul"):
+    """dst = a * b."""
+
+
+class VdivOp(Binary, name="vdiv"):
+    """dst = a / b."""
+
+
+class VmaxOp(Binary, name="vmax"):
+    """dst = max(a, b)."""
+
+
+class VminOp(Binary, name="vmin"):
+    """dst = min(a, b)."""
+
+
+class VandOp(Binary, name="vand"):
+    """dst = a & b, on 16-bit words."""
+
+
+class VorOp(Binary, name="vor"):
+    """dst = a | b, on 16-bit words."""
+
+
+class VexpOp(Unary, name="vexp"):
+    """dst = e ** a."""
+
+
+class VlnOp(Unary, name="vln"):
+    """dst = natural logarithm of a."""
+
+
+class VsqrtOp(Unary, name="vsqrt"):
+    """dst = square root of a."""
+
+
+class VrsqrtOp(Unary, name="vrsqrt"):
+    """dst = 1 / square root of a."""
+
+
+class VrecOp(Unary, name="vrec"):
+    """dst = 1 / a."""
+
+
+class VabsOp(Unary, name="vabs"):
+    """dst = |a|."""
+
+
+class VreluOp(Unary, name="vrelu"):
+    """dst = max(a, 0)."""
+
+
+class VnotOp(Unary, name="vnot"):
+    """dst = ~a, on 16-bit words."""
+
+
+class ScalarBinary(Cce.Operation):
+    """dst = op(a, scalar); the scalar is an SSA value of the element type."""
+
+    a: Operand[Any]
+    scalar: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_vector(self, [buffer_of(self.a), buffer_of(self.dst)])
+        check_scalar(self.scalar, buffer_of(self.dst))
+
+
+def check_scalar(scalar: Any, dst: Buffer) -> None:
+    found = type_name(scalar.type)
+    require(found == dst.dtype, "type of the scalar", found, dst.dtype)
+
+
+class VaddsOp(ScalarBinary, name="vadds"):
+    """dst = a + scalar."""
+
+
+class VmulsOp(ScalarBinary, name="vmuls"):
+    """dst = a * scalar."""
+
+
+class VectorDupOp(Cce.Operation, name="vector_dup"):
+    """Fills dst with a scalar."""
+
+    scalar: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        dst = buffer_of(self.dst)
+        check_vector(self, [dst])
+        check_scalar(self.scalar, dst)
+
+
+class VconvOp(Cce.Operation, name="vconv"):
+    """dst = a converted to the element type of dst.
+
+    C1 the pair of types is one of CONVERSIONS. C2 `round` is one of ROUNDS, "none" if absent.
+    C3 as for elementwise operations.
+    """
+
+    a: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.a), buffer_of(self.dst)
+        require((src.dtype, dst.dtype) in CONVERSIONS, "no such conversion",
+                f"{src.dtype} to {dst.dtype}")
+        mode = attribute(self, "round", "none")
+        require(mode in ROUNDS, "attribute round", repr(mode), ", ".join(ROUNDS))
+        check_elementwise([src, dst])
+
+
+class VcmpselOp(Cce.Operation, name="vcmpsel"):
+    """dst = predicate(a, b) ? x : y.
+
+    C1 a and b have one type, x, y and dst have one type, each f16 or f32, of the same width.
+    C2 `predicate` is one of PREDICATES. C3 as for elementwise operations.
+    """
+
+    a: Operand[Any]
+    b: Operand[Any]
+    x: Operand[Any]
+    y: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        a, b, x, y, dst = (buffer_of(v) for v in self.operands)
+        for role, buffer in (("a", a), ("x", x)):
+            require_type(role, buffer.dtype, FLOATS)
+        require(b.dtype == a.dtype, "element type of b", b.dtype, a.dtype)
+        require(x.dtype == y.dtype == dst.dtype, "element types of x, y and the destination",
+                f"{x.dtype}, {y.dtype}, {dst.dtype}")
+        require(x.itemsize == a.itemsize, "width of the selected values", x.dtype, a.dtype)
+        predicate = attribute(self, "predicate", "")
+        require(predicate in PREDICATES, "attribute predicate", repr(predicate),
+                ", ".join(PREDICATES))
+        check_elementwise([a, b, x, y, dst])
+
+
+class VcaddOp(Cce.Operation, name="vcadd"):
+    """dst[r] = sum of src[r, first_lane : first_lane + lanes].
+
+    C1 both in UB; src [r, l] with l at most one repeat (256 bytes) and contiguous rows that start
+    at blocks; dst [r] contiguous. C2 f16 or f32. C3 the lanes lie within l.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_type("source", src.dtype, FLOATS)
+        check_row_reduction(src, dst, dst.shape)
+        check_lanes(self, src)
+
+
+class Extreme(Cce.Operation):
+    """dst[r] = (value, index) of the extreme lane of src[r]; the index is a 16-bit integer."""
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_type("source", src.dtype, ("f16",))
+        require(dst.shape[1:] == (2,), "shape of the destination", list(dst.shape), "[r, 2]")
+        check_row_reduction(src, dst, dst.shape[:1])
+        check_lanes(self, src)
+
+
+def check_row_reduction(src: Buffer, dst: Buffer, rows: tuple[int, ...]) -> None:
+    """Source [r, l], destination contiguous with one result a row."""
+    require_space("source", src, "UB")
+    require_space("destination", dst, "UB")
+    require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+    require(len(src.shape) == 2, "rank of the source", len(src.shape), 2)
+    require(rows == src.shape[:1], "rows of the destination", list(rows), list(src.shape[:1]))
+    lanes = 8 * src.block
+    require(src.shape[1] <= lanes, "row is longer than a repeat", src.shape[1], f"at most {lanes}")
+    require(src.shape[1] == 1 or src.strides[1] == 1, "rows are not contiguous", src.strides[1], 1)
+    row_bytes = src.strides[0] * src.itemsize
+    require(src.shape[0] == 1 or row_bytes % BLOCK_BYTES == 0, "stride of rows",
+            f"{row_bytes} bytes", f"a multiple of {BLOCK_BYTES}")
+    require_contiguous("destination", dst)
+    require_aligned("source", src)
+
+
+def check_lanes(op: Any, src: Buffer) -> None:
+    first = attribute(op, "first_lane", 0)
+    lanes = attribute(op, "lanes", src.shape[1] - first)
+    require(0 <= first and 1 <= lanes and first + lanes <= src.shape[1], "lanes outside the row",
+            f"first_lane {first}, lanes {lanes}", f"within {src.shape[1]}")
+
+
+class VcmaxOp(Extreme, name="vcmax"):
+    """Largest lane of each row."""
+
+
+class VcminOp(Extreme, name="vcmin"):
+    """Smallest lane of each row."""
+
+
+class BlockReduction(Cce.Operation):
+    """dst[r, b] = reduction of the 16 lanes of src[r, b], f16.
+
+    C1 both in UB; src [r, 8, 16], dst [r, 8] contiguous. C2 rows of src are whole blocks.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_type("source", src.dtype, ("f16",))
+        require_type("destination", dst.dtype, ("f16",))
+        require_space("source", src, "UB")
+        require_space("destination", dst, "UB")
+        require(src.shape[1:] == (8, 16), "shape of the source", list(src.shape), "[r, 8, 16]")
+        require(dst.shape == src.shape[:2], "shape of the destination", list(dst.shape),
+                list(src.shape[:2]))
+        require(src.strides[2] == 1 and all(s % 16 == 0 for s in src.strides[:2]),
+                "blocks of the source", f"strides {list(src.strides)}", "[multiples of 16, .., 1]")
+        require_contiguous("destination", dst)
+        require_aligned("source", src)
+
+
+class VcgaddOp(BlockReduction, name="vcgadd"):
+    """Sum of each block."""
+
+
+class VcgmaxOp(BlockReduction, name="vcgmax"):
+    """Largest element of each block."""
+
+
+class VcgminOp(BlockReduction, name="vcgmin"):
+    """Smallest element of each block."""
+
+
+class VnchwconvOp(Cce.Operation, name="vnchwconv"):
+    """Transposes: dst[i, t, j] = src[j, t, i].
+
+    C1 both in UB, [16, r, 16], the same 16-bit type (8-bit [32, r, 32]).
+    C2 the last dimension is contiguous, strides of the others are multiples of 32 bytes.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require(src.itemsize == 2, "vnchwconv of this type is not supported", src.dtype, "16 bits")
+        require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+        require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
+        for role, buffer in (("source", src), ("destination", dst)):
+            require_space(role, buffer, "UB")
+            require(len(buffer.shape) == 3 and (buffer.shape[0], buffer.shape[2]) == (16, 16),
+                    f"shape of {role}", list(buffer.shape), "[16, r, 16]")
+            require(buffer.strides[2] == 1 and all(
+                n == 1 or s * buffer.itemsize % BLOCK_BYTES == 0
+                for n, s in zip(buffer.shape[:2], buffer.strides[:2], strict=True)),
+                f"{role} has strides vnchwconv cannot take", list(buffer.strides),
+                "[multiples of 32 bytes, multiples of 32 bytes, 1]")
+            require_aligned(role, buffer)
+
+
+def check_flag(op: Any) -> None:
+    """C1 `src` and `dst` are different pipes; C2 `event` is an event id."""
+    src, dst = attribute(op, "src"), attribute(op, "dst")
+    for role, pipe in (("src", src), ("dst", dst)):
+        require(pipe in PIPES, f"attribute {role}", repr(pipe), ", ".join(PIPES))
+    require(src != dst, "a flag within one pipe", src, "two pipes; use pipe_barrier")
+    event = attribute(op, "event")
+    require(isinstance(event, int) and 0 <= event < EVENT_LIMIT, "attribute event", event,
+            f"0..{EVENT_LIMIT - 1}")
+
+
+class SetFlagOp(Cce.Operation, name="set_flag"):
+    """Fires event `event` from pipe `src` to `dst` when all earlier work of `src` is complete."""
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_flag(self)
+
+
+class WaitFlagOp(Cce.Operation, name="wait_flag"):
+    """Holds pipe `dst` until event `event` from `src` has fired, and clears it."""
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_flag(self)
+
+
+class PipeBarrierOp(Cce.Operation, name="pipe_barrier"):
+    """Holds later instructions of `pipe` until its earlier ones are complete; "ALL": all pipes."""
+
+    @verifier
+    def verify_invariants(self) -> None:
+        pipe = attribute(self, "pipe")
+        legal = (*(p for p in PIPES if p != "S"), "ALL")
+        require(pipe in legal, "attribute pipe", repr(pipe), ", ".join(legal))
+
+
+class GetBlockIdxOp(Cce.Operation, name="get_block_idx", traits=[ext.Pure]):
+    """Number of this block, from 0."""
+
+    result: ext.Result[ir.IndexType]
+
+
+class GetBlockNumOp(Cce.Operation, name="get_block_num", traits=[ext.Pure]):
+    """Number of blocks of the launch."""
+
+    result: ext.Result[ir.IndexType]

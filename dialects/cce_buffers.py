@@ -1,0 +1,157 @@
+"""What a cce operation asks about its memref operands: space, element type, shape, strides.
+
+Used by the verifiers of the dialect and by the passes that lower it. `merge_dims` finds the fewest
+dimensions that describe several operands walked together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.base import Invalid
+from davinci.isa.core import DTYPES, Space
+from davinci.mlir import ir
+
+BLOCK_BYTES = 32
+"""A block: the unit of copies and of vector strides, and the alignment of UB and L1 (docs/hardware.md a3)."""
+
+ALIGN_BYTES = {"GM": 1, "L1": 32, "L0A": 512, "L0B": 512, "L0C": 64, "UB": 32}
+"""Alignment of an element address in each memory (docs/hardware.md a3)."""
+
+_TYPE_NAMES = {
+    "f16": "f16",
+    "f32": "f32",
+    "i8": "s8",
+    "si8": "s8",
+    "ui8": "u8",
+    "i16": "s16",
+    "si16": "s16",
+    "ui16": "u16",
+    "i32": "s32",
+    "si32": "s32",
+    "ui32": "u32",
+}
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A static view of a memory; strides and offset in elements, `offset` None if dynamic."""
+
+    space: str
+    dtype: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int | None
+
+    @property
+    def itemsize(self) -> int:
+        return DTYPES[self.dtype].itemsize
+
+    @property
+    def block(self) -> int:
+        """Elements of a 32-byte block."""
+        return BLOCK_BYTES // self.itemsize
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+
+def space_name(memref_type: Any) -> str:
+    """"GM", "L1", ... of a memref type.
+
+    Raises:
+        Invalid: the memory space is not one of the machine's.
+    """
+    attr = memref_type.memory_space
+    if attr is None:
+        return "GM"
+    if getattr(attr, "attr_name", "") == "cce.space":
+        name = str(ir.StringAttr(attr.params[0]).value)
+        if name in Space.__members__ and name != "GM":
+            return name
+    expected = ", ".join(f'#cce.space<"{s.name}">' for s in Space if s.name != "GM")
+    raise Invalid("unknown memory space", attr, f"no space (GM) or one of {expected}")
+
+
+def type_name(element: Any) -> str:
+    """The instruction set's name of an element type: "f16", "s32", ...
+
+    Raises:
+        Invalid: the machine has no such type.
+    """
+    name = _TYPE_NAMES.get(str(element))
+    if name is None:
+        raise Invalid("unknown element type", element, f"one of {', '.join(_TYPE_NAMES)}")
+    return name
+
+
+def buffer_of(value: Any) -> Buffer:
+    """Describes a memref value.
+
+    Raises:
+        Invalid: not a memref, or its shape or strides are not static.
+    """
+    if not isinstance(value.type, ir.MemRefType):
+        raise Invalid("operand is not a memref", value.type)
+    memref_type = value.type
+    if not memref_type.has_static_shape:
+        raise Invalid("operand has a dynamic shape", memref_type, "static sizes; peel tails")
+    try:
+        strides, offset = memref_type.get_strides_and_offset()
+    except RuntimeError:
+        raise Invalid("operand's layout has no strides", memref_type, "a strided layout") from None
+    dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
+    if dynamic in strides:
+        raise Invalid("operand has dynamic strides", memref_type, "static strides")
+    return Buffer(
+        space_name(memref_type),
+        type_name(memref_type.element_type),
+        tuple(memref_type.shape),
+        tuple(strides),
+        None if offset == dynamic else offset,
+    )
+
+
+@dataclass(frozen=True)
+class Dim:
+    """A dimension that several operands share: its size and each operand's stride (elements)."""
+
+    size: int
+    strides: tuple[int, ...]
+
+
+def merge_dims(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[Dim]:
+    """The fewest dimensions, outermost first, that walk all operands in the same order.
+
+    Dimensions of size 1 vanish; neighbours merge where in every operand the outer one's stride is
+    the inner one's size times its stride. Empty for a single element.
+
+    >>> [d.size for d in merge_dims([4, 1, 8], [[8, 8, 1], [8, 8, 1]])]
+    [32]
+    """
+    dims: list[Dim] = []
+    for i, size in enumerate(shape):
+        if size == 1:
+            continue
+        dim = Dim(size, tuple(s[i] for s in strides))
+        if dims and all(
+            outer == size * inner for outer, inner in zip(dims[-1].strides, dim.strides, strict=True)
+        ):
+            dims[-1] = Dim(dims[-1].size * size, dim.strides)
+        else:
+            dims.append(dim)
+    return dims
+
+
+def split_run(dims: Sequence[Dim], operands: int) -> tuple[list[Dim], int]:
+    """Splits merged dimensions into the outer ones and the innermost contiguous run (elements)."""
+    if dims and all(stride == 1 for stride in dims[-1].strides):
+        return list(dims[:-1]), dims[-1].size
+    return list(dims), 1

@@ -1,0 +1,54 @@
+"""What each cce operation does to memory, and on which pipe: the facts insert-sync works from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.cce import ROUTES
+from davinci.dialects.cce_buffers import space_name
+from davinci.mlir import ir
+
+SYNC_OPS = ("cce.set_flag", "cce.wait_flag", "cce.pipe_barrier")
+
+
+@dataclass(frozen=True)
+class Effects:
+    """The pipe of an operation, and the memref values it reads and writes."""
+
+    pipe: str
+    reads: tuple[Any, ...]
+    writes: tuple[Any, ...]
+
+
+PIPES = {"copy_l0c": "V", "load2d": "MTE1", "mad": "M"}
+"""Pipes of the operations that are neither `copy` nor vector operations."""
+
+
+def effects_of(op: Any) -> Effects | None:
+    """Effects of an operation (an `ir.Operation`), None if it touches no memory."""
+    name = op.name
+    operands = list(op.operands)
+    if name == "memref.load":
+        return Effects("S", (operands[0],), ())
+    if name == "memref.store":
+        return Effects("S", (), (operands[1],))
+    if not name.startswith("cce.") or name in SYNC_OPS or not operands:
+        return None
+    name = name.removeprefix("cce.")
+    if name == "mad":
+        a, b, c, init = operands
+        return Effects("M", (a, b) if _is_true(init) else (a, b, c), (c,))
+    pipe = PIPES.get(name, "V")
+    if name == "copy":
+        pipe = ROUTES[space_name(operands[0].type), space_name(operands[1].type)]
+    reads = tuple(v for v in operands[:-1] if isinstance(v.type, ir.MemRefType))
+    return Effects(pipe, reads, (operands[-1],))
+
+
+def _is_true(value: Any) -> bool:
+    """Whether an i1 value is the constant true."""
+    owner = value.owner
+    if not hasattr(owner, "name") or owner.name != "arith.constant":
+        return False
+    return bool(ir.IntegerAttr(owner.attributes["value"]).value)
