@@ -80,7 +80,9 @@ def require(holds: bool, constraint: str, found: object = "", expected: object =
 
 
 def require_space(role: str, buffer: Buffer, *spaces: str) -> None:
-    require(buffer.space in spaces, f"{role} is in the wrong memory", buffer.space, " or ".join(spaces))
+    require(
+        buffer.space in spaces, f"{role} is in the wrong memory", buffer.space, " or ".join(spaces)
+    )
 
 
 def require_type(role: str, dtype: str, types: tuple[str, ...]) -> None:
@@ -103,8 +105,11 @@ def require_aligned(role: str, buffer: Buffer) -> None:
 def require_contiguous(role: str, buffer: Buffer) -> None:
     dims = merge_dims(buffer.shape, [buffer.strides])
     found = list(buffer.strides)
-    require(len(dims) == 0 or (len(dims) == 1 and dims[0].strides == (1,)),
-            f"{role} is not contiguous", f"strides {found}")
+    require(
+        len(dims) == 0 or (len(dims) == 1 and dims[0].strides == (1,)),
+        f"{role} is not contiguous",
+        f"strides {found}",
+    )
 
 
 def check_elementwise(buffers: list[Buffer]) -> None:
@@ -114,7 +119,9 @@ def check_elementwise(buffers: list[Buffer]) -> None:
         role = "destination" if buffer is last else f"source {i}"
         require_space(role, buffer, "UB")
         require_aligned(role, buffer)
-        require(buffer.shape == last.shape, f"shape of {role}", list(buffer.shape), list(last.shape))
+        require(
+            buffer.shape == last.shape, f"shape of {role}", list(buffer.shape), list(last.shape)
+        )
     outer, _ = split_run(merge_dims(last.shape, [b.strides for b in buffers]), len(buffers))
     for dim in outer:
         for i, buffer in enumerate(buffers):
@@ -196,12 +203,17 @@ class CopyL0cOp(Cce.Operation, name="copy_l0c"):
         require_space("destination", dst, "UB")
         require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
         require_fractals("source", src, 16)
-        require((src.dtype, dst.dtype) in L0C_TYPES, "types", f"{src.dtype} to {dst.dtype}",
-                ", ".join(f"{a} to {b}" for a, b in sorted(L0C_TYPES)))
+        require(
+            (src.dtype, dst.dtype) in L0C_TYPES,
+            "types",
+            f"{src.dtype} to {dst.dtype}",
+            ", ".join(f"{a} to {b}" for a, b in sorted(L0C_TYPES)),
+        )
         require_aligned("source", src)
         require_aligned("destination", dst)
-        require(dst.strides[2:] == (16, 1), "destination fractals are not contiguous",
-                list(dst.strides))
+        require(
+            dst.strides[2:] == (16, 1), "destination fractals are not contiguous", list(dst.strides)
+        )
 
 
 def require_fractals(role: str, buffer: Buffer, columns: int) -> None:
@@ -215,7 +227,10 @@ def require_fractals(role: str, buffer: Buffer, columns: int) -> None:
     fractal = 16 * columns
     require(
         buffer.strides[2:] == (columns, 1)
-        and all(n == 1 or s % fractal == 0 for n, s in zip(buffer.shape[:2], buffer.strides[:2], strict=True)),
+        and all(
+            n == 1 or s % fractal == 0
+            for n, s in zip(buffer.shape[:2], buffer.strides[:2], strict=True)
+        ),
         f"{role} is not made of contiguous fractals",
         f"strides {list(buffer.strides)}",
         f"[multiples of {fractal}, {columns}, 1]",
@@ -268,9 +283,12 @@ class MadOp(Cce.Operation, name="mad"):
             require_space(role, buffer, space)
             require_contiguous(role, buffer)
             require_aligned(role, buffer)
-        require((a.dtype, b.dtype, c.dtype) in MAD_TYPES, "types",
-                f"{a.dtype} x {b.dtype} to {c.dtype}",
-                ", ".join(f"{x} x {y} to {z}" for x, y, z in sorted(MAD_TYPES)))
+        require(
+            (a.dtype, b.dtype, c.dtype) in MAD_TYPES,
+            "types",
+            f"{a.dtype} x {b.dtype} to {c.dtype}",
+            ", ".join(f"{x} x {y} to {z}" for x, y, z in sorted(MAD_TYPES)),
+        )
         require_fractals("A", a, a.block)
         require_fractals("B", b, b.block)
         expected = (b.shape[1], a.shape[0], 16, 16)
@@ -438,8 +456,11 @@ class VconvOp(Cce.Operation, name="vconv"):
     @verifier
     def verify_invariants(self) -> None:
         src, dst = buffer_of(self.a), buffer_of(self.dst)
-        require((src.dtype, dst.dtype) in CONVERSIONS, "no such conversion",
-                f"{src.dtype} to {dst.dtype}")
+        require(
+            (src.dtype, dst.dtype) in CONVERSIONS,
+            "no such conversion",
+            f"{src.dtype} to {dst.dtype}",
+        )
         mode = attribute(self, "round", "none")
         require(mode in ROUNDS, "attribute round", repr(mode), ", ".join(ROUNDS))
         check_elementwise([src, dst])
@@ -464,12 +485,16 @@ class VcmpselOp(Cce.Operation, name="vcmpsel"):
         for role, buffer in (("a", a), ("x", x)):
             require_type(role, buffer.dtype, FLOATS)
         require(b.dtype == a.dtype, "element type of b", b.dtype, a.dtype)
-        require(x.dtype == y.dtype == dst.dtype, "element types of x, y and the destination",
-                f"{x.dtype}, {y.dtype}, {dst.dtype}")
+        require(
+            x.dtype == y.dtype == dst.dtype,
+            "element types of x, y and the destination",
+            f"{x.dtype}, {y.dtype}, {dst.dtype}",
+        )
         require(x.itemsize == a.itemsize, "width of the selected values", x.dtype, a.dtype)
         predicate = attribute(self, "predicate", "")
-        require(predicate in PREDICATES, "attribute predicate", repr(predicate),
-                ", ".join(PREDICATES))
+        require(
+            predicate in PREDICATES, "attribute predicate", repr(predicate), ", ".join(PREDICATES)
+        )
         check_elementwise([a, b, x, y, dst])
 
 
@@ -517,8 +542,12 @@ def check_row_reduction(src: Buffer, dst: Buffer, rows: tuple[int, ...]) -> None
     require(src.shape[1] <= lanes, "row is longer than a repeat", src.shape[1], f"at most {lanes}")
     require(src.shape[1] == 1 or src.strides[1] == 1, "rows are not contiguous", src.strides[1], 1)
     row_bytes = src.strides[0] * src.itemsize
-    require(src.shape[0] == 1 or row_bytes % BLOCK_BYTES == 0, "stride of rows",
-            f"{row_bytes} bytes", f"a multiple of {BLOCK_BYTES}")
+    require(
+        src.shape[0] == 1 or row_bytes % BLOCK_BYTES == 0,
+        "stride of rows",
+        f"{row_bytes} bytes",
+        f"a multiple of {BLOCK_BYTES}",
+    )
     require_contiguous("destination", dst)
     require_aligned("source", src)
 
@@ -526,8 +555,12 @@ def check_row_reduction(src: Buffer, dst: Buffer, rows: tuple[int, ...]) -> None
 def check_lanes(op: Any, src: Buffer) -> None:
     first = attribute(op, "first_lane", 0)
     lanes = attribute(op, "lanes", src.shape[1] - first)
-    require(0 <= first and 1 <= lanes and first + lanes <= src.shape[1], "lanes outside the row",
-            f"first_lane {first}, lanes {lanes}", f"within {src.shape[1]}")
+    require(
+        first >= 0 and lanes >= 1 and first + lanes <= src.shape[1],
+        "lanes outside the row",
+        f"first_lane {first}, lanes {lanes}",
+        f"within {src.shape[1]}",
+    )
 
 
 class VcmaxOp(Extreme, name="vcmax"):
@@ -555,10 +588,18 @@ class BlockReduction(Cce.Operation):
         require_space("source", src, "UB")
         require_space("destination", dst, "UB")
         require(src.shape[1:] == (8, 16), "shape of the source", list(src.shape), "[r, 8, 16]")
-        require(dst.shape == src.shape[:2], "shape of the destination", list(dst.shape),
-                list(src.shape[:2]))
-        require(src.strides[2] == 1 and all(s % 16 == 0 for s in src.strides[:2]),
-                "blocks of the source", f"strides {list(src.strides)}", "[multiples of 16, .., 1]")
+        require(
+            dst.shape == src.shape[:2],
+            "shape of the destination",
+            list(dst.shape),
+            list(src.shape[:2]),
+        )
+        require(
+            src.strides[2] == 1 and all(s % 16 == 0 for s in src.strides[:2]),
+            "blocks of the source",
+            f"strides {list(src.strides)}",
+            "[multiples of 16, .., 1]",
+        )
         require_contiguous("destination", dst)
         require_aligned("source", src)
 
@@ -593,13 +634,22 @@ class VnchwconvOp(Cce.Operation, name="vnchwconv"):
         require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
         for role, buffer in (("source", src), ("destination", dst)):
             require_space(role, buffer, "UB")
-            require(len(buffer.shape) == 3 and (buffer.shape[0], buffer.shape[2]) == (16, 16),
-                    f"shape of {role}", list(buffer.shape), "[16, r, 16]")
-            require(buffer.strides[2] == 1 and all(
-                n == 1 or s * buffer.itemsize % BLOCK_BYTES == 0
-                for n, s in zip(buffer.shape[:2], buffer.strides[:2], strict=True)),
-                f"{role} has strides vnchwconv cannot take", list(buffer.strides),
-                "[multiples of 32 bytes, multiples of 32 bytes, 1]")
+            require(
+                len(buffer.shape) == 3 and (buffer.shape[0], buffer.shape[2]) == (16, 16),
+                f"shape of {role}",
+                list(buffer.shape),
+                "[16, r, 16]",
+            )
+            require(
+                buffer.strides[2] == 1
+                and all(
+                    n == 1 or s * buffer.itemsize % BLOCK_BYTES == 0
+                    for n, s in zip(buffer.shape[:2], buffer.strides[:2], strict=True)
+                ),
+                f"{role} has strides vnchwconv cannot take",
+                list(buffer.strides),
+                "[multiples of 32 bytes, multiples of 32 bytes, 1]",
+            )
             require_aligned(role, buffer)
 
 
@@ -610,8 +660,12 @@ def check_flag(op: Any) -> None:
         require(pipe in PIPES, f"attribute {role}", repr(pipe), ", ".join(PIPES))
     require(src != dst, "a flag within one pipe", src, "two pipes; use pipe_barrier")
     event = attribute(op, "event")
-    require(isinstance(event, int) and 0 <= event < EVENT_LIMIT, "attribute event", event,
-            f"0..{EVENT_LIMIT - 1}")
+    require(
+        isinstance(event, int) and 0 <= event < EVENT_LIMIT,
+        "attribute event",
+        event,
+        f"0..{EVENT_LIMIT - 1}",
+    )
 
 
 class SetFlagOp(Cce.Operation, name="set_flag"):

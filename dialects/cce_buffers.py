@@ -15,7 +15,7 @@ from davinci.isa.core import DTYPES, Space
 from davinci.mlir import ir
 
 BLOCK_BYTES = 32
-"""A block: the unit of copies and of vector strides, and the alignment of UB and L1 (docs/hardware.md a3)."""
+"""A block: unit of copies and vector strides, alignment of UB and L1 (docs/hardware.md a3)."""
 
 ALIGN_BYTES = {"GM": 1, "L1": 32, "L0A": 512, "L0B": 512, "L0C": 64, "UB": 32}
 """Alignment of an element address in each memory (docs/hardware.md a3)."""
@@ -64,7 +64,7 @@ class Buffer:
 
 
 def space_name(memref_type: Any) -> str:
-    """"GM", "L1", ... of a memref type.
+    """ "GM", "L1", ... of a memref type.
 
     Raises:
         Invalid: the memory space is not one of the machine's.
@@ -142,7 +142,8 @@ def merge_dims(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[D
             continue
         dim = Dim(size, tuple(s[i] for s in strides))
         if dims and all(
-            outer == size * inner for outer, inner in zip(dims[-1].strides, dim.strides, strict=True)
+            outer == size * inner
+            for outer, inner in zip(dims[-1].strides, dim.strides, strict=True)
         ):
             dims[-1] = Dim(dims[-1].size * size, dim.strides)
         else:
