@@ -1,0 +1,1 @@
+"""Analyses that several passes share; none of them changes IR."""
