@@ -1,0 +1,261 @@
+"""Constraints of the ascend operations that are not elementwise, one function an operation.
+
+The constraints are numbered in the docstrings of the operations in `ascend.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from davinci.dialects.ascend_shapes import (
+    FRACTAL,
+    Call,
+    Tensor,
+    fractal_shape,
+    is_integer,
+    lanes,
+    missing,
+    pad_shape,
+    reduce_shape,
+    slice_shape,
+)
+from davinci.dialects.base import Invalid, attribute
+from davinci.mlir import ir
+
+REDUCTIONS = ("add", "max", "min", "mul")
+
+
+def require(holds: bool, constraint: str, found: object = "", expected: object = "") -> None:
+    """Raises `Invalid` with these parts unless `holds`."""
+    if not holds:
+        raise Invalid(constraint, found, expected)
+
+
+def require_length(name: str, values: Sequence[int], tensor: Tensor) -> None:
+    require(
+        len(values) == tensor.rank,
+        f"number of '{name}'",
+        len(values),
+        f"{tensor.rank}, one a dimension of the operand",
+    )
+
+
+def require_dims(name: str, dims: Sequence[int], rank: int) -> None:
+    """Distinct dimensions of a tensor of that rank."""
+    require(
+        len(set(dims)) == len(dims) and all(0 <= d < rank for d in dims),
+        f"'{name}'",
+        list(dims),
+        f"distinct dimensions below {rank}",
+    )
+
+
+def check_full(call: Call) -> None:
+    value = call.given("value")
+    typed = isinstance(value, (ir.IntegerAttr, ir.FloatAttr, ir.BoolAttr))
+    require(typed, "attribute 'value'", missing(value), "a typed integer or float")
+    call.same_element("value", value.type, call.outputs[0].element)
+
+
+def check_constant(call: Call) -> None:
+    value = call.given("value")
+    shaped = value is not None and isinstance(value.type, ir.ShapedType)
+    require(shaped, "attribute 'value'", missing(value), "an elements attribute")
+    if call.buffers:
+        raise Invalid("has no form on buffers", "memref", "tensor; constants become globals")
+    require(value.type == call.outputs[0].type, "type", value.type, call.outputs[0].type)
+
+
+def check_iota(call: Call) -> None:
+    dim = call.integer("dim")
+    rank = call.outputs[0].rank
+    require(0 <= dim < rank, "'dim'", dim, f"a dimension below {rank}")
+
+
+def check_broadcast(call: Call) -> None:
+    (operand,), (result,) = call.inputs, call.outputs
+    dims = call.array("dims")
+    require_length("dims", dims, operand)
+    require_dims("dims", dims, result.rank)
+    for size, dim in zip(operand.shape, dims, strict=True):
+        require(
+            size in (1, result.shape[dim]),
+            f"size of dimension {dim} of the result",
+            result.shape[dim],
+            f"{size}, the operand's",
+        )
+    call.same_element("the result", result.element, operand.element)
+
+
+def check_reshape(call: Call) -> None:
+    (operand,), (result,) = call.inputs, call.outputs
+    require(operand.count == result.count, "number of elements", result.count, operand.count)
+    call.same_element("the result", result.element, operand.element)
+
+
+def check_transpose(call: Call) -> None:
+    (operand,) = call.inputs
+    permutation = call.array("permutation")
+    require_length("permutation", permutation, operand)
+    require_dims("permutation", permutation, operand.rank)
+    call.expect_output([operand.shape[p] for p in permutation], operand.element)
+
+
+def check_reduce(call: Call) -> None:
+    (operand,) = call.inputs
+    call.choice("kind", REDUCTIONS)
+    dims = call.array("dims")
+    require_dims("dims", dims, operand.rank)
+    call.expect_output(reduce_shape(operand.shape, dims), operand.element)
+
+
+def check_slice(call: Call) -> None:
+    (operand,) = call.inputs
+    starts, limits, strides = (call.array(name) for name in ("starts", "limits", "strides"))
+    for name, values in (("starts", starts), ("limits", limits), ("strides", strides)):
+        require_length(name, values, operand)
+    for i, size in enumerate(operand.shape):
+        require(
+            0 <= starts[i] <= limits[i] <= size and strides[i] > 0,
+            f"range of dimension {i}",
+            f"{starts[i]}:{limits[i]}:{strides[i]}",
+            f"0 <= start <= limit <= {size}, stride > 0",
+        )
+    call.expect_output(slice_shape(starts, limits, strides), operand.element)
+
+
+def check_concat(call: Call) -> None:
+    first = call.inputs[0]
+    dim = call.integer("dim")
+    require(0 <= dim < first.rank, "'dim'", dim, f"a dimension below {first.rank}")
+    for i, operand in enumerate(call.inputs):
+        expected = [
+            operand.shape[dim] if j == dim and operand.rank == first.rank else n
+            for j, n in enumerate(first.shape)
+        ]
+        require(list(operand.shape) == expected, f"shape of operand {i}", operand, expected)
+        call.same_element(f"operand {i}", operand.element, first.element)
+    total = sum(operand.shape[dim] for operand in call.inputs)
+    shape = [total if j == dim else n for j, n in enumerate(first.shape)]
+    call.expect_output(shape, first.element)
+
+
+def check_pad(call: Call) -> None:
+    operand, value = call.inputs
+    low, high, interior = (call.array(name) for name in ("low", "high", "interior"))
+    for name, values in (("low", low), ("high", high), ("interior", interior)):
+        require_length(name, values, operand)
+    require(value.rank == 0, "rank of the padding value", value.rank, 0)
+    call.same_element("the padding value", value.element, operand.element)
+    require(min(interior, default=0) >= 0, "'interior'", interior, "no negative numbers")
+    call.expect_output(pad_shape(operand.shape, low, high, interior), operand.element)
+
+
+def check_gather(call: Call) -> None:
+    table, indices = call.inputs
+    require(table.rank >= 1, "rank of the table", table.rank, "at least 1")
+    require(indices.rank == 1, "rank of the indices", indices.rank, 1)
+    require(
+        str(indices.element) in ("i32", "i64"),
+        "element type of the indices",
+        indices.element,
+        "i32 or i64",
+    )
+    require(table.shape[0] > 0 or indices.count == 0, "rows of the table", 0, "at least 1")
+    call.expect_output((*indices.shape, *table.shape[1:]), table.element)
+
+
+def require_fractal_type(element: Any) -> None:
+    require(
+        (is_integer(element) or isinstance(element, ir.FloatType)) and element.width in (8, 16, 32),
+        "element type",
+        element,
+        "8, 16 or 32 bits",
+    )
+
+
+def check_fractalize(call: Call) -> None:
+    (operand,) = call.inputs
+    require(operand.rank >= 2, "rank of the operand", operand.rank, "at least 2")
+    require_fractal_type(operand.element)
+    call.expect_output(fractal_shape(operand.shape, operand.element), operand.element)
+
+
+def check_defractalize(call: Call) -> None:
+    (operand,), (result,) = call.inputs, call.outputs
+    require(result.rank >= 2, "rank of the result", result.rank, "at least 2")
+    require_fractal_type(result.element)
+    expected = fractal_shape(result.shape, result.element)
+    require(operand.shape == expected, "shape of the operand", list(operand.shape), list(expected))
+    call.same_element("the result", result.element, operand.element)
+
+
+MATMUL_TYPES = {
+    ("f16", "f16"): ("f32", "f16"),
+    ("i8", "i8"): ("i32",),
+    ("si8", "si8"): ("si32",),
+}
+"""Element types of A and B, and those the cube can give for them."""
+
+
+def check_matmul(call: Call) -> None:
+    check_product(call, batch=0)
+
+
+def check_batch_matmul(call: Call) -> None:
+    check_product(call, batch=1)
+
+
+def check_product(call: Call, batch: int) -> None:
+    """A [.., k1, m1, 16, c] times B [.., n1, k', 16, c] gives C [.., n1, m1, 16, 16]."""
+    a, b = call.inputs
+    for role, operand in (("A", a), ("B", b)):
+        require(
+            operand.rank == 4 + batch and operand.shape[-2:] == (FRACTAL, lanes(operand.element)),
+            f"shape of {role}",
+            operand,
+            f"rank {4 + batch}, fractals of {FRACTAL} x {lanes(operand.element)}",
+        )
+    key = (str(a.element), str(b.element))
+    require(
+        key in MATMUL_TYPES,
+        "element types of A and B",
+        " x ".join(key),
+        " or ".join(" x ".join(pair) for pair in MATMUL_TYPES),
+    )
+    found = str(call.outputs[0].element)
+    allowed = MATMUL_TYPES[key]
+    require(found in allowed, "element type of the result", found, " or ".join(allowed))
+    require(a.shape[:batch] == b.shape[:batch], "batch of B", b.shape[:batch], a.shape[:batch])
+    inner_a = a.shape[batch] * lanes(a.element)
+    inner_b = b.shape[batch + 1] * FRACTAL
+    require(
+        -(-inner_b // lanes(a.element)) * lanes(a.element) == inner_a,
+        "rows of B",
+        inner_b,
+        f"{inner_a}, the columns of A",
+    )
+    shape = (*a.shape[:batch], b.shape[batch], a.shape[batch + 1], FRACTAL, FRACTAL)
+    if str(a.element) == "f16":
+        call.expect_output(shape, call.outputs[0].element)
+        return
+    # B has n1 fractals of 32 columns, C two of 16 for each, the last may be absent.
+    found_shape = call.outputs[0].shape
+    columns = 2 * b.shape[batch]
+    options = [(*shape[:batch], n, *shape[batch + 1 :]) for n in (columns, columns - 1)]
+    require(found_shape in options, "shape of the result", found_shape, options[0])
+
+
+def check_scalar(call: Call) -> None:
+    callee = call.given("callee")
+    symbol = isinstance(callee, (ir.FlatSymbolRefAttr, ir.SymbolRefAttr))
+    require(symbol, "attribute 'callee'", missing(callee), "a symbol")
+
+
+def check_launch(call: Call) -> None:
+    kernel = call.given("kernel")
+    symbol = isinstance(kernel, (ir.FlatSymbolRefAttr, ir.SymbolRefAttr))
+    require(symbol, "attribute 'kernel'", missing(kernel), "a symbol")
+    blocks = attribute(call.op, "blocks")
+    require(isinstance(blocks, int) and blocks > 0, "attribute 'blocks'", missing(blocks), "> 0")

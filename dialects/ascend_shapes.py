@@ -1,0 +1,146 @@
+"""Shapes and element types of ascend operations, shared by verifiers and conversions.
+
+`Tensor` is a tensor or GM buffer type reduced to what the rules need. A rule `check_x(call)` raises
+`Invalid` when an operation breaks one of its constraints. The `*_shape` functions give the shape of
+a result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.base import Invalid, attribute
+from davinci.mlir import ir
+
+FRACTAL = 16
+"""Rows of a fractal, and its columns for 16- and 32-bit elements."""
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Shape and element type of an operand or result, either form."""
+
+    shape: tuple[int, ...]
+    element: Any
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def type(self) -> Any:
+        """The ranked tensor type."""
+        return ir.RankedTensorType.get(list(self.shape), self.element)
+
+    def __str__(self) -> str:
+        return "x".join([*map(str, self.shape), str(self.element)])
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operation split into inputs and outputs; `buffers` is true for the memref form."""
+
+    op: Any
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    buffers: bool
+
+    def given(self, name: str) -> Any:
+        """The attribute `name` as it is, or None."""
+        return self.op.attributes.get(name)
+
+    def array(self, name: str) -> list[int]:
+        """The `array<i64>` attribute `name`."""
+        found = attribute(self.op, name)
+        if not isinstance(found, list) or any(not isinstance(x, int) for x in found):
+            raise Invalid(f"attribute '{name}'", missing(found), "array<i64: ...>")
+        return found
+
+    def integer(self, name: str) -> int:
+        found = attribute(self.op, name)
+        if not isinstance(found, int) or isinstance(found, bool):
+            raise Invalid(f"attribute '{name}'", missing(found), "an i64")
+        return found
+
+    def choice(self, name: str, choices: Sequence[str]) -> str:
+        found = attribute(self.op, name)
+        if found not in choices:
+            raise Invalid(f"attribute '{name}'", missing(found), "one of " + ", ".join(choices))
+        return str(found)
+
+    def same_element(self, role: str, found: Any, expected: Any) -> None:
+        """Equal element types; a buffer may hold booleans as bytes."""
+        if found != expected and not (self.buffers and {str(found), str(expected)} <= BOOLEANS):
+            raise Invalid(f"element type of {role}", found, expected)
+
+    def expect_output(self, shape: Sequence[int], element: Any) -> None:
+        """The single output must be this."""
+        found = self.outputs[0]
+        if found.shape != tuple(shape):
+            raise Invalid("shape of the result", list(found.shape), list(shape))
+        self.same_element("the result", found.element, element)
+
+
+BOOLEANS = {"i1", "i8"}
+
+
+def missing(found: object) -> object:
+    return "none" if found is None else found
+
+
+def tensor_of(value_type: Any) -> Tensor:
+    """The `Tensor` of a ranked tensor or memref type; other types are `Invalid`."""
+    if not isinstance(value_type, (ir.RankedTensorType, ir.MemRefType)):
+        raise Invalid("operand or result type", value_type, "a ranked tensor or memref")
+    if not value_type.has_static_shape:
+        raise Invalid("operand or result shape", value_type, "static sizes")
+    return Tensor(tuple(value_type.shape), value_type.element_type)
+
+
+def is_float(element: Any) -> bool:
+    return isinstance(element, ir.FloatType)
+
+
+def is_integer(element: Any) -> bool:
+    return isinstance(element, ir.IntegerType)
+
+
+def lanes(element: Any) -> int:
+    """Columns of a fractal: 32 bytes' worth of elements, but 16 for 32-bit types."""
+    return 32 if element.width == 8 else 16
+
+
+def fractal_shape(shape: Sequence[int], element: Any) -> tuple[int, ...]:
+    """Nz shape of [.., m, n]: [.., ceil(n / c), ceil(m / 16), 16, c]."""
+    *batch, m, n = shape
+    c = lanes(element)
+    return (*batch, -(-n // c), -(-m // FRACTAL), FRACTAL, c)
+
+
+def reduce_shape(shape: Sequence[int], dims: Sequence[int]) -> tuple[int, ...]:
+    return tuple(n for i, n in enumerate(shape) if i not in dims)
+
+
+def slice_shape(
+    starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
+) -> tuple[int, ...]:
+    return tuple(
+        -(-(limit - start) // stride)
+        for start, limit, stride in zip(starts, limits, strides, strict=True)
+    )
+
+
+def pad_shape(
+    shape: Sequence[int], low: Sequence[int], high: Sequence[int], interior: Sequence[int]
+) -> tuple[int, ...]:
+    return tuple(
+        n + before + after + max(0, n - 1) * between
+        for n, before, after, between in zip(shape, low, high, interior, strict=True)
+    )
