@@ -10,8 +10,10 @@ Configuration words hold the fields; bits 56..63 hold the repeat count where the
 and address words are what the call in LLVM code names and passes; see `hivm -> llvm`.
 
 Semantics read no simulator state: `accesses` says which bytes are read and written, as strided
-regions; `compute` maps the arrays read to the arrays written. Bounds, alignment, unwritten bytes
+regions; `compute` maps the arrays read to the arrays written, which broadcast to the shapes of the
+regions written. All sources are read before anything is written. Bounds, alignment, unwritten bytes
 and races are checked by the simulator from the accesses alone, the same way for every instruction.
+Floating-point overflow gives infinity: run `compute` under `np.errstate(all="ignore")`.
 Records import neither MLIR nor the simulator.
 """
 
@@ -19,7 +21,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -56,6 +59,23 @@ class Pipe(enum.IntEnum):
     ALL = 6
 
 
+TIMING_RULES: dict[str, str] = {
+    "vector": "fixed cost and cycles per repeat of the mnemonic; bank conflicts from the strides",
+    "vnchwconv": "fixed cost and cycles per repeat of the 16x16 transpose",
+    "cube": "fractal products at one a cycle, and occupancy",
+    "mte1_load2d": "512-byte fractals from L1 into L0A or L0B",
+    "mte1_copy": "bursts from L1 to UB",
+    "mte2": "bursts from GM to UB or L1",
+    "mte3": "bursts from UB to GM or L1",
+    "ub_to_ub": "bursts inside UB, on the vector pipe",
+    "l0c_to_ub": "fractals from L0C to UB, on the vector pipe",
+    "flag": "set_flag and wait_flag",
+    "barrier": "pipe_barrier",
+    "scalar": "one instruction of the scalar unit",
+    "scalar_access": "loads and stores of the scalar unit, summed up",
+}
+"""Names of the timing rules; the simulator implements each."""
+
 DTYPES: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16),
     "f32": np.dtype(np.float32),
@@ -73,12 +93,17 @@ DTYPES: dict[str, np.dtype[Any]] = {
 
 @dataclass(frozen=True)
 class Operand:
-    """An address operand, one word of the record: a byte address in `space`."""
+    """An address operand, one word of the record: a byte address in `space`.
+
+    `align_bytes` is the alignment of the address, 0 for the granularity of the memory as the
+    machine file has it.
+    """
 
     name: str
     space: Space
     writes: bool
     doc: str = ""
+    align_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -97,8 +122,14 @@ class Field:
     doc: str = ""
 
     @property
+    def width(self) -> int:
+        """Number of bits."""
+        return self.hi - self.lo + 1
+
+    @property
     def limit(self) -> int:
-        return self.maximum if self.maximum >= 0 else (1 << (self.hi - self.lo + 1)) - 1
+        """Largest legal value."""
+        return self.maximum if self.maximum >= 0 else (1 << self.width) - 1
 
 
 @dataclass(frozen=True)
@@ -139,19 +170,41 @@ class Access:
         return int(np.prod(self.shape)) * self.dtype.itemsize
 
 
+@lru_cache(maxsize=1024)
+def lanes_of(low: int, high: int, count: int) -> tuple[int, Array | None]:
+    """A vector mask as the lanes it lets through, of the first `count`.
+
+    Returns:
+        (n, None) if these are exactly the first n lanes, else (count, booleans of shape [count]).
+    """
+    bits = (low | high << 64) & ((1 << count) - 1)
+    if bits & (bits + 1) == 0:
+        return bits.bit_length(), None
+    words = np.array([low, high], dtype="<u8")
+    lanes = np.unpackbits(words.view(np.uint8), bitorder="little")[:count].astype(bool)
+    lanes.flags.writeable = False
+    return count, lanes
+
+
 @dataclass
 class Registers:
-    """Special registers of a core, written by scalar-pipe instructions in program order."""
+    """Special registers of a core, written by instructions in program order.
+
+    Attributes:
+        mask_low: vector mask of lanes 0..63.
+        mask_high: vector mask of lanes 64..127.
+        cmpmask: result of the last compare, one boolean a lane.
+        va: the byte addresses in UB that the 8 VA registers hold, 8 in each.
+    """
 
     mask_low: int = (1 << 64) - 1
     mask_high: int = (1 << 64) - 1
     cmpmask: Array = field(default_factory=lambda: np.zeros(128, dtype=bool))
     va: Array = field(default_factory=lambda: np.zeros((8, 8), dtype=np.int64))
 
-    def lanes(self, count: int) -> Array:
-        """The vector mask as `count` booleans, one a lane of a repeat (128 or 64)."""
-        words = np.array([self.mask_low, self.mask_high], dtype="<u8")
-        return np.unpackbits(words.view(np.uint8), bitorder="little")[:count].astype(bool)
+    def lanes(self, count: int) -> tuple[int, Array | None]:
+        """The lanes the vector mask lets through, see `lanes_of`."""
+        return lanes_of(self.mask_low, self.mask_high, count)
 
 
 Values = Mapping[str, int]
@@ -174,7 +227,7 @@ class Instruction:
         fields: bit fields of the configuration words.
         accesses: (values, registers) -> regions read and written.
         compute: (values, registers, arrays read) -> arrays written; may update registers.
-        timing: name of a rule in `davinci.simulator.timing_rules`.
+        timing: name of a rule in `TIMING_RULES`.
         doc: what it does; units of its fields.
         source: where the fact comes from.
         check: further limits that relate several values; returns a message or "".
@@ -194,6 +247,16 @@ class Instruction:
     check: Callable[[Values], str] = lambda values: ""
     result: str = ""
     opcode: int = -1
+    _layout: tuple[tuple[str, int, int, int], ...] = field(init=False, repr=False, compare=False)
+    _names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _bounds: tuple[tuple[str, int, int], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        base = len(self.operands)
+        layout = tuple((f.name, base + f.word, f.lo, (1 << f.width) - 1) for f in self.fields)
+        object.__setattr__(self, "_layout", layout)
+        object.__setattr__(self, "_names", tuple(o.name for o in self.operands))
+        object.__setattr__(self, "_bounds", tuple((f.name, f.minimum, f.limit) for f in self.fields))
 
     @property
     def mnemonic(self) -> str:
@@ -203,6 +266,10 @@ class Instruction:
     def words(self) -> int:
         """Number of configuration words."""
         return 1 + max((f.word for f in self.fields), default=-1)
+
+    def field_named(self, name: str) -> Field | None:
+        """The field of that name, if there is one."""
+        return next((f for f in self.fields if f.name == name), None)
 
     def pipe_of(self, values: Values) -> Pipe:
         """The queue this instance goes to: flags and barriers name it in a field."""
@@ -215,12 +282,12 @@ class Instruction:
         return self.pipe
 
     def illegal(self, values: Values) -> str:
-        """Why these field values are not legal, or "" if they are."""
-        for f in self.fields:
-            if not f.minimum <= values[f.name] <= f.limit:
+        """Why these field values are not legal, or "" if they are. Addresses are not looked at."""
+        for name, minimum, limit in self._bounds:
+            if not minimum <= values[name] <= limit:
                 return (
-                    f"{self.mnemonic}: field {f.name} is out of range: found {values[f.name]}, "
-                    f"expected {f.minimum}..{f.limit}"
+                    f"{self.mnemonic}: field {name} is out of range: found {values[name]}, "
+                    f"expected {minimum}..{limit}"
                 )
         message = self.check(values)
         return f"{self.mnemonic}: {message}" if message else ""
@@ -236,19 +303,30 @@ class Instruction:
             raise InputError("missing value", where=self.mnemonic, expected=", ".join(missing))
         if message := self.illegal(values):
             raise InputError(message)
-        config = [0] * self.words
-        for f in self.fields:
-            config[f.word] |= int(values[f.name]) << f.lo
-        return [int(values[o.name]) for o in self.operands] + config
+        words = [int(values[o.name]) for o in self.operands] + [0] * self.words
+        for name, index, lo, _ in self._layout:
+            words[index] |= int(values[name]) << lo
+        return words
 
     def decode(self, words: Sequence[int]) -> dict[str, int]:
-        """Values from operand words; legality is not checked here, see `illegal`."""
-        values = {o.name: int(words[i]) for i, o in enumerate(self.operands)}
-        base = len(self.operands)
-        for f in self.fields:
-            width = f.hi - f.lo + 1
-            values[f.name] = (int(words[base + f.word]) >> f.lo) & ((1 << width) - 1)
+        """Values from operand words (Python integers; further words are ignored).
+
+        Legality is not checked here, see `illegal`.
+        """
+        values = dict(zip(self._names, words, strict=False))
+        for name, index, lo, mask in self._layout:
+            values[name] = words[index] >> lo & mask
         return values
+
+
+def no_regions(values: Values, registers: Registers) -> Accesses:
+    """`accesses` of an instruction that touches no memory."""
+    return (), ()
+
+
+def no_compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+    """`compute` of an instruction without data."""
+    return ()
 
 
 def header(opcode: int, scalar_ops: int = 0, location: int = 0) -> int:
@@ -268,7 +346,7 @@ def define(record: Instruction) -> Instruction:
         raise ValueError(f"instruction {record.mnemonic} is defined twice")
     if len(record.operands) + record.words >= RECORD_WORDS:
         raise ValueError(f"instruction {record.mnemonic} does not fit a record")
-    numbered = Instruction(**{**vars(record), "opcode": len(INSTRUCTIONS) + 1})
+    numbered = replace(record, opcode=len(INSTRUCTIONS) + 1)
     INSTRUCTIONS[numbered.mnemonic] = numbered
     BY_OPCODE[numbered.opcode] = numbered
     return numbered

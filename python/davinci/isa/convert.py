@@ -1,0 +1,101 @@
+"""Conversions between element types. The mnemonic names both types and the rounding.
+
+A repeat covers 64 elements if either side has 32 bits, else 128; the narrower side holds them in
+fewer blocks. Strides count blocks of their own side.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from davinci.isa.core import DTYPES, Array, Instruction, Pipe, Registers, Values, define
+from davinci.isa.vector_regions import Compute, Lanes, elementwise, ub, unary_fields
+
+
+def round_away(x: Array) -> Array:
+    """Rounds to the nearest integer, halves away from zero."""
+    return np.trunc(x + np.copysign(0.5, x))
+
+
+ROUNDINGS: dict[str, tuple[Callable[..., Array], str]] = {
+    "": (np.rint, "to the nearest, halves to even"),
+    "r": (np.rint, "to the nearest, halves to even"),
+    "a": (round_away, "to the nearest, halves away from zero"),
+    "f": (np.floor, "towards minus infinity"),
+    "c": (np.ceil, "towards plus infinity"),
+    "z": (np.trunc, "towards zero"),
+}
+
+CONVERSIONS: list[tuple[str, str, tuple[str, ...]]] = [
+    ("f16", "f32", ("",)),
+    ("f32", "f16", ("",)),
+    ("s8", "f16", ("",)),
+    ("u8", "f16", ("",)),
+    ("s32", "f32", ("",)),
+    ("f16", "s8", ("", "a", "f", "c", "z")),
+    ("f16", "u8", ("", "a", "f", "c", "z")),
+    ("f16", "s32", ("r", "a", "f", "c", "z")),
+    ("f32", "s32", ("r", "a", "f", "c", "z")),
+]
+"""(from, to, roundings), docs/hardware.md a1."""
+
+
+def to_float(src: str, dst: str) -> Callable[[Array], Array]:
+    """Conversion to a floating-point type, to the nearest value; overflow gives infinity."""
+    result = DTYPES[dst]
+    return lambda x: x.astype(result)
+
+
+def to_integer(dst: str, rounding: str) -> Callable[[Array], Array]:
+    """Rounded conversion to an integer type; saturates, NaN gives 0."""
+    result, round_ = DTYPES[dst], ROUNDINGS[rounding][0]
+    info = np.iinfo(result)
+
+    def convert(x: Array) -> Array:
+        rounded = round_(x.astype(np.float64))  # float64 holds every 32-bit integer
+        return np.nan_to_num(np.clip(rounded, info.min, info.max), nan=0).astype(result)
+
+    return convert
+
+
+def converting(function: Callable[[Array], Array], lanes: Lanes) -> Compute:
+    """`compute` of a conversion: the result takes the block shape of the destination."""
+    (dst,), (src,) = lanes.writes, lanes.reads
+
+    def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+        result = function(arrays[0])
+        if values[dst.blk] == 1 and values[src.blk] == 1:
+            return [result]
+        return [result.reshape(-1, dst.blocks, dst.block_lanes)]
+
+    return compute
+
+
+for src, dst, roundings in CONVERSIONS:
+    for rounding in roundings:
+        lanes = elementwise([("dst", dst), ("src", src)])
+        integer = dst[0] in "su"
+        how = (
+            f"rounded {ROUNDINGS[rounding][1]}, saturated; NaN gives 0"
+            if integer
+            else "to the nearest value, halves to even"
+        )
+        define(
+            Instruction(
+                name=f"vconv_{src}2{dst}{rounding}",
+                type="",
+                pipe=Pipe.V,
+                operands=(ub("dst"), ub("src")),
+                fields=unary_fields("dst", "src"),
+                accesses=lanes.regions,
+                compute=converting(
+                    to_integer(dst, rounding) if integer else to_float(src, dst), lanes
+                ),
+                timing="vector",
+                doc=f"dst = src converted from {src} to {dst}, {how}. "
+                f"A repeat covers {lanes.count} elements.",
+                source="docs/hardware.md a1 (types), b2 (elements a cycle), c (roundings)",
+            )
+        )

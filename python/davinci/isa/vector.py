@@ -1,0 +1,87 @@
+"""Elementwise vector instructions with one or two sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from davinci.isa.core import Array, Instruction, Pipe, define
+from davinci.isa.vector_regions import binary_fields, elementwise, lanewise, ub, unary_fields
+
+ARITHMETIC = ("f16", "f32", "s32")
+FLOATS = ("f16", "f32")
+BITS = ("s16",)
+SOURCE = "docs/hardware.md a1 (types), b2 (time), c (strides, repeat, mask)"
+
+BINARY: list[tuple[str, Callable[..., Array], tuple[str, ...], str]] = [
+    ("vadd", np.add, ARITHMETIC, "dst = src0 + src1"),
+    ("vsub", np.subtract, ARITHMETIC, "dst = src0 - src1"),
+    ("vmul", np.multiply, ARITHMETIC, "dst = src0 * src1"),
+    ("vmax", np.maximum, ARITHMETIC, "dst = the larger of src0 and src1"),
+    ("vmin", np.minimum, ARITHMETIC, "dst = the smaller of src0 and src1"),
+    ("vdiv", np.divide, FLOATS, "dst = src0 / src1"),
+    ("vand", np.bitwise_and, BITS, "dst = src0 & src1, on 16-bit words"),
+    ("vor", np.bitwise_or, BITS, "dst = src0 | src1, on 16-bit words"),
+]
+
+
+def rsqrt(x: Array) -> Array:
+    """1 / sqrt(x), rounded once for half precision."""
+    return 1 / np.sqrt(x.astype(np.float32, copy=False))
+
+
+def reciprocal(x: Array) -> Array:
+    """1 / x."""
+    return np.reciprocal(x)
+
+
+def relu(x: Array) -> Array:
+    """max(x, 0)."""
+    return np.maximum(x, x.dtype.type(0))
+
+
+UNARY: list[tuple[str, Callable[..., Array], tuple[str, ...], str]] = [
+    ("vexp", np.exp, FLOATS, "dst = e ** src"),
+    ("vln", np.log, FLOATS, "dst = natural logarithm of src"),
+    ("vsqrt", np.sqrt, FLOATS, "dst = square root of src"),
+    ("vrsqrt", rsqrt, FLOATS, "dst = 1 / square root of src"),
+    ("vrec", reciprocal, FLOATS, "dst = 1 / src"),
+    ("vabs", np.abs, FLOATS, "dst = |src|"),
+    ("vrelu", relu, ARITHMETIC, "dst = max(src, 0)"),
+    ("vnot", np.invert, BITS, "dst = ~src, on 16-bit words"),
+]
+
+for name, function, dtypes, doc in BINARY:
+    for dtype in dtypes:
+        define(
+            Instruction(
+                name=name,
+                type=dtype,
+                pipe=Pipe.V,
+                operands=(ub("dst"), ub("src0"), ub("src1")),
+                fields=binary_fields("dst", "src0", "src1"),
+                accesses=elementwise([("dst", dtype), ("src0", dtype), ("src1", dtype)]).regions,
+                compute=lanewise(function, dtype),
+                timing="vector",
+                doc=f"{doc}.",
+                source=SOURCE,
+            )
+        )
+
+for name, function, dtypes, doc in UNARY:
+    for dtype in dtypes:
+        define(
+            Instruction(
+                name=name,
+                type=dtype,
+                pipe=Pipe.V,
+                operands=(ub("dst"), ub("src")),
+                fields=unary_fields("dst", "src"),
+                accesses=elementwise([("dst", dtype), ("src", dtype)]).regions,
+                compute=lanewise(function, dtype),
+                timing="vector",
+                doc=f"{doc}.",
+                source=SOURCE,
+            )
+        )
