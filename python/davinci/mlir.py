@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+from functools import cache
 from typing import Any
 
 PACKAGE = "mlir" if importlib.util.find_spec("mlir") else "torch_mlir"
@@ -42,3 +43,9 @@ def make_context() -> Any:
     with context, ir.Location.unknown():
         dialects.load_all()
     return context
+
+
+@cache
+def register_passes() -> None:
+    """Makes StableHLO's passes known to MLIR's pipeline parser; the upstream ones already are."""
+    importlib.import_module(f"{PACKAGE}._mlir_libs._stablehlo").register_stablehlo_passes()

@@ -1,0 +1,140 @@
+"""Named pipelines, in the order of lowering; each is pipeline text made from a few options.
+
+`npu-opt --pass-pipeline='builtin.module(npu-pipeline{cores=8})'` and `davinci.compile` use the same
+ones. Each leaves what is already below its level alone, so `npu-pipeline` enters at any level.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from davinci.passes import registry
+from davinci.passes.base import option
+from davinci.passes.pipeline_text import ROOT, Node, fail_at, format_options
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of every named pipeline; one that does not concern a pipeline has no effect there."""
+
+    machine: str = option("ascend910", "machine file: its name or the path of a .toml file")
+    cores: int = option(0, "most cores a kernel may use; 0: all cores of the machine")
+    precision: str = option("mixed", "mixed, fp16 or fp32: the policy of ascend-legalize-precision")
+    matmul_strategy: str = option("os", "os, is or ws: output, input or weight stationary matmul")
+    m: int = option(0, "rows of A and C a matmul tile holds; 0: chosen")
+    n: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
+    k: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
+    fractalize: str = option("improved", "improved or naive fractalisation")
+
+
+Builder = Callable[[Options], list[str]]
+PIPELINES: dict[str, Builder] = {}
+
+
+def pipeline(name: str) -> Callable[[Builder], Builder]:
+    """Registers a function that returns a list of pass texts as the pipeline `name`."""
+
+    def register(builder: Builder) -> Builder:
+        PIPELINES[name] = builder
+        return builder
+
+    return register
+
+
+def text(name: str, options: Options) -> str:
+    """The pipeline `name` as text."""
+    return f"{ROOT}({','.join(PIPELINES[name](options))})"
+
+
+def build(name: str, values: dict[str, str], node: Node) -> str:
+    """The pipeline `name` as text, from options as they were written at `node`.
+
+    Raises:
+        InputError: an unknown option, or a value of the wrong type.
+    """
+    known = {field.name: field for field in dataclasses.fields(Options)}
+    converted: dict[str, object] = {}
+    for key, value in values.items():
+        field = known.get(key.replace("-", "_"))
+        if field is None:
+            names = [name.replace("_", "-") for name in known]
+            fail_at(
+                node.column,
+                f"pipeline '{name}' has no option '{key}'",
+                expected=f"one of {', '.join(names)}",
+                hint=registry.did_you_mean(key, names),
+            )
+        converted[field.name] = registry.convert(node, key, value, type(field.default))
+    return text(name, Options(**converted))  # type: ignore[arg-type]
+
+
+def _pass(name: str, options: Options, *keys: str) -> str:
+    """Text of a pass with those of the options that differ from their default."""
+    defaults = Options()
+    chosen = {key: getattr(options, key) for key in keys}
+    changed = {key: v for key, v in chosen.items() if v != getattr(defaults, key)}
+    return name + format_options(changed)
+
+
+@pipeline("stablehlo-to-ascend")
+def stablehlo_to_ascend(options: Options) -> list[str]:
+    """StableHLO to ascend operators on tensors; calls inlined, equal computations merged."""
+    return [
+        "inline",
+        "canonicalize",
+        "stablehlo-aggressive-simplification",
+        "canonicalize",
+        "cse",
+        "convert-stablehlo-to-ascend",
+        "canonicalize",
+        "cse",
+        "symbol-dce",
+    ]
+
+
+@pipeline("ascend-to-memref")
+def ascend_to_memref(options: Options) -> list[str]:
+    """Precision and layouts chosen, constants folded, kernels outlined, the arena planned."""
+    return [
+        _pass("ascend-legalize-precision", options, "precision"),
+        "ascend-insert-layouts",
+        "ascend-fold-constants",
+        "ascend-outline-scalar",
+        "cse",
+        "ascend-bufferize",
+    ]
+
+
+@pipeline("ascend-to-cce")
+def ascend_to_cce(options: Options) -> list[str]:
+    """Kernels tiled into cce operations, buffers placed, synchronisation inserted."""
+    strategy = ("matmul_strategy", "m", "n", "k", "fractalize")
+    return [
+        _pass("convert-ascend-to-cce", options, "machine", "cores", *strategy),
+        "canonicalize",
+        "cse",
+        _pass("plan-memory", options, "machine"),
+        _pass("insert-sync", options, "machine"),
+    ]
+
+
+@pipeline("cce-to-hivm")
+def cce_to_hivm(options: Options) -> list[str]:
+    """Operations on arrays become exact instructions on pointers."""
+    return [_pass("convert-cce-to-hivm", options, "machine")]
+
+
+@pipeline("hivm-to-llvm")
+def hivm_to_llvm(options: Options) -> list[str]:
+    """Configuration words packed; instructions become calls of intrinsics."""
+    return ["convert-hivm-to-llvm"]
+
+
+@pipeline("npu-pipeline")
+def npu_pipeline(options: Options) -> list[str]:
+    """All of the above, in order."""
+    stages = ("stablehlo-to-ascend", "ascend-to-memref", "ascend-to-cce")
+    stages += ("cce-to-hivm", "hivm-to-llvm")
+    return [step for stage in stages for step in PIPELINES[stage](options)]

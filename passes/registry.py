@@ -1,0 +1,94 @@
+"""Looks up passes by name and builds them from options; the list behind `npu-opt --help`.
+
+A pass `plan-memory` lives in a file `plan_memory.py` in one of the folders of `davinci.passes`, so
+a lookup imports that one file and npu-opt starts fast.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import importlib
+from collections.abc import Iterable
+from pathlib import Path
+
+from davinci.passes import base
+from davinci.passes.pipeline_text import Node, fail_at, parse_options
+
+FOLDERS = ("stablehlo", "ascend", "cce", "hivm")
+"""Folders of passes below `davinci/passes`, in pipeline order."""
+
+UPSTREAM = ("canonicalize", "cse", "inline", "symbol-dce", "loop-invariant-code-motion", "sccp")
+"""Upstream passes worth suggesting; any upstream pass may be named in a pipeline."""
+
+
+def find(name: str) -> type[base.Pass] | None:
+    """The pass of that name, or None if it is not one of this project's."""
+    if name not in base.PASSES:
+        stem = name.replace("-", "_")
+        for folder in FOLDERS:
+            if (Path(__file__).parent / folder / f"{stem}.py").is_file():
+                importlib.import_module(f"davinci.passes.{folder}.{stem}")
+    return base.PASSES.get(name)
+
+
+def all_passes() -> list[type[base.Pass]]:
+    """Every pass of the project, in pipeline order of the folders."""
+    for folder in FOLDERS:
+        for path in sorted((Path(__file__).parent / folder).glob("*.py")):
+            module = f"davinci.passes.{folder}.{path.stem}".removesuffix(".__init__")
+            importlib.import_module(module)
+    return sorted(base.PASSES.values(), key=lambda cls: (_folder(cls), cls.NAME))
+
+
+def instantiate(cls: type[base.Pass], node: Node) -> base.Pass:
+    """Builds the pass from the options of its node.
+
+    Raises:
+        InputError: an unknown option, or a value of the wrong type.
+    """
+    known = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
+    values: dict[str, object] = {}
+    for key, text in parse_options(node).items():
+        field = known.get(key.replace("-", "_"))
+        if field is None:
+            names = [name.replace("_", "-") for name in known]
+            fail_at(
+                node.column,
+                f"pass '{node.name}' has no option '{key}'",
+                expected=f"one of {', '.join(names)}" if names else "no options",
+                hint=did_you_mean(key, names),
+            )
+        values[field.name] = convert(node, key, text, type(field.default))
+    return cls(**values)
+
+
+def convert(node: Node, key: str, text: str, kind: type) -> object:
+    """The text of an option as a value of `kind`: bool, int, float or str."""
+    if kind is bool:
+        if text in ("true", "false"):
+            return text == "true"
+    elif kind is str:
+        return text
+    else:
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    expected = {bool: "true or false", int: "an integer", float: "a number"}[kind]
+    fail_at(node.column, f"bad value of option '{key}' of '{node.name}'", repr(text), expected)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known name, or ""."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return f"did you mean '{near[0]}'?" if near else ""
+
+
+def summary(cls: type[base.Pass]) -> str:
+    """First line of the docstring of a pass."""
+    return (cls.__doc__ or "").strip().splitlines()[0]
+
+
+def _folder(cls: type[base.Pass]) -> int:
+    return FOLDERS.index(cls.__module__.split(".")[-2])

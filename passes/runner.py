@@ -1,0 +1,183 @@
+"""Runs a pipeline over a module: passes written in Python, and runs of upstream passes.
+
+The whole pipeline is checked before anything runs, so a misspelt last pass is found at once.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+from davinci import mlir
+from davinci.errors import CompileError, InputError
+from davinci.mlir import ir, passmanager
+from davinci.passes import pipelines, registry
+from davinci.passes.base import Pass
+from davinci.passes.pipeline_text import ROOT, WHERE, Node, fail_at, parse, parse_options
+
+
+@dataclass
+class Instrumentation:
+    """What to observe while a pipeline runs.
+
+    Attributes:
+        print_before: print the IR before each pass.
+        print_after: print the IR after each pass.
+        elide: longest elements attribute printed in full; None prints all.
+        timing: if not None, seconds spent by pass are added to it.
+        stream: where the IR is printed.
+    """
+
+    print_before: bool = False
+    print_after: bool = False
+    elide: int | None = None
+    timing: dict[str, float] | None = None
+    stream: TextIO = field(default_factory=lambda: sys.stderr)
+
+    @property
+    def each_pass(self) -> bool:
+        """Whether upstream passes must be run one by one."""
+        return self.print_before or self.print_after or self.timing is not None
+
+    def banner(self, when: str, step: Pass, op: Any) -> None:
+        title = f"IR Dump {when} {type(step).__name__} ({step.NAME})"
+        print(f"// -----// {title} //----- //", file=self.stream)
+        print(op.get_asm(large_elements_limit=self.elide), "\n", file=self.stream, flush=True)
+
+    def add(self, name: str, seconds: float) -> None:
+        if self.timing is not None:
+            self.timing[name] = self.timing.get(name, 0.0) + seconds
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """Consecutive passes that MLIR runs, as pipeline text without its anchor."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Nested:
+    """Steps to run on every operation of kind `anchor` directly inside the current one."""
+
+    anchor: str
+    steps: tuple[Step, ...]
+
+
+Step = Pass | Upstream | Nested
+
+
+def run(module: Any, text: str, instrumentation: Instrumentation | None = None) -> None:
+    """Runs the pipeline `text` on the operation `module` in place, verifying after each pass.
+
+    Raises:
+        InputError: the pipeline is malformed or names an unknown pass or option.
+        CompileError: a pass reports that the program cannot be compiled.
+        MLIRError: an upstream pass or a verifier failed; it carries the diagnostics.
+    """
+    watch = instrumentation or Instrumentation()
+    with module.context, ir.Location.unknown():
+        steps = plan(parse(text), watch.each_pass)
+        _run_steps(module, ROOT, steps, watch)
+
+
+def plan(root: Node, each_pass: bool = False) -> tuple[Step, ...]:
+    """Checks the nodes inside an anchor and joins upstream neighbours, unless `each_pass`."""
+    steps: list[Step] = []
+    for node in root.children or ():
+        for step in _plan_node(node, root.name, each_pass):
+            last = steps[-1] if steps else None
+            if isinstance(step, Upstream) and isinstance(last, Upstream) and not each_pass:
+                steps[-1] = Upstream(f"{last.text},{step.text}")
+            else:
+                steps.append(step)
+    return tuple(steps)
+
+
+def _plan_node(node: Node, anchor: str, each_pass: bool) -> Sequence[Step]:
+    if node.children is not None:
+        inner = plan(node, each_pass)
+        if any(not isinstance(step, Upstream) for step in inner):
+            return [Nested(node.name, inner)]
+        return [_upstream(node, anchor)]
+    if node.name in pipelines.PIPELINES:
+        text = pipelines.build(node.name, parse_options(node), node)
+        return plan(parse(text), each_pass)
+    cls = registry.find(node.name)
+    if cls is None:
+        return [_upstream(node, anchor)]
+    if cls.ANCHOR != anchor:
+        expected = f"{cls.ANCHOR}({node.name})"
+        fail_at(node.column, f"pass '{node.name}' cannot run on '{anchor}'", expected=expected)
+    return [registry.instantiate(cls, node)]
+
+
+def _upstream(node: Node, anchor: str) -> Upstream:
+    """Checks by MLIR's own parser; its message is kept where it says more than ours."""
+    mlir.register_passes()
+    try:
+        passmanager.PassManager.parse(f"{anchor}({node})")
+    except ValueError as error:
+        message = str(error)
+        if "does not refer to a registered pass" in message and node.children is None:
+            known = [cls.NAME for cls in registry.all_passes()]
+            hint = registry.did_you_mean(
+                node.name, [*known, *pipelines.PIPELINES, *registry.UPSTREAM]
+            )
+            fail_at(
+                node.column,
+                f"unknown pass '{node.name}'",
+                hint=hint or "npu-opt --help lists the passes of this project",
+            )
+        detail = message.removeprefix("MLIR Textual PassPipeline Parser:").strip().splitlines()[0]
+        raise InputError(f"'{node}': {detail}", where=f"{WHERE}:{node.column}") from None
+    return Upstream(str(node))
+
+
+def _run_steps(op: Any, anchor: str, steps: Sequence[Step], watch: Instrumentation) -> None:
+    for step in steps:
+        if isinstance(step, Nested):
+            for child in _children(op, step.anchor):
+                _run_steps(child, step.anchor, step.steps, watch)
+        elif isinstance(step, Upstream):
+            _run_upstream(op, anchor, step.text, watch)
+        else:
+            _run_python(op, step, watch)
+
+
+def _run_python(op: Any, step: Pass, watch: Instrumentation) -> None:
+    if watch.print_before:
+        watch.banner("Before", step, op)
+    start = time.perf_counter()
+    step.run(op)
+    watch.add(step.NAME, time.perf_counter() - start)
+    start = time.perf_counter()
+    if not op.verify():
+        raise CompileError(f"the IR is not valid after pass '{step.NAME}'")
+    watch.add("(verifier)", time.perf_counter() - start)
+    if watch.print_after:
+        watch.banner("After", step, op)
+
+
+def _run_upstream(op: Any, anchor: str, text: str, watch: Instrumentation) -> None:
+    manager = passmanager.PassManager.parse(f"{anchor}({text})")
+    if watch.print_before or watch.print_after:
+        op.context.enable_multithreading(False)
+        manager.enable_ir_printing(
+            print_before_all=watch.print_before,
+            print_after_all=watch.print_after,
+            large_elements_limit=watch.elide,
+        )
+        watch.stream.flush()
+    start = time.perf_counter()
+    manager.run(op)
+    watch.add(text, time.perf_counter() - start)
+
+
+def _children(op: Any, anchor: str) -> list[Any]:
+    """Operations of kind `anchor` directly inside `op`, in order."""
+    inner = (o.operation for region in op.regions for block in region for o in block)
+    return [o for o in inner if anchor in (o.name, "any")]
