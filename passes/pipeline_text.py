@@ -47,9 +47,7 @@ def parse(text: str) -> Node:
         InputError: malformed text; the message carries the column.
     """
     if not text.strip():
-        raise InputError(
-            "the pipeline is empty", where=WHERE, expected=f"'{ROOT}(PASS,...)'"
-        )
+        raise InputError("the pipeline is empty", where=WHERE, expected=f"'{ROOT}(PASS,...)'")
     nodes = _Parser(text).parse()
     if len(nodes) != 1 or nodes[0].name != ROOT or nodes[0].children is None:
         raise InputError(
@@ -62,7 +60,7 @@ def parse(text: str) -> Node:
 
 
 def parse_options(node: Node) -> dict[str, str]:
-    """`x=1 y=os flag` as {"x": "1", "y": "os", "flag": "true"}; quotes and braces protect spaces."""
+    """`x=1 y=os flag` as {"x": "1", "y": "os", "flag": "true"}; quotes, braces protect spaces."""
     result: dict[str, str] = {}
     for word in _split_options(node):
         key, equals, value = word.partition("=")
@@ -84,11 +82,11 @@ def format_options(options: dict[str, object]) -> str:
     return f"{{{' '.join(words)}}}" if words else ""
 
 
-def fail_at(column: int, message: str, found: str = "", expected: str = "", hint: str = "") -> NoReturn:
+def fail_at(
+    column: int, message: str, found: str = "", expected: str = "", hint: str = ""
+) -> NoReturn:
     """Raises an `InputError` about the pipeline text at `column`."""
-    raise InputError(
-        message, where=f"{WHERE}:{column}", found=found, expected=expected, hint=hint
-    )
+    raise InputError(message, where=f"{WHERE}:{column}", found=found, expected=expected, hint=hint)
 
 
 def _split_options(node: Node) -> Sequence[str]:
@@ -107,7 +105,8 @@ def _split_options(node: Node) -> Sequence[str]:
         else:
             word += char
     if closers:
-        fail_at(node.column, f"unbalanced options of pass '{node.name}'", expected=repr(closers[-1]))
+        expected = repr(closers[-1])
+        fail_at(node.column, f"unbalanced options of pass '{node.name}'", expected=expected)
     return [w for w in (*words, word) if w]
 
 

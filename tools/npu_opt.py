@@ -56,7 +56,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def pipeline_text(pipeline: str | None, flags: list[str]) -> str | None:
-    """The pipeline or None for no passes, given whole or as flags: `--plan-memory --insert-sync=machine=ascend310`."""
+    """The pipeline, given whole or as flags, `--plan-memory --insert-sync=machine=ascend310`.
+
+    None means that no passes are to run.
+    """
     if not flags:
         return pipeline
     if pipeline is not None or not all(flag.startswith("--") for flag in flags):
@@ -157,21 +160,22 @@ class Session:
             from davinci.runtime.listing import list_module
 
             return list_module(module)
-        return str(
-            module.operation.get_asm(
-                large_elements_limit=self.options.mlir_elide_elementsattrs_if_larger,
-                print_generic_op_form=self.options.mlir_print_op_generic,
+        return (
+            str(
+                module.operation.get_asm(
+                    large_elements_limit=self.options.mlir_elide_elementsattrs_if_larger,
+                    print_generic_op_form=self.options.mlir_print_op_generic,
+                )
             )
-        ) + "\n"
+            + "\n"
+        )
 
     def report(self, found: list[Any], text: str, code: int) -> None:
         """Prints diagnostics, or compares them with the expected ones; sets the exit code."""
         from davinci import diagnostics
 
         if self.options.verify_diagnostics:
-            found = diagnostics.mismatches(
-                diagnostics.expectations(text), found, self.options.file
-            )
+            found = diagnostics.mismatches(diagnostics.expectations(text), found, self.options.file)
             code = errors.EXIT_CHECK_FAILED
         for diagnostic in found:
             print(diagnostic.format(text.splitlines()), file=sys.stderr)

@@ -88,7 +88,7 @@ def collected(context: Any) -> Iterator[list[Diagnostic]]:
 
 
 def from_error(error: DavinciError) -> Diagnostic:
-    """An error of this project; its place is taken out of the text where it is a source position."""
+    """An error of this project; its place is that of `where`, if that is a source position."""
     match = _LOCATION.search(error.where)
     if match is None:
         return Diagnostic("error", "", 0, 0, str(error))

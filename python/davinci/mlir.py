@@ -49,3 +49,20 @@ def make_context() -> Any:
 def register_passes() -> None:
     """Makes StableHLO's passes known to MLIR's pipeline parser; the upstream ones already are."""
     importlib.import_module(f"{PACKAGE}._mlir_libs._stablehlo").register_stablehlo_passes()
+    if importlib.util.find_spec(f"{PACKAGE}.dialects.torch"):
+        # Some StableHLO passes are registered only together with those of the torch dialect.
+        _load("dialects.torch")
+
+
+def load_onnx_importer(context: Any) -> Any:
+    """Returns the module that imports ONNX graphs and registers the torch dialect it needs."""
+    register_passes()
+    _load("dialects.torch").register_dialect(context)
+    return _load("extras.onnx_importer")
+
+
+def run_pipeline(operation: Any, text: str) -> None:
+    """Runs upstream passes, `func.func(cse),canonicalize`, on a module; `MLIRError` on failure."""
+    register_passes()
+    with operation.context:
+        passmanager.PassManager.parse(f"builtin.module({text})").run(operation)
