@@ -1,0 +1,54 @@
+"""Frontends: every way a model comes in, each ending in an MLIR module with a `@main`.
+
+`load(model)` takes the path of an `.onnx` or `.mlir` file, MLIR text, or an ONNX `ModelProto`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from davinci.errors import InputError
+from davinci.mlir import ir, make_context
+
+SUFFIXES = (".onnx", ".mlir", ".mlirbc")
+
+
+def load(model: Any, context: Any = None) -> Any:
+    """Returns `model` as an `ir.Module` in `context`, or in a new one.
+
+    Args:
+        model: path of an `.onnx`, `.mlir` or `.mlirbc` file, MLIR text, or an `onnx.ModelProto`.
+        context: an `ir.Context` from `davinci.mlir.make_context`.
+
+    Raises:
+        InputError: no such file, a file of another kind, or one that cannot be read.
+        CompileError: an ONNX model that uses something outside what can be compiled.
+    """
+    from davinci.frontends import mlir_text
+    from davinci.frontends import onnx as onnx_frontend
+
+    context = context or make_context()
+    if isinstance(model, ir.Module):
+        return model
+    if not isinstance(model, (str, os.PathLike)):
+        if type(model).__name__ != "ModelProto":
+            raise InputError(
+                "not a model",
+                found=f"an object of type {type(model).__name__}",
+                expected="a path, MLIR text or an onnx.ModelProto",
+            )
+        return onnx_frontend.import_model(model, context, "<ModelProto>")
+    if isinstance(model, str) and ("\n" in model or "func.func" in model):
+        return mlir_text.parse(model, context, "<text>")
+    path = Path(model)
+    if path.suffix not in SUFFIXES:
+        raise InputError(
+            "not a model file", where=str(path), expected="a file name that ends in .onnx or .mlir"
+        )
+    if not path.is_file():
+        raise InputError("no such file", where=str(path))
+    if path.suffix == ".onnx":
+        return onnx_frontend.import_model(onnx_frontend.read(path), context, str(path))
+    return mlir_text.parse(path.read_bytes(), context, str(path))

@@ -1,0 +1,46 @@
+"""Reads MLIR text or bytecode at any level of the compiler."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.errors import InputError
+from davinci.mlir import MLIRError, ir
+
+
+def parse(source: str | bytes, context: Any, where: str) -> Any:
+    """Returns the `ir.Module` of `source`; the entry function is renamed to `main`.
+
+    The entry is the function `main`, or else the only public one. A module without functions, or
+    with several public ones (a file of kernels), stays as it is.
+
+    Raises:
+        InputError: `source` does not parse or verify; the message has MLIR's first diagnostic.
+    """
+    try:
+        module = ir.Module.parse(source, context)
+    except MLIRError as error:
+        raise InputError(first_diagnostic(error), where=where) from None
+    except (UnicodeDecodeError, ValueError) as error:
+        raise InputError(f"not MLIR: {error}", where=where) from None
+    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    if any(symbol(op) == "main" for op in functions):
+        return module
+    public = [op for op in functions if "sym_visibility" not in op.attributes]
+    if len(public) == 1 and "ascend.kernel" not in public[0].attributes:
+        with context:
+            public[0].attributes["sym_name"] = ir.StringAttr.get("main")
+    return module
+
+
+def symbol(op: Any) -> str:
+    return str(ir.StringAttr(op.attributes["sym_name"]).value)
+
+
+def first_diagnostic(error: Any) -> str:
+    """Location and text of the first diagnostic of an MLIR error."""
+    if not error.error_diagnostics:
+        return str(error)
+    first = error.error_diagnostics[0]
+    place = str(first.location).removeprefix("loc(").removesuffix(")").replace('"', "")
+    return f"{place.removeprefix('-:')}: {first.message}"
