@@ -1,4 +1,4 @@
-"""Compare and select. A compare leaves one bit a lane in the CMPMASK register, a select reads it."""
+"""Compare and select: a compare leaves a bit a lane in the CMPMASK register, a select reads it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def comparing(function: Callable[..., Array], lanes: Lanes) -> Compute:
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
         if values["repeat"]:
             found = function(arrays[0], arrays[1]).reshape(-1)
-            active, mask = registers.lanes(lanes.count)
+            _, mask = registers.lanes(lanes.count)
             result = np.zeros(128, dtype=bool)
             result[: found.size] = found if mask is None else found & mask
             registers.cmpmask = result

@@ -256,7 +256,9 @@ class Instruction:
         layout = tuple((f.name, base + f.word, f.lo, (1 << f.width) - 1) for f in self.fields)
         object.__setattr__(self, "_layout", layout)
         object.__setattr__(self, "_names", tuple(o.name for o in self.operands))
-        object.__setattr__(self, "_bounds", tuple((f.name, f.minimum, f.limit) for f in self.fields))
+        object.__setattr__(
+            self, "_bounds", tuple((f.name, f.minimum, f.limit) for f in self.fields)
+        )
 
     @property
     def mnemonic(self) -> str:

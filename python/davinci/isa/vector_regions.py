@@ -12,7 +12,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from davinci.isa.core import DTYPES, Access, Accesses, Array, Field, Operand, Registers, Space, Values
+from davinci.isa.core import (
+    DTYPES,
+    Access,
+    Accesses,
+    Array,
+    Field,
+    Operand,
+    Registers,
+    Space,
+    Values,
+)
 
 BLOCK_BYTES = 32
 REPEAT_BYTES = 256
@@ -56,9 +66,7 @@ def unary_fields(*names: str, dst_rep_doc: str = "", blocks: bool = True) -> tup
         i = ("dst", "src").index(name)
         if name == "src" or blocks:
             low = int(name == "dst")
-            fields += [
-                Field(f"{name}_blk_stride", 16 * i, 16 * i + 15, minimum=low, doc=BLOCK_DOC)
-            ]
+            fields += [Field(f"{name}_blk_stride", 16 * i, 16 * i + 15, minimum=low, doc=BLOCK_DOC)]
         doc = dst_rep_doc if name == "dst" and dst_rep_doc else REPEAT_DOC
         fields += [Field(f"{name}_rep_stride", 32 + 8 * i, 39 + 8 * i, doc=doc)]
     return (*fields, REPEAT)
