@@ -1,0 +1,292 @@
+"""matmul and batch_matmul as tiled loops on the cube.
+
+Names are the source's, see `matmul_strategies`: A is M x N, B is N x K, C is M x K, a tile is
+(m, n, k) with n the contracted dimension; all three lie in GM in Nz, counted in fractals here.
+
+    A  GM [N, M, 16, 16] -> L1 (Nz piece) -> L0A (Zz, load2d)
+    B  GM [K, N, 16, 16] -> L1 (Nz piece) -> L0B (Zn, load2d that transposes each fractal)
+    C  L0C [k, m, 16, 16] (Nz, f32) -> UB in slices, cast there if the result is f16 -> GM
+
+Output stationary, and the others where one tile spans a whole dimension:
+
+    for tile (x, y) of this block:               for panel x of this block:        (is, n = N)
+      for s: a = A(x, s); b = B(s, y)              a = A(x)
+             mad(a, b, c, init = (s == 0))         for y: b = B(y); mad(a, b, c, true)
+      C(x, y) = c                                         C(x, y) = c
+
+Input stationary with k = K is the left form with one y; weight stationary mirrors it. Tiles that do
+not divide the matrices are peeled in all three dimensions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.errors import CompileError
+from davinci.mlir import arith, ir
+from davinci.passes.ascend_to_cce import Target, lowering
+from davinci.passes.ascend_to_cce.matmul_strategies import SIDE, Limits, Size, choose
+from davinci.passes.ascend_to_cce.tiles import (
+    Part,
+    Segment,
+    for_tiles,
+    segments,
+    share_blocks,
+    unflatten,
+)
+from davinci.passes.base import fail
+from davinci.passes.builder import IndexLike, add, alloc, for_loop, op, restride, subview
+
+FRACTAL = SIDE * SIDE
+
+
+@dataclass(frozen=True)
+class Span:
+    """A tile of one dimension: where it starts and how many fractals it has."""
+
+    start: IndexLike
+    size: int
+
+
+@lowering("matmul", "batch_matmul")
+def lower_matmul(operation: Any, target: Target) -> int:
+    """C = A B on the cube; returns how many blocks can share the work.
+
+    Raises:
+        CompileError: element types the cube or load2d cannot take, or no legal tile.
+    """
+    a, b, c = operation.operands
+    check_types(operation, a, b, c)
+    batch, n, m = shape_of(a)[:3]
+    k = shape_of(c)[1]
+    whole = Size(m, n, k)
+    limits = Limits.of(target.machine)
+    try:
+        tile = choose(target.matmul_strategy, whole, target.tile, limits, batch, target.cores)
+    except CompileError as error:
+        fail(operation, error.message, found=error.found, expected=error.expected, hint=error.hint)
+    product = Product(whole, batch, tile, Tensors(batched(a), batched(b), batched(c)), target)
+    if target.matmul_strategy == "is" and tile.n == n:
+        return product.input_stationary()
+    if target.matmul_strategy == "ws" and tile.n == n:
+        return product.weight_stationary()
+    return product.output_stationary()
+
+
+def check_types(operation: Any, a: Any, b: Any, c: Any) -> None:
+    """f16 x f16 to f32 or f16."""
+    types = tuple(str(ir.MemRefType(v.type).element_type) for v in (a, b, c))
+    if types[:2] != ("f16", "f16") or types[2] not in ("f32", "f16"):
+        fail(
+            operation,
+            "cannot be lowered for these element types",
+            found=" x ".join(types[:2]) + f" to {types[2]}",
+            expected="f16 x f16 to f32 or f16",
+            hint="load2d transposes 16-bit fractals only, so an 8-bit B in Nz cannot reach L0B; "
+            "cast the operands to f16",
+        )
+
+
+def shape_of(value: Any) -> list[int]:
+    """[batch, columns / 16, rows / 16, 16, 16] of an Nz operand; batch is 1 if it has none."""
+    shape = list(ir.MemRefType(value.type).shape)
+    return shape if len(shape) == 5 else [1, *shape]
+
+
+def batched(value: Any) -> Any:
+    """An Nz operand with its batch dimension, added if it has none."""
+    shape = shape_of(value)
+    if len(ir.MemRefType(value.type).shape) == len(shape):
+        return value
+    return restride(value, shape, contiguous(shape))
+
+
+def contiguous(shape: list[int]) -> list[int]:
+    strides = [1]
+    for extent in reversed(shape[1:]):
+        strides.insert(0, strides[0] * extent)
+    return strides
+
+
+def view(buffer: Any, shape: list[int]) -> Any:
+    """The first elements of an on-chip buffer as an array of `shape`."""
+    if list(ir.MemRefType(buffer.type).shape) == shape:
+        return buffer
+    return restride(buffer, shape, contiguous(shape))
+
+
+def swapped(buffer: Any, shape: list[int]) -> Any:
+    """`view(buffer, shape)` with its first two dimensions exchanged."""
+    strides = contiguous(shape)
+    return restride(
+        buffer, [shape[1], shape[0], *shape[2:]], [strides[1], strides[0], *strides[2:]]
+    )
+
+
+@dataclass(frozen=True)
+class Tensors:
+    """The operands in GM, each with a batch dimension."""
+
+    a: Any
+    b: Any
+    c: Any
+
+
+class Product:
+    """Builds the kernel of one product: buffers, moves of tiles, and the loops of a strategy."""
+
+    def __init__(
+        self, whole: Size, batch: int, tile: Size, tensors: Tensors, target: Target
+    ) -> None:
+        self.whole, self.batch, self.tile = whole, batch, tile
+        self.tensors, self.target = tensors, target
+        f16, f32 = ir.F16Type.get(), ir.F32Type.get()
+        result = ir.MemRefType(tensors.c.type).element_type
+        self.l1_a = alloc([tile.n, tile.m, SIDE, SIDE], f16, "L1")
+        self.l1_b = alloc([tile.k, tile.n, SIDE, SIDE], f16, "L1")
+        self.l0_a = alloc([tile.m, tile.n, SIDE, SIDE], f16, "L0A")
+        self.l0_b = alloc([tile.n, tile.k, SIDE, SIDE], f16, "L0B")
+        self.l0_c = alloc([tile.k, tile.m, SIDE, SIDE], f32, "L0C")
+        self.slice = slice_of_c(tile, target, 2 if result == f16 else 4)
+        buffers = 1 if self.slice == (tile.k, tile.m) else 2
+        self.ub = [alloc([*self.slice, SIDE, SIDE], result, "UB") for _ in range(buffers)]
+
+    def output_stationary(self) -> int:
+        """Every tile of C is a unit of work and is complete when it leaves."""
+        parts = []
+        for xs in segments(self.whole.m, self.tile.m):
+            for ys in segments(self.whole.k, self.tile.k):
+
+                def build(index: IndexLike, xs: Segment = xs, ys: Segment = ys) -> None:
+                    n, i, j = unflatten(index, (self.batch, xs.count, ys.count))
+                    x, y = Span(xs.start(i), xs.size), Span(ys.start(j), ys.size)
+                    self.accumulate(n, x, y)
+                    self.store(n, x, y)
+
+                parts.append(Part(self.batch * xs.count * ys.count, build))
+        return share_blocks(parts, self.target)
+
+    def input_stationary(self) -> int:
+        """Every row panel A(x), all of N wide, is a unit of work; B walks past it."""
+        parts = []
+        for xs in segments(self.whole.m, self.tile.m):
+
+            def build(index: IndexLike, xs: Segment = xs) -> None:
+                n, i = unflatten(index, (self.batch, xs.count))
+                x, s = Span(xs.start(i), xs.size), Span(0, self.whole.n)
+                self.load_a(n, x, s)
+                for ys in segments(self.whole.k, self.tile.k):
+
+                    def step(start: IndexLike, ys: Segment = ys) -> None:
+                        y = Span(start, ys.size)
+                        self.load_b(n, s, y)
+                        self.mad(x, s, y, flag(True))
+                        self.store(n, x, y)
+
+                    for_tiles(ys, step)
+
+            parts.append(Part(self.batch * xs.count, build))
+        return share_blocks(parts, self.target)
+
+    def weight_stationary(self) -> int:
+        """Every column panel B(y), all of N high, is a unit of work; A walks past it."""
+        parts = []
+        for ys in segments(self.whole.k, self.tile.k):
+
+            def build(index: IndexLike, ys: Segment = ys) -> None:
+                n, j = unflatten(index, (self.batch, ys.count))
+                y, s = Span(ys.start(j), ys.size), Span(0, self.whole.n)
+                self.load_b(n, s, y)
+                for xs in segments(self.whole.m, self.tile.m):
+
+                    def step(start: IndexLike, xs: Segment = xs) -> None:
+                        x = Span(start, xs.size)
+                        self.load_a(n, x, s)
+                        self.mad(x, s, y, flag(True))
+                        self.store(n, x, y)
+
+                    for_tiles(xs, step)
+
+            parts.append(Part(self.batch * ys.count, build))
+        return share_blocks(parts, self.target)
+
+    def accumulate(self, n: IndexLike, x: Span, y: Span) -> None:
+        """Sums the products of all tiles along N into L0C; the first one overwrites it."""
+        for segment in segments(self.whole.n, self.tile.n):
+
+            def step(start: IndexLike, init: Any, size: int = segment.size) -> None:
+                s = Span(start, size)
+                self.load_a(n, x, s)
+                self.load_b(n, s, y)
+                self.mad(x, s, y, init)
+
+            if segment.count == 1:
+                step(segment.first, flag(segment.first == 0))
+                continue
+            with for_loop(0, segment.count) as i:
+                zero = arith.ConstantOp(ir.IndexType.get(), 0).result
+                step(segment.start(i), arith.CmpIOp(arith.CmpIPredicate.eq, i, zero).result)
+
+    def load_a(self, n: IndexLike, x: Span, s: Span) -> None:
+        """A(x, s) to L0A: the Nz piece [s, x] turns into Zz [x, s] between L1 and L0A."""
+        piece = [s.size, x.size, SIDE, SIDE]
+        source = subview(self.tensors.a, [n, s.start, x.start, 0, 0], [1, *piece], drop=[0])
+        op("cce.copy", [source, view(self.l1_a, piece)])
+        op("cce.load2d", [swapped(self.l1_a, piece), view(self.l0_a, [x.size, s.size, SIDE, SIDE])])
+
+    def load_b(self, n: IndexLike, s: Span, y: Span) -> None:
+        """B(s, y) to L0B: the Nz piece [y, s] turns into [s, y] with its fractals transposed."""
+        piece = [y.size, s.size, SIDE, SIDE]
+        source = subview(self.tensors.b, [n, y.start, s.start, 0, 0], [1, *piece], drop=[0])
+        op("cce.copy", [source, view(self.l1_b, piece)])
+        op(
+            "cce.load2d",
+            [swapped(self.l1_b, piece), view(self.l0_b, [s.size, y.size, SIDE, SIDE])],
+            transpose=True,
+        )
+
+    def mad(self, x: Span, s: Span, y: Span, init: Any) -> None:
+        """L0C (+)= L0A * L0B for tiles of these sizes."""
+        operands = [
+            view(self.l0_a, [x.size, s.size, SIDE, SIDE]),
+            view(self.l0_b, [s.size, y.size, SIDE, SIDE]),
+            view(self.l0_c, [y.size, x.size, SIDE, SIDE]),
+        ]
+        op("cce.mad", [*operands, init])
+
+    def store(self, n: IndexLike, x: Span, y: Span) -> None:
+        """C(x, y) from L0C to GM in slices that take turns in the UB buffers."""
+        tile = view(self.l0_c, [y.size, x.size, SIDE, SIDE])
+        slices = [
+            (column, row)
+            for column in pieces(y.size, self.slice[0])
+            for row in pieces(x.size, self.slice[1])
+        ]
+        for turn, ((column, columns), (row, rows)) in enumerate(slices):
+            shape = [columns, rows, SIDE, SIDE]
+            ub = view(self.ub[turn % len(self.ub)], shape)
+            op("cce.copy_l0c", [subview(tile, [column, row, 0, 0], shape), ub])
+            start = [n, add(y.start, column), add(x.start, row), 0, 0]
+            op("cce.copy", [ub, subview(self.tensors.c, start, [1, *shape], drop=[0])])
+
+
+def slice_of_c(tile: Size, target: Target, itemsize: int) -> tuple[int, int]:
+    """Columns and rows, in fractals, of the slices in which a tile of C leaves through UB.
+
+    Two slices take turns, so each has at most half of UB.
+    """
+    most = target.machine.buffer("UB").bytes // (2 * FRACTAL * itemsize)
+    if tile.m > most:
+        return 1, most
+    return min(tile.k, most // tile.m), tile.m
+
+
+def pieces(total: int, size: int) -> list[tuple[int, int]]:
+    """(start, size) of the pieces of at most `size` that make up `total`."""
+    return [(start, min(size, total - start)) for start in range(0, total, size)]
+
+
+def flag(value: bool) -> Any:
+    """A constant of type i1."""
+    return arith.ConstantOp(ir.IntegerType.get_signless(1), int(value)).result

@@ -1,0 +1,184 @@
+"""Strategies of the matrix product: what they read, what they need, and which tile to take.
+
+Names are those of the source (a 2024 thesis on a compiler for this kind of machine): A is M x N,
+B is N x K, C is M x K; a tile is (m, n, k). So n is the contracted dimension. A strategy keeps one
+operand's tile in place and walks the others:
+
+    os  output stationary   for x, y: for s: C(x, y) += A(x, s) B(s, y)
+    is  input stationary    A(x, s) is read once; needs k = K or n = N, or partial sums would leave
+    ws  weight stationary   B(s, y) is read once; needs m = M or n = N
+
+Elements of A and B read from GM, for sizes that the tile divides:
+
+    S_IS = MN + MNK/m        S_WS = KN + MNK/k        S_OS = MNK (m + k) / (mk)
+
+All sizes are counted in fractals of 16 here; the matrices are padded to whole fractals.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+
+from davinci.errors import CompileError
+from davinci.machine import Machine
+
+SIDE = 16
+"""Rows and columns of a 16-bit fractal."""
+
+STRATEGIES = {"os": "output stationary", "is": "input stationary", "ws": "weight stationary"}
+
+
+@dataclass(frozen=True)
+class Size:
+    """M, N, K of a product or m, n, k of a tile, in fractals; N is the contracted dimension."""
+
+    m: int
+    n: int
+    k: int
+
+    def text(self) -> str:
+        """The sizes in elements, as the user gives them."""
+        return f"({self.m * SIDE}, {self.n * SIDE}, {self.k * SIDE})"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Most fractals a tile of A, B, C, and of A and B together, may have."""
+
+    a: int
+    b: int
+    c: int
+    ab: int
+
+    @staticmethod
+    def of(machine: Machine) -> Limits:
+        """From the buffers that hold the tiles: L0A, L0B, L0C and L1; f16 inputs, f32 sums."""
+        fractal = SIDE * SIDE
+        return Limits(
+            machine.buffer("L0A").bytes // (2 * fractal),
+            machine.buffer("L0B").bytes // (2 * fractal),
+            machine.buffer("L0C").bytes // (4 * fractal),
+            machine.buffer("L1").bytes // (2 * fractal),
+        )
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def reads(strategy: str, whole: Size, tile: Size) -> int:
+    """Elements of A and B that one product reads from GM; the formulas above, tails included."""
+    rows, columns = ceil_div(whole.m, tile.m), ceil_div(whole.k, tile.k)
+    a, b = whole.m * whole.n, whole.n * whole.k
+    passes = {"os": (columns, rows), "is": (1, rows), "ws": (columns, 1)}[strategy]
+    return (passes[0] * a + passes[1] * b) * SIDE * SIDE
+
+
+def busiest_reads(strategy: str, whole: Size, tile: Size, batch: int, cores: int) -> int:
+    """Fractals that the block with most work reads. The unit of work that blocks share is a tile
+    of C (os), a row panel of A (is) or a column panel of B (ws)."""
+    rows, columns = ceil_div(whole.m, tile.m), ceil_div(whole.k, tile.k)
+    units, cost = {
+        "os": (rows * columns, whole.n * (tile.m + tile.k)),
+        "is": (rows, whole.n * (tile.m + whole.k)),
+        "ws": (columns, whole.n * (tile.k + whole.m)),
+    }[strategy]
+    return ceil_div(batch * units, cores) * cost
+
+
+def violation(strategy: str, whole: Size, tile: Size, limits: Limits) -> str:
+    """Which constraint the tile breaks, in elements, or "" if none."""
+    for name, product, limit in (
+        ("m n", tile.m * tile.n, limits.a),
+        ("n k", tile.n * tile.k, limits.b),
+        ("m k", tile.m * tile.k, limits.c),
+        ("m n + n k", tile.n * (tile.m + tile.k), limits.ab),
+    ):
+        if product > limit:
+            return f"{name} <= {limit * SIDE * SIDE}"
+    if strategy == "is" and tile.k < whole.k and tile.n < whole.n:
+        return "k = K or n = N for input stationary"
+    if strategy == "ws" and tile.m < whole.m and tile.n < whole.n:
+        return "m = M or n = N for weight stationary"
+    return ""
+
+
+@cache
+def choose(
+    strategy: str,
+    whole: Size,
+    wanted: tuple[int, int, int],
+    limits: Limits,
+    batch: int,
+    cores: int,
+) -> Size:
+    """The tile of a product, in fractals.
+
+    Sizes given in `wanted` (m, n, k in elements; 0: free) are taken, clipped to the product. Free
+    ones are chosen: fewest elements read by the busiest block (on one core that is S); then fewest
+    in all; then the tile that fills the buffers most. Only even cuts ceil(M / i) are tried, so that
+    the last tile is no sliver.
+
+    Raises:
+        CompileError: unknown strategy, a size that is not a multiple of 16, a tile that breaks a
+            constraint, or no tile that keeps them all.
+    """
+    if strategy not in STRATEGIES:
+        raise CompileError(
+            "unknown matmul strategy", found=repr(strategy), expected=" or ".join(STRATEGIES)
+        )
+    for name, size in zip("mnk", wanted, strict=True):
+        if size < 0 or size % SIDE:
+            raise CompileError(
+                f"bad tile size {name}", found=str(size), expected=f"a multiple of {SIDE}, or 0"
+            )
+    fixed = [
+        min(size // SIDE, most)
+        for size, most in zip(wanted, (whole.m, whole.n, whole.k), strict=True)
+    ]
+    best: tuple[tuple[int, int, int], Size] | None = None
+    broken = ""
+    for tile in _candidates(whole, fixed, limits):
+        problem = violation(strategy, whole, tile, limits)
+        if problem:
+            broken = problem
+            continue
+        fill = tile.m * tile.n + tile.n * tile.k + tile.m * tile.k
+        busiest = busiest_reads(strategy, whole, tile, batch, cores)
+        cost = (busiest, reads(strategy, whole, tile), -fill)
+        if best is None or cost < best[0]:
+            best = cost, tile
+    if best is None:
+        given = Size(*fixed).text() if all(fixed) else f"{wanted}, 0 is free"
+        raise CompileError(
+            f"no tile (m, n, k) for the {STRATEGIES[strategy]} strategy and (M, N, K) = "
+            f"{whole.text()}",
+            found=given,
+            expected=broken or "sizes that fit L0A, L0B and L0C",
+            hint="give smaller tile sizes, leave them 0, or use matmul-strategy=os",
+        )
+    return best[1]
+
+
+def _candidates(whole: Size, fixed: list[int], limits: Limits) -> Iterator[Size]:
+    """Tiles worth trying: given sizes as they are, free ones by even cuts; n as large as fits."""
+    for m in [fixed[0]] if fixed[0] else even_cuts(whole.m, limits.a):
+        for k in [fixed[2]] if fixed[2] else even_cuts(whole.k, limits.b):
+            if fixed[1]:
+                yield Size(m, fixed[1], k)
+                continue
+            most = min(limits.a // m, limits.b // k, limits.ab // (m + k))
+            if most:
+                yield Size(m, ceil_div(whole.n, ceil_div(whole.n, most)), k)
+
+
+def even_cuts(total: int, most: int) -> list[int]:
+    """The different sizes ceil(total / i) up to `most`, largest first.
+
+    >>> even_cuts(10, 8)
+    [5, 4, 3, 2, 1]
+    """
+    sizes = {ceil_div(total, i) for i in range(1, total + 1)}
+    return sorted((size for size in sizes if size <= most), reverse=True)

@@ -1,0 +1,102 @@
+"""What the lowerings share: cutting a dimension into tiles, and sharing tiles over blocks.
+
+Shapes are static, so a dimension that its tile does not divide is peeled: equal main tiles, then
+one remainder. Work that comes in several parts (main tiles, remainders) is dealt out to the blocks
+piece by piece, going on with the next part where the one before ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.mlir import arith, ir
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.builder import IndexLike, add, as_value, for_loop, mul, op
+
+
+@dataclass(frozen=True)
+class Segment:
+    """`count` neighbouring tiles of `size`, the first of which starts at `first`."""
+
+    first: int
+    count: int
+    size: int
+
+    def start(self, index: IndexLike) -> IndexLike:
+        """Where tile `index` of the segment starts."""
+        return add(self.first, mul(index, self.size))
+
+
+def segments(total: int, size: int) -> list[Segment]:
+    """Cuts `total` into tiles of `size` and a remainder.
+
+    >>> segments(10, 4)
+    [Segment(first=0, count=2, size=4), Segment(first=8, count=1, size=2)]
+    """
+    count, rest = divmod(total, size)
+    cut = [Segment(0, count, size)] if count else []
+    return cut + ([Segment(count * size, 1, rest)] if rest else [])
+
+
+def for_tiles(segment: Segment, build: Callable[[IndexLike], None]) -> None:
+    """Builds `build(start)` for every tile of a segment, in a loop if there is more than one."""
+    if segment.count == 1:
+        build(segment.first)
+        return
+    with for_loop(0, segment.count) as index:
+        build(segment.start(index))
+
+
+@dataclass(frozen=True)
+class Part:
+    """`count` pieces of work of one static shape; `build(index)` builds piece `index`."""
+
+    count: int
+    build: Callable[[IndexLike], None]
+
+
+def share_blocks(parts: Sequence[Part], target: Target) -> int:
+    """Builds the loops over all pieces, shared by the blocks; returns how many pieces there are.
+
+    Numbering the pieces of all parts from 0, block b does the pieces t with t mod blocks = b.
+    """
+    total = sum(part.count for part in parts)
+    if min(total, target.cores) <= 1:
+        for part in parts:
+            for_tiles(Segment(0, part.count, 1), part.build)
+        return total
+    index = ir.IndexType.get()
+    block = op("cce.get_block_idx", [], [index]).result
+    blocks = op("cce.get_block_num", [], [index]).result
+    before = 0
+    for part in parts:
+        start: Any = block
+        if before:
+            taken = arith.RemUIOp(as_value(before), blocks).result
+            shifted = arith.SubIOp(arith.AddIOp(block, blocks).result, taken).result
+            start = arith.RemUIOp(shifted, blocks).result
+        with for_loop(start, part.count, blocks) as piece:
+            part.build(piece)
+        before += part.count
+    return total
+
+
+def unflatten(index: IndexLike, extents: Sequence[int]) -> list[IndexLike]:
+    """The indices of a row-major array of `extents` that `index` counts."""
+    found: list[IndexLike] = []
+    rest = index
+    for i in reversed(range(len(extents))):
+        if extents[i] == 1:
+            found.insert(0, 0)
+        elif all(extent == 1 for extent in extents[:i]):
+            found.insert(0, rest)
+            rest = 0
+        elif isinstance(rest, int):
+            found.insert(0, rest % extents[i])
+            rest //= extents[i]
+        else:
+            found.insert(0, arith.RemUIOp(rest, as_value(extents[i])).result)
+            rest = arith.DivUIOp(rest, as_value(extents[i])).result
+    return found
