@@ -1,0 +1,103 @@
+"""Networks built on the spot with `onnx.helper`: random weights from a fixed seed, no download.
+
+model = davinci.zoo.build("bert,layers=2,hidden=768,heads=12,seq=128")
+model.proto            # an onnx.ModelProto
+model.inputs(seed=0)   # a dict of arrays that suit it
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+
+from davinci.errors import InputError
+from davinci.zoo.bert import Bert
+from davinci.zoo.mlp import Mlp
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+class Network(Protocol):
+    """A frozen dataclass whose integer fields are the network's parameters."""
+
+    def build(self) -> onnx.ModelProto:
+        """The network as ONNX."""
+
+    def inputs(self, rng: np.random.Generator) -> Arrays:
+        """Inputs that suit it, by name."""
+
+
+NETWORKS: dict[str, Callable[..., Any]] = {
+    "mlp": Mlp,
+    "bert": Bert,
+    "bert-tiny": lambda **changes: Bert(
+        **{"layers": 2, "hidden": 128, "heads": 2, "seq": 32, "vocab": 1000, **changes}
+    ),
+    "bert-base": lambda **changes: Bert(
+        **{"layers": 12, "hidden": 768, "heads": 12, "seq": 128, "vocab": 30522, **changes}
+    ),
+}
+"""Networks and ready-made choices of their parameters, by name."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Model:
+    """A network of the zoo with its parameters chosen."""
+
+    spec: str
+    network: Network
+    proto: onnx.ModelProto
+
+    def inputs(self, seed: int = 0) -> Arrays:
+        """Example inputs by name, the same for the same seed."""
+        return self.network.inputs(np.random.default_rng(seed))
+
+
+def build(spec: str) -> Model:
+    """Builds the network that `spec`, `NAME[,key=value...]`, describes.
+
+    Raises:
+        InputError: an unknown network or parameter, or a value that makes no network.
+    """
+    name, *pairs = spec.split(",")
+    if name not in NETWORKS:
+        raise InputError(
+            "no such network in the zoo",
+            where=f"zoo:{spec}",
+            found=repr(name),
+            expected=f"one of {', '.join(NETWORKS)}",
+            hint=_did_you_mean(name, list(NETWORKS)),
+        )
+    known = [field.name for field in dataclasses.fields(NETWORKS[name]())]
+    changes: dict[str, int] = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if key not in known:
+            raise InputError(
+                f"network '{name}' has no such parameter",
+                where=f"zoo:{spec}",
+                found=repr(key),
+                expected=f"one of {', '.join(known)}",
+                hint=_did_you_mean(key, known),
+            )
+        if not value.isdecimal():
+            raise InputError(
+                f"bad value of parameter '{key}'",
+                where=f"zoo:{spec}",
+                found=repr(value),
+                expected="a whole number, as in seq=128",
+            )
+        changes[key] = int(value)
+    network = NETWORKS[name](**changes)
+    return Model(spec, network, network.build())
+
+
+def _did_you_mean(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else ""

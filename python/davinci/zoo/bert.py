@@ -1,0 +1,152 @@
+"""A BERT encoder with pooler, node by node as PyTorch exports the one of Hugging Face.
+
+Layer norm, gelu and the attention mask are decomposed, biases are separate additions, and heads are
+split by Reshape and Transpose (Devlin et al., "BERT", 2018).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import onnx
+from onnx import TensorProto
+
+from davinci.zoo.graph import Graph, require
+
+TOKEN_TYPES = 2
+LAYER_NORM_EPSILON = 1e-12
+MASKED_SCORE = -10000.0
+
+
+@dataclass(frozen=True)
+class Bert:
+    """Parameters: encoder layers, hidden size, attention heads, tokens, vocabulary, batch.
+
+    `intermediate` is the width of the feed-forward part, 0 for four times `hidden`.
+    """
+
+    layers: int = 2
+    hidden: int = 768
+    heads: int = 12
+    seq: int = 128
+    vocab: int = 2000
+    intermediate: int = 0
+    batch: int = 1
+    seed: int = 0
+
+    def build(self) -> onnx.ModelProto:
+        sizes = (self.layers, self.hidden, self.heads, self.seq, self.vocab, self.batch)
+        require("bert", min(sizes) >= 1, "layers, sizes and batch must be at least 1", sizes)
+        require(
+            "bert",
+            self.hidden % self.heads == 0,
+            "hidden must be a multiple of heads",
+            f"hidden={self.hidden}, heads={self.heads}",
+        )
+        graph = Graph("bert", self.seed)
+        shape = [self.batch, self.seq]
+        ids = graph.input("input_ids", TensorProto.INT64, shape)
+        attention_mask = graph.input("attention_mask", TensorProto.INT64, shape)
+        types = graph.input("token_type_ids", TensorProto.INT64, shape)
+        mask = self.mask(graph, attention_mask)
+        value = self.embeddings(graph, ids, types)
+        for i in range(self.layers):
+            value = self.layer(graph, f"encoder.layer.{i}", value, mask)
+        pooled = self.pooler(graph, value)
+        graph.output(value, "last_hidden_state", [*shape, self.hidden])
+        graph.output(pooled, "pooler_output", [self.batch, self.hidden])
+        return graph.model()
+
+    def inputs(self, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
+        """Random tokens in two segments, the last eighth of them padding."""
+        shape = (self.batch, self.seq)
+        place = np.broadcast_to(np.arange(self.seq), shape)
+        return {
+            "input_ids": rng.integers(0, self.vocab, shape, dtype=np.int64),
+            "attention_mask": (place < self.seq - self.seq // 8).astype(np.int64),
+            "token_type_ids": (place >= self.seq // 2).astype(np.int64),
+        }
+
+    def mask(self, graph: Graph, attention_mask: str) -> str:
+        """[batch, seq] of 0 and 1 -> [batch, 1, 1, seq] to be added to the scores."""
+        value = graph.node("Unsqueeze", attention_mask, graph.constant(np.array([1, 2])))
+        value = graph.node("Cast", value, to=TensorProto.FLOAT)
+        value = graph.node("Sub", graph.scalar(1.0), value)
+        return graph.node("Mul", value, graph.scalar(MASKED_SCORE))
+
+    def embeddings(self, graph: Graph, ids: str, types: str) -> str:
+        words = graph.weight("embeddings.word_embeddings", self.vocab, self.hidden)
+        segments = graph.weight("embeddings.token_type_embeddings", TOKEN_TYPES, self.hidden)
+        positions = graph.weight("embeddings.position_embeddings", self.seq, self.hidden)
+        place = graph.constant(np.arange(self.seq, dtype=np.int64)[None, :])
+        word = graph.node("Gather", words, ids, axis=0)
+        segment = graph.node("Gather", segments, types, axis=0)
+        position = graph.node("Gather", positions, place, axis=0)
+        total = graph.node("Add", graph.node("Add", word, segment), position)
+        return self.layer_norm(graph, "embeddings.LayerNorm", total)
+
+    def layer(self, graph: Graph, name: str, value: str, mask: str) -> str:
+        attended = self.attention(graph, f"{name}.attention", value, mask)
+        projected = self.linear(graph, f"{name}.attention.output", attended, self.hidden)
+        summed = graph.node("Add", projected, value)
+        value = self.layer_norm(graph, f"{name}.attention.LayerNorm", summed)
+        inner_size = self.intermediate or 4 * self.hidden
+        inner = self.linear(graph, f"{name}.intermediate", value, inner_size)
+        activated = self.gelu(graph, inner)
+        outer = self.linear(graph, f"{name}.output", activated, self.hidden, inner_size)
+        return self.layer_norm(graph, f"{name}.LayerNorm", graph.node("Add", outer, value))
+
+    def attention(self, graph: Graph, name: str, value: str, mask: str) -> str:
+        """[batch, seq, hidden] -> the same; softmax(q k' / sqrt(d) + mask) v for each head."""
+        size = self.hidden // self.heads
+        query = self.split_heads(graph, self.linear(graph, f"{name}.query", value, self.hidden))
+        key = self.linear(graph, f"{name}.key", value, self.hidden)
+        key = self.split_heads(graph, key, perm=[0, 2, 3, 1])
+        content = self.split_heads(graph, self.linear(graph, f"{name}.value", value, self.hidden))
+        scores = graph.node("MatMul", query, key)
+        scores = graph.node("Div", scores, graph.scalar(math.sqrt(size)))
+        scores = graph.node("Add", scores, mask)
+        context = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), content)
+        context = graph.node("Transpose", context, perm=[0, 2, 1, 3])
+        shape = graph.constant(np.array([self.batch, self.seq, self.hidden]))
+        return graph.node("Reshape", context, shape)
+
+    def split_heads(self, graph: Graph, value: str, perm: tuple[int, ...] | list[int] = ()) -> str:
+        """[batch, seq, hidden] -> [batch, seq, heads, size], transposed to heads first."""
+        size = self.hidden // self.heads
+        shape = graph.constant(np.array([self.batch, self.seq, self.heads, size]))
+        split = graph.node("Reshape", value, shape)
+        return graph.node("Transpose", split, perm=list(perm) or [0, 2, 1, 3])
+
+    def linear(self, graph: Graph, name: str, value: str, outputs: int, inputs: int = 0) -> str:
+        product = graph.node(
+            "MatMul", value, graph.weight(f"{name}.weight", inputs or self.hidden, outputs)
+        )
+        return graph.node("Add", graph.weight(f"{name}.bias", outputs), product)
+
+    def layer_norm(self, graph: Graph, name: str, value: str) -> str:
+        centred = graph.node("Sub", value, graph.node("ReduceMean", value, axes=[-1]))
+        squares = graph.node("Pow", centred, graph.scalar(2.0))
+        variance = graph.node("ReduceMean", squares, axes=[-1])
+        stable = graph.node("Add", variance, graph.scalar(LAYER_NORM_EPSILON))
+        normal = graph.node("Div", centred, graph.node("Sqrt", stable))
+        scaled = graph.node("Mul", normal, graph.weight(f"{name}.weight", self.hidden, mean=1.0))
+        return graph.node("Add", scaled, graph.weight(f"{name}.bias", self.hidden))
+
+    def gelu(self, graph: Graph, value: str) -> str:
+        """x / 2 * (1 + erf(x / sqrt(2)))."""
+        error = graph.node("Erf", graph.node("Div", value, graph.scalar(math.sqrt(2.0))))
+        factor = graph.node("Add", error, graph.scalar(1.0))
+        return graph.node("Mul", graph.node("Mul", value, factor), graph.scalar(0.5))
+
+    def pooler(self, graph: Graph, value: str) -> str:
+        first = graph.node("Gather", value, graph.constant(np.int64(0)), axis=1)
+        weight = graph.weight("pooler.weight", self.hidden, self.hidden)
+        dense = graph.node(
+            "Gemm", first, weight, graph.weight("pooler.bias", self.hidden), transB=1
+        )
+        return graph.node("Tanh", dense)

@@ -1,0 +1,63 @@
+"""The networks of the zoo: they run, they are the same each time, and bad parameters are named."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from davinci import zoo
+from davinci.errors import InputError
+
+
+def run(model: zoo.Model) -> list[np.ndarray]:
+    session = onnxruntime.InferenceSession(model.proto.SerializeToString())
+    return session.run(None, model.inputs(seed=1))
+
+
+@pytest.mark.parametrize(
+    ("spec", "shapes"),
+    [
+        ("mlp,batch=3,features=5,hidden=7,layers=2,classes=2", [(3, 2)]),
+        ("bert-tiny", [(1, 32, 128), (1, 128)]),
+        ("bert,layers=1,hidden=24,heads=3,seq=5,vocab=11,batch=2", [(2, 5, 24), (2, 24)]),
+    ],
+)
+def test_runs_under_onnxruntime(spec: str, shapes: list[tuple[int, ...]]) -> None:
+    outputs = run(zoo.build(spec))
+    assert [o.shape for o in outputs] == shapes
+    assert all(np.isfinite(o).all() and o.std() > 0.1 for o in outputs)
+
+
+def test_same_weights_each_time() -> None:
+    first, second = zoo.build("bert-tiny"), zoo.build("bert-tiny")
+    assert first.proto.SerializeToString() == second.proto.SerializeToString()
+
+
+def test_seed_changes_weights() -> None:
+    assert not np.array_equal(run(zoo.build("mlp"))[0], run(zoo.build("mlp,seed=1"))[0])
+
+
+def test_bert_counts_operators_of_the_usual_export() -> None:
+    operators = [node.op_type for node in zoo.build("bert-tiny").proto.graph.node]
+    # Per layer: four projections, two feed-forward matmuls and two products of attention.
+    assert operators.count("MatMul") == 2 * 8
+    assert operators.count("Erf") == operators.count("Softmax") == 2
+    assert operators.count("Gather") == 3 + 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        ("brt", "did you mean 'bert'"),
+        ("bert,hiden=3", "did you mean 'hidden'"),
+        ("bert,hidden=x", "bad value of parameter 'hidden'"),
+        ("bert,hidden", "bad value of parameter 'hidden'"),
+        ("bert,hidden=13", "multiple of heads"),
+        ("bert-tiny,layers=0", "at least 1"),
+        ("mlp,batch=0", "at least 1"),
+    ],
+)
+def test_bad_specification(spec: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        zoo.build(spec)
