@@ -29,7 +29,7 @@ Operand = ext.Operand
 PIPES = tuple(p.name for p in Pipe if p is not Pipe.ALL)
 FLOATS = ("f16", "f32")
 ARITHMETIC = ("f16", "f32", "s32")
-BITS = ("s16", "u16")
+BITS = ("s16",)
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 ROUNDS = ("none", "rint", "floor", "ceil", "trunc", "away")
 
@@ -53,7 +53,6 @@ CONVERSIONS = {
     ("s32", "f32"),
     ("f32", "s32"),
     ("f16", "s32"),
-    ("s32", "f16"),
 }
 """Element types `cce.vconv` converts between (docs/hardware.md a1)."""
 
@@ -326,7 +325,7 @@ VECTOR_TYPES = {
     "vrelu": ARITHMETIC,
     **dict.fromkeys(("vand", "vor", "vnot"), BITS),
     **dict.fromkeys(("vadds", "vmuls"), FLOATS),
-    "vector_dup": ("f16", "f32", "s16", "u16", "s32", "u32"),
+    "vector_dup": ("f16", "f32", "s16", "s32"),
 }
 """Element types of the elementwise operations (docs/hardware.md a1)."""
 

@@ -1,0 +1,198 @@
+"""Where a memref lies: a base pointer and a byte offset, followed through its chain of views.
+
+The base is a kernel argument in GM, or the constant that plan-memory gave a buffer on chip. Views
+add to the offset: what is static is folded, what is dynamic is computed where the view stands.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from davinci.dialects.base import Invalid, attribute
+from davinci.dialects.cce_buffers import space_name
+from davinci.isa.core import Space
+from davinci.mlir import arith, ir, llvm
+from davinci.passes.base import fail
+
+VIEWS = (
+    "memref.subview",
+    "memref.reinterpret_cast",
+    "memref.collapse_shape",
+    "memref.expand_shape",
+    "memref.cast",
+    "memref.memory_space_cast",
+)
+GEP_DYNAMIC = -(1 << 31)
+"""What stands for an SSA index among the constant indices of llvm.getelementptr."""
+
+
+@dataclass(frozen=True)
+class Shift:
+    """A distance in bytes: a constant and an i64 value, or None for no dynamic part."""
+
+    constant: int = 0
+    dynamic: Any = None
+
+    def plus(self, other: Shift) -> Shift:
+        if self.dynamic is None or other.dynamic is None:
+            dynamic = other.dynamic if self.dynamic is None else self.dynamic
+        else:
+            dynamic = arith.AddIOp(self.dynamic, other.dynamic).result
+        return Shift(self.constant + other.constant, dynamic)
+
+
+@dataclass(frozen=True)
+class Address:
+    """A byte address: in GM a distance from the pointer `base`; on chip `base` is None."""
+
+    space: Space
+    base: Any
+    shift: Shift
+
+    def plus(self, shift: Shift) -> Address:
+        return replace(self, shift=self.shift.plus(shift))
+
+    def pointer(self) -> Any:
+        """Builds the `!llvm.ptr`."""
+        kind = pointer_type(self.space)
+        base, constant = self.base, self.shift.constant
+        if base is None:
+            base, constant = llvm.IntToPtrOp(kind, constant_i64(constant)).result, 0
+        if self.shift.dynamic is not None:
+            base = step(base, kind, self.shift.dynamic)
+        return step(base, kind, constant) if constant else base
+
+    def integer(self) -> Any:
+        """Builds the address as an i64, for on-chip memories."""
+        total = constant_i64(self.shift.constant)
+        if self.shift.dynamic is None:
+            return total
+        return arith.AddIOp(self.shift.dynamic, total).result
+
+
+def pointer_type(space: Space) -> Any:
+    return ir.Type.parse(f"!llvm.ptr<{int(space)}>")
+
+
+def step(base: Any, kind: Any, distance: Any) -> Any:
+    """`llvm.getelementptr` by bytes; `distance` is an int or an i64 value."""
+    known = isinstance(distance, int)
+    small = known and -(1 << 31) < distance < 1 << 31
+    indices = [] if small else [constant_i64(distance) if known else distance]
+    raw = ir.DenseI32ArrayAttr.get([distance if small else GEP_DYNAMIC])
+    byte = ir.IntegerType.get_signless(8)
+    no_flags = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
+    return llvm.GEPOp(kind, base, indices, raw, byte, no_flags).result
+
+
+def constant_i64(value: int) -> Any:
+    i64 = ir.IntegerType.get_signless(64)
+    return arith.ConstantOp(i64, ir.IntegerAttr.get(i64, value)).result
+
+
+def scaled(index: Any, scale: int) -> Any:
+    """index * scale as an i64 value."""
+    i64 = ir.IntegerType.get_signless(64)
+    value = arith.IndexCastOp(i64, index).result
+    return value if scale == 1 else arith.MulIOp(value, constant_i64(scale)).result
+
+
+class Addresses:
+    """The addresses of a kernel's memrefs, found once and remembered."""
+
+    def __init__(self) -> None:
+        self._known: dict[Any, Address] = {}
+
+    def set(self, value: Any, address: Address) -> None:
+        self._known[value] = address
+
+    def of(self, value: Any) -> Address:
+        """The address of the first element of a memref value."""
+        found = self._known.get(value)
+        if found is None:
+            found = self._known[value] = self._find(value)
+        return found
+
+    def _find(self, value: Any) -> Address:
+        op = value.owner
+        name = op.name
+        if name == "memref.alloc":
+            return alloc_address(op)
+        if name == "memref.view":
+            source = self.of(op.operands[0])
+            with ir.InsertionPoint(op), op.location:
+                return source.plus(term(op.operands[1], 1))
+        if name not in VIEWS:
+            fail(
+                op,
+                "makes a memref that cannot be traced to a buffer",
+                expected=f"memref.alloc, a kernel argument, memref.view, {', '.join(VIEWS)}",
+            )
+        source = self.of(op.operands[0])
+        if name == "memref.subview":
+            with ir.InsertionPoint(op), op.location:
+                return source.plus(subview_shift(op))
+        if name == "memref.reinterpret_cast":
+            base = self._root(op.operands[0])
+            with ir.InsertionPoint(op), op.location:
+                return base.plus(reinterpret_shift(op))
+        return source
+
+    def _root(self, value: Any) -> Address:
+        """The address of the buffer under a chain of views: reinterpret_cast counts from there."""
+        while not isinstance(value, ir.BlockArgument) and value.owner.name in VIEWS:
+            value = value.owner.operands[0]
+        return self.of(value)
+
+
+def alloc_address(op: Any) -> Address:
+    try:
+        space = Space[space_name(op.results[0].type)]
+    except Invalid as error:
+        fail(op, str(error))
+    if space is Space.GM:
+        fail(op, "allocates in GM inside a kernel", expected="a buffer on chip or an argument")
+    address = attribute(op, "cce.address")
+    if address is None:
+        fail(
+            op, "has no address", expected="the attribute cce.address", hint="run plan-memory first"
+        )
+    return Address(space, None, Shift(address))
+
+
+def element_bytes(value: Any) -> int:
+    element = ir.MemRefType(value.type).element_type
+    return max(1, (element.width + 7) // 8)
+
+
+def subview_shift(op: Any) -> Shift:
+    """Sum of offset times the source's stride, over the dimensions."""
+    source = op.operands[0]
+    strides, _ = ir.MemRefType(source.type).get_strides_and_offset()
+    width = element_bytes(source)
+    return offsets_shift(op, [s * width for s in strides])
+
+
+def reinterpret_shift(op: Any) -> Shift:
+    return offsets_shift(op, [element_bytes(op.operands[0])])
+
+
+def offsets_shift(op: Any, scales: list[int]) -> Shift:
+    """The op's offsets, static ones from `static_offsets`, dynamic ones from its operands."""
+    dynamic = ir.ShapedType.get_dynamic_size()
+    operands = iter(list(op.operands)[1:])
+    shift = Shift()
+    for offset, scale in zip(attribute(op, "static_offsets"), scales, strict=True):
+        shift = shift.plus(
+            term(next(operands), scale) if offset == dynamic else Shift(offset * scale)
+        )
+    return shift
+
+
+def term(index: Any, scale: int) -> Shift:
+    """index * scale bytes; a constant index is folded."""
+    owner = None if isinstance(index, ir.BlockArgument) else index.owner
+    if owner is not None and owner.name == "arith.constant":
+        return Shift(ir.IntegerAttr(owner.attributes["value"]).value * scale)
+    return Shift(0, scaled(index, scale)) if scale else Shift()

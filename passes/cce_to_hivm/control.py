@@ -1,0 +1,69 @@
+"""Flags, barriers and the block number: one instruction each. Scalar loads and stores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.dialects import hivm
+from davinci.dialects.base import attribute
+from davinci.isa import Pipe, Space
+from davinci.mlir import arith, ir
+from davinci.passes import builder
+from davinci.passes.base import fail
+from davinci.passes.cce_to_hivm import lowering
+from davinci.passes.cce_to_hivm.addresses import Address, Shift, element_bytes, term
+from davinci.passes.cce_to_hivm.emitter import Emitter
+
+
+@lowering("set_flag", "wait_flag")
+def lower_flag(emitter: Emitter, op: Any) -> None:
+    fields = {
+        "src_pipe": int(Pipe[attribute(op, "src")]),
+        "dst_pipe": int(Pipe[attribute(op, "dst")]),
+        "event": attribute(op, "event"),
+    }
+    hivm.build(op.name.removeprefix("cce."), "", [], fields)
+
+
+@lowering("pipe_barrier")
+def lower_barrier(emitter: Emitter, op: Any) -> None:
+    hivm.build("pipe_barrier", "", [], {"pipe": int(Pipe[attribute(op, "pipe")])})
+
+
+@lowering("get_block_idx", "get_block_num")
+def lower_block_number(emitter: Emitter, op: Any) -> None:
+    i64 = ir.IntegerType.get_signless(64)
+    built = builder.op(op.name.replace("cce.", "hivm."), [], [i64])
+    index = arith.IndexCastOp(ir.IndexType.get(), built.result).result
+    op.results[0].replace_all_uses_with(index)
+
+
+def lower_load(emitter: Emitter, op: Any) -> None:
+    """memref.load in GM or UB."""
+    address = element_address(emitter, op, op.operands[0], list(op.operands)[1:])
+    built = builder.op("hivm.ld", [address.pointer()], [op.results[0].type])
+    op.results[0].replace_all_uses_with(built.result)
+
+
+def lower_store(emitter: Emitter, op: Any) -> None:
+    """memref.store in GM or UB."""
+    value, target, *indices = list(op.operands)
+    address = element_address(emitter, op, target, indices)
+    builder.op("hivm.st", [address.pointer(), value])
+
+
+def element_address(emitter: Emitter, op: Any, memref: Any, indices: list[Any]) -> Address:
+    address = emitter.addresses.of(memref)
+    if address.space not in (Space.GM, Space.UB):
+        fail(
+            op,
+            "accesses a memory that the scalar unit cannot reach",
+            found=address.space.name,
+            expected="GM or UB",
+        )
+    strides, _ = ir.MemRefType(memref.type).get_strides_and_offset()
+    width = element_bytes(memref)
+    shift = Shift()
+    for index, stride in zip(indices, strides, strict=True):
+        shift = shift.plus(term(index, stride * width))
+    return address.plus(shift)

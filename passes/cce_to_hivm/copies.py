@@ -1,0 +1,127 @@
+"""Copies between memories: contiguous runs become bursts, one outer dimension their number."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from davinci.dialects.cce_buffers import BLOCK_BYTES, Dim, buffer_of, merge_dims, split_run
+from davinci.isa import Instruction
+from davinci.passes.cce_to_hivm import lowering
+from davinci.passes.cce_to_hivm.addresses import Address, Shift
+from davinci.passes.cce_to_hivm.emitter import Emitter, move
+
+COPIES = {
+    ("GM", "UB"): "copy_gm_to_ubuf",
+    ("GM", "L1"): "copy_gm_to_cbuf",
+    ("UB", "GM"): "copy_ubuf_to_gm",
+    ("UB", "L1"): "copy_ubuf_to_cbuf",
+    ("L1", "UB"): "copy_cbuf_to_ubuf",
+    ("UB", "UB"): "copy_ubuf_to_ubuf",
+}
+FRACTAL = 256
+"""Elements of a fractal in L0C, the unit of copy_matrix_cc_to_ubuf."""
+
+
+@lowering("copy")
+def lower_copy(emitter: Emitter, op: Any) -> None:
+    """Units are 32-byte blocks; a run that is not whole blocks (round_up) is moved up to one."""
+    src, dst = (buffer_of(v) for v in op.operands)
+    record = emitter.record(op, COPIES[src.space, dst.space])
+    outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]), 2)
+    in_bytes = [Dim(d.size, tuple(s * src.itemsize for s in d.strides)) for d in outer]
+    run_bytes = -(-run * src.itemsize // BLOCK_BYTES) * BLOCK_BYTES
+    emit_bursts(emitter, record, list(op.operands), in_bytes, run_bytes, (BLOCK_BYTES, BLOCK_BYTES))
+
+
+@lowering("copy_l0c")
+def lower_copy_l0c(emitter: Emitter, op: Any) -> None:
+    """Units are fractals of 256 elements, 1024 or 512 bytes on each side by its own type."""
+    src, dst = (buffer_of(v) for v in op.operands)
+    kind = src.dtype if src.dtype == dst.dtype else f"{src.dtype}2{dst.dtype}"
+    record = emitter.record(op, "copy_matrix_cc_to_ubuf", kind)
+    shape = [*src.shape[:2], FRACTAL]
+    strides = [[*b.strides[:2], 1] for b in (src, dst)]
+    outer, run = split_run(merge_dims(shape, strides), 2)
+    sizes = (src.itemsize, dst.itemsize)
+    in_bytes = [
+        Dim(d.size, tuple(s * size for s, size in zip(d.strides, sizes, strict=True)))
+        for d in outer
+    ]
+    units = (FRACTAL * sizes[0], FRACTAL * sizes[1])
+    emit_bursts(emitter, record, list(op.operands), in_bytes, run * sizes[0], units)
+
+
+def emit_bursts(
+    emitter: Emitter,
+    record: Instruction,
+    values: Sequence[Any],
+    outer: list[Dim],
+    run_bytes: int,
+    units: tuple[int, int],
+) -> None:
+    """Copies runs of `run_bytes` (counted at the source) over the dimensions `outer`.
+
+    The largest dimension whose gaps the fields can hold becomes the number of bursts, the others
+    loops. Lengths and numbers beyond a field are cut.
+
+    Args:
+        values: source and destination memrefs.
+        outer: dimensions with (source, destination) strides in bytes.
+        units: bytes a length or gap of 1 stands for, at the source and the destination.
+    """
+    most = {f.name: f.limit for f in record.fields}
+    length = run_bytes // units[0]
+    start = [emitter.addresses.of(v) for v in values]
+    pieces = [(0, length)]
+    if length > most["len_burst"]:
+        pieces = cut(length, most["len_burst"])
+    for first, blocks in pieces:
+        at = move(start, [Shift(first * unit) for unit in units])
+        index, gaps = choose_bursts(outer, blocks, units, most)
+        if index < 0:
+            emit(emitter, record, outer, at, 1, blocks, (0, 0))
+            continue
+        dim, loops = outer[index], outer[:index] + outer[index + 1 :]
+        for begin, count in cut(dim.size, most["n_burst"]):
+            chunk = move(at, [Shift(begin * s) for s in dim.strides])
+            emit(emitter, record, loops, chunk, count, blocks, gaps)
+
+
+def choose_bursts(
+    outer: Sequence[Dim], blocks: int, units: tuple[int, int], most: dict[str, int]
+) -> tuple[int, tuple[int, int]]:
+    """The largest dimension that can be the bursts, with its gaps; index -1 if there is none."""
+    best, best_gaps = -1, (0, 0)
+    for i, dim in enumerate(outer):
+        gaps = [s / unit - blocks for s, unit in zip(dim.strides, units, strict=True)]
+        fits = all(
+            g >= 0 and g.is_integer() and g <= most[name]
+            for g, name in zip(gaps, ("src_gap", "dst_gap"), strict=True)
+        )
+        if fits and (best < 0 or dim.size > outer[best].size):
+            best, best_gaps = i, (int(gaps[0]), int(gaps[1]))
+    return best, best_gaps
+
+
+def cut(size: int, most: int) -> list[tuple[int, int]]:
+    """(start, length) of the pieces of `size` of at most `most`."""
+    return [(start, min(most, size - start)) for start in range(0, size, most)]
+
+
+def emit(
+    emitter: Emitter,
+    record: Instruction,
+    loops: Sequence[Dim],
+    at: Sequence[Address],
+    count: int,
+    blocks: int,
+    gaps: tuple[int, int],
+) -> None:
+    fields = {"n_burst": count, "len_burst": blocks, "src_gap": gaps[0], "dst_gap": gaps[1]}
+
+    def body(addresses: Sequence[Address]) -> None:
+        src, dst = addresses
+        emitter.instruction(record, [dst, src], fields)
+
+    emitter.loops(loops, (1, 1), at, body)

@@ -1,0 +1,72 @@
+"""The matrix unit: fractals into L0A and L0B, and mad."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from davinci.dialects.base import attribute
+from davinci.dialects.cce_buffers import Dim, buffer_of, merge_dims
+from davinci.mlir import arith, ir
+from davinci.passes.base import fail
+from davinci.passes.cce_to_hivm import lowering
+from davinci.passes.cce_to_hivm.addresses import Address, Shift
+from davinci.passes.cce_to_hivm.copies import cut
+from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant, move
+
+SIDE = 16
+LOADS = {"L0A": "load_cbuf_to_ca", "L0B": "load_cbuf_to_cb"}
+
+
+@lowering("load2d")
+def lower_load2d(emitter: Emitter, op: Any) -> None:
+    """The repeat walks one dimension of fractals, a loop the other; one instruction if they merge.
+
+    The destination is contiguous, so only the innermost dimension can be the repeat.
+    """
+    src, dst = (buffer_of(v) for v in op.operands)
+    record = emitter.record(op, LOADS[dst.space], src.dtype)
+    fractal = SIDE * src.block
+    dims = merge_dims(src.shape[:2], [src.strides[:2], dst.strides[:2]])
+    inner = dims.pop() if dims else Dim(1, (fractal, fractal))
+    stride = inner.strides[0] // fractal
+    most = {f.name: f.limit for f in record.fields}
+    if stride > most["src_stride"]:
+        fail(
+            op,
+            "source stride too large",
+            found=f"{stride} fractals",
+            expected=f"at most {most['src_stride']}",
+        )
+    transpose = int(attribute(op, "transpose", False))
+    start = [emitter.addresses.of(v) for v in op.operands]
+    sizes = (src.itemsize, dst.itemsize)
+    for begin, count in cut(inner.size, most["repeat"]):
+        fields = {"start_index": 0, "src_stride": stride, "transpose": transpose, "repeat": count}
+        at = move(start, [Shift(begin * s * n) for s, n in zip(inner.strides, sizes, strict=True)])
+
+        def body(addresses: Sequence[Address], fields: dict[str, int] = fields) -> None:
+            source, destination = addresses
+            emitter.instruction(record, [destination, source], fields)
+
+        emitter.loops(dims, sizes, at, body)
+
+
+@lowering("mad")
+def lower_mad(emitter: Emitter, op: Any) -> None:
+    a, b, c, init = list(op.operands)
+    left, right, result = buffer_of(a), buffer_of(b), buffer_of(c)
+    inputs = left.dtype if left.dtype == right.dtype else left.dtype + right.dtype
+    record = emitter.record(op, "mad", f"{inputs}2{result.dtype}")
+    known = is_constant(init)
+    if known is None:
+        value = arith.ExtUIOp(ir.IntegerType.get_signless(64), init).result
+    else:
+        value = int(bool(known))
+    fields = {
+        "m": left.shape[0] * SIDE,
+        "k": left.shape[1] * left.block,
+        "n": right.shape[1] * SIDE,
+        "init": value,
+    }
+    emitter.instruction(record, [emitter.addresses.of(v) for v in (c, a, b)], fields)

@@ -1,0 +1,92 @@
+"""Builds hivm instructions: addresses, loops of instructions, and the vector mask."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from davinci.dialects import hivm
+from davinci.dialects.cce_buffers import Dim
+from davinci.isa import INSTRUCTIONS, Instruction
+from davinci.machine import Machine
+from davinci.mlir import ir
+from davinci.passes import builder
+from davinci.passes.base import fail
+from davinci.passes.cce_to_hivm.addresses import Address, Addresses, Shift, scaled
+
+MOST_UNROLLED = 8
+"""Instructions of one cce operation that are written out; more become a loop."""
+
+Body = Callable[[Sequence[Address]], None]
+
+
+class Emitter:
+    """State of lowering one kernel.
+
+    Attributes:
+        machine: limits and costs.
+        addresses: of the kernel's memrefs.
+        mask: the vector mask at this point of straight code, None if unknown.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.addresses = Addresses()
+        self.mask: int | None = None
+
+    def record(self, op: Any, name: str, kind: str = "") -> Instruction:
+        """The record of an instruction the lowering of `op` needs."""
+        mnemonic = f"{name}.{kind}" if kind else name
+        found = INSTRUCTIONS.get(mnemonic)
+        if found is None:
+            fail(op, f"needs the instruction {mnemonic}, which the machine has not")
+        return found
+
+    def instruction(
+        self, record: Instruction, addresses: Sequence[Address], fields: Mapping[str, Any]
+    ) -> None:
+        """Builds one instruction; a field is an int or an i64 value."""
+        pointers = [address.pointer() for address in addresses]
+        hivm.build(record.name, record.type, pointers, fields)
+
+    def set_mask(self, mask: int) -> None:
+        """Sets the vector mask unless it is known to be `mask`."""
+        if mask != self.mask:
+            self.mask = mask
+            fields = {"low": mask & ((1 << 64) - 1), "high": mask >> 64}
+            hivm.build("set_vector_mask", "", [], fields)
+
+    def loops(
+        self,
+        dims: Sequence[Dim],
+        itemsizes: Sequence[int],
+        addresses: Sequence[Address],
+        body: Body,
+    ) -> None:
+        """Calls `body` with the addresses at each point of `dims`, written out if they are few."""
+        count = 1
+        for dim in dims:
+            count *= dim.size
+        if not dims:
+            body(addresses)
+            return
+        dim, rest = dims[0], dims[1:]
+        widths = [s * size for s, size in zip(dim.strides, itemsizes, strict=True)]
+        if count <= MOST_UNROLLED:
+            for i in range(dim.size):
+                self.loops(rest, itemsizes, move(addresses, [Shift(i * w) for w in widths]), body)
+            return
+        with builder.for_loop(0, dim.size) as index:
+            shifts = [Shift(0, scaled(index, w)) if w else Shift() for w in widths]
+            self.loops(rest, itemsizes, move(addresses, shifts), body)
+
+
+def move(addresses: Sequence[Address], shifts: Sequence[Shift]) -> list[Address]:
+    return [a.plus(s) for a, s in zip(addresses, shifts, strict=True)]
+
+
+def is_constant(value: Any) -> int | None:
+    """The value of an integer constant, None if it is not one."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
+        return None
+    return int(ir.IntegerAttr(value.owner.attributes["value"]).value)

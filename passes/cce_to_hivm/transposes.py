@@ -1,0 +1,66 @@
+"""vnchwconv: 16 + 16 row addresses go to VA registers, then one instruction transposes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.dialects import hivm
+from davinci.dialects.cce_buffers import BLOCK_BYTES, Buffer, buffer_of
+from davinci.mlir import arith
+from davinci.passes.base import fail
+from davinci.passes.cce_to_hivm import lowering
+from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64
+from davinci.passes.cce_to_hivm.copies import cut
+from davinci.passes.cce_to_hivm.emitter import Emitter
+
+ROWS = 16
+PER_WRITE = 4
+"""Row addresses that one set_va_reg takes; a VA register holds two such halves."""
+
+DST_VA, SRC_VA = 0, 2
+"""First of the two VA registers of each side."""
+
+
+@lowering("vnchwconv")
+def lower_vnchwconv(emitter: Emitter, op: Any) -> None:
+    src, dst = (buffer_of(v) for v in op.operands)
+    record = emitter.record(op, "scatter_vnchwconv", "b16")
+    most = {f.name: f.limit for f in record.fields}
+    strides = [b.strides[1] * b.itemsize // BLOCK_BYTES for b in (src, dst)]
+    repeats = src.shape[1]
+    limit = most["repeat"]
+    if repeats > 1 and max(strides) > most["src_stride"]:
+        fail(op, "stride of dimension 1 too large", found=f"{max(strides)} blocks")
+    for begin, count in cut(repeats, limit):
+        for value, buffer, first in ((op.operands[1], dst, DST_VA), (op.operands[0], src, SRC_VA)):
+            offset = begin * buffer.strides[1] * buffer.itemsize
+            set_rows(emitter.addresses.of(value).plus(Shift(offset)), buffer, first)
+        fields = {
+            "dst_va0": DST_VA,
+            "dst_va1": DST_VA + 1,
+            "src_va0": SRC_VA,
+            "src_va1": SRC_VA + 1,
+            "src_stride": strides[0] if count > 1 else 0,
+            "dst_stride": strides[1] if count > 1 else 0,
+            "repeat": count,
+        }
+        emitter.instruction(record, [], fields)
+
+
+def set_rows(start: Address, buffer: Buffer, va: int) -> None:
+    """Writes the addresses of the 16 rows of `buffer` to the VA registers `va` and `va + 1`.
+
+    Addresses count 32-byte blocks. A dynamic part is divided once, then rows add to it.
+    """
+    step = buffer.strides[0] * buffer.itemsize // BLOCK_BYTES
+    constant, dynamic = start.shift.constant // BLOCK_BYTES, start.shift.dynamic
+    if dynamic is not None:
+        dynamic = arith.ShRUIOp(dynamic, constant_i64(BLOCK_BYTES.bit_length() - 1)).result
+    for i in range(0, ROWS, PER_WRITE):
+        fields: dict[str, Any] = {"va": va + i // 8, "half": i // PER_WRITE % 2}
+        for j in range(PER_WRITE):
+            row = constant + (i + j) * step
+            if dynamic is not None:
+                row = arith.AddIOp(dynamic, constant_i64(row)).result
+            fields[f"address{j}"] = row
+        hivm.build("set_va_reg", "", [], fields)

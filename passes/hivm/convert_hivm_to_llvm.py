@@ -1,0 +1,278 @@
+"""convert-hivm-to-llvm: packs instruction fields into configuration words and calls intrinsics.
+
+before:
+    func.func @k(%x: !llvm.ptr<1>) attributes {ascend.kernel} {
+      "hivm.vadd"(%d, %a, %b, %n) {type = "f32", dynamic = ["repeat"], dst_blk_stride = 1, ...}
+    }
+after:
+    llvm.func @k(%x: !llvm.ptr<1>) attributes {ascend.kernel} {
+      %1 = llvm.shl %n, %c56
+      %2 = llvm.or %1, %fields
+      llvm.call @hivm.vadd.f32(%d, %a, %b, %2, %tag)
+    }
+
+A field that is known ends up in one constant of its word; a dynamic one is shifted and or-ed in at
+run time. The last operand, the tag, counts the scalar operations since the instruction before in
+the same basic block (bits 16..31) and names the source location (bits 32..63), an index into the
+module attribute `hivm.locations`. The rest of the kernel is lowered by the upstream conversions.
+
+Needs kernels at the hivm level (`convert-cce-to-hivm`). Everything outside kernels, and kernels
+that are at the llvm level already, stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from davinci.dialects.base import attribute
+from davinci.isa import INSTRUCTIONS
+from davinci.mlir import arith, ir, llvm, passmanager
+from davinci.passes.base import Pass, fail, location_text, register_pass
+
+TAG_SCALAR_OPS = 16
+TAG_LOCATION = 32
+MOST_SCALAR_OPS = 0xFFFF
+WORD = (1 << 64) - 1
+
+UPSTREAM = (
+    "builtin.module(canonicalize,cse,convert-scf-to-cf,convert-math-to-funcs,convert-math-to-llvm,"
+    "convert-math-to-libm,convert-to-llvm,reconcile-unrealized-casts)"
+)
+"""Upstream's passes from scf, arith, math and func to llvm."""
+
+FREE = (
+    "arith.constant",
+    "llvm.mlir.constant",
+    "arith.index_cast",
+    "builtin.unrealized_conversion_cast",
+)
+"""Operations that cost the scalar unit nothing."""
+
+SCALAR_TYPES = ("f16", "f32", "i8", "i16", "i32", "i64")
+
+
+@register_pass
+@dataclass(frozen=True)
+class ConvertHivmToLlvmPass(Pass):
+    """Pack instruction fields into configuration words and lower kernels to the LLVM dialect."""
+
+    NAME = "convert-hivm-to-llvm"
+
+    def run(self, op: Any) -> None:
+        for module, kernels in modules_with_kernels(op):
+            locations = Locations.of(module)
+            for kernel in kernels:
+                lower_instructions(kernel, locations)
+            lower_functions(module)
+            module.attributes["hivm.locations"] = ir.ArrayAttr.get(
+                [ir.StringAttr.get(text) for text in locations.texts]
+            )
+
+
+def modules_with_kernels(root: Any) -> list[tuple[Any, list[Any]]]:
+    """Every module at or below `root` that directly holds kernels not yet in LLVM, with those."""
+    found: list[tuple[Any, list[Any]]] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "builtin.module":
+            functions = [o.operation for o in op.regions[0].blocks[0].operations]
+            kernels = [f for f in functions if f.name == "func.func" and is_kernel(f)]
+            if kernels:
+                found.append((op, kernels))
+            return ir.WalkResult.ADVANCE
+        return ir.WalkResult.SKIP
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
+
+
+def is_kernel(function: Any) -> bool:
+    return "ascend.kernel" in function.attributes
+
+
+@dataclass
+class Locations:
+    """Numbers the source locations of a module's instructions; 0 is unknown."""
+
+    texts: list[str] = field(default_factory=lambda: [""])
+    numbers: dict[str, int] = field(default_factory=lambda: {"": 0})
+
+    @staticmethod
+    def of(module: Any) -> Locations:
+        """Starts from the locations the module already lists."""
+        texts = attribute(module, "hivm.locations", [""])
+        return Locations(list(texts), {text: i for i, text in enumerate(texts)})
+
+    def number(self, location: Any) -> int:
+        text = location_text(location)
+        text = "" if text == "unknown" else text
+        if text not in self.numbers:
+            self.numbers[text] = len(self.texts)
+            self.texts.append(text)
+        return self.numbers[text]
+
+
+def lower_instructions(kernel: Any, locations: Locations) -> None:
+    """Replaces the hivm operations of a kernel by calls, block by block."""
+    blocks: list[Any] = list(kernel.regions[0])
+    while blocks:
+        block = blocks.pop()
+        # A loop's body is entered after an increment, a comparison and a branch.
+        scalar_ops = 3 if block.owner.name == "scf.for" else 0
+        for view in list(block.operations):
+            op = view.operation
+            for region in op.regions:
+                blocks += list(region)
+            if not op.name.startswith("hivm."):
+                scalar_ops += op.name not in FREE
+                continue
+            tag = min(scalar_ops, MOST_SCALAR_OPS) << TAG_SCALAR_OPS
+            tag |= locations.number(op.location) << TAG_LOCATION
+            with ir.InsertionPoint(op), op.location:
+                lower_instruction(op, tag)
+            scalar_ops = 0
+
+
+def lower_instruction(op: Any, tag: int) -> None:
+    """Replaces one hivm operation by the call of its intrinsic."""
+    name = op.name.removeprefix("hivm.")
+    if name in ("get_block_idx", "get_block_num"):
+        call(op, f"hivm.{name}", [])
+    elif name in ("ld", "st"):
+        call(op, scalar_access_name(op), [*op.operands, constant(tag)])
+    else:
+        kind = attribute(op, "type", "")
+        record = INSTRUCTIONS.get(f"{name}.{kind}" if kind else name)
+        if record is None:
+            fail(op, "is no instruction of the machine", found=f"type {kind!r}")
+        call(op, f"hivm.{record.mnemonic}", [*packed_operands(op, record), constant(tag)])
+
+
+def scalar_access_name(op: Any) -> str:
+    """`hivm.ld.f32` in GM, `hivm.ld.ub.f32` in UB."""
+    value = op.results[0] if op.results else op.operands[1]
+    element = str(value.type)
+    if element not in SCALAR_TYPES:
+        fail(
+            op,
+            "accesses a type the scalar unit has not",
+            found=element,
+            expected=", ".join(SCALAR_TYPES),
+        )
+    spaces = {"!llvm.ptr<1>": "", "!llvm.ptr<6>": "ub."}
+    pointer = str(op.operands[0].type)
+    if pointer not in spaces:
+        fail(
+            op, "accesses a memory the scalar unit cannot reach", found=pointer, expected="GM or UB"
+        )
+    return f"{op.name}.{spaces[pointer]}{element}"
+
+
+def packed_operands(op: Any, record: Any) -> list[Any]:
+    """Addresses, then configuration words."""
+    operands = list(op.operands)
+    addresses = operands[: len(record.operands)]
+    names = attribute(op, "dynamic", [])
+    dynamic = dict(zip(names, operands[len(record.operands) :], strict=True))
+    static = [0] * record.words
+    parts: list[list[Any]] = [[] for _ in range(record.words)]
+    for f in record.fields:
+        if f.name in dynamic:
+            parts[f.word].append(shifted(dynamic[f.name], f.lo))
+        else:
+            # A field as wide as the word may be negative as an attribute.
+            static[f.word] |= (attribute(op, f.name) << f.lo) & WORD
+    words = []
+    for known, computed in zip(static, parts, strict=True):
+        if known or not computed:
+            computed = [*computed, constant(known)]
+        word = computed[0]
+        for part in computed[1:]:
+            word = arith.OrIOp(word, part).result
+        words.append(word)
+    return addresses + words
+
+
+def shifted(value: Any, bits: int) -> Any:
+    return arith.ShLIOp(value, constant(bits)).result if bits else value
+
+
+def constant(value: int) -> Any:
+    """A 64-bit constant of the bits of `value`."""
+    i64 = ir.IntegerType.get_signless(64)
+    signed = value - (1 << 64) if value >> 63 else value
+    return arith.ConstantOp(i64, ir.IntegerAttr.get(i64, signed)).result
+
+
+def call(op: Any, callee: str, operands: list[Any]) -> None:
+    """Replaces `op` by a call of `callee`."""
+    result = op.results[0].type if op.results else None
+    built = llvm.CallOp(result, operands, [], [], callee=callee).operation
+    if op.results:
+        op.results[0].replace_all_uses_with(built.results[0])
+    op.erase()
+
+
+def lower_functions(module: Any) -> None:
+    """Lowers the kernels of `module`, and the functions they call, by upstream's passes.
+
+    They are moved to a module of their own meanwhile, because the host's functions, which may
+    stand beside them, must stay as they are.
+    """
+    body = module.regions[0].blocks[0]
+    scratch = ir.Module.create(ir.Location.unknown())
+    for op in device_functions(body):
+        scratch.body.append(op)
+    declare(scratch)
+    passmanager.PassManager.parse(UPSTREAM).run(scratch.operation)
+    for view in list(scratch.body.operations):
+        body.append(view.operation)
+
+
+def device_functions(body: Any) -> list[Any]:
+    """Kernels, the functions reached from them by calls, and LLVM functions, in order."""
+    functions = {
+        str(ir.StringAttr(view.operation.attributes["sym_name"]).value): view.operation
+        for view in body.operations
+        if view.operation.name in ("func.func", "llvm.func")
+    }
+    reached = {n for n, f in functions.items() if is_kernel(f) or f.name == "llvm.func"}
+    pending = list(reached)
+
+    def visit(op: Any) -> Any:
+        if op.name == "func.call":
+            callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            if callee in functions and callee not in reached:
+                reached.add(callee)
+                pending.append(callee)
+        return ir.WalkResult.ADVANCE
+
+    while pending:
+        functions[pending.pop()].walk(visit)
+    return [f for n, f in functions.items() if n in reached]
+
+
+def declare(module: Any) -> None:
+    """Declares every intrinsic that is called and not yet declared, in order of the first call."""
+    declared = {str(ir.StringAttr(o.attributes["sym_name"]).value) for o in module.body.operations}
+    signatures: dict[str, str] = {}
+
+    def visit(op: Any) -> Any:
+        if op.name == "llvm.call":
+            name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+            if name not in declared and name not in signatures:
+                signatures[name] = signature(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    text = "\n".join(f"llvm.func @{n}{s}" for n, s in signatures.items())
+    declarations = ir.Module.parse(text)
+    start = ir.InsertionPoint.at_block_begin(module.body)
+    for view in list(declarations.body.operations):
+        start.insert(view.operation.detach_from_parent())
+
+
+def signature(op: Any) -> str:
+    arguments = ", ".join(str(v.type) for v in op.operands)
+    return f"({arguments})" + (f" -> {op.results[0].type}" if op.results else "")
