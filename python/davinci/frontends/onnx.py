@@ -74,9 +74,7 @@ def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
         tried |= expandable
         functions = [("", op) for op in sorted(expandable)]
         model = infer_shapes(
-            onnx.inliner.inline_selected_functions(
-                model, functions, inline_schema_functions=True
-            ),
+            onnx.inliner.inline_selected_functions(model, functions, inline_schema_functions=True),
             where,
         )
     if missing:
@@ -120,7 +118,7 @@ def check_input(value: onnx.ValueInfoProto, where: str) -> None:
                 where=where,
                 found=f"dimension {i} is {dim.dim_param or 'unknown'!r}",
                 expected="static shapes",
-                hint="fix it before export, for example with onnxruntime.tools.make_dynamic_shape_fixed",
+                hint="fix it, for example with python -m onnxruntime.tools.make_dynamic_shape_fixed",
             )
 
 
