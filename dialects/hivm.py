@@ -60,7 +60,7 @@ def record_of(op: Any) -> Instruction:
     """
     name = op.operation.name.removeprefix("hivm.")
     types = BY_NAME[name]
-    attr = op.attributes["type"] if "type" in op.attributes else None
+    attr = op.attributes.get("type", None)
     if attr is not None and not isinstance(attr, ir.StringAttr):
         raise Invalid("attribute type", attr, "a string")
     dtype = "" if attr is None else attr.value

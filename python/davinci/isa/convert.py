@@ -16,7 +16,8 @@ from davinci.isa.vector_regions import Compute, Lanes, elementwise, ub, unary_fi
 
 def round_away(x: Array) -> Array:
     """Rounds to the nearest integer, halves away from zero."""
-    return np.trunc(x + np.copysign(0.5, x))
+    rounded: Array = np.trunc(x + np.copysign(0.5, x))
+    return rounded
 
 
 ROUNDINGS: dict[str, tuple[Callable[..., Array], str]] = {
@@ -54,8 +55,9 @@ def to_integer(dst: str, rounding: str) -> Callable[[Array], Array]:
     info = np.iinfo(result)
 
     def convert(x: Array) -> Array:
-        rounded = round_(x.astype(np.float64))  # float64 holds every 32-bit integer
-        return np.nan_to_num(np.clip(rounded, info.min, info.max), nan=0).astype(result)
+        rounded = np.clip(round_(x.astype(np.float64)), info.min, info.max)
+        finite: Array = np.nan_to_num(rounded, nan=0)
+        return finite.astype(result)
 
     return convert
 

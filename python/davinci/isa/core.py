@@ -300,7 +300,8 @@ class Instruction:
         Raises:
             InputError: a value is missing or outside its field.
         """
-        missing = [x.name for x in (*self.operands, *self.fields) if x.name not in values]
+        names = [*self._names, *(f.name for f in self.fields)]
+        missing = [name for name in names if name not in values]
         if missing:
             raise InputError("missing value", where=self.mnemonic, expected=", ".join(missing))
         if message := self.illegal(values):

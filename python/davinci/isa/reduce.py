@@ -95,7 +95,7 @@ def repeat_extreme(rows: Rows, pick: Callable[..., Any], neutral: float) -> Comp
     return compute
 
 
-def block_reduce(rows: Rows, function: Callable[..., Array], neutral: float) -> Compute:
+def block_reduce(rows: Rows, function: Callable[..., Any], neutral: float) -> Compute:
     """vcgadd, vcgmax, vcgmin: one result a block; sums are accumulated in single precision."""
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
@@ -167,11 +167,13 @@ for name, pick, neutral, doc in [
         "pairs of elements",
     )
 
-for name, function, neutral, doc in [
+GROUPED: list[tuple[str, Callable[..., Any], float, str]] = [
     ("vcgadd", np.sum, 0.0, "sum"),
     ("vcgmax", np.max, -np.inf, "maximum"),
     ("vcgmin", np.min, np.inf, "minimum"),
-]:
+]
+
+for name, function, neutral, doc in GROUPED:
     reduction(
         name,
         "f16",

@@ -28,17 +28,13 @@ BINARY: list[tuple[str, Callable[..., Array], tuple[str, ...], str]] = [
 
 def rsqrt(x: Array) -> Array:
     """1 / sqrt(x), rounded once for half precision."""
-    return 1 / np.sqrt(x.astype(np.float32, copy=False))
-
-
-def reciprocal(x: Array) -> Array:
-    """1 / x."""
-    return np.reciprocal(x)
+    return np.reciprocal(np.sqrt(x.astype(np.float32, copy=False)))
 
 
 def relu(x: Array) -> Array:
     """max(x, 0)."""
-    return np.maximum(x, x.dtype.type(0))
+    zero: Array = np.zeros((), dtype=x.dtype)
+    return np.maximum(x, zero)
 
 
 UNARY: list[tuple[str, Callable[..., Array], tuple[str, ...], str]] = [
@@ -46,7 +42,7 @@ UNARY: list[tuple[str, Callable[..., Array], tuple[str, ...], str]] = [
     ("vln", np.log, FLOATS, "dst = natural logarithm of src"),
     ("vsqrt", np.sqrt, FLOATS, "dst = square root of src"),
     ("vrsqrt", rsqrt, FLOATS, "dst = 1 / square root of src"),
-    ("vrec", reciprocal, FLOATS, "dst = 1 / src"),
+    ("vrec", np.reciprocal, FLOATS, "dst = 1 / src"),
     ("vabs", np.abs, FLOATS, "dst = |src|"),
     ("vrelu", relu, ARITHMETIC, "dst = max(src, 0)"),
     ("vnot", np.invert, BITS, "dst = ~src, on 16-bit words"),
