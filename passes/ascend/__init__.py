@@ -1,0 +1,1 @@
+"""Passes on the ascend dialect: precision, layouts, constants, kernels and buffers."""

@@ -1,0 +1,1 @@
+"""Passes on the cce dialect: tiling into it, addresses, synchronisation."""

@@ -1,0 +1,1 @@
+"""Passes on the hivm dialect: exact instructions, then packed configuration words."""

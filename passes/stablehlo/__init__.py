@@ -1,0 +1,1 @@
+"""Passes from StableHLO to the ascend dialect."""

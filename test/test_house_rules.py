@@ -1,0 +1,134 @@
+"""Rules of the house that no linter knows: see CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from davinci import machine as machines
+from davinci.isa import INSTRUCTIONS
+from davinci.passes import pipelines, registry
+
+ROOT = Path(__file__).parent.parent
+SOURCES = sorted(
+    path
+    for folder in ("dialects", "passes", "python", "simulator", "tools", "test", "benchmarks")
+    for path in (ROOT / folder).rglob("*.py")
+)
+LIT_FILES = sorted((ROOT / "test").rglob("*.mlir"))
+MACHINE_FILES = sorted(machines.DIRECTORY.glob("*.toml"))
+LONGEST_MODULE = 500
+
+DIRECTIVES = ("", "-NEXT", "-SAME", "-NOT", "-DAG", "-LABEL", "-EMPTY", "-COUNT-")
+DIRECTIVE = re.compile(r"//\s*([A-Z][A-Z0-9_-]*)\s*:")
+PREFIX = re.compile(r"--check-prefix(?:es)?[= ]([\w,-]+)")
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def wrong_directives(text: str) -> list[str]:
+    """Comments that look like FileCheck directives and are none, `CHECK-NO:` for example.
+
+    FileCheck's Python version ignores what it does not know, so a misspelt check checks nothing.
+    """
+    found = PREFIX.findall(text)
+    prefixes = [prefix for group in found for prefix in group.split(",")] + ["CHECK"]
+    wrong = []
+    for match in DIRECTIVE.finditer(text):
+        word = match[1]
+        owner = next((p for p in sorted(prefixes, key=len)[::-1] if word.startswith(p)), None)
+        if owner is None:
+            if word.startswith(("CHECK", "CHEK", "CEHCK")):
+                wrong.append(match[0])
+            continue
+        suffix = re.sub(r"\d+$", "", word.removeprefix(owner))
+        if suffix not in DIRECTIVES or match[0] != f"// {word}:":
+            wrong.append(match[0])
+    return wrong
+
+
+@pytest.mark.parametrize("line", ["// CHECK-NO: x", "// CHECK-LABEL : x", "// CHECK-NXT: x"])
+def test_misspelt_directives_are_found(line: str) -> None:
+    assert wrong_directives(line) == [line.split(":")[0] + ":"]
+
+
+@pytest.mark.parametrize("line", ["// CHECK: x", "// CHECK-COUNT-3: x", "// CHECK-SAME: x"])
+def test_right_directives_pass(line: str) -> None:
+    assert wrong_directives(line) == []
+
+
+@pytest.mark.parametrize("path", LIT_FILES, ids=name_of)
+def test_lit_file(path: Path) -> None:
+    text = path.read_text()
+    assert text.startswith("// RUN:"), "the first line is not a RUN line"
+    assert wrong_directives(text) == []
+    checks = "FileCheck" not in text or re.search(r"// [A-Z0-9_-]+(-LABEL|-NEXT)?:", text)
+    assert checks, "FileCheck without a check"
+
+
+@pytest.mark.parametrize("path", LIT_FILES, ids=name_of)
+def test_lit_file_is_named_after_what_it_tests(path: Path) -> None:
+    """`<pass>.mlir` or `<pass>_<aspect>.mlir`; the same for pipelines, dialects, instructions."""
+    passes = [cls.NAME for cls in registry.all_passes()]
+    tools = [
+        "verify-diagnostics",
+        "split-input-file",
+        "print-ir",
+        "npu-to-asm",
+        "timing",
+        "options",
+    ]
+    operations = {record.name.replace("_", "-") for record in INSTRUCTIONS.values()}
+    subjects = [*passes, *pipelines.PIPELINES, *tools, "ascend", "cce", "hivm", *operations]
+    stem = path.stem.replace("_", "-")
+    assert any(stem == s or stem.startswith(f"{s}-") for s in subjects)
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=name_of)
+def test_module_is_not_too_long(path: Path) -> None:
+    assert len(path.read_text().splitlines()) <= LONGEST_MODULE
+
+
+@pytest.mark.parametrize("path", MACHINE_FILES, ids=name_of)
+def test_every_number_of_a_machine_file_has_a_source(path: Path) -> None:
+    """A section of docs/hardware.md or `assumed`, on its line or on the line of its table."""
+    page = (ROOT / "docs" / "hardware.md").read_text().lower()
+    sections = set(re.findall(r"^###? \(?([a-e]\d?)\)?[. ]", page, re.MULTILINE))
+    table_source = ""
+    for line in path.read_text().splitlines():
+        value, _, comment = line.partition("#")
+        if value.startswith("["):
+            table_source = comment
+        if not re.search(r"=[^\"]*\d", value):
+            continue
+        source = comment.strip() or table_source.strip()
+        cited = re.match(r"([a-e]\d?)\b", source)
+        known = source.startswith(("assumed", "recommended defaults"))
+        assert known or (cited and cited[1] in sections), line
+
+
+@pytest.mark.parametrize("cls", registry.all_passes(), ids=lambda cls: cls.NAME)
+def test_pass_file_and_class_have_one_name(cls: type) -> None:
+    stem = cls.__module__.rsplit(".", 1)[-1]
+    words = cls.NAME.split("-")
+    assert stem == "_".join(words)
+    assert cls.__name__ == "".join(word.capitalize() for word in words) + "Pass"
+    assert registry.summary(cls).endswith("."), "the docstring does not start with a sentence"
+
+
+@pytest.mark.parametrize("cls", registry.all_passes(), ids=lambda cls: cls.NAME)
+def test_pass_has_a_test(cls: type) -> None:
+    stem = cls.NAME.replace("-", "_")
+    tests = [*(ROOT / "test").rglob(f"*{stem}*.mlir"), *(ROOT / "test").rglob(f"test_{stem}*.py")]
+    assert tests
+
+
+@pytest.mark.parametrize("folder", ["dialects", "passes", "python/davinci", "simulator", "tools"])
+def test_every_folder_of_modules_is_a_package(folder: str) -> None:
+    """Only packages with an `__init__.py` are part of the wheel."""
+    modules = {path.parent for path in (ROOT / folder).rglob("*.py")}
+    assert [name_of(d) for d in sorted(modules) if not (d / "__init__.py").exists()] == []
