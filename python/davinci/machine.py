@@ -108,6 +108,8 @@ class Mte2(Section):
 
 class Mte3(Section):
     start_cycles: Cycles
+    issue_cycles: Cycles
+    on_chip_start_cycles: Cycles
     port_bytes_per_cycle: Positive
     ub_to_l1_bytes_per_cycle: Positive
 

@@ -1,0 +1,115 @@
+"""Races between the blocks of one launch: nothing orders them, so no byte of GM that one block
+writes may be touched by another.
+
+What the scalar unit did is known as bounds only and takes no part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.errors import DeviceFault
+from davinci.simulator.core import Core, GmAccess
+from davinci.simulator.regions import Region
+
+Ints = npt.NDArray[np.int64]
+
+
+class BlockRaces:
+    """Collects what each block did to global memory."""
+
+    def __init__(self, kernel: str) -> None:
+        self._kernel = kernel
+        self._reads: list[tuple[Ints, Ints]] = []
+        self._writes: list[tuple[Ints, Ints]] = []
+        self._logs: list[tuple[list[GmAccess], list[GmAccess]]] = []
+        self._describe = Core.describe
+
+    def add(self, block: int, core: Core) -> None:
+        """Takes over the accesses of a block that has ended."""
+        self._reads.append(merged(core.gm_reads))
+        self._writes.append(merged(core.gm_writes))
+        self._logs.append((core.gm_reads, core.gm_writes))
+        self._core = core
+
+    def check(self) -> None:
+        """Compares all blocks.
+
+        Raises:
+            DeviceFault: two blocks write the same byte, or one reads what another writes.
+        """
+        starts, ends, owners = _joined(self._writes)
+        order = np.argsort(starts, kind="stable")
+        starts, ends, owners = starts[order], ends[order], owners[order]
+        if starts.size > 1:
+            reach = np.maximum.accumulate(ends)
+            hit = np.flatnonzero(reach[:-1] > starts[1:])
+            if hit.size:
+                later = int(hit[0]) + 1
+                before = int(np.flatnonzero(ends[:later] > starts[later])[0])
+                byte = int(starts[later])
+                raise self._fault(byte, int(owners[before]), int(owners[later]), "writes")
+        for block, (low, high) in enumerate(self._reads):
+            # The written ranges are disjoint: those that a read meets are neighbours.
+            foreign = np.concatenate([[0], np.cumsum(owners != block)])
+            first = np.searchsorted(ends, low, side="right")
+            last = np.searchsorted(starts, high, side="left")
+            hit = np.flatnonzero((last > first) & (foreign[last] > foreign[first]))
+            if hit.size:
+                i = int(hit[0])
+                met = [j for j in range(int(first[i]), int(last[i])) if owners[j] != block]
+                byte = int(max(low[i], starts[met[0]]))
+                raise self._fault(byte, int(owners[met[0]]), block, "reads")
+
+    def _fault(self, byte: int, writer: int, other: int, does: str) -> DeviceFault:
+        first = self._touching(self._logs[writer][1], byte)
+        log = self._logs[other][1 if does == "writes" else 0]
+        second = self._touching(log, byte)
+        return DeviceFault(
+            f"race between blocks: block {other} {does} GM byte {byte:#x} ({second}), "
+            f"which block {writer} writes ({first})",
+            where=f"kernel {self._kernel}",
+            expected="blocks that write different bytes and read none that another block writes",
+            hint="nothing orders the blocks of one launch: change the split, or use two launches",
+        )
+
+    def _touching(self, log: list[GmAccess], byte: int) -> str:
+        for region, address, party in log:
+            starts, lengths = region.runs
+            inside = (starts + address <= byte) & (byte < starts + address + lengths)
+            if inside.any():
+                return self._core.describe(party)
+        return "unknown instruction"
+
+
+def merged(log: list[GmAccess]) -> tuple[Ints, Ints]:
+    """Starts and ends of the ranges of bytes that a log touches: sorted, disjoint, maximal."""
+    by_region: dict[int, tuple[Region, list[int]]] = {}
+    for region, address, _ in log:
+        by_region.setdefault(id(region), (region, []))[1].append(address)
+    lows: list[Ints] = [np.zeros(0, dtype=np.int64)]
+    highs: list[Ints] = [np.zeros(0, dtype=np.int64)]
+    for region, addresses in by_region.values():
+        if region.empty:
+            continue
+        starts, lengths = region.runs
+        low = (np.array(sorted(set(addresses)))[:, None] + starts).reshape(-1)
+        lows.append(low)
+        highs.append((low.reshape(-1, starts.size) + lengths).reshape(-1))
+    low, high = np.concatenate(lows), np.concatenate(highs)
+    order = np.argsort(low, kind="stable")
+    low, reach = low[order], np.maximum.accumulate(high[order]) if low.size else high
+    if not low.size:
+        return low, reach
+    # A range starts where nothing before reaches; it ends where the next one starts.
+    first = np.concatenate([[True], low[1:] > reach[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return low[first], reach[last]
+
+
+def _joined(blocks: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
+    starts = np.concatenate([low for low, _ in blocks])
+    ends = np.concatenate([high for _, high in blocks])
+    owners = np.concatenate([np.full(low.size, i) for i, (low, _) in enumerate(blocks)])
+    return starts, ends, owners

@@ -1,0 +1,300 @@
+"""One core: executes the records of a block in program order.
+
+For each record: decode, check addresses, check that what is read was written, check for races,
+compute the data, and tell the time line. The first fault ends the launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.errors import DeviceFault
+from davinci.isa.core import RECORD_WORDS, Array, Pipe, Registers, Space
+from davinci.machine import Machine
+from davinci.simulator.events import Events
+from davinci.simulator.forms import Decoder, Form, Port
+from davinci.simulator.memory import GlobalMemory, Memory, on_chip
+from davinci.simulator.problems import Problem
+from davinci.simulator.races import ALL, Party, Race, Races
+from davinci.simulator.regions import Region
+from davinci.simulator.timing import Issued, Timeline
+from davinci.simulator.timing_rules import Rates
+
+WRITTEN: dict[int, tuple[Any, int]] = {
+    1: (np.uint8, 0x01),
+    2: (np.uint16, 0x0101),
+    4: (np.uint32, 0x01010101),
+    8: (np.uint64, 0x0101010101010101),
+}
+"""How the shadow of a written element looks, by its size in bytes."""
+
+GmAccess = tuple[Region, int, Party]
+
+
+class Core:
+    """The part of a core that outlives a block: memories and forms; and the block under way."""
+
+    def __init__(self, machine: Machine, gm: GlobalMemory, decoder: Decoder, checks: bool) -> None:
+        self._machine, self._decoder, self._checks = machine, decoder, checks
+        chip = on_chip(machine)
+        self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
+        self._races = Races([Pipe[name] for name in machine.sync.sequential_pipes])
+        self.counts: dict[Form, int] = {}
+
+    def memory(self, space: Space) -> Memory:
+        """A memory as this core sees it; its `.data` and `.written` are shared."""
+        return self._memories[space]
+
+    def begin(
+        self, kernel: str, block: int, rates: Rates, locations: Sequence[str], keep_rows: bool
+    ) -> None:
+        """Starts a block with nothing in the on-chip memories.
+
+        Args:
+            kernel, block: names for messages.
+            rates: bandwidth of global memory.
+            locations: source locations by id.
+            keep_rows: keep the time line's rows.
+        """
+        for memory in self._memories[Space.L1 :]:
+            memory.forget()
+        self._kernel, self._block, self._locations, self._rates = kernel, block, locations, rates
+        self._registers = Registers()
+        self._races.reset()
+        self._events = Events()
+        self.timeline = Timeline(self._machine, keep_rows)
+        self.counts = {}
+        self.gm_reads: list[GmAccess] = []
+        self.gm_writes: list[GmAccess] = []
+        self.scalar_accesses = 0
+        self._index = -1
+        self._words: list[int] = []
+        self._form: Form | None = None
+
+    def consume(self, records: npt.NDArray[np.uint64]) -> None:
+        """Executes records, in program order.
+
+        Args:
+            records: uint64[n, 8], see `davinci.isa.core`.
+
+        Raises:
+            DeviceFault: the program did something illegal.
+        """
+        if records.ndim != 2 or records.shape[1] != RECORD_WORDS or records.dtype != np.uint64:
+            raise DeviceFault(
+                "not a stream of records",
+                where=f"kernel {self._kernel}",
+                found=f"{records.dtype}{list(records.shape)}",
+                expected=f"uint64[n, {RECORD_WORDS}]",
+            )
+        try:
+            with np.errstate(all="ignore"):
+                for words in records.tolist():
+                    self._index += 1
+                    words.append(0)
+                    self._words, self._form = words, None
+                    self._execute(words)
+        except Problem as problem:
+            raise self._fault(problem) from None
+
+    def finish(self) -> int:
+        """Ends the block. Returns its cycles.
+
+        Raises:
+            DeviceFault: deadlock, or flags left set.
+        """
+        self._words = []
+        try:
+            cycles = self.timeline.finish()
+            self._events.finish()
+        except Problem as problem:
+            raise self._fault(problem) from None
+        return cycles
+
+    def describe(self, party: Party) -> str:
+        """An instruction in a message."""
+        form = party.form
+        place = self._location(party.location)
+        return f"#{party.index} {form.record.mnemonic} of PIPE_{form.pipe.name} at {place}"
+
+    def _execute(self, words: list[int]) -> None:
+        form = self._form = self._decoder.form(words, self._registers)
+        self.counts[form] = self.counts.get(form, 0) + 1
+        head = words[0]
+        name = form.record.name
+        item = Issued(
+            form.record.mnemonic, self._index, head >> 32, 0, form.cost(self._rates, words)
+        )
+        scalar_ops = head >> 16 & 0xFFFF
+        if form.sync:
+            self._synchronise(name, form, scalar_ops, item)
+            return
+        if form.reads or form.writes:
+            self._bounds(form, words)
+            if self._checks:
+                self._check(form, words)
+        self._compute(form, words)
+        self.timeline.issue(form.pipe, scalar_ops, item)
+
+    def _synchronise(self, name: str, form: Form, scalar_ops: int, item: Issued) -> None:
+        values = form.values
+        if name == "pipe_barrier":
+            self._races.barrier(values["pipe"])
+            if values["pipe"] == ALL:
+                self.timeline.barrier_all(scalar_ops, item)
+                return
+            item.barrier = True
+        else:
+            event = (values["src_pipe"], values["dst_pipe"], values["event"])
+            if name == "set_flag":
+                self._events.set_flag(event)
+                self._races.set_flag(event)
+                item.send = event
+            else:
+                self._events.wait_flag(event)
+                self._races.wait_flag(event)
+                item.wait = event
+        self.timeline.issue(form.pipe, scalar_ops, item)
+
+    def _bounds(self, form: Form, words: list[int]) -> None:
+        for want in form.alignments:
+            if words[want.word] % want.bytes:
+                raise Problem(
+                    f"misaligned address of operand {want.name}",
+                    found=f"{want.space.name} {words[want.word]:#x}",
+                    expected=f"a multiple of {want.bytes}",
+                )
+        for port in (*form.reads, *form.writes):
+            region = port.region
+            memory = self._memories[port.space]
+            base = words[port.word] + port.offset
+            if base + region.high > memory.size and not region.empty:
+                raise Problem(
+                    "out of bounds",
+                    found=f"{port.space.name} [{base + region.low:#x}, {base + region.high:#x})",
+                    expected=f"addresses below {memory.size:#x} (the size of {port.space.name})",
+                    hint="check the address, the repeat count and the strides",
+                )
+
+    def _check(self, form: Form, words: list[int]) -> None:
+        exact = not form.summary
+        if exact:
+            for port in form.reads:
+                self._check_written(port, words[port.word] + port.offset)
+        party = Party(self._index, form, words[0] >> 32)
+        self._races.access(party, words)
+        if form.moves_gm and exact:
+            for ports, log in ((form.reads, self.gm_reads), (form.writes, self.gm_writes)):
+                for port in ports:
+                    if port.space == Space.GM:
+                        log.append((port.region, words[port.word] + port.offset, party))
+
+    def _check_written(self, port: Port, base: int) -> None:
+        region, memory = port.region, self._memories[port.space]
+        if region.empty:
+            return
+        shadow = memory.shadow
+        if region.contiguous:
+            whole = shadow[base : base + region.run_bytes].all()
+        elif region.mask is None:
+            whole = np.ndarray(
+                region.byte_shape,
+                np.bool_,
+                shadow,
+                base,
+                region.byte_strides,  # type: ignore[arg-type]
+            ).all()
+        else:
+            kind, full = WRITTEN[region.dtype.itemsize]
+            view = np.ndarray(region.shape, kind, shadow, base, region.strides)  # type: ignore[arg-type]
+            whole = np.logical_or(view == full, ~region.mask).all()
+        if not whole:
+            starts, lengths = region.runs
+            for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
+                run = shadow[base + start : base + start + length]
+                if not run.all():
+                    byte = base + start + int(np.argmin(run))
+                    break
+            raise Problem(
+                "it reads bytes that nobody wrote",
+                found=f"{port.space.name} byte {byte:#x}, the first unwritten one of "
+                f"[{base + region.low:#x}, {base + region.high:#x})",
+                hint="write them before, or narrow the access by mask, repeat or length",
+            )
+
+    def _compute(self, form: Form, words: list[int]) -> None:
+        values = form.values
+        names = form.names
+        if names:
+            values = values.copy()
+            for word, name in enumerate(names, 1):
+                values[name] = words[word]
+        if form.summary:
+            self.scalar_accesses += values["loads"] + values["stores"]
+            return
+        memories = self._memories
+        try:
+            arrays = []
+            for port in form.reads:
+                region = port.region
+                if region.empty:
+                    arrays.append(np.zeros(region.shape, region.dtype))
+                else:
+                    arrays.append(
+                        np.ndarray(
+                            region.shape,
+                            region.dtype,
+                            memories[port.space].backing,  # type: ignore[arg-type]
+                            words[port.word] + port.offset,
+                            region.strides,
+                        )
+                    )
+            results = form.record.compute(values, self._registers, arrays)
+            for port, result in zip(form.writes, results, strict=True):
+                self._store(port, words[port.word] + port.offset, result)
+        except (ValueError, TypeError, IndexError, ArithmeticError) as error:
+            raise Problem(f"malformed instruction: {error}") from error
+
+    def _store(self, port: Port, base: int, result: Array) -> None:
+        region, memory = port.region, self._memories[port.space]
+        if region.empty:
+            return
+        view: Array = np.ndarray(region.shape, region.dtype, memory.backing, base, region.strides)  # type: ignore[arg-type]
+        shadow = memory.shadow
+        if region.mask is not None:
+            np.copyto(view, result, where=region.mask, casting="unsafe")
+            kind, full = WRITTEN[region.dtype.itemsize]
+            marks: Array = np.ndarray(region.shape, kind, shadow, base, region.strides)  # type: ignore[arg-type]
+            np.copyto(marks, full, where=region.mask)
+            return
+        view[...] = result
+        if region.contiguous:
+            shadow[base : base + region.run_bytes] = True
+        else:
+            np.ndarray(region.byte_shape, np.bool_, shadow, base, region.byte_strides)[...] = True  # type: ignore[arg-type]
+
+    def _location(self, number: int) -> str:
+        known = 0 < number < len(self._locations)
+        return self._locations[number] if known else "unknown location"
+
+    def _fault(self, problem: Problem) -> DeviceFault:
+        where = f"kernel {self._kernel}, block {self._block}"
+        if self._words:
+            where += f", instruction #{self._index}"
+            if self._form is not None:
+                where += f" {self._form.record.mnemonic} of PIPE_{self._form.pipe.name}"
+            where += f" at {self._location(self._words[0] >> 32)}"
+        message = problem.message
+        if isinstance(problem, Race):
+            message = problem.between(self.describe(problem.before))
+        return DeviceFault(
+            message,
+            where=where,
+            found=problem.found,
+            expected=problem.expected,
+            hint=problem.hint,
+        )

@@ -1,0 +1,255 @@
+"""Decoding: from the words of a record to a form, which is all of it but the addresses.
+
+A program issues few different instructions very often: the same opcode and configuration words
+with other addresses. Legality, regions and costs are worked out once for each such form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.isa.core import (
+    BY_OPCODE,
+    RECORD_WORDS,
+    Access,
+    Instruction,
+    Pipe,
+    Registers,
+    Space,
+    no_regions,
+)
+from davinci.machine import Machine
+from davinci.simulator.problems import Problem
+from davinci.simulator.regions import Region
+from davinci.simulator.timing_rules import Cost, Rates, Work, cost_of
+
+ABSOLUTE = RECORD_WORDS
+"""Index of a zero that the core appends to the words: base of regions that no operand names."""
+
+PROBE = 1 << 44
+"""Distance of the made-up operand addresses that show which operand a region belongs to."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A region an instruction touches: at `offset` from the address in word `word`."""
+
+    space: Space
+    word: int
+    offset: int
+    region: Region
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Word `word` must be a multiple of `bytes`: it is the address `name` in `space`."""
+
+    word: int
+    bytes: int
+    name: str
+    space: Space
+
+
+class Form:
+    """An instruction with everything fixed but its addresses.
+
+    Attributes:
+        record: the instruction.
+        values: its fields.
+        pipe: the queue it goes to.
+        reads, writes: the regions it touches.
+        alignments: what its addresses must be multiples of.
+        macs, repeats, gm_read_bytes, gm_write_bytes: what the profile counts.
+        moves_gm: it touches global memory.
+        sync: it is a flag or a barrier.
+        summary: it sums up scalar accesses, whose data is in memory already.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        record: Instruction,
+        values: dict[str, int],
+        reads: list[Port],
+        writes: list[Port],
+    ) -> None:
+        self.record, self.values = record, values
+        self.pipe = record.pipe_of(values)
+        self.reads, self.writes = reads, writes
+        self.names = tuple(operand.name for operand in record.operands)
+        self.alignments = tuple(alignments(machine, record))
+        self.macs = values["m"] * values["k"] * values["n"] if record.timing == "cube" else 0
+        self.repeats = values.get("repeat", 0) if record.pipe == Pipe.V else 0
+        self.gm_read_bytes = sum(p.region.size_bytes for p in reads if p.space == Space.GM)
+        self.gm_write_bytes = sum(p.region.size_bytes for p in writes if p.space == Space.GM)
+        gm = next((p for p in (*reads, *writes) if p.space == Space.GM), None)
+        self._line = machine.gm.line_bytes
+        self._gm_word, self._gm_offset = (gm.word, gm.offset) if gm else (0, 0)
+        self.moves_gm = gm is not None
+        self.sync = record.timing in ("flag", "barrier")
+        self.summary = record.timing == "scalar_access"
+        self._machine = machine
+        self._costs: dict[tuple[int, int], Cost] = {}
+
+    def cost(self, rates: Rates, words: Sequence[int]) -> Cost:
+        """Cycles it takes; for transfers they depend on how the address lies in a line of GM."""
+        phase = 0
+        if self.moves_gm:
+            phase = (words[self._gm_word] + self._gm_offset) % self._line
+        key = (rates.cores, phase)
+        found = self._costs.get(key)
+        if found is None:
+            reads = [(p.space, p.region) for p in self.reads]
+            writes = [(p.space, p.region) for p in self.writes]
+            work = Work(self._machine, rates, self.record, self.values, reads, writes, phase)
+            found = self._costs[key] = cost_of(work)
+        return found
+
+
+def alignments(machine: Machine, record: Instruction) -> list[Alignment]:
+    """What the addresses of `record` must be multiples of; bytes need not be listed."""
+    found = []
+    for word, operand in enumerate(record.operands, 1):
+        size = operand.align_bytes
+        if size == 0 and operand.space != Space.GM:
+            size = machine.buffer(operand.space.name).align_bytes
+        if size > 1:
+            found.append(Alignment(word, size, operand.name, operand.space))
+    return found
+
+
+class _Entry:
+    """The forms of one opcode seen so far, by configuration words, then by vector mask.
+
+    Attributes:
+        loose: the instruction touches no memory and only loads registers. Its fields are data, so
+            one form serves all of them.
+    """
+
+    def __init__(self, record: Instruction) -> None:
+        self.record = record
+        self.first = 1 + len(record.operands)
+        self.end = self.first + record.words
+        self.loose = record.accesses is no_regions and record.timing == "scalar"
+        self.forms: dict[tuple[int, ...], Form] = {}
+        self.masked: dict[tuple[int, ...], Form] = {}
+
+
+class _Watched(Registers):
+    """Registers that remember which of them were looked at."""
+
+    def __init__(self, registers: Registers) -> None:
+        self.seen: set[str] = set()
+        self.mask_low, self.mask_high = registers.mask_low, registers.mask_high
+        self.cmpmask, self.va = registers.cmpmask, registers.va
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("mask_low", "mask_high", "cmpmask", "va"):
+            self.seen.add(name)
+        return super().__getattribute__(name)
+
+
+class Decoder:
+    """Turns words into forms, and keeps them."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._entries = {opcode: _Entry(record) for opcode, record in BY_OPCODE.items()}
+        self._regions: dict[tuple[Any, ...], Region] = {}
+
+    def form(self, words: list[int], registers: Registers) -> Form:
+        """The form of a record's words (with `ABSOLUTE` appended) under the present registers.
+
+        Raises:
+            Problem: unknown opcode, illegal field, bits set that belong to no field.
+        """
+        entry = self._entries.get(words[0] & 0xFFFF)
+        if entry is None:
+            raise Problem(
+                "unknown opcode",
+                found=f"{words[0] & 0xFFFF:#x}",
+                expected=f"1..{len(self._entries)}",
+                hint="this is not machine code of this instruction set",
+            )
+        config = tuple(words[entry.first : entry.end])
+        form = entry.forms.get(config)
+        if form is not None:
+            return form
+        key = (*config, registers.mask_low, registers.mask_high)
+        form = entry.masked.get(key)
+        if form is not None:
+            return form
+        values = self._values(entry, words)
+        if entry.loose:
+            return self._loose(entry, values)
+        form, seen = self._build(entry, values, registers)
+        if entry.record.timing == "scalar_access":
+            return form
+        if not seen:
+            entry.forms[config] = form
+        elif seen <= {"mask_low", "mask_high"}:
+            entry.masked[key] = form
+        return form
+
+    def _values(self, entry: _Entry, words: list[int]) -> dict[str, int]:
+        record = entry.record
+        values = record.decode(words[1:])
+        if message := record.illegal(values):
+            raise Problem(message)
+        if record.encode(values) != words[1 : entry.end]:
+            raise Problem(
+                "bits are set that belong to no field",
+                found=" ".join(f"{w:#018x}" for w in words[entry.first : entry.end]),
+                hint="see the fields of this instruction in the reference",
+            )
+        event = values.get("event", 0)
+        if event >= self._machine.sync.event_ids:
+            raise Problem(
+                "no such event id",
+                found=str(event),
+                expected=f"0..{self._machine.sync.event_ids - 1} (sync.event_ids)",
+            )
+        return values
+
+    def _loose(self, entry: _Entry, values: dict[str, int]) -> Form:
+        form = entry.masked.get(())
+        if form is None:
+            form = entry.masked[()] = Form(self._machine, entry.record, values, [], [])
+        form.values = values
+        return form
+
+    def _build(
+        self, entry: _Entry, values: dict[str, int], registers: Registers
+    ) -> tuple[Form, set[str]]:
+        record = entry.record
+        probe = dict(values)
+        for word, operand in enumerate(record.operands, 1):
+            probe[operand.name] = word * PROBE
+        watched = _Watched(registers)
+        reads, writes = record.accesses(probe, watched)
+        form = Form(
+            self._machine,
+            record,
+            {f.name: values[f.name] for f in record.fields},
+            [self._port(access, len(record.operands)) for access in reads],
+            [self._port(access, len(record.operands)) for access in writes],
+        )
+        return form, watched.seen
+
+    def _port(self, access: Access, operands: int) -> Port:
+        region = self._region(access)
+        word = (access.address + PROBE // 2) // PROBE
+        if 1 <= word <= operands:
+            return Port(access.space, word, access.address - word * PROBE, region)
+        return Port(access.space, ABSOLUTE, access.address, region)
+
+    def _region(self, access: Access) -> Region:
+        if access.mask is not None:
+            return Region(access)
+        key = (access.dims, access.run, access.dtype)
+        found = self._regions.get(key)
+        if found is None:
+            found = self._regions[key] = Region(access)
+        return found

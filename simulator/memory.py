@@ -1,0 +1,132 @@
+"""The memories of the machine, byte by byte.
+
+Every memory has its bytes and, beside them, a shadow that says which were ever written: a read of
+a byte that nobody wrote is a fault of the program.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.errors import DeviceFault, InputError
+from davinci.isa.core import Array, Space
+from davinci.machine import Machine
+
+GM_ALIGN_BYTES = 512
+ROUND_BYTES = 32
+
+SLACK_BYTES = 1 << 25
+"""Room behind the end of a memory that the host maps but never fills: a region whose last lanes are
+masked may end inside the memory while its NumPy view reaches past it. Longer than any such tail."""
+
+
+class Memory:
+    """One memory.
+
+    Attributes:
+        space: which one.
+        size: capacity in bytes.
+        align_bytes: granularity of the addresses that instructions may name.
+        data: uint8[size], the bytes.
+        written: bool[size], whether a byte holds anything.
+        backing, shadow: the same with `SLACK_BYTES` behind, to make views from.
+    """
+
+    def __init__(self, space: Space, size: int, align_bytes: int) -> None:
+        self.space, self.size, self.align_bytes = space, size, align_bytes
+        self.backing: npt.NDArray[np.uint8] = np.zeros(size + SLACK_BYTES, dtype=np.uint8)
+        self.shadow: npt.NDArray[np.bool_] = np.zeros(size + SLACK_BYTES, dtype=np.bool_)
+        self.data, self.written = self.backing[:size], self.shadow[:size]
+
+    def forget(self) -> None:
+        """Marks every byte as unwritten, as at the start of a block."""
+        self.written.fill(False)
+
+
+def on_chip(machine: Machine) -> dict[Space, Memory]:
+    """The memories of one core."""
+    spaces = (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.UB)
+    buffers = {space: machine.buffer(space.name) for space in spaces}
+    return {s: Memory(s, b.bytes, b.align_bytes) for s, b in buffers.items()}
+
+
+class GlobalMemory(Memory):
+    """GM with an allocator. Bytes that nothing touches cost no host memory.
+
+    Raises:
+        InputError: more bytes than the machine has.
+    """
+
+    def __init__(self, machine: Machine, size: int) -> None:
+        if size > machine.gm.bytes:
+            raise InputError(
+                "global memory too small",
+                where=machine.name,
+                found=f"{size} bytes asked for",
+                expected=f"at most {machine.gm.bytes} bytes (gm.bytes of the machine file)",
+                hint="use a smaller model or batch, or a machine with more memory",
+            )
+        super().__init__(Space.GM, size, machine.gm.align_bytes)
+        self._next = GM_ALIGN_BYTES
+
+    def allocate(self, nbytes: int) -> int:
+        """Returns the address of `nbytes` new bytes, aligned to 512.
+
+        The size is rounded up to 32 bytes; the padding is zero and counts as written.
+
+        Raises:
+            DeviceFault: GM is full.
+        """
+        address = self._next
+        end = address + -(-nbytes // ROUND_BYTES) * ROUND_BYTES
+        if end > self.size:
+            raise DeviceFault(
+                "global memory is full",
+                where="GM",
+                found=f"{nbytes} bytes asked for, {self.size - address} of {self.size} left",
+                hint="create the Device with more gm_bytes",
+            )
+        self.data[address + nbytes : end] = 0
+        self.written[address + nbytes : end] = True
+        self._next = -(-max(end, address + 1) // GM_ALIGN_BYTES) * GM_ALIGN_BYTES
+        return address
+
+    def write(self, address: int, array: Array) -> None:
+        """Copies an array into GM.
+
+        Raises:
+            DeviceFault: the bytes are not all inside GM.
+        """
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self._inside(address, flat.size)
+        self.data[address : address + flat.size] = flat
+        self.written[address : address + flat.size] = True
+
+    def read(self, address: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+        """Returns a copy of an array in GM.
+
+        Raises:
+            DeviceFault: the bytes are not all inside GM, or some were never written.
+        """
+        kind = np.dtype(dtype)
+        end = address + int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        self._inside(address, end - address)
+        if not self.written[address:end].all():
+            first = address + int(np.argmin(self.written[address:end]))
+            raise DeviceFault(
+                "the host reads bytes that nobody wrote",
+                where="GM",
+                found=f"byte {first:#x} of [{address:#x}, {end:#x})",
+                hint="the kernels launched so far leave a hole in this buffer",
+            )
+        return self.data[address:end].view(kind).reshape(shape).copy()
+
+    def _inside(self, address: int, nbytes: int) -> None:
+        if address < 0 or address + nbytes > self.size:
+            raise DeviceFault(
+                "out of bounds",
+                where="GM",
+                found=f"[{address:#x}, {address + nbytes:#x})",
+                expected=f"addresses below {self.size:#x}",
+            )

@@ -1,0 +1,37 @@
+"""What a launch reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from davinci.simulator.timing import Row
+
+
+@dataclass
+class LaunchProfile:
+    """Counts of one launch, over all its blocks.
+
+    Attributes:
+        name: the kernel.
+        blocks: number of blocks.
+        cycles: from the start until the last core is done.
+        pipes: cycles in which a pipe had work under way, summed over the blocks.
+        gm_read_bytes, gm_write_bytes: what instructions moved from and to global memory.
+        instructions: number of instructions by mnemonic.
+        macs: multiply-accumulates that the cube was asked for (m * k * n).
+        vector_repeats: repeats of vector instructions.
+        scalar_accesses: loads and stores of single elements by the scalar unit.
+        rows: the time line, if the launch was asked to keep it.
+    """
+
+    name: str
+    blocks: int
+    cycles: int = 0
+    pipes: dict[str, int] = field(default_factory=dict)
+    gm_read_bytes: int = 0
+    gm_write_bytes: int = 0
+    instructions: dict[str, int] = field(default_factory=dict)
+    macs: int = 0
+    vector_repeats: int = 0
+    scalar_accesses: int = 0
+    rows: list[Row] = field(default_factory=list)

@@ -1,0 +1,212 @@
+"""Races: accesses to the same bytes, one of them a write, that nothing orders.
+
+Each pipe numbers its instructions. The clock of a pipe says, for every pipe, up to which number
+its next instruction knows the instructions there to be complete. `set_flag` sends the clock of its
+pipe, including all its instructions so far; `wait_flag` takes it over; a barrier adds what it
+waited for. An access races with an earlier one that the clock does not cover, if their bytes meet:
+bounds first, then byte-exactly, so that there are neither false alarms nor escapes.
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from davinci.isa.core import Pipe, Space
+from davinci.simulator.forms import Form, Port
+from davinci.simulator.problems import Problem
+from davinci.simulator.regions import Region
+
+PIPES = 6
+S, ALL = int(Pipe.S), int(Pipe.ALL)
+
+FEW = 24
+"""Accesses that are compared one by one; more are first sieved by their bounds with NumPy."""
+
+Event = tuple[int, int, int]
+"""Source pipe, destination pipe, event id."""
+
+
+@dataclass(frozen=True)
+class Party:
+    """An instruction that touched memory: what a message says about it."""
+
+    index: int
+    form: Form
+    location: int
+
+
+Entry = tuple[Region, int, Party]
+
+
+class Log:
+    """The accesses of one pipe to one memory, reads or writes, in program order."""
+
+    __slots__ = ("entries", "highs", "last", "lows", "numbers")
+
+    def __init__(self) -> None:
+        self.last = 0
+        self.numbers, self.lows, self.highs = array("q"), array("q"), array("q")
+        self.entries: list[Entry] = []
+
+    def add(self, number: int, low: int, high: int, entry: Entry) -> None:
+        self.last = number
+        self.numbers.append(number)
+        self.lows.append(low)
+        self.highs.append(high)
+        self.entries.append(entry)
+
+    def meeting(self, known: int, low: int, high: int) -> Iterable[Entry]:
+        """Entries numbered above `known` whose bounds meet [low, high)."""
+        first = bisect_right(self.numbers, known)
+        lows, highs = self.lows, self.highs
+        if len(lows) - first <= FEW:
+            near = [i for i in range(first, len(lows)) if lows[i] < high and highs[i] > low]
+        else:
+            below = np.frombuffer(lows, dtype=np.int64)[first:] < high
+            above = np.frombuffer(highs, dtype=np.int64)[first:] > low
+            near = (np.flatnonzero(below & above) + first).tolist()
+        return [self.entries[i] for i in near]
+
+
+class Races:
+    """The race check of one core.
+
+    Args:
+        sequential: pipes whose own instructions never overlap.
+    """
+
+    def __init__(self, sequential: Iterable[Pipe]) -> None:
+        self._sequential = frozenset(int(pipe) for pipe in sequential)
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets everything, for a new block."""
+        self._numbers = [0] * PIPES
+        self._clocks = [[0] * PIPES for _ in range(PIPES)]
+        self._sent: dict[Event, deque[list[int]]] = {}
+        self._early: dict[Event, int] = {}
+        self._reads: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
+        self._writes: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
+
+    def access(self, party: Party, words: list[int]) -> None:
+        """Checks the regions of an instruction against all before it, and notes them.
+
+        Raises:
+            Problem: a race.
+        """
+        form = party.form
+        pipe = int(form.pipe)
+        known = self._clocks[pipe]
+        number = self._numbers[pipe] = self._numbers[pipe] + 1
+        sequential = pipe in self._sequential
+        for port in form.reads:
+            base = words[port.word] + port.offset
+            for other, log in self._writes[port.space].items():
+                if log.last > known[other] and not (other == pipe and sequential):
+                    self._compare(log, known[other], port, base, party, "reads", "writes")
+        for port in form.writes:
+            base = words[port.word] + port.offset
+            for other, log in self._writes[port.space].items():
+                if log.last > known[other] and not (other == pipe and sequential):
+                    self._compare(log, known[other], port, base, party, "writes", "writes")
+            for other, log in self._reads[port.space].items():
+                if log.last > known[other] and other != pipe:
+                    self._compare(log, known[other], port, base, party, "writes", "reads")
+        for logs, ports in ((self._reads, form.reads), (self._writes, form.writes)):
+            for port in ports:
+                if not port.region.empty:
+                    base = words[port.word] + port.offset
+                    by_pipe = logs[port.space]
+                    noted = by_pipe.get(pipe)
+                    if noted is None:
+                        noted = by_pipe[pipe] = Log()
+                    region = port.region
+                    entry = (region, base, party)
+                    noted.add(number, base + region.low, base + region.high, entry)
+
+    def set_flag(self, event: Event) -> None:
+        """The event carries all that its source pipe knows and did."""
+        source, destination, _ = event
+        clock = self._clocks[source].copy()
+        clock[source] = self._numbers[source]
+        if self._early.get(event):
+            self._early[event] -= 1
+            self._learn(destination, clock)
+        else:
+            self._sent.setdefault(event, deque()).append(clock)
+
+    def wait_flag(self, event: Event) -> None:
+        """The destination learns it. If the flag is set later in program order, it learns then."""
+        sent = self._sent.get(event)
+        if sent:
+            self._learn(event[1], sent.popleft())
+        else:
+            self._early[event] = self._early.get(event, 0) + 1
+
+    def _learn(self, pipe: int, clock: list[int]) -> None:
+        # While the scalar pipe waits it issues nothing: what it learns holds for all pipes.
+        for learner in range(PIPES) if pipe == S else (pipe,):
+            self._clocks[learner] = list(map(max, self._clocks[learner], clock))
+
+    def barrier(self, pipe: int) -> None:
+        """Orders a pipe, or all, after what they did."""
+        if pipe != ALL:
+            self._clocks[pipe][pipe] = self._numbers[pipe]
+            return
+        self._clocks = [self._numbers.copy() for _ in range(PIPES)]
+        for logs in (*self._reads, *self._writes):
+            logs.clear()
+
+    def _compare(
+        self, log: Log, known: int, port: Port, base: int, party: Party, does: str, did: str
+    ) -> None:
+        region = port.region
+        if region.empty:
+            return
+        for other, address, before in log.meeting(known, base + region.low, base + region.high):
+            common = region.overlaps(base, other, address)
+            if common is not None:
+                raise Race(port.space, common, party, before, does, did)
+
+
+class Race(Problem):
+    """Two accesses that nothing orders.
+
+    Attributes:
+        before: the earlier one in program order.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        common: tuple[int, int],
+        party: Party,
+        before: Party,
+        does: str,
+        did: str,
+    ) -> None:
+        first, second = before.form.pipe, party.form.pipe
+        if first == second:
+            missing = f"put pipe_barrier(PIPE_{first.name}) between them"
+        else:
+            pair = f"PIPE_{first.name}, PIPE_{second.name}"
+            missing = (
+                f"put set_flag({pair}, id) after the first and wait_flag({pair}, id) before this"
+            )
+        super().__init__(
+            "race",
+            expected="accesses to the same bytes, one of them a write, ordered by flags or barriers",
+            hint=missing,
+        )
+        self.before, self._did = before, did
+        self._does = f"it {does} {space.name} [{common[0]:#x}, {common[1]:#x})"
+
+    def between(self, before: str) -> str:
+        """The message, with the earlier instruction as `before` describes it."""
+        return f"race: {self._does}, which {before} {self._did}, without an order between them"
