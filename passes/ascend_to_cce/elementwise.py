@@ -1,0 +1,141 @@
+"""Elementwise operators: portions of the operands, seen as one-dimensional, go through UB.
+
+    for each portion of this block:
+      copy in; vector program of the operator (`expressions`); copy out
+
+The last portion overlaps the one before if the array is not a whole number of 32-byte blocks (see
+`portions`); an array of one portion is copied in whole blocks, into the padding of its buffer.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.dialects.base import attribute
+from davinci.dialects.cce_buffers import buffer_of
+from davinci.errors import CompileError
+from davinci.isa.core import DTYPES
+from davinci.mlir import ir
+from davinci.passes.ascend_to_cce import Target, expressions, lowering
+from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, for_portions
+from davinci.passes.ascend_to_cce.supports import require_support
+from davinci.passes.ascend_to_cce.vector_program import Buffers, Operand, Program, scalar
+from davinci.passes.base import fail
+from davinci.passes.builder import IndexLike, op, restride, subview
+
+NAMES = (
+    *expressions.UNARY,
+    *expressions.ARITHMETIC,
+    *("div", "pow", "and", "or", "xor", "compare", "select", "clamp", "cast"),
+)
+
+
+@lowering(*NAMES)
+def lower_elementwise(operation: Any, target: Target) -> int:
+    """Builds the loop over portions; returns how many blocks can share them.
+
+    Raises:
+        CompileError: the vector unit has no instructions for the operator on these types.
+    """
+    require_support(operation)
+    *sources, result = list(operation.operands)
+    program = Program()
+    operands: list[Operand] = []
+    arrays: dict[Any, Any] = {}
+    for source in sources:
+        if source in arrays:
+            operands.append(arrays[source])
+        elif (number := full_value(source)) is not None:
+            operands.append(number)
+        else:
+            arrays[source] = program.input(buffer_of(source).dtype)
+            operands.append(arrays[source])
+    if not arrays:
+        operands[0] = program.constant(buffer_of(sources[0]).dtype, float(operands[0]))
+    program.output(record(operation, program, operands, buffer_of(result).dtype))
+    try:
+        return lower_program(program, list(arrays), [result], target)
+    except CompileError as error:
+        fail(operation, error.message, found=error.found, expected=error.expected)
+
+
+def full_value(value: Any) -> Any:
+    """The number an operand is everywhere, None if it is a buffer."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name != "ascend.full":
+        return None
+    return attribute(value.owner, "value")
+
+
+def record(operation: Any, p: Program, operands: list[Any], dtype: str) -> Any:
+    """Records the operator on its operands."""
+    name = operation.name.removeprefix("ascend.")
+    boolean = bool(attribute(operation, "boolean", False))
+    if name == "not" and boolean:
+        return expressions.logical_not(p, operands[0])
+    if name in expressions.UNARY:
+        return expressions.UNARY[name](p, operands[0])
+    if name in expressions.ARITHMETIC:
+        return p.binary(expressions.ARITHMETIC[name], *operands)
+    if name in ("and", "or", "xor"):
+        return expressions.bitwise(p, name, *operands)
+    if name == "div":
+        return expressions.divide(p, *operands)
+    if name == "pow":
+        return expressions.power(p, *operands)
+    if name == "compare":
+        return expressions.compare(p, attribute(operation, "predicate").lower(), *operands)
+    if name == "select":
+        return expressions.select(p, *operands)
+    if name == "clamp":
+        low, x, high = operands
+        return p.min(p.max(low, x), high)
+    return expressions.cast(p, operands[0], dtype, boolean)
+
+
+def lower_program(
+    program: Program, sources: list[Any], results: list[Any], target: Target
+) -> int:
+    """Runs a vector program over whole GM buffers of equal shapes; returns the units of work."""
+    buffers = [buffer_of(v) for v in (*sources, *results)]
+    total = buffers[0].size
+    vector = target.machine.vector
+    sizes = [DTYPES[dtype].itemsize for dtype in program.slots()]
+    portions = cut(
+        total,
+        vector.block_bytes // min(sizes),
+        vector.repeat_bytes // min(sizes),
+        target.machine.buffers.UB.bytes // program.bytes_per_element(),
+        LEAST_BYTES // max(b.itemsize for b in buffers),
+        target.cores,
+    )
+    block = vector.block_bytes // min(sizes)
+    ub = Buffers(program, -(-portions.largest // block) * block)
+    flat = [restride(v, [total], [1]) for v in (*sources, *results)]
+    arrays = list(zip(flat, (*program.inputs, *program.outputs), strict=True))
+    moved_in, moved_out = arrays[: len(sources)], arrays[len(sources) :]
+
+    def build(start: IndexLike, size: int) -> None:
+        count = -(-size // block) * block
+        if count != size:
+            fill_short_inputs(program, ub, count, size, vector.block_bytes)
+        for array, value in moved_in:
+            copy(subview(array, [start], [size]), subview(ub.view(value, ub.size), [0], [size]))
+        ub.build(count)
+        for array, value in moved_out:
+            copy(subview(ub.view(value, ub.size), [0], [size]), subview(array, [start], [size]))
+
+    def copy(source: Any, destination: Any) -> None:
+        ragged = buffer_of(source).size * buffer_of(source).itemsize % vector.block_bytes
+        op("cce.copy", [source, destination], **({"round_up": True} if ragged else {}))
+
+    return for_portions(portions, build, target)
+
+
+def fill_short_inputs(
+    program: Program, ub: Buffers, count: int, size: int, block_bytes: int
+) -> None:
+    """Zeroes inputs whose own whole blocks end before `count` elements, the lanes computed on."""
+    for value in program.inputs:
+        lanes = block_bytes // DTYPES[value.dtype].itemsize
+        if -(-size // lanes) * lanes < count:
+            op("cce.vector_dup", [scalar(value.dtype, 0), ub.view(value, count)])

@@ -1,0 +1,106 @@
+"""Cutting a one-dimensional array into portions that fit UB, and sharing them between blocks.
+
+    full 0 | full 1 | ... | full n-1 | tail            the end is a whole number of quanta
+    full 0 | full 1 | ... |     [tail ]                it is not: the tail is moved back, overlaps
+                        full n-1 |                     the last full portion and is computed twice
+
+The overlapping tail belongs to the block of its predecessor, so no two blocks write one byte.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from davinci.errors import CompileError
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
+from davinci.passes.builder import IndexLike, mul
+
+LEAST_BYTES = 4096
+"""Bytes below which a portion is not cut further to occupy more cores: the start of a transfer
+(docs/hardware.md b3) would take longer than the data."""
+
+
+@dataclass(frozen=True)
+class Portions:
+    """`count` portions of `size` elements, then `tail` elements that end at `total`.
+
+    The tail is 0 if there is none. With `count` 0 the tail is the whole array, of any size; else it
+    is a whole number of quanta and `overlaps` the portion before where it had to be moved back.
+    """
+
+    total: int
+    size: int
+    count: int
+    tail: int
+
+    @property
+    def tail_start(self) -> int:
+        return self.total - self.tail
+
+    @property
+    def overlaps(self) -> bool:
+        return self.tail_start < self.count * self.size
+
+    @property
+    def largest(self) -> int:
+        return max(self.size if self.count else 0, self.tail)
+
+
+def cut(total: int, quantum: int, granule: int, most: int, least: int, cores: int) -> Portions:
+    """Chooses portions of `total` elements.
+
+    Args:
+        quantum: the tail of a cut array is a multiple of this (a 32-byte block).
+        granule: full portions are multiples of this (a whole repeat), itself a multiple of quantum.
+        most: elements that fit UB.
+        least: elements below which a portion is not cut to occupy more cores.
+        cores: blocks that could share the work.
+
+    Raises:
+        CompileError: not even one granule fits.
+    """
+    limit = most // granule * granule
+    if limit == 0:
+        raise CompileError(
+            "a single row of vectors does not fit UB",
+            found=f"room for {most} elements",
+            expected=f"at least {granule}",
+        )
+    share = -(-total // cores)
+    even = -(-share // -(-share // limit))
+    size = min(limit, -(-max(even, least) // granule) * granule)
+    if total <= size:
+        return Portions(total, size, 0, total)
+    count, rest = divmod(total, size)
+    return Portions(total, size, count, -(-rest // quantum) * quantum)
+
+
+def for_portions(
+    portions: Portions, build: Callable[[IndexLike, int], None], target: Target
+) -> int:
+    """Builds `build(start, size)` for all portions, shared between blocks; returns the units."""
+    size, tail = portions.size, portions.tail
+
+    def build_tail(_: IndexLike) -> None:
+        build(portions.tail_start, tail)
+
+    def build_full(index: IndexLike) -> None:
+        build(mul(index, size), size)
+
+    if not portions.count:
+        return share_blocks([Part(1, build_tail)], target)
+    if not tail:
+        return share_blocks([Part(portions.count, build_full)], target)
+    if not portions.overlaps:
+        return share_blocks([Part(portions.count, build_full), Part(1, build_tail)], target)
+
+    def build_last(_: IndexLike) -> None:
+        build((portions.count - 1) * size, size)
+        build_tail(0)
+
+    last = Part(1, build_last)
+    if portions.count == 1:
+        return share_blocks([last], target)
+    return share_blocks([Part(portions.count - 1, build_full), last], target)
