@@ -1,0 +1,254 @@
+"""Which bytes an operation of a kernel touches, and whether two of them can be the same bytes.
+
+Buffers on chip are ranges of their memory (`plan-memory` has run); a GM buffer is a memory of its
+own, since kernel arguments never overlap. Offsets are affine forms of loop variables, so that the
+iterations of a loop that works on different tiles are seen to be independent.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.cce_buffers import BLOCK_BYTES, space_name
+from davinci.mlir import ir
+from davinci.passes.analysis.affine import Form, Forms
+from davinci.passes.base import fail
+
+FORWARD = -1
+"""Relation of two accesses in the same iteration of every loop around both."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """Bytes offset + any combination of `dims`, each the start of `run` bytes.
+
+    Attributes:
+        memory: what can overlap at all: the name of an on-chip memory, or a GM buffer.
+        offset: bytes; from the memory's start on chip, from the buffer's start in GM.
+        dims: (count, stride in bytes) of the strided dimensions.
+        run: contiguous bytes.
+        low, high: the buffer's own range of bytes, high None for GM.
+    """
+
+    memory: Any
+    offset: Form
+    dims: tuple[tuple[int, int], ...]
+    run: int
+    low: int
+    high: int | None
+
+    @property
+    def span(self) -> int:
+        """Bytes from the first to one past the last, at a fixed offset."""
+        return sum((count - 1) * stride for count, stride in self.dims) + self.run
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where a memref value begins."""
+
+    memory: Any
+    offset: Form
+    base: Form
+    low: int
+    high: int | None
+
+
+class Accesses:
+    """Accesses of one kernel and their overlaps."""
+
+    def __init__(self, forms: Forms) -> None:
+        self._forms = forms
+        self._places: dict[Any, _Place] = {}
+
+    def of_view(self, value: Any, user: Any) -> Access:
+        """The access to all of a memref value, by `user`."""
+        place = self._place(value, user)
+        item = value.type.element_type.width // 8
+        strides, _ = value.type.get_strides_and_offset()
+        dims, run = _regions(value.type.shape, [s * item for s in strides], item)
+        if "round_up" in user.attributes or place.high is not None:
+            run = -(-run // BLOCK_BYTES) * BLOCK_BYTES
+        return Access(place.memory, place.offset, dims, run, place.low, place.high)
+
+    def of_element(self, value: Any, indices: Sequence[Any], user: Any) -> Access:
+        """The access to one element of a memref value."""
+        place = self._place(value, user)
+        item = value.type.element_type.width // 8
+        strides, _ = value.type.get_strides_and_offset()
+        offset = place.offset
+        for index, stride in zip(indices, strides, strict=True):
+            offset = offset.plus(self._forms.of(index).times(stride * item))
+        return Access(place.memory, offset, (), item, place.low, place.high)
+
+    def _place(self, value: Any, user: Any) -> _Place:
+        if value not in self._places:
+            self._places[value] = self._find(value, user)
+        return self._places[value]
+
+    def _find(self, value: Any, user: Any) -> _Place:
+        owner = value.owner
+        start = Form(0)
+        if isinstance(owner, ir.Block):
+            return _Place(value, start, start, 0, None)
+        if owner.name == "memref.alloc":
+            memory = space_name(value.type)
+            if memory == "GM":
+                return _Place(value, start, start, 0, None)
+            if "cce.address" not in owner.attributes:
+                fail(owner, "has no address", hint="run plan-memory before insert-sync")
+            low = int(owner.attributes["cce.address"].value)
+            size = math.prod(value.type.shape) * value.type.element_type.width // 8
+            high = low + -(-size // BLOCK_BYTES) * BLOCK_BYTES
+            return _Place(memory, Form(low), Form(low), low, high)
+        if owner.name not in _OFFSETS:
+            fail(user, "uses a buffer whose origin is unknown", found=f"a result of {owner.name}")
+        source = self._place(owner.operands[0], user)
+        offset = _OFFSETS[owner.name](owner, source, self._forms)
+        return _Place(source.memory, offset, source.base, source.low, source.high)
+
+    def may_overlap(
+        self, first: Access, second: Access, carrier: int, loops: Sequence[Any]
+    ) -> bool:
+        """Whether two accesses can touch the same byte.
+
+        Args:
+            first, second: the accesses.
+            carrier: index into `loops` of the outermost loop whose iterations differ, the second
+                access being in a later one; FORWARD if all are the same.
+            loops: `scf.for` operations around both, outermost first.
+        """
+        if first.memory != second.memory or not first.run or not second.run:
+            return False
+        if first.high is not None and (first.high <= second.low or first.low >= second.high):
+            return False
+        inner = list(loops[carrier:]) if carrier != FORWARD else []
+        first_rest, second_rest = _different(first.offset, second.offset, inner)
+        if self._apart(first, first_rest, second, second_rest):
+            return False
+        coefficients = dict(first_rest.terms)
+        variables = [loop.regions[0].blocks[0].arguments[0] for loop in inner]
+        if coefficients != dict(second_rest.terms) or any(v not in variables for v in coefficients):
+            return True
+        return not self._injective(first, second, variables, coefficients)
+
+    def _apart(self, first: Access, a: Form, second: Access, b: Form) -> bool:
+        """Whether the whole ranges are disjoint, given what is left of the offsets."""
+        a_low, a_high = self._forms.range_of(a)
+        b_low, b_high = self._forms.range_of(b)
+        if a_high is not None and b_low is not None and a_high + first.span <= b_low:
+            return True
+        return b_high is not None and a_low is not None and b_high + second.span <= a_low
+
+    def _injective(
+        self,
+        first: Access,
+        second: Access,
+        variables: Sequence[Any],
+        coefficients: dict[Any, int],
+    ) -> bool:
+        """Whether different iterations touch different bytes, all strides read as digits.
+
+        With strides sorted, if each is at least the extent of all smaller ones together, an address
+        determines all indices. The accesses then differ in the iteration of the first variable, or
+        in the constant distance between them, which counts as one more digit.
+        """
+        if [s for _, s in first.dims] != [s for _, s in second.dims]:
+            return False
+        distance = second.offset.constant - first.offset.constant
+        if not distance and (not variables or variables[0] not in coefficients):
+            return False
+        digits: list[tuple[int, float]] = [
+            (stride, max(n, m)) for (n, stride), (m, _) in zip(first.dims, second.dims, strict=True)
+        ]
+        digits += [(abs(distance), 2)] if distance else []
+        for value, coefficient in coefficients.items():
+            bounds = self._forms.loops[value]
+            trips = bounds.trips
+            if trips is None and bounds.low is not None and bounds.high is not None:
+                trips = (bounds.high - bounds.low) // bounds.step + 1
+            digits.append((abs(coefficient) * bounds.step, math.inf if trips is None else trips))
+        extent: float = max(first.run, second.run)
+        for stride, count in sorted(digits):
+            if stride < extent:
+                return False
+            extent += (count - 1) * stride
+        return True
+
+
+def _different(first: Form, second: Form, inner: Sequence[Any]) -> tuple[Form, Form]:
+    """Two offsets without the terms that are equal in both.
+
+    A term is equal if the coefficient is, and the value does not change within `inner[0]`.
+    """
+    others = dict(second.terms)
+    equal = {
+        value
+        for value, coefficient in first.terms
+        if others.get(value) == coefficient and not (inner and _defined_in(value, inner[0]))
+    }
+    return tuple(  # type: ignore[return-value]
+        Form(form.constant, tuple((v, c) for v, c in form.terms if v not in equal))
+        for form in (first, second)
+    )
+
+
+def _defined_in(value: Any, loop: Any) -> bool:
+    """Whether an SSA value is defined in (the body of) a loop."""
+    owner = value.owner
+    parent = owner.owner if isinstance(owner, ir.Block) else owner.parent
+    while parent is not None:
+        if parent.operation == loop:
+            return True
+        parent = parent.operation.parent
+    return False
+
+
+def _regions(
+    shape: Sequence[int], strides: Sequence[int], item: int
+) -> tuple[tuple[tuple[int, int], ...], int]:
+    """Strided dimensions and contiguous run, in bytes, of an array."""
+    run = item
+    dims: list[tuple[int, int]] = []
+    for count, stride in sorted(zip(shape, strides, strict=True), key=lambda d: d[1]):
+        if count == 1 or stride == 0:
+            continue
+        if stride == run and not dims:
+            run *= count
+        else:
+            dims.append((count, stride))
+    return tuple(dims), run if 0 not in shape else 0
+
+
+def _subview_offset(op: Any, source: _Place, forms: Forms) -> Form:
+    source_type = op.operands[0].type
+    item = source_type.element_type.width // 8
+    strides, _ = source_type.get_strides_and_offset()
+    dynamic = iter(list(op.operands)[1:])
+    offset = source.offset
+    for static, stride in zip(list(op.attributes["static_offsets"]), strides, strict=True):
+        known = static != ir.ShapedType.get_dynamic_size()
+        index = Form(static) if known else forms.of(next(dynamic))
+        offset = offset.plus(index.times(stride * item))
+    return offset
+
+
+def _recast_offset(op: Any, source: _Place, forms: Forms) -> Form:
+    """A reinterpret_cast counts its offset from the start of the buffer, not of its operand."""
+    item = op.result.type.element_type.width // 8
+    (static,) = op.attributes["static_offsets"]
+    known = static != ir.ShapedType.get_dynamic_size()
+    index = Form(static) if known else forms.of(op.operands[1])
+    return source.base.plus(index.times(item))
+
+
+_OFFSETS = {
+    "memref.subview": _subview_offset,
+    "memref.reinterpret_cast": _recast_offset,
+    "memref.collapse_shape": lambda op, source, forms: source.offset,
+    "memref.expand_shape": lambda op, source, forms: source.offset,
+}
+"""Offset of a view's first byte, by operation."""

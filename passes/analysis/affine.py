@@ -1,0 +1,116 @@
+"""Index values as affine forms of loop variables, and what is known of loops' trip counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.mlir import ir
+
+
+@dataclass(frozen=True)
+class Form:
+    """constant + sum of coefficient * value; values are SSA values of type index."""
+
+    constant: int
+    terms: tuple[tuple[Any, int], ...] = ()
+
+    def plus(self, other: Form) -> Form:
+        merged = dict(self.terms)
+        for value, coefficient in other.terms:
+            merged[value] = merged.get(value, 0) + coefficient
+        terms = tuple((v, c) for v, c in merged.items() if c)
+        return Form(self.constant + other.constant, terms)
+
+    def times(self, factor: int) -> Form:
+        if factor == 0:
+            return Form(0)
+        return Form(self.constant * factor, tuple((v, c * factor) for v, c in self.terms))
+
+
+@dataclass(frozen=True)
+class LoopBounds:
+    """What is known of an `scf.for`.
+
+    Attributes:
+        trips: number of iterations, None if not static.
+        step: distance of two values of the variable, 1 if not static (it is at least that).
+        low, high: smallest and largest value of the variable, None if unknown.
+    """
+
+    trips: int | None
+    step: int
+    low: int | None
+    high: int | None
+
+
+class Forms:
+    """Affine forms of index values of one kernel, remembered."""
+
+    def __init__(self) -> None:
+        self._forms: dict[Any, Form] = {}
+        self.loops: dict[Any, LoopBounds] = {}
+        """Bounds of the loop of each induction variable seen so far."""
+
+    def of(self, value: Any) -> Form:
+        if value not in self._forms:
+            self._forms[value] = self._compute(value)
+        return self._forms[value]
+
+    def _compute(self, value: Any) -> Form:
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            return Form(0, ((value, 1),))
+        if owner.name == "arith.constant":
+            return Form(int(ir.IntegerAttr(owner.attributes["value"]).value))
+        if owner.name in ("arith.addi", "arith.subi"):
+            left, right = (self.of(operand) for operand in owner.operands)
+            return left.plus(right.times(1 if owner.name == "arith.addi" else -1))
+        if owner.name == "arith.muli":
+            left, right = (self.of(operand) for operand in owner.operands)
+            if not right.terms:
+                return left.times(right.constant)
+            if not left.terms:
+                return right.times(left.constant)
+        if owner.name == "arith.index_cast":
+            return self.of(owner.operands[0])
+        return Form(0, ((value, 1),))
+
+    def enter_loop(self, loop: Any) -> LoopBounds:
+        """Notes the induction variable of an `scf.for` and returns what is known of the loop."""
+        start, stop, step = (self.of(operand) for operand in list(loop.operands)[:3])
+        stride = step.constant if not step.terms else 1
+        trips = None
+        length = stop.plus(start.times(-1))
+        if not length.terms and not step.terms:
+            trips = max(0, -(-length.constant // stride))
+        low, _ = self.range_of(start)
+        _, high = self.range_of(stop)
+        if trips and not start.terms:
+            high = start.constant + (trips - 1) * stride
+        elif high is not None:
+            high -= 1
+        bounds = LoopBounds(trips, stride, low, high)
+        self.loops[loop.regions[0].blocks[0].arguments[0]] = bounds
+        return bounds
+
+    def range_of(self, form: Form) -> tuple[int | None, int | None]:
+        """Smallest and largest value of a form, None where unknown."""
+        low: int | None = form.constant
+        high: int | None = form.constant
+        for value, coefficient in form.terms:
+            ends = self._value_range(value)
+            if coefficient < 0:
+                ends = (ends[1], ends[0])
+            low = None if low is None or ends[0] is None else low + coefficient * ends[0]
+            high = None if high is None or ends[1] is None else high + coefficient * ends[1]
+        return low, high
+
+    def _value_range(self, value: Any) -> tuple[int | None, int | None]:
+        if value in self.loops:
+            bounds = self.loops[value]
+            return bounds.low, bounds.high
+        owner = value.owner
+        if not isinstance(owner, ir.Block) and owner.name.startswith("cce.get_block_"):
+            return 0, None
+        return None, None
