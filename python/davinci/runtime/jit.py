@@ -1,0 +1,195 @@
+"""Compiles kernels at the llvm level to native scalar programs that issue the instruction stream.
+
+`KernelLibrary(module).programs["add_0"]` is a `Program` for `Device.launch`. A program runs without
+Python, except that full buffers of instructions are handed to the device.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.dialects.base import attribute
+from davinci.errors import CompileError, DeviceFault
+from davinci.isa import RECORD_WORDS, Space
+from davinci.mlir import execution_engine, ir, passmanager
+from davinci.passes.hivm.convert_hivm_to_llvm import TAG_LOCATION, UPSTREAM
+from davinci.runtime.intrinsics import (
+    CONTEXT_WORDS,
+    NO_ACCESS,
+    OUT_OF_BOUNDS,
+    PORTS,
+    Port,
+    Slot,
+    definitions,
+)
+
+Records = npt.NDArray[np.uint64]
+
+CAPACITY = 4096
+"""Records handed to the device at a time."""
+
+OPT_LEVEL = 1
+"""Of the native compiler; scalar programs are mostly calls."""
+
+
+class MemoryView(Protocol):
+    """A simulated memory: bytes, and which of them were ever written."""
+
+    data: npt.NDArray[np.uint8]
+    written: npt.NDArray[np.bool_]
+
+
+class Core(Protocol):
+    """What a program needs of the core it runs on."""
+
+    def consume(self, records: Records) -> None:
+        """Executes instructions, an array [n, 8] in program order."""
+
+    def memory(self, space: Space) -> MemoryView:
+        """One of the core's memories, or GM."""
+
+
+class Program:
+    """The scalar program of one kernel: `program(arguments, block, blocks, core)`.
+
+    Attributes:
+        name: of the kernel.
+        inputs: number of arguments, addresses in GM.
+    """
+
+    def __init__(self, library: KernelLibrary, name: str, inputs: int, entry: int) -> None:
+        self.name, self.inputs = name, inputs
+        self._library = library
+        self._entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(entry)
+
+    def __call__(self, arguments: Sequence[int], block: int, blocks: int, core: Core) -> None:
+        """Runs one block to its end.
+
+        Raises:
+            DeviceFault: from the device, or of a scalar access.
+        """
+        if len(arguments) != self.inputs:
+            raise ValueError(f"{self.name}: found {len(arguments)} arguments, expected {self.inputs}")
+        values = (ctypes.c_uint64 * len(arguments))(*arguments)
+        base = ctypes.addressof(values)
+        packed = (ctypes.c_void_p * len(arguments))(*(base + 8 * i for i in range(len(arguments))))
+        self._library.run(self, lambda: self._entry(ctypes.addressof(packed)), block, blocks, core)
+
+
+class KernelLibrary:
+    """The kernels of one module, compiled together.
+
+    Attributes:
+        programs: by kernel name.
+        locations: texts of the source locations that instructions name by number.
+    """
+
+    def __init__(self, module: Any) -> None:
+        """Compiles the kernels directly inside `module`, an operation at the llvm level.
+
+        Raises:
+            CompileError: a kernel is not lowered to LLVM.
+        """
+        self.locations: list[str] = attribute(module, "hivm.locations", [""])
+        self._context = np.zeros(CONTEXT_WORDS, dtype=np.uint64)
+        self._buffer: Records = np.zeros((CAPACITY, RECORD_WORDS), dtype=np.uint64)
+        self._core: Core | None = None
+        self._error: BaseException | None = None
+        self._flush = ctypes.CFUNCTYPE(None)(self._hand_over)
+        self._context[Slot.BUFFER] = self._buffer.ctypes.data
+        self._context[Slot.CAPACITY] = CAPACITY
+        self._context[Slot.FLUSH] = ctypes.cast(self._flush, ctypes.c_void_p).value or 0
+        native, kernels = self._native_module(module)
+        self._engine = execution_engine.ExecutionEngine(native, opt_level=OPT_LEVEL)
+        self.programs = {
+            name: Program(self, name, inputs, self._engine.raw_lookup(name))
+            for name, inputs in kernels.items()
+        }
+
+    def _native_module(self, module: Any) -> tuple[Any, dict[str, int]]:
+        """A module of its own: copies of the functions, definitions of the intrinsics."""
+        native = ir.Module.create(ir.Location.unknown())
+        names: list[str] = []
+        kernels: dict[str, int] = {}
+        with ir.InsertionPoint(native.body):
+            for view in module.regions[0].blocks[0].operations:
+                op = view.operation
+                if op.name == "func.func" and "ascend.kernel" in op.attributes:
+                    raise CompileError(
+                        "kernel is not lowered to LLVM",
+                        where=str(op.attributes["sym_name"]),
+                        hint="run convert-hivm-to-llvm first",
+                    )
+                if op.name != "llvm.func":
+                    continue
+                name = ir.StringAttr(op.attributes["sym_name"]).value
+                if name.startswith("hivm."):
+                    names.append(name)
+                    continue
+                op.clone()
+                if "ascend.kernel" in op.attributes:
+                    kernels[name] = len(op.regions[0].blocks[0].arguments)
+        text = ir.Module.parse(definitions(self._context.ctypes.data, names))
+        for view in list(text.body.operations):
+            native.body.append(view.operation)
+        passmanager.PassManager.parse(UPSTREAM).run(native.operation)
+        return native, kernels
+
+    def run(self, program: Program, entry: Any, block: int, blocks: int, core: Core) -> None:
+        """Runs `entry` with the context set up for one block, and hands over the last records."""
+        context = self._context
+        context[Slot.BLOCK], context[Slot.BLOCKS] = block, blocks
+        for slot in (Slot.CURSOR, Slot.SCALAR_OPS, Slot.ACCESSES, Slot.TOUCHED_GM):
+            context[slot] = 0
+        context[Slot.WRITES_GM] = context[Slot.FAULT] = 0
+        for space, port in PORTS.values():
+            memory = core.memory(space)
+            context[port : port + len(NO_ACCESS)] = NO_ACCESS
+            context[port + Port.DATA] = memory.data.ctypes.data
+            context[port + Port.WRITTEN] = memory.written.ctypes.data
+            context[port + Port.SIZE] = memory.data.size
+        self._core, self._error = core, None
+        entry()
+        if self._error is None and context[Slot.ACCESSES]:
+            self._summarise()
+        self._hand_over()
+        self._core = None
+        if self._error is not None:
+            raise self._error
+        if context[Slot.FAULT]:
+            raise self._fault(program)
+
+    def _summarise(self) -> None:
+        """Appends the record of the scalar accesses behind the last instruction."""
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(
+            self._engine.raw_lookup("davinci.scalar_records")
+        )(None)
+
+    def _hand_over(self) -> None:
+        """Gives the buffered records to the core; called by native code, so it must not raise."""
+        count = int(self._context[Slot.CURSOR])
+        self._context[Slot.CURSOR] = 0
+        if count and self._core is not None and self._error is None:
+            try:
+                self._core.consume(self._buffer[:count].copy())
+            except BaseException as error:  # raised again when the native code has returned
+                self._error = error
+
+    def _fault(self, program: Program) -> DeviceFault:
+        context = [int(word) for word in self._context]
+        address, count = context[Slot.FAULT_ADDRESS], context[Slot.FAULT_BYTES]
+        space = Space(context[Slot.FAULT_SPACE])
+        size = context[dict(PORTS.values())[space] + Port.SIZE]
+        location = self.locations[context[Slot.FAULT_TAG] >> TAG_LOCATION]
+        outside = context[Slot.FAULT] == OUT_OF_BOUNDS
+        return DeviceFault(
+            "scalar access out of bounds" if outside else "scalar load of bytes nobody wrote",
+            where=f"{location}: {program.name}" if location else program.name,
+            found=f"{space.name} [{address:#x}, {address + count:#x})",
+            expected=f"addresses below {size:#x}" if outside else "",
+        )
