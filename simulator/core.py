@@ -206,11 +206,11 @@ class Core:
                 np.bool_,
                 shadow,
                 base,
-                region.byte_strides,  # type: ignore[arg-type]
+                region.byte_strides,
             ).all()
         else:
             kind, full = WRITTEN[region.dtype.itemsize]
-            view = np.ndarray(region.shape, kind, shadow, base, region.strides)  # type: ignore[arg-type]
+            view = np.ndarray(region.shape, kind, shadow, base, region.strides)
             whole = np.logical_or(view == full, ~region.mask).all()
         if not whole:
             starts, lengths = region.runs
@@ -248,7 +248,7 @@ class Core:
                         np.ndarray(
                             region.shape,
                             region.dtype,
-                            memories[port.space].backing,  # type: ignore[arg-type]
+                            memories[port.space].backing,
                             words[port.word] + port.offset,
                             region.strides,
                         )
@@ -263,19 +263,19 @@ class Core:
         region, memory = port.region, self._memories[port.space]
         if region.empty:
             return
-        view: Array = np.ndarray(region.shape, region.dtype, memory.backing, base, region.strides)  # type: ignore[arg-type]
+        view: Array = np.ndarray(region.shape, region.dtype, memory.backing, base, region.strides)
         shadow = memory.shadow
         if region.mask is not None:
             np.copyto(view, result, where=region.mask, casting="unsafe")
             kind, full = WRITTEN[region.dtype.itemsize]
-            marks: Array = np.ndarray(region.shape, kind, shadow, base, region.strides)  # type: ignore[arg-type]
+            marks: Array = np.ndarray(region.shape, kind, shadow, base, region.strides)
             np.copyto(marks, full, where=region.mask)
             return
         view[...] = result
         if region.contiguous:
             shadow[base : base + region.run_bytes] = True
         else:
-            np.ndarray(region.byte_shape, np.bool_, shadow, base, region.byte_strides)[...] = True  # type: ignore[arg-type]
+            np.ndarray(region.byte_shape, np.bool_, shadow, base, region.byte_strides)[...] = True
 
     def _location(self, number: int) -> str:
         known = 0 < number < len(self._locations)

@@ -7,7 +7,7 @@ instruction and source location and raises the `DeviceFault`.
 from __future__ import annotations
 
 
-class Problem(Exception):  # noqa: N818 - it becomes a DeviceFault, the error that users see
+class Problem(Exception):
     """A fault of the program, still without its place."""
 
     def __init__(

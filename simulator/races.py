@@ -201,7 +201,7 @@ class Race(Problem):
             )
         super().__init__(
             "race",
-            expected="accesses to the same bytes, one of them a write, ordered by flags or barriers",
+            expected="a flag or barrier between accesses to the same bytes, if one of them writes",
             hint=missing,
         )
         self.before, self._did = before, did
