@@ -61,6 +61,8 @@ class Rows:
 
     def source(self, array: Array, registers: Registers, neutral: float) -> Array:
         """The lanes read as [repeat, lanes], those that take no part replaced by `neutral`."""
+        if array.size == 0:
+            return np.empty((0, self.lanes), dtype=self.dtype)
         rows = array.reshape(array.shape[0], -1)
         active, mask = registers.lanes(self.lanes)
         if mask is None and active == self.lanes:
