@@ -11,55 +11,33 @@ This module defines operations by annotations, so it must not postpone their eva
 
 from typing import Any
 
-from davinci.dialects.base import Invalid, attribute, verifier
-from davinci.dialects.cce_buffers import (
-    ALIGN_BYTES,
-    BLOCK_BYTES,
-    Buffer,
-    buffer_of,
-    merge_dims,
-    split_run,
-    type_name,
+from davinci.dialects.base import attribute, verifier
+from davinci.dialects.cce_buffers import BLOCK_BYTES, buffer_of
+from davinci.dialects.cce_checks import (
+    CONVERSIONS,
+    FLOATS,
+    L0C_TYPES,
+    MAD_TYPES,
+    PIPES,
+    PREDICATES,
+    ROUNDS,
+    check_copy,
+    check_elementwise,
+    check_flag,
+    check_lanes,
+    check_row_reduction,
+    check_scalar,
+    check_vector,
+    require,
+    require_aligned,
+    require_contiguous,
+    require_fractals,
+    require_space,
+    require_type,
 )
-from davinci.isa.core import Pipe
 from davinci.mlir import ext, ir
 
 Operand = ext.Operand
-
-PIPES = tuple(p.name for p in Pipe if p is not Pipe.ALL)
-FLOATS = ("f16", "f32")
-ARITHMETIC = ("f16", "f32", "s32")
-BITS = ("s16",)
-PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
-ROUNDS = ("none", "rint", "floor", "ceil", "trunc", "away")
-
-ROUTES = {
-    ("GM", "UB"): "MTE2",
-    ("GM", "L1"): "MTE2",
-    ("UB", "GM"): "MTE3",
-    ("UB", "L1"): "MTE3",
-    ("L1", "UB"): "MTE1",
-    ("UB", "UB"): "V",
-}
-"""Memories that `cce.copy` connects, and the pipe that moves the data."""
-
-CONVERSIONS = {
-    ("f16", "f32"),
-    ("f32", "f16"),
-    ("f16", "s8"),
-    ("f16", "u8"),
-    ("s8", "f16"),
-    ("u8", "f16"),
-    ("s32", "f32"),
-    ("f32", "s32"),
-    ("f16", "s32"),
-}
-"""Element types `cce.vconv` converts between (docs/hardware.md a1)."""
-
-MAD_TYPES = {("f16", "f16", "f32"), ("f16", "f16", "f16"), ("s8", "s8", "s32"), ("u8", "s8", "s32")}
-L0C_TYPES = {("f32", "f32"), ("f32", "f16"), ("f16", "f16"), ("s32", "s32")}
-EVENT_LIMIT = 16
-"""Event ids that an instruction can encode; the machine file says how many exist."""
 
 
 class Cce(ext.Dialect, name="cce"):
@@ -70,69 +48,6 @@ class SpaceAttr(Cce.Attribute, name="space"):
     """Memory space of a memref: `#cce.space<"L1">`, "L0A", "L0B", "L0C" or "UB"."""
 
     space: ir.StringAttr
-
-
-def require(holds: bool, constraint: str, found: object = "", expected: object = "") -> None:
-    """Raises `Invalid` with these parts unless `holds`."""
-    if not holds:
-        raise Invalid(constraint, found, expected)
-
-
-def require_space(role: str, buffer: Buffer, *spaces: str) -> None:
-    require(
-        buffer.space in spaces, f"{role} is in the wrong memory", buffer.space, " or ".join(spaces)
-    )
-
-
-def require_type(role: str, dtype: str, types: tuple[str, ...]) -> None:
-    require(dtype in types, f"{role} has the wrong element type", dtype, " or ".join(types))
-
-
-def require_aligned(role: str, buffer: Buffer) -> None:
-    """A static offset must be a legal element address of the memory."""
-    if buffer.offset is not None:
-        align = ALIGN_BYTES[buffer.space]
-        found = buffer.offset * buffer.itemsize
-        require(
-            found % align == 0,
-            f"{role} is misaligned in {buffer.space}",
-            f"byte offset {found}",
-            f"a multiple of {align}",
-        )
-
-
-def require_contiguous(role: str, buffer: Buffer) -> None:
-    dims = merge_dims(buffer.shape, [buffer.strides])
-    found = list(buffer.strides)
-    require(
-        len(dims) == 0 or (len(dims) == 1 and dims[0].strides == (1,)),
-        f"{role} is not contiguous",
-        f"strides {found}",
-    )
-
-
-def check_elementwise(buffers: list[Buffer]) -> None:
-    """Operands of a vector instruction: in UB, equal shapes, runs that start at blocks."""
-    last = buffers[-1]
-    for i, buffer in enumerate(buffers):
-        role = "destination" if buffer is last else f"source {i}"
-        require_space(role, buffer, "UB")
-        require_aligned(role, buffer)
-        require(
-            buffer.shape == last.shape, f"shape of {role}", list(buffer.shape), list(last.shape)
-        )
-    outer, _ = split_run(merge_dims(last.shape, [b.strides for b in buffers]), len(buffers))
-    for dim in outer:
-        for i, buffer in enumerate(buffers):
-            role = "destination" if buffer is last else f"source {i}"
-            stride = dim.strides[i] * buffer.itemsize
-            require(
-                stride % BLOCK_BYTES == 0,
-                f"{role} has a stride that vector instructions cannot take",
-                f"{stride} bytes for a dimension of size {dim.size}",
-                f"a contiguous innermost run, other strides multiples of {BLOCK_BYTES} bytes",
-            )
-            require(stride > 0 or buffer is not last, "destination overlaps itself", "stride 0")
 
 
 class CopyOp(Cce.Operation, name="copy"):
@@ -150,38 +65,7 @@ class CopyOp(Cce.Operation, name="copy"):
     @verifier
     def verify_invariants(self) -> None:
         src, dst = buffer_of(self.src), buffer_of(self.dst)
-        require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
-        require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
-        require(
-            (src.space, dst.space) in ROUTES,
-            "no copy between these memories",
-            f"{src.space} to {dst.space}",
-            ", ".join(f"{a} to {b}" for a, b in ROUTES),
-        )
-        require_aligned("source", src)
-        require_aligned("destination", dst)
-        outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]), 2)
-        run_bytes = run * src.itemsize
-        if attribute(self, "round_up", False):
-            require(not outer, "round_up with more than one run", f"{len(outer) + 1} dimensions")
-        else:
-            require(
-                run_bytes % BLOCK_BYTES == 0,
-                "contiguous run is not whole blocks",
-                f"{run_bytes} bytes",
-                f"a multiple of {BLOCK_BYTES} bytes, or round_up",
-            )
-        for dim in outer:
-            for role, buffer, stride in zip(
-                ("source", "destination"), (src, dst), dim.strides, strict=True
-            ):
-                require(
-                    buffer.space == "GM" or stride * buffer.itemsize % BLOCK_BYTES == 0,
-                    f"{role} has a stride that copies cannot take",
-                    f"{stride * buffer.itemsize} bytes",
-                    f"a multiple of {BLOCK_BYTES}",
-                )
-            require(dim.strides[1] != 0, "destination overlaps itself", "stride 0")
+        check_copy(src, dst, attribute(self, "round_up", False))
 
 
 class CopyL0cOp(Cce.Operation, name="copy_l0c"):
@@ -213,27 +97,6 @@ class CopyL0cOp(Cce.Operation, name="copy_l0c"):
         require(
             dst.strides[2:] == (16, 1), "destination fractals are not contiguous", list(dst.strides)
         )
-
-
-def require_fractals(role: str, buffer: Buffer, columns: int) -> None:
-    """[a, b, 16, columns] whose last two dimensions are one contiguous fractal."""
-    require(
-        len(buffer.shape) == 4 and buffer.shape[2:] == (16, columns),
-        f"shape of {role}",
-        list(buffer.shape),
-        f"[a, b, 16, {columns}]",
-    )
-    fractal = 16 * columns
-    require(
-        buffer.strides[2:] == (columns, 1)
-        and all(
-            n == 1 or s % fractal == 0
-            for n, s in zip(buffer.shape[:2], buffer.strides[:2], strict=True)
-        ),
-        f"{role} is not made of contiguous fractals",
-        f"strides {list(buffer.strides)}",
-        f"[multiples of {fractal}, {columns}, 1]",
-    )
 
 
 class Load2dOp(Cce.Operation, name="load2d"):
@@ -319,26 +182,6 @@ class Unary(Cce.Operation):
         check_vector(self, [buffer_of(v) for v in self.operands])
 
 
-VECTOR_TYPES = {
-    **dict.fromkeys(("vadd", "vsub", "vmul", "vmax", "vmin"), ARITHMETIC),
-    **dict.fromkeys(("vdiv", "vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs"), FLOATS),
-    "vrelu": ARITHMETIC,
-    **dict.fromkeys(("vand", "vor", "vnot"), BITS),
-    **dict.fromkeys(("vadds", "vmuls"), FLOATS),
-    "vector_dup": ("f16", "f32", "s16", "s32"),
-}
-"""Element types of the elementwise operations (docs/hardware.md a1)."""
-
-
-def check_vector(op: Any, buffers: list[Buffer]) -> None:
-    """C1 operands in UB with equal shapes; C2 one legal element type; C3 legal strides."""
-    dst = buffers[-1]
-    require_type("destination", dst.dtype, VECTOR_TYPES[op.name.removeprefix("cce.")])
-    for i, buffer in enumerate(buffers[:-1]):
-        require(buffer.dtype == dst.dtype, f"element type of source {i}", buffer.dtype, dst.dtype)
-    check_elementwise(buffers)
-
-
 class VaddOp(Binary, name="vadd"):
     """dst = a + b."""
 
@@ -414,11 +257,6 @@ class ScalarBinary(Cce.Operation):
     def verify_invariants(self) -> None:
         check_vector(self, [buffer_of(self.a), buffer_of(self.dst)])
         check_scalar(self.scalar, buffer_of(self.dst))
-
-
-def check_scalar(scalar: Any, dst: Buffer) -> None:
-    found = type_name(scalar.type)
-    require(found == dst.dtype, "type of the scalar", found, dst.dtype)
 
 
 class VaddsOp(ScalarBinary, name="vadds"):
@@ -530,38 +368,6 @@ class Extreme(Cce.Operation):
         check_lanes(self, src)
 
 
-def check_row_reduction(src: Buffer, dst: Buffer, rows: tuple[int, ...]) -> None:
-    """Source [r, l], destination contiguous with one result a row."""
-    require_space("source", src, "UB")
-    require_space("destination", dst, "UB")
-    require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
-    require(len(src.shape) == 2, "rank of the source", len(src.shape), 2)
-    require(rows == src.shape[:1], "rows of the destination", list(rows), list(src.shape[:1]))
-    lanes = 8 * src.block
-    require(src.shape[1] <= lanes, "row is longer than a repeat", src.shape[1], f"at most {lanes}")
-    require(src.shape[1] == 1 or src.strides[1] == 1, "rows are not contiguous", src.strides[1], 1)
-    row_bytes = src.strides[0] * src.itemsize
-    require(
-        src.shape[0] == 1 or row_bytes % BLOCK_BYTES == 0,
-        "stride of rows",
-        f"{row_bytes} bytes",
-        f"a multiple of {BLOCK_BYTES}",
-    )
-    require_contiguous("destination", dst)
-    require_aligned("source", src)
-
-
-def check_lanes(op: Any, src: Buffer) -> None:
-    first = attribute(op, "first_lane", 0)
-    lanes = attribute(op, "lanes", src.shape[1] - first)
-    require(
-        first >= 0 and lanes >= 1 and first + lanes <= src.shape[1],
-        "lanes outside the row",
-        f"first_lane {first}, lanes {lanes}",
-        f"within {src.shape[1]}",
-    )
-
-
 class VcmaxOp(Extreme, name="vcmax"):
     """Largest lane of each row."""
 
@@ -650,21 +456,6 @@ class VnchwconvOp(Cce.Operation, name="vnchwconv"):
                 "[multiples of 32 bytes, multiples of 32 bytes, 1]",
             )
             require_aligned(role, buffer)
-
-
-def check_flag(op: Any) -> None:
-    """C1 `src` and `dst` are different pipes; C2 `event` is an event id."""
-    src, dst = attribute(op, "src"), attribute(op, "dst")
-    for role, pipe in (("src", src), ("dst", dst)):
-        require(pipe in PIPES, f"attribute {role}", repr(pipe), ", ".join(PIPES))
-    require(src != dst, "a flag within one pipe", src, "two pipes; use pipe_barrier")
-    event = attribute(op, "event")
-    require(
-        isinstance(event, int) and 0 <= event < EVENT_LIMIT,
-        "attribute event",
-        event,
-        f"0..{EVENT_LIMIT - 1}",
-    )
 
 
 class SetFlagOp(Cce.Operation, name="set_flag"):

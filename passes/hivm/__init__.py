@@ -1,1 +1,1 @@
-"""Passes on the hivm dialect: exact instructions, then packed configuration words."""
+"""Passes below the cce level: to exact instructions, and to the LLVM dialect."""

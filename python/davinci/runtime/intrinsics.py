@@ -279,7 +279,9 @@ def scalar_access(context: int, name: str, kind: str, element: str, prefix: str)
     end = text.arith("addi", address, text.constant(count))
     fits = text.compare("ule", end, text.load(port + Port.SIZE))
     inside = text.add(f"arith.andi {fits}, {text.compare('ult', address, end)} : i1")
-    result = f"%result = scf.if {inside} -> ({element}) {{" if kind == "ld" else f"scf.if {inside} {{"
+    result = (
+        f"%result = scf.if {inside} -> ({element}) {{" if kind == "ld" else f"scf.if {inside} {{"
+    )
     text.do(result)
     count_access(text, port, kind, address, end)
     shadow = text.pointer(port + Port.WRITTEN, address)

@@ -74,7 +74,9 @@ class Program:
             DeviceFault: from the device, or of a scalar access.
         """
         if len(arguments) != self.inputs:
-            raise ValueError(f"{self.name}: found {len(arguments)} arguments, expected {self.inputs}")
+            raise ValueError(
+                f"{self.name}: found {len(arguments)} arguments, expected {self.inputs}"
+            )
         values = (ctypes.c_uint64 * len(arguments))(*arguments)
         base = ctypes.addressof(values)
         packed = (ctypes.c_void_p * len(arguments))(*(base + 8 * i for i in range(len(arguments))))
@@ -166,9 +168,9 @@ class KernelLibrary:
 
     def _summarise(self) -> None:
         """Appends the record of the scalar accesses behind the last instruction."""
-        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(
-            self._engine.raw_lookup("davinci.scalar_records")
-        )(None)
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(self._engine.raw_lookup("davinci.scalar_records"))(
+            None
+        )
 
     def _hand_over(self) -> None:
         """Gives the buffered records to the core; called by native code, so it must not raise."""
