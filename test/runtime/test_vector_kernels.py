@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci.isa.core import DTYPES
-
-sys.path.insert(0, str(Path(__file__).parent))
-from kernel_harness import Kernel, run, strided
-
-SETTINGS = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+from runtime.kernel_harness import Kernel, run, strided
 
 
 def random(size: int, dtype: str, seed: int = 0) -> np.ndarray:
