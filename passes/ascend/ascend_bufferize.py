@@ -33,8 +33,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from davinci.elements import to_array, to_attribute
 from davinci.errors import CompileError
 from davinci.mlir import func, ir, memref
 from davinci.passes import builder
@@ -284,7 +283,7 @@ class HostBuilder:
         self._globals.append(name)
         elements = storage.key
         if is_boolean(elements.type):
-            elements = ir.DenseElementsAttr.get(np.array(elements).astype(np.int8))
+            elements = to_attribute(to_array(elements), storage.type.element_type, name)
         with self._front, storage.location:
             self._symbols[name] = builder.op(
                 "memref.global",
@@ -342,4 +341,5 @@ def _size_bytes(tensor: Any, location: Any) -> int:
             found=str(tensor),
             expected="booleans, or integers and floats of whole bytes",
         )
-    return math.prod(tensor.shape) * int(element.width) // 8
+    size_bits: int = math.prod(tensor.shape) * element.width
+    return size_bits // 8

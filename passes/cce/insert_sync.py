@@ -107,5 +107,5 @@ def _emit(point: Any, node: Node, actions: list[Action]) -> None:
             if kind == "barrier":
                 builder.op("cce.pipe_barrier", [], pipe=sync.src.name)
                 continue
-            names = {"src": sync.src.name, "dst": sync.dst.name, "event": sync.event}
-            builder.op(f"cce.{kind}_flag", [], **names)
+            src, dst = sync.src.name, sync.dst.name
+            builder.op(f"cce.{kind}_flag", [], src=src, dst=dst, event=sync.event)
