@@ -250,5 +250,6 @@ _OFFSETS = {
     "memref.reinterpret_cast": _recast_offset,
     "memref.collapse_shape": lambda op, source, forms: source.offset,
     "memref.expand_shape": lambda op, source, forms: source.offset,
+    "memref.cast": lambda op, source, forms: source.offset,
 }
 """Offset of a view's first byte, by operation."""

@@ -11,7 +11,13 @@ from davinci.mlir import ir
 from davinci.passes.base import fail
 
 VIEWS = frozenset(
-    ["memref.subview", "memref.reinterpret_cast", "memref.collapse_shape", "memref.expand_shape"]
+    [
+        "memref.subview",
+        "memref.reinterpret_cast",
+        "memref.collapse_shape",
+        "memref.expand_shape",
+        "memref.cast",
+    ]
 )
 """Operations whose result is another view of their first operand."""
 
