@@ -1,0 +1,313 @@
+"""The record of a run: what `--json` writes, and the tables for terminal and HTML made from it.
+
+`bound_cycles` of a kernel is the machine's limit for its work, the largest of three times: of the
+cube (multiply-accumulates over the peak of all cores used), of global memory (bytes of the
+arguments, each moved once, over the bandwidth of its direction) and of the vector unit (repeats at
+one a cycle over all cores used).
+"""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.base import attribute
+from davinci.machine import Machine
+from davinci.mlir import ir
+from davinci.simulator.profile import LaunchProfile
+
+Record = dict[str, Any]
+
+UNITS = ("cube", "vector", "scalar")
+BUSY_SHARE = 0.8
+"""A pipe or memory busy for more than this share bounds a kernel (docs/hardware.md e)."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What the module says of a kernel: its operator, its unit and its arguments' bytes."""
+
+    op: str
+    unit: str
+    argument_bytes: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class Program:
+    """What the module says of the whole program.
+
+    Attributes:
+        kernels: by name, with the argument sizes of a launch.
+        weights_bytes: constants in global memory.
+        arena_bytes: intermediate values.
+        arena_unplanned_bytes: what they would take if no two shared memory.
+    """
+
+    kernels: dict[str, Kernel]
+    weights_bytes: int
+    arena_bytes: int
+    arena_unplanned_bytes: int
+
+
+def describe(module: Any) -> Program:
+    """Reads the facts of a report off a module whose kernels are outlined."""
+    kernels: dict[str, Kernel] = {}
+    sizes: dict[str, tuple[int, ...]] = {}
+    weights = arena = unplanned = 0
+
+    def visit(view: Any) -> Any:
+        nonlocal weights, arena, unplanned
+        op = view.operation
+        if op.name == "memref.global":
+            weights += memref_bytes(ir.TypeAttr(op.attributes["type"]).value)
+        elif op.name == "ascend.launch":
+            name = ir.SymbolRefAttr(op.attributes["kernel"]).value[-1]
+            sizes[name] = tuple(memref_bytes(value.type) for value in op.operands)
+        elif op.name in ("func.func", "llvm.func"):
+            arena += attribute(op, "ascend.arena_bytes", 0)
+            unplanned += attribute(op, "ascend.arena_unplanned_bytes", 0)
+            if "ascend.kernel" in op.attributes:
+                name = ir.StringAttr(op.attributes["sym_name"]).value
+                kernels[name] = Kernel(
+                    attribute(op, "ascend.op", name), attribute(op, "ascend.unit", "vector")
+                )
+                return ir.WalkResult.SKIP
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
+    joined = {
+        name: Kernel(kernel.op, kernel.unit, sizes.get(name, ()))
+        for name, kernel in kernels.items()
+    }
+    return Program(joined, weights, arena, unplanned)
+
+
+def memref_bytes(memref_type: Any) -> int:
+    """Bytes of a memref with a static shape."""
+    typed = ir.MemRefType(memref_type)
+    element = typed.element_type
+    width = 64 if isinstance(element, ir.IndexType) else element.width
+    return int(math.prod(typed.shape)) * max(8, int(width)) // 8
+
+
+def bound_cycles(launch: LaunchProfile, kernel: Kernel, machine: Machine, cores: int) -> int:
+    """The machine's limit for one launch on `cores` cores, in cycles."""
+    cube, gm = machine.cube, machine.gm
+    k = cube.k_b8 if any(name.startswith("mad.s32") for name in launch.instructions) else cube.k_b16
+    *inputs, output = kernel.argument_bytes or (0,)
+    return math.ceil(
+        max(
+            launch.macs / (cores * cube.m * cube.n * k),
+            sum(inputs) / (cores * gm.read_bytes_per_cycle),
+            output / (cores * gm.write_bytes_per_cycle),
+            launch.vector_repeats / cores,
+        )
+    )
+
+
+def build(
+    launches: Sequence[LaunchProfile], program: Program, machine: Machine, cores: int
+) -> Record:
+    """The record of all launches of a run; compile times and checks are added by the caller."""
+    kernels: dict[str, Record] = {}
+    for launch in launches:
+        kernel = program.kernels[launch.name]
+        row = kernels.setdefault(launch.name, _empty_row(launch, kernel))
+        row["launches"] += 1
+        row["cycles"] += launch.cycles
+        row["bound_cycles"] += bound_cycles(launch, kernel, machine, cores)
+        row["gm_read_bytes"] += launch.gm_read_bytes
+        row["gm_write_bytes"] += launch.gm_write_bytes
+        row["instructions"] += sum(launch.instructions.values())
+        row["scalar_accesses"] += launch.scalar_accesses
+        row["core_cycles"] += launch.cycles * min(launch.blocks, machine.cores)
+        for pipe, cycles in launch.pipes.items():
+            row["pipes"][pipe] = row["pipes"].get(pipe, 0) + cycles
+    rows = sorted(kernels.values(), key=lambda row: -int(row["cycles"]))
+    for row in rows:
+        row["bottleneck"] = bottleneck(row)
+    total = sum(row["cycles"] for row in rows)
+    core_cycles = sum(row.pop("core_cycles") for row in rows)
+    pipes = {name for row in rows for name in row["pipes"]}
+    busy = {name: sum(row["pipes"].get(name, 0) for row in rows) for name in sorted(pipes)}
+    counts = {unit: sum(r["launches"] for r in rows if r["unit"] == unit) for unit in UNITS}
+    overhead = len(launches) * machine.launch.overhead_us
+    return {
+        "machine": machine.name,
+        "clock_mhz": machine.clock_mhz,
+        "cores": cores,
+        "total_cycles": total,
+        "time_us": total / machine.clock_mhz + overhead,
+        "launch_overhead_us": overhead,
+        "bound_cycles": sum(row["bound_cycles"] for row in rows),
+        "ops": {"total": len(launches), **counts},
+        "pipes": {
+            name: {"busy_cycles": cycles, "ratio": cycles / core_cycles if core_cycles else 0.0}
+            for name, cycles in busy.items()
+        },
+        "kernels": rows,
+        "memory": {
+            "weights_bytes": program.weights_bytes,
+            "arena_bytes": program.arena_bytes,
+            "arena_unplanned_bytes": program.arena_unplanned_bytes,
+        },
+    }
+
+
+def bottleneck(row: Record) -> str:
+    """The busiest pipe of a kernel with its share, or that it waits for latencies."""
+    if row["unit"] == "scalar":
+        return "scalar accesses"
+    shares = {name: busy / max(1, row["core_cycles"]) for name, busy in row["pipes"].items()}
+    name = max(shares, key=lambda pipe: shares[pipe], default="")
+    if not name:
+        return "nothing to do"
+    kind = name.removeprefix("PIPE_")
+    share = f"{kind} {shares[name]:.0%}"
+    return share if shares[name] >= BUSY_SHARE else f"latency, {share}"
+
+
+def summary_rows(record: Record) -> list[tuple[str, str]]:
+    """Name and value of each line above the kernel table."""
+    ops, memory = record["ops"], record["memory"]
+    rows = [
+        ("model", str(record.get("model", ""))),
+        ("machine", f"{record['machine']}, {record['cores']} cores, {record['clock_mhz']} MHz"),
+        ("precision", str(record.get("precision", ""))),
+        (
+            "time",
+            f"{record['time_us']:,.1f} us = {record['total_cycles']:,} cycles"
+            f" + {record['launch_overhead_us']:,} us to launch {ops['total']} kernels",
+        ),
+        ("limit", f"{record['bound_cycles']:,} cycles"),
+        ("operators", ", ".join(f"{ops[unit]} {unit}" for unit in UNITS)),
+        ("scalar", scalar_summary(record)),
+        (
+            "memory",
+            f"weights {megabytes(memory['weights_bytes'])}, values "
+            f"{megabytes(memory['arena_bytes'])} ({megabytes(memory['arena_unplanned_bytes'])} "
+            "without reuse)",
+        ),
+        ("pipes", ", ".join(f"{n[5:]} {p['ratio']:.1%}" for n, p in record["pipes"].items())),
+    ]
+    if "compile_seconds" in record:
+        seconds = (record["compile_seconds"], record["simulate_seconds"])
+        rows.append(("took", f"{seconds[0]:.1f} s to compile, {seconds[1]:.1f} s to simulate"))
+    if check := record.get("check"):
+        rows.append(("check", check_summary(check)))
+    return rows
+
+
+def check_summary(check: Record) -> str:
+    return (
+        f"cosine {check['cosine']:.7f}, largest error {check['max_abs_err']:.3g}, "
+        f"{check['max_rel_err']:.3g} of the largest value, against {check['reference']}"
+    )
+
+
+def scalar_summary(record: Record) -> str:
+    """The operators that run as scalar kernels, which are slow, by name and number."""
+    rows = [row for row in record["kernels"] if row["unit"] == "scalar"]
+    return ", ".join(f"{row['name']} x{row['launches']}" for row in rows) or "none"
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1e6:,.2f} MB"
+
+
+COLUMNS = (
+    "kernel",
+    "unit",
+    "launches",
+    "blocks",
+    "cycles",
+    "share",
+    "limit",
+    "GM read",
+    "GM written",
+    "instructions",
+    "bottleneck",
+)
+
+
+def kernel_cells(record: Record, row: Record) -> list[str]:
+    """The cells of one kernel, in the order of `COLUMNS`."""
+    return [
+        row["name"],
+        row["unit"],
+        str(row["launches"]),
+        str(row["blocks"]),
+        f"{row['cycles']:,}",
+        f"{row['cycles'] / max(1, record['total_cycles']):.1%}",
+        f"{row['bound_cycles'] / max(1, row['cycles']):.0%}",
+        megabytes(row["gm_read_bytes"]),
+        megabytes(row["gm_write_bytes"]),
+        f"{row['instructions']:,}",
+        row["bottleneck"],
+    ]
+
+
+def print_tables(record: Record, console: Any, most: int) -> None:
+    """Prints the summary and the `most` longest kernels to a `rich.console.Console`."""
+    from rich.table import Table
+
+    summary = Table(show_header=False, box=None)
+    for name, value in summary_rows(record):
+        summary.add_row(f"[bold]{name}", value)
+    table = Table()
+    for column in COLUMNS:
+        text = column in ("kernel", "unit", "bottleneck")
+        table.add_column(column, justify="left" if text else "right", overflow="fold")
+    for row in record["kernels"][:most]:
+        table.add_row(*kernel_cells(record, row))
+    console.print(table)
+    if len(record["kernels"]) > most:
+        console.print(f"... and {len(record['kernels']) - most} shorter kernels (--json has all)")
+    console.print(summary)
+
+
+STYLE = (
+    "body{font:14px sans-serif;margin:2em}table{border-collapse:collapse;margin-bottom:2em}"
+    "td,th{padding:.2em .7em;border-bottom:1px solid #ddd;text-align:left}"
+    "td:nth-child(n+3):nth-child(-n+10){text-align:right}"
+)
+
+
+def as_html(record: Record) -> str:
+    """The same tables as one self-contained page, with every kernel."""
+    title = html.escape(f"{record.get('model', '')} on {record['machine']}")
+    kernels = [kernel_cells(record, row) for row in record["kernels"]]
+    return (
+        f"<!doctype html><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style>"
+        f"<h1>{title}</h1>{_html_table([], summary_rows(record))}"
+        f"<h2>Kernels</h2>{_html_table(COLUMNS, kernels)}\n"
+    )
+
+
+def _html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    def line(cells: Sequence[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
+
+    head = line(header, "th") if header else ""
+    return f"<table>{head}{''.join(line(row, 'td') for row in rows)}</table>"
+
+
+def _empty_row(launch: LaunchProfile, kernel: Kernel) -> Record:
+    return {
+        "name": launch.name,
+        "op": kernel.op,
+        "unit": kernel.unit,
+        "launches": 0,
+        "blocks": launch.blocks,
+        "cycles": 0,
+        "bound_cycles": 0,
+        "gm_read_bytes": 0,
+        "gm_write_bytes": 0,
+        "instructions": 0,
+        "scalar_accesses": 0,
+        "core_cycles": 0,
+        "pipes": {},
+    }
