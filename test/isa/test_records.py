@@ -1,0 +1,119 @@
+"""Every record is complete: nobody has to ask elsewhere about an instruction."""
+
+import numpy as np
+import pytest
+
+from davinci import machine as machines
+from davinci.isa import (
+    BY_NAME,
+    BY_OPCODE,
+    INSTRUCTIONS,
+    RECORD_WORDS,
+    TIMING_RULES,
+    Pipe,
+    Registers,
+)
+
+ALL = list(INSTRUCTIONS.values())
+
+
+def smallest(record):
+    """Legal values of a record: the least of every field, distinct pipes for flags."""
+    values = {operand.name: 0 for operand in record.operands}
+    values |= {field.name: field.minimum for field in record.fields}
+    if record.timing == "flag":
+        values["dst_pipe"] = Pipe.V.value
+    if record.timing == "scalar_access":
+        values["space"] = 1
+    return values
+
+
+@pytest.mark.parametrize("record", ALL, ids=lambda r: r.mnemonic)
+def test_record_is_complete(record):
+    assert record.doc.endswith(".")
+    assert record.source
+    assert record.timing in TIMING_RULES
+    assert all(field.doc for field in record.fields)
+    assert record.fields or record.operands
+    assert len(record.operands) + record.words < RECORD_WORDS
+    assert record.illegal(smallest(record)) == ""
+
+
+@pytest.mark.parametrize("record", ALL, ids=lambda r: r.mnemonic)
+def test_fields_do_not_overlap(record):
+    used = {}
+    for field in record.fields:
+        assert 0 <= field.lo <= field.hi < 64
+        assert 0 <= field.minimum <= field.limit < 1 << field.width
+        for bit in range(field.lo, field.hi + 1):
+            other = used.setdefault((field.word, bit), field.name)
+            assert other == field.name
+    names = [x.name for x in (*record.operands, *record.fields)]
+    assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize("record", ALL, ids=lambda r: r.mnemonic)
+def test_accesses_match_operands_and_compute(record):
+    values = smallest(record) | {f.name: 1 for f in record.fields if f.name in ("repeat", "init")}
+    registers = Registers()
+    reads, writes = record.accesses(values, registers)
+    if record.operands:
+        assert {a.space for a in writes} <= {o.space for o in record.operands if o.writes}
+        assert {a.space for a in reads} <= {o.space for o in record.operands}
+    if record.timing == "scalar_access":
+        return
+    arrays = [np.zeros(a.shape, a.dtype) for a in reads]
+    with np.errstate(all="ignore"):
+        results = record.compute(values, registers, arrays)
+    assert len(results) == len(writes)
+    for access, result in zip(writes, results, strict=True):
+        assert result.dtype == access.dtype
+        np.broadcast_to(result, access.shape)
+
+
+COUNTS = ("repeat", "n_burst", "m")
+COUNTED = [r for r in ALL if any(r.field_named(name) for name in COUNTS)]
+MASKED = [r for r in ALL if r.timing == "vector"]
+
+
+@pytest.mark.parametrize("record", COUNTED, ids=lambda r: r.mnemonic)
+def test_no_operation_touches_nothing(record):
+    values = smallest(record) | {"k": 16, "n": 16, "len_burst": 4}
+    values |= dict.fromkeys(COUNTS, 0)
+    reads, writes = record.accesses(values, Registers())
+    assert all(a.size_bytes == 0 for a in (*reads, *writes))
+    results = record.compute(values, Registers(), [np.zeros(a.shape, a.dtype) for a in reads])
+    for access, result in zip(writes, results, strict=True):
+        np.broadcast_to(result, access.shape)
+
+
+@pytest.mark.parametrize("record", MASKED, ids=lambda r: r.mnemonic)
+def test_empty_mask_touches_nothing(record):
+    registers = Registers(mask_low=0, mask_high=0)
+    reads, writes = record.accesses(smallest(record) | {"repeat": 1}, registers)
+    assert all(a.size_bytes == 0 for a in (*reads, *writes))
+    arrays = [np.zeros(a.shape, a.dtype) for a in reads]
+    results = record.compute(smallest(record) | {"repeat": 1}, registers, arrays)
+    for access, result in zip(writes, results, strict=True):
+        np.broadcast_to(result, access.shape)
+
+
+def test_opcodes():
+    assert 0 not in BY_OPCODE
+    assert [r.opcode for r in ALL] == list(range(1, len(ALL) + 1))
+    assert all(BY_OPCODE[r.opcode] is r for r in ALL)
+    assert all(BY_NAME[r.name][r.type] is r for r in ALL)
+
+
+def test_types_of_a_name_have_equal_operands():
+    """The operations of the hivm dialect have one operand list for all types of a name."""
+    for types in BY_NAME.values():
+        lists = {tuple((o.name, o.space) for o in r.operands) for r in types.values()}
+        assert len(lists) == 1
+
+
+@pytest.mark.parametrize("name", machines.names())
+def test_rates_of_machine_files_name_instructions(name):
+    known = set(INSTRUCTIONS)
+    later = {"vmla.f16", "vmla.f32", "scatter_vnchwconv.b8"}
+    assert set(machines.load(name).vector.cycles_per_repeat) <= known | later
