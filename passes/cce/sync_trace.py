@@ -287,7 +287,10 @@ class Trace:
                 self._watch(sync, state, state.known[src])
             state.sent[sync] = state.known[src] | state.issued[src]
         else:
-            state.known[dst] |= state.sent.pop(sync)
+            sent = state.sent.pop(sync)
+            # While the scalar pipe waits it issues nothing: what it learns holds for all pipes.
+            for pipe in PIPES if dst == Pipe.S else [dst]:
+                state.known[pipe] |= sent
             state.waited[sync] = 1 << self._issue(node, dst)
 
 

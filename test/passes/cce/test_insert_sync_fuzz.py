@@ -1,0 +1,181 @@
+"""Random kernels through plan-memory and insert-sync: the simulator finds no race, no flag set
+twice or left set, and no deadlock."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from davinci import machine as machines
+from davinci.mlir import ir, make_context
+from davinci.passes.cce.insert_sync import InsertSyncPass
+from davinci.passes.cce.plan_memory import PlanMemoryPass
+from davinci.passes.hivm.convert_cce_to_hivm import ConvertCceToHivmPass
+from davinci.passes.hivm.convert_hivm_to_llvm import ConvertHivmToLlvmPass
+from davinci.runtime.jit import KernelLibrary
+from davinci.simulator import Device
+
+TILE = 256
+GM_SIZE = 4096
+GM = f"memref<{GM_SIZE}xf32>"
+
+
+class RandomKernel:
+    """Text of a kernel of copies, vector operations and scalar accesses in loops and branches."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.lines: list[str] = []
+        self.values = 0
+        self.variables: list[str] = []
+        self.buffers: list[tuple[str, str]] = []
+
+    def value(self) -> str:
+        self.values += 1
+        return f"%v{self.values}"
+
+    def text(self) -> str:
+        self.lines += [f"%c{n} = arith.constant {n} : index" for n in (0, 1, 2, 3, 512, 1024)]
+        self.lines += ["%f = arith.constant 0.5 : f32"]
+        self.lines += ['%block = "cce.get_block_idx"() : () -> index']
+        self.lines += ['%blocks = "cce.get_block_num"() : () -> index']
+        for space in ["UB"] * self.random.randint(1, 4) + ["L1"] * self.random.randint(0, 2):
+            name, kind = self.value(), f'memref<{TILE}xf32, #cce.space<"{space}">>'
+            self.lines.append(f"{name} = memref.alloc() : {kind}")
+            self.buffers.append((name, space))
+        for name, space in self.buffers:
+            self.copy(self.gm_view(), (name, self.kind(space)))
+        self.statements(0, self.random.randint(1, 4))
+        body = "\n".join(self.lines)
+        arguments = ", ".join(f"%g{i}: {GM}" for i in range(3))
+        return f"func.func @k({arguments}) attributes {{ascend.kernel}} {{\n{body}\nreturn\n}}"
+
+    def kind(self, space: str) -> str:
+        return f'memref<{TILE}xf32, #cce.space<"{space}">>'
+
+    def statements(self, depth: int, count: int) -> None:
+        for _ in range(count):
+            choice = self.random.random()
+            if depth < 3 and choice < 0.25:
+                self.loop(depth)
+            elif depth < 3 and choice < 0.32:
+                self.branch(depth)
+            else:
+                self.operation()
+
+    def loop(self, depth: int) -> None:
+        variable = self.value()
+        low, high = self.random.choice(
+            [("%c0", "%c1"), ("%c0", "%c2"), ("%c0", "%c3"), ("%c2", "%c2"), ("%c0", "%blocks")]
+            + [("%block", "%blocks"), ("%blocks", "%c3"), ("%block", "%block")]
+        )
+        self.lines.append(f"scf.for {variable} = {low} to {high} step %c1 {{")
+        self.variables.append(variable)
+        self.statements(depth + 1, self.random.randint(1, 4))
+        self.variables.pop()
+        self.lines.append("}")
+
+    def branch(self, depth: int) -> None:
+        condition = self.value()
+        left = self.random.choice(["%block", "%blocks", *self.variables])
+        self.lines.append(f"{condition} = arith.cmpi eq, {left}, %c1 : index")
+        self.lines.append(f"scf.if {condition} {{")
+        self.statements(depth + 1, self.random.randint(1, 3))
+        if self.random.random() < 0.5:
+            self.lines.append("} else {")
+            self.statements(depth + 1, self.random.randint(1, 3))
+        self.lines.append("}")
+
+    def operation(self) -> None:
+        ub = [(name, self.kind(space)) for name, space in self.buffers if space == "UB"]
+        l1 = [(name, self.kind(space)) for name, space in self.buffers if space == "L1"]
+        pick = self.random.choice
+        kind = pick(["load", "load", "store", "store", "unary", "unary", "binary", "scalar", "l1"])
+        if kind == "load":
+            self.copy(self.gm_view(), pick(ub + l1))
+        elif kind == "store":
+            self.copy(pick(ub), self.gm_view())
+        elif kind == "unary":
+            self.vector("vexp", [pick(ub), pick(ub)])
+        elif kind == "binary":
+            self.vector("vmax", [pick(ub), pick(ub), pick(ub)])
+        elif kind == "scalar" and self.random.random() < 0.5:
+            name, space = pick(ub)
+            self.lines.append(f"memref.store %f, {name}[%c{pick([0, 1, 2, 3])}] : {space}")
+        elif kind == "scalar":
+            value, (name, space) = self.value(), pick(ub)
+            self.lines.append(f"{value} = memref.load {name}[%c{pick([0, 1, 3])}] : {space}")
+            self.lines.append(f"memref.store {value}, %g{pick([0, 1, 2])}[%c3] : {GM}")
+        elif l1:
+            self.copy(*pick([(pick(ub), pick(l1)), (pick(l1), pick(ub))]))
+
+    def vector(self, name: str, operands: list[tuple[str, str]]) -> None:
+        half = self.random.randint(0, 2)
+        if half < 2:
+            operands = [self.half_view(*operand, 128 * half) for operand in operands]
+        values = ", ".join(value for value, _ in operands)
+        types = ", ".join(kind for _, kind in operands)
+        self.lines.append(f'"cce.{name}"({values}) : ({types}) -> ()')
+
+    def half_view(self, value: str, kind: str, offset: int) -> tuple[str, str]:
+        name = self.value()
+        half = f'memref<128xf32, strided<[1], offset: {offset}>, #cce.space<"UB">>'
+        self.lines.append(f"{name} = memref.subview {value}[{offset}] [128] [1] : {kind} to {half}")
+        return name, half
+
+    def gm_view(self) -> tuple[str, str]:
+        """A tile of an argument, at an offset that may depend on loop variables."""
+        name, argument = self.value(), f"%g{self.random.randint(0, 2)}"
+        offset = self.random.choice(["%c0", "%c512", "%c1024"])
+        for variable in self.variables:
+            if self.random.random() < 0.6:
+                scaled, total = self.value(), self.value()
+                factor = self.random.choice(["%c512", "%c512", "%c1"])
+                self.lines.append(f"{scaled} = arith.muli {variable}, {factor} : index")
+                self.lines.append(f"{total} = arith.addi {offset}, {scaled} : index")
+                offset = total
+        kind = f"memref<{TILE}xf32, strided<[1], offset: ?>>"
+        self.lines.append(
+            f"{name} = memref.subview {argument}[{offset}] [{TILE}] [1] : {GM} to {kind}"
+        )
+        return name, kind
+
+    def copy(self, source: tuple[str, str], target: tuple[str, str]) -> None:
+        self.lines.append(
+            f'"cce.copy"({source[0]}, {target[0]}) : ({source[1]}, {target[1]}) -> ()'
+        )
+
+
+def launch(text: str, machine: str) -> None:
+    """Plans, synchronises, compiles and runs a kernel, with all checks."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        for one in (
+            PlanMemoryPass(machine=machine),
+            InsertSyncPass(machine=machine),
+            ConvertCceToHivmPass(),
+            ConvertHivmToLlvmPass(),
+        ):
+            one.run(module.operation)
+        library = KernelLibrary(module.operation)
+    device = Device(machines.load(machine), 1 << 20)
+    addresses = [device.allocate(4 * GM_SIZE) for _ in range(3)]
+    for address in addresses:
+        device.write(address, np.zeros(GM_SIZE, np.float32))
+    device.launch("k", library.programs["k"], addresses, locations=library.locations)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_kernel(seed: int) -> None:
+    launch(RandomKernel(seed).text(), "ascend910")
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_kernel_with_one_event_id(seed: int, tmp_path: Path) -> None:
+    source = (machines.DIRECTORY / "ascend910.toml").read_text()
+    machine = tmp_path / "one.toml"
+    machine.write_text(source.replace("event_ids = 4", "event_ids = 1"))
+    launch(RandomKernel(seed).text(), str(machine))
