@@ -49,6 +49,10 @@ class Device:
         """See `GlobalMemory.read`."""
         return self._gm.read(address, dtype, shape)
 
+    def discard(self, address: int, nbytes: int) -> None:
+        """See `GlobalMemory.discard`."""
+        self._gm.discard(address, nbytes)
+
     def launch(
         self,
         name: str,

@@ -28,6 +28,8 @@ from davinci.simulator.timing_rules import Cost, Rates, Work, cost_of
 ABSOLUTE = RECORD_WORDS
 """Index of a zero that the core appends to the words: base of regions that no operand names."""
 
+ALL_BITS = (1 << 64) - 1
+
 PROBE = 1 << 44
 """Distance of the made-up operand addresses that show which operand a region belongs to."""
 
@@ -82,14 +84,14 @@ class Form:
         self.alignments = tuple(alignments(machine, record))
         self.macs = values["m"] * values["k"] * values["n"] if record.timing == "cube" else 0
         self.repeats = values.get("repeat", 0) if record.pipe == Pipe.V else 0
-        self.gm_read_bytes = sum(p.region.size_bytes for p in reads if p.space == Space.GM)
-        self.gm_write_bytes = sum(p.region.size_bytes for p in writes if p.space == Space.GM)
+        self.sync = record.timing in ("flag", "barrier")
+        self.summary = record.timing == "scalar_access"
+        self.gm_read_bytes = 0 if self.summary else _gm_bytes(reads)
+        self.gm_write_bytes = 0 if self.summary else _gm_bytes(writes)
         gm = next((p for p in (*reads, *writes) if p.space == Space.GM), None)
         self._line = machine.gm.line_bytes
         self._gm_word, self._gm_offset = (gm.word, gm.offset) if gm else (0, 0)
         self.moves_gm = gm is not None
-        self.sync = record.timing in ("flag", "barrier")
-        self.summary = record.timing == "scalar_access"
         self._machine = machine
         self._costs: dict[tuple[int, int], Cost] = {}
 
@@ -108,6 +110,10 @@ class Form:
         return found
 
 
+def _gm_bytes(ports: list[Port]) -> int:
+    return sum(port.region.size_bytes for port in ports if port.space == Space.GM)
+
+
 def alignments(machine: Machine, record: Instruction) -> list[Alignment]:
     """What the addresses of `record` must be multiples of; bytes need not be listed."""
     found = []
@@ -124,6 +130,7 @@ class _Entry:
     """The forms of one opcode seen so far, by configuration words, then by vector mask.
 
     Attributes:
+        unused: for each configuration word the bits that no field has.
         loose: the instruction touches no memory and only loads registers. Its fields are data, so
             one form serves all of them.
     """
@@ -132,6 +139,10 @@ class _Entry:
         self.record = record
         self.first = 1 + len(record.operands)
         self.end = self.first + record.words
+        used = [0] * record.words
+        for f in record.fields:
+            used[f.word] |= ((1 << f.width) - 1) << f.lo
+        self.unused = [~bits & ALL_BITS for bits in used]
         self.loose = record.accesses is no_regions and record.timing == "scalar"
         self.forms: dict[tuple[int, ...], Form] = {}
         self.masked: dict[tuple[int, ...], Form] = {}
@@ -198,10 +209,11 @@ class Decoder:
         values = record.decode(words[1:])
         if message := record.illegal(values):
             raise Problem(message)
-        if record.encode(values) != words[1 : entry.end]:
+        config = words[entry.first : entry.end]
+        if any(word & unused for word, unused in zip(config, entry.unused, strict=True)):
             raise Problem(
                 "bits are set that belong to no field",
-                found=" ".join(f"{w:#018x}" for w in words[entry.first : entry.end]),
+                found=" ".join(f"{word:#018x}" for word in config),
                 hint="see the fields of this instruction in the reference",
             )
         event = values.get("event", 0)

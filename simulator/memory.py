@@ -122,6 +122,19 @@ class GlobalMemory(Memory):
             )
         return self.data[address:end].view(kind).reshape(shape).copy()
 
+    def discard(self, address: int, nbytes: int) -> None:
+        """Marks a buffer's bytes as unwritten, so that the next run cannot read the last one's.
+
+        Its padding stays zero and readable.
+
+        Raises:
+            DeviceFault: the bytes are not all inside GM.
+        """
+        self._inside(address, nbytes)
+        self.written[address : address + nbytes] = False
+        end = address + -(-nbytes // ROUND_BYTES) * ROUND_BYTES
+        self.data[address + nbytes : end] = 0
+
     def _inside(self, address: int, nbytes: int) -> None:
         if address < 0 or address + nbytes > self.size:
             raise DeviceFault(

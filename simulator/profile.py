@@ -16,7 +16,8 @@ class LaunchProfile:
         blocks: number of blocks.
         cycles: from the start until the last core is done.
         pipes: cycles in which a pipe had work under way, summed over the blocks.
-        gm_read_bytes, gm_write_bytes: what instructions moved from and to global memory.
+        gm_read_bytes, gm_write_bytes: what instructions moved from and to global memory, counted
+            from the regions they touched; the scalar unit's accesses are counted apart.
         instructions: number of instructions by mnemonic.
         macs: multiply-accumulates that the cube was asked for (m * k * n).
         vector_repeats: repeats of vector instructions.

@@ -48,7 +48,9 @@ class Region:
         self.contiguous = not self.dims and self.mask is None
         self.byte_shape = (*(count for count, _ in self.dims), self.run_bytes)
         self.byte_strides = (*(stride for _, stride in self.dims), 1)
-        self.size_bytes = int(self.runs[1].sum()) if self.mask is not None else access.size_bytes
+        self.size_bytes = 0 if self.empty else access.size_bytes
+        if self.mask is not None and not self.empty:
+            self.size_bytes = int(self.runs[1].sum())
         self._gcd = gcd(*(stride for _, stride in dims)) if self.mask is None else 0
 
     @cached_property

@@ -14,7 +14,7 @@ from davinci.simulator import Device, LaunchProfile
 
 
 class Assembler:
-    """Collects instructions by mnemonic; fields that are not given are zero, dst block stride 1."""
+    """Collects instructions by mnemonic; what is not given is 0, block strides 1."""
 
     def __init__(self) -> None:
         self.rows: list[list[int]] = []
@@ -23,6 +23,7 @@ class Assembler:
     def emit(self, mnemonic: str, scalar_ops: int = 0, location: int = 0, **values: int) -> None:
         record = INSTRUCTIONS[mnemonic]
         full = {f.name: int(f.name.endswith("_blk_stride")) for f in record.fields}
+        full |= {operand.name: 0 for operand in record.operands}
         row = [header(record.opcode, scalar_ops, location), *record.encode({**full, **values})]
         self.raw(mnemonic, row + [0] * (8 - len(row)))
 

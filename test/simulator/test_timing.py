@@ -1,0 +1,151 @@
+"""Cycles worked out by hand, for ascend910."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from davinci import machine
+from davinci.isa import TIMING_RULES, Pipe
+from davinci.simulator import Device
+from davinci.simulator.timing_rules import RULES
+from davinci.simulator.trace import write_trace
+
+MTE2, V, M, S = Pipe.MTE2, Pipe.V, Pipe.M, Pipe.S
+FIXED, FLAG, BARRIER, DEPTH = 22, 10, 20, 32
+
+
+def dup(asm: Any, repeat: int, scalar_ops: int = 0) -> None:
+    asm.emit("vector_dup.f32", scalar_ops, dst=0, repeat=repeat, dst_rep_stride=8)
+
+
+@pytest.fixture
+def quick() -> Device:
+    """A device without race checks: these programs only pass the time."""
+    device = Device(machine.load("ascend910"), 1 << 24, checks=False)
+    device.write(device.allocate(1 << 22), np.zeros(1 << 22, dtype=np.uint8))
+    return device
+
+
+def test_every_rule_of_the_records_exists() -> None:
+    assert set(RULES) == set(TIMING_RULES)
+
+
+def test_scalar_issue(asm: Any, quick: Device) -> None:
+    dup(asm, 10, scalar_ops=7)
+    assert asm.run(quick).cycles == 8 + FIXED + 10
+
+
+def test_a_pipe_is_sequential(asm: Any, quick: Device) -> None:
+    dup(asm, 10)
+    dup(asm, 20)
+    assert asm.run(quick).cycles == 1 + 2 * FIXED + 30
+
+
+def test_barrier(asm: Any, quick: Device) -> None:
+    dup(asm, 10)
+    asm.barrier(V)
+    dup(asm, 10)
+    assert asm.run(quick).cycles == 1 + 2 * (FIXED + 10) + BARRIER
+
+
+def test_barrier_all_stops_the_scalar_unit(asm: Any, quick: Device) -> None:
+    dup(asm, 10)
+    asm.barrier(Pipe.ALL)
+    dup(asm, 10)
+    assert asm.run(quick).cycles == 1 + FIXED + 10 + BARRIER + 1 + FIXED + 10
+
+
+def test_queue_depth_stalls_the_issue(asm: Any, quick: Device) -> None:
+    count = DEPTH + 4
+    for _ in range(count):
+        dup(asm, 78)
+    asm.emit("mad.f162f32", m=16, k=16, n=16, init=1)
+    # The instruction after may be issued once the 4th of the vector pipe has started.
+    profile = asm.run(quick, timeline=True)
+    mad = next(row for row in profile.rows if row.mnemonic == "mad.f162f32")
+    assert mad.start == 1 + 3 * (FIXED + 78) + 1
+    assert profile.cycles == 1 + count * (FIXED + 78)
+
+
+def test_flag(asm: Any, quick: Device) -> None:
+    dup(asm, 10)
+    asm.flag(V, M)
+    asm.emit("mad.f162f32", m=32, k=32, n=32, init=1)
+    assert asm.run(quick).cycles == 1 + FIXED + 10 + FLAG + 8 + 61
+
+
+def test_flag_waits_for_results_not_for_the_pipe(asm: Any, quick: Device) -> None:
+    asm.emit("mad.f162f32", m=32, k=32, n=32, init=1)
+    asm.emit("mad.f162f32", m=32, k=32, n=32, init=1)
+    asm.flag(M, V)
+    dup(asm, 1)
+    assert asm.run(quick).cycles == 1 + (8 + 11) + (8 + 61) + FLAG + FIXED + 1
+
+
+def test_scalar_unit_waits_for_a_flag(asm: Any, quick: Device) -> None:
+    dup(asm, 10)
+    asm.flag(V, S)
+    asm.emit("set_vector_mask", low=1)
+    assert asm.run(quick).cycles == 1 + FIXED + 10 + FLAG + 1
+
+
+def test_wait_before_its_set(asm: Any, quick: Device) -> None:
+    asm.wait(M, V)
+    dup(asm, 10)
+    asm.emit("mad.f162f32", m=16, k=16, n=16, init=1)
+    asm.set(M, V)
+    assert asm.run(quick).cycles == 3 + 62 + FLAG + FIXED + 10
+
+
+def test_transfers_overlap_their_starts(asm: Any, quick: Device) -> None:
+    for i in range(3):
+        asm.emit("copy_gm_to_ubuf", dst=8192 * i, src=512, n_burst=1, len_burst=256)
+    assert asm.run(quick).cycles == 1 + 3 * 8192 // 128 + 265
+
+
+@pytest.mark.parametrize(("blocks", "rate"), [(1, 128), (8, 128), (16, 64), (32, 32)])
+def test_cores_share_the_bandwidth(asm: Any, quick: Device, blocks: int, rate: int) -> None:
+    asm.emit("copy_gm_to_ubuf", dst=0, src=512, n_burst=1, len_burst=1024)
+    assert asm.run(quick, blocks=blocks).cycles == 1 + 265 + 32768 // rate
+
+
+def test_short_rows_cost_whole_lines(new_asm: Callable[[], Any], quick: Device) -> None:
+    def cycles(src: int, rows: int, blocks: int) -> int:
+        asm = new_asm()
+        gap = {"src_gap": 1024 - blocks}
+        asm.emit("copy_gm_to_ubuf", dst=0, src=src, n_burst=rows, len_burst=blocks, **gap)
+        result: int = asm.run(quick).cycles
+        return result - 1 - 265
+
+    assert cycles(512, 16, 16) == 16 * 512 // 128
+    assert cycles(512, 16, 4) == 16 * 512 // 128
+    assert cycles(512 + 64, 16, 16) == 2 * 16 * 512 // 128
+
+
+def test_mte1_rates(new_asm: Callable[[], Any], quick: Device) -> None:
+    for name, rate in (("load_cbuf_to_ca.f16", 256), ("load_cbuf_to_cb.f16", 128)):
+        asm = new_asm()
+        asm.emit(name, src_stride=1, repeat=64)
+        assert asm.run(quick).cycles == 1 + 24 + 64 * 512 // rate
+
+
+def test_trace(asm: Any, quick: Device, tmp_path: Path) -> None:
+    asm.emit("vector_dup.f32", location=1, dst=0, repeat=10)
+    asm.flag(V, M)
+    profile = asm.run(quick, blocks=2, timeline=True, locations=["", "k.mlir:7:3"])
+    file = tmp_path / "trace.json"
+    write_trace(file, quick.machine, [profile, profile])
+    events = json.loads(file.read_text())["traceEvents"]
+    dups = [e for e in events if e["name"] == "vector_dup.f32"]
+    assert [e["pid"] for e in dups] == [0, 1, 0, 1]
+    assert dups[0]["args"]["location"] == "k.mlir:7:3"
+    assert dups[0]["dur"] == pytest.approx(0.032)
+    assert dups[2]["ts"] > dups[0]["ts"]
+    lanes = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    assert lanes == {"PIPE_V", "PIPE_M"}
