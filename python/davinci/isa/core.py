@@ -1,6 +1,6 @@
 """What an instruction record is. Everything that knows an instruction reads its record.
 
-An encoded instruction is a header and up to six 64-bit words:
+An encoded instruction is a header and up to seven 64-bit words:
 
     header   bits 0..15 opcode, 16..31 scalar operations issued since the instruction before,
              32..63 source location id
@@ -11,8 +11,9 @@ and address words are what the call in LLVM code names and passes; see `hivm -> 
 
 Semantics read no simulator state: `accesses` says which bytes are read and written, as strided
 regions; `compute` maps the arrays read to the arrays written, which broadcast to the shapes of the
-regions written. All sources are read before anything is written. Bounds, alignment, unwritten bytes
-and races are checked by the simulator from the accesses alone, the same way for every instruction.
+regions written; the arrays read may be views of memory. All sources are read before anything is
+written. Bounds, alignment, unwritten bytes and races are checked by the simulator from the accesses
+alone, the same way for every instruction.
 Floating-point overflow gives infinity: run `compute` under `np.errstate(all="ignore")`.
 Records import neither MLIR nor the simulator.
 """

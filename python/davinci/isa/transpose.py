@@ -90,7 +90,8 @@ def transpose(values: Values, registers: Registers, arrays: Sequence[Array]) -> 
     source = arrays[0] if len(arrays) == 1 else np.stack(arrays)
     result = source.transpose(2, 1, 0)
     _, writes = transpose_regions(values, registers)
-    return [result] if len(writes) == 1 else list(result)
+    # Row by row the source, which may be a view of memory, would change under the later rows.
+    return [result] if len(writes) == 1 else list(result.copy())
 
 
 define(
