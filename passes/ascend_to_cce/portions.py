@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from davinci.errors import CompileError
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
+from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
 from davinci.passes.builder import IndexLike, mul
 
 LEAST_BYTES = 4096
@@ -77,30 +77,32 @@ def cut(total: int, quantum: int, granule: int, most: int, least: int, cores: in
     return Portions(total, size, count, -(-rest // quantum) * quantum)
 
 
+def portion_parts(
+    portions: Portions, build: Callable[[IndexLike, IndexLike, int], None], times: int = 1
+) -> list[Part]:
+    """`build(repetition, start, size)` for all portions, each done for 0 .. times - 1, as parts.
+
+    An overlapping tail is in one piece with the portion before it.
+    """
+    size, tail = portions.size, portions.tail
+    full = portions.count - (1 if portions.overlaps else 0)
+
+    def build_full(index: IndexLike) -> None:
+        repetition, position = unflatten(index, [times, full])
+        build(repetition, mul(position, size), size)
+
+    def build_end(repetition: IndexLike) -> None:
+        if portions.overlaps:
+            build(repetition, full * size, size)
+        build(repetition, portions.tail_start, tail)
+
+    parts = [Part(times * full, build_full)] if full else []
+    return parts + ([Part(times, build_end)] if tail else [])
+
+
 def for_portions(
     portions: Portions, build: Callable[[IndexLike, int], None], target: Target
 ) -> int:
     """Builds `build(start, size)` for all portions, shared between blocks; returns the units."""
-    size, tail = portions.size, portions.tail
-
-    def build_tail(_: IndexLike) -> None:
-        build(portions.tail_start, tail)
-
-    def build_full(index: IndexLike) -> None:
-        build(mul(index, size), size)
-
-    if not portions.count:
-        return share_blocks([Part(1, build_tail)], target)
-    if not tail:
-        return share_blocks([Part(portions.count, build_full)], target)
-    if not portions.overlaps:
-        return share_blocks([Part(portions.count, build_full), Part(1, build_tail)], target)
-
-    def build_last(_: IndexLike) -> None:
-        build((portions.count - 1) * size, size)
-        build_tail(0)
-
-    last = Part(1, build_last)
-    if portions.count == 1:
-        return share_blocks([last], target)
-    return share_blocks([Part(portions.count - 1, build_full), last], target)
+    parts = portion_parts(portions, lambda _, start, size: build(start, size))
+    return share_blocks(parts, target)

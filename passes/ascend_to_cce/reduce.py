@@ -1,0 +1,160 @@
+"""Reductions: add, max, min or mul over any dimensions.
+
+Dimensions are merged to runs of kept and reduced ones. Where the last is kept, tiles of the reduced
+dimension are loaded and combined with whole-vector operations:
+
+    acc = src[outer, rows 0 .. r, portion]; for further rows: acc = op(acc, src[..]); fold acc's rows
+
+Where the last is reduced, see `reduce_rows`. Kept runs shorter than a 32-byte block, and types
+without vector instructions, are left to the scalar unit.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from davinci.dialects.base import attribute
+from davinci.mlir import memref
+from davinci.passes.ascend_to_cce import Target, lowering
+from davinci.passes.ascend_to_cce.moves import (
+    Array,
+    blocks_of_run,
+    mark_scalar,
+    move,
+    row_major,
+    shape_of,
+    whole,
+)
+from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, portion_parts
+from davinci.passes.ascend_to_cce.reduce_rows import Rows, reduce_rows
+from davinci.passes.ascend_to_cce.reduction import (
+    Axis,
+    combine,
+    fold_rows,
+    neutral,
+    scalar_op,
+)
+from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
+from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, mul, op
+from davinci.passes.builder import subview as view
+
+VECTOR_TYPES = ("f16", "f32", "i32")
+
+
+@lowering("reduce")
+def lower_reduce(operation: Any, target: Target) -> int:
+    """dst = kind over the dimensions `dims` of src."""
+    source, result = operation.operands
+    kind = attribute(operation, "kind")
+    axes = axes_of(shape_of(source), attribute(operation, "dims"))
+    reduced = [a for a in axes if not a.kept]
+    kept = [a for a in axes if a.kept]
+    if not reduced:
+        shape = [a.size for a in kept]
+        array = Array(source, row_major(shape))
+        parts = move(array, Array(result, row_major(shape)), shape, target, operation)
+        return share_blocks(parts, target)
+    block = target.machine.vector.block_bytes // whole(source).itemsize
+    if str(whole(source).element) not in VECTOR_TYPES:
+        return share_blocks(by_scalars(operation, kind, kept, reduced), target)
+    if axes[-1].kept and kept[-1].size >= block:
+        return share_blocks(columns(whole(source), result, kind, kept, reduced, target), target)
+    rows = Rows.of(kept, reduced, block)
+    if rows is None or axes[-1].kept:
+        return share_blocks(by_scalars(operation, kind, kept, reduced), target)
+    return share_blocks(reduce_rows(whole(source), result, kind, rows, target), target)
+
+
+def axes_of(shape: list[int], dims: list[int]) -> list[Axis]:
+    """The dimensions of a contiguous array, neighbours that share a fate merged."""
+    axes: list[Axis] = []
+    for i, (size, stride) in enumerate(zip(shape, row_major(shape), strict=True)):
+        if size == 1:
+            continue
+        kept = i not in dims
+        if axes and axes[-1].kept == kept:
+            axes[-1] = Axis(axes[-1].size * size, stride, kept)
+        else:
+            axes.append(Axis(size, stride, kept))
+    return axes
+
+
+def columns(
+    source: Array, result: Any, kind: str, kept: list[Axis], reduced: list[Axis], target: Target
+) -> list[Part]:
+    """Reductions that keep the last dimension: portions of it are accumulated over all others."""
+    *outer, last = kept
+    *loops, inner = reduced
+    itemsize = source.itemsize
+    block = target.machine.vector.block_bytes // itemsize
+    room = target.machine.buffers.UB.bytes // itemsize
+    times = math.prod(a.size for a in outer)
+    cores = -(-target.cores // times)
+    portions = cut(last.size, block, block, room // 4, LEAST_BYTES // itemsize, cores)
+    width = -(-portions.largest // block) * block
+    tall = min(inner.size, room // 2 // width)
+    steps, rest = divmod(inner.size, tall)
+    loop_sizes = [*(a.size for a in loops), steps]
+    acc = alloc([tall, width], source.element, "UB")
+    more = math.prod(loop_sizes) > 1 or rest > 0
+    temporary = alloc([tall, width], source.element, "UB") if more else None
+    axes = [*outer, *loops, inner, last]
+    gm = source.view([a.size for a in axes], [a.stride for a in axes])
+    out = whole(result).view([times, last.size], [last.size, 1])
+    drop = list(range(len(axes) - 2))
+
+    def build(repetition: IndexLike, start: IndexLike, size: int) -> None:
+        for first, count in blocks_of_run(size, block):
+            accumulate(repetition, add(start, first), count)
+
+    def accumulate(repetition: IndexLike, start: IndexLike, count: int) -> None:
+        outside = unflatten(repetition, [a.size for a in outer])
+
+        def load(buffer: Any, at: list[IndexLike], first: IndexLike, rows: int) -> Any:
+            ub = view(buffer, [0, 0], [rows, count])
+            shape = [*[1] * len(drop), rows, count]
+            op("cce.copy", [view(gm, [*outside, *at, first, start], shape, drop=drop), ub])
+            return ub
+
+        def step(index: IndexLike) -> None:
+            *at, position = unflatten(index, loop_sizes)
+            combine(kind, total, load(temporary, at, mul(position, tall), tall))
+
+        total = load(acc, [0] * len(loops), 0, tall)
+        if math.prod(loop_sizes) > 1:
+            with for_loop(1, math.prod(loop_sizes)) as index:
+                step(index)
+        if rest:
+            sizes = [a.size for a in loops]
+            with for_loop(0, math.prod(sizes)) as index:
+                tail = load(temporary, unflatten(index, sizes), steps * tall, rest)
+                combine(kind, view(acc, [0, 0], [rest, count]), tail)
+        fold_rows(kind, acc, tall, count)
+        place = view(out, [repetition, start], [1, count], drop=[0])
+        op("cce.copy", [view(acc, [0, 0], [1, count], drop=[0]), place])
+
+    return portion_parts(portions, build, times)
+
+
+def by_scalars(operation: Any, kind: str, kept: list[Axis], reduced: list[Axis]) -> list[Part]:
+    """dst = neutral element; then element by element of src into dst, all in GM."""
+    mark_scalar(operation)
+    source, result = operation.operands
+    element = whole(source).element
+    axes = [*kept, *reduced]
+    sizes = [a.size for a in kept]
+    gm = whole(source).view([a.size for a in axes], [a.stride for a in axes])
+    out = whole(result).view([math.prod(sizes)], [1])
+
+    def build(row: IndexLike) -> None:
+        at = [as_value(row)]
+        outside = [as_value(i) for i in unflatten(row, sizes)]
+        memref.StoreOp(neutral(kind, element), out, at)
+        with for_loop(0, math.prod(a.size for a in reduced)) as index:
+            inside = [as_value(i) for i in unflatten(index, [a.size for a in reduced])]
+            value = memref.LoadOp(gm, [*outside, *inside]).result
+            combined = scalar_op(kind, memref.LoadOp(out, at).result, value)
+            memref.StoreOp(combined, out, at)
+
+    return [Part(math.prod(sizes), build)]

@@ -1,0 +1,78 @@
+"""The steps that all reductions on the vector unit are made of."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.mlir import arith, ir
+from davinci.passes.builder import op
+from davinci.passes.builder import subview as view
+
+VECTOR_OPS = {"add": "cce.vadd", "max": "cce.vmax", "min": "cce.vmin", "mul": "cce.vmul"}
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A dimension of the source: its stride in elements, and whether it is kept."""
+
+    size: int
+    stride: int
+    kept: bool
+
+
+def combine(kind: str, total: Any, more: Any) -> None:
+    """total = kind(total, more), element by element."""
+    op(VECTOR_OPS[kind], [total, more, total])
+
+
+def fold_rows(kind: str, buffer: Any, rows: int, width: int) -> None:
+    """Combines the first `rows` rows of a [.., ..] buffer into row 0, in halves."""
+    while rows > 1:
+        half = -(-rows // 2)
+        upper = view(buffer, [half, 0], [rows - half, width])
+        combine(kind, view(buffer, [0, 0], [rows - half, width]), upper)
+        rows = half
+
+
+def fold_columns(kind: str, buffer: Any, rows: int, width: int, block: int, most: int) -> int:
+    """Combines the columns of a [.., ..] buffer in halves, block by block; returns those left.
+
+    Args:
+        block: elements of a block; halves start at blocks.
+        most: columns that may remain, at least a block.
+    """
+    while width > most:
+        half = -(-width // (2 * block)) * block
+        upper = view(buffer, [0, half], [rows, width - half])
+        combine(kind, view(buffer, [0, 0], [rows, width - half]), upper)
+        width = half
+    return width
+
+
+def neutral(kind: str, element: Any) -> Any:
+    """The value that leaves others as they are."""
+    if isinstance(element, ir.FloatType):
+        value = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}[kind]
+        return arith.ConstantOp(element, ir.FloatAttr.get(element, value)).result
+    high = (1 << (element.width - 1)) - 1
+    number = {"add": 0, "mul": 1, "max": -high - 1, "min": high}[kind]
+    return arith.ConstantOp(element, ir.IntegerAttr.get(element, number)).result
+
+
+def scalar_op(kind: str, a: Any, b: Any) -> Any:
+    floats = {
+        "add": arith.AddFOp,
+        "mul": arith.MulFOp,
+        "max": arith.MaximumFOp,
+        "min": arith.MinimumFOp,
+    }
+    integers = {
+        "add": arith.AddIOp,
+        "mul": arith.MulIOp,
+        "max": arith.MaxSIOp,
+        "min": arith.MinSIOp,
+    }
+    chosen = floats if isinstance(a.type, ir.FloatType) else integers
+    return chosen[kind](a, b).result
