@@ -83,10 +83,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
     """StableHLO to ascend operators on tensors; calls inlined, equal computations merged."""
     return [
         "inline",
-        "canonicalize",
-        "stablehlo-aggressive-simplification",
-        "canonicalize",
-        "cse",
+        "func.func(canonicalize,stablehlo-aggressive-simplification,canonicalize,cse)",
         "convert-stablehlo-to-ascend",
         "canonicalize",
         "cse",

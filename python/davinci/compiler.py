@@ -1,0 +1,122 @@
+"""`davinci.compile`: from a model to an executable for the simulated machine."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from davinci import frontends
+from davinci import machine as machines
+from davinci.check import TOLERANCES
+from davinci.errors import CompileError, InputError
+from davinci.frontends.mlir_text import first_diagnostic
+from davinci.mlir import MLIRError, make_context
+from davinci.passes import pipelines, runner
+
+if TYPE_CHECKING:
+    from davinci.runtime.executable import Executable
+
+STAGES = (
+    "stablehlo-to-ascend",
+    "ascend-to-memref",
+    "ascend-to-cce",
+    "cce-to-hivm",
+    "hivm-to-llvm",
+)
+"""The named pipelines that make up `npu-pipeline`."""
+
+Progress = Callable[[str], None]
+"""Called with what is about to be done."""
+
+
+def compile(  # the API's name; inside this module nothing needs the builtin
+    model: Any,
+    *,
+    machine: str = "ascend910",
+    cores: int = 0,
+    precision: str = "mixed",
+    matmul_strategy: str = "os",
+    tile: tuple[int, int, int] = (0, 0, 0),
+    fractalize: str = "improved",
+    checks: bool = True,
+    progress: Progress = lambda text: None,
+) -> Executable:
+    """Compiles a model.
+
+    Args:
+        model: path of an `.onnx` or `.mlir` file, MLIR text at any level, or an
+            `onnx.ModelProto`.
+        machine: name of a machine file of the package, or the path of another one.
+        cores: most cores a kernel may use; 0 for all of the machine.
+        precision: "mixed" (cube fp16 into fp32, vector fp32) or "fp16".
+        matmul_strategy: "os", "is" or "ws".
+        tile: (m, n, k) of a matmul tile, zeros to choose.
+        fractalize: "improved" or "naive".
+        checks: whether the simulator looks for races and unwritten bytes.
+        progress: called with the name of each stage.
+
+    Raises:
+        InputError: the model cannot be read, or an option is wrong.
+        CompileError: the model cannot be compiled.
+    """
+    start = time.perf_counter()
+    description = machines.load(machine)
+    check_options(description, cores, precision)
+    m, n, k = tile
+    options = pipelines.Options(machine, cores, precision, matmul_strategy, m, n, k, fractalize)
+    progress("reading the model")
+    module = frontends.load(model, make_context())
+    lower(module, options, progress)
+    progress("compiling kernels to native code")
+    from davinci.runtime.executable import Executable
+
+    executable = Executable(module, description, cores, checks)
+    executable.details = {
+        "model": model_name(model),
+        "precision": precision,
+        "compile_seconds": time.perf_counter() - start,
+    }
+    return executable
+
+
+def lower(module: Any, options: pipelines.Options, progress: Progress = lambda text: None) -> None:
+    """Runs all stages on `module` in place.
+
+    Raises:
+        CompileError: a pass or a verifier rejects the program; located where MLIR knows the place.
+    """
+    for stage in STAGES:
+        progress(stage)
+        try:
+            runner.run(module.operation, pipelines.text(stage, options))
+        except MLIRError as error:
+            raise CompileError(first_diagnostic(error), where=f"pipeline {stage}") from None
+
+
+def check_options(description: machines.Machine, cores: int, precision: str) -> None:
+    """Raises `InputError` for a number of cores or a precision that does not exist."""
+    if not 0 <= cores <= description.cores:
+        raise InputError(
+            "no such number of cores",
+            where="cores",
+            found=str(cores),
+            expected=f"1 to {description.cores}, or 0 for all of {description.name}",
+        )
+    if precision not in TOLERANCES:
+        raise InputError(
+            "no such precision",
+            where="precision",
+            found=repr(precision),
+            expected=f"one of {', '.join(TOLERANCES)}",
+        )
+
+
+def model_name(model: Any) -> str:
+    """What a report calls the model: its path, or the name of its graph or kind."""
+    if isinstance(model, (str, os.PathLike)):
+        text = os.fspath(model)
+        return "MLIR text" if "\n" in text else text
+    graph = getattr(model, "graph", None)
+    return str(graph.name) if graph is not None else type(model).__name__
