@@ -20,9 +20,7 @@ class Bench:
 
     def __init__(self, seed: int = 0) -> None:
         rng = np.random.default_rng(seed)
-        self.memory = {
-            space: rng.integers(0, 256, MEMORY_BYTES, dtype=np.uint8) for space in Space
-        }
+        self.memory = {space: rng.integers(0, 256, MEMORY_BYTES, dtype=np.uint8) for space in Space}
         self.registers = Registers()
 
     def view(self, access: Access) -> Any:

@@ -54,7 +54,7 @@ def test_no_instructions():
 
 def test_unknown_opcode_is_shown():
     assert format_record([0xFFFF, 1, 2, 0, 0, 0, 0, 0]).split() == (
-        "? .unknown opcode=65535 0x1 0x2 0x0 0x0 0x0 0x0 0x0".split()
+        ["?", ".unknown", "opcode=65535", "0x1", "0x2", "0x0", "0x0", "0x0", "0x0", "0x0"]
     )
 
 

@@ -40,9 +40,7 @@ def test_compare_sets_cmpmask(bench, name, dtype):
 
 def test_compare_with_block_strides(bench):
     a, b = operands(bench, "f32", rows=2)
-    bench.run(
-        "vcmp_lt.f32", src0=0, src1=0x1000, src0_blk_stride=2, src1_blk_stride=0, repeat=1
-    )
+    bench.run("vcmp_lt.f32", src0=0, src1=0x1000, src0_blk_stride=2, src1_blk_stride=0, repeat=1)
     expected = a.reshape(16, 8)[::2] < b[:8]
     assert np.array_equal(bench.registers.cmpmask[:64], expected.reshape(-1))
 
@@ -51,9 +49,7 @@ def test_compare_with_block_strides(bench):
 def test_masked_lanes_become_zero(bench, low, high):
     a, b = operands(bench, "f16")
     bench.registers = Registers(mask_low=low, mask_high=high, cmpmask=np.ones(128, dtype=bool))
-    bench.run(
-        "vcmp_le.f16", src0=0, src1=0x1000, src0_blk_stride=1, src1_blk_stride=1, repeat=1
-    )
+    bench.run("vcmp_le.f16", src0=0, src1=0x1000, src0_blk_stride=1, src1_blk_stride=1, repeat=1)
     active = np.array([(low | high << 64) >> i & 1 for i in range(128)], dtype=bool)
     assert np.array_equal(bench.registers.cmpmask, (a <= b) & active)
 

@@ -45,9 +45,7 @@ def matrix(rng, dtype, rows, columns):
 
 
 @pytest.mark.parametrize("types", TYPES)
-@given(
-    m=st.integers(1, 70), k=st.integers(1, 70), n=st.integers(1, 70), init=st.integers(0, 1)
-)
+@given(m=st.integers(1, 70), k=st.integers(1, 70), n=st.integers(1, 70), init=st.integers(0, 1))
 def test_mad(make_bench, types, m, k, n, init):
     bench = make_bench()
     a_type, b_type, c_type = TYPES[types]

@@ -65,7 +65,7 @@ def test_illegal_fields_are_refused(record):
 
 
 def test_missing_value_is_named():
-    with pytest.raises(InputError, match="missing value.*expected repeat"):
+    with pytest.raises(InputError, match=r"missing value.*expected repeat"):
         record = INSTRUCTIONS["vector_dup.f32"]
         record.encode({"dst": 0, "dst_blk_stride": 1, "dst_rep_stride": 8, "value": 0})
 
@@ -79,12 +79,12 @@ def test_flag_inside_one_pipe_is_refused(name):
 @pytest.mark.parametrize("dtype", ["s8", "u8"])
 def test_transpose_of_bytes_is_refused(dtype):
     values = {"dst": 0, "src": 0, "start_index": 0, "src_stride": 1, "transpose": 1, "repeat": 1}
-    with pytest.raises(InputError, match="transpose is out of range: found 1, expected 0..0"):
+    with pytest.raises(InputError, match=r"transpose is out of range: found 1, expected 0\.\.0"):
         INSTRUCTIONS[f"load_cbuf_to_ca.{dtype}"].encode(values)
 
 
 def test_barrier_of_the_scalar_pipe_is_refused():
-    with pytest.raises(InputError, match="pipe is out of range: found 0, expected 1..6"):
+    with pytest.raises(InputError, match=r"pipe is out of range: found 0, expected 1\.\.6"):
         INSTRUCTIONS["pipe_barrier"].encode({"pipe": 0})
 
 
