@@ -1,0 +1,115 @@
+"""One job of npu-run: a model by name or path, compiled, run, and compared with a reference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from davinci import arrays, check, frontends, report, zoo
+from davinci.compiler import Progress, compile
+from davinci.errors import InputError
+from davinci.frontends.onnx import read
+
+Arrays = arrays.Arrays
+ZOO = "zoo:"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A model as the user named it.
+
+    Attributes:
+        name: `zoo:mlp`, `net.onnx`, `kernel.mlir`.
+        model: what `davinci.compile` takes.
+        example: makes inputs that suit the model from a seed; None if any inputs do.
+    """
+
+    name: str
+    model: Any
+    example: Callable[[int], Arrays] | None = None
+
+    @property
+    def is_onnx(self) -> bool:
+        return isinstance(self.model, onnx.ModelProto)
+
+
+@dataclass
+class Result:
+    """What a job leaves: outputs by name and the record of the run."""
+
+    outputs: Arrays
+    record: report.Record
+    launches: list[Any]
+
+
+def open_source(name: str) -> Source:
+    """Finds the model: `zoo:NAME[,key=value...]`, an `.onnx` or an `.mlir` file.
+
+    Raises:
+        InputError: no such network or file, or a file that cannot be read.
+    """
+    if name.startswith(ZOO):
+        network = zoo.build(name.removeprefix(ZOO))
+        return Source(name, network.proto, network.inputs)
+    path = Path(name)
+    if not path.is_file():
+        raise InputError("no such file", where=name, hint=f"networks of the zoo are {ZOO}NAME")
+    if path.suffix == ".onnx":
+        return Source(name, read(path))
+    return Source(name, name)
+
+
+def run(
+    source: Source,
+    *,
+    inputs: Arrays | None,
+    seed: int,
+    checked: bool,
+    timeline: bool,
+    progress: Progress,
+    **options: Any,
+) -> Result:
+    """Compiles and runs; `options` are those of `davinci.compile`.
+
+    Args:
+        inputs: arrays by name; None to make them from `seed`.
+        checked: compute the errors against a reference and put them into the record.
+        timeline: keep what a trace needs.
+    """
+    executable = compile(source.model, progress=progress, **options)
+    executable.details["model"] = source.name
+    if inputs is None:
+        inputs = (
+            source.example(seed)
+            if source.example
+            else arrays.random_inputs(executable.inputs, seed)
+        )
+    progress("simulating")
+    outputs = executable.run(inputs, timeline=timeline)
+    record = executable.profile
+    if checked:
+        progress("computing the reference")
+        reference, by = reference_of(source, inputs, executable)
+        record["check"] = {**check.compare(outputs, reference), "reference": by}
+    return Result(outputs, record, executable.launches)
+
+
+def reference_of(source: Source, inputs: Arrays, executable: Any) -> tuple[Arrays, str]:
+    """Outputs of the reference that fits the model, and what it is called."""
+    if source.is_onnx:
+        return check.reference_onnx(source.model, inputs), "onnxruntime"
+    module = frontends.load(source.model)
+    if "stablehlo." not in module.operation.get_asm(large_elements_limit=8):
+        raise InputError(
+            "there is no reference for this model",
+            where="--check",
+            found=source.name,
+            expected="an .onnx file, a network of the zoo, or StableHLO text",
+        )
+    ordered = {spec.name: inputs[spec.name] for spec in executable.inputs}
+    names = [spec.name for spec in executable.outputs]
+    return check.reference_stablehlo(module, ordered, names), "StableHLO's interpreter"

@@ -1,0 +1,121 @@
+"""npu-run: compiles a model, runs it on the simulated NPU, and reports what it did."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from davinci import errors
+from davinci.tools.command import Parser, guarded
+
+LONGEST_KERNELS = 20
+"""Kernels shown on the terminal."""
+
+EPILOG = """\
+MODEL is an .onnx file, an .mlir file at any level, or zoo:NAME[,key=value...] with NAME one of mlp,
+bert, bert-tiny, bert-base; for example  npu-run zoo:bert,layers=2,hidden=768,heads=12 --check
+
+exit codes: 0 good, 1 check failed, 2 bad usage or input, 3 cannot compile, 4 device fault
+"""
+
+
+def make_parser() -> Parser:
+    parser = Parser(
+        prog="npu-run",
+        usage="npu-run MODEL [options]",
+        description="Compiles a model and runs it on the simulated NPU.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("model", metavar="MODEL", nargs="?", help="what to run, see below")
+    add("--machine", default="ascend910", metavar="NAME|FILE.toml", help="default: ascend910")
+    add("--cores", type=int, default=0, metavar="N", help="default: all of the machine")
+    add("--precision", default="mixed", metavar="P", help="mixed (default) or fp16")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--inputs", metavar="F.npz", help="inputs by name")
+    source.add_argument("--seed", type=int, default=0, metavar="N", help="random inputs (default)")
+    add("--outputs", metavar="F.npz", help="write the outputs")
+    add("--check", action="store_true", help="compare with onnxruntime or StableHLO's interpreter")
+    add("--json", metavar="F", help="write the record of the run")
+    add("--trace", metavar="F", help="write a timeline for Perfetto or chrome://tracing")
+    add("--report", metavar="F.html", help="write the tables as a page")
+    add("-h", "--help", action="store_true", help="print this")
+    return parser
+
+
+@guarded
+def main(argv: list[str] | None = None) -> int:
+    """The command; returns the exit code of the contract in `davinci.errors`."""
+    parser = make_parser()
+    options, unknown = parser.parse_known_args(argv)
+    if options.help:
+        print(parser.format_help())
+        return errors.EXIT_OK
+    if unknown:
+        parser.reject(unknown[0])
+    if options.model is None:
+        parser.error("MODEL is missing")
+    return execute(options)
+
+
+def execute(options: Any) -> int:
+    from davinci import arrays, check, job, machine
+    from davinci.compiler import check_options
+    from davinci.tools.progress import Progress
+
+    check_options(machine.load(options.machine), options.cores, options.precision)
+    with Progress() as progress:
+        progress("reading the model")
+        source = job.open_source(options.model)
+        inputs = arrays.load_npz(options.inputs) if options.inputs else None
+        result = job.run(
+            source,
+            inputs=inputs,
+            seed=options.seed,
+            checked=options.check,
+            timeline=options.trace is not None,
+            progress=progress,
+            machine=options.machine,
+            cores=options.cores,
+            precision=options.precision,
+        )
+        progress("writing results")
+        write(options, result)
+    show(result.record)
+    if options.check:
+        check.require(result.record["check"], options.precision)
+    return errors.EXIT_OK
+
+
+def write(options: Any, result: Any) -> None:
+    """Writes the files that were asked for."""
+    from davinci import arrays, machine, report
+    from davinci.files import write_atomically
+
+    if options.outputs:
+        arrays.save_npz(options.outputs, result.outputs)
+    if options.json:
+        write_atomically(options.json, (json.dumps(result.record, indent=2) + "\n").encode())
+    if options.report:
+        write_atomically(options.report, report.as_html(result.record).encode())
+    if options.trace:
+        from davinci.simulator.trace import trace_events
+
+        events = trace_events(machine.load(options.machine), result.launches)
+        write_atomically(options.trace, json.dumps({"traceEvents": events}).encode())
+
+
+def show(record: dict[str, Any]) -> None:
+    from rich.console import Console
+
+    from davinci import report
+
+    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
+    report.print_tables(record, console, LONGEST_KERNELS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
