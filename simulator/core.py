@@ -143,7 +143,8 @@ class Core:
     def _synchronise(self, name: str, form: Form, scalar_ops: int, item: Issued) -> None:
         values = form.values
         if name == "pipe_barrier":
-            self._races.barrier(values["pipe"])
+            if self._checks:
+                self._races.barrier(values["pipe"])
             if values["pipe"] == ALL:
                 self.timeline.barrier_all(scalar_ops, item)
                 return
@@ -152,11 +153,13 @@ class Core:
             event = (values["src_pipe"], values["dst_pipe"], values["event"])
             if name == "set_flag":
                 self._events.set_flag(event)
-                self._races.set_flag(event)
+                if self._checks:
+                    self._races.set_flag(event)
                 item.send = event
             else:
                 self._events.wait_flag(event)
-                self._races.wait_flag(event)
+                if self._checks:
+                    self._races.wait_flag(event)
                 item.wait = event
         self.timeline.issue(form.pipe, scalar_ops, item)
 

@@ -4,7 +4,8 @@ Each pipe numbers its instructions. The clock of a pipe says, for every pipe, up
 its next instruction knows the instructions there to be complete. `set_flag` sends the clock of its
 pipe, including all its instructions so far; `wait_flag` takes it over; a barrier adds what it
 waited for. An access races with an earlier one that the clock does not cover, if their bytes meet:
-bounds first, then byte-exactly, so that there are neither false alarms nor escapes.
+bounds first, then byte-exactly, so that there are neither false alarms nor escapes. In the same way
+a flag must not be set again unless its pipe knows that the wait for it is over.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ class Races:
         self._numbers = [0] * PIPES
         self._clocks = [[0] * PIPES for _ in range(PIPES)]
         self._sent: dict[Event, deque[list[int]]] = {}
-        self._early: dict[Event, int] = {}
+        self._early: dict[Event, deque[int]] = {}
+        self._waited: dict[Event, int] = {}
         self._reads: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
         self._writes: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
 
@@ -131,23 +133,40 @@ class Races:
                     noted.add(number, base + region.low, base + region.high, entry)
 
     def set_flag(self, event: Event) -> None:
-        """The event carries all that its source pipe knows and did."""
-        source, destination, _ = event
+        """The event carries all that its source pipe knows and did.
+
+        Raises:
+            Problem: the wait for the same flag before may come later than this.
+        """
+        source, destination, number = event
+        # What the scalar unit waited for is over before anything else is issued.
+        if destination != S and self._waited.get(event, 0) > self._clocks[source][destination]:
+            first, second = f"PIPE_{Pipe(source).name}", f"PIPE_{Pipe(destination).name}"
+            raise Problem(
+                "the flag may be set again before the wait for it is over",
+                found=f"event {number} from {first} to {second}",
+                expected=f"{first} to be ordered after that wait_flag of {second}",
+                hint=f"put a flag from {second} to {first} between, or use another event id",
+            )
         clock = self._clocks[source].copy()
         clock[source] = self._numbers[source]
-        if self._early.get(event):
-            self._early[event] -= 1
+        early = self._early.get(event)
+        if early:
+            self._waited[event] = early.popleft()
             self._learn(destination, clock)
         else:
             self._sent.setdefault(event, deque()).append(clock)
 
     def wait_flag(self, event: Event) -> None:
         """The destination learns it. If the flag is set later in program order, it learns then."""
+        destination = event[1]
+        self._numbers[destination] += 1
         sent = self._sent.get(event)
         if sent:
-            self._learn(event[1], sent.popleft())
+            self._waited[event] = self._numbers[destination]
+            self._learn(destination, sent.popleft())
         else:
-            self._early[event] = self._early.get(event, 0) + 1
+            self._early.setdefault(event, deque()).append(self._numbers[destination])
 
     def _learn(self, pipe: int, clock: list[int]) -> None:
         # While the scalar pipe waits it issues nothing: what it learns holds for all pipes.

@@ -280,6 +280,19 @@ def test_double_set(asm: Any, device: Device) -> None:
     assert "flag set twice" in fault(asm, device)
 
 
+def test_set_again_before_the_wait_is_over(new_asm: Callable[[], Any], device: Device) -> None:
+    def program(answered: bool) -> Any:
+        asm = new_asm()
+        asm.flag(MTE2, V)
+        if answered:
+            asm.flag(V, MTE2)
+        asm.flag(MTE2, V)
+        return asm
+
+    assert "may be set again before the wait" in fault(program(False), device)
+    program(True).run(device)
+
+
 def test_left_set(asm: Any, device: Device) -> None:
     asm.set(MTE2, V, 3)
     text = fault(asm, device)
