@@ -42,10 +42,13 @@ UPSTREAM = (
 """Upstream's passes from scf, arith, math and func to llvm."""
 
 FREE = (
+    "arith.bitcast",
     "arith.constant",
-    "llvm.mlir.constant",
     "arith.index_cast",
     "builtin.unrealized_conversion_cast",
+    "llvm.inttoptr",
+    "llvm.mlir.constant",
+    "llvm.ptrtoint",
 )
 """Operations that cost the scalar unit nothing."""
 

@@ -221,7 +221,9 @@ def scalar_records(context: int) -> str:
         total = text.arith("addi", counts[0], counts[1])
         text.do(f"scf.if {text.compare('ne', total, text.constant(0))} {{")
         place = next_record(text, counted_header(text, record.opcode))
-        store_words(text, place, [*counts, text.constant(int(space))])
+        ranges = [known_low(text, counts[i // 2 - 1], counts[i]) for i in (2, 4)]
+        words = [*counts[:2], ranges[0], counts[3], ranges[1], counts[5]]
+        store_words(text, place, [*words, text.constant(int(space))])
         for i, value in enumerate(NO_ACCESS):
             text.store(text.constant(value), port + i)
         text.do("}")
@@ -236,6 +238,13 @@ def scalar_records(context: int) -> str:
     text.do("}")
     text.do("llvm.return")
     return text.function("@davinci.scalar_records()")
+
+
+def known_low(text: Text, count: str, low: str) -> str:
+    """The lowest address, 0 where nothing was accessed."""
+    zero = text.constant(0)
+    none = text.compare("eq", count, zero)
+    return text.add(f"arith.select {none}, {zero}, {low} : i64")
 
 
 def counted_header(text: Text, opcode: int) -> str:

@@ -1,0 +1,323 @@
+"""A compiled module, ready to run: the host's launch list over a simulated device.
+
+The host function is read once: every buffer gets an address in GM, every launch becomes a kernel's
+native program with the addresses of its arguments. `run` copies inputs in, launches, copies outputs
+out.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci import report
+from davinci.dialects.base import attribute
+from davinci.elements import dtype_of, to_array
+from davinci.errors import CompileError, InputError
+from davinci.machine import Machine
+from davinci.mlir import ir
+from davinci.passes.base import fail
+from davinci.runtime.jit import KernelLibrary, Program
+from davinci.simulator import Device, LaunchProfile
+
+GM_ALIGN_BYTES = 512
+"""Alignment of buffers in GM, and the size of what is never allocated at address 0."""
+
+BLOCK_BYTES = 32
+"""Sizes of buffers are rounded up to this, so that whole blocks may be copied."""
+
+ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
+"""Views of a whole buffer under another shape."""
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Name, shape and element type of an input or output."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One entry of the launch list."""
+
+    name: str
+    program: Program
+    locations: list[str]
+    arguments: list[int]
+    blocks: int
+
+
+class Executable:
+    """A module at the llvm level with its host function, on a simulated device.
+
+    Attributes:
+        machine: it runs on.
+        cores: that kernels may use, for the report.
+        inputs, outputs: what `run` takes and returns, in the order of the host's arguments.
+        launches: the profile of each launch of the last run.
+        simulate_seconds: that the last run took.
+        details: what the compiler adds to the record: model, precision, compile_seconds.
+    """
+
+    def __init__(self, module: Any, machine: Machine, cores: int = 0, checks: bool = True) -> None:
+        """Compiles the kernels of `module` and places its buffers.
+
+        Args:
+            module: an `ir.Module` whose kernels are lowered to LLVM.
+            machine: what to simulate.
+            cores: most cores a kernel uses; 0: all of the machine.
+            checks: check for unwritten bytes and races.
+
+        Raises:
+            CompileError: there is no host function, or the module is not fully lowered.
+        """
+        self.machine, self.cores = machine, cores or machine.cores
+        self.launches: list[LaunchProfile] = []
+        self.simulate_seconds = 0.0
+        self.details: report.Record = {}
+        with module.context, ir.Location.unknown():
+            self._facts = report.describe(module)
+            host = HostProgram(module, machine, checks)
+        self.inputs, self.outputs = host.inputs, host.outputs
+        self._host = host
+
+    @property
+    def input_names(self) -> list[str]:
+        return [spec.name for spec in self.inputs]
+
+    @property
+    def output_names(self) -> list[str]:
+        return [spec.name for spec in self.outputs]
+
+    def run(self, inputs: Mapping[str, Any], timeline: bool = False) -> dict[str, Array]:
+        """Runs the program on the device.
+
+        Args:
+            inputs: an array for each input, of its very shape and element type.
+            timeline: keep one row an instruction in `launches`.
+
+        Raises:
+            InputError: an input is missing, unknown, or has another shape or type.
+            DeviceFault: the simulated machine found a fault.
+        """
+        arrays = self._checked(inputs)
+        device, host = self._host.device, self._host
+        start = time.perf_counter()
+        for address, size in host.volatile:
+            device.discard(address, size)
+        for address, size in host.padding:
+            device.write(address, np.zeros(size, dtype=np.uint8))
+        for spec, array in zip(self.inputs, arrays, strict=True):
+            device.write(host.addresses[spec.name], array)
+        self.launches = [
+            device.launch(x.name, x.program, x.arguments, x.blocks, x.locations, timeline)
+            for x in host.launches
+        ]
+        results = {
+            spec.name: device.read(host.addresses[spec.name], spec.dtype, spec.shape)
+            for spec in self.outputs
+        }
+        self.simulate_seconds = time.perf_counter() - start
+        return results
+
+    def _checked(self, inputs: Mapping[str, Any]) -> list[Array]:
+        """The inputs in order, as arrays of exactly the expected shapes and types."""
+        unknown = [name for name in inputs if name not in self.input_names]
+        missing = [name for name in self.input_names if name not in inputs]
+        if unknown or missing:
+            raise InputError(
+                "wrong input names",
+                where="inputs",
+                found=", ".join(inputs) or "none",
+                expected=", ".join(f"{spec.name}: {spec}" for spec in self.inputs) or "none",
+            )
+        arrays = []
+        for spec in self.inputs:
+            array = np.asarray(inputs[spec.name])
+            if array.shape != spec.shape or array.dtype != spec.dtype:
+                raise InputError(
+                    "wrong shape or element type",
+                    where=f"input {spec.name!r}",
+                    found=f"{array.dtype}{list(array.shape)}",
+                    expected=str(spec),
+                )
+            arrays.append(array)
+        return arrays
+
+    @property
+    def profile(self) -> report.Record:
+        """The record of the last run, as `--json` writes it."""
+        record = report.build(self.launches, self._facts, self.machine, self.cores)
+        return {**self.details, **record, "simulate_seconds": self.simulate_seconds}
+
+
+class HostProgram:
+    """The host function, read once.
+
+    Attributes:
+        device: with the constants in its memory.
+        inputs, outputs: specifications, by the arguments' attributes.
+        addresses: of inputs and outputs, by name.
+        launches: in order.
+        volatile: (address, bytes) of what holds nothing at the start of a run.
+        padding: (address, bytes) behind buffers in the arena, zero at the start of a run.
+    """
+
+    def __init__(self, module: Any, machine: Machine, checks: bool) -> None:
+        self._module = module.operation
+        self._symbols = symbols(self._module)
+        self._libraries: dict[tuple[str, ...], KernelLibrary] = {}
+        main = self._main()
+        self._globals = {
+            name: op for name, op in self._symbols.items() if op.name == "memref.global"
+        }
+        self.device = Device(machine, self._gm_bytes(main), checks)
+        self.inputs: list[Spec] = []
+        self.outputs: list[Spec] = []
+        self.addresses: dict[str, int] = {}
+        self.launches: list[Launch] = []
+        self.volatile: list[tuple[int, int]] = []
+        self.padding: list[tuple[int, int]] = []
+        self._places: dict[Any, int] = {}
+        self._loaded: dict[str, int] = {}
+        self._arguments(main)
+        for view in main.regions[0].blocks[0].operations:
+            self._visit(view.operation)
+
+    def _main(self) -> Any:
+        for op in self._symbols.values():
+            if op.name == "func.func" and "ascend.entry" in op.attributes:
+                return op
+        raise CompileError(
+            "the module has no host function",
+            expected="a func.func with the attribute ascend.entry",
+            hint="run ascend-bufferize first, or launch single kernels with KernelLibrary",
+        )
+
+    def _gm_bytes(self, main: Any) -> int:
+        """Room for everything the host allocates, each buffer at an aligned address."""
+        types = [argument.type for argument in main.regions[0].blocks[0].arguments]
+        types += [ir.TypeAttr(op.attributes["type"]).value for op in self._globals.values()]
+        for view in main.regions[0].blocks[0].operations:
+            if view.operation.name == "memref.alloc":
+                types.append(view.operation.results[0].type)
+        return GM_ALIGN_BYTES + sum(
+            (report.memref_bytes(t) // GM_ALIGN_BYTES + 1) * GM_ALIGN_BYTES for t in types
+        )
+
+    def _arguments(self, main: Any) -> None:
+        block = main.regions[0].blocks[0]
+        given = main.attributes.get("arg_attrs")
+        for number, argument in enumerate(block.arguments):
+            names = {x.name: x.attr for x in given[number]} if given is not None else {}
+            output = "ascend.output" in names
+            specs = self.outputs if output else self.inputs
+            default = f"{'out' if output else 'arg'}{len(specs)}"
+            name = ir.StringAttr(names["ascend.name"]).value if "ascend.name" in names else default
+            spec = spec_of(name, argument.type, "ascend.boolean" in names)
+            if name in self.addresses:
+                raise CompileError("two arguments have one name", found=repr(name))
+            specs.append(spec)
+            address = self.device.allocate(spec.nbytes)
+            self.addresses[name] = self._places[argument] = address
+            if output:
+                self.volatile.append((address, spec.nbytes))
+
+    def _visit(self, op: Any) -> None:
+        """Places a buffer, or adds a launch."""
+        if op.name == "memref.alloc":
+            size = report.memref_bytes(op.results[0].type)
+            address = self._places[op.results[0]] = self.device.allocate(size)
+            self.volatile.append((address, size))
+        elif op.name == "memref.get_global":
+            name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
+            self._places[op.results[0]] = self._constant(name)
+        elif op.name == "memref.view":
+            offset = ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value
+            address = self._places[op.results[0]] = self._places[op.operands[0]] + offset
+            end = address + report.memref_bytes(op.results[0].type)
+            if end % BLOCK_BYTES:
+                self.padding.append((end, -end % BLOCK_BYTES))
+        elif op.name in ELEMENTS_KEPT:
+            if any(attribute(op, "static_offsets", [])):
+                fail(op, "moves the start of a buffer", expected="offset 0")
+            self._places[op.results[0]] = self._places[op.operands[0]]
+        elif op.name == "func.call":
+            self._launch(op)
+        elif op.name not in ("arith.constant", "func.return"):
+            fail(op, "cannot be run by the host", hint="run the whole npu-pipeline first")
+
+    def _constant(self, name: str) -> int:
+        """Address of a global, which is copied to the device once."""
+        if name not in self._loaded:
+            array = to_array(self._globals[name].attributes["initial_value"])
+            address = self.device.allocate(array.nbytes)
+            self.device.write(address, array)
+            self._loaded[name] = address
+        return self._loaded[name]
+
+    def _launch(self, op: Any) -> None:
+        declaration = symbols(self._module)[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        if "ascend.launch" not in declaration.attributes:
+            fail(op, "calls a function that is not a kernel", expected="attribute ascend.launch")
+        *path, name = ir.SymbolRefAttr(declaration.attributes["ascend.launch"]).value
+        library = self._library(tuple(path), op)
+        program = library.programs.get(name)
+        if program is None:
+            fail(op, "launches an unknown kernel", found=name, expected=", ".join(library.programs))
+        arguments = [self._places[value] for value in op.operands]
+        blocks = attribute(op, "ascend.blocks", 1)
+        self.launches.append(Launch(name, program, library.locations, arguments, blocks))
+
+    def _library(self, path: tuple[str, ...], user: Any) -> KernelLibrary:
+        """The compiled kernels of the nested module with that symbol path."""
+        if path not in self._libraries:
+            module = self._module
+            for name in path:
+                found = symbols(module).get(name)
+                if found is None:
+                    fail(user, "names an unknown module", found="::".join(path))
+                module = found
+            self._libraries[path] = KernelLibrary(module)
+        return self._libraries[path]
+
+
+def symbols(module: Any) -> dict[str, Any]:
+    """Operations directly inside a module by symbol name."""
+    return {
+        ir.StringAttr(view.operation.attributes["sym_name"]).value: view.operation
+        for view in module.regions[0].blocks[0].operations
+        if "sym_name" in view.operation.attributes
+    }
+
+
+def spec_of(name: str, memref_type: Any, boolean: bool) -> Spec:
+    """The specification of an argument; booleans are bytes in GM."""
+    typed = ir.MemRefType(memref_type)
+    try:
+        dtype = np.dtype(np.bool_) if boolean else dtype_of(typed.element_type)
+    except KeyError:
+        raise CompileError(
+            "an argument has a type that arrays cannot have",
+            where=f"argument {name!r}",
+            found=str(memref_type),
+        ) from None
+    return Spec(name, tuple(typed.shape), dtype)

@@ -1,0 +1,105 @@
+"""Disassembly of kernels: the instruction stream that their scalar programs issue.
+
+A stream depends on the run, so the programs are run, on a core that executes nothing: arguments get
+made-up addresses in a global memory of zeros, and the instructions are kept.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from davinci.dialects.base import attribute
+from davinci.errors import DeviceFault
+from davinci.isa import RECORD_WORDS, Space
+from davinci.isa.assembly import listing
+from davinci.mlir import ir
+from davinci.runtime.jit import KernelLibrary, Program, Records
+
+GM_BYTES = 1 << 26
+UB_BYTES = 1 << 18
+"""Made-up memories for scalar loads and stores; every byte is zero and counts as written."""
+
+ALIGN_BYTES = 512
+
+
+class Zeros:
+    """A memory of zeros."""
+
+    def __init__(self, size: int) -> None:
+        self.data = np.zeros(size, dtype=np.uint8)
+        self.written = np.ones(size, dtype=np.bool_)
+
+
+class Recorder:
+    """A core that keeps the records and executes nothing."""
+
+    def __init__(self) -> None:
+        self._memories = {Space.GM: Zeros(GM_BYTES), Space.UB: Zeros(UB_BYTES)}
+        self._parts: list[Records] = []
+
+    def memory(self, space: Space) -> Zeros:
+        return self._memories[space]
+
+    def consume(self, records: Records) -> None:
+        self._parts.append(records)
+
+    def records(self) -> Records:
+        """What was issued since the last call, uint64[n, 8]."""
+        parts, self._parts = self._parts, []
+        return np.concatenate([np.zeros((0, RECORD_WORDS), np.uint64), *parts])
+
+
+def record_stream(program: Program, core: Recorder, block: int = 0, blocks: int = 1) -> Records:
+    """The records that one block of a kernel issues.
+
+    Raises:
+        DeviceFault: the program loads or stores outside the made-up memory.
+    """
+    share = GM_BYTES // (program.inputs + 1) // ALIGN_BYTES * ALIGN_BYTES
+    arguments = [ALIGN_BYTES + i * share for i in range(program.inputs)]
+    core.records()
+    program(arguments, block, blocks, core)
+    return core.records()
+
+
+def list_module(module: Any) -> str:
+    """The listing of block 0 of every kernel in `module`, an `ir.Module` at the llvm level."""
+    lines: list[str] = []
+    core = Recorder()
+    for owner, kernels in kernel_modules(module.operation):
+        library = KernelLibrary(owner)
+        for name, blocks in kernels.items():
+            lines.append(f"{name}:  ; block 0 of {blocks}")
+            try:
+                records = record_stream(library.programs[name], core, 0, blocks)
+            except DeviceFault as error:
+                records = core.records()
+                lines.append(
+                    f"; the scalar program needs real data, what follows is partial: {error}"
+                )
+            lines += listing(records, library.locations)
+    return "".join(f"{line}\n" for line in lines)
+
+
+def kernel_modules(root: Any) -> list[tuple[Any, dict[str, int]]]:
+    """Modules that directly hold kernels, with the kernels' names and numbers of blocks."""
+    found: list[tuple[Any, dict[str, int]]] = []
+
+    def visit(op: Any) -> Any:
+        if op.name != "builtin.module":
+            return ir.WalkResult.SKIP
+        kernels = {
+            ir.StringAttr(view.operation.attributes["sym_name"]).value: attribute(
+                view.operation, "ascend.blocks", 1
+            )
+            for view in op.regions[0].blocks[0].operations
+            if "ascend.kernel" in view.operation.attributes
+        }
+        if kernels:
+            found.append((op, kernels))
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
