@@ -102,6 +102,8 @@ def subview(
     dynamic = ir.ShapedType.get_dynamic_stride_or_offset()
     offset: int = source_offset
     for o, s in zip(offsets, source_strides, strict=True):
+        if s == 0:
+            continue  # a repeat: MLIR, too, folds the product of its stride and any offset
         known = isinstance(o, int) and offset != dynamic
         offset = offset + o * s if known else dynamic
     kept = [i for i in range(len(sizes)) if i not in drop]
