@@ -3,9 +3,9 @@
 Names are the source's, see `matmul_strategies`: A is M x N, B is N x K, C is M x K, a tile is
 (m, n, k) with n the contracted dimension; all three lie in GM in Nz, counted in fractals here.
 
-    A  GM [N, M, 16, 16] -> L1 (Nz piece) -> L0A (Zz, load2d)
-    B  GM [K, N, 16, 16] -> L1 (Nz piece) -> L0B (Zn, load2d that transposes each fractal)
-    C  L0C [k, m, 16, 16] (Nz, f32) -> UB in slices, cast there if the result is f16 -> GM
+    A  GM [N, M, 16, 16] -> L1 [m, n, 16, 16] -> L0A (Zz) by one load2d
+    B  GM [K, N, 16, 16] -> L1 [n, k, 16, 16] -> L0B (Zn) by one load2d, which turns the fractals
+    C  L0C [k, m, 16, 16] (Nz, f32) -> UB in slices, cast on the way if the result is f16 -> GM
 
 Output stationary, and the others where one tile spans a whole dimension:
 
@@ -14,8 +14,9 @@ Output stationary, and the others where one tile spans a whole dimension:
              mad(a, b, c, init = (s == 0))         for y: b = B(y); mad(a, b, c, true)
       C(x, y) = c                                         C(x, y) = c
 
-Input stationary with k = K is the left form with one y; weight stationary mirrors it. Tiles that do
-not divide the matrices are peeled in all three dimensions.
+Input stationary with k = K is the left form with one y; weight stationary mirrors it. Each tile
+passes along N in two halves with buffers of their own. Tiles that do not divide the matrices are
+peeled in all three dimensions.
 """
 
 from __future__ import annotations
@@ -116,12 +117,23 @@ def view(buffer: Any, shape: list[int]) -> Any:
     return restride(buffer, shape, contiguous(shape))
 
 
-def swapped(buffer: Any, shape: list[int]) -> Any:
-    """`view(buffer, shape)` with its first two dimensions exchanged."""
-    strides = contiguous(shape)
-    return restride(
-        buffer, [shape[1], shape[0], *shape[2:]], [strides[1], strides[0], *strides[2:]]
-    )
+def swapped(buffer: Any) -> Any:
+    """A contiguous array with its first two dimensions exchanged."""
+    rows, columns, *fractal = ir.MemRefType(buffer.type).shape
+    strides = contiguous([rows, columns, *fractal])
+    return restride(buffer, [columns, rows, *fractal], [strides[1], strides[0], *strides[2:]])
+
+
+def halves(n: int) -> list[tuple[int, int]]:
+    """(start, size) of the two parts in which a tile passes along N, in turn through two sets of
+    buffers, so that one is loaded while the other is multiplied. One part if n is 1."""
+    first = -(-n // 2)
+    return [(0, first), (first, n - first)] if n > 1 else [(0, n)]
+
+
+def parts_of(span: Span) -> list[Span]:
+    """A tile of N as the parts of `halves`."""
+    return [Span(add(span.start, start), size) for start, size in halves(span.size)]
 
 
 @dataclass(frozen=True)
@@ -143,10 +155,13 @@ class Product:
         self.tensors, self.target = tensors, target
         f16, f32 = ir.F16Type.get(), ir.F32Type.get()
         result = ir.MemRefType(tensors.c.type).element_type
-        self.l1_a = alloc([tile.n, tile.m, SIDE, SIDE], f16, "L1")
-        self.l1_b = alloc([tile.k, tile.n, SIDE, SIDE], f16, "L1")
-        self.l0_a = alloc([tile.m, tile.n, SIDE, SIDE], f16, "L0A")
-        self.l0_b = alloc([tile.n, tile.k, SIDE, SIDE], f16, "L0B")
+        self.l1_a, self.l1_b, self.l0_a, self.l0_b = ([] for _ in range(4))
+        for _, n in halves(tile.n):
+            a, b = [tile.m, n, SIDE, SIDE], [n, tile.k, SIDE, SIDE]
+            self.l1_a.append(alloc(a, f16, "L1"))
+            self.l1_b.append(alloc(b, f16, "L1"))
+            self.l0_a.append(alloc(a, f16, "L0A"))
+            self.l0_b.append(alloc(b, f16, "L0B"))
         self.l0_c = alloc([tile.k, tile.m, SIDE, SIDE], f32, "L0C")
         self.slice = slice_of_c(tile, target, 2 if result == f16 else 4)
         buffers = 1 if self.slice == (tile.k, tile.m) else 2
@@ -175,13 +190,15 @@ class Product:
             def build(index: IndexLike, xs: Segment = xs) -> None:
                 n, i = unflatten(index, (self.batch, xs.count))
                 x, s = Span(xs.start(i), xs.size), Span(0, self.whole.n)
-                self.load_a(n, x, s)
+                for half, part in enumerate(parts_of(s)):
+                    self.load_a(half, n, x, part)
                 for ys in segments(self.whole.k, self.tile.k):
 
                     def step(start: IndexLike, ys: Segment = ys) -> None:
                         y = Span(start, ys.size)
-                        self.load_b(n, s, y)
-                        self.mad(x, s, y, flag(True))
+                        for half, part in enumerate(parts_of(s)):
+                            self.load_b(half, n, part, y)
+                            self.mad(half, x, part, y, flag(half == 0))
                         self.store(n, x, y)
 
                     for_tiles(ys, step)
@@ -197,13 +214,15 @@ class Product:
             def build(index: IndexLike, ys: Segment = ys) -> None:
                 n, j = unflatten(index, (self.batch, ys.count))
                 y, s = Span(ys.start(j), ys.size), Span(0, self.whole.n)
-                self.load_b(n, s, y)
+                for half, part in enumerate(parts_of(s)):
+                    self.load_b(half, n, part, y)
                 for xs in segments(self.whole.m, self.tile.m):
 
                     def step(start: IndexLike, xs: Segment = xs) -> None:
                         x = Span(start, xs.size)
-                        self.load_a(n, x, s)
-                        self.mad(x, s, y, flag(True))
+                        for half, part in enumerate(parts_of(s)):
+                            self.load_a(half, n, x, part)
+                            self.mad(half, x, part, y, flag(half == 0))
                         self.store(n, x, y)
 
                     for_tiles(xs, step)
@@ -216,10 +235,10 @@ class Product:
         for segment in segments(self.whole.n, self.tile.n):
 
             def step(start: IndexLike, init: Any, size: int = segment.size) -> None:
-                s = Span(start, size)
-                self.load_a(n, x, s)
-                self.load_b(n, s, y)
-                self.mad(x, s, y, init)
+                for half, part in enumerate(parts_of(Span(start, size))):
+                    self.load_a(half, n, x, part)
+                    self.load_b(half, n, part, y)
+                    self.mad(half, x, part, y, flag(False) if half else init)
 
             if segment.count == 1:
                 step(segment.first, flag(segment.first == 0))
@@ -228,29 +247,29 @@ class Product:
                 zero = arith.ConstantOp(ir.IndexType.get(), 0).result
                 step(segment.start(i), arith.CmpIOp(arith.CmpIPredicate.eq, i, zero).result)
 
-    def load_a(self, n: IndexLike, x: Span, s: Span) -> None:
-        """A(x, s) to L0A: the Nz piece [s, x] turns into Zz [x, s] between L1 and L0A."""
-        piece = [s.size, x.size, SIDE, SIDE]
-        source = subview(self.tensors.a, [n, s.start, x.start, 0, 0], [1, *piece], drop=[0])
-        op("cce.copy", [source, view(self.l1_a, piece)])
-        op("cce.load2d", [swapped(self.l1_a, piece), view(self.l0_a, [x.size, s.size, SIDE, SIDE])])
+    def load_a(self, half: int, n: IndexLike, x: Span, s: Span) -> None:
+        """A(x, s) to L0A: the Nz piece [s, x] of GM is Zz [x, s] in L1 and L0A."""
+        shape = [x.size, s.size, SIDE, SIDE]
+        start = [n, s.start, x.start, 0, 0]
+        source = subview(self.tensors.a, start, [1, s.size, x.size, SIDE, SIDE], drop=[0])
+        l1 = view(self.l1_a[half], shape)
+        op("cce.copy", [source, swapped(l1)])
+        op("cce.load2d", [l1, view(self.l0_a[half], shape)])
 
-    def load_b(self, n: IndexLike, s: Span, y: Span) -> None:
-        """B(s, y) to L0B: the Nz piece [y, s] turns into [s, y] with its fractals transposed."""
-        piece = [y.size, s.size, SIDE, SIDE]
-        source = subview(self.tensors.b, [n, y.start, s.start, 0, 0], [1, *piece], drop=[0])
-        op("cce.copy", [source, view(self.l1_b, piece)])
-        op(
-            "cce.load2d",
-            [swapped(self.l1_b, piece), view(self.l0_b, [s.size, y.size, SIDE, SIDE])],
-            transpose=True,
-        )
+    def load_b(self, half: int, n: IndexLike, s: Span, y: Span) -> None:
+        """B(s, y) to L0B: the Nz piece [y, s] of GM is [s, y] in L1; fractals turn in load2d."""
+        shape = [s.size, y.size, SIDE, SIDE]
+        start = [n, y.start, s.start, 0, 0]
+        source = subview(self.tensors.b, start, [1, y.size, s.size, SIDE, SIDE], drop=[0])
+        l1 = view(self.l1_b[half], shape)
+        op("cce.copy", [source, swapped(l1)])
+        op("cce.load2d", [l1, view(self.l0_b[half], shape)], transpose=True)
 
-    def mad(self, x: Span, s: Span, y: Span, init: Any) -> None:
+    def mad(self, half: int, x: Span, s: Span, y: Span, init: Any) -> None:
         """L0C (+)= L0A * L0B for tiles of these sizes."""
         operands = [
-            view(self.l0_a, [x.size, s.size, SIDE, SIDE]),
-            view(self.l0_b, [s.size, y.size, SIDE, SIDE]),
+            view(self.l0_a[half], [x.size, s.size, SIDE, SIDE]),
+            view(self.l0_b[half], [s.size, y.size, SIDE, SIDE]),
             view(self.l0_c, [y.size, x.size, SIDE, SIDE]),
         ]
         op("cce.mad", [*operands, init])
