@@ -17,6 +17,12 @@ from davinci.mlir import ir
 from davinci.passes.analysis.affine import Form, Forms
 from davinci.passes.base import fail
 
+ANY_GM = "GM"
+"""Memory of an access that may be to any buffer in GM."""
+
+_EVERYTHING = 1 << 62
+"""More bytes than any memory has."""
+
 FORWARD = -1
 """Relation of two accesses in the same iteration of every loop around both."""
 
@@ -44,6 +50,24 @@ class Access:
     def span(self) -> int:
         """Bytes from the first to one past the last, at a fixed offset."""
         return sum((count - 1) * stride for count, stride in self.dims) + self.run
+
+
+def may_meet(first: Access, second: Access) -> bool:
+    """Whether two accesses are to the same memory."""
+    if ANY_GM in (first.memory, second.memory):
+        return first.high is None and second.high is None
+    return bool(first.memory == second.memory)
+
+
+def hull(accesses: Sequence[Access]) -> Access:
+    """An access to everything between the buffers of `accesses`, all on one chip memory or GM."""
+    first = accesses[0]
+    if first.high is not None:
+        low = min(access.low for access in accesses)
+        high = max(access.high for access in accesses if access.high is not None)
+        return Access(first.memory, Form(low), (), high - low, low, high)
+    same = all(access.memory == first.memory for access in accesses)
+    return Access(first.memory if same else ANY_GM, Form(0), (), _EVERYTHING, 0, None)
 
 
 @dataclass(frozen=True)
@@ -121,8 +145,10 @@ class Accesses:
                 access being in a later one; FORWARD if all are the same.
             loops: `scf.for` operations around both, outermost first.
         """
-        if first.memory != second.memory or not first.run or not second.run:
+        if not may_meet(first, second) or not first.run or not second.run:
             return False
+        if ANY_GM in (first.memory, second.memory):
+            return True
         if first.high is not None and (first.high <= second.low or first.low >= second.high):
             return False
         inner = list(loops[carrier:]) if carrier != FORWARD else []

@@ -9,7 +9,7 @@ from typing import Any
 from davinci.dialects.cce_effects import effects_of
 from davinci.isa.core import Pipe
 from davinci.mlir import ir
-from davinci.passes.analysis.accesses import FORWARD, Access, Accesses
+from davinci.passes.analysis.accesses import FORWARD, Access, Accesses, hull, may_meet
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.base import fail
@@ -96,6 +96,7 @@ class Program:
         self._accesses = Accesses(self._forms)
         self.body = Block(None)
         self._fill(self.body, kernel.regions[0].blocks[0], ())
+        self._join_scalar_accesses()
         for leaf in self.leaves:
             leaf.conflicts = list(self._conflicts(leaf, sequential))
 
@@ -144,6 +145,26 @@ class Program:
         if used:
             block.nodes.append(node)
 
+    def _join_scalar_accesses(self) -> None:
+        """Widens the scalar unit's accesses to the range from the lowest to the highest.
+
+        The instruction stream sums up neighbouring scalar accesses by that range, so this is what
+        the machine is told.
+        """
+        scalar = [leaf for leaf in self.leaves if leaf.pipe == Pipe.S]
+        for reads in (True, False):
+            groups: dict[str, list[tuple[Leaf, Access]]] = {}
+            for leaf in scalar:
+                for access in leaf.reads if reads else leaf.writes:
+                    memory = "GM" if access.high is None else access.memory
+                    groups.setdefault(memory, []).append((leaf, access))
+            for group in groups.values():
+                if len(group) == 1 and not group[0][1].offset.terms:
+                    continue
+                joined = (hull([access for _, access in group]),)
+                for leaf, _ in group:
+                    leaf.reads, leaf.writes = (joined, ()) if reads else ((), joined)
+
     def _conflicts(self, leaf: Leaf, sequential: frozenset[Pipe]) -> Iterator[Conflict]:
         for earlier in self.leaves:
             if earlier.pipe == leaf.pipe and leaf.pipe in sequential:
@@ -151,7 +172,7 @@ class Program:
             pairs = [(w, x) for w in earlier.writes for x in (*leaf.reads, *leaf.writes)]
             if earlier.pipe != leaf.pipe:
                 pairs += [(r, w) for r in earlier.reads for w in leaf.writes]
-            pairs = [(a, b) for a, b in pairs if a.memory == b.memory]
+            pairs = [(a, b) for a, b in pairs if may_meet(a, b)]
             if not pairs:
                 continue
             depth = _common(earlier.loops, leaf.loops)
