@@ -1,4 +1,4 @@
-"""The ascend dialect: operators on whole tensors, and the launches that run them.
+"""The ascend dialect: operators on whole tensors.
 
 Every operation has two forms. On tensors it has one result: `%r = "ascend.add"(%a, %b)`. On buffers
 in GM it has none and its outputs are its last operands: `"ascend.add"(%a, %b, %r)`. Booleans are
@@ -8,7 +8,7 @@ of each are numbered in its docstring and hold for both forms. Operations print 
 This module defines operations by annotations, so it must not postpone their evaluation.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,14 +30,14 @@ class OpInfo:
 
     Attributes:
         name: without the dialect, e.g. `add`.
-        inputs: number of inputs, None for any.
+        inputs: number of inputs.
         kind: "binary", "unary", "ternary" for elementwise operators, else the operator's name.
         types: "float", "integer" or "any" element types of the inputs.
         check: raises `Invalid` if an operation breaks a constraint.
     """
 
     name: str
-    inputs: int | None
+    inputs: int
     kind: str
     types: str
     check: Callable[[Call], None]
@@ -48,7 +48,7 @@ class OpInfo:
 
 
 OPS: dict[str, OpInfo] = {}
-"""Every operator by name; `launch` and the inputs-only `scalar` included."""
+"""Every operator by name."""
 
 
 class Ascend(ext.Dialect, name="ascend"):
@@ -61,10 +61,6 @@ def call_of(op: Any) -> Call:
     operands = [tensor_of(v.type) for v in op.operands]
     results = [tensor_of(v.type) for v in op.results]
     buffers = any(isinstance(v.type, ir.MemRefType) for v in [*op.operands, *op.results])
-    if info.inputs is None:
-        inputs = len(operands) - (1 if info.name == "concat" and not results else 0)
-        require(info.name != "concat" or inputs > 0, "number of operands", inputs, "at least 1")
-        return Call(op, tuple(operands[:inputs]), tuple(results or operands[inputs:]), buffers)
     count = len(operands) + len(results)
     require(
         count == info.inputs + 1 and len(results) <= 1,
@@ -76,10 +72,11 @@ def call_of(op: Any) -> Call:
 
 
 class AscendOp(Ascend.Operation):
-    """Any operands, any results; the table says what is legal."""
+    """Verified by the operator's entry in `OPS`; the subclasses give the number of inputs.
 
-    inputs: Sequence[Operand[Any]]
-    outputs: Sequence[Result[Any]]
+    The operand that is missing on tensors and the result that is missing on buffers are optional.
+    There are no lists of operands: IRDL would want one type for all of them.
+    """
 
     @verifier
     def verify_invariants(self) -> None:
@@ -89,6 +86,40 @@ class AscendOp(Ascend.Operation):
         if wanted and call.inputs and not wanted(call.inputs[0].element):
             require(False, "element type", call.inputs[0].element, f"{info.types} elements")
         info.check(call)
+
+
+class NullaryOp(AscendOp):
+    """No input."""
+
+    out: Operand[Any] | None
+    result: Result[Any] | None
+
+
+class UnaryOp(AscendOp):
+    """One input."""
+
+    a: Operand[Any]
+    out: Operand[Any] | None
+    result: Result[Any] | None
+
+
+class BinaryOp(AscendOp):
+    """Two inputs."""
+
+    a: Operand[Any]
+    b: Operand[Any]
+    out: Operand[Any] | None
+    result: Result[Any] | None
+
+
+class TernaryOp(AscendOp):
+    """Three inputs."""
+
+    a: Operand[Any]
+    b: Operand[Any]
+    c: Operand[Any]
+    out: Operand[Any] | None
+    result: Result[Any] | None
 
 
 def check_same(call: Call) -> None:
@@ -119,7 +150,7 @@ def check_cast(call: Call) -> None:
 
 
 def operator(
-    name: str, inputs: int | None, kind: str, check: Callable[[Call], None], types: str = "any"
+    name: str, inputs: int, kind: str, check: Callable[[Call], None], types: str = "any"
 ) -> None:
     OPS[name] = OpInfo(name, inputs, kind, types, check)
 
@@ -147,122 +178,120 @@ operator("reshape", 1, "reshape", rules.check_reshape)
 operator("transpose", 1, "transpose", rules.check_transpose)
 operator("reduce", 1, "reduce", rules.check_reduce)
 operator("slice", 1, "slice", rules.check_slice)
-operator("concat", None, "concat", rules.check_concat)
+operator("concat", 2, "concat", rules.check_concat)
 operator("pad", 2, "pad", rules.check_pad)
 operator("gather", 2, "gather", rules.check_gather)
 operator("fractalize", 1, "fractalize", rules.check_fractalize)
 operator("defractalize", 1, "defractalize", rules.check_defractalize)
 operator("matmul", 2, "matmul", rules.check_matmul)
 operator("batch_matmul", 2, "batch_matmul", rules.check_batch_matmul)
-operator("scalar", None, "scalar", rules.check_scalar)
-operator("launch", None, "launch", rules.check_launch)
 
 
-class AddOp(AscendOp, name="add"):
+class AddOp(BinaryOp, name="add"):
     """a + b. C1: operands and result have one type."""
 
 
-class SubOp(AscendOp, name="sub"):
+class SubOp(BinaryOp, name="sub"):
     """a - b. C1: operands and result have one type."""
 
 
-class MulOp(AscendOp, name="mul"):
+class MulOp(BinaryOp, name="mul"):
     """a * b. C1: operands and result have one type."""
 
 
-class DivOp(AscendOp, name="div"):
+class DivOp(BinaryOp, name="div"):
     """a / b; integers truncate. C1: operands and result have one type."""
 
 
-class MaxOp(AscendOp, name="max"):
+class MaxOp(BinaryOp, name="max"):
     """The larger of a and b. C1: operands and result have one type."""
 
 
-class MinOp(AscendOp, name="min"):
+class MinOp(BinaryOp, name="min"):
     """The smaller of a and b. C1: operands and result have one type."""
 
 
-class PowOp(AscendOp, name="pow"):
+class PowOp(BinaryOp, name="pow"):
     """a to the power of b. C1: operands and result have one type; C2: floats."""
 
 
-class AndOp(AscendOp, name="and"):
+class AndOp(BinaryOp, name="and"):
     """a & b, bitwise. C1: operands and result have one type; C2: integers or booleans."""
 
 
-class OrOp(AscendOp, name="or"):
+class OrOp(BinaryOp, name="or"):
     """a | b, bitwise. C1: operands and result have one type; C2: integers or booleans."""
 
 
-class XorOp(AscendOp, name="xor"):
+class XorOp(BinaryOp, name="xor"):
     """a ^ b, bitwise. C1: operands and result have one type; C2: integers or booleans."""
 
 
-class NegOp(AscendOp, name="neg"):
+class NegOp(UnaryOp, name="neg"):
     """-a. C1: operand and result have one type."""
 
 
-class AbsOp(AscendOp, name="abs"):
+class AbsOp(UnaryOp, name="abs"):
     """|a|. C1: operand and result have one type."""
 
 
-class SignOp(AscendOp, name="sign"):
+class SignOp(UnaryOp, name="sign"):
     """-1, 0 or 1. C1: operand and result have one type."""
 
 
-class ReluOp(AscendOp, name="relu"):
+class ReluOp(UnaryOp, name="relu"):
     """max(a, 0). C1: operand and result have one type."""
 
 
-class ExpOp(AscendOp, name="exp"):
+class ExpOp(UnaryOp, name="exp"):
     """e to the power of a. C1: operand and result have one type; C2: floats."""
 
 
-class LogOp(AscendOp, name="log"):
+class LogOp(UnaryOp, name="log"):
     """Natural logarithm. C1: operand and result have one type; C2: floats."""
 
 
-class SqrtOp(AscendOp, name="sqrt"):
+class SqrtOp(UnaryOp, name="sqrt"):
     """Square root. C1: operand and result have one type; C2: floats."""
 
 
-class RsqrtOp(AscendOp, name="rsqrt"):
+class RsqrtOp(UnaryOp, name="rsqrt"):
     """1 / square root. C1: operand and result have one type; C2: floats."""
 
 
-class TanhOp(AscendOp, name="tanh"):
+class TanhOp(UnaryOp, name="tanh"):
     """Hyperbolic tangent. C1: operand and result have one type; C2: floats."""
 
 
-class ErfOp(AscendOp, name="erf"):
+class ErfOp(UnaryOp, name="erf"):
     """Error function. C1: operand and result have one type; C2: floats."""
 
 
-class LogisticOp(AscendOp, name="logistic"):
+class LogisticOp(UnaryOp, name="logistic"):
     """1 / (1 + exp(-a)). C1: operand and result have one type; C2: floats."""
 
 
-class FloorOp(AscendOp, name="floor"):
+class FloorOp(UnaryOp, name="floor"):
     """Rounds down. C1: operand and result have one type; C2: floats."""
 
 
-class CeilOp(AscendOp, name="ceil"):
+class CeilOp(UnaryOp, name="ceil"):
     """Rounds up. C1: operand and result have one type; C2: floats."""
 
 
-class RoundOp(AscendOp, name="round"):
+class RoundOp(UnaryOp, name="round"):
     """Rounds to nearest, ties to even. C1: operand and result have one type; C2: floats."""
 
 
-class NotOp(AscendOp, name="not"):
+class NotOp(UnaryOp, name="not"):
     """Bitwise complement. C1: operand and result have one type; C2: integers or booleans."""
 
 
-class CastOp(AscendOp, name="cast"):
+class CastOp(UnaryOp, name="cast"):
     """Converts elements; float to integer truncates, to boolean asks for != 0. C1: same shape."""
 
 
-class CompareOp(AscendOp, name="compare"):
+class CompareOp(BinaryOp, name="compare"):
     """predicate(a, b).
 
     C1 `predicate` is "EQ", "NE", "LT", "LE", "GT" or "GE".
@@ -271,7 +300,7 @@ class CompareOp(AscendOp, name="compare"):
     """
 
 
-class SelectOp(AscendOp, name="select"):
+class SelectOp(TernaryOp, name="select"):
     """condition ? a : b.
 
     C1 the condition is boolean and has the shape of a.
@@ -279,27 +308,27 @@ class SelectOp(AscendOp, name="select"):
     """
 
 
-class ClampOp(AscendOp, name="clamp"):
+class ClampOp(TernaryOp, name="clamp"):
     """min(high, max(low, x)) of (low, x, high). C1: operands and result have one type."""
 
 
-class CopyOp(AscendOp, name="copy"):
+class CopyOp(UnaryOp, name="copy"):
     """The operand as it is. C1: operand and result have one type."""
 
 
-class FullOp(AscendOp, name="full"):
+class FullOp(NullaryOp, name="full"):
     """The same value everywhere. C1: `value` is a typed integer or float of the element type."""
 
 
-class ConstantOp(AscendOp, name="constant"):
+class ConstantOp(NullaryOp, name="constant"):
     """Known elements. C1: `value` is an elements attribute of the result type; C2: on tensors."""
 
 
-class IotaOp(AscendOp, name="iota"):
+class IotaOp(NullaryOp, name="iota"):
     """The index along a dimension. C1: `dim` is a dimension of the result."""
 
 
-class BroadcastOp(AscendOp, name="broadcast"):
+class BroadcastOp(UnaryOp, name="broadcast"):
     """Operand dimension i becomes result dimension dims[i]; the others repeat.
 
     C1 `dims` has an entry for each dimension of the operand.
@@ -309,11 +338,11 @@ class BroadcastOp(AscendOp, name="broadcast"):
     """
 
 
-class ReshapeOp(AscendOp, name="reshape"):
+class ReshapeOp(UnaryOp, name="reshape"):
     """Row-major order in another shape. C1: same number of elements; C2: same element type."""
 
 
-class TransposeOp(AscendOp, name="transpose"):
+class TransposeOp(UnaryOp, name="transpose"):
     """Result dimension i is operand dimension permutation[i].
 
     C1 `permutation` has each dimension of the operand once.
@@ -321,7 +350,7 @@ class TransposeOp(AscendOp, name="transpose"):
     """
 
 
-class ReduceOp(AscendOp, name="reduce"):
+class ReduceOp(UnaryOp, name="reduce"):
     """Combines the elements along `dims`, which are dropped.
 
     C1 `kind` is "add", "max", "min" or "mul".
@@ -330,7 +359,7 @@ class ReduceOp(AscendOp, name="reduce"):
     """
 
 
-class SliceOp(AscendOp, name="slice"):
+class SliceOp(UnaryOp, name="slice"):
     """Elements starts[i], starts[i] + strides[i], ... below limits[i].
 
     C1 `starts`, `limits`, `strides` have an entry for each dimension.
@@ -339,17 +368,16 @@ class SliceOp(AscendOp, name="slice"):
     """
 
 
-class ConcatOp(AscendOp, name="concat"):
-    """Operands one after the other along `dim`.
+class ConcatOp(BinaryOp, name="concat"):
+    """The second operand behind the first along `dim`.
 
-    C1 there is at least one operand.
-    C2 `dim` is a dimension of the operands.
-    C3 operands have equal shapes but for `dim`, and equal element types.
-    C4 the result is as long as all of them along `dim`.
+    C1 `dim` is a dimension of the operands.
+    C2 operands have equal shapes but for `dim`, and equal element types.
+    C3 the result is as long as both along `dim`.
     """
 
 
-class PadOp(AscendOp, name="pad"):
+class PadOp(BinaryOp, name="pad"):
     """Puts `low` values before, `high` after and `interior` between; negative ones cut off.
 
     C1 `low`, `high`, `interior` have an entry for each dimension.
@@ -359,7 +387,7 @@ class PadOp(AscendOp, name="pad"):
     """
 
 
-class GatherOp(AscendOp, name="gather"):
+class GatherOp(BinaryOp, name="gather"):
     """Rows of a table [v, ..] by indices [n], which are clamped to the table: [n, ..].
 
     C1 the table has rank 1 or more, and a row if there is an index.
@@ -368,7 +396,7 @@ class GatherOp(AscendOp, name="gather"):
     """
 
 
-class FractalizeOp(AscendOp, name="fractalize"):
+class FractalizeOp(UnaryOp, name="fractalize"):
     """[.., m, n] to Nz [.., ceil(n/c), ceil(m/16), 16, c], padded with zeros.
 
     C1 rank 2 or more.
@@ -377,7 +405,7 @@ class FractalizeOp(AscendOp, name="fractalize"):
     """
 
 
-class DefractalizeOp(AscendOp, name="defractalize"):
+class DefractalizeOp(UnaryOp, name="defractalize"):
     """Nz to [.., m, n]; the result type says m and n.
 
     C1 the result has rank 2 or more.
@@ -386,7 +414,7 @@ class DefractalizeOp(AscendOp, name="defractalize"):
     """
 
 
-class MatmulOp(AscendOp, name="matmul"):
+class MatmulOp(BinaryOp, name="matmul"):
     """A [k1, m1, 16, c] times B [n1, k1, 16, c] gives C [n1, m1, 16, 16], all Nz.
 
     C1 A and B have rank 4 and fractals of 16 x c, c the lanes of their type.
@@ -394,27 +422,13 @@ class MatmulOp(AscendOp, name="matmul"):
     C3 B has as many rows as A has columns, both padded to fractals.
     C4 C is [n1, m1, 16, 16]; for 8-bit operands it has two fractals for each of B's, but
        the last may be absent.
+    C5 on tensors, before `ascend-insert-layouts`, also row-major [m, n] times [n, k] of one type.
     """
 
 
-class BatchMatmulOp(AscendOp, name="batch_matmul"):
+class BatchMatmulOp(BinaryOp, name="batch_matmul"):
     """`matmul` of equal leading batch dimensions.
 
-    C1 to C4 as for matmul, with one more dimension in front.
-    C5 A and B have the same batch.
-    """
-
-
-class ScalarOp(AscendOp, name="scalar"):
-    """Calls a function for the scalar unit; operands and results are its own.
-
-    C1 `callee` is a symbol.
-    """
-
-
-class LaunchOp(AscendOp, name="launch"):
-    """Runs a kernel on GM buffers; host only.
-
-    C1 `kernel` is a symbol.
-    C2 `blocks` is a positive number.
+    C1 to C5 as for matmul, with one more dimension in front.
+    C6 A and B have the same batch.
     """

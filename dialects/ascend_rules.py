@@ -20,7 +20,7 @@ from davinci.dialects.ascend_shapes import (
     reduce_shape,
     slice_shape,
 )
-from davinci.dialects.base import Invalid, attribute
+from davinci.dialects.base import Invalid
 from davinci.mlir import ir
 
 REDUCTIONS = ("add", "max", "min", "mul")
@@ -64,7 +64,7 @@ def check_constant(call: Call) -> None:
     require(shaped, "attribute 'value'", missing(value), "an elements attribute")
     if call.buffers:
         raise Invalid("has no form on buffers", "memref", "tensor; constants become globals")
-    require(value.type == call.outputs[0].type, "type", value.type, call.outputs[0].type)
+    call.expect_output(value.type.shape, value.type.element_type)
 
 
 def check_iota(call: Call) -> None:
@@ -207,9 +207,23 @@ def check_batch_matmul(call: Call) -> None:
     check_product(call, batch=1)
 
 
+def check_plain_product(call: Call, batch: int) -> None:
+    """Row-major [.., m, n] times [.., n, k] gives [.., m, k], on tensors only."""
+    a, b = call.inputs
+    for role, operand in (("A", a), ("B", b)):
+        require(operand.rank == 2 + batch, f"rank of {role}", operand.rank, 2 + batch)
+    require(a.element == b.element, "element type of B", b.element, a.element)
+    require(a.shape[:batch] == b.shape[:batch], "batch of B", b.shape[:batch], a.shape[:batch])
+    require(a.shape[-1] == b.shape[-2], "rows of B", b.shape[-2], f"{a.shape[-1]}, A's columns")
+    call.expect_output((*a.shape[:-1], b.shape[-1]), call.outputs[0].element)
+
+
 def check_product(call: Call, batch: int) -> None:
     """A [.., k1, m1, 16, c] times B [.., n1, k', 16, c] gives C [.., n1, m1, 16, 16]."""
     a, b = call.inputs
+    if not call.buffers and a.rank == 2 + batch:
+        check_plain_product(call, batch)
+        return
     for role, operand in (("A", a), ("B", b)):
         require(
             operand.rank == 4 + batch and operand.shape[-2:] == (FRACTAL, lanes(operand.element)),
@@ -245,17 +259,3 @@ def check_product(call: Call, batch: int) -> None:
     columns = 2 * b.shape[batch]
     options = [(*shape[:batch], n, *shape[batch + 1 :]) for n in (columns, columns - 1)]
     require(found_shape in options, "shape of the result", found_shape, options[0])
-
-
-def check_scalar(call: Call) -> None:
-    callee = call.given("callee")
-    symbol = isinstance(callee, (ir.FlatSymbolRefAttr, ir.SymbolRefAttr))
-    require(symbol, "attribute 'callee'", missing(callee), "a symbol")
-
-
-def check_launch(call: Call) -> None:
-    kernel = call.given("kernel")
-    symbol = isinstance(kernel, (ir.FlatSymbolRefAttr, ir.SymbolRefAttr))
-    require(symbol, "attribute 'kernel'", missing(kernel), "a symbol")
-    blocks = attribute(call.op, "blocks")
-    require(isinstance(blocks, int) and blocks > 0, "attribute 'blocks'", missing(blocks), "> 0")

@@ -13,12 +13,14 @@ after:
       %arena = memref.alloc() : memref<1216xi8>
       %w = memref.get_global @constant_0 : memref<300xf32>
       %t = memref.view %arena[%c0][] : memref<1216xi8> to memref<300xf32>
-      "ascend.launch"(%x, %w, %t) {kernel = @kernels::@add_f32_300, blocks = 1 : i64}
-      "ascend.launch"(%t, %r) {kernel = @kernels::@exp_f32_300, blocks = 1 : i64}
+      call @add_f32_300(%x, %w, %t) {ascend.blocks = 1 : i64}
+      call @exp_f32_300(%t, %r) {ascend.blocks = 1 : i64}
     }
+    func.func private @add_f32_300(...) attributes {ascend.launch = @kernels::@add_f32_300}
+    ...
     module @kernels { func.func @add_f32_300(...) {ascend.kernel, ...} ... }
 
-Needs straight-line ascend ops with static shapes in @main, and the functions of `ascend.scalar`
+Needs straight-line ascend ops with static shapes in @main, and the functions called
 already outlined (`ascend-outline-scalar`). Each op becomes a launch; equal ops share a kernel.
 Intermediate values are placed in one arena by their lifetimes; `reshape` is a view, `constant` a
 global, and `full` a constant of the kernel that uses it. Results are written in place to the output
@@ -81,6 +83,8 @@ class AscendBufferizePass(Pass):
         plan = Plan(op, function)
         arena = [storage.item for storage in plan.storages if storage.kind == "arena"]
         arena_bytes = pack(arena, ARENA_ALIGN_BYTES)
+        for name in plan.callees:
+            dict(symbols(op))[name].erase()
         unplanned_bytes = sum(round_up(item.size, ARENA_ALIGN_BYTES) for item in arena)
         main = HostBuilder(op, function, plan, arena_bytes).main
         main.attributes["ascend.arena_bytes"] = builder.as_attribute(arena_bytes)
@@ -122,11 +126,13 @@ class Plan:
     Attributes:
         launches: what main will do, in order.
         storages: every buffer.
+        callees: functions on tensors whose calls became launches of scalar kernels.
     """
 
     def __init__(self, root: Any, function: Any) -> None:
         self.launches: list[Launch] = []
         self.storages: list[Storage] = []
+        self.callees: set[str] = set()
         self._kernels = KernelTable(root)
         self._constants: dict[Any, Storage] = {}
         self._storage: dict[Any, Storage] = {}
@@ -149,7 +155,9 @@ class Plan:
         name = op.name.removeprefix("ascend.")
         if op.name == "func.return":
             self._visit_return(op)
-        elif not op.name.startswith("ascend.") or name == "launch":
+        elif op.name == "func.call":
+            self._visit_kernel(op, "call")
+        elif not op.name.startswith("ascend."):
             fail(op, "cannot be bufferized", expected="ascend operators on tensors")
         elif name == "full":
             self._fulls[op.result] = op.attributes["value"]
@@ -175,8 +183,9 @@ class Plan:
         ]
         buffers = [x for x in operands if not isinstance(x, Full)]
         buffers += [(storage, storage.type) for storage in outputs]
-        if name == "scalar":
+        if name == "call":
             kernel = self._kernels.prepared(op)
+            self.callees.add(kernel)
         else:
             described = tuple(x if isinstance(x, Full) else x[1] for x in operands)
             attributes = [(key, op.attributes[key]) for key in op.attributes]
@@ -227,6 +236,7 @@ class HostBuilder:
         self._symbols = dict(symbols(root))
         self._globals: list[str] = []
         self._views: dict[Any, Any] = {}
+        self._declarations: dict[str, str] = {}
         self._arena_bytes = arena_bytes
         old_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
         types = [memref_of(t) for t in (*old_type.inputs, *old_type.results)]
@@ -248,8 +258,18 @@ class HostBuilder:
 
     def _launch(self, launch: Launch) -> None:
         values = [self._view(storage, seen_as) for storage, seen_as in launch.buffers]
-        kernel = ir.SymbolRefAttr.get(["kernels", launch.kernel])
-        builder.op("ascend.launch", values, [], kernel=kernel, blocks=1)
+        callee = ir.FlatSymbolRefAttr.get(self._declaration(launch.kernel, values))
+        builder.op("func.call", values, [], callee=callee, **{"ascend.blocks": 1})
+
+    def _declaration(self, kernel: str, values: list[Any]) -> str:
+        """Name of the function that stands for `kernel` in the host's symbol table."""
+        if kernel not in self._declarations:
+            name = self._declarations[kernel] = unique(kernel, self._symbols)
+            with self._front, ir.Location.unknown():
+                declared = func.FuncOp(name, ([v.type for v in values], []), visibility="private")
+            declared.attributes["ascend.launch"] = ir.SymbolRefAttr.get(["kernels", kernel])
+            self._symbols[name] = declared.operation
+        return self._declarations[kernel]
 
     def _view(self, storage: Storage, seen_as: Any) -> Any:
         key = (storage, seen_as)

@@ -67,12 +67,12 @@ class KernelTable:
         return self._outlined[op]
 
     def prepared(self, caller: Any) -> str:
-        """Name of the kernel that an `ascend.scalar` calls, which must be there already."""
+        """Name of the kernel that a `func.call` means, which must be there already."""
         callee = str(ir.SymbolRefAttr(caller.attributes["callee"]).value[-1])
         found = self._kernels.get(callee)
         if found is None or "ascend.kernel" not in found.attributes:
             raise CompileError(
-                "'ascend.scalar' op calls a function that is not a kernel on memrefs",
+                "'func.call' op calls a function that is not a kernel on memrefs",
                 where=location_text(caller.location),
                 found=f"@{callee}",
                 expected="a function with ascend.kernel in module @kernels",

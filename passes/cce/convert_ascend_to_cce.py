@@ -109,13 +109,28 @@ def lower_kernel(kernel: Any, target: Target) -> int:
 
 
 def update_launches(root: Any, blocks: dict[str, int]) -> None:
-    """Sets `blocks` on every launch of the kernels named in `blocks`."""
+    """Sets `ascend.blocks` on every launch of the kernels named in `blocks`."""
+    kernels_of = launched_kernels(root)
 
     def visit(op: Any) -> Any:
-        if op.name == "ascend.launch":
-            reference = ir.SymbolRefAttr(op.attributes["kernel"]).value
-            if reference[-1] in blocks:
-                op.attributes["blocks"] = builder.as_attribute(blocks[reference[-1]])
+        if op.name == "func.call" and "ascend.blocks" in op.attributes:
+            kernel = kernels_of.get(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+            if kernel in blocks:
+                op.attributes["ascend.blocks"] = builder.as_attribute(blocks[kernel])
         return ir.WalkResult.ADVANCE
 
     root.walk(visit)
+
+
+def launched_kernels(root: Any) -> dict[str, str]:
+    """Kernel names by the names of the declarations that stand for them in the host's part."""
+    found: dict[str, str] = {}
+
+    def visit(op: Any) -> Any:
+        if op.name == "func.func" and "ascend.launch" in op.attributes:
+            reference = ir.SymbolRefAttr(op.attributes["ascend.launch"]).value
+            found[ir.StringAttr(op.attributes["sym_name"]).value] = reference[-1]
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found

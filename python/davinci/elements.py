@@ -41,7 +41,9 @@ def dtype_of(element: Any) -> Any:
 def to_array(attr: Any) -> Array:
     """The values of a dense or dense_resource attribute, read-only; a splat takes no memory."""
     dtype, shape = dtype_of(attr.type.element_type), tuple(attr.type.shape)
-    if isinstance(attr, ir.DenseResourceElementsAttr):
+    if not isinstance(attr, ir.DenseElementsAttr):
+        # Read back from an operation, a resource comes as a plain attribute.
+        attr = ir.DenseResourceElementsAttr(attr)
         return np.frombuffer(resource_bytes(attr), dtype).reshape(shape)
     if attr.is_splat:
         return np.broadcast_to(np.asarray(scalar_value(attr.get_splat_value()), dtype), shape)

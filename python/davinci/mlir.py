@@ -29,6 +29,7 @@ llvm = _load("dialects.llvm")
 memref = _load("dialects.memref")
 scf = _load("dialects.scf")
 tensor = _load("dialects.tensor")
+stablehlo = _load("_mlir_libs._stablehlo")
 
 MLIRError = ir.MLIRError
 
@@ -38,7 +39,6 @@ def make_context() -> Any:
     from davinci import dialects
 
     context = ir.Context()
-    stablehlo = importlib.import_module(f"{PACKAGE}._mlir_libs._stablehlo")
     stablehlo.register_dialect(context)
     with context, ir.Location.unknown():
         dialects.load_all()
@@ -48,7 +48,7 @@ def make_context() -> Any:
 @cache
 def register_passes() -> None:
     """Makes StableHLO's passes known to MLIR's pipeline parser; the upstream ones already are."""
-    importlib.import_module(f"{PACKAGE}._mlir_libs._stablehlo").register_stablehlo_passes()
+    stablehlo.register_stablehlo_passes()
     if importlib.util.find_spec(f"{PACKAGE}.dialects.torch"):
         # Some StableHLO passes are registered only together with those of the torch dialect.
         _load("dialects.torch")

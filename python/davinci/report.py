@@ -63,9 +63,10 @@ def describe(module: Any) -> Program:
         op = view.operation
         if op.name == "memref.global":
             weights += memref_bytes(ir.TypeAttr(op.attributes["type"]).value)
-        elif op.name == "ascend.launch":
-            name = ir.SymbolRefAttr(op.attributes["kernel"]).value[-1]
-            sizes[name] = tuple(memref_bytes(value.type) for value in op.operands)
+        elif op.name == "func.func" and "ascend.launch" in op.attributes:
+            name = ir.SymbolRefAttr(op.attributes["ascend.launch"]).value[-1]
+            inputs = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).inputs
+            sizes[name] = tuple(memref_bytes(argument) for argument in inputs)
         elif op.name in ("func.func", "llvm.func"):
             arena += attribute(op, "ascend.arena_bytes", 0)
             unplanned += attribute(op, "ascend.arena_unplanned_bytes", 0)

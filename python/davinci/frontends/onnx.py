@@ -29,7 +29,9 @@ TO_STABLEHLO = (
     "func.func(chlo-legalize-to-stablehlo,canonicalize,cse),"
     "torch-func-backend-type-conversion-for-stablehlo,func.func(canonicalize,"
     "torch-finalizing-backend-type-conversion-for-stablehlo),"
-    "torch-verify-stablehlo-backend-contract"
+    "torch-verify-stablehlo-backend-contract,"
+    "func.func(stablehlo-canonicalize-dynamism,stablehlo-legalize-deprecated-ops,"
+    "stablehlo-aggressive-simplification,canonicalize,cse)"
 )
 
 

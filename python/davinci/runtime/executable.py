@@ -275,7 +275,7 @@ class HostProgram:
         return self._loaded[name]
 
     def _launch(self, op: Any) -> None:
-        declaration = symbols(self._module)[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        declaration = self._symbols[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
         if "ascend.launch" not in declaration.attributes:
             fail(op, "calls a function that is not a kernel", expected="attribute ascend.launch")
         *path, name = ir.SymbolRefAttr(declaration.attributes["ascend.launch"]).value

@@ -1,0 +1,227 @@
+"""Builds ascend operations on tensors, with the simplifications that need no analysis.
+
+All of them build at the current insertion point and take the current location. Results of
+operations on small constants are constants; reshapes and transposes that do nothing are not built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from davinci import elements
+from davinci.dialects.ascend import OPS
+from davinci.dialects.ascend_shapes import (
+    Tensor,
+    fractal_shape,
+    reduce_shape,
+    tensor_of,
+)
+from davinci.dialects.base import python_value
+from davinci.elements import Array
+from davinci.mlir import ir
+from davinci.passes import builder
+from davinci.passes.ascend.evaluate import evaluate
+
+FOLD_BYTES = 1 << 20
+"""Constants up to this size are computed with at once, larger ones by ascend-fold-constants."""
+
+
+class TensorOps:
+    """A builder that remembers what it built, so that a conversion can be undone."""
+
+    def __init__(self) -> None:
+        self.built: list[Any] = []
+
+    def emit(self, name: str, operands: Sequence[Any], result: Tensor, **attributes: Any) -> Any:
+        """Builds `ascend.<name>`, or the constant that it would compute."""
+        attrs = {key: builder.as_attribute(value) for key, value in attributes.items()}
+        values = [full_value(v) for v in operands]
+        if OPS[name].elementwise and all(v is not None for v in values):
+            # One element stands for all.
+            python_values = {k: python_value(a) for k, a in attrs.items()}
+            number = evaluate(name, values, Tensor((), result.element), python_values)
+            return self.full(result.shape, result.element, number[()])
+        folded = self._fold(name, operands, result, attrs)
+        if folded is not None:
+            return self.constant(folded, result.element)
+        built = builder.op(f"ascend.{name}", operands, [result.type], **attrs)
+        self.built.append(built)
+        return built.result
+
+    def _fold(
+        self, name: str, operands: Sequence[Any], result: Tensor, attrs: dict[str, Any]
+    ) -> Array | None:
+        if not operands and name != "iota":
+            return None
+        if size_bytes(result) > FOLD_BYTES:
+            return None
+        constants = [definition(v) for v in operands]
+        if any(op is None or size_bytes(op) > FOLD_BYTES for op in constants):
+            return None
+        arrays = [constant_array(op) for op in constants]
+        return evaluate(name, arrays, result, {k: python_value(a) for k, a in attrs.items()})
+
+    def constant(self, array: Array, element: Any) -> Any:
+        """A constant; `full` if all elements are the same."""
+        if array.size and is_splat(array):
+            return self.full(array.shape, element, array.flat[0])
+        return self.constant_attribute(elements.to_attribute(array, element))
+
+    def constant_attribute(self, attr: Any) -> Any:
+        """A constant from an elements attribute; `full` if it is a splat."""
+        if isinstance(attr, ir.DenseElementsAttr) and attr.is_splat and len(attr) > 0:
+            return self._full(tuple(attr.type.shape), attr.get_splat_value())
+        built = builder.op("ascend.constant", [], [attr.type], value=attr)
+        self.built.append(built)
+        return built.result
+
+    def full(self, shape: Sequence[int], element: Any, value: Any) -> Any:
+        return self._full(shape, elements.scalar_attribute(value, element))
+
+    def _full(self, shape: Sequence[int], value: Any) -> Any:
+        result = Tensor(tuple(shape), value.type)
+        built = builder.op("ascend.full", [], [result.type], value=value)
+        self.built.append(built)
+        return built.result
+
+    def unary(self, name: str, operand: Any) -> Any:
+        return self.emit(name, [operand], tensor_of(operand.type))
+
+    def binary(self, name: str, a: Any, b: Any) -> Any:
+        return self.emit(name, [a, b], tensor_of(a.type))
+
+    def cast(self, operand: Any, element: Any) -> Any:
+        found = tensor_of(operand.type)
+        if found.element == element:
+            return operand
+        return self.emit("cast", [operand], Tensor(found.shape, element))
+
+    def reshape(self, operand: Any, shape: Sequence[int]) -> Any:
+        """Row-major; a reshape of a reshape is one, and of a `full` a `full`."""
+        found = tensor_of(operand.type)
+        owner = defining_op(operand)
+        while owner is not None and owner.name == "ascend.reshape":
+            operand = owner.operands[0]
+            owner = defining_op(operand)
+        if tensor_of(operand.type).shape == tuple(shape):
+            return operand
+        if owner is not None and owner.name == "ascend.full":
+            return self._full(shape, owner.attributes["value"])
+        if owner is not None and owner.name == "ascend.constant" and size_bytes(found) > FOLD_BYTES:
+            return self._plain_reshape(operand, shape)
+        return self.emit("reshape", [operand], Tensor(tuple(shape), found.element))
+
+    def _plain_reshape(self, operand: Any, shape: Sequence[int]) -> Any:
+        result = Tensor(tuple(shape), tensor_of(operand.type).element)
+        built = builder.op("ascend.reshape", [operand], [result.type])
+        self.built.append(built)
+        return built.result
+
+    def transpose(self, operand: Any, permutation: Sequence[int]) -> Any:
+        """A transpose; a reshape where only dimensions of size 1 move."""
+        found = tensor_of(operand.type)
+        shape = tuple(found.shape[p] for p in permutation)
+        moved = [p for p in permutation if found.shape[p] != 1]
+        if moved == sorted(moved) or found.count == 0:
+            return self.reshape(operand, shape)
+        owner = defining_op(operand)
+        if owner is not None and owner.name == "ascend.full":
+            return self._full(shape, owner.attributes["value"])
+        result = Tensor(shape, found.element)
+        return self.emit("transpose", [operand], result, permutation=list(permutation))
+
+    def broadcast(self, operand: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
+        """Operand dimension i becomes dimension dims[i]; a reshape where nothing repeats."""
+        found = tensor_of(operand.type)
+        owner = defining_op(operand)
+        if owner is not None and owner.name == "ascend.full":
+            return self._full(shape, owner.attributes["value"])
+        result = Tensor(tuple(shape), found.element)
+        if result.count == found.count:
+            order = np.argsort(dims, kind="stable")
+            return self.reshape(self.transpose(operand, [int(i) for i in order]), shape)
+        return self.emit("broadcast", [operand], result, dims=list(dims))
+
+    def reduce(self, operand: Any, kind: str, dims: Sequence[int]) -> Any:
+        found = tensor_of(operand.type)
+        result = Tensor(reduce_shape(found.shape, dims), found.element)
+        if result.count == found.count and found.count:
+            return self.reshape(operand, result.shape)
+        return self.emit("reduce", [operand], result, kind=kind, dims=sorted(dims))
+
+    def fractalize(self, operand: Any) -> Any:
+        found = tensor_of(operand.type)
+        result = Tensor(fractal_shape(found.shape, found.element), found.element)
+        return self.emit("fractalize", [operand], result)
+
+    def defractalize(self, operand: Any, rows: int, columns: int) -> Any:
+        found = tensor_of(operand.type)
+        result = Tensor((*found.shape[:-4], rows, columns), found.element)
+        return self.emit("defractalize", [operand], result)
+
+
+def defining_op(value: Any) -> Any:
+    """The operation whose result `value` is, None for an argument."""
+    return None if isinstance(value, ir.BlockArgument) else value.owner
+
+
+def definition(value: Any) -> Any:
+    """The `ascend.constant` or `ascend.full` that defines `value`, or None."""
+    owner = defining_op(value)
+    return owner if owner is not None and owner.name in CONSTANTS else None
+
+
+CONSTANTS = ("ascend.constant", "ascend.full")
+
+
+def constant_array(op: Any) -> Array:
+    """The elements of an `ascend.constant` or `ascend.full`; a `full` takes no memory."""
+    if op.name == "ascend.constant":
+        return elements.to_array(op.attributes["value"])
+    found = tensor_of(op.results[0].type)
+    value = elements.scalar_value(op.attributes["value"])
+    return np.broadcast_to(np.asarray(value, elements.dtype_of(found.element)), found.shape)
+
+
+def full_value(value: Any) -> Array | None:
+    """The number, as a rank-0 array, that `value` is everywhere; None if that is not known."""
+    owner = defining_op(value)
+    if owner is None or owner.name != "ascend.full":
+        return None
+    element = tensor_of(value.type).element
+    number = elements.scalar_value(owner.attributes["value"])
+    return np.asarray(number, elements.dtype_of(element))
+
+
+def size_bytes(tensor: Any) -> int:
+    """Bytes of a `Tensor`, or of the result of an operation; a `full` counts as nothing."""
+    if not isinstance(tensor, Tensor):
+        if tensor.name == "ascend.full":
+            return 0
+        tensor = tensor_of(tensor.results[0].type)
+    try:
+        return tensor.count * int(elements.dtype_of(tensor.element).itemsize)
+    except KeyError:
+        return FOLD_BYTES + 1
+
+
+def is_splat(array: Array) -> bool:
+    """Whether all elements have the same bits."""
+    if array.size and not any(array.strides):
+        return True
+    first = array.flat[0]
+    if not (array == first).all():
+        return False
+    return bool(array.dtype.kind != "f" or first != 0 or np.ptp(np.signbit(array).view("u1")) == 0)
+
+
+def erase_unused(block: Any) -> None:
+    """Erases ascend operations of `block` whose results nobody uses."""
+    for operation in reversed(list(block.operations)):
+        op = operation.operation
+        unused = all(next(iter(r.uses), None) is None for r in op.results)
+        if op.name.startswith("ascend.") and len(op.results) and unused:
+            op.erase()

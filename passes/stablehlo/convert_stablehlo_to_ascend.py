@@ -1,0 +1,119 @@
+"""convert-stablehlo-to-ascend: replaces StableHLO operations by ascend operators on tensors.
+
+before:
+    %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : ... -> tensor<8x4xf32>
+    %1 = stablehlo.sine %0 : tensor<8x4xf32>
+after:
+    %0 = "ascend.matmul"(%x, %w) : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+    %1 = call @sine_0(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    func.func private @sine_0(%a: tensor<8x4xf32>) -> tensor<8x4xf32> { .. stablehlo.sine .. }
+
+Needs static shapes, and calls inlined. An operation that has no ascend operator, or one that the
+vector unit has no instructions for on these types, becomes a call of a function for the scalar
+unit. Operations on small constants are computed at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.errors import CompileError
+from davinci.mlir import ir
+from davinci.passes.ascend.tensor_ops import CONSTANTS, TensorOps, erase_unused
+from davinci.passes.ascend_to_cce.supports import supports
+from davinci.passes.base import Pass, fail, location_text, register_pass
+from davinci.passes.stablehlo import CONVERSIONS
+from davinci.passes.stablehlo.scalar_calls import ScalarCalls
+
+FAMILIES = ("elementwise", "movement", "dot_general")
+
+CUBE_OR_VIEW = frozenset(
+    {"matmul", "batch_matmul", "reshape", "fractalize", "defractalize", "constant", "full"}
+)
+"""Operators that `supports` does not list: on the cube, moved by layout kernels, or no kernel."""
+
+MARKERS = frozenset({"stablehlo.optimization_barrier"})
+"""Operations that return their operands."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class ConvertStablehloToAscendPass(Pass):
+    """Replace StableHLO operations by ascend operators, others by scalar calls."""
+
+    NAME = "convert-stablehlo-to-ascend"
+
+    def run(self, op: Any) -> None:
+        for family in FAMILIES:
+            importlib.import_module(f"davinci.passes.stablehlo.{family}")
+        calls = ScalarCalls(op)
+        for function in entries(op):
+            convert_function(function, calls)
+        calls.erase_unused_functions()
+
+
+def entries(module: Any) -> list[Any]:
+    """Public functions on tensors, but not kernels."""
+    found = []
+    for op in module.regions[0].blocks[0].operations:
+        if op.operation.name != "func.func" or "sym_visibility" in op.attributes:
+            continue
+        if "ascend.kernel" not in op.attributes and "ascend.entry" not in op.attributes:
+            found.append(op.operation)
+    return found
+
+
+def convert_function(function: Any, calls: ScalarCalls) -> None:
+    if not function.regions[0].blocks:
+        fail(function, "has no body", expected="a function with a body")
+    for operation in list(function.regions[0].blocks[0].operations):
+        op = operation.operation
+        dialect = op.name.split(".")[0]
+        if op.name in ("func.return", "func.call") or dialect == "ascend":
+            continue
+        with op.location, ir.InsertionPoint(op):
+            results = convert(op, calls)
+        for old, new in zip(op.results, results, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+    erase_unused(function.regions[0].blocks[0])
+
+
+def convert(op: Any, calls: ScalarCalls) -> list[Any]:
+    """Values that replace the results of `op`."""
+    if op.name in MARKERS:
+        return list(op.operands)
+    name = op.name.removeprefix("stablehlo.")
+    if op.name == "arith.constant" and isinstance(op.result.type, ir.RankedTensorType):
+        name = "constant"
+    require_static(op)
+    pattern = CONVERSIONS.get(name)
+    ops = TensorOps()
+    results = pattern(op, ops) if pattern else None
+    if results is not None and all(is_legal(built) for built in ops.built):
+        return list(results)
+    for built in reversed(ops.built):
+        built.erase()
+    if not op.name.startswith("stablehlo."):
+        fail(op, "cannot be converted to ascend", expected="StableHLO operations on tensors")
+    return calls.call(op)
+
+
+def is_legal(built: Any) -> bool:
+    """Whether an operation just built runs on the cube or the vector unit."""
+    name = built.name.removeprefix("ascend.")
+    return name in CUBE_OR_VIEW or built.name in CONSTANTS or supports(built)
+
+
+def require_static(op: Any) -> None:
+    for value in [*op.operands, *op.results]:
+        shaped = isinstance(value.type, ir.RankedTensorType)
+        if not shaped or not value.type.has_static_shape:
+            raise CompileError(
+                f"'{op.name}' op has an operand or result that is not a static tensor",
+                where=location_text(op.location),
+                found=str(value.type),
+                expected="a tensor of static shape",
+            )

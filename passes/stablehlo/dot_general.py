@@ -1,0 +1,85 @@
+"""Conversion of `stablehlo.dot_general` to matmul or batch_matmul on row-major matrices.
+
+    lhs [batch.., m.., k..] x rhs [batch.., k.., n..] -> [batch.., m.., n..]
+
+Dimensions are brought into this order by transposes and merged by reshapes. A right side that is
+the same for the whole batch (a weight) makes one large matmul of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from davinci.dialects.ascend_shapes import Tensor, tensor_of
+from davinci.dialects.base import attribute
+from davinci.mlir import stablehlo
+from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
+from davinci.passes.stablehlo import conversion
+
+CUBE_TYPES = ("f16", "f32", "i8")
+"""Element types that the cube takes, f32 after a cast by ascend-legalize-precision."""
+
+
+@conversion("dot_general")
+def convert_dot_general(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+    lhs, rhs = op.operands
+    a, b = tensor_of(lhs.type), tensor_of(rhs.type)
+    result = tensor_of(op.results[0].type)
+    accumulates = str(result.element) == ("i32" if str(a.element) == "i8" else str(a.element))
+    if str(a.element) not in CUBE_TYPES or a.element != b.element:
+        return None
+    if not accumulates and (str(a.element), str(result.element)) != ("f16", "f32"):
+        return None
+    if 0 in (a.count, b.count):
+        return [ops.full(result.shape, result.element, 0)]
+    numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+    batch_a, batch_b = (
+        list(numbers.lhs_batching_dimensions),
+        list(numbers.rhs_batching_dimensions),
+    )
+    inner_a, inner_b = (
+        list(numbers.lhs_contracting_dimensions),
+        list(numbers.rhs_contracting_dimensions),
+    )
+    rows = [i for i in range(a.rank) if i not in batch_a + inner_a]
+    columns = [i for i in range(b.rank) if i not in batch_b + inner_b]
+    batch, m, k, n = (
+        math.prod(t.shape[i] for i in dims)
+        for t, dims in ((a, batch_a), (a, rows), (a, inner_a), (b, columns))
+    )
+    weight = unbatched(rhs, batch_b) if batch > 1 else None
+    left = ops.transpose(lhs, [*batch_a, *rows, *inner_a])
+    if weight is not None:
+        source, dims = weight
+        right = ops.transpose(source, [dims.index(i) for i in [*inner_b, *columns]])
+        m, batch = batch * m, 1
+    else:
+        right = ops.transpose(rhs, [*batch_b, *inner_b, *columns])
+    if batch == 1:
+        operands = [ops.reshape(left, [m, k]), ops.reshape(right, [k, n])]
+        product = ops.emit("matmul", operands, Tensor((m, n), result.element))
+    else:
+        operands = [ops.reshape(left, [batch, m, k]), ops.reshape(right, [batch, k, n])]
+        product = ops.emit("batch_matmul", operands, Tensor((batch, m, n), result.element))
+    return [ops.reshape(product, result.shape)]
+
+
+def unbatched(value: Any, batch: list[int]) -> tuple[Any, list[int]] | None:
+    """What `value` repeats along all `batch` dimensions, with the dimension each of its own is."""
+    owner = defining_op(value)
+    if owner is None or owner.name != "ascend.broadcast":
+        return None
+    source, dims = owner.operands[0], attribute(owner, "dims")
+    shape, whole = tensor_of(source.type).shape, tensor_of(value.type).shape
+    if any(shape[i] != 1 for i, d in enumerate(dims) if d in batch):
+        return None
+    if any(shape[i] != whole[d] for i, d in enumerate(dims) if d not in batch):
+        return None
+    kept = [d for d in dims if d not in batch]
+    if len(kept) != len(whole) - len(batch):
+        return None
+    if len(kept) != len(dims):
+        return None
+    return source, kept

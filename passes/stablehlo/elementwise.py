@@ -1,0 +1,135 @@
+"""Conversions of elementwise StableHLO operations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from davinci.dialects.ascend_shapes import Tensor, is_float, tensor_of
+from davinci.dialects.base import attribute
+from davinci.mlir import ir
+from davinci.passes.ascend.tensor_ops import TensorOps, full_value
+from davinci.passes.stablehlo import conversion
+
+BINARY = {
+    "add": "add",
+    "subtract": "sub",
+    "multiply": "mul",
+    "divide": "div",
+    "maximum": "max",
+    "minimum": "min",
+    "and": "and",
+    "or": "or",
+    "xor": "xor",
+}
+
+BOOLEAN = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
+"""What arithmetic means on booleans."""
+
+UNARY = {
+    "negate": "neg",
+    "abs": "abs",
+    "exponential": "exp",
+    "log": "log",
+    "sqrt": "sqrt",
+    "rsqrt": "rsqrt",
+    "tanh": "tanh",
+    "logistic": "logistic",
+    "sign": "sign",
+    "floor": "floor",
+    "ceil": "ceil",
+    "round_nearest_even": "round",
+    "not": "not",
+}
+
+NAMED = {"chlo.erf": "erf", "mhlo.erf": "erf"}
+"""Composites and custom calls that are one ascend operator."""
+
+
+@conversion(*BINARY)
+def convert_binary(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+    name = op.name.removeprefix("stablehlo.")
+    a, b = op.operands
+    target = BINARY[name]
+    if str(tensor_of(a.type).element) == "i1":
+        target = BOOLEAN.get(name, target)
+    if target == "max":
+        for x, bound in ((a, b), (b, a)):
+            value = full_value(bound)
+            if value is not None and value == 0 and is_float(tensor_of(x.type).element):
+                return [ops.unary("relu", x)]
+    return [ops.binary(target, a, b)]
+
+
+@conversion(*UNARY)
+def convert_unary(op: Any, ops: TensorOps) -> Sequence[Any]:
+    return [ops.unary(UNARY[op.name.removeprefix("stablehlo.")], op.operands[0])]
+
+
+@conversion("composite", "custom_call")
+def convert_named(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+    key = "name" if op.name == "stablehlo.composite" else "call_target_name"
+    name = NAMED.get(str(attribute(op, key)))
+    return None if name is None else [ops.unary(name, op.operands[0])]
+
+
+@conversion("power")
+def convert_power(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+    """Powers by a known 1, 2, 3, 1/2 or -1/2 need no logarithm."""
+    x, exponent = op.operands
+    found = tensor_of(x.type)
+    if not is_float(found.element):
+        return None
+    value = full_value(exponent)
+    number = None if value is None else float(value)
+    if number == 1:
+        return [x]
+    if number == 2:
+        return [ops.binary("mul", x, x)]
+    if number == 3:
+        return [ops.binary("mul", ops.binary("mul", x, x), x)]
+    if number == 0.5:
+        return [ops.unary("sqrt", x)]
+    if number == -0.5:
+        return [ops.unary("rsqrt", x)]
+    if number == -1:
+        return [ops.binary("div", ops.full(found.shape, found.element, 1), x)]
+    return [ops.binary("pow", x, exponent)]
+
+
+@conversion("convert", "bitcast_convert")
+def convert_convert(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+    source, target = tensor_of(op.operands[0].type), tensor_of(op.results[0].type)
+    if op.name == "stablehlo.bitcast_convert" and source.element != target.element:
+        return None
+    return [ops.cast(op.operands[0], target.element)]
+
+
+@conversion("compare")
+def convert_compare(op: Any, ops: TensorOps) -> Sequence[Any]:
+    a, b = op.operands
+    predicate = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
+    result = Tensor(tensor_of(a.type).shape, ir.IntegerType.get_signless(1))
+    return [ops.emit("compare", [a, b], result, predicate=predicate)]
+
+
+@conversion("select")
+def convert_select(op: Any, ops: TensorOps) -> Sequence[Any]:
+    condition, a, b = op.operands
+    result = tensor_of(a.type)
+    return [ops.emit("select", [spread(condition, result, ops), a, b], result)]
+
+
+@conversion("clamp")
+def convert_clamp(op: Any, ops: TensorOps) -> Sequence[Any]:
+    low, x, high = op.operands
+    result = tensor_of(x.type)
+    bounds = [spread(low, result, ops), x, spread(high, result, ops)]
+    return [ops.emit("clamp", bounds, result)]
+
+
+def spread(value: Any, result: Tensor, ops: TensorOps) -> Any:
+    """`value`, repeated to the shape of `result` if it has rank 0."""
+    if tensor_of(value.type).rank == 0 and result.rank:
+        return ops.broadcast(value, result.shape, [])
+    return value

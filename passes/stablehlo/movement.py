@@ -1,0 +1,192 @@
+"""Conversions of StableHLO operations that move, make or reduce data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from davinci.dialects.ascend_shapes import Tensor, pad_shape, slice_shape, tensor_of
+from davinci.dialects.base import attribute
+from davinci.elements import dtype_of
+from davinci.mlir import ir, stablehlo
+from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
+from davinci.passes.stablehlo import conversion
+from davinci.passes.stablehlo.elementwise import BOOLEAN
+
+
+@conversion("constant")
+def convert_constant(op: Any, ops: TensorOps) -> Sequence[Any]:
+    return [ops.constant_attribute(op.attributes["value"])]
+
+
+@conversion("broadcast_in_dim")
+def convert_broadcast(op: Any, ops: TensorOps) -> Sequence[Any]:
+    shape = tensor_of(op.results[0].type).shape
+    return [ops.broadcast(op.operands[0], shape, attribute(op, "broadcast_dimensions"))]
+
+
+@conversion("reshape")
+def convert_reshape(op: Any, ops: TensorOps) -> Sequence[Any]:
+    return [ops.reshape(op.operands[0], tensor_of(op.results[0].type).shape)]
+
+
+@conversion("transpose")
+def convert_transpose(op: Any, ops: TensorOps) -> Sequence[Any]:
+    return [ops.transpose(op.operands[0], attribute(op, "permutation"))]
+
+
+@conversion("slice")
+def convert_slice(op: Any, ops: TensorOps) -> Sequence[Any]:
+    names = ("start_indices", "limit_indices", "strides")
+    return [cut(op.operands[0], *(attribute(op, name) for name in names), ops)]
+
+
+def cut(
+    operand: Any, starts: list[int], limits: list[int], strides: list[int], ops: TensorOps
+) -> Any:
+    """`ascend.slice`, or the operand if it is whole."""
+    found = tensor_of(operand.type)
+    result = Tensor(slice_shape(starts, limits, strides), found.element)
+    if result.shape == found.shape:
+        return operand
+    return ops.emit("slice", [operand], result, starts=starts, limits=limits, strides=strides)
+
+
+@conversion("dynamic_slice")
+def convert_dynamic_slice(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+    """With known starts, which are clamped so that the slice lies inside."""
+    operand, *indices = op.operands
+    values = [full_value(index) for index in indices]
+    if any(value is None for value in values):
+        return None
+    sizes = attribute(op, "slice_sizes")
+    shape = tensor_of(operand.type).shape
+    starts = [
+        min(max(0, int(v)), n - size)  # type: ignore[arg-type]
+        for v, n, size in zip(values, shape, sizes, strict=True)
+    ]
+    limits = [start + size for start, size in zip(starts, sizes, strict=True)]
+    return [cut(operand, starts, limits, [1] * len(sizes), ops)]
+
+
+@conversion("concatenate")
+def convert_concatenate(op: Any, ops: TensorOps) -> Sequence[Any]:
+    dim = attribute(op, "dimension")
+    joined, *others = [v for v in op.operands if tensor_of(v.type).shape[dim]] or [op.operands[0]]
+    for other in others:
+        found = tensor_of(joined.type)
+        shape = list(found.shape)
+        shape[dim] += tensor_of(other.type).shape[dim]
+        joined = ops.emit("concat", [joined, other], Tensor(tuple(shape), found.element), dim=dim)
+    return [joined]
+
+
+@conversion("pad")
+def convert_pad(op: Any, ops: TensorOps) -> Sequence[Any]:
+    operand, value = op.operands
+    low, high = attribute(op, "edge_padding_low"), attribute(op, "edge_padding_high")
+    interior = attribute(op, "interior_padding")
+    found = tensor_of(operand.type)
+    result = Tensor(pad_shape(found.shape, low, high, interior), found.element)
+    if not any(low) and not any(high) and result.shape == found.shape:
+        return [operand]
+    return [ops.emit("pad", [operand, value], result, low=low, high=high, interior=interior)]
+
+
+@conversion("iota")
+def convert_iota(op: Any, ops: TensorOps) -> Sequence[Any]:
+    result = tensor_of(op.results[0].type)
+    return [ops.emit("iota", [], result, dim=attribute(op, "iota_dimension"))]
+
+
+REDUCTIONS = {
+    "stablehlo.add": "add",
+    "stablehlo.maximum": "max",
+    "stablehlo.minimum": "min",
+    "stablehlo.multiply": "mul",
+    "stablehlo.and": "min",
+    "stablehlo.or": "max",
+}
+"""Bodies of reductions; the last two on booleans."""
+
+
+@conversion("reduce")
+def convert_reduce(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+    """Of one operand, with one operation as body."""
+    if len(op.operands) != 2:
+        return None
+    operand, start = op.operands
+    block = op.regions[0].blocks[0]
+    body = [inner.operation for inner in block.operations]
+    found = tensor_of(operand.type)
+    boolean = str(found.element) == "i1"
+    if len(body) != 2 or list(body[0].operands) not in (
+        list(block.arguments),
+        list(block.arguments)[::-1],
+    ):
+        return None
+    name = body[0].name
+    if boolean:
+        short = BOOLEAN.get(name.removeprefix("stablehlo."))
+        name = f"stablehlo.{short}" if short else name
+    kind = REDUCTIONS.get(name)
+    if kind is None or (not boolean and name in ("stablehlo.and", "stablehlo.or")):
+        return None
+    reduced = ops.reduce(operand, kind, attribute(op, "dimensions"))
+    value = full_value(start)
+    if value is None or value != neutral(kind, value.dtype):
+        combine = {"min": "and", "max": "or"}[kind] if boolean else kind
+        spread = ops.broadcast(start, tensor_of(reduced.type).shape, [])
+        reduced = ops.binary(combine, reduced, spread)
+    return [reduced]
+
+
+def neutral(kind: str, dtype: Any) -> Any:
+    """The value that a reduction starts from."""
+    if kind in ("add", "mul"):
+        return int(kind == "mul")
+    if dtype.kind == "b":
+        return kind == "min"
+    if dtype.kind == "f":
+        return np.inf if kind == "min" else -np.inf
+    return np.iinfo(dtype).max if kind == "min" else np.iinfo(dtype).min
+
+
+@conversion("gather")
+def convert_gather(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+    """Rows of one dimension of a table by single indices; a known index is a slice."""
+    table, indices = op.operands
+    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    shape, sizes = tensor_of(table.type).shape, attribute(op, "slice_sizes")
+    axes = list(numbers.start_index_map)
+    if len(axes) != 1 or list(numbers.collapsed_slice_dims) != axes:
+        return None
+    axis = axes[0]
+    rows_whole = all(s == n for i, (s, n) in enumerate(zip(sizes, shape, strict=True)) if i != axis)
+    if list(numbers.operand_batching_dims) or not rows_whole or shape[axis] == 0:
+        return None
+    result = tensor_of(op.results[0].type)
+    rest = [i for i in range(len(shape)) if i != axis]
+    offsets = list(numbers.offset_dims)
+    batch = [i for i in range(result.rank) if i not in offsets]
+    rows = gather_rows(ops.transpose(table, [axis, *rest]), indices, ops)
+    rows = ops.reshape(rows, [*(result.shape[i] for i in batch), *(shape[i] for i in rest)])
+    # Dimension i of the result is where `batch + offsets` has i.
+    order = [*batch, *offsets]
+    return [ops.transpose(rows, [order.index(i) for i in range(result.rank)])]
+
+
+def gather_rows(table: Any, indices: Any, ops: TensorOps) -> Any:
+    """Rows of `table` by all of `indices`, as [n, ..]."""
+    found, count = tensor_of(table.type), tensor_of(indices.type).count
+    known = definition(indices)
+    if known is not None and count == 1:
+        row = int(np.clip(constant_array(known).flat[0], 0, found.shape[0] - 1))
+        rank = found.rank - 1
+        return cut(table, [row] + [0] * rank, [row + 1, *found.shape[1:]], [1] * found.rank, ops)
+    flat = ops.reshape(indices, [count])
+    if dtype_of(tensor_of(indices.type).element).itemsize not in (4, 8):
+        flat = ops.cast(flat, ir.IntegerType.get_signless(32))
+    return ops.emit("gather", [table, flat], Tensor((count, *found.shape[1:]), found.element))

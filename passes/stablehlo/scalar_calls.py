@@ -1,0 +1,104 @@
+"""Makes private functions of StableHLO operations, and calls of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.elements import scalar_attribute, to_attribute
+from davinci.mlir import func, ir
+from davinci.passes import builder
+from davinci.passes.ascend.tensor_ops import constant_array, definition, size_bytes
+
+INLINE_BYTES = 64
+"""Constant operands up to this size are computed inside the function."""
+
+
+class ScalarCalls:
+    """The functions made so far in a module; equal operations share one."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+        self._functions: dict[str, str] = {}
+        self._names = {
+            str(ir.StringAttr(op.attributes["sym_name"]).value)
+            for op in module.regions[0].blocks[0].operations
+            if "sym_name" in op.attributes
+        }
+
+    def call(self, op: Any) -> list[Any]:
+        """Builds the call of a function that holds a copy of `op`; returns its results."""
+        inlined = {i: c for i, v in enumerate(op.operands) if (c := small_constant(v)) is not None}
+        operands = [v for i, v in enumerate(op.operands) if i not in inlined]
+        function = self._build(op, inlined, operands)
+        symbol = str(ir.StringAttr(function.attributes["sym_name"]).value)
+        function.attributes["sym_name"] = ir.StringAttr.get("")
+        key = str(function)
+        if key in self._functions:
+            function.operation.erase()
+        else:
+            function.attributes["sym_name"] = ir.StringAttr.get(symbol)
+            self._functions[key] = symbol
+            self._names.add(symbol)
+        callee = ir.FlatSymbolRefAttr.get(self._functions[key])
+        types = [result.type for result in op.results]
+        return list(builder.op("func.call", operands, types, callee=callee).results)
+
+    def _build(self, op: Any, inlined: dict[int, Any], operands: list[Any]) -> Any:
+        types = ([v.type for v in operands], [v.type for v in op.results])
+        with ir.InsertionPoint(self._module.regions[0].blocks[0]):
+            name = self._unique(op.name.removeprefix("stablehlo."))
+            function = func.FuncOp(name, types, visibility="private")
+        block = function.add_entry_block([op.location] * len(operands))
+        arguments = iter(block.arguments)
+        with ir.InsertionPoint(block):
+            values = [
+                stablehlo_constant(inlined[i]) if i in inlined else next(arguments)
+                for i in range(len(op.operands))
+            ]
+            copy = op.clone()
+            for i, value in enumerate(values):
+                copy.operands[i] = value
+            func.ReturnOp(list(copy.results))
+        return function
+
+    def _unique(self, base: str) -> str:
+        number = 0
+        while f"{base}_{number}" in self._names:
+            number += 1
+        return f"{base}_{number}"
+
+    def erase_unused_functions(self) -> None:
+        """Erases private functions that nothing calls: decompositions of composites."""
+        used = set(self._functions.values())
+
+        def visit(op: Any) -> Any:
+            for name in op.attributes:
+                attr = op.attributes[name]
+                if isinstance(attr, ir.FlatSymbolRefAttr):
+                    used.add(str(attr.value))
+            return ir.WalkResult.ADVANCE
+
+        self._module.walk(visit)
+        for op in list(self._module.regions[0].blocks[0].operations):
+            if op.operation.name != "func.func" or "sym_visibility" not in op.attributes:
+                continue
+            if str(ir.StringAttr(op.attributes["sym_name"]).value) not in used:
+                op.operation.erase()
+
+
+def small_constant(value: Any) -> Any:
+    """The elements of a small constant operand, or None."""
+    found = definition(value)
+    if found is None or size_bytes(found) > INLINE_BYTES:
+        return None
+    return constant_array(found), value.type
+
+
+def stablehlo_constant(constant: Any) -> Any:
+    array, shaped = constant
+    if array.size and not any(array.strides):
+        splat = scalar_attribute(array.flat[0], shaped.element_type)
+        attr = ir.DenseElementsAttr.get_splat(shaped, splat)
+    else:
+        attr = to_attribute(array, shaped.element_type)
+    return builder.op("stablehlo.constant", [], [shaped], value=attr).result
