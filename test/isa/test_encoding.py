@@ -107,3 +107,15 @@ def test_header_packs_three_fields():
     word = header(3, scalar_ops=5, location=7)
     assert (word & 0xFFFF, word >> 16 & 0xFFFF, word >> 32) == (3, 5, 7)
     assert header(1, scalar_ops=1 << 20) >> 16 & 0xFFFF == 0xFFFF
+
+
+REPEATED = [r for r in ALL if r.field_named("dst_rep_stride")]
+
+
+@pytest.mark.parametrize("record", REPEATED, ids=lambda r: r.mnemonic)
+def test_repeats_that_write_one_place_are_refused(record):
+    values = {operand.name: 0 for operand in record.operands}
+    values |= {f.name: 1 for f in record.fields}
+    assert record.illegal(values | {"dst_rep_stride": 0}) == ""
+    message = record.illegal(values | {"repeat": 2, "dst_rep_stride": 0})
+    assert message == f"{record.mnemonic}: 2 repeats write the same blocks: found dst_rep_stride 0"

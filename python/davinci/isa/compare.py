@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from davinci.isa.core import Array, Field, Instruction, Pipe, Registers, Values, define
-from davinci.isa.vector_regions import Compute, Lanes, binary_fields, elementwise, ub
+from davinci.isa.vector_regions import Compute, Lanes, binary_fields, check_repeats, elementwise, ub
 
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (select mode 0)"
 
@@ -81,5 +81,6 @@ for dtype in ("f16", "f32"):
             timing="vector",
             doc="dst = CMPMASK ? src0 : src1, lane by lane; the same CMPMASK for each repeat.",
             source=SOURCE,
+            check=check_repeats,
         )
     )

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from davinci.isa.core import DTYPES, Array, Instruction, Pipe, Registers, Values, define
-from davinci.isa.vector_regions import Compute, Lanes, elementwise, ub, unary_fields
+from davinci.isa.vector_regions import Compute, Lanes, check_repeats, elementwise, ub, unary_fields
 
 
 def round_away(x: Array) -> Array:
@@ -99,5 +99,6 @@ for src, dst, roundings in CONVERSIONS:
                 doc=f"dst = src converted from {src} to {dst}, {how}. "
                 f"A repeat covers {lanes.count} elements.",
                 source="docs/hardware.md a1 (types), b2 (elements a cycle), c (roundings)",
+                check=check_repeats,
             )
         )

@@ -19,7 +19,14 @@ from davinci.isa.core import (
     Values,
     define,
 )
-from davinci.isa.vector_regions import BLOCK_BYTES, REPEAT_BYTES, Compute, ub, unary_fields
+from davinci.isa.vector_regions import (
+    BLOCK_BYTES,
+    REPEAT_BYTES,
+    Compute,
+    check_repeats,
+    ub,
+    unary_fields,
+)
 
 BLOCKS = REPEAT_BYTES // BLOCK_BYTES
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (strides, repeat, mask)"
@@ -138,6 +145,7 @@ def reduction(name: str, dtype: str, rows: Rows, compute: Compute, doc: str, uni
             timing="vector",
             doc=doc,
             source=SOURCE,
+            check=check_repeats,
         )
     )
 

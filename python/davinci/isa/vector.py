@@ -7,7 +7,14 @@ from collections.abc import Callable
 import numpy as np
 
 from davinci.isa.core import Array, Instruction, Pipe, define
-from davinci.isa.vector_regions import binary_fields, elementwise, lanewise, ub, unary_fields
+from davinci.isa.vector_regions import (
+    binary_fields,
+    check_repeats,
+    elementwise,
+    lanewise,
+    ub,
+    unary_fields,
+)
 
 ARITHMETIC = ("f16", "f32", "s32")
 FLOATS = ("f16", "f32")
@@ -62,6 +69,7 @@ for name, function, dtypes, doc in BINARY:
                 timing="vector",
                 doc=f"{doc}.",
                 source=SOURCE,
+                check=check_repeats,
             )
         )
 
@@ -79,5 +87,6 @@ for name, function, dtypes, doc in UNARY:
                 timing="vector",
                 doc=f"{doc}.",
                 source=SOURCE,
+                check=check_repeats,
             )
         )

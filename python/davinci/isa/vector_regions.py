@@ -72,6 +72,13 @@ def unary_fields(*names: str, dst_rep_doc: str = "", blocks: bool = True) -> tup
     return (*fields, REPEAT)
 
 
+def check_repeats(values: Values) -> str:
+    """Repeats must not all write the same place: which of them is last is not defined."""
+    if values["repeat"] > 1 and values["dst_rep_stride"] == 0:
+        return f"{values['repeat']} repeats write the same blocks: found dst_rep_stride 0"
+    return ""
+
+
 def ub(name: str, doc: str = "", align_bytes: int = 0) -> Operand:
     """A vector operand: written if it is called dst."""
     return Operand(name, Space.UB, name == "dst", doc, align_bytes)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from davinci.isa.core import DTYPES, Array, Instruction, Pipe, Registers, Values, define
-from davinci.isa.vector_regions import SCALAR, Compute, elementwise, ub, unary_fields
+from davinci.isa.vector_regions import SCALAR, Compute, check_repeats, elementwise, ub, unary_fields
 
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (strides, repeat, mask)"
 
@@ -55,6 +55,7 @@ for name, function, doc in [
                 timing="vector",
                 doc=f"{doc}.",
                 source=SOURCE,
+                check=check_repeats,
             )
         )
 
@@ -71,5 +72,6 @@ for dtype in ("f16", "f32", "s16", "s32"):
             timing="vector",
             doc="dst = value in every lane.",
             source=SOURCE,
+            check=check_repeats,
         )
     )
