@@ -61,7 +61,7 @@ class Pipe(enum.IntEnum):
 
 
 TIMING_RULES: dict[str, str] = {
-    "vector": "fixed cost and cycles per repeat of the mnemonic; bank conflicts from the strides",
+    "vector": "fixed cost and cycles per repeat of the mnemonic",
     "vnchwconv": "fixed cost and cycles per repeat of the 16x16 transpose",
     "cube": "fractal products at one a cycle, and occupancy",
     "mte1_load2d": "512-byte fractals from L1 into L0A or L0B",
