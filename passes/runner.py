@@ -27,6 +27,7 @@ class Instrumentation:
         print_before: print the IR before each pass.
         print_after: print the IR after each pass.
         elide: longest elements attribute printed in full; None prints all.
+        elide_resources: the same of `dense_resource` data, in characters.
         timing: if not None, seconds spent by pass are added to it.
         stream: where the IR is printed.
     """
@@ -34,6 +35,7 @@ class Instrumentation:
     print_before: bool = False
     print_after: bool = False
     elide: int | None = None
+    elide_resources: int | None = None
     timing: dict[str, float] | None = None
     stream: TextIO = field(default_factory=lambda: sys.stderr)
 
@@ -45,7 +47,10 @@ class Instrumentation:
     def banner(self, when: str, step: Pass, op: Any) -> None:
         title = f"IR Dump {when} {type(step).__name__} ({step.NAME})"
         print(f"// -----// {title} //----- //", file=self.stream)
-        print(op.get_asm(large_elements_limit=self.elide), "\n", file=self.stream, flush=True)
+        text = op.get_asm(
+            large_elements_limit=self.elide, large_resource_limit=self.elide_resources
+        )
+        print(text, "\n", file=self.stream, flush=True)
 
     def add(self, name: str, seconds: float) -> None:
         if self.timing is not None:
@@ -170,6 +175,7 @@ def _run_upstream(op: Any, anchor: str, text: str, watch: Instrumentation) -> No
             print_before_all=watch.print_before,
             print_after_all=watch.print_after,
             large_elements_limit=watch.elide,
+            large_resource_limit=watch.elide_resources,
         )
         watch.stream.flush()
     start = time.perf_counter()

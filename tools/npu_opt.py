@@ -34,6 +34,9 @@ def make_parser() -> Parser:
     add("--mlir-print-ir-after-all", action="store_true", help="print the IR after each pass")
     add("--mlir-print-op-generic", action="store_true", help="print the generic form")
     add("--mlir-elide-elementsattrs-if-larger", type=int, metavar="N", help="shorten constants")
+    add(
+        "--mlir-elide-resource-strings-if-larger", type=int, metavar="N", help="the same of weights"
+    )
     add("--mlir-timing", action="store_true", help="print the time each pass took")
     add("--npu-to-asm", action="store_true", help="print the instruction stream of each kernel")
     add("--list-passes", action="store_true", help="print the names of all passes and pipelines")
@@ -134,6 +137,7 @@ class Session:
             print_before=self.options.mlir_print_ir_before_all,
             print_after=self.options.mlir_print_ir_after_all,
             elide=self.options.mlir_elide_elementsattrs_if_larger,
+            elide_resources=self.options.mlir_elide_resource_strings_if_larger,
             timing=self.timing,
         )
         output: str | None = None

@@ -1,0 +1,99 @@
+"""npu-opt as its user sees it: output, messages, exit codes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from davinci.passes import pipelines, registry
+from davinci.tools import npu_opt
+
+MODULE = "func.func @f(%x: i32) -> i32 {\n  return %x : i32\n}\n"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> str:
+    path = tmp_path / "f.mlir"
+    path.write_text(MODULE)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "message"),
+    [
+        ("", "the pipeline is empty"),
+        ("cse", "has no anchor operation"),
+        ("builtin.module(cse", ":19: unbalanced parentheses; found end of the pipeline"),
+        ("builtin.module(cse))", ":20: unbalanced parentheses"),
+        ("builtin.module(cse,,cse)", ":20: a pass or an anchor operation is missing"),
+        ("builtin.module(canonicalize{)", ":30: unbalanced braces"),
+        ("builtin.module(canonicalise)", "did you mean 'canonicalize'"),
+        ("builtin.module(cse,plan-memry)", ":20: unknown pass 'plan-memry'; did you mean"),
+        ("builtin.module(func.func(nothing-like-it))", ":26: unknown pass 'nothing-like-it'"),
+        ("builtin.module(plan-memory{machin=x})", "did you mean 'machine'"),
+        ("builtin.module(convert-ascend-to-cce{cores=many})", "expected an integer"),
+        ("builtin.module(func.func(plan-memory))", "cannot run on 'func.func'"),
+        ("builtin.module(canonicalize{bla=1})", "no such option bla"),
+        ("builtin.module(npu-pipeline{core=1})", "did you mean 'cores'"),
+    ],
+)
+def test_bad_pipeline(
+    source: str, pipeline: str, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert npu_opt.main([source, f"--pass-pipeline={pipeline}"]) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+def test_missing_file(capfd: pytest.CaptureFixture[str]) -> None:
+    assert npu_opt.main(["no/such.mlir"]) == 2
+    assert capfd.readouterr().err == "error: no/such.mlir: No such file or directory\n"
+
+
+def test_unknown_flag(source: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert npu_opt.main([source, "--plan-memoy"]) == 2
+    assert "did you mean 'plan-memory'" in capfd.readouterr().err
+
+
+def test_parse_error_has_place_and_source(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "bad.mlir"
+    path.write_text("func.func @f() {\n  retrn\n}\n")
+    assert npu_opt.main([str(path)]) == 2
+    err = capfd.readouterr().err
+    assert err.startswith(f"{path}:2:3: error: custom op 'retrn' is unknown")
+    assert "\n  retrn\n  ^\n" in err
+
+
+def test_nothing_is_written_after_an_error(tmp_path: Path) -> None:
+    path, output = tmp_path / "bad.mlir", tmp_path / "out.mlir"
+    path.write_text("nonsense")
+    assert npu_opt.main([str(path), "-o", str(output)]) == 2
+    assert sorted(tmp_path.iterdir()) == [path]
+
+
+def test_unwritable_output(source: str, capfd: pytest.CaptureFixture[str]) -> None:
+    assert npu_opt.main([source, "-o", "no/such/place.mlir"]) == 2
+    assert "cannot write" in capfd.readouterr().err
+
+
+def test_unmet_expectation(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "f.mlir"
+    path.write_text(MODULE + "// expected-error@-1 {{never}}\n")
+    assert npu_opt.main([str(path), "--verify-diagnostics"]) == 1
+    assert 'f.mlir:3:1: error: expected error "never" was not produced' in capfd.readouterr().err
+
+
+def test_help_lists_all_passes_with_their_options(capfd: pytest.CaptureFixture[str]) -> None:
+    assert npu_opt.main(["--help"]) == 0
+    text = capfd.readouterr().out
+    for cls in registry.all_passes():
+        assert re.search(rf"^  --{cls.NAME}$", text, re.MULTILINE)
+    for name in pipelines.PIPELINES:
+        assert f"  --{name}\n" in text
+    assert "matmul-strategy=os" in text
