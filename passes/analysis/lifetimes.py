@@ -107,7 +107,11 @@ class _Walk:
             if op.name in VIEWS:
                 self._roots[op.result] = uses
             elif any(isinstance(result.type, ir.MemRefType) for result in op.results):
-                fail(op, "makes a view that lifetimes do not follow", expected=", ".join(VIEWS))
+                fail(
+                    op,
+                    "makes a view that lifetimes do not follow",
+                    expected=", ".join(sorted(VIEWS)),
+                )
             else:
                 self._use(uses)
 
