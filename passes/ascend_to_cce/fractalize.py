@@ -6,7 +6,7 @@ A piece is p strips of 16 rows by w fractal columns. 16-bit types go through sca
 which transposes 16 x 16 blocks, in one of two ways (`fractalize` option; both are the source's):
 
     naive     p = 1: gather the blocks of a strip, transposed; transpose each back; w blocks leave
-    improved  as many strips as fit UB. Row r of the piece is (a, b) with r = a * p + b, so that one
+    improved  as many strips as fit UB and keep all blocks at work. Row r of the piece is (a, b) with r = a * p + b, so that one
               instruction of repeat p * w gathers S[a][b][t][l] -> T[b][t][l][a], and one a strip
               scatters T[b][t][l][a] -> R[t][a][b][l], which is Nz: p blocks leave per burst
 
@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.mlir import arith, ir
@@ -31,6 +31,8 @@ from davinci.passes.base import fail
 from davinci.passes.builder import IndexLike, add, alloc, mul, op, restride, subview
 
 SIDE = 16
+SPLIT_BYTES = 16384
+"""Smallest piece worth cutting in two: below, a transfer is shorter than its start."""
 
 
 @lowering("fractalize")
@@ -97,6 +99,7 @@ class Layout:
                 hint="pad the matrix before",
             )
         self.tile_strips, self.tile_columns = self.choose_tile()
+        self.splits = self.has_one_piece_a_block()
 
     def choose_tile(self) -> tuple[int, int]:
         """Strips and fractal columns of a piece: what fits UB and one instruction, shared evenly.
@@ -120,6 +123,22 @@ class Layout:
             columns = min(columns, max(1, self.columns * pieces // self.cores))
         return strips, columns
 
+    def has_one_piece_a_block(self) -> bool:
+        """Whether pieces are cut in two halves with buffers of their own.
+
+        Then one half is loaded while the other is stored. Blocks with several pieces fill UB with
+        each instead, and rows that must be written from left to right stay whole.
+        """
+        pieces = self.batch * -(-self.strips // self.tile_strips)
+        pieces *= -(-self.columns // self.tile_columns)
+        size = self.tile_strips * self.tile_columns * SIDE * self.c * self.itemsize
+        return (
+            self.target.fractalize == "improved"
+            and pieces <= self.cores
+            and size >= SPLIT_BYTES
+            and self.n % self.c == 0
+        )
+
     @property
     def cores(self) -> int:
         return self.target.cores
@@ -133,15 +152,15 @@ class Layout:
     def fractalize(self) -> int:
         """Every piece is a unit of work."""
         buffers = self.buffers()
+        move = self.scatter_out if self.transposes else self.copy_out
         parts = []
         for rows in self.row_segments():
             for columns in self.column_segments():
 
                 def build(i: IndexLike, rows: Segment = rows, columns: Segment = columns) -> None:
                     batch, r, t = unflatten(i, (self.batch, rows.count, columns.count))
-                    tile = self.tile(batch, rows, r, columns, t)
-                    move = self.scatter_out if self.transposes else self.copy_out
-                    move(tile, *buffers)
+                    for turn, tile in enumerate(self.tiles(batch, rows, r, columns, t)):
+                        move(tile, *buffers[turn])
 
                 parts.append(Part(self.batch * rows.count * columns.count, build))
         return max(1, share_blocks(parts, self.target))
@@ -163,7 +182,8 @@ class Layout:
                 batch, r = unflatten(i, (self.batch, rows.count))
                 for columns in reversed(cuts):
                     for t in range(columns.count):
-                        move(self.tile(batch, rows, r, columns, t), *buffers)
+                        for turn, tile in enumerate(self.tiles(batch, rows, r, columns, t)):
+                            move(tile, *buffers[turn])
 
             if ragged:
                 parts.append(Part(self.batch * rows.count, strip))
@@ -172,26 +192,44 @@ class Layout:
 
                 def build(i: IndexLike, rows: Segment = rows, columns: Segment = columns) -> None:
                     batch, r, t = unflatten(i, (self.batch, rows.count, columns.count))
-                    move(self.tile(batch, rows, r, columns, t), *buffers)
+                    for turn, tile in enumerate(self.tiles(batch, rows, r, columns, t)):
+                        move(tile, *buffers[turn])
 
                 parts.append(Part(self.batch * rows.count * columns.count, build))
         return max(1, share_blocks(parts, self.target))
 
-    def tile(
+    def tiles(
         self, batch: IndexLike, rows: Segment, r: IndexLike, columns: Segment, t: IndexLike
-    ) -> Tile:
-        """Piece (r, t) of two segments; only a remainder, which is alone, has part fractals."""
+    ) -> list[Tile]:
+        """Piece (r, t) of two segments, in halves if pieces are cut.
+
+        Only a remainder, which is alone in its segment, has fractals filled in part.
+        """
         strip = add(rows.first // SIDE, mul(r, rows.size // SIDE))
         column = add(columns.first // self.c, mul(t, columns.size // self.c))
-        return Tile(batch, strip, column, rows.size, columns.size, self.c)
+        whole = Tile(batch, strip, column, rows.size, columns.size, self.c)
+        if not self.splits or whole.columns == 1:
+            return [whole]
+        first = -(-whole.columns // 2)
+        rest = columns.size - first * self.c
+        return [
+            replace(whole, width=first * self.c),
+            replace(whole, column=add(column, first), width=rest),
+        ]
 
-    def buffers(self) -> list[Any]:
-        """UB buffers of a piece: two for transposing; else one, and zeros for a ragged column."""
-        size = self.tile_strips * SIDE * self.tile_columns * self.c
+    def buffers(self) -> list[list[Any]]:
+        """UB buffers of a piece or of each half: two for transposing, else one for the rows and,
+        where columns are ragged, one for the last of them."""
+        first = -(-self.tile_columns // 2)
+        sizes = [first, self.tile_columns - first] if self.splits else [self.tile_columns]
+        fractals = self.tile_strips * SIDE * self.c
+        return [self.buffer_set(fractals, columns) for columns in sizes if columns]
+
+    def buffer_set(self, column: int, columns: int) -> list[Any]:
+        rows = alloc([column * columns], self.element, "UB")
         if self.transposes:
-            return [alloc([size], self.element, "UB"), alloc([size], self.element, "UB")]
-        zeros = self.tile_strips * SIDE * self.c if self.n % self.c else 32
-        return [alloc([size], self.element, "UB"), alloc([zeros], self.element, "UB")]
+            return [rows, alloc([column * columns], self.element, "UB")]
+        return [rows, alloc([column], self.element, "UB") if self.n % self.c else None]
 
     def scatter_out(self, tile: Tile, ub: Any, transposed: Any) -> None:
         """Matrix to Nz by two rounds of vnchwconv; `ub` holds first the rows, then the result."""
