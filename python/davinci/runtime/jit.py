@@ -106,8 +106,9 @@ class KernelLibrary:
         self._context[Slot.BUFFER] = self._buffer.ctypes.data
         self._context[Slot.CAPACITY] = CAPACITY
         self._context[Slot.FLUSH] = ctypes.cast(self._flush, ctypes.c_void_p).value or 0
-        native, kernels = self._native_module(module)
-        self._engine = execution_engine.ExecutionEngine(native, opt_level=OPT_LEVEL)
+        with module.context, ir.Location.unknown():
+            native, kernels = self._native_module(module)
+            self._engine = execution_engine.ExecutionEngine(native, opt_level=OPT_LEVEL)
         self.programs = {
             name: Program(self, name, inputs, self._engine.raw_lookup(name))
             for name, inputs in kernels.items()
@@ -115,7 +116,7 @@ class KernelLibrary:
 
     def _native_module(self, module: Any) -> tuple[Any, dict[str, int]]:
         """A module of its own: copies of the functions, definitions of the intrinsics."""
-        native = ir.Module.create(ir.Location.unknown())
+        native = ir.Module.create()
         names: list[str] = []
         kernels: dict[str, int] = {}
         with ir.InsertionPoint(native.body):
