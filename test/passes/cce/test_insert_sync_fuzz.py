@@ -20,6 +20,12 @@ from davinci.simulator import Device
 
 TILE = 256
 GM_SIZE = 4096
+BOUNDS = [
+    *(("%c0", "%c1"), ("%c0", "%c2"), ("%c0", "%c3"), ("%c2", "%c2"), ("%c0", "%blocks")),
+    *(("%block", "%blocks"), ("%blocks", "%c3"), ("%block", "%block")),
+]
+"""Loop bounds: static and dynamic, of no, one and more iterations."""
+
 GM = f"memref<{GM_SIZE}xf32>"
 
 
@@ -68,10 +74,7 @@ class RandomKernel:
 
     def loop(self, depth: int) -> None:
         variable = self.value()
-        low, high = self.random.choice(
-            [("%c0", "%c1"), ("%c0", "%c2"), ("%c0", "%c3"), ("%c2", "%c2"), ("%c0", "%blocks")]
-            + [("%block", "%blocks"), ("%blocks", "%c3"), ("%block", "%block")]
-        )
+        low, high = self.random.choice(BOUNDS)
         self.lines.append(f"scf.for {variable} = {low} to {high} step %c1 {{")
         self.variables.append(variable)
         self.statements(depth + 1, self.random.randint(1, 4))

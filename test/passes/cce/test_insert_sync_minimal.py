@@ -1,0 +1,91 @@
+"""Every flag and barrier that insert-sync puts is needed: without any one of them, the simulator
+finds a race, a deadlock, or a flag set twice."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from kernel_support import fractals, run_cce
+
+from davinci.errors import DeviceFault
+from davinci.mlir import ir, make_context
+from davinci.passes import runner
+
+SYNC = re.compile(r'"cce\.(set_flag|wait_flag|pipe_barrier)"\(\) (\{[^}]*\})')
+
+MATMUL = """
+module {
+  func.func @k(%a: memref<8x8x16x16xf16>, %b: memref<8x8x16x16xf16>, %c: memref<8x8x16x16xf32>)
+      attributes {ascend.kernel, ascend.op = "matmul", ascend.unit = "cube"} {
+    "ascend.matmul"(%a, %b, %c)
+      : (memref<8x8x16x16xf16>, memref<8x8x16x16xf16>, memref<8x8x16x16xf32>) -> ()
+    return
+  }
+}
+"""
+
+ADD = """
+module {
+  func.func @k(%a: memref<200000xf32>, %b: memref<200000xf32>, %c: memref<200000xf32>)
+      attributes {ascend.kernel, ascend.op = "add", ascend.unit = "vector"} {
+    "ascend.add"(%a, %b, %c) : (memref<200000xf32>, memref<200000xf32>, memref<200000xf32>) -> ()
+    return
+  }
+}
+"""
+
+
+def synchronised(text: str, options: str) -> str:
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        runner.run(module.operation, f"builtin.module(ascend-to-cce{{{options}}})")
+        return str(module)
+
+
+def run(text: str, inputs: list[np.ndarray]) -> np.ndarray:
+    with make_context(), ir.Location.unknown():
+        return run_cce(ir.Module.parse(text), inputs, 1, "ascend910").outputs[0]
+
+
+def without_each(text: str) -> dict[str, str]:
+    """The text without one flag, with all its sets and waits, or without one barrier."""
+    lines = text.splitlines()
+    syncs: dict[str, list[int]] = {}
+    for number, line in enumerate(lines):
+        if found := SYNC.search(line):
+            place = f" in line {number}" if found[1] == "pipe_barrier" else ""
+            syncs.setdefault(found[2] + place, []).append(number)
+    return {
+        name: "\n".join(line for i, line in enumerate(lines) if i not in numbers)
+        for name, numbers in syncs.items()
+    }
+
+
+@pytest.mark.parametrize(("strategy", "n"), [("os", 32), ("is", 128), ("ws", 128)])
+def test_matmul(strategy: str, n: int) -> None:
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal((128, 128)).astype(np.float16) for _ in range(2))
+    text = synchronised(MATMUL, f"cores=1 matmul-strategy={strategy} m=32 n={n} k=32")
+    inputs = [fractals(a), fractals(b)]
+    expected = fractals(a.astype(np.float32) @ b.astype(np.float32))
+    np.testing.assert_allclose(run(text, inputs), expected, rtol=1e-3, atol=1e-2)
+    variants = without_each(text)
+    assert len(variants) >= 8
+    for name, variant in variants.items():
+        with pytest.raises(DeviceFault):
+            run(variant, inputs)
+            pytest.fail(f"nothing is found without {name}")
+
+
+def test_add() -> None:
+    a = np.arange(200000, dtype=np.float32)
+    text = synchronised(ADD, "cores=1")
+    np.testing.assert_array_equal(run(text, [a, a]), a + a)
+    variants = without_each(text)
+    assert len(variants) >= 3
+    for name, variant in variants.items():
+        with pytest.raises(DeviceFault):
+            run(variant, [a, a])
+            pytest.fail(f"nothing is found without {name}")
