@@ -6,9 +6,10 @@ A piece is p strips of 16 rows by w fractal columns. 16-bit types go through sca
 which transposes 16 x 16 blocks, in one of two ways (`fractalize` option; both are the source's):
 
     naive     p = 1: gather the blocks of a strip, transposed; transpose each back; w blocks leave
-    improved  as many strips as fit UB and keep all blocks at work. Row r of the piece is (a, b) with r = a * p + b, so that one
-              instruction of repeat p * w gathers S[a][b][t][l] -> T[b][t][l][a], and one a strip
-              scatters T[b][t][l][a] -> R[t][a][b][l], which is Nz: p blocks leave per burst
+    improved  as many strips as fit UB and leave no block idle. Row r of the piece is (a, b) with
+              r = a * p + b, so that one instruction of repeat p * w gathers
+              S[a][b][t][l] -> T[b][t][l][a], and one a strip scatters
+              T[b][t][l][a] -> R[t][a][b][l], which is Nz: p blocks leave per burst
 
 Defractalization runs the same way backwards. Other types move by copies whose stride in UB changes
 the layout. Padding is zero: rows are filled before the load; columns behind a ragged row become

@@ -53,7 +53,7 @@ class Piece:
         """How many of the last rows may not be moved in whole blocks."""
         if not self.ragged():
             return 0
-        n = ir.MemRefType(self.matrix.type).shape[2]
+        n = int(ir.MemRefType(self.matrix.type).shape[2])
         excess = -self.columns % self.block()
         return min(self.rows, -(-excess // n))
 
