@@ -20,7 +20,7 @@ from davinci.simulator.profile import LaunchProfile
 
 Array = npt.NDArray[Any]
 
-DTYPES = {"f16": "float16", "f32": "float32", "i8": "int8", "i16": "int16", "i32": "int32"}
+DTYPES = {"f16": "float16", "f32": "float32", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64"}
 TO_LLVM = "cce-to-hivm{{machine={machine}}},hivm-to-llvm"
 GM_BYTES = 1 << 26
 
