@@ -60,7 +60,7 @@ BLOCK_BYTES = 32
 BUFFERS_ONLY = frozenset(
     [
         *("batch_matmul", "broadcast", "concat", "defractalize", "fractalize", "gather", "matmul"),
-        *("reduce", "scalar", "slice", "transpose"),
+        *("call", "reduce", "slice", "transpose"),
     ]
 )
 """Operators whose kernels want every operand in a buffer; the others take `full` as a constant."""
@@ -318,15 +318,17 @@ class HostBuilder:
 
 
 def _argument_names(function: Any, function_type: Any) -> Any:
-    """Attributes of the new arguments: names of inputs and outputs, outputs marked."""
+    """Attributes of the new arguments: names of inputs and outputs; outputs and booleans marked."""
     attributes = []
-    for key, name, count in (
-        ("arg_attrs", "arg", len(function_type.inputs)),
-        ("res_attrs", "out", len(function_type.results)),
+    for key, name, types in (
+        ("arg_attrs", "arg", function_type.inputs),
+        ("res_attrs", "out", function_type.results),
     ):
-        given = function.attributes[key] if key in function.attributes else [{}] * count
-        for number in range(count):
+        given = function.attributes[key] if key in function.attributes else [{}] * len(types)
+        for number, tensor in enumerate(types):
             names = {x.name: x.attr for x in given[number]}
+            if is_boolean(tensor):
+                names["ascend.boolean"] = ir.UnitAttr.get()
             names.setdefault("ascend.name", ir.StringAttr.get(f"{name}{number}"))
             if key == "res_attrs":
                 names["ascend.output"] = ir.UnitAttr.get()

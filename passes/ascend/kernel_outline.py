@@ -137,6 +137,11 @@ def _full(full: Full) -> Any:
     return builder.op("ascend.full", [], [result], value=value).result
 
 
+def kernels_module(root: Any) -> Any:
+    """The module `@kernels` of `root`, made now if there is none."""
+    return dict(symbols(root)).get("kernels") or _create_module(root)
+
+
 def _create_module(root: Any) -> Any:
     with ir.InsertionPoint(root.regions[0].blocks[0]), ir.Location.unknown():
         module = ir.Operation.create("builtin.module", regions=1)

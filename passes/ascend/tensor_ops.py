@@ -225,3 +225,30 @@ def erase_unused(block: Any) -> None:
         unused = all(next(iter(r.uses), None) is None for r in op.results)
         if op.name.startswith("ascend.") and len(op.results) and unused:
             op.erase()
+
+
+def tensor_functions(module: Any) -> list[Any]:
+    """Public functions on tensors: not kernels, and not the functions of scalar calls."""
+    found = []
+    for operation in module.regions[0].blocks[0].operations:
+        op = operation.operation
+        if op.name != "func.func" or "sym_visibility" in op.attributes:
+            continue
+        if "ascend.kernel" not in op.attributes and "ascend.entry" not in op.attributes:
+            found.append(op)
+    return found
+
+
+def merge_equal(block: Any) -> None:
+    """Replaces operations that compute the same by the first of them, and erases unused ones."""
+    seen: dict[Any, Any] = {}
+    for operation in list(block.operations):
+        op = operation.operation
+        if not op.name.startswith("ascend.") or len(op.results) != 1:
+            continue
+        attributes = tuple((key, op.attributes[key]) for key in op.attributes)
+        key = (op.name, tuple(op.operands), op.result.type, attributes)
+        first = seen.setdefault(key, op)
+        if first is not op:
+            op.result.replace_all_uses_with(first.result)
+    erase_unused(block)

@@ -21,7 +21,12 @@ from typing import Any
 
 from davinci.errors import CompileError
 from davinci.mlir import ir
-from davinci.passes.ascend.tensor_ops import CONSTANTS, TensorOps, erase_unused
+from davinci.passes.ascend.tensor_ops import (
+    CONSTANTS,
+    TensorOps,
+    merge_equal,
+    tensor_functions,
+)
 from davinci.passes.ascend_to_cce.supports import supports
 from davinci.passes.base import Pass, fail, location_text, register_pass
 from davinci.passes.stablehlo import CONVERSIONS
@@ -49,20 +54,9 @@ class ConvertStablehloToAscendPass(Pass):
         for family in FAMILIES:
             importlib.import_module(f"davinci.passes.stablehlo.{family}")
         calls = ScalarCalls(op)
-        for function in entries(op):
+        for function in tensor_functions(op):
             convert_function(function, calls)
         calls.erase_unused_functions()
-
-
-def entries(module: Any) -> list[Any]:
-    """Public functions on tensors, but not kernels."""
-    found = []
-    for op in module.regions[0].blocks[0].operations:
-        if op.operation.name != "func.func" or "sym_visibility" in op.attributes:
-            continue
-        if "ascend.kernel" not in op.attributes and "ascend.entry" not in op.attributes:
-            found.append(op.operation)
-    return found
 
 
 def convert_function(function: Any, calls: ScalarCalls) -> None:
@@ -78,7 +72,7 @@ def convert_function(function: Any, calls: ScalarCalls) -> None:
         for old, new in zip(op.results, results, strict=True):
             old.replace_all_uses_with(new)
         op.erase()
-    erase_unused(function.regions[0].blocks[0])
+    merge_equal(function.regions[0].blocks[0])
 
 
 def convert(op: Any, calls: ScalarCalls) -> list[Any]:

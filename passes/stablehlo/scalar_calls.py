@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from davinci.elements import scalar_attribute, to_attribute
+from davinci.elements import scalar_attribute
 from davinci.mlir import func, ir
 from davinci.passes import builder
-from davinci.passes.ascend.tensor_ops import constant_array, definition, size_bytes
-
-INLINE_BYTES = 64
-"""Constant operands up to this size are computed inside the function."""
+from davinci.passes.ascend.tensor_ops import full_value
 
 
 class ScalarCalls:
@@ -27,7 +24,7 @@ class ScalarCalls:
 
     def call(self, op: Any) -> list[Any]:
         """Builds the call of a function that holds a copy of `op`; returns its results."""
-        inlined = {i: c for i, v in enumerate(op.operands) if (c := small_constant(v)) is not None}
+        inlined = {i: c for i, v in enumerate(op.operands) if (c := splat_constant(v)) is not None}
         operands = [v for i, v in enumerate(op.operands) if i not in inlined]
         function = self._build(op, inlined, operands)
         symbol = str(ir.StringAttr(function.attributes["sym_name"]).value)
@@ -52,7 +49,7 @@ class ScalarCalls:
         arguments = iter(block.arguments)
         with ir.InsertionPoint(block):
             values = [
-                stablehlo_constant(inlined[i]) if i in inlined else next(arguments)
+                constant(inlined[i]) if i in inlined else next(arguments)
                 for i in range(len(op.operands))
             ]
             copy = op.clone()
@@ -86,19 +83,14 @@ class ScalarCalls:
                 op.operation.erase()
 
 
-def small_constant(value: Any) -> Any:
-    """The elements of a small constant operand, or None."""
-    found = definition(value)
-    if found is None or size_bytes(found) > INLINE_BYTES:
+def splat_constant(value: Any) -> Any:
+    """The elements attribute of an operand that is the same value everywhere, or None."""
+    found = full_value(value)
+    if found is None:
         return None
-    return constant_array(found), value.type
+    number = scalar_attribute(found[()], value.type.element_type)
+    return ir.DenseElementsAttr.get_splat(value.type, number)
 
 
-def stablehlo_constant(constant: Any) -> Any:
-    array, shaped = constant
-    if array.size and not any(array.strides):
-        splat = scalar_attribute(array.flat[0], shaped.element_type)
-        attr = ir.DenseElementsAttr.get_splat(shaped, splat)
-    else:
-        attr = to_attribute(array, shaped.element_type)
-    return builder.op("stablehlo.constant", [], [shaped], value=attr).result
+def constant(attr: Any) -> Any:
+    return builder.op("stablehlo.constant", [], [attr.type], value=attr).result

@@ -120,7 +120,7 @@ def check_input(value: onnx.ValueInfoProto, where: str) -> None:
                 where=where,
                 found=f"dimension {i} is {dim.dim_param or 'unknown'!r}",
                 expected="static shapes",
-                hint="fix it, for example with python -m onnxruntime.tools.make_dynamic_shape_fixed",
+                hint="fix it: python -m onnxruntime.tools.make_dynamic_shape_fixed --help",
             )
 
 

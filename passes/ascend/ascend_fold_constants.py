@@ -1,0 +1,116 @@
+"""ascend-fold-constants: computes at compile time what depends on constants only.
+
+before:
+    %w = "ascend.constant"() {value = dense_resource<w> : tensor<768x768xf32>}
+    %0 = "ascend.cast"(%w) : (tensor<768x768xf32>) -> tensor<768x768xf16>
+    %1 = "ascend.fractalize"(%0) : (tensor<768x768xf16>) -> tensor<48x48x16x16xf16>
+after:
+    %1 = "ascend.constant"() {value = dense_resource<w_nz> : tensor<48x48x16x16xf16>}
+
+Weights so get their type and layout before the program runs. Results that are much larger than what
+they come from (a broadcast, a padding) are left to the device above a size. A chain is computed in
+one go, and originals that nobody uses any more are dropped, so that memory stays bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.ascend_shapes import tensor_of
+from davinci.dialects.base import python_value
+from davinci.elements import Array
+from davinci.mlir import ir
+from davinci.passes.ascend.evaluate import evaluate
+from davinci.passes.ascend.tensor_ops import (
+    CONSTANTS,
+    TensorOps,
+    constant_array,
+    defining_op,
+    definition,
+    erase_unused,
+    size_bytes,
+    tensor_functions,
+)
+from davinci.passes.base import Pass, register_pass
+
+PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
+
+GROWN_BYTES = 4 << 20
+"""Results larger than all their operands are folded up to this size."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class AscendFoldConstantsPass(Pass):
+    """Evaluate operations on constants at compile time."""
+
+    NAME = "ascend-fold-constants"
+
+    def run(self, op: Any) -> None:
+        for function in tensor_functions(op):
+            block = function.regions[0].blocks[0]
+            foldable = mark_foldable(block)
+            for operation in list(block.operations):
+                candidate = operation.operation
+                if is_final(candidate, foldable):
+                    replace(candidate, foldable)
+            erase_unused(block)
+
+
+def mark_foldable(block: Any) -> set[Any]:
+    """Results of operations that can be computed now."""
+    found: set[Any] = set()
+    for operation in block.operations:
+        op = operation.operation
+        if not op.name.startswith("ascend.") or op.name in CONSTANTS or len(op.results) != 1:
+            continue
+        if not op.operands and op.name != "ascend.iota":
+            continue
+        known = all(v in found or definition(v) is not None for v in op.operands)
+        if known and op.name not in PRODUCTS and not grows(op):
+            found.add(op.result)
+    return found
+
+
+def grows(op: Any) -> bool:
+    """Whether the result is large, and larger than the operands."""
+    result = tensor_of(op.result.type)
+    size = size_bytes(result)
+    return size > GROWN_BYTES and result.count > sum(tensor_of(v.type).count for v in op.operands)
+
+
+def is_final(op: Any, foldable: set[Any]) -> bool:
+    """Whether the result of `op` is foldable and somebody needs it at run time."""
+    if len(op.results) != 1 or op.result not in foldable:
+        return False
+    return any(
+        not any(result in foldable for result in use.owner.operation.results)
+        for use in op.result.uses
+    )
+
+
+def replace(op: Any, foldable: set[Any]) -> None:
+    array = value_of(op.result, foldable)
+    if array is None:
+        return
+    with op.location, ir.InsertionPoint(op):
+        new = TensorOps().constant(array, tensor_of(op.result.type).element)
+    op.result.replace_all_uses_with(new)
+    foldable.discard(op.result)
+
+
+def value_of(value: Any, foldable: set[Any]) -> Array | None:
+    """The elements of a foldable value or a constant."""
+    owner = defining_op(value)
+    if owner.name in CONSTANTS:
+        return constant_array(owner)
+    inputs: list[Array] = []
+    for operand in owner.operands:
+        array = value_of(operand, foldable)
+        if array is None:
+            return None
+        inputs.append(array)
+    attributes = {key: python_value(owner.attributes[key]) for key in owner.attributes}
+    name = owner.name.removeprefix("ascend.")
+    return evaluate(name, inputs, tensor_of(value.type), attributes)

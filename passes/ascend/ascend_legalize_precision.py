@@ -1,0 +1,106 @@
+"""ascend-legalize-precision: gives the cube the element types it has.
+
+before:
+    %c = "ascend.matmul"(%a, %b) : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+after, precision=mixed:
+    %0 = "ascend.cast"(%a) : (tensor<8x16xf32>) -> tensor<8x16xf16>
+    %1 = "ascend.cast"(%b) : (tensor<16x4xf32>) -> tensor<16x4xf16>
+    %c = "ascend.matmul"(%0, %1) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf32>
+
+`mixed`: products f16 x f16 -> f32, everything else stays as it is. `fp16`: every f32 value of
+`@main` becomes f16 as well; arguments and results keep their type and are cast. Integer products
+are left alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.ascend_shapes import Tensor, tensor_of
+from davinci.errors import InputError
+from davinci.mlir import ir
+from davinci.passes import builder
+from davinci.passes.ascend.tensor_ops import (
+    CONSTANTS,
+    TensorOps,
+    merge_equal,
+    tensor_functions,
+)
+from davinci.passes.base import Pass, option, register_pass
+
+POLICIES = ("mixed", "fp16")
+PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
+
+
+@register_pass
+@dataclass(frozen=True)
+class AscendLegalizePrecisionPass(Pass):
+    """Cast operands of the cube to f16, and in fp16 all values."""
+
+    NAME = "ascend-legalize-precision"
+
+    precision: str = option("mixed", "mixed: f16 products, f32 elsewhere; fp16: f16 everywhere")
+
+    def run(self, op: Any) -> None:
+        if self.precision not in POLICIES:
+            raise InputError(
+                "unknown precision", found=repr(self.precision), expected=" or ".join(POLICIES)
+            )
+        for function in tensor_functions(op):
+            block = function.regions[0].blocks[0]
+            for operation in list(block.operations):
+                legalize(operation.operation, self.precision)
+            merge_equal(block)
+
+
+def legalize(op: Any, precision: str) -> None:
+    if not op.name.startswith("ascend.") or op.name in CONSTANTS:
+        # Constants are narrowed at their uses, where casts of them are folded.
+        return
+    if op.name in PRODUCTS and is_f32(op.operands[0]):
+        if precision == "fp16":
+            rebuild(op)
+        else:
+            with op.location, ir.InsertionPoint(op):
+                ops = TensorOps()
+                for i, operand in enumerate(op.operands):
+                    op.operands[i] = ops.cast(operand, ir.F16Type.get())
+    elif precision == "fp16" and any(is_f32(v) for v in [*op.operands, *op.results]):
+        rebuild(op)
+
+
+def rebuild(op: Any) -> None:
+    """Replaces `op` by itself on f16 values, with casts around it that cancel with others."""
+    half = ir.F16Type.get(op.context)
+    with op.location, ir.InsertionPoint(op):
+        ops = TensorOps()
+        inputs = [narrowed(v, half, ops) if is_f32(v) else v for v in op.operands]
+        result = tensor_of(op.result.type)
+        target = half if is_f32(op.result) else result.element
+        name = op.name.removeprefix("ascend.")
+        attributes = {key: op.attributes[key] for key in op.attributes}
+        if name == "cast" and inputs[0].type == Tensor(result.shape, target).type:
+            new = inputs[0]
+        else:
+            new = builder.op(
+                op.name, inputs, [Tensor(result.shape, target).type], **attributes
+            ).result
+        if target != result.element:
+            new = builder.op("ascend.cast", [new], [result.type]).result
+    op.result.replace_all_uses_with(new)
+    op.erase()
+
+
+def narrowed(value: Any, half: Any, ops: TensorOps) -> Any:
+    """`value` as f16; the operand of a cast from f16 if it is one."""
+    owner = None if isinstance(value, ir.BlockArgument) else value.owner
+    if owner is not None and owner.name == "ascend.cast":
+        source = owner.operands[0]
+        if tensor_of(source.type).element == half:
+            return source
+    return ops.cast(value, half)
+
+
+def is_f32(value: Any) -> bool:
+    return str(tensor_of(value.type).element) == "f32"

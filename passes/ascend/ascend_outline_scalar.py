@@ -1,0 +1,77 @@
+"""ascend-outline-scalar: makes kernels of the functions that @main calls.
+
+before:
+    %1 = call @sine_0(%0) : (tensor<8xf32>) -> tensor<8xf32>
+    func.func private @sine_0(%a: tensor<8xf32>) -> tensor<8xf32> { .. stablehlo.sine .. }
+after:
+    %1 = call @sine_0(%0) : (tensor<8xf32>) -> tensor<8xf32>
+    func.func private @sine_0(tensor<8xf32>) -> tensor<8xf32>
+    module @kernels {
+      func.func @sine_0(%a: memref<8xf32>, %r: memref<8xf32>)
+          attributes {ascend.kernel, ascend.op = "sine", ascend.unit = "scalar"} { scf.for .. }
+    }
+
+The scalar unit loads and stores GM element by element: correct and slow, and counted in reports.
+Temporaries of a kernel become further results of the call, which nobody uses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.errors import CompileError
+from davinci.mlir import MLIRError, func, ir
+from davinci.passes import builder
+from davinci.passes.ascend.kernel_outline import kernels_module, symbols
+from davinci.passes.ascend.scalar_kernels import build_kernel, walk
+from davinci.passes.ascend.tensor_ops import tensor_functions
+from davinci.passes.base import Pass, location_text, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class AscendOutlineScalarPass(Pass):
+    """Lower functions called on tensors to kernels for the scalar unit."""
+
+    NAME = "ascend-outline-scalar"
+
+    def run(self, op: Any) -> None:
+        calls: dict[str, list[Any]] = defaultdict(list)
+        for entry in tensor_functions(op):
+            for call in walk(entry, "func.call"):
+                calls[ir.FlatSymbolRefAttr(call.attributes["callee"]).value].append(call)
+        functions = dict(symbols(op))
+        for name, same in calls.items():
+            if functions[name].regions[0].blocks:
+                outline(op, functions[name], name, same)
+
+
+def outline(root: Any, function: Any, name: str, calls: list[Any]) -> None:
+    """Makes the kernel of `function`, leaves a declaration, and adapts its calls."""
+    op_name = re.sub(r"_\d+$", "", name)
+    with root.context, function.location:
+        try:
+            temporaries = build_kernel(function, kernels_module(root), name, op_name)
+        except MLIRError as error:
+            first = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
+            raise CompileError(
+                f"unsupported operator '{op_name}': it has no kernel, and upstream MLIR cannot "
+                f"bring it to loops: {first}",
+                where=location_text(calls[0].location),
+            ) from None
+        old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        types = (list(old.inputs), [*old.results, *temporaries])
+        with ir.InsertionPoint(function):
+            declaration = func.FuncOp("", types, visibility="private")
+        function.erase()
+        declaration.attributes["sym_name"] = ir.StringAttr.get(name)
+    for call in calls:
+        with call.location, ir.InsertionPoint(call):
+            callee = call.attributes["callee"]
+            new = builder.op("func.call", list(call.operands), types[1], callee=callee)
+        for before, after in zip(call.results, new.results, strict=False):
+            before.replace_all_uses_with(after)
+        call.erase()

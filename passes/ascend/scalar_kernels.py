@@ -1,0 +1,148 @@
+"""Makes kernels for the scalar unit of functions on tensors, by upstream's passes.
+
+    StableHLO -> linalg on tensors -> buffers -> results as arguments -> loops of loads and stores
+
+Booleans are bytes in GM, so arguments and results of type `i1` become `i8`, converted inside.
+Temporaries become further arguments: GM buffers that the caller provides.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.mlir import func, ir, memref, run_pipeline
+from davinci.passes import builder
+
+TO_BUFFERS = (
+    "inline,stablehlo-legalize-to-linalg,canonicalize,cse,"
+    "func.func(linalg-generalize-named-ops),linalg-fuse-elementwise-ops,"
+    "canonicalize,cse,eliminate-empty-tensors,"
+    "one-shot-bufferize{bufferize-function-boundaries=true "
+    "function-boundary-type-conversion=identity-layout-map "
+    "unknown-type-conversion=identity-layout-map},"
+    "buffer-results-to-out-params{hoist-static-allocs=true modify-public-functions=true},"
+    "canonicalize,cse"
+)
+TO_LOOPS = (
+    "convert-linalg-to-loops,lower-affine,fold-memref-alias-ops,lower-affine,canonicalize,cse,"
+    "loop-invariant-code-motion,symbol-dce"
+)
+
+
+def build_kernel(function: Any, kernels: Any, name: str, op_name: str) -> list[Any]:
+    """Adds the kernel of `function` to the module `kernels`.
+
+    Returns:
+        The tensor types of the temporaries, which are the last arguments of the kernel.
+
+    Raises:
+        MLIRError: upstream cannot lower the function to loops.
+    """
+    scratch = ir.Module.create(function.location)
+    copy = function.clone(ip=ir.InsertionPoint(scratch.body))
+    del copy.attributes["sym_visibility"]
+    copy.attributes["sym_name"] = ir.StringAttr.get(name)
+    booleans_to_bytes(copy)
+    run_pipeline(scratch.operation, TO_BUFFERS)
+    run_pipeline(scratch.operation, TO_LOOPS)
+    kernel = find(scratch, name)
+    expand_copies(kernel)
+    temporaries = allocations_to_arguments(kernel)
+    moved = kernel.clone(ip=ir.InsertionPoint(kernels.regions[0].blocks[0]))
+    moved.attributes["ascend.kernel"] = ir.UnitAttr.get()
+    moved.attributes["ascend.op"] = ir.StringAttr.get(op_name)
+    moved.attributes["ascend.unit"] = ir.StringAttr.get("scalar")
+    return temporaries
+
+
+def find(module: Any, name: str) -> Any:
+    for op in module.body.operations:
+        if "sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name:
+            return op.operation
+    raise AssertionError(f"function {name} is lost")
+
+
+def booleans_to_bytes(function: Any) -> None:
+    """Changes `i1` arguments and results of a function on tensors to `i8`."""
+    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    block = function.regions[0].blocks[0]
+    terminator = block.operations[len(block.operations) - 1].operation
+    with function.location:
+        for argument in block.arguments:
+            if is_boolean(argument.type):
+                boolean = argument.type
+                uses = list(argument.uses)
+                argument.set_type(as_bytes(boolean))
+                with ir.InsertionPoint.at_block_begin(block):
+                    converted = builder.op("stablehlo.convert", [argument], [boolean]).result
+                for use in uses:
+                    use.owner.operands[use.operand_number] = converted
+        with ir.InsertionPoint(terminator):
+            for i, value in enumerate(terminator.operands):
+                if is_boolean(value.type):
+                    converted = builder.op("stablehlo.convert", [value], [as_bytes(value.type)])
+                    terminator.operands[i] = converted.result
+    new = ir.FunctionType.get([as_bytes(t) for t in old.inputs], [as_bytes(t) for t in old.results])
+    function.attributes["function_type"] = ir.TypeAttr.get(new)
+
+
+def is_boolean(shaped: Any) -> bool:
+    return str(shaped.element_type) == "i1"
+
+
+def as_bytes(shaped: Any) -> Any:
+    """The type with bytes for booleans."""
+    if not is_boolean(shaped):
+        return shaped
+    return ir.RankedTensorType.get(shaped.shape, ir.IntegerType.get_signless(8))
+
+
+def walk(root: Any, *names: str) -> list[Any]:
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name in names:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found
+
+
+def expand_copies(kernel: Any) -> None:
+    """Replaces `memref.copy` by loops of loads and stores."""
+    for op in walk(kernel, "memref.copy"):
+        source, target = op.operands
+        with op.location, ir.InsertionPoint(op):
+            copy_elements(source, target, list(ir.MemRefType(source.type).shape), [])
+        op.erase()
+
+
+def copy_elements(source: Any, target: Any, shape: list[int], indices: list[Any]) -> None:
+    if len(indices) == len(shape):
+        memref.StoreOp(memref.LoadOp(source, indices).result, target, indices)
+        return
+    with builder.for_loop(0, shape[len(indices)]) as index:
+        copy_elements(source, target, shape, [*indices, index])
+
+
+def allocations_to_arguments(kernel: Any) -> list[Any]:
+    """Makes arguments of the temporaries of `kernel`; returns their types as tensors."""
+    for op in walk(kernel, "memref.dealloc"):
+        op.erase()
+    block = kernel.regions[0].blocks[0]
+    temporaries = []
+    for op in walk(kernel, "memref.alloc", "memref.alloca"):
+        temporary = ir.MemRefType(op.result.type)
+        argument = block.add_argument(temporary, op.location)
+        op.result.replace_all_uses_with(argument)
+        op.erase()
+        temporaries.append(ir.RankedTensorType.get(temporary.shape, temporary.element_type))
+    types = [argument.type for argument in block.arguments]
+    with kernel.location:
+        kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    for key in ("arg_attrs", "res_attrs"):
+        if key in kernel.attributes:
+            del kernel.attributes[key]
+    assert isinstance(kernel.opview, func.FuncOp)
+    return temporaries
