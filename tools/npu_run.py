@@ -64,8 +64,11 @@ def main(argv: list[str] | None = None) -> int:
 def execute(options: Any) -> int:
     from davinci import arrays, check, job, machine
     from davinci.compiler import check_options
+    from davinci.files import check_writable
     from davinci.tools.progress import Progress
 
+    for path in filter(None, (options.outputs, options.json, options.trace, options.report)):
+        check_writable(path)
     check_options(machine.load(options.machine), options.cores, options.precision)
     with Progress() as progress:
         progress("reading the model")

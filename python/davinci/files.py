@@ -9,6 +9,13 @@ from pathlib import Path
 from davinci.errors import InputError
 
 
+def check_writable(path: str | Path) -> None:
+    """Raises an `InputError` if a file at `path` could not be written, before any work is done."""
+    folder = Path(path).parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise InputError("cannot write: no such folder, or not a writable one", where=str(path))
+
+
 def write_atomically(path: str | Path, data: bytes) -> None:
     """Writes `data` to a temporary file beside `path` and renames it.
 

@@ -24,7 +24,7 @@ class Source:
 
     Attributes:
         name: `zoo:mlp`, `net.onnx`, `kernel.mlir`.
-        model: what `davinci.compile` takes.
+        model: what `davinci.compile` takes, a path or an `onnx.ModelProto`.
         example: makes inputs that suit the model from a seed; None if any inputs do.
     """
 
@@ -32,9 +32,11 @@ class Source:
     model: Any
     example: Callable[[int], Arrays] | None = None
 
-    @property
-    def is_onnx(self) -> bool:
-        return isinstance(self.model, onnx.ModelProto)
+    def proto(self) -> onnx.ModelProto | None:
+        """The model as ONNX, if that is what it is."""
+        if isinstance(self.model, str):
+            return read(Path(self.model)) if self.model.endswith(".onnx") else None
+        return self.model if isinstance(self.model, onnx.ModelProto) else None
 
 
 @dataclass
@@ -55,11 +57,8 @@ def open_source(name: str) -> Source:
     if name.startswith(ZOO):
         network = zoo.build(name.removeprefix(ZOO))
         return Source(name, network.proto, network.inputs)
-    path = Path(name)
-    if not path.is_file():
+    if not Path(name).is_file():
         raise InputError("no such file", where=name, hint=f"networks of the zoo are {ZOO}NAME")
-    if path.suffix == ".onnx":
-        return Source(name, read(path))
     return Source(name, name)
 
 
@@ -100,8 +99,8 @@ def run(
 
 def reference_of(source: Source, inputs: Arrays, executable: Any) -> tuple[Arrays, str]:
     """Outputs of the reference that fits the model, and what it is called."""
-    if source.is_onnx:
-        return check.reference_onnx(source.model, inputs), "onnxruntime"
+    if (proto := source.proto()) is not None:
+        return check.reference_onnx(proto, inputs), "onnxruntime"
     module = frontends.load(source.model)
     if "stablehlo." not in module.operation.get_asm(large_elements_limit=8):
         raise InputError(

@@ -181,7 +181,8 @@ def parse(data: dict[str, Any], where: str) -> Machine:
     try:
         return Machine.model_validate(data)
     except pydantic.ValidationError as error:
-        first = error.errors()[0]
+        # A misspelt key is also a missing one; the misspelling says more.
+        first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             near = difflib.get_close_matches(str(first["loc"][-1]), _known_keys(), n=1)

@@ -1,0 +1,195 @@
+"""npu-run as its user sees it: exit codes, messages, files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from davinci.tools import npu_run
+
+MODULE = """\
+func.func @main(%x: tensor<3x5xf32>, %y: tensor<3x5xf32>) -> tensor<3x5xf32> {
+  %0 = stablehlo.add %x, %y : tensor<3x5xf32>
+  return %0 : tensor<3x5xf32>
+}
+"""
+
+
+@pytest.fixture
+def add(tmp_path: Path) -> str:
+    """The path of a module that adds two arrays."""
+    path = tmp_path / "add.mlir"
+    path.write_text(MODULE)
+    return str(path)
+
+
+def save_onnx(path: Path, operator: str, shape: list[object], result: list[object]) -> str:
+    """Writes a model of one node called `the_node`."""
+    node = helper.make_node(operator, ["x"], ["y"], name="the_node")
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)
+    kind = TensorProto.INT64 if operator == "NonZero" else TensorProto.FLOAT
+    y = helper.make_tensor_value_info("y", kind, result)
+    graph = helper.make_graph([node], "g", [x], [y])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path)
+    return str(path)
+
+
+def test_runs_and_writes_all_files(add: str, tmp_path: Path) -> None:
+    inputs = {"arg0": np.ones((3, 5), np.float32), "arg1": np.full((3, 5), 2, np.float32)}
+    np.savez(tmp_path / "in.npz", **inputs)
+    out = tmp_path / "out"
+    out.mkdir()
+    arguments = [add, "--check", "--inputs", str(tmp_path / "in.npz")]
+    for option, name in (
+        ("--outputs", "o.npz"),
+        ("--json", "r.json"),
+        ("--trace", "t.json"),
+        ("--report", "r.html"),
+    ):
+        arguments += [option, str(out / name)]
+    assert npu_run.main(arguments) == 0
+    with np.load(out / "o.npz") as file:
+        np.testing.assert_array_equal(file["out0"], np.full((3, 5), 3, np.float32))
+    record = json.loads((out / "r.json").read_text())
+    assert record["ops"] == {"total": 1, "cube": 0, "vector": 1, "scalar": 0}
+    assert record["machine"] == "ascend910"
+    assert record["kernels"][0]["cycles"] >= record["kernels"][0]["bound_cycles"] > 0
+    assert record["total_cycles"] == sum(k["cycles"] for k in record["kernels"])
+    assert record["check"]["cosine"] == pytest.approx(1.0)
+    assert {"weights_bytes", "arena_bytes", "arena_unplanned_bytes"} == set(record["memory"])
+    assert 0 < record["pipes"]["PIPE_MTE2"]["ratio"] <= 1
+    assert any(
+        e.get("name") == "vadd.f32" for e in json.loads((out / "t.json").read_text())["traceEvents"]
+    )
+    page = (out / "r.html").read_text()
+    assert page.startswith("<!doctype html>") and record["kernels"][0]["name"] in page
+    assert len(list(out.iterdir())) == 4
+
+
+def test_same_seed_same_outputs(add: str, tmp_path: Path) -> None:
+    files = [tmp_path / f"{i}.npz" for i in range(3)]
+    for path, seed in zip(files, (1, 1, 2), strict=True):
+        assert npu_run.main([add, "--seed", str(seed), "--outputs", str(path)]) == 0
+    first, second, third = (np.load(path)["out0"] for path in files)
+    np.testing.assert_array_equal(first, second)
+    assert not np.array_equal(first, third)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "MODEL is missing"),
+        (["no/such.onnx"], "no/such.onnx: no such file"),
+        (["zoo:brt"], "did you mean 'bert'"),
+        (["zoo:mlp", "--chek"], "did you mean --check?"),
+        (["zoo:mlp", "--machine", "ascend911"], "did you mean 'ascend910'"),
+        (["zoo:mlp", "--cores", "33"], "expected 1 to 32"),
+        (["zoo:mlp", "--cores", "many"], "invalid int value"),
+        (["zoo:mlp", "--precision", "fp8"], "expected one of mixed"),
+        (["zoo:mlp", "--inputs", "no.npz"], "no.npz: cannot read"),
+        (["zoo:mlp", "--inputs", "a.npz", "--seed", "1"], "not allowed with"),
+        (["pyproject.toml"], "file name that ends in .onnx or .mlir"),
+    ],
+)
+def test_bad_usage(
+    arguments: list[str],
+    message: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[2])
+    check_failure(arguments, 2, message, capfd)
+
+
+def check_failure(
+    arguments: list[str], code: int, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The command ends with `code` and one line on stderr that has `message`."""
+    assert npu_run.main(arguments) == code
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert message in err
+    assert len(err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ({"x": np.zeros((3, 5), np.float32)}, "wrong input names; found x; expected arg0"),
+        ({"arg0": np.zeros((3, 5), np.float32)}, "wrong input names"),
+        ({"arg0": np.zeros((5, 3), np.float32)}, "found float32[5, 3]; expected float32[3, 5]"),
+        ({"arg0": np.zeros((3, 5), np.float64)}, "found float64[3, 5]; expected float32[3, 5]"),
+    ],
+)
+def test_bad_inputs(
+    add: str,
+    tmp_path: Path,
+    arrays: dict[str, np.ndarray],
+    message: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    if "expected float32" in message:
+        arrays = {**arrays, "arg1": np.zeros((3, 5), np.float32)}
+    path = tmp_path / "in.npz"
+    np.savez(path, **arrays)
+    check_failure([add, "--inputs", str(path)], 2, message, capfd)
+
+
+def test_inputs_that_are_no_npz_file(
+    add: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "in.npz"
+    path.write_text("nonsense")
+    check_failure([add, "--inputs", str(path)], 2, "not an .npz file", capfd)
+
+
+def test_truncated_onnx(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "net.onnx"
+    whole = Path(save_onnx(path, "Exp", [2, 3], [2, 3])).read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    check_failure([str(path)], 2, "net.onnx: not an ONNX file, or a truncated one", capfd)
+
+
+def test_dynamic_shape(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = save_onnx(tmp_path / "net.onnx", "Exp", ["batch", 3], ["batch", 3])
+    check_failure([path], 3, "dimension 0 is 'batch'; expected static shapes", capfd)
+
+
+def test_unsupported_operator_is_named(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = save_onnx(tmp_path / "net.onnx", "NonZero", [2, 3], [2, "found"])
+    check_failure([path], 3, "'the_node'", capfd)
+
+
+def test_unknown_machine_key(add: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from davinci import machine
+
+    text = (machine.DIRECTORY / "ascend910.toml").read_text()
+    path = tmp_path / "mine.toml"
+    path.write_text(text.replace("clock_mhz", "clock_mhs"))
+    check_failure([add, "--machine", str(path)], 2, "did you mean 'clock_mhz'", capfd)
+
+
+def test_malformed_mlir(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "bad.mlir"
+    path.write_text("func.func @f() {\n  retrn\n}\n")
+    check_failure([str(path)], 2, "bad.mlir: 2:3", capfd)
+
+
+def test_failed_check(
+    add: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    from davinci import check
+
+    zeros = {"out0": np.zeros((3, 5), np.float32)}
+    monkeypatch.setattr(check, "reference_stablehlo", lambda *arguments: zeros)
+    assert npu_run.main([add, "--check"]) == 1
+    assert "the outputs differ from the reference" in capfd.readouterr().err
+
+
+def test_unwritable_result(add: str, capfd: pytest.CaptureFixture[str]) -> None:
+    check_failure([add, "--json", "no/such/place.json"], 2, "cannot write", capfd)
