@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from davinci.dialects.base import Invalid, verifier
-from davinci.isa import BY_NAME, Instruction, Space
+from davinci.isa import BY_NAME, Field, Instruction, Space
 from davinci.mlir import ext, ir, llvm
 
 Operand = ext.Operand
@@ -31,6 +31,7 @@ SCALAR_TYPES = ("i8", "i16", "i32", "i64", "f16", "f32", "f64")
 SCALAR_SPACES = (Space.GM, Space.UB)
 """Memories that the scalar unit reaches."""
 
+CONSTANTS = ("arith.constant", "llvm.mlir.constant")
 WORD_BITS = 64
 
 
@@ -127,10 +128,22 @@ def static_fields(op: Any, record: Instruction, dynamic: Sequence[str]) -> dict[
         value = static_value(attributes[name], field.width)
         if value is None:
             raise Invalid(f"field {name}", attributes[name], "an i64 attribute")
-        if not field.minimum <= value <= field.limit:
-            raise Invalid(f"field {name} is out of range", value, f"{field.minimum}..{field.limit}")
+        check_range(field, value)
         values[name] = value
     return values
+
+
+def check_range(field: Field, value: int) -> None:
+    if not field.minimum <= value <= field.limit:
+        expected = f"{field.minimum}..{field.limit}"
+        raise Invalid(f"field {field.name} is out of range", value, expected)
+
+
+def constant_field(field: Field, value: Any) -> int | None:
+    """What an operand is known to put into `field`: the value of a constant, None if unknown."""
+    if isinstance(value, ir.BlockArgument) or value.owner.name not in CONSTANTS:
+        return None
+    return static_value(value.owner.attributes["value"], field.width)
 
 
 class InstructionOp(Hivm.Operation):
@@ -139,7 +152,7 @@ class InstructionOp(Hivm.Operation):
     C1 `type` is one that the instruction has; absent where it has none.
     C2 no attribute is unknown; `dynamic` is an array of different field names.
     C3 every field is given once, as an i64 attribute or in `dynamic`.
-    C4 static fields are within their limits, and legal together.
+    C4 static fields are within their limits, and legal together; the same for constant operands.
     C5 there is one operand for each address and dynamic field.
     C6 addresses are pointers into the memory of the record; dynamic fields are i64.
     """
@@ -149,10 +162,10 @@ class InstructionOp(Hivm.Operation):
         record = record_of(self)
         check_attribute_names(self, record)
         dynamic = dynamic_fields(self)
+        fields = {f.name: f for f in record.fields}
         for name in dynamic:
-            if record.field_named(name) is None:
-                known = [f.name for f in record.fields]
-                raise Invalid(f"{record.mnemonic} has no field {name!r}{suggestion(name, known)}")
+            if name not in fields:
+                raise Invalid(f"{record.mnemonic} has no field {name!r}{suggestion(name, fields)}")
         values = static_fields(self, record, dynamic)
         operands = list(self.operation.operands)
         addresses = len(record.operands)
@@ -164,7 +177,11 @@ class InstructionOp(Hivm.Operation):
         for name, value in zip(dynamic, operands[addresses:], strict=True):
             if str(value.type) != "i64":
                 raise Invalid(f"type of the dynamic field {name}", value.type, "i64")
-        if not dynamic and (message := record.check(values)):
+            known = constant_field(fields[name], value)
+            if known is not None:
+                check_range(fields[name], known)
+                values[name] = known
+        if len(values) == len(fields) and (message := record.check(values)):
             raise Invalid(message)
 
 

@@ -139,6 +139,13 @@ FLAG = '"hivm.set_flag"() {src_pipe = 4, dst_pipe = 1, event = 0} : () -> ()'
             FLAG.replace("dst_pipe = 1", "dst_pipe = 4"),
             "a flag needs two pipes: found MTE2 twice, expected pipe_barrier inside one pipe",
         ),
+        (
+            "%c = arith.constant 300 : i64\n"
+            f'{DUP} dynamic = ["repeat"], value = 0}} : (!llvm.ptr<6>, i64) -> ()'.replace(
+                "(%UB)", "(%UB, %c)"
+            ),
+            "field repeat is out of range; found 300; expected 0..255",
+        ),
         # C5
         (
             f'{DUP} dynamic = ["repeat"], value = 0}} : {DUP_TYPE}',
@@ -188,7 +195,7 @@ def test_invalid(context: Any, body: str, message: str) -> None:
     with pytest.raises(MLIRError) as caught:
         parse(context, body)
     assert message in str(caught.value)
-    assert "2:" in str(caught.value), "the location of the operation is not given"
+    assert '"-":' in str(caught.value), "the location of the operation is not given"
 
 
 def test_mixed_static_and_dynamic_fields(context: Any) -> None:
