@@ -20,7 +20,14 @@ from davinci.simulator.profile import LaunchProfile
 
 Array = npt.NDArray[Any]
 
-DTYPES = {"f16": "float16", "f32": "float32", "i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64"}
+DTYPES = {
+    "f16": "float16",
+    "f32": "float32",
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+}
 TO_LLVM = "cce-to-hivm{{machine={machine}}},hivm-to-llvm"
 GM_BYTES = 1 << 26
 
@@ -52,6 +59,20 @@ def run_kernel(
         module = ir.Module.parse(text)
         runner.run(module.operation, f"builtin.module(ascend-to-cce{{{words}}})")
         return run_cce(module, inputs, outputs, machine)
+
+
+def lowered_text(text: str, pipeline: str) -> str:
+    """The module after `pipeline`, written without its anchor."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        runner.run(module.operation, f"builtin.module({pipeline})")
+        return str(module)
+
+
+def run_cce_text(text: str, inputs: Sequence[Array], outputs: int = 1) -> KernelRun:
+    """Runs a kernel at the cce level, with addresses and synchronisation as they are."""
+    with make_context(), ir.Location.unknown():
+        return run_cce(ir.Module.parse(text), inputs, outputs, "ascend910")
 
 
 def run_cce(module: Any, inputs: Sequence[Array], outputs: int, machine: str) -> KernelRun:
