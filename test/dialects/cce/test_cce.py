@@ -1,0 +1,220 @@
+"""The cce dialect: every operation goes through text; every constraint has an invalid case."""
+
+from __future__ import annotations
+
+import pytest
+
+from davinci.dialects.cce import Cce
+from davinci.dialects.cce_checks import CONVERSIONS, L0C_TYPES, MAD_TYPES, VECTOR_TYPES
+from davinci.dialects.cce_effects import effects_of
+from davinci.isa import INSTRUCTIONS
+from davinci.mlir import MLIRError, ir, make_context
+
+NAMES = {"f16": "f16", "f32": "f32", "s8": "i8", "u8": "ui8", "s16": "i16", "s32": "i32"}
+
+
+def memref(shape: str, element: str, space: str = "", layout: str = "") -> str:
+    parts = [f"{shape}x{element}"]
+    parts += [f"strided<{layout}>"] if layout else []
+    parts += [f'#cce.space<"{space}">'] if space else []
+    return f"memref<{', '.join(parts)}>"
+
+
+def ub(shape: str, element: str = "f32", layout: str = "") -> str:
+    return memref(shape, element, "UB", layout)
+
+
+def parse(name: str, types: list[str], attributes: str = "", results: str = "()") -> str:
+    """Parses a function of that one operation; returns its text."""
+    arguments = ", ".join(f"%a{i}: {t}" for i, t in enumerate(types))
+    operands = ", ".join(f"%a{i}" for i in range(len(types)))
+    text = f"""func.func @f({arguments}) {{
+      %r = "cce.{name}"({operands}) {{{attributes}}} : ({", ".join(types)}) -> {results}
+      return
+    }}"""
+    if results == "()":
+        text = text.replace("%r = ", "")
+    with make_context(), ir.Location.unknown():
+        return str(ir.Module.parse(text))
+
+
+FLAG = 'src = "MTE2", dst = "V", event = 0 : i64'
+NZ_A, NZ_B = memref("2x3x16x16", "f16", "L0A"), memref("3x4x16x16", "f16", "L0B")
+NZ_C = memref("4x2x16x16", "f32", "L0C")
+L1, L0A = memref("2x3x16x16", "f16", "L1"), memref("2x3x16x16", "f16", "L0A")
+L0C, UB4 = memref("4x2x16x16", "f32", "L0C"), ub("4x2x16x16")
+
+VALID = [
+    ("copy", [memref("8x16", "f32"), ub("8x16")], ""),
+    ("copy", [memref("300", "f32"), ub("300")], "round_up"),
+    ("copy", [memref("4x8", "f32", layout="[0, 1]"), memref("4x8", "f32", "L1")], ""),
+    ("copy_l0c", [L0C, UB4], ""),
+    ("load2d", [L1, L0A], "transpose"),
+    ("mad", [NZ_A, NZ_B, NZ_C, "i1"], ""),
+    *((name, [ub("8x16")] * 3, "") for name in ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin")),
+    *((name, [ub("64", "i16")] * 3, "") for name in ("vand", "vor")),
+    *((name, [ub("5")] * 2, "") for name in ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs")),
+    ("vrelu", [ub("5")] * 2, ""),
+    ("vnot", [ub("5", "i16")] * 2, ""),
+    ("vadd", [ub("4x8", layout="[0, 1]"), ub("4x8"), ub("4x8")], ""),
+    ("vadds", [ub("5"), "f32", ub("5")], ""),
+    ("vmuls", [ub("5", "f16"), "f16", ub("5", "f16")], ""),
+    ("vector_dup", ["i32", ub("5", "i32")], ""),
+    ("vconv", [ub("70"), ub("70", "f16")], ""),
+    ("vconv", [ub("70", "f16"), ub("70", "i8")], 'round = "floor"'),
+    ("vcmpsel", [ub("9")] * 5, 'predicate = "lt"'),
+    ("vcadd", [ub("3x64"), ub("3")], "first_lane = 2 : i64, lanes = 5 : i64"),
+    *((name, [ub("3x128", "f16"), ub("3x2", "f16")], "") for name in ("vcmax", "vcmin")),
+    *(
+        (name, [ub("3x8x16", "f16"), ub("3x8", "f16")], "")
+        for name in ("vcgadd", "vcgmax", "vcgmin")
+    ),
+    ("vnchwconv", [ub("16x3x16", "f16"), ub("16x3x16", "f16", "[16, 256, 1]")], ""),
+    ("set_flag", [], FLAG),
+    ("wait_flag", [], FLAG),
+    ("pipe_barrier", [], 'pipe = "ALL"'),
+]
+
+
+@pytest.mark.parametrize(("name", "types", "attributes"), VALID)
+def test_round_trip(name: str, types: list[str], attributes: str) -> None:
+    text = parse(name, types, attributes)
+    with make_context(), ir.Location.unknown():
+        assert str(ir.Module.parse(text)) == text
+
+
+@pytest.mark.parametrize("name", ["get_block_idx", "get_block_num"])
+def test_block_number(name: str) -> None:
+    assert f'"cce.{name}"() : () -> index' in parse(name, [], results="index")
+
+
+def test_every_operation_is_tested() -> None:
+    tested = {name for name, *_ in VALID} | {"get_block_idx", "get_block_num"}
+    assert tested == {op._op_name for op in Cce.operations}
+
+
+INVALID = [
+    ("copy", [memref("8", "f32"), ub("16")], "", "shapes differ; found [8]; expected [16]"),
+    ("copy", [memref("8", "f32"), ub("8", "i32")], "", "element types differ"),
+    ("copy", [memref("8", "f32"), memref("8", "f32", "L0A")], "", "no copy between these memories"),
+    ("copy", [memref("9", "f32"), ub("9")], "", "not whole blocks; found 36 bytes"),
+    (
+        "copy",
+        [memref("2x9", "f32", layout="[16, 1]"), ub("2x9", layout="[16, 1]")],
+        "round_up",
+        "round_up with more than one run",
+    ),
+    ("copy", [memref("2x8", "f32"), ub("2x8", layout="[9, 1]")], "", "found 36 bytes"),
+    ("copy", [memref("8", "f32"), ub("8", layout="[1], offset: 3")], "", "misaligned in UB"),
+    ("copy", [memref("2x8", "f32"), ub("2x8", layout="[0, 1]")], "", "destination overlaps itself"),
+    ("copy", [memref("8", "f64"), ub("8", "f64")], "", "unknown element type; found f64"),
+    ("copy", [memref("8", "f32", "DRAM"), ub("8")], "", "unknown memory space"),
+    ("copy", [memref("?", "f32"), ub("8")], "", "dynamic shape"),
+    ("copy", ["f32", ub("8")], "", "not a memref"),
+    ("copy_l0c", [UB4, UB4], "", "source is in the wrong memory; found UB; expected L0C"),
+    ("copy_l0c", [L0C, ub("4x2x16x16", "i32")], "", "types; found f32 to s32"),
+    ("copy_l0c", [memref("4x32x16", "f32", "L0C"), ub("4x32x16")], "", "shape of source"),
+    ("load2d", [L1, memref("2x3x16x16", "f16", "L0C")], "", "expected L0A or L0B"),
+    (
+        "load2d",
+        [L1, memref("2x3x16x16", "f16", "L0A", "[256, 512, 16, 1]")],
+        "",
+        "destination is not contiguous",
+    ),
+    (
+        "load2d",
+        [memref("1x1x16x32", "i8", "L1"), memref("1x1x16x32", "i8", "L0A")],
+        "transpose",
+        "transpose needs a 16-bit type",
+    ),
+    ("mad", [NZ_B, NZ_B, NZ_C, "i1"], "", "A is in the wrong memory"),
+    ("mad", [NZ_A, NZ_B, memref("2x4x16x16", "f32", "L0C"), "i1"], "", "shape of C"),
+    (
+        "mad",
+        [NZ_A, memref("2x4x16x16", "f16", "L0B"), NZ_C, "i1"],
+        "",
+        "inner sizes differ; found 2; expected 3",
+    ),
+    ("mad", [NZ_A, NZ_B, memref("4x2x16x16", "i32", "L0C"), "i1"], "", "f16 x f16 to s32"),
+    ("mad", [NZ_A, NZ_B, NZ_C, "i8"], "", "type of init; found i8; expected i1"),
+    ("vadd", [ub("8"), ub("8"), ub("16")], "", "shape of source 0; found [8]; expected [16]"),
+    ("vadd", [ub("8"), ub("8"), memref("8", "f32")], "", "destination is in the wrong memory"),
+    ("vadd", [ub("8"), ub("8", "f16"), ub("8")], "", "element type of source 1"),
+    ("vdiv", [ub("8", "i32")] * 3, "", "destination has the wrong element type; found s32"),
+    ("vexp", [ub("8", layout="[2]"), ub("8")], "", "source 0 has a stride"),
+    ("vexp", [ub("4x8"), ub("4x8", layout="[0, 1]")], "", "destination overlaps itself"),
+    ("vexp", [ub("8", layout="[1], offset: 4"), ub("8")], "", "source 0 is misaligned in UB"),
+    ("vadds", [ub("5"), "f16", ub("5")], "", "type of the scalar; found f16; expected f32"),
+    ("vector_dup", ["f16", ub("5")], "", "type of the scalar"),
+    ("vconv", [ub("5"), ub("5", "i8")], "", "no such conversion; found f32 to s8"),
+    ("vconv", [ub("5"), ub("5", "f16")], 'round = "up"', "attribute round; found 'up'"),
+    ("vcmpsel", [ub("9")] * 5, 'predicate = "less"', "attribute predicate; found 'less'"),
+    ("vcmpsel", [ub("9")] * 3 + [ub("9", "f16")] * 2, 'predicate = "lt"', "x, y and the"),
+    ("vcmpsel", [ub("9")] * 2 + [ub("9", "f16")] * 3, 'predicate = "lt"', "width of the selected"),
+    ("vcadd", [ub("3x65"), ub("3")], "", "row is longer than a repeat"),
+    ("vcadd", [ub("3x8"), ub("3")], "lanes = 9 : i64", "lanes outside the row"),
+    ("vcadd", [ub("3x9"), ub("3")], "", "stride of rows; found 36 bytes"),
+    ("vcadd", [ub("3x8"), ub("4")], "", "rows of the destination"),
+    ("vcadd", [ub("3x8"), ub("3", layout="[2]")], "", "destination is not contiguous"),
+    ("vcmax", [ub("3x8"), ub("3x2")], "", "source has the wrong element type"),
+    ("vcmax", [ub("3x16", "f16"), ub("3x1", "f16")], "", "shape of the destination"),
+    ("vcgadd", [ub("3x4x16", "f16"), ub("3x4", "f16")], "", "expected [r, 8, 16]"),
+    ("vnchwconv", [ub("16x3x16")] * 2, "", "of this type is not supported"),
+    ("vnchwconv", [ub("8x3x16", "f16")] * 2, "", "expected [16, r, 16]"),
+    (
+        "vnchwconv",
+        [ub("16x3x16", "f16", "[8, 256, 1]"), ub("16x3x16", "f16")],
+        "",
+        "source has strides vnchwconv cannot take",
+    ),
+    ("set_flag", [], 'src = "MTE2", dst = "X", event = 0 : i64', "attribute dst; found 'X'"),
+    ("set_flag", [], 'src = "V", dst = "V", event = 0 : i64', "two pipes; use pipe_barrier"),
+    ("wait_flag", [], 'src = "V", dst = "M", event = 16 : i64', "attribute event; found 16"),
+    ("pipe_barrier", [], 'pipe = "S"', "attribute pipe; found 'S'"),
+]
+
+
+@pytest.mark.parametrize(("name", "types", "attributes", "message"), INVALID)
+def test_invalid(name: str, types: list[str], attributes: str, message: str) -> None:
+    with pytest.raises(MLIRError) as error:
+        parse(name, types, attributes)
+    assert f"'cce.{name}' op" in str(error.value)
+    assert message in str(error.value)
+
+
+def test_types_are_those_of_the_instructions() -> None:
+    """The tables of the dialect and the instruction records agree."""
+    for name, types in VECTOR_TYPES.items():
+        assert {f"{name}.{t}" for t in types} == {
+            r.mnemonic for r in INSTRUCTIONS.values() if r.name == name
+        }
+    conversions = {r.name for r in INSTRUCTIONS.values() if r.name.startswith("vconv_")}
+    for src, dst in CONVERSIONS:
+        assert any(name.startswith(f"vconv_{src}2{dst}") for name in conversions)
+    mads = {r.mnemonic for r in INSTRUCTIONS.values() if r.name == "mad"}
+    assert len(mads) == len(MAD_TYPES)
+    moves = [r for r in INSTRUCTIONS.values() if r.name == "copy_matrix_cc_to_ubuf"]
+    assert len(moves) == len(L0C_TYPES)
+
+
+@pytest.mark.parametrize(
+    ("name", "types", "pipe", "reads", "writes"),
+    [
+        ("copy", [memref("8", "f32"), ub("8")], "MTE2", 1, 1),
+        ("copy", [ub("8"), memref("8", "f32", "L1")], "MTE3", 1, 1),
+        ("copy", [ub("8"), ub("8")], "V", 1, 1),
+        ("load2d", [L1, L0A], "MTE1", 1, 1),
+        ("mad", [NZ_A, NZ_B, NZ_C, "i1"], "M", 3, 1),
+        ("copy_l0c", [L0C, UB4], "V", 1, 1),
+        ("vadds", [ub("5"), "f32", ub("5")], "V", 1, 1),
+        ("vector_dup", ["f32", ub("5")], "V", 0, 1),
+    ],
+)
+def test_effects(name: str, types: list[str], pipe: str, reads: int, writes: int) -> None:
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(parse(name, types))
+        block = module.body.operations[0].regions[0].blocks[0]
+        effects = effects_of(block.operations[0].operation)
+        assert effects is not None
+        assert (effects.pipe, len(effects.reads), len(effects.writes)) == (pipe, reads, writes)
+        assert effects_of(block.operations[1].operation) is None
