@@ -7,6 +7,7 @@ after, precision=mixed:
     %1 = "ascend.cast"(%b) : (tensor<16x4xf32>) -> tensor<16x4xf16>
     %c = "ascend.matmul"(%0, %1) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf32>
 
+A cast goes in front of reshapes, transposes and slices that lead to the product.
 `mixed`: products f16 x f16 -> f32, everything else stays as it is. `fp16`: every f32 value of
 `@main` becomes f16 as well; arguments and results keep their type and are cast. Integer products
 are left alone.
@@ -24,6 +25,8 @@ from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     TensorOps,
+    defining_op,
+    definition,
     merge_equal,
     tensor_functions,
 )
@@ -65,7 +68,7 @@ def legalize(op: Any, precision: str) -> None:
             with op.location, ir.InsertionPoint(op):
                 ops = TensorOps()
                 for i, operand in enumerate(op.operands):
-                    op.operands[i] = ops.cast(operand, ir.F16Type.get())
+                    op.operands[i] = narrowed(operand, ir.F16Type.get(), ops)
     elif precision == "fp16" and any(is_f32(v) for v in [*op.operands, *op.results]):
         rebuild(op)
 
@@ -92,14 +95,28 @@ def rebuild(op: Any) -> None:
     op.erase()
 
 
+MOVES = frozenset({"ascend.reshape", "ascend.transpose", "ascend.slice"})
+"""Operations that only move data, which is cheaper for narrow types."""
+
+
 def narrowed(value: Any, half: Any, ops: TensorOps) -> Any:
-    """`value` as f16; the operand of a cast from f16 if it is one."""
-    owner = None if isinstance(value, ir.BlockArgument) else value.owner
-    if owner is not None and owner.name == "ascend.cast":
-        source = owner.operands[0]
-        if tensor_of(source.type).element == half:
-            return source
+    """`value` as f16: the cast goes in front of operations that only move data."""
+    owner = defining_op(value)
+    if owner is None or not owner.name.startswith("ascend."):
+        return ops.cast(value, half)
+    if owner.name == "ascend.cast" and tensor_of(owner.operands[0].type).element == half:
+        return owner.operands[0]
+    if owner.name in MOVES and definition(owner.operands[0]) is None and used_once(value):
+        source = narrowed(owner.operands[0], half, ops)
+        result = Tensor(tensor_of(value.type).shape, half)
+        attributes = {key: owner.attributes[key] for key in owner.attributes}
+        return ops.emit(owner.name.removeprefix("ascend."), [source], result, **attributes)
     return ops.cast(value, half)
+
+
+def used_once(value: Any) -> bool:
+    uses = iter(value.uses)
+    return next(uses, None) is not None and next(uses, None) is None
 
 
 def is_f32(value: Any) -> bool:

@@ -3,22 +3,29 @@
 Steps: read and check the file; infer shapes, which must all be known; import node by node into the
 torch dialect; lower to StableHLO. Operators that the importer does not know but ONNX defines by
 others are replaced by that definition. A location names the ONNX node, so that reports and errors
-can. Weights stay binary resources from the protobuf on. `chlo.erf` and its like are kept as
-`stablehlo.composite`, whose name says what its expansion computes.
+can. Weights are inputs of the graph during the import, so that no pass touches (and copies) them;
+then they become resources. `chlo.erf` and its like are kept as `stablehlo.composite`, whose name
+says what its expansion computes.
 """
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 import onnx.inliner
 from google.protobuf.message import DecodeError
 
+from davinci.elements import dtype_of, to_attribute
 from davinci.errors import CompileError, InputError
 from davinci.frontends.composites import wrap_chlo
 from davinci.mlir import MLIRError, ir, load_onnx_importer, run_pipeline
+
+WEIGHT_ELEMENTS = 256
+"""Initializers with fewer elements may be wanted by a conversion and stay constants."""
 
 TO_TORCH = "func.func(convert-torch-onnx-to-torch)"
 TO_CHLO = (
@@ -64,7 +71,8 @@ def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
         InputError: the model is not valid ONNX.
         CompileError: a dynamic dimension, or an operator that cannot be imported.
     """
-    model = prepare(model, where)
+    model, weights = without_weights(model)
+    model = prepare(model, where, set(weights))
     importer = load_onnx_importer(context)
     tried: set[str] = set()
     while True:
@@ -83,24 +91,53 @@ def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
         op, node = missing[0]
         raise CompileError("unsupported operator", where=where, found=describe(op, node))
     lower(module, model, where)
-    finish(module, model)
+    finish(module, model, weights)
     return module
 
 
-def prepare(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+def prepare(model: onnx.ModelProto, where: str, weights: set[str]) -> onnx.ModelProto:
     """Checks the model, names its nodes, inlines its own functions and infers all shapes."""
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
         text = str(error).strip().splitlines()[0]
         raise InputError(f"not a valid ONNX model: {text}", where=where) from None
-    initializers = {tensor.name for tensor in model.graph.initializer}
+    initializers = weights | {tensor.name for tensor in model.graph.initializer}
     for value in model.graph.input:
         if value.name not in initializers:
             check_input(value, where)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     return infer_shapes(model, where)
+
+
+def without_weights(
+    model: onnx.ModelProto,
+) -> tuple[onnx.ModelProto, dict[str, onnx.TensorProto]]:
+    """A copy whose large floating-point initializers are inputs of the graph, and those by name."""
+    graph = model.graph
+    weights = {t.name: t for t in graph.initializer if is_weight(t)}
+    copy = onnx.ModelProto(ir_version=model.ir_version)
+    copy.opset_import.extend(model.opset_import)
+    copy.functions.extend(model.functions)
+    copy.graph.name = graph.name
+    copy.graph.node.extend(graph.node)
+    copy.graph.input.extend(graph.input)
+    copy.graph.output.extend(graph.output)
+    copy.graph.value_info.extend(graph.value_info)
+    copy.graph.initializer.extend(t for t in graph.initializer if t.name not in weights)
+    copy.graph.sparse_initializer.extend(graph.sparse_initializer)
+    declared = {value.name for value in graph.input}
+    for name, tensor in weights.items():
+        if name not in declared:
+            value = onnx.helper.make_tensor_value_info(name, tensor.data_type, tensor.dims)
+            copy.graph.input.append(value)
+    return copy, weights
+
+
+def is_weight(tensor: onnx.TensorProto) -> bool:
+    floats = (onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16)
+    return tensor.data_type in floats and math.prod(tensor.dims) >= WEIGHT_ELEMENTS
 
 
 def check_input(value: onnx.ValueInfoProto, where: str) -> None:
@@ -225,8 +262,8 @@ def describe(op_type: str, node: str) -> str:
     return f"operator {op_type} of node {node!r}"
 
 
-def finish(module: Any, model: onnx.ModelProto) -> None:
-    """Renames the function to `main` and gives its arguments and results their ONNX names."""
+def finish(module: Any, model: onnx.ModelProto, weights: dict[str, onnx.TensorProto]) -> None:
+    """Renames the function to `main`, puts weights in, names its arguments and results."""
     initializers = {tensor.name for tensor in model.graph.initializer}
     inputs = [v.name for v in model.graph.input if v.name not in initializers]
     outputs = [v.name for v in model.graph.output]
@@ -236,10 +273,32 @@ def finish(module: Any, model: onnx.ModelProto) -> None:
         if op.operation.name == "func.func" and "sym_visibility" not in op.attributes
     )
     with module.context:
-        for key, names in (("arg_attrs", inputs), ("res_attrs", outputs)):
-            attributes = [{"ascend.name": ir.StringAttr.get(name)} for name in names]
-            function.attributes[key] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
+        function.attributes["sym_name"] = ir.StringAttr.get("main")
         for name in list(function.attributes):
             if name.startswith("torch."):
                 del function.attributes[name]
-        function.attributes["sym_name"] = ir.StringAttr.get("main")
+        block = function.regions[0].blocks[0]
+        for number in reversed(range(len(inputs))):
+            if inputs[number] in weights:
+                with ir.Location.name(inputs[number]), ir.InsertionPoint.at_block_begin(block):
+                    constant = weight_constant(weights[inputs[number]])
+                block.arguments[number].replace_all_uses_with(constant)
+                block.erase_argument(number)
+        kept = [name for name in inputs if name not in weights]
+        results = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
+        types = ir.FunctionType.get([a.type for a in block.arguments], results)
+        function.attributes["function_type"] = ir.TypeAttr.get(types)
+        for key, names in (("arg_attrs", kept), ("res_attrs", outputs)):
+            attributes = [{"ascend.name": ir.StringAttr.get(name)} for name in names]
+            function.attributes[key] = ir.ArrayAttr.get([ir.DictAttr.get(a) for a in attributes])
+
+
+def weight_constant(tensor: onnx.TensorProto) -> Any:
+    half = tensor.data_type == onnx.TensorProto.FLOAT16
+    element = ir.F16Type.get() if half else ir.F32Type.get()
+    if tensor.HasField("raw_data"):
+        array = np.frombuffer(tensor.raw_data, dtype_of(element)).reshape(tuple(tensor.dims))
+    else:
+        array = onnx.numpy_helper.to_array(tensor)
+    attr = to_attribute(array, element, tensor.name)
+    return ir.Operation.create("stablehlo.constant", [attr.type], [], {"value": attr}).result
