@@ -52,6 +52,7 @@ FREE = (
 )
 """Operations that cost the scalar unit nothing."""
 
+SPECIAL_REGISTERS = ("hivm.get_block_idx", "hivm.get_block_num")
 SCALAR_TYPES = ("f16", "f32", "i8", "i16", "i32", "i64")
 
 
@@ -130,26 +131,33 @@ def lower_instructions(kernel: Any, locations: Locations) -> None:
             if not op.name.startswith("hivm."):
                 scalar_ops += op.name not in FREE
                 continue
-            tag = min(scalar_ops, MOST_SCALAR_OPS) << TAG_SCALAR_OPS
-            tag |= locations.number(op.location) << TAG_LOCATION
             with ir.InsertionPoint(op), op.location:
-                lower_instruction(op, tag)
+                if op.name in SPECIAL_REGISTERS:
+                    scalar_ops += 1
+                    call(op, op.name, [])
+                    continue
+                lower_instruction(op, scalar_ops, locations.number(op.location))
             scalar_ops = 0
 
 
-def lower_instruction(op: Any, tag: int) -> None:
+def lower_instruction(op: Any, scalar_ops: int, location: int) -> None:
     """Replaces one hivm operation by the call of its intrinsic."""
     name = op.name.removeprefix("hivm.")
-    if name in ("get_block_idx", "get_block_num"):
-        call(op, f"hivm.{name}", [])
-    elif name in ("ld", "st"):
-        call(op, scalar_access_name(op), [*op.operands, constant(tag)])
-    else:
-        kind = attribute(op, "type", "")
-        record = INSTRUCTIONS.get(f"{name}.{kind}" if kind else name)
-        if record is None:
-            fail(op, "is no instruction of the machine", found=f"type {kind!r}")
-        call(op, f"hivm.{record.mnemonic}", [*packed_operands(op, record), constant(tag)])
+    if name in ("ld", "st"):
+        call(op, scalar_access_name(op), [*op.operands, tag(scalar_ops, location)])
+        return
+    kind = attribute(op, "type", "")
+    record = INSTRUCTIONS.get(f"{name}.{kind}" if kind else name)
+    if record is None:
+        fail(op, "is no instruction of the machine", found=f"type {kind!r}")
+    operands, packing_ops = packed_operands(op, record)
+    operands.append(tag(scalar_ops + packing_ops, location))
+    call(op, f"hivm.{record.mnemonic}", operands)
+
+
+def tag(scalar_ops: int, location: int) -> Any:
+    held = min(scalar_ops, MOST_SCALAR_OPS)
+    return constant(held << TAG_SCALAR_OPS | location << TAG_LOCATION)
 
 
 def scalar_access_name(op: Any) -> str:
@@ -172,17 +180,19 @@ def scalar_access_name(op: Any) -> str:
     return f"{op.name}.{spaces[pointer]}{element}"
 
 
-def packed_operands(op: Any, record: Any) -> list[Any]:
-    """Addresses, then configuration words."""
+def packed_operands(op: Any, record: Any) -> tuple[list[Any], int]:
+    """Addresses, then configuration words; and the number of operations that packing takes."""
     operands = list(op.operands)
     addresses = operands[: len(record.operands)]
     names = attribute(op, "dynamic", [])
     dynamic = dict(zip(names, operands[len(record.operands) :], strict=True))
     static = [0] * record.words
     parts: list[list[Any]] = [[] for _ in range(record.words)]
+    count = 0
     for f in record.fields:
         if f.name in dynamic:
             parts[f.word].append(shifted(dynamic[f.name], f.lo))
+            count += f.lo > 0
         else:
             # A field as wide as the word may be negative as an attribute.
             static[f.word] |= (attribute(op, f.name) << f.lo) & WORD
@@ -193,8 +203,9 @@ def packed_operands(op: Any, record: Any) -> list[Any]:
         word = computed[0]
         for part in computed[1:]:
             word = arith.OrIOp(word, part).result
+            count += 1
         words.append(word)
-    return addresses + words
+    return addresses + words, count
 
 
 def shifted(value: Any, bits: int) -> Any:

@@ -1,0 +1,51 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-cce-to-hivm)' --split-input-file --verify-diagnostics
+
+func.func @no_address(%x: memref<8xf32>) attributes {ascend.kernel} {
+  // expected-error@below {{'memref.alloc' op has no address; expected the attribute cce.address; run plan-memory first}}
+  %u = memref.alloc() : memref<8xf32, #cce.space<"UB">>
+  "cce.copy"(%x, %u) : (memref<8xf32>, memref<8xf32, #cce.space<"UB">>) -> ()
+  return
+}
+
+// -----
+
+func.func @no_buffer(%x: memref<8xf32>, %c: i1) attributes {ascend.kernel} {
+  %u = memref.alloc() {cce.address = 0 : i64} : memref<8xf32, #cce.space<"UB">>
+  %v = memref.alloc() {cce.address = 32 : i64} : memref<8xf32, #cce.space<"UB">>
+  // expected-error@below {{'arith.select' op makes a memref that cannot be traced to a buffer}}
+  %w = arith.select %c, %u, %v : memref<8xf32, #cce.space<"UB">>
+  "cce.copy"(%x, %w) : (memref<8xf32>, memref<8xf32, #cce.space<"UB">>) -> ()
+  return
+}
+
+// -----
+
+func.func @gm_alloc(%x: memref<8xf32>) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  // expected-error@below {{'memref.alloc' op allocates in GM inside a kernel}}
+  %u = memref.alloc() : memref<8xf32>
+  %v = memref.load %u[%c0] : memref<8xf32>
+  memref.store %v, %x[%c0] : memref<8xf32>
+  return
+}
+
+// -----
+
+func.func @scalar_l1(%x: memref<8xf32>) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %u = memref.alloc() {cce.address = 0 : i64} : memref<8xf32, #cce.space<"L1">>
+  // expected-error@below {{'memref.load' op accesses a memory that the scalar unit cannot reach; found L1; expected GM or UB}}
+  %v = memref.load %u[%c0] : memref<8xf32, #cce.space<"L1">>
+  memref.store %v, %x[%c0] : memref<8xf32>
+  return
+}
+
+// -----
+
+func.func @rounding() attributes {ascend.kernel} {
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<8xf32, #cce.space<"UB">>
+  %b = memref.alloc() {cce.address = 32 : i64} : memref<8xf16, #cce.space<"UB">>
+  // expected-error@below {{'cce.vconv' op has no instruction; found vconv_f322f16 rounding 'floor'}}
+  "cce.vconv"(%a, %b) {round = "floor"} : (memref<8xf32, #cce.space<"UB">>, memref<8xf16, #cce.space<"UB">>) -> ()
+  return
+}
