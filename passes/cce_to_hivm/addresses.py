@@ -163,7 +163,7 @@ def alloc_address(op: Any) -> Address:
 
 def element_bytes(value: Any) -> int:
     element = ir.MemRefType(value.type).element_type
-    return max(1, (element.width + 7) // 8)
+    return max(1, (int(element.width) + 7) // 8)
 
 
 def subview_shift(op: Any) -> Shift:

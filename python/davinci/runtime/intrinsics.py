@@ -70,8 +70,8 @@ class Text:
     """Lines of one function; each helper adds an operation and returns its value's name."""
 
     def __init__(self, context: int) -> None:
-        self.context, self.lines, self._count = context, [], 0
-        self.lines: list[str]
+        self.context, self._count = context, 0
+        self.lines: list[str] = []
 
     def add(self, operation: str) -> str:
         self._count += 1
