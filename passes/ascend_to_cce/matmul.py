@@ -21,6 +21,7 @@ peeled in all three dimensions.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,6 +63,8 @@ def lower_matmul(operation: Any, target: Target) -> int:
     batch, n, m = shape_of(a)[:3]
     k = shape_of(c)[1]
     whole = Size(m, n, k)
+    if not (batch and m and n and k):
+        return fill_with_zeros(c, target)
     limits = Limits.of(target.machine)
     try:
         tile = choose(target.matmul_strategy, whole, target.tile, limits, batch, target.cores)
@@ -73,6 +76,21 @@ def lower_matmul(operation: Any, target: Target) -> int:
     if target.matmul_strategy == "ws" and tile.n == n:
         return product.weight_stationary()
     return product.output_stationary()
+
+
+def fill_with_zeros(c: Any, target: Target) -> int:
+    """The product of empty matrices: whatever C has is zero."""
+    kind = ir.MemRefType(c.type)
+    total = math.prod(kind.shape)
+    if total == 0:
+        return 1
+    size = min(total, target.machine.buffer("UB").bytes * 8 // int(kind.element_type.width))
+    ub = alloc([size], kind.element_type, "UB")
+    op("cce.vector_dup", [arith.ConstantOp(kind.element_type, 0.0).result, ub])
+    flat = restride(c, [total], [1])
+    for start, length in pieces(total, size):
+        op("cce.copy", [subview(ub, [0], [length]), subview(flat, [start], [length])])
+    return 1
 
 
 def check_types(operation: Any, a: Any, b: Any, c: Any) -> None:

@@ -54,7 +54,7 @@ def check(shape: Shape, result: str = "f32", batch: int = 0, **options: object) 
     expected = a.astype(np.float64) @ b.astype(np.float64)
     found = matrix_of(run.outputs[0], m, k)
     rounding = 2.0**-11 if result == "f16" else 0.0
-    limit = n * 2.0**-24 * (4 + np.abs(expected).max())
+    limit = n * 2.0**-24 * (4 + np.abs(expected).max(initial=0))
     np.testing.assert_allclose(found, expected, rtol=rounding, atol=limit)
     return run
 
@@ -102,6 +102,12 @@ def test_stationary_operand_that_spans_the_result(strategy: str, tile: Shape) ->
 def test_batches(strategy: str) -> None:
     run = check((40, 64, 24), batch=5, cores=4, matmul_strategy=strategy)
     assert run.profile.blocks == 4
+
+
+@pytest.mark.parametrize("shape", [(0, 16, 16), (16, 0, 16), (16, 16, 0)], ids=str)
+def test_empty(shape: Shape) -> None:
+    """Without anything to sum up the result is zero."""
+    check(shape)
 
 
 def test_result_larger_than_half_of_ub() -> None:

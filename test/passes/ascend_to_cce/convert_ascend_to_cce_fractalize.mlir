@@ -1,0 +1,60 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1},canonicalize,cse)' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1 fractalize=naive},canonicalize,cse)' | FileCheck %s --check-prefix=NAIVE
+
+// 80 x 768 at a time: one gather of repeat 240, five scatters of repeat 48, five blocks a burst.
+// CHECK-LABEL: func.func @improved
+// CHECK-COUNT-2: memref.alloc() : memref<61440xf16, #cce.space<"UB">>
+// CHECK: scf.for
+// CHECK: "cce.copy"
+// CHECK: "cce.vnchwconv"{{.*}} : (memref<16x240x16xf16, strided<[3840, 16, 1]>, #cce.space<"UB">>, memref<16x240x16xf16, strided<[16, 256, 1]>, #cce.space<"UB">>)
+// CHECK-COUNT-5: "cce.vnchwconv"{{.*}} : (memref<16x48x16xf16, {{.*}}memref<16x48x16xf16, strided<[80, 1280, 1]
+// CHECK: "cce.copy"{{.*}} : (memref<48x5x16x16xf16, strided<[1280, 256, 16, 1]>, #cce.space<"UB">>
+// CHECK: }
+// The tail of 32 rows.
+// CHECK: "cce.copy"
+// CHECK: "cce.vnchwconv"{{.*}} : (memref<16x96x16xf16
+// CHECK-COUNT-2: "cce.vnchwconv"{{.*}} : (memref<16x48x16xf16
+// CHECK: "cce.copy"{{.*}} : (memref<48x2x16x16xf16
+
+// Strips of 16 x 768: gathered, and transposed back.
+// NAIVE-LABEL: func.func @improved
+// NAIVE: scf.for
+// NAIVE: "cce.copy"
+// NAIVE-COUNT-2: "cce.vnchwconv"{{.*}} : (memref<16x48x16xf16
+// NAIVE-NOT: vnchwconv
+// NAIVE: "cce.copy"
+// NAIVE-NOT: cce.copy
+// NAIVE-LABEL: func.func @ragged
+func.func @improved(%a: memref<512x768xf16>, %b: memref<48x32x16x16xf16>)
+    attributes {ascend.kernel, ascend.op = "fractalize", ascend.unit = "vector"} {
+  "ascend.fractalize"(%a, %b) : (memref<512x768xf16>, memref<48x32x16x16xf16>) -> ()
+  return
+}
+
+// Rows below are filled; rows are loaded one by one, the last one without touching what follows;
+// what came behind the rows is overwritten between the two transpositions.
+// CHECK-LABEL: func.func @ragged
+// CHECK: "cce.vector_dup"
+// CHECK: scf.for
+// CHECK: "cce.copy"{{.*}} {round_up}
+// CHECK: memref.load
+// CHECK: memref.store
+// CHECK: "cce.vnchwconv"
+// CHECK: "cce.vector_dup"
+// CHECK: "cce.vnchwconv"
+func.func @ragged(%a: memref<20x17xf16>, %b: memref<2x2x16x16xf16>)
+    attributes {ascend.kernel, ascend.op = "fractalize", ascend.unit = "vector"} {
+  "ascend.fractalize"(%a, %b) : (memref<20x17xf16>, memref<2x2x16x16xf16>) -> ()
+  return
+}
+
+// 32-bit elements change layout in the copy to UB.
+// CHECK-LABEL: func.func @back
+// CHECK-NOT: vnchwconv
+// CHECK: "cce.copy"{{.*}} memref<4x2x16x16xf32, strided<[16, 1024, 64, 1]>, #cce.space<"UB">>) -> ()
+// CHECK: "cce.copy"
+func.func @back(%a: memref<4x2x16x16xf32>, %b: memref<32x64xf32>)
+    attributes {ascend.kernel, ascend.op = "defractalize", ascend.unit = "vector"} {
+  "ascend.defractalize"(%a, %b) : (memref<4x2x16x16xf32>, memref<32x64xf32>) -> ()
+  return
+}
