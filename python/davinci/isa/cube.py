@@ -67,12 +67,14 @@ class Product:
         self, values: Values, registers: Registers, arrays: Sequence[Array]
     ) -> Sequence[Array]:
         m1, k1, n1 = self.sizes(values)
-        m, k, n = m1 * SIDE, k1 * self.columns, n1 * SIDE
+        k = k1 * self.columns
         a = arrays[0].astype(self.work).reshape(m1, k1, SIDE, self.columns)
         b = arrays[1].astype(self.work).reshape(k1, n1, SIDE, self.columns)
-        rows = a.transpose(0, 2, 1, 3).reshape(m, k)
-        columns = b.transpose(1, 2, 0, 3).reshape(n, k)
-        product = (columns @ rows.T).reshape(n1, SIDE, m1, SIDE).transpose(0, 2, 3, 1)
+        rows = a.transpose(0, 2, 1, 3).reshape(1, m1, SIDE, k)
+        columns = b.transpose(1, 2, 0, 3).reshape(n1, 1, SIDE, k)
+        # One product a fractal of C: it comes out as Nz, and products of this size stay on one
+        # thread of the BLAS library, whose threads cost more than they bring to a busy host.
+        product = np.matmul(rows, columns.swapaxes(2, 3))
         if self.c.kind == "i":
             product = product.astype(self.c)
         result = product.reshape(-1)
