@@ -177,7 +177,7 @@ def test_unknown_machine_key(add: str, tmp_path: Path, capfd: pytest.CaptureFixt
 def test_malformed_mlir(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "bad.mlir"
     path.write_text("func.func @f() {\n  retrn\n}\n")
-    check_failure([str(path)], 2, "bad.mlir: 2:3", capfd)
+    check_failure([str(path)], 2, "bad.mlir:2:3: custom op", capfd)
 
 
 def test_failed_check(

@@ -41,7 +41,7 @@ def load(model: Any, context: Any = None) -> Any:
             )
         return onnx_frontend.import_model(model, context, "<ModelProto>")
     if isinstance(model, str) and ("\n" in model or "func.func" in model):
-        return mlir_text.parse(model, context, "<text>")
+        return mlir_text.parse(model, context)
     path = Path(model)
     if path.suffix not in SUFFIXES:
         raise InputError(
@@ -51,4 +51,4 @@ def load(model: Any, context: Any = None) -> Any:
         raise InputError("no such file", where=str(path))
     if path.suffix == ".onnx":
         return onnx_frontend.import_model(onnx_frontend.read(path), context, str(path))
-    return mlir_text.parse(path.read_bytes(), context, str(path))
+    return mlir_text.parse(path, context)

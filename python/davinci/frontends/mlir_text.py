@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from davinci.errors import InputError
 from davinci.mlir import MLIRError, ir
 
 
-def parse(source: str | bytes, context: Any, where: str) -> Any:
-    """Returns the `ir.Module` of `source`; the entry function is renamed to `main`.
+def parse(source: str | Path, context: Any) -> Any:
+    """Returns the `ir.Module` of a text or file; the entry function is renamed to `main`.
 
     The entry is the function `main`, or else the only public one. A module without functions, or
     with several public ones (a file of kernels), stays as it is.
@@ -18,11 +19,12 @@ def parse(source: str | bytes, context: Any, where: str) -> Any:
         InputError: `source` does not parse or verify; the message has MLIR's first diagnostic.
     """
     try:
-        module = ir.Module.parse(source, context)
+        if isinstance(source, Path):
+            module = ir.Module.parseFile(str(source), context)
+        else:
+            module = ir.Module.parse(source, context)
     except MLIRError as error:
-        raise InputError(first_diagnostic(error), where=where) from None
-    except (UnicodeDecodeError, ValueError) as error:
-        raise InputError(f"not MLIR: {error}", where=where) from None
+        raise InputError(first_diagnostic(error)) from None
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
     if any(symbol(op) == "main" for op in functions):
         return module
@@ -43,4 +45,4 @@ def first_diagnostic(error: Any) -> str:
         return str(error)
     first = error.error_diagnostics[0]
     place = str(first.location).removeprefix("loc(").removesuffix(")").replace('"', "")
-    return f"{place.removeprefix('-:')}: {first.message}"
+    return f"{place.replace('-:', '<text>:', 1) if place[0] == '-' else place}: {first.message}"
