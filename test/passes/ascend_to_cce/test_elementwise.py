@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from operator_support import run_operator
 
 from davinci.errors import CompileError
+from operator_support import run_operator
 
 Array = npt.NDArray[Any]
 
 SHAPES = [(1,), (15,), (16,), (17,), (31, 1), (2, 3, 5, 7, 3), (8209,)]
-"""A single element, around a block and a repeat, rank 5, and a prime that several portions share."""
+"""One element, around a block and a repeat, rank 5, and a prime that several portions share."""
 
 FLOATS = [np.float16, np.float32]
 erf = np.vectorize(math.erf, otypes=[np.float64])

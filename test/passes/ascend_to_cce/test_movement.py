@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+
 from operator_support import run_operator
 
 Array = npt.NDArray[Any]
@@ -119,9 +120,7 @@ def test_slice(
 ) -> None:
     x = counting(shape, dtype)
     expected = x[tuple(slice(*s) for s in zip(starts, limits, strides, strict=True))]
-    attributes = (
-        f"starts = {array(starts)}, limits = {array(limits)}, strides = {array(strides)}"
-    )
+    attributes = f"starts = {array(starts)}, limits = {array(limits)}, strides = {array(strides)}"
     found = run_operator("slice", [x], expected.shape, dtype, attributes).outputs[0]
     np.testing.assert_array_equal(found, expected)
 

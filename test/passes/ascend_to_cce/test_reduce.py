@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+
 from operator_support import run_operator
 
 Array = npt.NDArray[Any]
