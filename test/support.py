@@ -20,5 +20,5 @@ def compile_text(text: str, **options: Any) -> Any:
 def run_text(text: str, *inputs: npt.ArrayLike, **options: Any) -> list[npt.NDArray[Any]]:
     """Compiles and runs MLIR text on the simulator; returns its outputs in order."""
     executable = compile_text(text, **options)
-    arrays = dict(zip(executable.inputs, map(np.asarray, inputs), strict=True))
+    arrays = dict(zip(executable.input_names, map(np.asarray, inputs), strict=True))
     return list(executable.run(arrays).values())
