@@ -7,11 +7,11 @@ import re
 
 import numpy as np
 import pytest
-from kernel_support import fractals, run_cce
 
 from davinci.errors import DeviceFault
 from davinci.mlir import ir, make_context
 from davinci.passes import runner
+from kernel_support import fractals, run_cce
 
 SYNC = re.compile(r'"cce\.(set_flag|wait_flag|pipe_barrier)"\(\) (\{[^}]*\})')
 
