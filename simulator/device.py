@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy.typing as npt
+from threadpoolctl import ThreadpoolController
 
 from davinci.errors import DeviceFault
 from davinci.isa.core import Array, Pipe
@@ -36,6 +37,9 @@ class Device:
         self._gm = GlobalMemory(machine, gm_bytes)
         # Blocks are executed one after the other, so one set of on-chip memories serves all cores.
         self._core = Core(machine, self._gm, Decoder(machine), checks)
+        # A tile's product is too small for several threads: with any other load on the host they
+        # wait for each other, a hundred times as long as the product takes.
+        self._threads = ThreadpoolController()
 
     def allocate(self, nbytes: int) -> int:
         """See `GlobalMemory.allocate`."""
@@ -86,7 +90,8 @@ class Device:
         core = self._core
         for block in range(blocks):
             core.begin(name, block, rates, locations, timeline)
-            program(arguments, block, blocks, core)
+            with self._threads.limit(limits=1, user_api="blas"):
+                program(arguments, block, blocks, core)
             begin = clocks[block % cores]
             clocks[block % cores] += core.finish()
             busy = [a + b for a, b in zip(busy, core.timeline.busy, strict=True)]
