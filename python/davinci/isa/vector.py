@@ -51,7 +51,7 @@ UNARY: list[tuple[str, Callable[..., Array], tuple[str, ...], str]] = [
     ("vrsqrt", rsqrt, FLOATS, "dst = 1 / square root of src"),
     ("vrec", np.reciprocal, FLOATS, "dst = 1 / src"),
     ("vabs", np.abs, FLOATS, "dst = |src|"),
-    ("vrelu", relu, ARITHMETIC, "dst = max(src, 0)"),
+    ("vrelu", relu, ARITHMETIC, "dst = max(src, 0); assumed to exist for s32"),
     ("vnot", np.invert, BITS, "dst = ~src, on 16-bit words"),
 ]
 
