@@ -136,7 +136,7 @@ def test_mte1_rates(new_asm: Callable[[], Any], quick: Device) -> None:
 
 
 def test_trace(asm: Any, quick: Device, tmp_path: Path) -> None:
-    asm.emit("vector_dup.f32", location=1, dst=0, repeat=10)
+    asm.emit("vector_dup.f32", location=1, dst=0, repeat=10, dst_rep_stride=8)
     asm.flag(V, M)
     profile = asm.run(quick, blocks=2, timeline=True, locations=["", "k.mlir:7:3"])
     file = tmp_path / "trace.json"
