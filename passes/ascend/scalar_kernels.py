@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from davinci.mlir import func, ir, memref, run_pipeline
+from davinci.mlir import arith, func, ir, memref, run_pipeline
 from davinci.passes import builder
+from davinci.passes.base import fail
 
 TO_BUFFERS = (
     "inline,stablehlo-legalize-to-linalg,canonicalize,cse,"
@@ -126,6 +127,23 @@ def copy_elements(source: Any, target: Any, shape: list[int], indices: list[Any]
         copy_elements(source, target, shape, [*indices, index])
 
 
+def access_bytes(booleans: Any, buffer: Any) -> None:
+    """Makes the loads and stores of a buffer of `i1` ones of `buffer`, which holds bytes."""
+    byte = ir.IntegerType.get_signless(8)
+    for use in list(booleans.uses):
+        op = use.owner.operation
+        with op.location, ir.InsertionPoint(op):
+            if op.name == "memref.load":
+                loaded = memref.LoadOp(buffer, list(op.operands)[1:]).result
+                op.result.replace_all_uses_with(arith.TruncIOp(op.result.type, loaded).result)
+            elif op.name == "memref.store":
+                value, _, *indices = op.operands
+                memref.StoreOp(arith.ExtUIOp(byte, value).result, buffer, indices)
+            else:
+                fail(op, "on a buffer of booleans", expected="loads and stores")
+        op.erase()
+
+
 def allocations_to_arguments(kernel: Any) -> list[Any]:
     """Makes arguments of the temporaries of `kernel`; returns their types as tensors."""
     for op in walk(kernel, "memref.dealloc"):
@@ -134,10 +152,17 @@ def allocations_to_arguments(kernel: Any) -> list[Any]:
     temporaries = []
     for op in walk(kernel, "memref.alloc", "memref.alloca"):
         temporary = ir.MemRefType(op.result.type)
-        argument = block.add_argument(temporary, op.location)
-        op.result.replace_all_uses_with(argument)
+        element = temporary.element_type
+        if str(element) == "i1":
+            element = ir.IntegerType.get_signless(8)
+            temporary = ir.MemRefType.get(temporary.shape, element)
+            argument = block.add_argument(temporary, op.location)
+            access_bytes(op.result, argument)
+        else:
+            argument = block.add_argument(temporary, op.location)
+            op.result.replace_all_uses_with(argument)
         op.erase()
-        temporaries.append(ir.RankedTensorType.get(temporary.shape, temporary.element_type))
+        temporaries.append(ir.RankedTensorType.get(temporary.shape, element))
     types = [argument.type for argument in block.arguments]
     with kernel.location:
         kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))

@@ -68,7 +68,9 @@ def reference_stablehlo(
     main = next(op for op in module.body.operations if op.operation.name == "func.func")
     with module.context:
         arguments = [
-            ir.DenseElementsAttr.get(np.ascontiguousarray(array), type=kind.element_type)
+            ir.DenseElementsAttr.get(
+                    np.ascontiguousarray(array).reshape(array.shape), type=kind.element_type
+                )
             for array, kind in zip(inputs.values(), main.type.inputs, strict=True)
         ]
         try:
