@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from functools import cache
 from typing import Any
 
@@ -42,6 +43,10 @@ def make_context() -> Any:
     stablehlo.register_dialect(context)
     with context, ir.Location.unknown():
         dialects.load_all()
+    # For every operation it wraps, MLIR tries to import the Python module of the operation's
+    # namespace from its own package until that succeeds; a failed import costs 0.1 ms each time.
+    for namespace in ("ascend", "cce", "hivm", "stablehlo"):
+        sys.modules.setdefault(f"{PACKAGE}.dialects.{namespace}", dialects)
     return context
 
 
