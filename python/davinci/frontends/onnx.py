@@ -11,6 +11,7 @@ says what its expansion computes.
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -253,9 +254,9 @@ def node_error(error: Any, model: onnx.ModelProto) -> tuple[str]:
 
 def location_name(location: Any) -> str:
     """Name of the ONNX node in a location, or its text."""
-    while location.is_a_fused():
-        location = location.locations[0]
-    return str(location.name_str) if location.is_a_name() else str(location)
+    text = str(location)
+    found = re.search(r'"([^"]*)"(?!:)', text)
+    return found[1] if found else text
 
 
 def describe(op_type: str, node: str) -> str:
