@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
 from kernel_support import KernelRun, run_kernel
 
 Array = npt.NDArray[Any]

@@ -30,6 +30,7 @@ from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
 from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, op
 from davinci.passes.builder import subview as view
 
+
 @lowering("broadcast")
 def lower_broadcast(operation: Any, target: Target) -> int:
     """dst[i] = src[i restricted to dims], index 0 where the operand has size 1."""

@@ -17,9 +17,10 @@ from davinci.errors import CompileError
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target, expressions, lowering
+from davinci.passes.ascend_to_cce.moves import copy_rounded
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, for_portions
 from davinci.passes.ascend_to_cce.supports import require_support
-from davinci.passes.ascend_to_cce.vector_program import Buffers, Operand, Program, scalar
+from davinci.passes.ascend_to_cce.vector_program import Buffers, Program, scalar
 from davinci.passes.base import fail
 from davinci.passes.builder import IndexLike, op, restride, subview
 
@@ -40,7 +41,7 @@ def lower_elementwise(operation: Any, target: Target) -> int:
     require_support(operation)
     *sources, result = list(operation.operands)
     program = Program()
-    operands: list[Operand] = []
+    operands: list[Any] = []
     arrays: dict[Any, Any] = {}
     for source in sources:
         if source in arrays:
@@ -92,9 +93,7 @@ def record(operation: Any, p: Program, operands: list[Any], dtype: str) -> Any:
     return expressions.cast(p, operands[0], dtype, boolean)
 
 
-def lower_program(
-    program: Program, sources: list[Any], results: list[Any], target: Target
-) -> int:
+def lower_program(program: Program, sources: list[Any], results: list[Any], target: Target) -> int:
     """Runs a vector program over whole GM buffers of equal shapes; returns the units of work."""
     buffers = [buffer_of(v) for v in (*sources, *results)]
     total = buffers[0].size
@@ -119,14 +118,12 @@ def lower_program(
         if count != size:
             fill_short_inputs(program, ub, count, size, vector.block_bytes)
         for array, value in moved_in:
-            copy(subview(array, [start], [size]), subview(ub.view(value, ub.size), [0], [size]))
+            gm, held = subview(array, [start], [size]), ub.view(value, ub.size)
+            copy_rounded(gm, subview(held, [0], [size]), vector.block_bytes)
         ub.build(count)
         for array, value in moved_out:
-            copy(subview(ub.view(value, ub.size), [0], [size]), subview(array, [start], [size]))
-
-    def copy(source: Any, destination: Any) -> None:
-        ragged = buffer_of(source).size * buffer_of(source).itemsize % vector.block_bytes
-        op("cce.copy", [source, destination], **({"round_up": True} if ragged else {}))
+            gm, held = subview(array, [start], [size]), ub.view(value, ub.size)
+            copy_rounded(subview(held, [0], [size]), gm, vector.block_bytes)
 
     return for_portions(portions, build, target)
 

@@ -178,6 +178,10 @@ def repeated(p: Program, x: Value, times: int) -> Value:
     return p.mul(square, x) if times % 2 else square
 
 
+def in_f16(p: Program, a: Operand) -> Operand:
+    return p.convert(a, "f16") if isinstance(a, Value) else float(a)
+
+
 NEGATED = {"ne": "eq", "lt": "ge", "gt": "le"}
 
 
@@ -191,8 +195,7 @@ def holds(p: Program, predicate: str, a: Operand, b: Operand) -> Value:
     if kind in FLOATS:
         return p.choose(predicate, a, b, 1.0, 0.0)
     if kind == "s8":
-        wide = [p.convert(v, "f16") if isinstance(v, Value) else float(v) for v in (a, b)]
-        return p.choose(predicate, *wide, 1.0, 0.0)
+        return p.choose(predicate, in_f16(p, a), in_f16(p, b), 1.0, 0.0)
     positive = NEGATED.get(predicate, predicate)
     if positive == "eq":
         difference = p.sub(a, b)
@@ -217,8 +220,7 @@ def select(p: Program, condition: Value, a: Operand, b: Operand) -> Value:
     kind = next(v.dtype for v in (a, b) if isinstance(v, Value))
     flag = p.convert(condition, "f16")
     if kind == "s8":
-        wide = [p.convert(v, "f16") if isinstance(v, Value) else float(v) for v in (a, b)]
-        return p.convert(p.choose("ne", flag, 0.0, *wide), "s8")
+        return p.convert(p.choose("ne", flag, 0.0, in_f16(p, a), in_f16(p, b)), "s8")
     if kind == "s32":
         return p.add(p.mul(p.convert(flag, "s32", "rint"), p.sub(a, b)), b)
     return p.choose("ne", p.convert(flag, kind), 0.0, a, b)
@@ -252,7 +254,7 @@ def bitwise(p: Program, name: str, a: Operand, b: Operand) -> Value:
             return both
         either = p.binary("vor", a, b)
         return either if name == "or" else p.binary("vand", either, p.unary("vnot", both))
-    a, b = (p.convert(v, "f16") if isinstance(v, Value) else float(v) for v in (a, b))
+    a, b = in_f16(p, a), in_f16(p, b)
     if name == "xor":
         return p.convert(p.unary("vabs", p.sub(a, b)), "s8")
     return p.convert(p.mul(a, b) if name == "and" else p.max(a, b), "s8")

@@ -16,6 +16,7 @@ from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.elementwise import full_value
 from davinci.passes.ascend_to_cce.moves import (
     Array,
+    copy_rounded,
     mark_scalar,
     move,
     row_major,
@@ -43,15 +44,15 @@ def fill(result: Any, value: Any, target: Target) -> list[Part]:
     out = array.view([total], [1])
 
     def build(_: IndexLike, start: IndexLike, size: int) -> None:
-        ragged = {"round_up": True} if size % block else {}
-        op("cce.copy", [view(buffer, [0], [size]), view(out, [start], [size])], **ragged)
+        ub, gm = view(buffer, [0], [size]), view(out, [start], [size])
+        copy_rounded(ub, gm, target.machine.vector.block_bytes)
 
     return portion_parts(portions, build)
 
 
 @lowering("pad")
 def lower_pad(operation: Any, target: Target) -> int:
-    """dst[low + i * (interior + 1)] = src[i] where that lies in dst; the padding value elsewhere."""
+    """dst[low + i * (interior + 1)] = src[i] where that lies in dst; padding elsewhere."""
     source, padding, result = operation.operands
     alone = replace(target, cores=1)
     element = whole(result).element

@@ -1,8 +1,8 @@
 """gather: rows of a table by index. The scalar unit reads the indices, copies move the rows.
 
-    for each tile of indices of this block:
-      for each index: load it, clamp it to the table, copy the row GM -> UB
-      copy the rows out
+for each tile of indices of this block:
+  for each index: load it, clamp it to the table, copy the row GM -> UB
+  copy the rows out
 """
 
 from __future__ import annotations

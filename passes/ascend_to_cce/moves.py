@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.cce_buffers import Dim, merge_dims, split_run
+from davinci.dialects.cce_buffers import Dim, buffer_of, merge_dims, split_run
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, portion_parts
@@ -199,6 +199,17 @@ def move_by_scalars(
         memref.StoreOp(memref.LoadOp(views[0], at).result, views[1], at)
 
     return [Part(sizes[0], lambda index: build([index]))]
+
+
+def copy_rounded(source: Any, destination: Any, block_bytes: int) -> None:
+    """Copies one contiguous run; in whole blocks if it does not end at one.
+
+    On the side of GM the run must then end where its buffer does, so that only padding is touched.
+    """
+    buffer = buffer_of(source)
+    ragged = buffer.size * buffer.itemsize % block_bytes != 0
+    attributes: dict[str, Any] = {"round_up": True} if ragged else {}
+    op("cce.copy", [source, destination], **attributes)
 
 
 def mark_scalar(operation: Any) -> None:

@@ -3,7 +3,7 @@
 Dimensions are merged to runs of kept and reduced ones. Where the last is kept, tiles of the reduced
 dimension are loaded and combined with whole-vector operations:
 
-    acc = src[outer, rows 0 .. r, portion]; for further rows: acc = op(acc, src[..]); fold acc's rows
+    acc = src[outer, rows 0 .. r, portion]; for further rows: acc = op(acc, src[..]); fold acc
 
 Where the last is reduced, see `reduce_rows`. Kept runs shorter than a 32-byte block, and types
 without vector instructions, are left to the scalar unit.

@@ -21,7 +21,7 @@ from typing import Any
 from davinci.dialects.cce_buffers import buffer_of
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.moves import Array, whole
+from davinci.passes.ascend_to_cce.moves import Array, copy_rounded, whole
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, Portions, cut, portion_parts
 from davinci.passes.ascend_to_cce.reduction import (
     Axis,
@@ -38,8 +38,13 @@ from davinci.passes.builder import subview as view
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of `length` elements: `outer` kept and `loops` reduced dimensions around the `inner` kept
-    one, along which tiles are cut."""
+    """Rows of `length` elements.
+
+    Attributes:
+        outer: kept dimensions but the innermost.
+        loops: reduced dimensions but the last.
+        inner: the innermost kept dimension, along which tiles are cut.
+    """
 
     outer: tuple[Axis, ...]
     loops: tuple[Axis, ...]
@@ -107,9 +112,8 @@ class RowReduction:
         ]
         self.sums = [alloc([tall], element, "UB") for _ in self.pieces]
         self.by_lanes = self.float and kind != "add"
-        self.lane_rows = [
-            alloc([self.block, tall], element, "UB") if self.by_lanes else None
-            for _ in self.pieces
+        self.lane_rows: list[Any] = [
+            alloc([self.block, tall], element, "UB") if self.by_lanes else None for _ in self.pieces
         ]
         axes = [*rows.outer, *rows.loops, rows.inner, Axis(rows.length, 1, False)]
         self.gm = source.view([a.size for a in axes], [a.stride for a in axes])
@@ -143,12 +147,9 @@ class RowReduction:
         for other in results[1:]:
             combine(self.kind, view(results[0], [0], [rows]), view(other, [0], [rows]))
         place = view(self.out, [repetition, start], [1, rows], drop=[0])
-        ragged = {"round_up": True} if rows % self.block else {}
-        op("cce.copy", [view(results[0], [0], [rows]), place], **ragged)
+        copy_rounded(view(results[0], [0], [rows]), place, self.block * self.source.itemsize)
 
-    def _load(
-        self, number: int, outside: list[IndexLike], start: IndexLike, rows: int
-    ) -> None:
+    def _load(self, number: int, outside: list[IndexLike], start: IndexLike, rows: int) -> None:
         """Loads the rows of a piece, combined over the reduced dimensions and the chunks."""
         piece = self.pieces[number]
         sizes = [*(a.size for a in self.rows.loops), piece.count]
