@@ -157,7 +157,9 @@ class Accesses:
             return False
         coefficients = dict(first_rest.terms)
         variables = [loop.regions[0].blocks[0].arguments[0] for loop in inner]
-        if coefficients != dict(second_rest.terms) or any(v not in variables for v in coefficients):
+        if coefficients != dict(second_rest.terms):
+            return True
+        if any(self._forms.origin(value) not in variables for value in coefficients):
             return True
         return not self._injective(first, second, variables, coefficients)
 
@@ -180,29 +182,36 @@ class Accesses:
 
         With strides sorted, if each is at least the extent of all smaller ones together, an address
         determines all indices. The accesses then differ in the iteration of the first variable, or
-        in the constant distance between them, which counts as one more digit.
+        in the constant distance between them, which counts as one more digit. Quotient and
+        remainder of a variable are two digits that together determine it.
         """
         if [s for _, s in first.dims] != [s for _, s in second.dims]:
             return False
         distance = second.offset.constant - first.offset.constant
-        if not distance and (not variables or variables[0] not in coefficients):
+        if not distance and not (variables and self._forms.determine(coefficients, variables[0])):
             return False
         digits: list[tuple[int, float]] = [
             (stride, max(n, m)) for (n, stride), (m, _) in zip(first.dims, second.dims, strict=True)
         ]
         digits += [(abs(distance), 2)] if distance else []
         for value, coefficient in coefficients.items():
-            bounds = self._forms.loops[value]
-            trips = bounds.trips
-            if trips is None and bounds.low is not None and bounds.high is not None:
-                trips = (bounds.high - bounds.low) // bounds.step + 1
-            digits.append((abs(coefficient) * bounds.step, math.inf if trips is None else trips))
+            step, count = self._values_of(value)
+            digits.append((abs(coefficient) * step, count))
         extent: float = max(first.run, second.run)
         for stride, count in sorted(digits):
             if stride < extent:
                 return False
             extent += (count - 1) * stride
         return True
+
+    def _values_of(self, variable: Any) -> tuple[int, float]:
+        """Distance of two values of a loop variable, or of a part of one, and their number."""
+        bounds = self._forms.loops.get(variable)
+        if bounds and bounds.trips is not None:
+            return bounds.step, bounds.trips
+        step = bounds.step if bounds else 1
+        low, high = self._forms.range_of(Form(0, ((variable, 1),)))
+        return step, math.inf if low is None or high is None else (high - low) // step + 1
 
 
 def _different(first: Form, second: Form, inner: Sequence[Any]) -> tuple[Form, Form]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,11 +45,23 @@ class LoopBounds:
     high: int | None
 
 
+@dataclass(frozen=True)
+class Part:
+    """Quotient (or remainder) of a nonnegative index `whole` by a constant."""
+
+    whole: Any
+    divisor: int
+    is_quotient: bool
+
+
 class Forms:
     """Affine forms of index values of one kernel, remembered."""
 
     def __init__(self) -> None:
         self._forms: dict[Any, Form] = {}
+        self._values: dict[Part, Any] = {}
+        self.parts: dict[Any, Part] = {}
+        """What is known of values that are quotients or remainders."""
         self.loops: dict[Any, LoopBounds] = {}
         """Bounds of the loop of each induction variable seen so far."""
 
@@ -74,7 +87,38 @@ class Forms:
                 return right.times(left.constant)
         if owner.name == "arith.index_cast":
             return self.of(owner.operands[0])
+        if owner.name in ("arith.divui", "arith.remui"):
+            return self._part(value, owner)
         return Form(0, ((value, 1),))
+
+    def _part(self, value: Any, op: Any) -> Form:
+        """The form of a quotient or remainder; equal ones get the same value."""
+        whole, divisor = (self.of(operand) for operand in op.operands)
+        constant = divisor.constant if not divisor.terms else 0
+        if constant > 0 and not whole.constant and len(whole.terms) == 1 and whole.terms[0][1] == 1:
+            part = Part(whole.terms[0][0], constant, op.name == "arith.divui")
+            value = self._values.setdefault(part, value)
+            self.parts[value] = part
+        return Form(0, ((value, 1),))
+
+    def origin(self, value: Any) -> Any:
+        """The value that `value` is a part (of a part ...) of."""
+        while value in self.parts:
+            value = self.parts[value].whole
+        return value
+
+    def determine(self, values: Collection[Any], whole: Any) -> bool:
+        """Whether `values`, parts of `whole` among them, tell the value of `whole`."""
+        return whole in values or any(
+            part.whole == whole
+            and part.is_quotient
+            and self.determine(values, quotient)
+            and self._remainder(part) in values
+            for part, quotient in self._values.items()
+        )
+
+    def _remainder(self, quotient: Part) -> Any:
+        return self._values.get(Part(quotient.whole, quotient.divisor, False))
 
     def enter_loop(self, loop: Any) -> LoopBounds:
         """Notes the induction variable of an `scf.for` and returns what is known of the loop."""
@@ -110,6 +154,13 @@ class Forms:
         if value in self.loops:
             bounds = self.loops[value]
             return bounds.low, bounds.high
+        if value in self.parts:
+            part = self.parts[value]
+            if not part.is_quotient:
+                return 0, part.divisor - 1
+            low, high = self._value_range(part.whole)
+            known = low is not None and low >= 0 and high is not None
+            return 0, high // part.divisor if known else None
         owner = value.owner
         if not isinstance(owner, ir.Block) and owner.name.startswith("cce.get_block_"):
             return 0, None

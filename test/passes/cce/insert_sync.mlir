@@ -109,6 +109,45 @@ func.func @two_buffers(%x: !gm, %y: !gm) attributes {ascend.kernel} {
   return
 }
 
+// Quotient and remainder of the loop variable name another tile in each iteration; the remainder
+// alone does not.
+// CHECK-LABEL: func.func @tiles
+// CHECK-NOT: pipe_barrier
+// CHECK: return
+// CHECK-LABEL: func.func @columns
+// CHECK: "cce.pipe_barrier"() {pipe = "MTE3"}
+func.func @tiles(%y: memref<4x512xf32>) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c256 = arith.constant 256 : index
+  %a = memref.alloc() {cce.address = 0 : i64} : memref<1x256xf32, #cce.space<"UB">>
+  scf.for %i = %c0 to %c8 step %c1 {
+    %row = arith.divui %i, %c2 : index
+    %half = arith.remui %i, %c2 : index
+    %column = arith.muli %half, %c256 : index
+    %to = memref.subview %y[%row, %column] [1, 256] [1, 1] : memref<4x512xf32> to memref<1x256xf32, strided<[512, 1], offset: ?>>
+    "cce.copy"(%a, %to) : (memref<1x256xf32, #cce.space<"UB">>, memref<1x256xf32, strided<[512, 1], offset: ?>>) -> ()
+  }
+  return
+}
+func.func @columns(%y: memref<512xf32>) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c256 = arith.constant 256 : index
+  %a = memref.alloc() {cce.address = 0 : i64} : !ub
+  scf.for %i = %c0 to %c8 step %c1 {
+    %half = arith.remui %i, %c2 : index
+    %column = arith.muli %half, %c256 : index
+    %to = memref.subview %y[%column] [256] [1] : memref<512xf32> to !tile
+    "cce.copy"(%a, %to) : (!ub, !tile) -> ()
+  }
+  return
+}
+
 // A producer in a branch: the flag is set after the branch, whether it was taken or not.
 // CHECK-LABEL: func.func @branch
 // CHECK: scf.if
