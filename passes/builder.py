@@ -16,7 +16,9 @@ IndexLike = Any
 
 
 def constant_index(value: int) -> Any:
-    return arith.ConstantOp(ir.IndexType.get(), ir.IntegerAttr.get(ir.IndexType.get(), value)).result
+    return arith.ConstantOp(
+        ir.IndexType.get(), ir.IntegerAttr.get(ir.IndexType.get(), value)
+    ).result
 
 
 def as_value(value: IndexLike) -> Any:
@@ -56,7 +58,7 @@ def op(name: str, operands: Sequence[Any], results: Sequence[Any] = (), **attrib
 
 
 def as_attribute(value: Any) -> Any:
-    """A Python value as an attribute: bool -> unit or bool, int -> i64, list of int -> array<i64>."""
+    """A Python value as an attribute: bool -> unit or bool, int -> i64, [int] -> array<i64>."""
     if isinstance(value, bool):
         return ir.UnitAttr.get() if value else ir.BoolAttr.get(False)
     if isinstance(value, int):
@@ -76,7 +78,7 @@ def space(name: str) -> Any:
 
 
 def space_of(memref_type: Any) -> str:
-    """"GM", "L1", ... of a memref type."""
+    """ "GM", "L1", ... of a memref type."""
     attr = ir.MemRefType(memref_type).memory_space
     return "GM" if attr is None else ir.StringAttr(attr.params[0]).value
 

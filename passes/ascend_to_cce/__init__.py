@@ -1,8 +1,8 @@
 """Lowerings of ascend operators to cce kernels, one module a family of operators.
 
-A lowering is a function registered with `@lowering("add", "sub", ...)`. It is called with the ascend
-op (memref form) and the `Target`, builds cce operations in front of it, and returns how many blocks
-the work can be shared by. `convert-ascend-to-cce` erases the op and updates the launches.
+A lowering is a function registered with `@lowering("add", "sub", ...)`. It is called with the
+ascend op (memref form) and the `Target`, builds cce operations in front of it, and returns how many
+blocks the work can be shared by. `convert-ascend-to-cce` erases the op and updates the launches.
 """
 
 from __future__ import annotations

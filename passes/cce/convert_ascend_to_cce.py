@@ -1,4 +1,4 @@
-"""convert-ascend-to-cce: turns the ascend operators of each kernel into tiled loops of cce operations.
+"""convert-ascend-to-cce: turns ascend operators in kernels into tiled loops of cce operations.
 
 before:
     func.func @add_0(%a: memref<300xf32>, %b: memref<300xf32>, %r: memref<300xf32>)
