@@ -28,7 +28,7 @@ from typing import Any
 from davinci.errors import CompileError
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce import Target, lowering
-from davinci.passes.ascend_to_cce.matmul_strategies import SIDE, Limits, Size, choose
+from davinci.passes.ascend_to_cce.matmul_strategies import SIDE, Size, choose
 from davinci.passes.ascend_to_cce.tiles import (
     Part,
     Segment,
@@ -65,15 +65,15 @@ def lower_matmul(operation: Any, target: Target) -> int:
     whole = Size(m, n, k)
     if not (batch and m and n and k):
         return fill_with_zeros(c, target)
-    limits = Limits.of(target.machine)
+    strategy, cores = target.matmul_strategy, target.cores
     try:
-        tile = choose(target.matmul_strategy, whole, target.tile, limits, batch, target.cores)
+        tile = choose(strategy, whole, target.tile, target.machine, batch, cores)
     except CompileError as error:
         fail(operation, error.message, found=error.found, expected=error.expected, hint=error.hint)
     product = Product(whole, batch, tile, Tensors(batched(a), batched(b), batched(c)), target)
-    if target.matmul_strategy == "is" and tile.n == n:
+    if strategy == "is" and tile.n == n:
         return product.input_stationary()
-    if target.matmul_strategy == "ws" and tile.n == n:
+    if strategy == "ws" and tile.n == n:
         return product.weight_stationary()
     return product.output_stationary()
 

@@ -19,13 +19,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 
 from davinci.errors import CompileError
 from davinci.machine import Machine
 
 SIDE = 16
 """Rows and columns of a 16-bit fractal."""
+
+ITEM_BYTES = 2
+"""Bytes of an element of A and B."""
 
 STRATEGIES = {"os": "output stationary", "is": "input stationary", "ws": "weight stationary"}
 
@@ -64,6 +66,20 @@ class Limits:
         )
 
 
+@dataclass(frozen=True)
+class Rates:
+    """Bytes a cycle from GM: of the memory as a whole, and of one core's port."""
+
+    memory: int
+    port: int
+
+    @staticmethod
+    def of(machine: Machine) -> Rates:
+        return Rates(
+            machine.gm.read_bytes_per_cycle * machine.cores, machine.mte2.port_bytes_per_cycle
+        )
+
+
 def ceil_div(a: int, b: int) -> int:
     return -(-a // b)
 
@@ -76,16 +92,26 @@ def reads(strategy: str, whole: Size, tile: Size) -> int:
     return (passes[0] * a + passes[1] * b) * SIDE * SIDE
 
 
-def busiest_reads(strategy: str, whole: Size, tile: Size, batch: int, cores: int) -> int:
-    """Fractals that the block with most work reads. The unit of work that blocks share is a tile
-    of C (os), a row panel of A (is) or a column panel of B (ws)."""
+def estimated_cycles(
+    strategy: str, whole: Size, tile: Size, batch: int, cores: int, rates: Rates
+) -> int:
+    """What a product takes at least: the slowest of the memory, a core's port and its cube.
+
+    All blocks together read at the memory's rate; the block with most work also reads at the rate
+    of its port, and its cube does a fractal product a cycle. The unit of work that blocks share is
+    a tile of C (os), a row panel of A (is) or a column panel of B (ws).
+    """
     rows, columns = ceil_div(whole.m, tile.m), ceil_div(whole.k, tile.k)
-    units, cost = {
-        "os": (rows * columns, whole.n * (tile.m + tile.k)),
-        "is": (rows, whole.n * (tile.m + whole.k)),
-        "ws": (columns, whole.n * (tile.k + whole.m)),
+    units, a, b, products = {
+        "os": (rows * columns, tile.m, tile.k, tile.m * tile.k),
+        "is": (rows, tile.m, whole.k, tile.m * whole.k),
+        "ws": (columns, whole.m, tile.k, whole.m * tile.k),
     }[strategy]
-    return ceil_div(batch * units, cores) * cost
+    share = ceil_div(batch * units, cores)
+    total = batch * reads(strategy, whole, tile) * ITEM_BYTES
+    busiest = min(total, share * whole.n * (a + b) * SIDE * SIDE * ITEM_BYTES)
+    cube = min(share * products, batch * whole.m * whole.k) * whole.n
+    return max(ceil_div(total, rates.memory), ceil_div(busiest, rates.port), cube)
 
 
 def violation(strategy: str, whole: Size, tile: Size, limits: Limits) -> str:
@@ -105,21 +131,20 @@ def violation(strategy: str, whole: Size, tile: Size, limits: Limits) -> str:
     return ""
 
 
-@cache
 def choose(
     strategy: str,
     whole: Size,
     wanted: tuple[int, int, int],
-    limits: Limits,
+    machine: Machine,
     batch: int,
     cores: int,
 ) -> Size:
     """The tile of a product, in fractals.
 
     Sizes given in `wanted` (m, n, k in elements; 0: free) are taken, clipped to the product. Free
-    ones are chosen: fewest elements read by the busiest block (on one core that is S); then fewest
-    in all; then the tile that fills the buffers most. Only even cuts ceil(M / i) are tried, so that
-    the last tile is no sliver.
+    ones are chosen: fewest `estimated_cycles`; among equals (on one core: all that keep the cube
+    busy) the smallest S; then the tile that fills the buffers most. Only even cuts ceil(M / i) are
+    tried, so that the last tile is no sliver.
 
     Raises:
         CompileError: unknown strategy, a size that is not a multiple of 16, a tile that breaks a
@@ -138,6 +163,7 @@ def choose(
         min(size // SIDE, most)
         for size, most in zip(wanted, (whole.m, whole.n, whole.k), strict=True)
     ]
+    limits, rates = Limits.of(machine), Rates.of(machine)
     best: tuple[tuple[int, int, int], Size] | None = None
     broken = ""
     for tile in _candidates(whole, fixed, limits):
@@ -146,8 +172,8 @@ def choose(
             broken = problem
             continue
         fill = tile.m * tile.n + tile.n * tile.k + tile.m * tile.k
-        busiest = busiest_reads(strategy, whole, tile, batch, cores)
-        cost = (busiest, reads(strategy, whole, tile), -fill)
+        cycles = estimated_cycles(strategy, whole, tile, batch, cores, rates)
+        cost = (cycles, reads(strategy, whole, tile), -fill)
         if best is None or cost < best[0]:
             best = cost, tile
     if best is None:

@@ -154,8 +154,9 @@ def test_elements_read_with_the_default_tile() -> None:
     assert check((512, 768, 768), cores=4, **tile).profile.gm_read_bytes == 2 * 2_359_296
 
 
-def test_all_cores_are_used() -> None:
-    assert check((128, 768, 768)).profile.blocks == 32
+def test_blocks() -> None:
+    assert check((128, 768, 768)).profile.blocks == 8
+    assert check((128, 64, 128), batch=40).profile.blocks == 32
 
 
 def test_strategy_without_a_legal_tile() -> None:

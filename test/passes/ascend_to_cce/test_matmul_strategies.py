@@ -17,14 +17,15 @@ from davinci.passes.ascend_to_cce.matmul_strategies import (
     violation,
 )
 
-LIMITS = Limits.of(machine.load("ascend910"))
+MACHINE = machine.load("ascend910")
+LIMITS = Limits.of(MACHINE)
 SOURCE = Size(512 // 16, 768 // 16, 768 // 16)
 
 
 def chosen(
     strategy: str, whole: Size, wanted: tuple[int, int, int] = (0, 0, 0), cores: int = 1
 ) -> Size:
-    return choose(strategy, whole, wanted, LIMITS, 1, cores)
+    return choose(strategy, whole, wanted, MACHINE, 1, cores)
 
 
 def test_limits_are_those_of_the_source() -> None:
@@ -65,7 +66,7 @@ def test_reads_equal_the_formulas(strategy: str) -> None:
 def test_violations_are_named(strategy: str, tile: tuple[int, int, int], broken: str) -> None:
     whole = Size(64, 64, 64)
     with pytest.raises(CompileError, match="no tile") as error:
-        choose(strategy, whole, tile, LIMITS, 1, 1)
+        choose(strategy, whole, tile, MACHINE, 1, 1)
     assert error.value.expected == broken
     assert error.value.exit_code == 3
 
@@ -83,9 +84,14 @@ def test_given_sizes_are_kept_and_clipped() -> None:
     assert chosen("is", SOURCE, (32, 768, 32)) == Size(2, 48, 2)
 
 
-def test_all_cores_get_work() -> None:
+def test_blocks_share_what_is_large_and_leave_what_is_small() -> None:
+    """The memory is shared, so more blocks do not help where they only read more."""
+    tile = chosen("os", SOURCE, cores=32)
+    assert (tile.m, tile.k) == (11, 12)
     tile = chosen("os", Size(8, 48, 48), cores=32)
-    assert -(-8 // tile.m) * -(-48 // tile.k) >= 24
+    assert (tile.m, tile.k) == (8, 6)
+    tile = choose("os", Size(8, 4, 8), (0, 0, 0), MACHINE, 12, 32)
+    assert (tile.m, tile.k) == (8, 8)
 
 
 dims = st.integers(1, 300)
