@@ -236,6 +236,8 @@ class Core:
             values = values.copy()
             for word, name in enumerate(names, 1):
                 values[name] = words[word]
+            if form.scalar:
+                values["value"] = words[form.scalar]
         if form.summary:
             self.scalar_accesses += values["loads"] + values["stores"]
             return

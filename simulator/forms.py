@@ -63,6 +63,7 @@ class Form:
         pipe: the queue it goes to.
         reads, writes: the regions it touches.
         alignments: what its addresses must be multiples of.
+        scalar: index of the word that holds the field `value`, a scalar operand; 0 if none.
         macs, repeats, gm_read_bytes, gm_write_bytes: what the profile counts.
         moves_gm: it touches global memory.
         sync: it is a flag or a barrier.
@@ -80,6 +81,7 @@ class Form:
         self.record, self.values = record, values
         self.pipe = record.pipe_of(values)
         self.reads, self.writes = reads, writes
+        self.scalar = scalar_word(record)
         self.names = tuple(operand.name for operand in record.operands)
         self.alignments = tuple(alignments(machine, record))
         self.macs = values["m"] * values["k"] * values["n"] if record.timing == "cube" else 0
@@ -126,10 +128,19 @@ def alignments(machine: Machine, record: Instruction) -> list[Alignment]:
     return found
 
 
+def scalar_word(record: Instruction) -> int:
+    """Index in a record's words of the one that is all scalar operand, 0 if there is none."""
+    last = [f for f in record.fields if f.word == record.words - 1]
+    alone = len(last) == 1 and last[0].name == "value" and last[0].lo == 0
+    return len(record.operands) + record.words if alone else 0
+
+
 class _Entry:
     """The forms of one opcode seen so far, by configuration words, then by vector mask.
 
     Attributes:
+        scalar: index of the word that holds a scalar operand, 0 if there is none. It is data, no
+            part of a form.
         unused: for each configuration word the bits that no field has.
         loose: the instruction touches no memory and only loads registers. Its fields are data, so
             one form serves all of them.
@@ -143,6 +154,7 @@ class _Entry:
         for f in record.fields:
             used[f.word] |= ((1 << f.width) - 1) << f.lo
         self.unused = [~bits & ALL_BITS for bits in used]
+        self.scalar = scalar_word(record)
         self.loose = record.accesses is no_regions and record.timing == "scalar"
         self.forms: dict[tuple[int, ...], Form] = {}
         self.masked: dict[tuple[int, ...], Form] = {}
@@ -184,7 +196,10 @@ class Decoder:
                 expected=f"1..{len(self._entries)}",
                 hint="this is not machine code of this instruction set",
             )
-        config = tuple(words[entry.first : entry.end])
+        if entry.scalar and not words[entry.scalar] & entry.unused[-1]:
+            config = tuple(words[entry.first : entry.scalar])
+        else:
+            config = tuple(words[entry.first : entry.end])
         form = entry.forms.get(config)
         if form is not None:
             return form

@@ -368,6 +368,9 @@ def test_hand_made_words(new_asm: Callable[[], Any], device: Device) -> None:
         header(add.opcode), 0, 0, 0, add.encode(dict.fromkeys(
             [f.name for f in add.fields] + ["dst", "src0", "src1"], 1))[3] | 1 << 55
     )  # fmt: skip
+    dup = INSTRUCTIONS["vector_dup.f32"]
+    words = dup.encode({f.name: 1 for f in dup.fields} | {"dst": 0})
+    assert "belong to no field" in run(header(dup.opcode), *words[:-1], words[-1] | 1 << 40)
     flag = INSTRUCTIONS["set_flag"]
     assert "src_pipe is out of range" in run(header(flag.opcode), 0xF)
     assert "needs two pipes" in run(header(flag.opcode), 0x11)

@@ -152,3 +152,15 @@ def test_allocation_is_aligned_and_padded() -> None:
 
 def test_empty_launch(asm: Any, device: Device) -> None:
     assert asm.run(device).cycles == 0
+
+
+def test_scalar_operands_are_data(asm: Any, device: Device) -> None:
+    out = device.allocate(512)
+    for i, value in enumerate((1.5, -2.0)):
+        bits = int(np.float32(value).view(np.uint32))
+        asm.emit("vector_dup.f32", dst=256 * i, repeat=1, value=bits)
+    asm.flag(Pipe.V, Pipe.MTE3)
+    asm.emit("copy_ubuf_to_gm", dst=out, src=0, n_burst=1, len_burst=16)
+    asm.run(device)
+    want = np.repeat(np.float32([1.5, -2.0]), 64)
+    np.testing.assert_array_equal(device.read(out, np.float32, (128,)), want)
