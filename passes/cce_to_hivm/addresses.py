@@ -21,7 +21,6 @@ VIEWS = (
     "memref.collapse_shape",
     "memref.expand_shape",
     "memref.cast",
-    "memref.memory_space_cast",
 )
 GEP_DYNAMIC = -(1 << 31)
 """What stands for an SSA index among the constant indices of llvm.getelementptr."""
@@ -119,15 +118,11 @@ class Addresses:
         name = op.name
         if name == "memref.alloc":
             return alloc_address(op)
-        if name == "memref.view":
-            source = self.of(op.operands[0])
-            with ir.InsertionPoint(op), op.location:
-                return source.plus(term(op.operands[1], 1))
         if name not in VIEWS:
             fail(
                 op,
                 "makes a memref that cannot be traced to a buffer",
-                expected=f"memref.alloc, a kernel argument, memref.view, {', '.join(VIEWS)}",
+                expected=f"memref.alloc, a kernel argument, {', '.join(VIEWS)}",
             )
         source = self.of(op.operands[0])
         if name == "memref.subview":

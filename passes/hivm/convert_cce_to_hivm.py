@@ -37,8 +37,8 @@ from davinci.passes.cce_to_hivm import LOWERINGS
 from davinci.passes.cce_to_hivm.addresses import VIEWS, Address, Shift, pointer_type
 from davinci.passes.cce_to_hivm.emitter import Emitter
 
-CLEAN_UP = "func.func(canonicalize,cse)"
-BUFFERS = ("memref.alloc", "memref.view", *VIEWS)
+CLEAN_UP = "func.func(canonicalize,cse,loop-invariant-code-motion)"
+BUFFERS = ("memref.alloc", *VIEWS)
 
 
 @register_pass

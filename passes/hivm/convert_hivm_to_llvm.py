@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from davinci.dialects.base import attribute
+from davinci.dialects.hivm import SCALAR_TYPES
 from davinci.isa import INSTRUCTIONS
 from davinci.mlir import arith, ir, llvm, passmanager
 from davinci.passes.base import Pass, fail, location_text, register_pass
@@ -53,7 +54,6 @@ FREE = (
 """Operations that cost the scalar unit nothing."""
 
 SPECIAL_REGISTERS = ("hivm.get_block_idx", "hivm.get_block_num")
-SCALAR_TYPES = ("f16", "f32", "i8", "i16", "i32", "i64")
 
 
 @register_pass

@@ -55,15 +55,16 @@ def test_math(op: str, function: object, kind: str) -> None:
     np.testing.assert_allclose(found, expected, rtol=2e-3 if kind == "f16" else 1e-6)
 
 
-def test_conversion_to_half() -> None:
+@pytest.mark.parametrize("kind", ["f32", "f64"])
+def test_conversion_to_half(kind: str) -> None:
     text = loop(
-        "%x = memref.load %a[%i] : memref<64xf32>\n"
-        "%y = arith.truncf %x : f32 to f16\n"
+        f"%x = memref.load %a[%i] : memref<64x{kind}>\n"
+        f"%y = arith.truncf %x : {kind} to f16\n"
         "memref.store %y, %o[%i] : memref<64xf16>",
         64,
-        "%a: memref<64xf32>, %o: memref<64xf16>",
+        f"%a: memref<64x{kind}>, %o: memref<64xf16>",
     )
-    x = np.random.default_rng(0).standard_normal(64).astype(np.float32)
+    x = np.random.default_rng(0).standard_normal(64).astype(kind.replace("f", "float"))
     np.testing.assert_array_equal(run(text, [x, np.zeros(64, np.float16)])[1], x.astype(np.float16))
 
 

@@ -201,6 +201,8 @@ class HostProgram:
         self._arguments(main)
         for view in main.regions[0].blocks[0].operations:
             self._visit(view.operation)
+        # Lets go of the module, whose constants are on the device now.
+        del self._module, self._symbols, self._globals, self._places, self._libraries
 
     def _main(self) -> Any:
         for op in self._symbols.values():

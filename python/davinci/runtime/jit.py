@@ -18,6 +18,7 @@ from davinci.errors import CompileError, DeviceFault
 from davinci.isa import RECORD_WORDS, Space
 from davinci.mlir import execution_engine, ir, passmanager
 from davinci.passes.hivm.convert_hivm_to_llvm import TAG_LOCATION, UPSTREAM
+from davinci.runtime import half
 from davinci.runtime.intrinsics import (
     CONTEXT_WORDS,
     NO_ACCESS,
@@ -137,7 +138,7 @@ class KernelLibrary:
                 op.clone()
                 if "ascend.kernel" in op.attributes:
                     kernels[name] = len(op.regions[0].blocks[0].arguments)
-        text = ir.Module.parse(definitions(self._context.ctypes.data, names))
+        text = ir.Module.parse(definitions(self._context.ctypes.data, names) + half.DEFINITIONS)
         for view in list(text.body.operations):
             native.body.append(view.operation)
         passmanager.PassManager.parse(UPSTREAM).run(native.operation)
