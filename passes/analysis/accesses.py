@@ -155,6 +155,8 @@ class Accesses:
         first_rest, second_rest = _different(first.offset, second.offset, inner)
         if self._apart(first, first_rest, second, second_rest):
             return False
+        if inner and self._moves_past(first, first_rest, second, second_rest, inner[0]):
+            return False
         coefficients = dict(first_rest.terms)
         variables = [loop.regions[0].blocks[0].arguments[0] for loop in inner]
         if coefficients != dict(second_rest.terms):
@@ -170,6 +172,21 @@ class Accesses:
         if a_high is not None and b_low is not None and a_high + first.span <= b_low:
             return True
         return b_high is not None and a_low is not None and b_high + second.span <= a_low
+
+    def _moves_past(self, first: Access, a: Form, second: Access, b: Form, loop: Any) -> bool:
+        """Whether in any later iteration of `loop` the second access lies past the first."""
+        variable = loop.regions[0].blocks[0].arguments[0]
+        coefficient = dict(a.terms).get(variable, 0)
+        if not coefficient or dict(b.terms).get(variable) != coefficient:
+            return False
+        moved = coefficient * self._forms.loops[variable].step
+        still = Form(0, ((variable, -coefficient),))
+        a_low, a_high = self._forms.range_of(a.plus(still))
+        b_low, b_high = self._forms.range_of(b.plus(still))
+        if moved > 0:
+            return a_high is not None and b_low is not None and a_high + first.span <= b_low + moved
+        known = a_low is not None and b_high is not None
+        return known and b_high + moved + second.span <= a_low
 
     def _injective(
         self,

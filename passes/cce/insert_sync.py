@@ -74,14 +74,14 @@ def _synchronise(kernel: Any, machine: Machine) -> None:
     pipes, by_hand = _pipes(kernel)
     if by_hand or not pipes or (len(pipes) == 1 and pipes <= sequential):
         return
-    syncs, degraded = solve(Program(kernel, sequential), machine.sync.event_ids)
-    gaps = Gaps(syncs)
+    solution = solve(Program(kernel, sequential), machine.sync.event_ids)
+    gaps = Gaps(solution.syncs)
     for node, actions in gaps.before.items():
         _emit(ir.InsertionPoint(node.op), node, actions)
     for node, actions in gaps.after.items():
         _emit(ir.InsertionPoint.after(node.op), node, actions)
-    if degraded:
-        kernel.attributes["cce.sync_degraded"] = builder.as_attribute(degraded)
+    if solution.degraded:
+        kernel.attributes["cce.sync_degraded"] = builder.as_attribute(solution.degraded)
 
 
 def _pipes(kernel: Any) -> tuple[set[Pipe], bool]:

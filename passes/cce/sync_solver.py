@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+
 from davinci.isa.core import Pipe
 from davinci.passes.cce.sync_program import (
     Block,
@@ -12,31 +15,63 @@ from davinci.passes.cce.sync_program import (
 )
 from davinci.passes.cce.sync_trace import Missing, State, Sync, Trace
 
+Place = Callable[[Block], Node]
 
-def solve(program: Program, event_ids: int) -> tuple[list[Sync], int]:
-    """Returns the syncs, flags with event ids, and how many flags became a barrier of all pipes.
+
+@dataclass
+class Solution:
+    """Syncs that order a kernel, flags with event ids.
+
+    Attributes:
+        merged: how often two flags had to become one, because event ids ran out.
+        degraded: how often a flag had to become a barrier of all pipes.
+    """
+
+    syncs: list[Sync]
+    merged: int = 0
+    degraded: int = 0
+
+
+def solve(program: Program, event_ids: int) -> Solution:
+    """Finds the syncs of a kernel.
+
+    Flags for a later iteration are first set before, and last waited for after, the outermost loop,
+    so that one iteration of an outer loop need not end before the next begins. Such a flag keeps
+    its event id all the time; where ids run out, it is the innermost loop instead.
+    """
+    solutions: list[Solution] = []
+    for place in (_outermost, _innermost):
+        solutions.append(_solve(program, event_ids, place))
+        if not solutions[-1].merged and not solutions[-1].degraded:
+            return solutions[-1]
+    return min(solutions, key=lambda solution: (solution.degraded, solution.merged))
+
+
+def _solve(program: Program, event_ids: int, place: Place) -> Solution:
+    """The syncs of a kernel; `place` says around what a flag for a later iteration is set.
 
     Where the ids of a pair of pipes run out, two flags are merged into one if they lie in the same
     block; if no two do, one becomes a barrier.
     """
-    syncs: list[Sync] = []
-    degraded = 0
+    solution = Solution([])
     while True:
-        syncs = _without_redundant(program, _complete(program, syncs))
+        syncs = _without_redundant(program, _complete(program, solution.syncs, place))
+        solution.syncs = syncs
         failed = _allocate(program, syncs, event_ids)
         if failed is None:
-            return syncs, degraded
+            return solution
         syncs.remove(failed)
         partner = _partner(failed, syncs)
         if partner is None:
             syncs.append(Sync(Pipe.ALL, Pipe.ALL, failed.block, failed.after, failed.before))
-            degraded += 1
+            solution.degraded += 1
         else:
             syncs.remove(partner)
             syncs.append(_merged(failed, partner))
+            solution.merged += 1
 
 
-def _complete(program: Program, syncs: list[Sync]) -> list[Sync]:
+def _complete(program: Program, syncs: list[Sync], place: Place) -> list[Sync]:
     """Adds syncs until nothing is missing."""
     syncs = list(syncs)
     while True:
@@ -46,28 +81,31 @@ def _complete(program: Program, syncs: list[Sync]) -> list[Sync]:
             return syncs
         keys = {sync.key for sync in syncs}
         before = len(keys)
-        for sync in map(_sync_for, missing):
+        for sync in (_sync_for(one, place) for one in missing):
             if sync.key not in keys:
                 keys.add(sync.key)
                 syncs.append(sync)
         assert len(keys) > before, "a sync that is in place does not order what it is for"
 
 
-def _sync_for(missing: Missing) -> Sync:
+def _sync_for(missing: Missing, place: Place) -> Sync:
     """The sync that orders `missing.earlier` before `missing.later`, placed where both meet."""
     src, dst, carrier = missing.src, missing.dst, missing.carrier
     block = carrier.body if carrier else common_block(missing.earlier, missing.later)
     after, before = ancestor(missing.earlier, block), ancestor(missing.later, block)
-    around = None
-    if src != dst and after.index > before.index:
-        around = _outermost(block)
+    around = place(block) if src != dst and after.index > before.index else None
     return Sync(src, dst, block, after, before, around)
+
+
+def _innermost(block: Block) -> Node:
+    """The loop that `block` is the body of."""
+    assert block.owner is not None
+    return block.owner
 
 
 def _outermost(block: Block) -> Node:
     """The statement of the kernel's outermost block that contains `block`."""
-    assert block.owner is not None
-    node: Node = block.owner
+    node = _innermost(block)
     while node.block.owner is not None:
         node = node.block.owner
     return node
