@@ -151,7 +151,7 @@ def merge_dims(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> list[D
     return dims
 
 
-def split_run(dims: Sequence[Dim], operands: int) -> tuple[list[Dim], int]:
+def split_run(dims: Sequence[Dim]) -> tuple[list[Dim], int]:
     """Splits merged dimensions into the outer ones and the innermost contiguous run (elements)."""
     if dims and all(stride == 1 for stride in dims[-1].strides):
         return list(dims[:-1]), dims[-1].size

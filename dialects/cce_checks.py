@@ -113,7 +113,7 @@ def check_elementwise(buffers: list[Buffer]) -> None:
         require(
             buffer.shape == last.shape, f"shape of {role}", list(buffer.shape), list(last.shape)
         )
-    outer, _ = split_run(merge_dims(last.shape, [b.strides for b in buffers]), len(buffers))
+    outer, _ = split_run(merge_dims(last.shape, [b.strides for b in buffers]))
     for dim in outer:
         for i, buffer in enumerate(buffers):
             role = "destination" if buffer is last else f"source {i}"
@@ -221,7 +221,7 @@ def check_copy(src: Buffer, dst: Buffer, round_up: bool) -> None:
     )
     require_aligned("source", src)
     require_aligned("destination", dst)
-    outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]), 2)
+    outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     run_bytes = run * src.itemsize
     if round_up:
         require(not outer, "round_up with more than one run", f"{len(outer) + 1} dimensions")

@@ -76,7 +76,7 @@ def move(
         kernel: the ascend op being lowered, whose kernel is marked scalar if it becomes that.
     """
     dims = merge_dims(shape, [source.strides, destination.strides])
-    outer, run = split_run(dims, 2)
+    outer, run = split_run(dims)
     block = target.machine.vector.block_bytes // source.itemsize
     if run < block or str(source.element) not in MOVABLE:
         return move_by_scalars(source, destination, dims, kernel)

@@ -28,7 +28,7 @@ def lower_copy(emitter: Emitter, op: Any) -> None:
     """Units are 32-byte blocks; a run that is not whole blocks (round_up) is moved up to one."""
     src, dst = (buffer_of(v) for v in op.operands)
     record = emitter.record(op, COPIES[src.space, dst.space])
-    outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]), 2)
+    outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     in_bytes = [Dim(d.size, tuple(s * src.itemsize for s in d.strides)) for d in outer]
     run_bytes = -(-run * src.itemsize // BLOCK_BYTES) * BLOCK_BYTES
     emit_bursts(emitter, record, list(op.operands), in_bytes, run_bytes, (BLOCK_BYTES, BLOCK_BYTES))
@@ -42,7 +42,7 @@ def lower_copy_l0c(emitter: Emitter, op: Any) -> None:
     record = emitter.record(op, "copy_matrix_cc_to_ubuf", kind)
     shape = [*src.shape[:2], FRACTAL]
     strides = [[*b.strides[:2], 1] for b in (src, dst)]
-    outer, run = split_run(merge_dims(shape, strides), 2)
+    outer, run = split_run(merge_dims(shape, strides))
     sizes = (src.itemsize, dst.itemsize)
     in_bytes = [
         Dim(d.size, tuple(s * size for s, size in zip(d.strides, sizes, strict=True)))

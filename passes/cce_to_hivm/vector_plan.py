@@ -81,7 +81,9 @@ def plan_vector(
         itemsizes: bytes of an element of each operand.
         limits: of the instruction.
     """
-    outer, run = split_run(merge_dims(shape, strides), len(strides))
+    if 0 in shape:
+        return []
+    outer, run = split_run(merge_dims(shape, strides))
     best: list[Nest] = []
     best_cost = -1
     for segments in candidates(outer, run, itemsizes, limits):

@@ -212,3 +212,57 @@ def test_transpose_of_more_blocks_than_a_repeat_count_holds() -> None:
     arrays = [random(256, "f16"), np.zeros(256 * 300, np.float16)]
     found = run(kernel.text(), arrays)[1].reshape(300, 16, 16)
     assert (found == arrays[0].reshape(16, 16).T).all()
+
+
+@given(data=st.data())
+def test_strided_conversion(data: st.DataObject) -> None:
+    """Strides count blocks of each side's own elements: 8 of f32, 16 of f16."""
+    shape, strides = data.draw(layouts(2, 16))
+    kernel = Kernel()
+    sizes = [span(shape, s) for s in strides]
+    pairs = list(zip(sizes, ("f16", "f32"), strides, strict=True))
+    kernel.op("vconv", [kernel.view(n, t, shape, s) for n, t, s in pairs])
+    arrays = [random(n, t, 1) for n, t, _ in pairs]
+    found = run(kernel.text(), arrays)
+    expected = arrays[1].copy()
+    strided(expected, shape, strides[1])[...] = strided(arrays[0], shape, strides[0])
+    np.testing.assert_array_equal(found[1], expected)
+
+
+@given(data=st.data())
+def test_strided_select(data: st.DataObject) -> None:
+    shape, strides = data.draw(layouts(5, 8))
+    kernel = Kernel()
+    sizes = [span(shape, s) for s in strides]
+    views = [kernel.view(n, "f32", shape, s) for n, s in zip(sizes, strides, strict=True)]
+    kernel.op("vcmpsel", views, 'predicate = "ge"')
+    arrays = [random(n, "f32", i) for i, n in enumerate(sizes)]
+    found = run(kernel.text(), arrays)
+    expected = arrays[4].copy()
+    a, b, x, y = (strided(v, shape, s) for v, s in zip(arrays[:4], strides[:4], strict=True))
+    strided(expected, shape, strides[4])[...] = np.where(a >= b, x, y)
+    np.testing.assert_array_equal(found[4], expected)
+
+
+def test_transpose_at_dynamic_addresses() -> None:
+    """Row addresses are computed at run time, one pair of 16 x 32 halves a turn."""
+    kernel = Kernel()
+    source, kind = kernel.argument(3 * 512, "f16")
+    result, _ = kernel.argument(3 * 512, "f16")
+    view = 'memref<16x2x16xf16, strided<[32, 16, 1], offset: ?>, #cce.space<"UB">>'
+    other = 'memref<16x2x16xf16, strided<[16, 256, 1], offset: ?>, #cce.space<"UB">>'
+    kernel.lines.append(f"""
+      %c0 = arith.constant 0 : index
+      %c512 = arith.constant 512 : index
+      %end = arith.constant 1536 : index
+      scf.for %i = %c0 to %end step %c512 {{
+        %s = memref.reinterpret_cast {source} to offset: [%i], sizes: [16, 2, 16],
+          strides: [32, 16, 1] : {kind} to {view}
+        %d = memref.reinterpret_cast {result} to offset: [%i], sizes: [16, 2, 16],
+          strides: [16, 256, 1] : {kind} to {other}
+        "cce.vnchwconv"(%s, %d) : ({view}, {other}) -> ()
+      }}""")
+    arrays = [random(1536, "f16"), np.zeros(1536, np.float16)]
+    found = run(kernel.text(), arrays)[1].reshape(3, 2, 16, 16)
+    blocks = arrays[0].reshape(3, 16, 2, 16)
+    np.testing.assert_array_equal(found, blocks.transpose(0, 2, 3, 1))
