@@ -171,6 +171,8 @@ class Product:
     ) -> None:
         self.whole, self.batch, self.tile = whole, batch, tile
         self.tensors, self.target = tensors, target
+        sizes = ((whole.m, tile.m), (whole.n, tile.n), (whole.k, tile.k))
+        self.loops = math.prod(len(segments(total, size)) for total, size in sizes)
         f16, f32 = ir.F16Type.get(), ir.F32Type.get()
         result = ir.MemRefType(tensors.c.type).element_type
         self.l1_a, self.l1_b, self.l0_a, self.l0_b = ([] for _ in range(4))
@@ -209,13 +211,15 @@ class Product:
                 n, i = unflatten(index, (self.batch, xs.count))
                 x, s = Span(xs.start(i), xs.size), Span(0, self.whole.n)
                 for half, part in enumerate(parts_of(s)):
-                    self.load_a(half, n, x, part)
+                    self.copy_a(half, n, x, part)
+                    self.load_a(half, x, part)
                 for ys in segments(self.whole.k, self.tile.k):
 
                     def step(start: IndexLike, ys: Segment = ys) -> None:
                         y = Span(start, ys.size)
                         for half, part in enumerate(parts_of(s)):
-                            self.load_b(half, n, part, y)
+                            self.copy_b(half, n, part, y)
+                            self.load_b(half, part, y)
                             self.mad(half, x, part, y, flag(half == 0))
                         self.store(n, x, y)
 
@@ -233,13 +237,15 @@ class Product:
                 n, j = unflatten(index, (self.batch, ys.count))
                 y, s = Span(ys.start(j), ys.size), Span(0, self.whole.n)
                 for half, part in enumerate(parts_of(s)):
-                    self.load_b(half, n, part, y)
+                    self.copy_b(half, n, part, y)
+                    self.load_b(half, part, y)
                 for xs in segments(self.whole.m, self.tile.m):
 
                     def step(start: IndexLike, xs: Segment = xs) -> None:
                         x = Span(start, xs.size)
                         for half, part in enumerate(parts_of(s)):
-                            self.load_a(half, n, x, part)
+                            self.copy_a(half, n, x, part)
+                            self.load_a(half, x, part)
                             self.mad(half, x, part, y, flag(half == 0))
                         self.store(n, x, y)
 
@@ -254,8 +260,7 @@ class Product:
 
             def step(start: IndexLike, init: Any, size: int = segment.size) -> None:
                 for half, part in enumerate(parts_of(Span(start, size))):
-                    self.load_a(half, n, x, part)
-                    self.load_b(half, n, part, y)
+                    self.load_pair(half, n, x, part, y)
                     self.mad(half, x, part, y, flag(False) if half else init)
 
             if segment.count == 1:
@@ -265,23 +270,46 @@ class Product:
                 zero = arith.ConstantOp(ir.IndexType.get(), 0).result
                 step(segment.start(i), arith.CmpIOp(arith.CmpIPredicate.eq, i, zero).result)
 
-    def load_a(self, half: int, n: IndexLike, x: Span, s: Span) -> None:
-        """A(x, s) to L0A: the Nz piece [s, x] of GM is Zz [x, s] in L1 and L0A."""
-        shape = [x.size, s.size, SIDE, SIDE]
+    def load_pair(self, half: int, n: IndexLike, x: Span, s: Span, y: Span) -> None:
+        """A(x, s) and B(s, y) to L0A and L0B.
+
+        Apart, each is loaded as soon as it has come, and its place in L1 is free as soon as it is
+        loaded. That takes two event ids in each direction and half, all that there are; so where
+        several loops share them, B, copied last, is loaded first, and one id orders both.
+        """
+        if self.loops == 1:
+            self.copy_a(half, n, x, s)
+            self.load_a(half, x, s)
+            self.copy_b(half, n, s, y)
+            self.load_b(half, s, y)
+            return
+        self.copy_a(half, n, x, s)
+        self.copy_b(half, n, s, y)
+        self.load_b(half, s, y)
+        self.load_a(half, x, s)
+
+    def copy_a(self, half: int, n: IndexLike, x: Span, s: Span) -> None:
+        """A(x, s) to L1: the Nz piece [s, x] of GM is [x, s] there."""
         start = [n, s.start, x.start, 0, 0]
         source = subview(self.tensors.a, start, [1, s.size, x.size, SIDE, SIDE], drop=[0])
-        l1 = view(self.l1_a[half], shape)
-        op("cce.copy", [source, swapped(l1)])
-        op("cce.load2d", [l1, view(self.l0_a[half], shape)])
+        op("cce.copy", [source, swapped(view(self.l1_a[half], [x.size, s.size, SIDE, SIDE]))])
 
-    def load_b(self, half: int, n: IndexLike, s: Span, y: Span) -> None:
-        """B(s, y) to L0B: the Nz piece [y, s] of GM is [s, y] in L1; fractals turn in load2d."""
-        shape = [s.size, y.size, SIDE, SIDE]
+    def copy_b(self, half: int, n: IndexLike, s: Span, y: Span) -> None:
+        """B(s, y) to L1: the Nz piece [y, s] of GM is [s, y] there."""
         start = [n, y.start, s.start, 0, 0]
         source = subview(self.tensors.b, start, [1, y.size, s.size, SIDE, SIDE], drop=[0])
-        l1 = view(self.l1_b[half], shape)
-        op("cce.copy", [source, swapped(l1)])
-        op("cce.load2d", [l1, view(self.l0_b[half], shape)], transpose=True)
+        op("cce.copy", [source, swapped(view(self.l1_b[half], [s.size, y.size, SIDE, SIDE]))])
+
+    def load_a(self, half: int, x: Span, s: Span) -> None:
+        """A(x, s) to L0A in Zz."""
+        shape = [x.size, s.size, SIDE, SIDE]
+        op("cce.load2d", [view(self.l1_a[half], shape), view(self.l0_a[half], shape)])
+
+    def load_b(self, half: int, s: Span, y: Span) -> None:
+        """B(s, y) to L0B in Zn: every fractal is transposed."""
+        shape = [s.size, y.size, SIDE, SIDE]
+        buffers = [view(self.l1_b[half], shape), view(self.l0_b[half], shape)]
+        op("cce.load2d", buffers, transpose=True)
 
     def mad(self, half: int, x: Span, s: Span, y: Span, init: Any) -> None:
         """L0C (+)= L0A * L0B for tiles of these sizes."""
