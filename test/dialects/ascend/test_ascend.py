@@ -1,0 +1,199 @@
+"""Verifiers of the ascend operators: legal operations in both forms, one error a constraint.
+
+A case is `name(operand types) {attributes} -> result type`, the operands being arguments.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from davinci.dialects.ascend import OPS
+from davinci.dialects.ascend_shapes import fractal_shape
+from davinci.mlir import MLIRError, ir, make_context
+
+
+def module_text(case: str) -> str:
+    """`add(4xf32, 4xf32) -> 4xf32` as a module; `~` before the arrow makes it the buffer form."""
+    head, result = (part.strip() for part in case.split("->"))
+    buffers = head.endswith("~")
+    name, rest = head.rstrip("~ ").split("(", 1)
+    inside, attributes = rest.split(")", 1)
+    inputs = [t.strip() for t in inside.split(",") if t.strip()]
+    kind = "memref" if buffers else "tensor"
+    operands = [f"{kind}<{t}>" for t in ([*inputs, result] if buffers else inputs)]
+    results = "()" if buffers else f"tensor<{result}>"
+    arguments = ", ".join(f"%{i}: {t}" for i, t in enumerate(operands))
+    values = ", ".join(f"%{i}" for i in range(len(operands)))
+    built = f'"ascend.{name}"({values}) {attributes} : ({", ".join(operands)}) -> {results}'
+    prefix = "" if buffers else "%r = "
+    return f"func.func @f({arguments}) {{\n {prefix}{built}\n return\n}}"
+
+
+LEGAL = [
+    "add(3x4xf32, 3x4xf32) -> 3x4xf32",
+    "add(3x4xf32, 3x4xf32) ~ -> 3x4xf32",
+    "add(0xf32, 0xf32) -> 0xf32",
+    "and(4xi1, 4xi1) -> 4xi1",
+    "and(4xi8, 4xi8) ~ -> 4xi8",
+    "exp(f32) -> f32",
+    "cast(4xf32) -> 4xi1",
+    "cast(4xf32) ~ -> 4xi8",
+    'compare(4xf32, 4xf32) {predicate = "LT"} -> 4xi1',
+    'compare(4xf32, 4xf32) {predicate = "LT"} ~ -> 4xi8',
+    "select(4xi1, 4xf32, 4xf32) -> 4xf32",
+    "select(4xi8, 4xf32, 4xf32) ~ -> 4xf32",
+    "clamp(4xf32, 4xf32, 4xf32) -> 4xf32",
+    "copy(4xf32) ~ -> 4xf32",
+    "full() {value = 1.0 : f32} -> 4xf32",
+    "full() {value = true} -> 4xi1",
+    "constant() {value = dense<1.0> : tensor<4xf32>} -> 4xf32",
+    "iota() {dim = 1 : i64} -> 3x4xi32",
+    "iota() {dim = 1 : i64} ~ -> 3x4xi32",
+    "broadcast(1x4xf32) {dims = array<i64: 2, 0>} -> 4x3x5xf32",
+    "broadcast(f32) {dims = array<i64>} -> 4x3xf32",
+    "reshape(3x4xf32) -> 2x6xf32",
+    "transpose(3x4xf32) {permutation = array<i64: 1, 0>} -> 4x3xf32",
+    'reduce(3x4xf32) {kind = "add", dims = array<i64: 0>} -> 4xf32',
+    'reduce(3x4xf32) {kind = "add", dims = array<i64: 0>} ~ -> 4xf32',
+    "slice(9x4xf32) {starts = array<i64: 1, 0>, limits = array<i64: 9, 4>, "
+    "strides = array<i64: 3, 1>} -> 3x4xf32",
+    "concat(3x4xf32, 3x1xf32) {dim = 1 : i64} -> 3x5xf32",
+    "concat(3x4xf32, 3x1xf32) {dim = 1 : i64} ~ -> 3x5xf32",
+    "pad(3xf32, f32) {low = array<i64: -1>, high = array<i64: 2>, interior = array<i64: 1>}"
+    " -> 6xf32",
+    "gather(9x4xf32, 5xi64) -> 5x4xf32",
+    "fractalize(17x33xf16) -> 3x2x16x16xf16",
+    "fractalize(2x17x33xi8) -> 2x2x2x16x32xi8",
+    "defractalize(3x2x16x16xf32) -> 17x33xf32",
+    "matmul(3x2x16x16xf16, 4x3x16x16xf16) -> 4x2x16x16xf32",
+    "matmul(3x2x16x16xf16, 4x3x16x16xf16) ~ -> 4x2x16x16xf16",
+    "matmul(2x2x16x32xi8, 2x4x16x32xi8) -> 4x2x16x16xi32",
+    "matmul(17x33xf32, 33x5xf32) -> 17x5xf32",
+    "batch_matmul(7x3x2x16x16xf16, 7x4x3x16x16xf16) -> 7x4x2x16x16xf32",
+    "batch_matmul(7x17x33xf32, 7x33x5xf32) -> 7x17x5xf32",
+]
+
+ILLEGAL = [
+    ("add(4xf32, 5xf32) -> 4xf32", "type of operand 1; found 5xf32; expected 4xf32"),
+    ("add(4xf32, 4xf32) -> 5xf32", r"shape of the result; found \[5\]; expected \[4\]"),
+    ("add(4xf32, 4xf32) -> 4xf16", "element type of the result; found f16; expected f32"),
+    ("add(4xf32, 4xf32) ~ -> 5xf32", "shape of the result"),
+    ("add(?xf32, ?xf32) -> ?xf32", "expected static sizes"),
+    ("exp(4xi32) -> 4xi32", "element type; found i32; expected float elements"),
+    ("and(4xf32, 4xf32) -> 4xf32", "element type; found f32; expected integer elements"),
+    ("cast(4xf32) -> 5xf16", "shape of the result"),
+    ("compare(4xf32, 4xf32) -> 4xi1", "attribute 'predicate'; found none; expected one of EQ"),
+    ('compare(4xf32, 4xf32) {predicate = "lt"} -> 4xi1', "attribute 'predicate'; found lt"),
+    ('compare(4xf32, 4xf16) {predicate = "LT"} -> 4xi1', "type of operand 1"),
+    ('compare(4xf32, 4xf32) {predicate = "LT"} -> 4xi8', "element type of the result; found i8"),
+    ("select(4xi8, 4xf32, 4xf32) -> 4xf32", "element type of the condition; found i8"),
+    ("select(5xi1, 4xf32, 4xf32) -> 4xf32", "shape of the condition"),
+    ("select(4xi1, 4xf32, 4xf16) -> 4xf32", "type of operand 2"),
+    ("full() {value = 1.0 : f32} -> 4xf16", "element type of value; found f32; expected f16"),
+    ('full() {value = "x"} -> 4xf16', "attribute 'value'"),
+    ("constant() {value = dense<1.0> : tensor<4xf32>} -> 5xf32", "shape of the result"),
+    ("constant() {value = 1.0 : f32} -> 5xf32", "expected an elements attribute"),
+    ("constant() {value = dense<1.0> : tensor<4xf32>} ~ -> 4xf32", "no form on buffers"),
+    ("iota() {dim = 2 : i64} -> 3x4xi32", "'dim'; found 2; expected a dimension below 2"),
+    ("iota() -> 3x4xi32", "attribute 'dim'; found none"),
+    ("broadcast(3x4xf32) {dims = array<i64: 0>} -> 3x4xf32", "number of 'dims'; found 1"),
+    ("broadcast(3x4xf32) {dims = array<i64: 0, 0>} -> 3x4xf32", "distinct dimensions below 2"),
+    ("broadcast(3x4xf32) {dims = array<i64: 0, 1>} -> 3x5xf32", "size of dimension 1"),
+    ("broadcast(3xf32) {dims = array<i64: 0>} -> 3xf16", "element type of the result"),
+    ("reshape(3x4xf32) -> 2x5xf32", "number of elements; found 10; expected 12"),
+    ("reshape(3x4xf32) -> 2x6xf16", "element type of the result"),
+    ("transpose(3x4xf32) {permutation = array<i64: 0>} -> 3x4xf32", "number of 'permutation'"),
+    ("transpose(3x4xf32) {permutation = array<i64: 1, 0>} -> 3x4xf32", "shape of the result"),
+    ('reduce(3x4xf32) {kind = "mean", dims = array<i64: 0>} -> 4xf32', "attribute 'kind'"),
+    ('reduce(3x4xf32) {kind = "add", dims = array<i64: 2>} -> 4xf32', "'dims'"),
+    ('reduce(3x4xf32) {kind = "add", dims = array<i64: 0>} -> 3xf32', "shape of the result"),
+    (
+        "slice(4xf32) {starts = array<i64: 1>, limits = array<i64: 5>, strides = array<i64: 1>}"
+        " -> 4xf32",
+        "range of dimension 0; found 1:5:1",
+    ),
+    (
+        "slice(4xf32) {starts = array<i64>, limits = array<i64: 4>, strides = array<i64: 1>}"
+        " -> 4xf32",
+        "number of 'starts'",
+    ),
+    (
+        "slice(4xf32) {starts = array<i64: 1>, limits = array<i64: 4>, strides = array<i64: 1>}"
+        " -> 4xf32",
+        "shape of the result",
+    ),
+    ("concat(3x4xf32, 3x1xf32) {dim = 2 : i64} -> 3x5xf32", "'dim'; found 2"),
+    ("concat(3x4xf32, 2x1xf32) {dim = 1 : i64} -> 3x5xf32", "shape of operand 1"),
+    ("concat(3x4xf32, 3x1xf32) {dim = 1 : i64} -> 3x6xf32", "shape of the result"),
+    (
+        "pad(3xf32, f32) {low = array<i64>, high = array<i64: 2>, interior = array<i64: 1>}"
+        " -> 6xf32",
+        "number of 'low'",
+    ),
+    (
+        "pad(3xf32, 1xf32) {low = array<i64: 0>, high = array<i64: 0>, interior = array<i64: 0>}"
+        " -> 3xf32",
+        "rank of the padding value",
+    ),
+    (
+        "pad(3xf32, f32) {low = array<i64: 0>, high = array<i64: 0>, interior = array<i64: -1>}"
+        " -> 3xf32",
+        "'interior'",
+    ),
+    (
+        "pad(3xf32, f32) {low = array<i64: 0>, high = array<i64: 0>, interior = array<i64: 0>}"
+        " -> 4xf32",
+        "shape of the result",
+    ),
+    ("gather(f32, 5xi64) -> 5xf32", "rank of the table"),
+    ("gather(9x4xf32, 5x1xi64) -> 5x4xf32", "rank of the indices"),
+    ("gather(9x4xf32, 5xi8) -> 5x4xf32", "element type of the indices"),
+    ("gather(0x4xf32, 5xi32) -> 5x4xf32", "rows of the table"),
+    ("gather(9x4xf32, 5xi64) -> 5x5xf32", "shape of the result"),
+    ("fractalize(33xf16) -> 3x1x16x16xf16", "rank of the operand"),
+    ("fractalize(3x3xf64) -> 1x1x16x4xf64", "expected 8, 16 or 32 bits"),
+    ("fractalize(17x33xf16) -> 2x3x16x16xf16", "shape of the result"),
+    ("defractalize(3x2x16x16xf16) -> 17xf16", "rank of the result"),
+    ("defractalize(3x2x16x16xf16) -> 17x50xf16", "shape of the operand"),
+    ("matmul(3x2x16x8xf16, 4x3x16x16xf16) -> 4x2x16x16xf32", "shape of A"),
+    ("matmul(3x2x16x16xf16, 4x3x16xf16) -> 4x2x16x16xf32", "shape of B"),
+    ("matmul(3x2x16x16xf32, 4x3x16x16xf32) -> 4x2x16x16xf32", "element types of A and B"),
+    ("matmul(3x2x16x16xf16, 4x3x16x16xf16) -> 4x2x16x16xi32", "element type of the result"),
+    ("matmul(3x2x16x16xf16, 4x4x16x16xf16) -> 4x2x16x16xf32", "rows of B; found 64; expected 48"),
+    ("matmul(3x2x16x16xf16, 4x3x16x16xf16) -> 2x4x16x16xf32", "shape of the result"),
+    ("matmul(17x33xf32, 32x5xf32) -> 17x5xf32", "rows of B; found 32; expected 33"),
+    ("matmul(17x33xf32, 33x5xf32) ~ -> 17x5xf32", "shape of A"),
+    ("batch_matmul(7x3x2x16x16xf16, 6x4x3x16x16xf16) -> 7x4x2x16x16xf32", "batch of B"),
+    ("add(4xf32) -> 4xf32", "expected"),
+]
+
+
+def parse(case: str) -> str:
+    with make_context(), ir.Location.unknown():
+        return str(ir.Module.parse(module_text(case)))
+
+
+@pytest.mark.parametrize("case", LEGAL)
+def test_legal_and_round_trip(case: str) -> None:
+    text = parse(case)
+    with make_context():
+        assert str(ir.Module.parse(text)) == text
+
+
+@pytest.mark.parametrize(("case", "message"), ILLEGAL, ids=[case for case, _ in ILLEGAL])
+def test_illegal(case: str, message: str) -> None:
+    with pytest.raises(MLIRError, match=message):
+        parse(case)
+
+
+def test_every_operator_is_tested() -> None:
+    tested = {case.split("(")[0] for case in LEGAL}
+    alike = {info.name for info in OPS.values() if info.kind in ("binary", "unary")}
+    assert set(OPS) <= tested | alike
+
+
+def test_fractal_shape_counts_blocks() -> None:
+    with make_context():
+        f16, i8 = ir.F16Type.get(), ir.IntegerType.get_signless(8)
+        assert fractal_shape((512, 768), f16) == (48, 32, 16, 16)
+        assert fractal_shape((1, 33), i8) == (2, 1, 16, 32)

@@ -1,0 +1,42 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-fold-constants)' --split-input-file | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-fold-constants,ascend-fold-constants)' --split-input-file | FileCheck %s
+
+// A chain is computed in one go; the original goes.
+// CHECK-LABEL: func.func @chain
+// CHECK-NEXT: %[[C:.*]] = "ascend.constant"() {value = dense<{{\[\[}}1.000000e+00, 3.000000e+00], [2.000000e+00, 4.000000e+00]]> : tensor<2x2xf16>}
+// CHECK-NEXT: return %[[C]]
+func.func @chain() -> tensor<2x2xf16> {
+  %c = "ascend.constant"() {value = dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf32>} : () -> tensor<2x2xf32>
+  %0 = "ascend.cast"(%c) : (tensor<2x2xf32>) -> tensor<2x2xf16>
+  %1 = "ascend.transpose"(%0) {permutation = array<i64: 1, 0>} : (tensor<2x2xf16>) -> tensor<2x2xf16>
+  return %1 : tensor<2x2xf16>
+}
+
+// -----
+
+// Weights are laid out at compile time, with zeros around.
+// CHECK-LABEL: func.func @weight
+// CHECK-NOT: ascend.fractalize
+// CHECK: %[[W:.*]] = "ascend.constant"() {value = dense{{.*}} : tensor<1x1x16x16xf16>}
+// CHECK: "ascend.matmul"(%arg0, %[[W]])
+func.func @weight(%a: tensor<1x1x16x16xf16>) -> tensor<1x1x16x16xf32> {
+  %c = "ascend.constant"() {value = dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf16>} : () -> tensor<2x2xf16>
+  %0 = "ascend.fractalize"(%c) : (tensor<2x2xf16>) -> tensor<1x1x16x16xf16>
+  %1 = "ascend.matmul"(%a, %0) : (tensor<1x1x16x16xf16>, tensor<1x1x16x16xf16>) -> tensor<1x1x16x16xf32>
+  return %1 : tensor<1x1x16x16xf32>
+}
+
+// -----
+
+// A result that would be much larger than its operands is left to the device, and so are products.
+// CHECK-LABEL: func.func @left_alone
+// CHECK: "ascend.broadcast"
+// CHECK: "ascend.matmul"
+func.func @left_alone() -> (tensor<1048577x2xf32>, tensor<1x1xf32>) {
+  %c = "ascend.constant"() {value = dense<[1.0, 2.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %0 = "ascend.broadcast"(%c) {dims = array<i64: 1>} : (tensor<2xf32>) -> tensor<1048577x2xf32>
+  %a = "ascend.constant"() {value = dense<[[1.0, 2.0]]> : tensor<1x2xf32>} : () -> tensor<1x2xf32>
+  %b = "ascend.constant"() {value = dense<[[1.0], [2.0]]> : tensor<2x1xf32>} : () -> tensor<2x1xf32>
+  %1 = "ascend.matmul"(%a, %b) : (tensor<1x2xf32>, tensor<2x1xf32>) -> tensor<1x1xf32>
+  return %0, %1 : tensor<1048577x2xf32>, tensor<1x1xf32>
+}

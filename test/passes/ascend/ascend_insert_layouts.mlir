@@ -1,0 +1,52 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-insert-layouts)' --split-input-file | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-insert-layouts,ascend-insert-layouts)' --split-input-file | FileCheck %s
+
+// CHECK-LABEL: func.func @product
+// CHECK: %[[A:.*]] = "ascend.fractalize"(%arg0) : (tensor<17x33xf16>) -> tensor<3x2x16x16xf16>
+// CHECK: %[[B:.*]] = "ascend.fractalize"(%arg1) : (tensor<33x5xf16>) -> tensor<1x3x16x16xf16>
+// CHECK: %[[C:.*]] = "ascend.matmul"(%[[A]], %[[B]]) : (tensor<3x2x16x16xf16>, tensor<1x3x16x16xf16>) -> tensor<1x2x16x16xf32>
+// CHECK: "ascend.defractalize"(%[[C]]) : (tensor<1x2x16x16xf32>) -> tensor<17x5xf32>
+func.func @product(%a: tensor<17x33xf16>, %b: tensor<33x5xf16>) -> tensor<17x5xf32> {
+  %0 = "ascend.matmul"(%a, %b) : (tensor<17x33xf16>, tensor<33x5xf16>) -> tensor<17x5xf32>
+  return %0 : tensor<17x5xf32>
+}
+
+// -----
+
+// Consecutive products need no layout change between them, with or without a cast.
+// CHECK-LABEL: func.func @chain
+// CHECK: %[[C:.*]] = "ascend.matmul"
+// CHECK: %[[D:.*]] = "ascend.cast"(%[[C]]) : (tensor<1x1x16x16xf32>) -> tensor<1x1x16x16xf16>
+// CHECK: %[[E:.*]] = "ascend.matmul"(%[[D]], %{{.*}})
+// CHECK: "ascend.matmul"(%[[E]], %{{.*}})
+// CHECK: "ascend.defractalize"
+// CHECK-NOT: ascend.defractalize
+func.func @chain(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>) -> tensor<8x8xf16> {
+  %0 = "ascend.matmul"(%a, %b) : (tensor<8x8xf16>, tensor<8x8xf16>) -> tensor<8x8xf32>
+  %1 = "ascend.cast"(%0) : (tensor<8x8xf32>) -> tensor<8x8xf16>
+  %2 = "ascend.matmul"(%1, %b) : (tensor<8x8xf16>, tensor<8x8xf16>) -> tensor<8x8xf16>
+  %3 = "ascend.matmul"(%2, %b) : (tensor<8x8xf16>, tensor<8x8xf16>) -> tensor<8x8xf16>
+  return %3 : tensor<8x8xf16>
+}
+
+// -----
+
+// A value is laid out once for all its uses.
+// CHECK-LABEL: func.func @shared
+// CHECK-COUNT-1: "ascend.fractalize"(%arg0)
+// CHECK-NOT: "ascend.fractalize"(%arg0)
+func.func @shared(%a: tensor<8x8xf16>) -> (tensor<8x8xf32>, tensor<8x8xf16>) {
+  %0 = "ascend.matmul"(%a, %a) : (tensor<8x8xf16>, tensor<8x8xf16>) -> tensor<8x8xf32>
+  %1 = "ascend.matmul"(%a, %a) : (tensor<8x8xf16>, tensor<8x8xf16>) -> tensor<8x8xf16>
+  return %0, %1 : tensor<8x8xf32>, tensor<8x8xf16>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @batch
+// CHECK: "ascend.fractalize"(%arg0) : (tensor<2x17x33xf16>) -> tensor<2x3x2x16x16xf16>
+// CHECK: "ascend.batch_matmul"(%{{.*}}, %{{.*}}) : (tensor<2x3x2x16x16xf16>, tensor<2x1x3x16x16xf16>) -> tensor<2x1x2x16x16xf16>
+func.func @batch(%a: tensor<2x17x33xf16>, %b: tensor<2x33x5xf16>) -> tensor<2x17x5xf16> {
+  %0 = "ascend.batch_matmul"(%a, %b) : (tensor<2x17x33xf16>, tensor<2x33x5xf16>) -> tensor<2x17x5xf16>
+  return %0 : tensor<2x17x5xf16>
+}

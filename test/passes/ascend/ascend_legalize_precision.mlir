@@ -1,0 +1,52 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-legalize-precision)' --split-input-file | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-legalize-precision,ascend-legalize-precision)' --split-input-file | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-legalize-precision{precision=fp16})' --split-input-file | FileCheck %s --check-prefix=FP16
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-legalize-precision{precision=fp16},ascend-legalize-precision{precision=fp16})' --split-input-file | FileCheck %s --check-prefix=FP16
+
+// CHECK-LABEL: func.func @product
+// CHECK: %[[A:.*]] = "ascend.cast"(%arg0) : (tensor<8x16xf32>) -> tensor<8x16xf16>
+// CHECK: %[[B:.*]] = "ascend.cast"(%arg1)
+// CHECK: %[[C:.*]] = "ascend.matmul"(%[[A]], %[[B]]) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf32>
+// CHECK: "ascend.exp"(%[[C]]) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+// FP16-LABEL: func.func @product
+// FP16: %[[C:.*]] = "ascend.matmul"(%{{.*}}, %{{.*}}) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf16>
+// FP16: %[[E:.*]] = "ascend.exp"(%[[C]]) : (tensor<8x4xf16>) -> tensor<8x4xf16>
+// FP16: %[[R:.*]] = "ascend.cast"(%[[E]]) : (tensor<8x4xf16>) -> tensor<8x4xf32>
+// FP16: return %[[R]]
+func.func @product(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>) -> tensor<8x4xf32> {
+  %0 = "ascend.matmul"(%a, %b) : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  %1 = "ascend.exp"(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+
+// -----
+
+// The cast goes in front of what only moves data, and one serves two products.
+// CHECK-LABEL: func.func @moved
+// CHECK: %[[A:.*]] = "ascend.cast"(%arg0)
+// CHECK: "ascend.transpose"(%[[A]]) {permutation = array<i64: 1, 0>} : (tensor<8x16xf16>) -> tensor<16x8xf16>
+// CHECK: "ascend.cast"(%arg1)
+// CHECK-NOT: ascend.cast
+// FP16-LABEL: func.func @moved
+func.func @moved(%a: tensor<8x16xf32>, %b: tensor<8x4xf32>) -> (tensor<16x4xf32>, tensor<16x4xf32>) {
+  %0 = "ascend.transpose"(%a) {permutation = array<i64: 1, 0>} : (tensor<8x16xf32>) -> tensor<16x8xf32>
+  %1 = "ascend.matmul"(%0, %b) : (tensor<16x8xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
+  %2 = "ascend.transpose"(%a) {permutation = array<i64: 1, 0>} : (tensor<8x16xf32>) -> tensor<16x8xf32>
+  %3 = "ascend.matmul"(%2, %b) : (tensor<16x8xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
+  return %1, %3 : tensor<16x4xf32>, tensor<16x4xf32>
+}
+
+// -----
+
+// Integer products, and products that are f16 already, stay.
+// CHECK-LABEL: func.func @others
+// CHECK-NOT: ascend.cast
+// CHECK: return
+// FP16-LABEL: func.func @others
+// FP16-NOT: ascend.cast
+// FP16: return
+func.func @others(%a: tensor<8x16xi8>, %b: tensor<16x4xi8>, %c: tensor<8x16xf16>, %d: tensor<16x4xf16>) -> (tensor<8x4xi32>, tensor<8x4xf16>) {
+  %0 = "ascend.matmul"(%a, %b) : (tensor<8x16xi8>, tensor<16x4xi8>) -> tensor<8x4xi32>
+  %1 = "ascend.matmul"(%c, %d) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf16>
+  return %0, %1 : tensor<8x4xi32>, tensor<8x4xf16>
+}
