@@ -76,7 +76,8 @@ def format_options(options: dict[str, object]) -> str:
     """The reverse: {"x": 1, "flag": True} as `{x=1 flag=true}`; "" when there are none."""
 
     def text(value: object) -> str:
-        return str(value).lower() if isinstance(value, bool) else str(value)
+        shown = str(value).lower() if isinstance(value, bool) else str(value)
+        return f"'{shown}'" if " " in shown else shown
 
     words = [f"{key.replace('_', '-')}={text(value)}" for key, value in options.items()]
     return f"{{{' '.join(words)}}}" if words else ""

@@ -1,0 +1,14 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-to-cce{cores=2 machine=ascend310})' | FileCheck %s
+
+// Addresses and synchronisation come with it; options reach the passes that have them.
+
+// CHECK: func.func @exp
+// CHECK-SAME: ascend.blocks = 2
+// CHECK-SAME: cce.synced
+// CHECK: memref.alloc() {cce.address = 0 : i64}
+// CHECK: "cce.vexp"
+func.func @exp(%x: memref<100000xf32>, %y: memref<100000xf32>)
+    attributes {ascend.kernel, ascend.op = "exp", ascend.unit = "vector"} {
+  "ascend.exp"(%x, %y) : (memref<100000xf32>, memref<100000xf32>) -> ()
+  return
+}
