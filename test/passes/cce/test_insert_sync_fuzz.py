@@ -171,14 +171,62 @@ def launch(text: str, machine: str) -> None:
     device.launch("k", library.programs["k"], addresses, locations=library.locations)
 
 
+@pytest.fixture
+def one_event_id(tmp_path: Path) -> str:
+    """A machine file with one event id for each pair of pipes."""
+    source = (machines.DIRECTORY / "ascend910.toml").read_text()
+    machine = tmp_path / "one.toml"
+    machine.write_text(source.replace("event_ids = 4", "event_ids = 1"))
+    return str(machine)
+
+
 @pytest.mark.parametrize("seed", range(40))
 def test_random_kernel(seed: int) -> None:
     launch(RandomKernel(seed).text(), "ascend910")
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_kernel_with_one_event_id(seed: int, tmp_path: Path) -> None:
-    source = (machines.DIRECTORY / "ascend910.toml").read_text()
-    machine = tmp_path / "one.toml"
-    machine.write_text(source.replace("event_ids = 4", "event_ids = 1"))
-    launch(RandomKernel(seed).text(), str(machine))
+def test_random_kernel_with_one_event_id(seed: int, one_event_id: str) -> None:
+    launch(RandomKernel(seed).text(), one_event_id)
+
+
+NESTED = """
+!gm = memref<4096xf32>
+!tile = memref<256xf32, strided<[1]>>
+!ub = memref<256xf32, #cce.space<"UB">>
+func.func @k(%x: !gm, %y: !gm, %z: !gm) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %n = "cce.get_block_num"() : () -> index
+  %a = memref.alloc() : !ub
+  %b = memref.alloc() : !ub
+  %tile = memref.subview %x[0] [256] [1] : !gm to !tile
+  "cce.copy"(%tile, %a) : (!tile, !ub) -> ()
+  scf.for %i = %c0 to %n step %c1 {
+    "cce.copy"(%tile, %b) : (!tile, !ub) -> ()
+    "cce.vexp"(%b, %b) : (!ub, !ub) -> ()
+  }
+  "cce.vexp"(%a, %a) : (!ub, !ub) -> ()
+  return
+}
+"""
+
+
+def test_no_event_id_left(one_event_id: str) -> None:
+    """The flag for %a is set all through the loop, whose own flag finds no id."""
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(NESTED)
+        PlanMemoryPass(machine=one_event_id).run(module.operation)
+        InsertSyncPass(machine=one_event_id).run(module.operation)
+        text = str(module)
+    assert "cce.sync_degraded = 1" in text
+    assert text.count('pipe = "ALL"') == 1
+    launch(NESTED, one_event_id)
+
+
+def test_enough_event_ids() -> None:
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(NESTED)
+        PlanMemoryPass().run(module.operation)
+        InsertSyncPass().run(module.operation)
+        assert "degraded" not in str(module) and 'pipe = "ALL"' not in str(module)
