@@ -38,12 +38,13 @@ class TensorOps:
     def emit(self, name: str, operands: Sequence[Any], result: Tensor, **attributes: Any) -> Any:
         """Builds `ascend.<name>`, or the constant that it would compute."""
         attrs = {key: builder.as_attribute(value) for key, value in attributes.items()}
-        values = [full_value(v) for v in operands]
-        if OPS[name].elementwise and all(v is not None for v in values):
+        numbers = [number for v in operands if (number := full_value(v)) is not None]
+        if OPS[name].elementwise and len(numbers) == len(operands):
             # One element stands for all.
             python_values = {k: python_value(a) for k, a in attrs.items()}
-            number = evaluate(name, values, Tensor((), result.element), python_values)
-            return self.full(result.shape, result.element, number[()])
+            found = evaluate(name, numbers, Tensor((), result.element), python_values)
+            assert found is not None, name
+            return self.full(result.shape, result.element, found[()])
         folded = self._fold(name, operands, result, attrs)
         if folded is not None:
             return self.constant(folded, result.element)
@@ -203,7 +204,7 @@ def size_bytes(tensor: Any) -> int:
             return 0
         tensor = tensor_of(tensor.results[0].type)
     try:
-        return tensor.count * int(elements.dtype_of(tensor.element).itemsize)
+        return int(tensor.count * elements.dtype_of(tensor.element).itemsize)
     except KeyError:
         return FOLD_BYTES + 1
 

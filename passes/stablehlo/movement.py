@@ -40,7 +40,8 @@ def convert_transpose(op: Any, ops: TensorOps) -> Sequence[Any]:
 @conversion("slice")
 def convert_slice(op: Any, ops: TensorOps) -> Sequence[Any]:
     names = ("start_indices", "limit_indices", "strides")
-    return [cut(op.operands[0], *(attribute(op, name) for name in names), ops)]
+    starts, limits, strides = (attribute(op, name) for name in names)
+    return [cut(op.operands[0], starts, limits, strides, ops)]
 
 
 def cut(
@@ -134,6 +135,8 @@ def convert_reduce(op: Any, ops: TensorOps) -> Sequence[Any] | None:
     kind = REDUCTIONS.get(name)
     if kind is None or (not boolean and name in ("stablehlo.and", "stablehlo.or")):
         return None
+    if found.count == 0:
+        return [ops.broadcast(start, tensor_of(op.results[0].type).shape, [])]
     reduced = ops.reduce(operand, kind, attribute(op, "dimensions"))
     value = full_value(start)
     if value is None or value != neutral(kind, value.dtype):

@@ -226,7 +226,7 @@ def has_definition(op_type: str, model: onnx.ModelProto) -> bool:
     """Whether ONNX defines the operator by simpler ones."""
     version = next((o.version for o in model.opset_import if o.domain in ("", "ai.onnx")), 1)
     try:
-        schema = onnx.defs.get_schema(op_type, version)
+        schema: Any = onnx.defs.get_schema(op_type, version)
     except onnx.defs.SchemaError:
         return False
     return bool(schema.has_function or schema.has_context_dependent_function)

@@ -192,6 +192,14 @@ VECTOR |= {
           : (tensor<4x9xf32>, tensor<f32>) -> tensor<4xf32>
         return %0 : tensor<4xf32>""",
     ),
+    "reduce_nothing": function(
+        "%x: tensor<4x0xf32>",
+        "tensor<4xf32>",
+        """%c = stablehlo.constant dense<2.0> : tensor<f32>
+        %0 = stablehlo.reduce(%x init: %c) applies stablehlo.maximum across dimensions = [1]
+          : (tensor<4x0xf32>, tensor<f32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32>""",
+    ),
     "gather_rows": function(
         "%x: tensor<6x4xf32>, %i: tensor<2x3xi32>",
         "tensor<2x3x4xf32>",
