@@ -21,10 +21,10 @@ func.func @layout() attributes {ascend.kernel} {
 
 // -----
 
-func.func @view(%i: index) attributes {ascend.kernel} {
-  %c0 = arith.constant 0 : index
-  %a = memref.alloc() : memref<128xi8, #cce.space<"UB">>
-  // expected-error@below {{'memref.view' op makes a view that lifetimes do not follow}}
-  %b = memref.view %a[%c0][] : memref<128xi8, #cce.space<"UB">> to memref<32xf32, #cce.space<"UB">>
+func.func @choice(%c: i1) attributes {ascend.kernel} {
+  %a = memref.alloc() : memref<8xf32, #cce.space<"UB">>
+  %b = memref.alloc() : memref<8xf32, #cce.space<"UB">>
+  // expected-error@below {{'arith.select' op makes a view that lifetimes do not follow}}
+  %x = arith.select %c, %a, %b : memref<8xf32, #cce.space<"UB">>
   return
 }
