@@ -20,14 +20,23 @@ buffer of zeros.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.matrix_rows import Piece, load_rows, store_rows
-from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, share_blocks, unflatten
+from davinci.passes.ascend_to_cce.tiles import (
+    Part,
+    Segment,
+    ceil_div,
+    contiguous,
+    even_cut,
+    segments,
+    share_blocks,
+    unflatten,
+)
 from davinci.passes.base import fail
 from davinci.passes.builder import IndexLike, add, alloc, mul, op, restride, subview
 
@@ -63,11 +72,11 @@ class Tile:
 
     @property
     def strips(self) -> int:
-        return -(-self.rows // SIDE)
+        return ceil_div(self.rows, SIDE)
 
     @property
     def columns(self) -> int:
-        return -(-self.width // self.c)
+        return ceil_div(self.width, self.c)
 
 
 class Layout:
@@ -117,9 +126,9 @@ class Layout:
         strips = min(self.strips, most // (columns + spare))
         if self.target.fractalize == "naive":
             strips = 1
-        pieces = self.batch * -(-self.columns // columns)
+        pieces = self.batch * ceil_div(self.columns, columns)
         strips = even_cut(self.strips, min(strips, max(1, self.strips * pieces // self.cores)))
-        pieces = self.batch * -(-self.strips // strips)
+        pieces = self.batch * ceil_div(self.strips, strips)
         if pieces < self.cores and self.n % self.c == 0:
             columns = min(columns, max(1, self.columns * pieces // self.cores))
         return strips, columns
@@ -130,8 +139,8 @@ class Layout:
         Then one half is loaded while the other is stored. Blocks with several pieces fill UB with
         each instead, and rows that must be written from left to right stay whole.
         """
-        pieces = self.batch * -(-self.strips // self.tile_strips)
-        pieces *= -(-self.columns // self.tile_columns)
+        pieces = self.batch * ceil_div(self.strips, self.tile_strips)
+        pieces *= ceil_div(self.columns, self.tile_columns)
         size = self.tile_strips * self.tile_columns * SIDE * self.c * self.itemsize
         return (
             self.target.fractalize == "improved"
@@ -211,7 +220,7 @@ class Layout:
         whole = Tile(batch, strip, column, rows.size, columns.size, self.c)
         if not self.splits or whole.columns == 1:
             return [whole]
-        first = -(-whole.columns // 2)
+        first = ceil_div(whole.columns, 2)
         rest = columns.size - first * self.c
         return [
             replace(whole, width=first * self.c),
@@ -221,7 +230,7 @@ class Layout:
     def buffers(self) -> list[list[Any]]:
         """UB buffers of a piece or of each half: two for transposing, else one for the rows and,
         where columns are ragged, one for the last of them."""
-        first = -(-self.tile_columns // 2)
+        first = ceil_div(self.tile_columns, 2)
         sizes = [first, self.tile_columns - first] if self.splits else [self.tile_columns]
         fractals = self.tile_strips * SIDE * self.c
         return [self.buffer_set(fractals, columns) for columns in sizes if columns]
@@ -341,16 +350,6 @@ class Layout:
             op("cce.vadd", [source, zeros, zeros])
         else:
             op("cce.vmuls", [source, self.constant(1), zeros])
-
-
-def even_cut(total: int, most: int) -> int:
-    """The smallest size that cuts `total` into as few pieces as `most` does; at least 1."""
-    return max(1, -(-total // max(1, -(-total // max(1, most)))))
-
-
-def contiguous(shape: Sequence[int]) -> list[int]:
-    """Row-major strides."""
-    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
 
 
 def reshaped(value: Any, shape: list[int]) -> Any:

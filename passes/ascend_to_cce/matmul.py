@@ -32,6 +32,7 @@ from davinci.passes.ascend_to_cce.matmul_strategies import SIDE, Size, choose
 from davinci.passes.ascend_to_cce.tiles import (
     Part,
     Segment,
+    contiguous,
     for_tiles,
     segments,
     share_blocks,
@@ -119,13 +120,6 @@ def batched(value: Any) -> Any:
     if len(ir.MemRefType(value.type).shape) == len(shape):
         return value
     return restride(value, shape, contiguous(shape))
-
-
-def contiguous(shape: list[int]) -> list[int]:
-    strides = [1]
-    for extent in reversed(shape[1:]):
-        strides.insert(0, strides[0] * extent)
-    return strides
 
 
 def view(buffer: Any, shape: list[int]) -> Any:

@@ -22,6 +22,7 @@ from dataclasses import dataclass
 
 from davinci.errors import CompileError
 from davinci.machine import Machine
+from davinci.passes.ascend_to_cce.tiles import ceil_div, even_cut
 
 SIDE = 16
 """Rows and columns of a 16-bit fractal."""
@@ -83,10 +84,6 @@ class Rates:
         return Rates(
             machine.gm.read_bytes_per_cycle * machine.cores, machine.mte2.port_bytes_per_cycle
         )
-
-
-def ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
 
 
 def reads(strategy: str, whole: Size, tile: Size) -> int:
@@ -211,7 +208,7 @@ def _candidates(whole: Size, fixed: list[int], limits: Limits) -> Iterator[Size]
 def length_of(total: int, most: int) -> int:
     """The largest divisor of `total` up to `most`; if that is less than half, the even cut."""
     divisor = next(size for size in range(min(total, most), 0, -1) if total % size == 0)
-    return divisor if 2 * divisor >= most else ceil_div(total, ceil_div(total, most))
+    return divisor if 2 * divisor >= most else even_cut(total, most)
 
 
 def even_cuts(total: int, most: int) -> list[int]:

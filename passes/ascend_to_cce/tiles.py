@@ -7,6 +7,7 @@ piece by piece, going on with the next part where the one before ended.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -100,3 +101,25 @@ def unflatten(index: IndexLike, extents: Sequence[int]) -> list[IndexLike]:
             found.insert(0, arith.RemUIOp(rest, as_value(extents[i])).result)
             rest = arith.DivUIOp(rest, as_value(extents[i])).result
     return found
+
+
+def ceil_div(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def even_cut(total: int, most: int) -> int:
+    """The smallest size that cuts `total` into as few pieces as `most` does; at least 1.
+
+    >>> even_cut(32, 10)
+    8
+    """
+    return max(1, ceil_div(total, max(1, ceil_div(total, max(1, most)))))
+
+
+def contiguous(shape: Sequence[int]) -> list[int]:
+    """Row-major strides.
+
+    >>> contiguous([2, 3, 4])
+    [12, 4, 1]
+    """
+    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
