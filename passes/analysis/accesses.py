@@ -132,7 +132,8 @@ class Accesses:
             fail(user, "uses a buffer whose origin is unknown", found=f"a result of {owner.name}")
         source = self._place(owner.operands[0], user)
         offset = _OFFSETS[owner.name](owner, source, self._forms)
-        return _Place(source.memory, offset, source.base, source.low, source.high)
+        base = offset if owner.name == "memref.view" else source.base
+        return _Place(source.memory, offset, base, source.low, source.high)
 
     def may_overlap(
         self, first: Access, second: Access, carrier: int, loops: Sequence[Any]
@@ -303,5 +304,6 @@ _OFFSETS = {
     "memref.collapse_shape": lambda op, source, forms: source.offset,
     "memref.expand_shape": lambda op, source, forms: source.offset,
     "memref.cast": lambda op, source, forms: source.offset,
+    "memref.view": lambda op, source, forms: source.offset.plus(forms.of(op.operands[1])),
 }
 """Offset of a view's first byte, by operation."""

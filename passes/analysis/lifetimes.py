@@ -17,6 +17,7 @@ VIEWS = frozenset(
         "memref.collapse_shape",
         "memref.expand_shape",
         "memref.cast",
+        "memref.view",
     ]
 )
 """Operations whose result is another view of their first operand."""

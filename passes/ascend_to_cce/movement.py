@@ -1,4 +1,4 @@
-"""Operators that only move data: copy, slice, concat, transpose of outer dimensions, pad."""
+"""Operators that only move data: copy, slice, concat."""
 
 from __future__ import annotations
 
@@ -46,12 +46,3 @@ def lower_concat(operation: Any, target: Target) -> int:
             parts += move(whole(source), place, shape, target, operation)
         position += shape[dim]
     return share_blocks(parts, target)
-
-
-@lowering("transpose")
-def lower_transpose(operation: Any, target: Target) -> int:
-    """dst[.., i_k, ..] = src[.., i_permutation(k), ..]."""
-    source, result = operation.operands
-    strides = row_major(shape_of(source))
-    view = Array(source, tuple(strides[p] for p in attribute(operation, "permutation")))
-    return share_blocks(move(view, whole(result), shape_of(result), target, operation), target)

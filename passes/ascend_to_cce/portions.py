@@ -77,6 +77,15 @@ def cut(total: int, quantum: int, granule: int, most: int, least: int, cores: in
     return Portions(total, size, count, -(-rest // quantum) * quantum)
 
 
+def in_blocks(portions: Portions, block: int) -> Portions:
+    """The same portions; a single ragged one longer than a block becomes whole blocks and a last
+    block that overlaps them."""
+    total = portions.total
+    if portions.count or total % block == 0 or total < block:
+        return portions
+    return Portions(total, total // block * block, 1, block)
+
+
 def portion_parts(
     portions: Portions, build: Callable[[IndexLike, IndexLike, int], None], times: int = 1
 ) -> list[Part]:

@@ -22,7 +22,13 @@ from davinci.dialects.cce_buffers import buffer_of
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves import Array, copy_rounded, whole
-from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, Portions, cut, portion_parts
+from davinci.passes.ascend_to_cce.portions import (
+    LEAST_BYTES,
+    Portions,
+    cut,
+    in_blocks,
+    portion_parts,
+)
 from davinci.passes.ascend_to_cce.reduction import (
     Axis,
     combine,
@@ -134,10 +140,7 @@ class RowReduction:
         total, block = self.rows.inner.size, self.block
         cores = -(-target.cores // self.times)
         least = LEAST_BYTES // self.source.itemsize // self.rows.length
-        portions = cut(total, block, block, room, least, cores)
-        if portions.count == 0 and total % block and total > block:
-            return Portions(total, total // block * block, 1, block)
-        return portions
+        return in_blocks(cut(total, block, block, room, least, cores), block)
 
     def tile(self, repetition: IndexLike, start: IndexLike, rows: int) -> None:
         outside = unflatten(repetition, [a.size for a in self.rows.outer])

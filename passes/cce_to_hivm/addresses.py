@@ -17,6 +17,7 @@ from davinci.passes.base import fail
 
 VIEWS = (
     "memref.subview",
+    "memref.view",
     "memref.reinterpret_cast",
     "memref.collapse_shape",
     "memref.expand_shape",
@@ -118,6 +119,10 @@ class Addresses:
         name = op.name
         if name == "memref.alloc":
             return alloc_address(op)
+        if name == "memref.view":
+            source = self.of(op.operands[0])
+            with ir.InsertionPoint(op), op.location:
+                return source.plus(term(op.operands[1], 1))
         if name not in VIEWS:
             fail(
                 op,
@@ -137,6 +142,8 @@ class Addresses:
     def _root(self, value: Any) -> Address:
         """The address of the buffer under a chain of views: reinterpret_cast counts from there."""
         while not isinstance(value, ir.BlockArgument) and value.owner.name in VIEWS:
+            if value.owner.name == "memref.view":
+                break  # it starts a buffer of another element type
             value = value.owner.operands[0]
         return self.of(value)
 
