@@ -8,7 +8,7 @@ iterations of a loop that works on different tiles are seen to be independent.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,6 +50,13 @@ class Access:
     def span(self) -> int:
         """Bytes from the first to one past the last, at a fixed offset."""
         return sum((count - 1) * stride for count, stride in self.dims) + self.run
+
+
+def _apart_on_chip(first: Access, second: Access) -> bool:
+    """Whether two accesses are to buffers in different places of an on-chip memory."""
+    if first.high is None or second.high is None:
+        return False
+    return first.high <= second.low or second.high <= first.low
 
 
 def may_meet(first: Access, second: Access) -> bool:
@@ -150,7 +157,7 @@ class Accesses:
             return False
         if ANY_GM in (first.memory, second.memory):
             return True
-        if first.high is not None and (first.high <= second.low or first.low >= second.high):
+        if _apart_on_chip(first, second):
             return False
         inner = list(loops[carrier:]) if carrier != FORWARD else []
         first_rest, second_rest = _different(first.offset, second.offset, inner)
@@ -243,10 +250,11 @@ def _different(first: Form, second: Form, inner: Sequence[Any]) -> tuple[Form, F
         for value, coefficient in first.terms
         if others.get(value) == coefficient and not (inner and _defined_in(value, inner[0]))
     }
-    return tuple(  # type: ignore[return-value]
-        Form(form.constant, tuple((v, c) for v, c in form.terms if v not in equal))
-        for form in (first, second)
-    )
+
+    def rest(form: Form) -> Form:
+        return Form(form.constant, tuple((v, c) for v, c in form.terms if v not in equal))
+
+    return rest(first), rest(second)
 
 
 def _defined_in(value: Any, loop: Any) -> bool:
@@ -298,7 +306,7 @@ def _recast_offset(op: Any, source: _Place, forms: Forms) -> Form:
     return source.base.plus(index.times(item))
 
 
-_OFFSETS = {
+_OFFSETS: dict[str, Callable[[Any, _Place, Forms], Form]] = {
     "memref.subview": _subview_offset,
     "memref.reinterpret_cast": _recast_offset,
     "memref.collapse_shape": lambda op, source, forms: source.offset,

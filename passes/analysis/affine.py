@@ -159,8 +159,9 @@ class Forms:
             if not part.is_quotient:
                 return 0, part.divisor - 1
             low, high = self._value_range(part.whole)
-            known = low is not None and low >= 0 and high is not None
-            return 0, high // part.divisor if known else None
+            if low is None or low < 0 or high is None:
+                return 0, None
+            return 0, high // part.divisor
         owner = value.owner
         if not isinstance(owner, ir.Block) and owner.name.startswith("cce.get_block_"):
             return 0, None

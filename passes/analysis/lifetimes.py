@@ -102,9 +102,9 @@ class _Walk:
                 self._roots[op.result] = uses
             return
         for value in op.operands:
-            uses = self._roots.get(value)
-            if uses is None:
+            if value not in self._roots:
                 continue
+            uses = self._roots[value]
             if op.name in VIEWS:
                 self._roots[op.result] = uses
             elif any(isinstance(result.type, ir.MemRefType) for result in op.results):
@@ -131,4 +131,5 @@ def _size_bytes(alloc: Any) -> int:
             found=str(buffer_type),
             expected="a static shape and no layout",
         )
-    return math.prod(buffer_type.shape) * buffer_type.element_type.width // 8
+    size_bits: int = math.prod(buffer_type.shape) * buffer_type.element_type.width
+    return size_bits // 8

@@ -113,6 +113,8 @@ class Program:
                 ):
                     fail(op, "touches memory in a way that insert-sync does not know")
                 continue
+            reads: tuple[Access, ...]
+            writes: tuple[Access, ...]
             if op.name in ("memref.load", "memref.store"):
                 buffer, *indices = list(op.operands)[0 if op.name == "memref.load" else 1 :]
                 element = (self._accesses.of_element(buffer, indices, op),)
