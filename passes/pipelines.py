@@ -21,7 +21,7 @@ class Options:
 
     machine: str = option("ascend910", "machine file: its name or the path of a .toml file")
     cores: int = option(0, "most cores a kernel may use; 0: all cores of the machine")
-    precision: str = option("mixed", "mixed, fp16 or fp32: the policy of ascend-legalize-precision")
+    precision: str = option("mixed", "mixed or fp16: the policy of ascend-legalize-precision")
     matmul_strategy: str = option("os", "os, is or ws: output, input or weight stationary matmul")
     m: int = option(0, "rows of A and C a matmul tile holds; 0: chosen")
     n: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")

@@ -19,7 +19,6 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.errors import CompileError
 from davinci.mlir import ir
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
@@ -28,7 +27,7 @@ from davinci.passes.ascend.tensor_ops import (
     tensor_functions,
 )
 from davinci.passes.ascend_to_cce.supports import supports
-from davinci.passes.base import Pass, fail, location_text, register_pass
+from davinci.passes.base import Pass, fail, register_pass
 from davinci.passes.stablehlo import CONVERSIONS
 from davinci.passes.stablehlo.scalar_calls import ScalarCalls
 
@@ -62,6 +61,8 @@ class ConvertStablehloToAscendPass(Pass):
 def convert_function(function: Any, calls: ScalarCalls) -> None:
     if not function.regions[0].blocks:
         fail(function, "has no body", expected="a function with a body")
+    for argument in function.regions[0].blocks[0].arguments:
+        require_array(argument, function)
     for operation in list(function.regions[0].blocks[0].operations):
         op = operation.operation
         dialect = op.name.split(".")[0]
@@ -103,11 +104,23 @@ def is_legal(built: Any) -> bool:
 
 def require_static(op: Any) -> None:
     for value in [*op.operands, *op.results]:
-        shaped = isinstance(value.type, ir.RankedTensorType)
-        if not shaped or not value.type.has_static_shape:
-            raise CompileError(
-                f"'{op.name}' op has an operand or result that is not a static tensor",
-                where=location_text(op.location),
-                found=str(value.type),
-                expected="a tensor of static shape",
-            )
+        require_array(value, op)
+
+
+def require_array(value: Any, op: Any) -> None:
+    """Fails at `op` unless `value` is a tensor of static shape, of numbers or booleans."""
+    shaped = isinstance(value.type, ir.RankedTensorType)
+    if not shaped or not value.type.has_static_shape:
+        fail(
+            op,
+            "has an operand or result that is not a static tensor",
+            found=str(value.type),
+            expected="a tensor of static shape",
+        )
+    if not isinstance(value.type.element_type, (ir.IntegerType, ir.FloatType)):
+        fail(
+            op,
+            "has an element type that kernels cannot hold",
+            found=str(value.type.element_type),
+            expected="integers, floats or booleans",
+        )
