@@ -28,10 +28,12 @@ def verifier(check: Callable[[Any], None]) -> Callable[[Any], bool]:
 
     @functools.wraps(check)
     def verify_invariants(self: Any) -> bool:
+        operation = self.operation
         try:
-            check(self)
+            # A module may be parsed where no context is current, but checks make types.
+            with operation.context:
+                check(self)
         except Invalid as error:
-            operation = self.operation
             operation.location.emit_error(f"'{operation.name}' op {error}")
             return False
         return True

@@ -164,15 +164,14 @@ class Session:
             from davinci.runtime.listing import list_module
 
             return list_module(module)
-        return (
-            str(
-                module.operation.get_asm(
-                    large_elements_limit=self.options.mlir_elide_elementsattrs_if_larger,
-                    print_generic_op_form=self.options.mlir_print_op_generic,
-                )
+        text = str(
+            module.operation.get_asm(
+                large_elements_limit=self.options.mlir_elide_elementsattrs_if_larger,
+                large_resource_limit=self.options.mlir_elide_resource_strings_if_larger,
+                print_generic_op_form=self.options.mlir_print_op_generic,
             )
-            + "\n"
         )
+        return text.rstrip("\n") + "\n"
 
     def report(self, found: list[Any], text: str, code: int) -> None:
         """Prints diagnostics, or compares them with the expected ones; sets the exit code."""

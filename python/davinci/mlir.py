@@ -40,6 +40,8 @@ def make_context() -> Any:
     from davinci import dialects
 
     context = ir.Context()
+    # Verifiers written in Python need the interpreter's lock, which the thread that waits holds.
+    context.enable_multithreading(False)
     stablehlo.register_dialect(context)
     with context, ir.Location.unknown():
         dialects.load_all()
