@@ -29,6 +29,15 @@ class Options:
     fractalize: str = option("improved", "improved or naive fractalisation")
 
 
+STAGES = (
+    "stablehlo-to-ascend",
+    "ascend-to-memref",
+    "ascend-to-cce",
+    "cce-to-hivm",
+    "hivm-to-llvm",
+)
+"""The pipelines that `npu-pipeline` consists of."""
+
 Builder = Callable[[Options], list[str]]
 PIPELINES: dict[str, Builder] = {}
 
@@ -132,6 +141,4 @@ def hivm_to_llvm(options: Options) -> list[str]:
 @pipeline("npu-pipeline")
 def npu_pipeline(options: Options) -> list[str]:
     """All of the above, in order."""
-    stages = ("stablehlo-to-ascend", "ascend-to-memref", "ascend-to-cce")
-    stages += ("cce-to-hivm", "hivm-to-llvm")
-    return [step for stage in stages for step in PIPELINES[stage](options)]
+    return [step for stage in STAGES for step in PIPELINES[stage](options)]

@@ -7,7 +7,6 @@ import pytest
 
 import davinci
 from davinci import check, frontends, zoo
-from davinci.compiler import STAGES
 from davinci.errors import InputError
 from davinci.mlir import make_context
 from davinci.passes import pipelines, runner
@@ -28,10 +27,10 @@ def inputs() -> dict[str, np.ndarray]:
     return {name: rng.standard_normal(s, dtype=np.float32) / 4 for name, s in shapes.items()}
 
 
-@pytest.mark.parametrize("levels", range(len(STAGES) + 1))
+@pytest.mark.parametrize("levels", range(len(pipelines.STAGES) + 1))
 def test_every_level_can_be_entered_from_its_text(levels: int) -> None:
     module = frontends.load(MODULE, make_context())
-    for stage in STAGES[:levels]:
+    for stage in pipelines.STAGES[:levels]:
         runner.run(module.operation, pipelines.text(stage, pipelines.Options()))
     arrays = inputs()
     out = davinci.compile(str(module)).run(arrays)["out0"]

@@ -18,6 +18,7 @@ SOURCES = sorted(
     for path in (ROOT / folder).rglob("*.py")
 )
 LIT_FILES = sorted((ROOT / "test").rglob("*.mlir"))
+LOWERING_MODULES = [path.stem for path in (ROOT / "passes" / "ascend_to_cce").glob("[a-z]*.py")]
 MACHINE_FILES = sorted(machines.DIRECTORY.glob("*.toml"))
 LONGEST_MODULE = 500
 
@@ -83,7 +84,17 @@ def test_lit_file_is_named_after_what_it_tests(path: Path) -> None:
         "options",
     ]
     operations = {record.name.replace("_", "-") for record in INSTRUCTIONS.values()}
-    subjects = [*passes, *pipelines.PIPELINES, *tools, "ascend", "cce", "hivm", *operations]
+    lowerings = [name.replace("_", "-") for name in LOWERING_MODULES]
+    subjects = [
+        *passes,
+        *pipelines.PIPELINES,
+        *tools,
+        *lowerings,
+        "ascend",
+        "cce",
+        "hivm",
+        *operations,
+    ]
     stem = path.stem.replace("_", "-")
     assert any(stem == s or stem.startswith(f"{s}-") for s in subjects)
 

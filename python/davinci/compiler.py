@@ -18,15 +18,6 @@ from davinci.passes import pipelines, runner
 if TYPE_CHECKING:
     from davinci.runtime.executable import Executable
 
-STAGES = (
-    "stablehlo-to-ascend",
-    "ascend-to-memref",
-    "ascend-to-cce",
-    "cce-to-hivm",
-    "hivm-to-llvm",
-)
-"""The named pipelines that make up `npu-pipeline`."""
-
 Progress = Callable[[str], None]
 """Called with what is about to be done."""
 
@@ -87,7 +78,7 @@ def lower(module: Any, options: pipelines.Options, progress: Progress = lambda t
     Raises:
         CompileError: a pass or a verifier rejects the program; located where MLIR knows the place.
     """
-    for stage in STAGES:
+    for stage in pipelines.STAGES:
         progress(stage)
         try:
             runner.run(module.operation, pipelines.text(stage, options))

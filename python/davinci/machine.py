@@ -203,5 +203,5 @@ def parse(data: dict[str, Any], where: str) -> Machine:
 
 
 def _known_keys() -> list[str]:
-    sections = [Machine, *(s for s in Section.__subclasses__() if s is not Machine)]
+    sections: list[type[Section]] = [Machine, *Section.__subclasses__()]
     return sorted({key for section in sections for key in section.model_fields})
