@@ -129,6 +129,8 @@ class Core:
         item = Issued(
             form.record.mnemonic, self._index, head >> 32, 0, form.cost(self._rates, words)
         )
+        if self.timeline.rows is not None:
+            item.form, item.words, item.fields = form, words, self._fields(form, words)
         scalar_ops = head >> 16 & 0xFFFF
         if form.sync:
             self._synchronise(name, form, scalar_ops, item)
@@ -281,6 +283,10 @@ class Core:
             shadow[base : base + region.run_bytes] = True
         else:
             np.ndarray(region.byte_shape, np.bool_, shadow, base, region.byte_strides)[...] = True
+
+    def _fields(self, form: Form, words: list[int]) -> dict[str, int]:
+        values = form.values
+        return {**values, "value": words[form.scalar]} if form.scalar else values
 
     def _location(self, number: int) -> str:
         known = 0 < number < len(self._locations)

@@ -14,9 +14,11 @@ from davinci.simulator.block_races import BlockRaces
 from davinci.simulator.core import Core
 from davinci.simulator.forms import Decoder
 from davinci.simulator.memory import GlobalMemory
-from davinci.simulator.profile import LaunchProfile
-from davinci.simulator.timing import Row
+from davinci.simulator.profile import BlockProfile, LaunchProfile
+from davinci.simulator.races import PIPES
 from davinci.simulator.timing_rules import rates_of
+
+PIPE_NAMES = [f"PIPE_{Pipe(number).name}" for number in range(PIPES)]
 
 Program = Callable[[Sequence[int], int, int, Core], None]
 """`program(arguments, block, blocks, core)`: runs the scalar program of one block."""
@@ -65,6 +67,7 @@ class Device:
         blocks: int = 1,
         locations: Sequence[str] = (),
         timeline: bool = False,
+        timeline_blocks: int | None = None,
     ) -> LaunchProfile:
         """Runs a kernel on all its blocks and returns what it did.
 
@@ -75,6 +78,7 @@ class Device:
             blocks: number of blocks; more than the machine has cores run in rounds.
             locations: source locations by id, number 0 unknown.
             timeline: keep one row an instruction in the profile.
+            timeline_blocks: of only so many blocks, the first ones; None: of all.
 
         Raises:
             DeviceFault: the program did something illegal.
@@ -85,30 +89,41 @@ class Device:
         cores = min(blocks, self.machine.cores)
         rates = rates_of(self.machine, cores)
         clocks = [0] * cores
-        busy = [0] * (Pipe.MTE3 + 1)
         between = BlockRaces(name) if self.checks and blocks > 1 else None
+        kept = (blocks if timeline_blocks is None else timeline_blocks) if timeline else 0
         core = self._core
         for block in range(blocks):
-            core.begin(name, block, rates, locations, timeline)
+            core.begin(name, block, rates, locations, block < kept)
             with self._threads.limit(limits=1, user_api="blas"):
                 program(arguments, block, blocks, core)
             begin = clocks[block % cores]
-            clocks[block % cores] += core.finish()
-            busy = [a + b for a, b in zip(busy, core.timeline.busy, strict=True)]
+            cycles = core.finish()
+            clocks[block % cores] += cycles
+            profile.per_block.append(_block(block % cores, cycles, core))
             _count(profile, core)
             if between is not None:
                 between.add(block, core)
-            for pipe, start, end, mnemonic, index, location in core.timeline.rows or ():
-                place = locations[location] if location < len(locations) else ""
-                lane = f"PIPE_{Pipe(pipe).name}"
-                profile.rows.append(
-                    Row(block % cores, lane, begin + start, begin + end, mnemonic, index, place)
-                )
+            for step in core.timeline.rows or ():
+                number = step.item.location
+                place = locations[number] if number < len(locations) else ""
+                profile.rows.append(step.row(block % cores, block, begin, place))
         if between is not None:
             between.check()
         profile.cycles = max(clocks)
-        profile.pipes = {f"PIPE_{pipe.name}": busy[pipe] for pipe in Pipe if pipe != Pipe.ALL}
+        profile.pipes = {
+            name: sum(each.pipes[name] for each in profile.per_block) for name in PIPE_NAMES
+        }
         return profile
+
+
+def _block(number: int, cycles: int, core: Core) -> BlockProfile:
+    busy = dict(zip(PIPE_NAMES, core.timeline.busy, strict=True))
+    profile = BlockProfile(number, cycles, busy, {}, core.timeline.unit_cycles)
+    copied = profile.copied_bytes
+    for form, count in core.counts.items():
+        if form.copies:
+            copied[form.copies] = copied.get(form.copies, 0) + count * form.copied_bytes
+    return profile
 
 
 def _count(profile: LaunchProfile, core: Core) -> None:

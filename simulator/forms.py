@@ -54,6 +54,12 @@ class Alignment:
     space: Space
 
 
+COPIES = frozenset(
+    ["mte1_load2d", "mte1_copy", "mte2", "nd2nz", "mte3", "ub_to_ub", "l0c_to_ub", "fixpipe"]
+)
+"""Timing rules of copies between memories."""
+
+
 class Form:
     """An instruction with everything fixed but its addresses.
 
@@ -65,6 +71,7 @@ class Form:
         alignments: what its addresses must be multiples of.
         scalar: index of the word that holds the field `value`, a scalar operand; 0 if none.
         macs, repeats, gm_read_bytes, gm_write_bytes: what the profile counts.
+        copies, copied_bytes: the path of a copy, as `GM_to_L1`, and what it writes; "" if none.
         moves_gm: it touches global memory.
         sync: it is a flag or a barrier.
         summary: it sums up scalar accesses, whose data is in memory already.
@@ -90,6 +97,10 @@ class Form:
         self.summary = record.timing == "scalar_access"
         self.gm_read_bytes = 0 if self.summary else _gm_bytes(reads)
         self.gm_write_bytes = 0 if self.summary else _gm_bytes(writes)
+        self.copies, self.copied_bytes = "", 0
+        if record.timing in COPIES and reads and writes:
+            self.copies = f"{reads[0].space.name}_to_{writes[0].space.name}"
+            self.copied_bytes = sum(port.region.size_bytes for port in writes)
         gm = next((p for p in (*reads, *writes) if p.space == Space.GM), None)
         self._line = machine.gm.line_bytes
         self._gm_word, self._gm_offset = (gm.word, gm.offset) if gm else (0, 0)

@@ -8,6 +8,25 @@ from davinci.simulator.timing import Row
 
 
 @dataclass
+class BlockProfile:
+    """Counts of one block.
+
+    Attributes:
+        core: it ran on.
+        cycles: from its start until everything is complete.
+        pipes: cycles in which a pipe had work under way.
+        copied_bytes: bytes that copies wrote, by path: `GM_to_L1`.
+        unit_cycles: cycles that instructions kept the cube or the vector unit, by mnemonic.
+    """
+
+    core: int
+    cycles: int
+    pipes: dict[str, int]
+    copied_bytes: dict[str, int] = field(default_factory=dict)
+    unit_cycles: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
 class LaunchProfile:
     """Counts of one launch, over all its blocks.
 
@@ -22,6 +41,7 @@ class LaunchProfile:
         macs: multiply-accumulates that the cube was asked for (m * k * n).
         vector_repeats: repeats of vector instructions.
         scalar_accesses: loads and stores of single elements by the scalar unit.
+        per_block: counts of each block.
         rows: the time line, if the launch was asked to keep it.
     """
 
@@ -35,4 +55,5 @@ class LaunchProfile:
     macs: int = 0
     vector_repeats: int = 0
     scalar_accesses: int = 0
+    per_block: list[BlockProfile] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)

@@ -4,23 +4,47 @@ The scalar unit issues in order, one instruction after the other. Each pipe has 
 starts an instruction when it is at the head of its queue, was issued, and the pipe is free. A
 `wait_flag` at the head holds the pipe until the flag is there; a flag may also be set by an
 instruction that is issued later, so instructions behind an unsatisfied wait are kept until then.
+
+Each instruction notes what its issue, its start and its end waited for: the walk back along these
+notes from the last instruction is the critical path (`davinci.simulator.critical`).
 """
 
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from davinci.isa.core import Pipe
+from davinci.isa.core import Pipe, Space
 from davinci.machine import Machine
+from davinci.simulator.forms import Form
 from davinci.simulator.problems import Problem
 from davinci.simulator.races import PIPES, Event, S
+from davinci.simulator.regions import Region
 from davinci.simulator.timing_rules import Cost
+
+UNITS = (int(Pipe.M), int(Pipe.V))
+NOTHING = -1
+"""In place of an instruction that something waited for."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One instruction on the time line; cycles count from the start of the launch."""
+    """One instruction on the time line; cycles count from the start of the launch.
+
+    Attributes:
+        core, block, pipe: where it ran.
+        start, end: from leaving its queue until it is complete.
+        mnemonic, index, location: the instruction, its number in its block, where it comes from.
+        issued: when the scalar unit put it into the queue.
+        free: when its pipe could start the next one.
+        issue_after: number of the instruction that had to leave the full queue, or `NOTHING`.
+        start_after: number of the one that kept the pipe, or `NOTHING`: it waited for its issue.
+        end_after: number of the `set_flag` a `wait_flag` waited for, or of the instruction whose
+            completion a `set_flag` or barrier waited for, or `NOTHING`.
+        fields: values of its fields.
+        touched: (memory, base address, region, written) of each access.
+    """
 
     core: int
     pipe: str
@@ -29,13 +53,22 @@ class Row:
     mnemonic: str
     index: int
     location: str
+    block: int
+    issued: int
+    free: int
+    issue_after: int
+    start_after: int
+    end_after: int
+    fields: dict[str, int]
+    touched: tuple[tuple[Space, int, Region, bool], ...]
 
 
 @dataclass(slots=True)
 class Issued:
     """An instruction in a queue.
 
-    `wait`, `send` and `barrier` are set for the instructions of those names.
+    `wait`, `send` and `barrier` are set for the instructions of those names; `form` and `words` if
+    rows are kept, `issue_after` and `end_after` as in `Row`.
     """
 
     name: str
@@ -46,6 +79,51 @@ class Issued:
     wait: Event | None = None
     send: Event | None = None
     barrier: bool = False
+    form: Form | None = None
+    words: Sequence[int] = ()
+    fields: dict[str, int] | None = None
+    issue_after: int = NOTHING
+    end_after: int = NOTHING
+
+
+@dataclass(slots=True)
+class Step:
+    """An instruction that was executed, as the time line of one core keeps it; see `Row`."""
+
+    pipe: int
+    start: int
+    free: int
+    end: int
+    start_after: int
+    item: Issued
+
+    def row(self, core: int, block: int, begin: int, location: str) -> Row:
+        """For a block that began at cycle `begin` of the launch."""
+        item = self.item
+        form, words = item.form, item.words
+        assert form is not None
+        fields = item.fields or {}
+        return Row(
+            core,
+            f"PIPE_{Pipe(self.pipe).name}",
+            begin + self.start,
+            begin + self.end,
+            item.name,
+            item.index,
+            location,
+            block,
+            begin + item.time,
+            begin + self.free,
+            item.issue_after,
+            self.start_after,
+            item.end_after,
+            fields,
+            tuple(
+                (port.space, words[port.word] + port.offset, port.region, written)
+                for ports, written in ((form.reads, False), (form.writes, True))
+                for port in ports
+            ),
+        )
 
 
 class Timeline:
@@ -54,7 +132,8 @@ class Timeline:
     Attributes:
         now: when the scalar unit can issue next.
         busy: cycles in which each pipe has an instruction under way.
-        rows: (pipe, start, end, name, index, location id), if they are kept.
+        unit_cycles: cycles that instructions kept the cube or the vector unit, by mnemonic.
+        rows: the instructions, in the order of their execution, if they are kept.
     """
 
     def __init__(self, machine: Machine, keep_rows: bool) -> None:
@@ -64,12 +143,17 @@ class Timeline:
         self._issue_cycles = machine.scalar.issue_cycles
         self.now = 0
         self.busy = [0] * PIPES
-        self.rows: list[tuple[int, int, int, str, int, int]] | None = [] if keep_rows else None
+        self.unit_cycles: dict[str, int] = {}
+        self.rows: list[Step] | None = [] if keep_rows else None
         self._free = [0] * PIPES
         self._done = [0] * PIPES
-        self._starts: list[deque[int]] = [deque(maxlen=self._depth) for _ in range(PIPES)]
+        self._kept_by = [NOTHING] * PIPES
+        self._done_by = [NOTHING] * PIPES
+        self._starts: list[deque[tuple[int, int]]] = [
+            deque(maxlen=self._depth) for _ in range(PIPES)
+        ]
         self._held: list[deque[Issued]] = [deque() for _ in range(PIPES)]
-        self._flags: dict[Event, deque[int]] = {}
+        self._flags: dict[Event, deque[tuple[int, int]]] = {}
 
     def issue(self, pipe: int, scalar_ops: int, item: Issued) -> None:
         """The scalar unit issues `item` to a pipe, after `scalar_ops` operations of its own.
@@ -86,7 +170,9 @@ class Timeline:
         if behind >= 0:
             if behind >= len(starts):
                 raise self._deadlock(f"the queue of PIPE_{Pipe(pipe).name} is full")
-            self.now = max(self.now, starts[behind])
+            left, by = starts[behind]
+            if left > self.now:
+                self.now, item.issue_after = left, by
         item.time = self.now
         if held or not self._start(pipe, item):
             held.append(item)
@@ -96,10 +182,14 @@ class Timeline:
         self.now += (scalar_ops + 1) * self._issue_cycles
         if any(self._held):
             raise self._deadlock("pipe_barrier(PIPE_ALL) waits for all pipes")
-        begin = self.now
-        self.now = max(self.now, *self._done, *self._free) + self._barrier_cycles
-        self._free = [self.now] * PIPES
-        self._note(S, begin, self.now, item)
+        begin = item.time = self.now
+        for times, owners in ((self._free, self._kept_by), (self._done, self._done_by)):
+            last = max(range(PIPES), key=times.__getitem__)
+            if times[last] > self.now:
+                self.now, item.end_after = times[last], owners[last]
+        self.now += self._barrier_cycles
+        self._free, self._kept_by = [self.now] * PIPES, [item.index] * PIPES
+        self._note(S, begin, self.now, self.now, NOTHING, item)
 
     def finish(self) -> int:
         """Cycles until everything is complete.
@@ -112,56 +202,74 @@ class Timeline:
         return max(self.now, *self._done, *self._free)
 
     def _scalar(self, item: Issued) -> None:
-        begin = self.now
+        begin = item.time = self.now
         if item.wait is not None:
             flags = self._flags.get(item.wait)
             if not flags:
                 raise self._deadlock("the scalar unit waits", (S, item))
-            self.now = max(self.now, flags.popleft())
+            flag, by = flags.popleft()
+            if flag > self.now:
+                self.now, item.end_after = flag, by
         elif item.send is not None:
-            self._send(item.send, self.now)
+            self._send(item.send, self.now, item.index)
         self.now += item.cost.occupancy
         busy = self.now - begin if item.wait is None else 0
         self.busy[S] += busy
-        self._done[S] = self.now
-        self._note(S, begin, self.now, item)
+        self._done[S], self._done_by[S] = self.now, item.index
+        self._note(S, begin, self.now, self.now, NOTHING, item)
 
     def _start(self, pipe: int, item: Issued) -> bool:
         """Executes the head of a queue; False if it is a wait for a flag that is not set yet."""
-        start = max(item.time, self._free[pipe])
+        start, start_after = item.time, NOTHING
+        if self._free[pipe] > start:
+            start, start_after = self._free[pipe], self._kept_by[pipe]
         done = self._done[pipe]
         if item.wait is not None:
             flags = self._flags.get(item.wait)
             if not flags:
                 return False
-            end = self._free[pipe] = max(start, flags.popleft())
-        elif item.send is not None:
+            end, by = flags.popleft()
+            if end > start:
+                item.end_after = by
+            end = self._free[pipe] = max(start, end)
+            self._kept_by[pipe] = item.index
+        elif item.send is not None or item.barrier:
             end = max(start, done)
-        elif item.barrier:
-            end = self._free[pipe] = max(start, done) + self._barrier_cycles
+            if done > start:
+                item.end_after = self._done_by[pipe]
+            if item.barrier:
+                end = self._free[pipe] = end + self._barrier_cycles
+                self._kept_by[pipe] = item.index
         else:
-            self._free[pipe] = start + item.cost.occupancy
+            self._free[pipe], self._kept_by[pipe] = start + item.cost.occupancy, item.index
             end = start + item.cost.latency
+            if pipe in UNITS:
+                cycles = self.unit_cycles.get(item.name, 0)
+                self.unit_cycles[item.name] = cycles + item.cost.occupancy
             if end > done:
                 self.busy[pipe] += end - max(start, done)
-                self._done[pipe] = end
+                self._done[pipe], self._done_by[pipe] = end, item.index
         # A wait or barrier leaves the queue when it is over, anything else when it starts.
-        self._starts[pipe].append(end if item.barrier or item.wait is not None else start)
-        self._note(pipe, start, end, item)
+        left = end if item.barrier or item.wait is not None else start
+        self._starts[pipe].append((left, item.index))
+        free = start if item.send is not None else self._free[pipe]
+        self._note(pipe, start, free, end, start_after, item)
         if item.send is not None:
-            self._send(item.send, end)
+            self._send(item.send, end, item.index)
         return True
 
-    def _send(self, event: Event, time: int) -> None:
-        self._flags.setdefault(event, deque()).append(time + self._flag_cycles)
+    def _send(self, event: Event, time: int, index: int) -> None:
+        self._flags.setdefault(event, deque()).append((time + self._flag_cycles, index))
         pipe = event[1]
         held = self._held[pipe]
         while held and self._start(pipe, held[0]):
             held.popleft()
 
-    def _note(self, pipe: int, start: int, end: int, item: Issued) -> None:
+    def _note(
+        self, pipe: int, start: int, free: int, end: int, start_after: int, item: Issued
+    ) -> None:
         if self.rows is not None:
-            self.rows.append((pipe, start, end, item.name, item.index, item.location))
+            self.rows.append(Step(pipe, start, free, end, start_after, item))
 
     def _deadlock(self, why: str, scalar: tuple[int, Issued] | None = None) -> Problem:
         waiting = [(pipe, held[0]) for pipe, held in enumerate(self._held) if held]
