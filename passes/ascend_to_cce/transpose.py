@@ -2,18 +2,18 @@
 
 Form 2, dst[i][j][k][l] = src[i][k][j][l]: the last dimension stays, so runs are moved as they are
 (see `moves`). Form 1, dst[i][j][k] = src[i][k][j]: the dimension that is contiguous in the operand
-is another one than in the result. Each pair of those two is a matrix, all others count matrices:
+is another one than in the result. These two span a matrix, all others count matrices:
 
     for each matrix and portion of its columns, for each portion of its rows:
       copy rows x columns in; transpose 16 x 16 blocks with vnchwconv; copy columns x rows out
 
 16 rows at a time, or 16 columns, whichever takes fewer instructions. 32-bit elements are pairs of
-16-bit halves (p = 0, 1); three passes bring them to their places, each with rows at equal distances:
+16-bit halves (p = 0, 1); three passes bring them to their places, rows at equal distances in each:
 
     element (j, c):   in [j][2c + p]  ->  [2c + p][j]  ->  [2j + p][c]  ->  out [c][2j + p]
 
-Portions are whole 16 x 16 blocks; at ragged ends they overlap. A matrix with a side shorter than 16,
-or of another element width, is moved element by element by the scalar unit.
+Portions are whole 16 x 16 blocks; at ragged ends they overlap. A matrix with a side shorter than
+16, or of another element width, is moved element by element by the scalar unit.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class Plane:
     offset: int = 0
 
     def blocks(self, row: int, column: int, stride: int, count: int) -> Any:
-        """`count` blocks of SIDE x SIDE, `stride` apart, from (row, column): [SIDE, count, SIDE]."""
+        """`count` blocks of SIDE x SIDE from (row, column), `stride` apart: [SIDE, count, SIDE]."""
         start = self.offset + row * self.pitch + column
         return restride(self.buffer, [SIDE, count, SIDE], [self.pitch, stride, 1], start)
 

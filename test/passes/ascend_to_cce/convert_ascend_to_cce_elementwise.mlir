@@ -1,0 +1,66 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce)' | FileCheck %s
+
+// One portion: copied in whole blocks, computed up to the end of the last one.
+// CHECK-LABEL: @short
+// CHECK-SAME: ascend.blocks = 1
+// CHECK-NOT: cce.get_block_idx
+// CHECK: "cce.copy"({{.*}}) {round_up} : (memref<13xf32
+// CHECK: "cce.copy"({{.*}}) {round_up} : (memref<13xf32
+// CHECK: "cce.vadd"({{.*}}) : (memref<16xf32, #cce.space<"UB">>
+// CHECK: "cce.copy"({{.*}}) {round_up} : (memref<13xf32
+func.func @short(%a: memref<13xf32>, %b: memref<13xf32>, %r: memref<13xf32>)
+    attributes {ascend.kernel} {
+  "ascend.add"(%a, %b, %r) : (memref<13xf32>, memref<13xf32>, memref<13xf32>) -> ()
+  return
+}
+
+// Portions of whole repeats shared by the blocks; the last one is moved back to be whole blocks,
+// and done by the block that does the portion it overlaps.
+// CHECK-LABEL: @overlapping
+// CHECK-SAME: ascend.blocks = 2
+// CHECK: %[[BLOCK:.*]] = "cce.get_block_idx"()
+// CHECK: %[[BLOCKS:.*]] = "cce.get_block_num"()
+// CHECK: scf.for %{{.*}} = %[[BLOCK]] to %{{.*}} step %[[BLOCKS]]
+// CHECK: "cce.vexp"({{.*}}) : (memref<1024xf32, #cce.space<"UB">>
+// CHECK: scf.for
+// CHECK: [1024] [1024] [1]
+// CHECK: "cce.vexp"({{.*}}) : (memref<1024xf32, #cce.space<"UB">>
+// CHECK: [2043] [8] [1]
+// CHECK: "cce.vexp"({{.*}}) : (memref<8xf32
+func.func @overlapping(%a: memref<2051xf32>, %r: memref<2051xf32>) attributes {ascend.kernel} {
+  "ascend.exp"(%a, %r) : (memref<2051xf32>, memref<2051xf32>) -> ()
+  return
+}
+
+// An operand that is the same everywhere is a scalar operand, or a buffer filled before the loop.
+// CHECK-LABEL: @constant_operands
+// CHECK: "cce.vector_dup"
+// CHECK: scf.for
+// CHECK: "cce.vmax"
+// CHECK-LABEL: @scalar_operand
+// CHECK-NOT: "cce.vector_dup"
+// CHECK: "cce.vmuls"
+func.func @constant_operands(%a: memref<4096xf32>, %r: memref<4096xf32>)
+    attributes {ascend.kernel} {
+  %c = "ascend.full"() {value = 2.0 : f32} : () -> memref<4096xf32>
+  "ascend.max"(%a, %c, %r) : (memref<4096xf32>, memref<4096xf32>, memref<4096xf32>) -> ()
+  return
+}
+func.func @scalar_operand(%a: memref<4096xf32>, %r: memref<4096xf32>)
+    attributes {ascend.kernel} {
+  %c = "ascend.full"() {value = 2.0 : f32} : () -> memref<4096xf32>
+  "ascend.mul"(%a, %c, %r) : (memref<4096xf32>, memref<4096xf32>, memref<4096xf32>) -> ()
+  return
+}
+
+// A comparison selects halves of 1 and 0, which become bytes.
+// CHECK-LABEL: @compare
+// CHECK: "cce.vcmpsel"({{.*}}) {predicate = "lt"}
+// CHECK: "cce.vconv"({{.*}}xf32, {{.*}}xf16
+// CHECK: "cce.vconv"({{.*}}xf16, {{.*}}xi8
+func.func @compare(%a: memref<64xf32>, %b: memref<64xf32>, %r: memref<64xi8>)
+    attributes {ascend.kernel} {
+  "ascend.compare"(%a, %b, %r) {predicate = "LT"}
+    : (memref<64xf32>, memref<64xf32>, memref<64xi8>) -> ()
+  return
+}

@@ -1,0 +1,48 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1})' | FileCheck %s
+
+// Form 2: runs move as they are, several at a time.
+// CHECK-LABEL: @heads
+// CHECK-NOT: cce.vnchwconv
+// CHECK: "cce.copy"({{.*}}) : (memref<2x6x64xf32, strided<[64, 128, 1]>>, memref<2x6x64xf32, #cce.space<"UB">>)
+// CHECK: "cce.copy"({{.*}}) : (memref<2x6x64xf32, #cce.space<"UB">>, memref<2x6x64xf32, strided<[384, 64, 1]>>)
+func.func @heads(%a: memref<1x6x2x64xf32>, %r: memref<1x2x6x64xf32>) attributes {ascend.kernel} {
+  "ascend.transpose"(%a, %r) {permutation = array<i64: 0, 2, 1, 3>}
+    : (memref<1x6x2x64xf32>, memref<1x2x6x64xf32>) -> ()
+  return
+}
+
+// Form 1: 16 rows at a time, a repeat for each 16 columns.
+// CHECK-LABEL: @matrix
+// CHECK: "cce.copy"({{.*}}memref<32x48xf16
+// CHECK: "cce.vnchwconv"({{.*}}) : (memref<16x3x16xf16, strided<[48, 16, 1]>{{.*}}, memref<16x3x16xf16, strided<[32, 512, 1]>
+// CHECK: "cce.vnchwconv"({{.*}}) : (memref<16x3x16xf16, strided<[48, 16, 1], offset: 768>{{.*}}, memref<16x3x16xf16, strided<[32, 512, 1], offset: 16>
+// CHECK: "cce.copy"({{.*}}memref<48x32xf16
+func.func @matrix(%a: memref<32x48xf16>, %r: memref<48x32xf16>) attributes {ascend.kernel} {
+  "ascend.transpose"(%a, %r) {permutation = array<i64: 1, 0>}
+    : (memref<32x48xf16>, memref<48x32xf16>) -> ()
+  return
+}
+
+// 32-bit elements: three passes over their halves.
+// CHECK-LABEL: @wide
+// CHECK: memref.view {{.*}} to memref<256xf32
+// CHECK: memref.view {{.*}} to memref<512xf16
+// CHECK: "cce.vnchwconv"({{.*}}) : (memref<16x2x16xf16
+// CHECK: "cce.vnchwconv"({{.*}}) : (memref<16x1x16xf16
+// CHECK: "cce.vnchwconv"({{.*}}) : (memref<16x1x16xf16
+// CHECK: "cce.vnchwconv"({{.*}}) : (memref<16x2x16xf16
+func.func @wide(%a: memref<16x16xf32>, %r: memref<16x16xf32>) attributes {ascend.kernel} {
+  "ascend.transpose"(%a, %r) {permutation = array<i64: 1, 0>}
+    : (memref<16x16xf32>, memref<16x16xf32>) -> ()
+  return
+}
+
+// A side shorter than a block: the scalar unit.
+// CHECK-LABEL: @narrow
+// CHECK-SAME: ascend.unit = "scalar"
+// CHECK: memref.load
+func.func @narrow(%a: memref<16x3xf32>, %r: memref<3x16xf32>) attributes {ascend.kernel} {
+  "ascend.transpose"(%a, %r) {permutation = array<i64: 1, 0>}
+    : (memref<16x3xf32>, memref<3x16xf32>) -> ()
+  return
+}
