@@ -15,10 +15,9 @@ from davinci.simulator.core import Core
 from davinci.simulator.forms import Decoder
 from davinci.simulator.memory import GlobalMemory
 from davinci.simulator.profile import BlockProfile, LaunchProfile
-from davinci.simulator.races import PIPES
 from davinci.simulator.timing_rules import rates_of
 
-PIPE_NAMES = [f"PIPE_{Pipe(number).name}" for number in range(PIPES)]
+PIPE_NAMES = {f"PIPE_{pipe.name}": pipe for pipe in Pipe if pipe != Pipe.ALL}
 
 Program = Callable[[Sequence[int], int, int, Core], None]
 """`program(arguments, block, blocks, core)`: runs the scalar program of one block."""
@@ -117,7 +116,7 @@ class Device:
 
 
 def _block(number: int, cycles: int, core: Core) -> BlockProfile:
-    busy = dict(zip(PIPE_NAMES, core.timeline.busy, strict=True))
+    busy = {name: core.timeline.busy[pipe] for name, pipe in PIPE_NAMES.items()}
     profile = BlockProfile(number, cycles, busy, {}, core.timeline.unit_cycles)
     copied = profile.copied_bytes
     for form, count in core.counts.items():
