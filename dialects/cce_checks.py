@@ -18,7 +18,7 @@ from davinci.dialects.cce_buffers import (
 )
 from davinci.isa.core import Pipe
 
-PIPES = tuple(p.name for p in Pipe if p is not Pipe.ALL)
+PIPES = tuple(p.name for p in Pipe if p < Pipe.ALL)
 FLOATS = ("f16", "f32")
 ARITHMETIC = ("f16", "f32", "s32")
 BITS = ("s16",)

@@ -23,7 +23,7 @@ from davinci.simulator.forms import Form, Port
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
 
-PIPES = 6
+PIPES = int(max(Pipe)) + 1
 S, ALL = int(Pipe.S), int(Pipe.ALL)
 
 FEW = 24

@@ -95,6 +95,7 @@ def mte1_copy(work: Work) -> Cost:
     """Bytes at the rate of L1 to UB and a fixed part an instruction."""
     unit = work.machine.mte1
     size = work.bytes_of(work.writes)
+    assert unit.l1_to_ub_bytes_per_cycle is not None, "no such path"
     cycles = unit.fixed_cycles + ceil_div(size, unit.l1_to_ub_bytes_per_cycle)
     return Cost(cycles, cycles)
 
@@ -102,7 +103,9 @@ def mte1_copy(work: Work) -> Cost:
 def mte2(work: Work) -> Cost:
     """A transfer from GM: a start that overlaps with transfers before it, then the bytes (a3)."""
     unit = work.machine.mte2
-    cycles = _gm_cycles(work, work.reads, unit.port_bytes_per_cycle, work.rates.read)
+    to_l1 = any(space == Space.L1 for space, _ in work.writes)
+    port = unit.l1_port_bytes_per_cycle if to_l1 else unit.port_bytes_per_cycle
+    cycles = _gm_cycles(work, work.reads, port, work.rates.read)
     return Cost(max(unit.issue_cycles, cycles), unit.start_cycles + cycles)
 
 
@@ -112,6 +115,8 @@ def mte3(work: Work) -> Cost:
     if any(space == Space.GM for space, _ in work.writes):
         cycles = _gm_cycles(work, work.writes, unit.port_bytes_per_cycle, work.rates.write)
         return Cost(max(unit.issue_cycles, cycles), unit.start_cycles + cycles)
+    assert unit.ub_to_l1_bytes_per_cycle is not None, "no such path"
+    assert unit.on_chip_start_cycles is not None, "no such path"
     cycles = ceil_div(work.bytes_of(work.writes), unit.ub_to_l1_bytes_per_cycle)
     cycles += unit.on_chip_start_cycles
     return Cost(cycles, cycles)
@@ -144,9 +149,21 @@ def ub_to_ub(work: Work) -> Cost:
 
 def l0c_to_ub(work: Work) -> Cost:
     """Bytes at the rate of L0C to UB, on the vector pipe."""
-    cycles = ceil_div(work.bytes_of(work.reads), work.machine.l0c.to_ub_bytes_per_cycle)
+    unit = work.machine.l0c
+    assert unit is not None, "no such path"
+    cycles = ceil_div(work.bytes_of(work.reads), unit.to_ub_bytes_per_cycle)
     cycles += work.machine.vector.fixed_cycles
     return Cost(cycles, cycles)
+
+
+def fixpipe(work: Work) -> Cost:
+    """From L0C to GM: elements at the rate of the conversion, bytes as the memory takes them."""
+    unit = work.machine.fixpipe
+    assert unit is not None, "the machine file lists an instruction whose section is missing"
+    elements = sum(int(np.prod(region.shape)) for _, region in work.writes)
+    memory = _gm_cycles(work, work.writes, unit.port_bytes_per_cycle, work.rates.write)
+    cycles = max(ceil_div(elements, unit.elements_per_cycle), memory)
+    return Cost(unit.fixed_cycles + cycles, unit.start_cycles + cycles)
 
 
 def nothing(work: Work) -> Cost:
@@ -176,7 +193,10 @@ RULES: dict[str, Callable[[Work], Cost]] = {
     "mte3": mte3,
     "ub_to_ub": ub_to_ub,
     "l0c_to_ub": l0c_to_ub,
+    "fixpipe": fixpipe,
+    "nd2nz": mte2,
     "flag": nothing,
+    "cross_core_flag": nothing,
     "barrier": nothing,
     "scalar": scalar,
     "scalar_access": scalar_access,

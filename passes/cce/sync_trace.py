@@ -20,7 +20,7 @@ from davinci.isa.core import Pipe
 from davinci.passes.analysis.accesses import FORWARD
 from davinci.passes.cce.sync_program import Block, Branch, Conflict, Leaf, Loop, Node, Program
 
-PIPES = [pipe for pipe in Pipe if pipe is not Pipe.ALL]
+PIPES = [pipe for pipe in Pipe if pipe < Pipe.ALL]
 
 
 @dataclass(eq=False)

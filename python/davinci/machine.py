@@ -10,7 +10,7 @@ import difflib
 import sys
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pydantic
 
@@ -32,6 +32,8 @@ class Section(pydantic.BaseModel):
 
 Positive = pydantic.PositiveInt
 Cycles = pydantic.NonNegativeInt
+PipeName = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
+MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB"]
 
 
 class Buffer(Section):
@@ -61,12 +63,46 @@ class L2(Section):
     write_bytes_per_cycle: Positive
 
 
+class CoreType(Section):
+    """One kind of core.
+
+    Attributes:
+        count: cores of this kind in each of the machine's `cores`.
+        pipes: queues it has.
+        memories: on-chip memories it has, as in `[buffers]`.
+    """
+
+    count: Positive
+    pipes: list[PipeName]
+    memories: list[MemoryName]
+
+
+class CoreTypes(Section):
+    """The kinds of cores: one that has all pipes, or a cube core and vector cores."""
+
+    AICORE: CoreType | None = None
+    AIC: CoreType | None = None
+    AIV: CoreType | None = None
+
+
+KINDS = {"coupled": ["AICORE"], "split": ["AIC", "AIV"]}
+"""Core types of each kind of machine."""
+
+
 class Sync(Section):
     event_ids: Positive
     queue_depth: Positive
     flag_cycles: Cycles
     barrier_cycles: Cycles
-    sequential_pipes: list[str]
+    sequential_pipes: list[PipeName]
+
+
+class CrossCore(Section):
+    """Flags between the cores of a split machine."""
+
+    flag_ids: Positive
+    depth: Positive
+    flag_cycles: Cycles
 
 
 class Scalar(Section):
@@ -97,25 +133,33 @@ class Mte1(Section):
     fixed_cycles: Cycles
     l0a_bytes_per_cycle: Positive
     l0b_bytes_per_cycle: Positive
-    l1_to_ub_bytes_per_cycle: Positive
+    l1_to_ub_bytes_per_cycle: Positive | None = None
 
 
 class Mte2(Section):
     start_cycles: Cycles
     issue_cycles: Cycles
     port_bytes_per_cycle: Positive
+    l1_port_bytes_per_cycle: Positive
 
 
 class Mte3(Section):
     start_cycles: Cycles
     issue_cycles: Cycles
-    on_chip_start_cycles: Cycles
+    on_chip_start_cycles: Cycles | None = None
     port_bytes_per_cycle: Positive
-    ub_to_l1_bytes_per_cycle: Positive
+    ub_to_l1_bytes_per_cycle: Positive | None = None
 
 
 class L0C(Section):
     to_ub_bytes_per_cycle: Positive
+
+
+class Fixpipe(Section):
+    fixed_cycles: Cycles
+    start_cycles: Cycles
+    elements_per_cycle: Positive
+    port_bytes_per_cycle: Positive
 
 
 class Launch(Section):
@@ -123,11 +167,24 @@ class Launch(Section):
 
 
 class Machine(Section):
-    """One NPU. Fields carry their unit; see the comments of the file for the source of a number."""
+    """One NPU. Fields carry their unit; see the comments of the file for the source of a number.
+
+    Attributes:
+        kind: "coupled": one core runs all pipes; "split": a cube core and vector cores, each with a
+            scalar unit and program of its own, exchange data through GM.
+        cores: cores that run blocks at once; on a split machine cube cores, each with its vector
+            cores.
+        core: the kinds of cores.
+        intrinsics: the types of every instruction the machine has; "" for one without a type.
+
+    Sections and keys that describe what only some machines have may be missing.
+    """
 
     name: str
+    kind: Literal["coupled", "split"]
     cores: Positive
     clock_mhz: Positive
+    core: CoreTypes
     buffers: Buffers
     gm: GlobalMemory
     l2: L2
@@ -138,8 +195,22 @@ class Machine(Section):
     mte1: Mte1
     mte2: Mte2
     mte3: Mte3
-    l0c: L0C
+    l0c: L0C | None = None
+    fixpipe: Fixpipe | None = None
+    cross_core: CrossCore | None = None
     launch: Launch
+    intrinsics: dict[str, list[str]]
+
+    @property
+    def split(self) -> bool:
+        """Whether cube and vector cores run programs of their own."""
+        return self.kind == "split"
+
+    @property
+    def core_types(self) -> dict[str, CoreType]:
+        """The kinds of cores by name."""
+        types = {name: getattr(self.core, name) for name in type(self.core).model_fields}
+        return {name: core for name, core in types.items() if core is not None}
 
     def buffer(self, space: str) -> Buffer:
         """Capacity and alignment of the on-chip memory `space` ("L1", "L0A", ..., "UB")."""
@@ -179,7 +250,7 @@ def load(name: str) -> Machine:
 def parse(data: dict[str, Any], where: str) -> Machine:
     """Checks a machine file's tables against the schema; `where` names the file in messages."""
     try:
-        return Machine.model_validate(data)
+        machine = Machine.model_validate(data)
     except pydantic.ValidationError as error:
         # A misspelt key is also a missing one; the misspelling says more.
         first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
@@ -198,8 +269,53 @@ def parse(data: dict[str, Any], where: str) -> Machine:
             f"bad value of {key!r}",
             where=where,
             found=repr(first["input"]),
-            expected=first["msg"],
+            expected=first["msg"].removeprefix("Input should be "),
         ) from None
+    check_consistent(machine, where)
+    return machine
+
+
+NEEDS = (
+    ("fixpipe", "fixpipe", ""),
+    ("ffts_cross_core_sync", "cross_core", ""),
+    ("wait_flag_dev", "cross_core", ""),
+    ("copy_matrix_cc_to_ubuf", "l0c", ""),
+    ("copy_cbuf_to_ubuf", "mte1", "l1_to_ub_bytes_per_cycle"),
+    ("copy_ubuf_to_cbuf", "mte3", "ub_to_l1_bytes_per_cycle"),
+    ("copy_ubuf_to_cbuf", "mte3", "on_chip_start_cycles"),
+)
+"""Instructions that need an optional section, or an optional key of a section."""
+
+
+def check_consistent(machine: Machine, where: str) -> None:
+    """Checks what no single key shows: core types of the kind, sections of the instructions.
+
+    Raises:
+        InputError: a core type or section is missing or has no use.
+    """
+    expected = KINDS[machine.kind]
+    if list(machine.core_types) != expected:
+        raise InputError(
+            f"wrong core types for kind {machine.kind!r}",
+            where=where,
+            found=", ".join(f"core.{name}" for name in machine.core_types) or "none",
+            expected=", ".join(f"core.{name}" for name in expected),
+        )
+    present: dict[tuple[str, str], bool] = {}
+    needed: dict[tuple[str, str], str] = {}
+    for instruction, section, key in NEEDS:
+        owner = getattr(machine, section)
+        present[section, key] = owner is not None and (not key or getattr(owner, key) is not None)
+        if instruction in machine.intrinsics:
+            needed[section, key] = instruction
+    for place, there in present.items():
+        name = ".".join(filter(None, place))
+        if place in needed and not there:
+            hint = f"{needed[place]} of [intrinsics] needs it"
+            raise InputError("missing key", where=where, expected=repr(name), hint=hint)
+        if there and place not in needed:
+            hint = "remove it: no instruction of [intrinsics] uses it"
+            raise InputError("key without use", where=where, found=repr(name), hint=hint)
 
 
 def _known_keys() -> list[str]:

@@ -60,7 +60,7 @@ def test_unknown_opcode_is_shown():
 
 def test_illegal_fields_are_shown():
     line = format_record([INSTRUCTIONS["pipe_barrier"].opcode, 9, 0, 0, 0, 0, 0, 0])
-    assert "pipe=9  ; illegal: pipe_barrier: field pipe is out of range: found 9" in line
+    assert "pipe=9  ; illegal: pipe_barrier: no such pipe: found 9" in line
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,9 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     mte,
     transpose,
     control,
+    fixpipe,
+    gm_formats,
+    cross_core,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -53,7 +56,10 @@ __all__ = [
     "compare",
     "control",
     "convert",
+    "cross_core",
     "cube",
+    "fixpipe",
+    "gm_formats",
     "header",
     "mte",
     "reduce",

@@ -16,6 +16,7 @@ from davinci.isa.core import (
     Registers,
     Space,
     Values,
+    check_queue,
     define,
     no_compute,
     no_regions,
@@ -27,15 +28,23 @@ BYTE = np.dtype(np.uint8)
 
 def check_flag(values: Values) -> str:
     """Flags order two different pipes."""
+    for name in ("src_pipe", "dst_pipe"):
+        if message := check_queue(values.get(name, Pipe.S)):
+            return message
     if values.get("src_pipe") == values.get("dst_pipe"):
         pipe = Pipe(values["src_pipe"]).name
         return f"a flag needs two pipes: found {pipe} twice, expected pipe_barrier inside one pipe"
     return ""
 
 
+def check_barrier(values: Values) -> str:
+    """A barrier names a pipe or all of them."""
+    return "" if values["pipe"] == Pipe.ALL else check_queue(values["pipe"])
+
+
 FLAG_FIELDS = (
-    Field("src_pipe", 0, 3, maximum=Pipe.MTE3, doc=f"pipe that sets the flag: {PIPE_DOC}"),
-    Field("dst_pipe", 4, 7, maximum=Pipe.MTE3, doc="pipe that waits for it"),
+    Field("src_pipe", 0, 3, maximum=Pipe.FIX, doc=f"pipe that sets the flag: {PIPE_DOC}"),
+    Field("dst_pipe", 4, 7, maximum=Pipe.FIX, doc="pipe that waits for it"),
     Field("event", 8, 11, doc="event id; the machine file says how many exist"),
 )
 
@@ -65,13 +74,14 @@ define(
         type="",
         pipe=Pipe.S,
         operands=(),
-        fields=(Field("pipe", 0, 3, minimum=Pipe.V, maximum=Pipe.ALL, doc=f"pipe: {PIPE_DOC}"),),
+        fields=(Field("pipe", 0, 3, minimum=Pipe.V, maximum=Pipe.FIX, doc=f"pipe: {PIPE_DOC}"),),
         accesses=no_regions,
         compute=no_compute,
         timing="barrier",
         doc="Holds later instructions of the pipe until its earlier ones are complete; "
         "ALL holds every pipe until all are. There is no barrier of S, which is sequential.",
         source="docs/hardware.md b3 (time), c (PipeBarrier)",
+        check=check_barrier,
     )
 )
 

@@ -58,6 +58,7 @@ class Pipe(enum.IntEnum):
     MTE2 = 4
     MTE3 = 5
     ALL = 6
+    FIX = 10
 
 
 TIMING_RULES: dict[str, str] = {
@@ -70,7 +71,10 @@ TIMING_RULES: dict[str, str] = {
     "mte3": "bursts from UB to GM or L1",
     "ub_to_ub": "bursts inside UB, on the vector pipe",
     "l0c_to_ub": "fractals from L0C to UB, on the vector pipe",
+    "fixpipe": "results from L0C to GM",
+    "nd2nz": "rows from GM that become fractals in L1",
     "flag": "set_flag and wait_flag",
+    "cross_core_flag": "ffts_cross_core_sync and wait_flag_dev",
     "barrier": "pipe_barrier",
     "scalar": "one instruction of the scalar unit",
     "scalar_access": "loads and stores of the scalar unit, summed up",
@@ -280,7 +284,7 @@ class Instruction:
             return Pipe(values["src_pipe"])
         if self.name == "wait_flag":
             return Pipe(values["dst_pipe"])
-        if self.name == "pipe_barrier":
+        if self.name in ("pipe_barrier", "ffts_cross_core_sync"):
             return Pipe(values["pipe"])
         return self.pipe
 
@@ -336,6 +340,18 @@ def no_compute(values: Values, registers: Registers, arrays: Sequence[Array]) ->
 def header(opcode: int, scalar_ops: int = 0, location: int = 0) -> int:
     """Packs the header word of an encoded instruction."""
     return opcode | min(scalar_ops, 0xFFFF) << 16 | location << 32
+
+
+QUEUES = tuple(pipe for pipe in Pipe if pipe is not Pipe.ALL)
+"""The pipes that execute instructions."""
+
+
+def check_queue(value: int) -> str:
+    """Why `value` names no pipe that executes instructions, or "" if it does."""
+    if value in QUEUES:
+        return ""
+    expected = ", ".join(f"{pipe.value} {pipe.name}" for pipe in QUEUES)
+    return f"no such pipe: found {value}, expected {expected}"
 
 
 INSTRUCTIONS: dict[str, Instruction] = {}

@@ -1,0 +1,125 @@
+"""Results out of L0C to global memory, on a pipe of their own, as the 910B has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from davinci.isa.core import (
+    DTYPES,
+    Access,
+    Accesses,
+    Array,
+    Field,
+    Instruction,
+    Operand,
+    Pipe,
+    Registers,
+    Space,
+    Values,
+    define,
+)
+
+SIDE = 16
+BLOCK_BYTES = 32
+MOST_ND_ROWS = 8192
+
+FIELDS = (
+    Field("n_size", 4, 15, maximum=4095, doc="columns; 0: no operation"),
+    Field("m_size", 16, 31, doc="rows, at most 8192 with nz2nd; 0: no operation"),
+    Field(
+        "dst_stride",
+        32,
+        63,
+        doc="with nz2nd elements from one row in GM to the next, "
+        "else 32-byte blocks from one block of 16 columns to the next",
+    ),
+    Field(
+        "src_stride",
+        0,
+        15,
+        word=1,
+        doc="rows of 16 elements from one block of 16 columns in L0C to the next",
+    ),
+    Field("relu", 39, 39, word=1, doc="1: negative values become 0"),
+    Field("nz2nd", 43, 43, word=1, doc="1: rows in GM; 0: blocks of 16 columns, as in L0C"),
+)
+
+
+def check_sizes(values: Values) -> str:
+    """Limits of the two output formats."""
+    n, m, stride = values["n_size"], values["m_size"], values["dst_stride"]
+    if not n or not m:
+        return ""
+    if values["nz2nd"]:
+        if m > MOST_ND_ROWS:
+            return f"too many rows for nz2nd: found {m}, expected at most {MOST_ND_ROWS}"
+        if m > 1 and stride < n:
+            return f"rows in GM overlap: found dst_stride {stride}, expected at least n_size {n}"
+    elif n % SIDE:
+        return f"n_size without nz2nd: found {n}, expected a multiple of {SIDE}"
+    if n > SIDE and values["src_stride"] < m:
+        found = values["src_stride"]
+        return f"columns in L0C overlap: found src_stride {found}, expected at least m_size {m}"
+    return ""
+
+
+def regions(src_type: str, dst_type: str) -> Callable[[Values, Registers], Accesses]:
+    """L0C is read in blocks of 16 columns; GM gets rows, or the blocks one after the other."""
+    src, dst = DTYPES[src_type], DTYPES[dst_type]
+    row = SIDE * src.itemsize
+
+    def accesses(values: Values, registers: Registers) -> Accesses:
+        m, n = values["m_size"], values["n_size"]
+        n1 = -(-n // SIDE) if m else 0
+        dims = ((n1, values["src_stride"] * row), (m, row))
+        read = Access(Space.L0C, values["src"], dims, SIDE, src)
+        stride = values["dst_stride"]
+        if values["nz2nd"]:
+            rows = ((m, stride * dst.itemsize),)
+            return [read], [Access(Space.GM, values["dst"], rows, n if m else 0, dst)]
+        blocks = ((n1, stride * BLOCK_BYTES),)
+        return [read], [Access(Space.GM, values["dst"], blocks, m * SIDE, dst)]
+
+    return accesses
+
+
+def convert(dst_type: str) -> Callable[[Values, Registers, Sequence[Array]], Sequence[Array]]:
+    """`compute`: relu, then the type, then the layout."""
+    dst: np.dtype[np.generic] = DTYPES[dst_type]
+
+    def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+        (blocks,) = arrays
+        if values["relu"]:
+            blocks = np.maximum(blocks, blocks.dtype.type(0))
+        blocks = blocks.astype(dst, copy=False)
+        n1, m, _ = blocks.shape
+        if values["nz2nd"]:
+            return [blocks.transpose(1, 0, 2).reshape(m, n1 * SIDE)[:, : values["n_size"]]]
+        return [blocks.reshape(n1, m * SIDE)]
+
+    return compute
+
+
+for type_name, src_type, dst_type in [
+    ("f32", "f32", "f32"),
+    ("f322f16", "f32", "f16"),
+    ("s32", "s32", "s32"),
+]:
+    define(
+        Instruction(
+            name="fixpipe",
+            type=type_name,
+            pipe=Pipe.FIX,
+            operands=(Operand("dst", Space.GM, True), Operand("src", Space.L0C, False)),
+            fields=FIELDS,
+            accesses=regions(src_type, dst_type),
+            compute=convert(dst_type),
+            timing="fixpipe",
+            doc=f"Moves a matrix of {src_type} from L0C (Nz) to GM as {dst_type}, Nz or row-major; "
+            "CCE calls it copy_matrix_cc_to_gm.",
+            source="docs/hardware.md a3 (rates), c (fixpipe)",
+            check=check_sizes,
+        )
+    )

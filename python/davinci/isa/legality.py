@@ -1,0 +1,64 @@
+"""Which instructions a core of a machine has: the machine file lists them, pipes and memories too.
+
+The compiler asks before it encodes an instruction, the simulator before it executes one.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from davinci.isa.core import Instruction, Pipe, Values
+from davinci.machine import Machine
+
+CORE_NAMES = {"AICORE": "core", "AIC": "cube core (AIC)", "AIV": "vector core (AIV)"}
+PIPE_FIELDS = ("src_pipe", "dst_pipe", "pipe")
+
+
+def illegal_instruction(machine: Machine, core: str, record: Instruction) -> str:
+    """Why a core of type `core` ("AICORE", "AIC", "AIV") has not this instruction; "" if it has."""
+    if record.timing == "scalar_access":
+        return ""
+    types = machine.intrinsics.get(record.name)
+    if types is None:
+        return f"{machine.name} has no instruction {record.name}"
+    if record.type not in types:
+        known = ", ".join(types)
+        return f"{machine.name} has no {record.name} of type {record.type}, only of {known}"
+    kind = machine.core_types[core]
+    missing = [f"PIPE_{record.pipe.name}"] if record.pipe.name not in kind.pipes else []
+    spaces = dict.fromkeys(operand.space.name for operand in record.operands)
+    missing += [space for space in spaces if space != "GM" and space not in kind.memories]
+    if missing:
+        return (
+            f"{record.mnemonic} needs {' and '.join(missing)}, which {owner(machine, core)} has not"
+        )
+    return ""
+
+
+def illegal_pipes(machine: Machine, core: str, record: Instruction, values: Values) -> str:
+    """Why a flag or barrier names a pipe that the core has not; "" if it has all of them."""
+    for name in PIPE_FIELDS:
+        value = values.get(name)
+        if value is None or not record.field_named(name) or value == Pipe.ALL:
+            continue
+        if value not in _pipes(machine, core):
+            return f"{record.name} names {_pipe_name(value)}, which {owner(machine, core)} has not"
+    return ""
+
+
+def owner(machine: Machine, core: str) -> str:
+    """`a vector core (AIV) of ascend910b`."""
+    return f"a {CORE_NAMES[core]} of {machine.name}"
+
+
+def _pipe_name(value: int) -> str:
+    return f"PIPE_{Pipe(value).name}" if value in list(Pipe) else f"pipe {value}"
+
+
+def _pipes(machine: Machine, core: str) -> frozenset[int]:
+    return _pipe_numbers(tuple(machine.core_types[core].pipes))
+
+
+@lru_cache
+def _pipe_numbers(names: tuple[str, ...]) -> frozenset[int]:
+    return frozenset(int(Pipe[name]) for name in names)

@@ -1,0 +1,58 @@
+"""Machine files: what they say, and what is wrong with one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from davinci import machine as machines
+from davinci.errors import InputError
+
+TEXT = {name: (machines.DIRECTORY / f"{name}.toml").read_text() for name in machines.names()}
+
+
+def test_the_files_of_the_package() -> None:
+    assert machines.names() == ["ascend310", "ascend910", "ascend910b"]
+
+
+def test_split_machine() -> None:
+    machine = machines.load("ascend910b")
+    assert machine.split and machine.cores == 24
+    assert {name: core.count for name, core in machine.core_types.items()} == {"AIC": 1, "AIV": 2}
+    assert machine.buffer("UB").bytes == 192 * 1024
+    assert machine.l0c is None and machine.fixpipe is not None
+
+
+def test_coupled_machine() -> None:
+    machine = machines.load("ascend910")
+    assert not machine.split and list(machine.core_types) == ["AICORE"]
+    assert machine.fixpipe is None and machine.cross_core is None
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after", "message"),
+    [
+        ("ascend910", 'kind = "coupled"', 'kind = "split"', "wrong core types for kind 'split'"),
+        ("ascend910", 'kind = "coupled"', 'kind = "single"', "bad value of 'kind'"),
+        ("ascend910b", "[core.AIV]", "[core.AIW]", "did you mean 'AIV'"),
+        ("ascend910b", '"MTE1", ', '"MTE9", ', "bad value of 'core.AIC.pipes.2'"),
+        ("ascend910b", "[fixpipe]", "[fixpip]", "did you mean 'fixpipe'"),
+        ("ascend910b", "\nfixpipe = ", "\nvaddx = ", "key without use; found 'fixpipe'"),
+        ("ascend910", "\nvadd = ", "\nfixpipe = ", "missing key; expected 'fixpipe'"),
+        (
+            "ascend910",
+            "l1_to_ub_bytes_per_cycle = 128    # a1\n",
+            "",
+            "missing key; expected 'mte1.l1_to_ub_bytes_per_cycle'",
+        ),
+        ("ascend910", "\nvadd = [", "\nvadd = [1, ", "bad value of 'intrinsics.vadd.0'"),
+        ("ascend910b", "count = 2 ", "count = 0 ", "bad value of 'core.AIV.count'"),
+    ],
+)
+def test_malformed(tmp_path: Path, name: str, before: str, after: str, message: str) -> None:
+    assert before in TEXT[name]
+    path = tmp_path / "mine.toml"
+    path.write_text(TEXT[name].replace(before, after, 1))
+    with pytest.raises(InputError, match=message.replace("'", ".").replace(" ", r"\s")):
+        machines.load(str(path))
