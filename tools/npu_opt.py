@@ -10,7 +10,7 @@ from typing import Any
 
 from davinci import errors
 from davinci.errors import InputError
-from davinci.files import write_atomically
+from davinci.files import check_writable, write_atomically
 from davinci.tools.command import Parser, guarded
 
 SPLIT_MARKER = re.compile(r"^// -----\s*$", re.MULTILINE)
@@ -93,6 +93,8 @@ class Session:
         if self.pipeline is not None:
             with mlir.make_context():
                 runner.plan(pipeline_text.parse(self.pipeline))
+        if self.options.output != "-":
+            check_writable(self.options.output)
         self.text = self.read()
         parts = self.split() if self.options.split_input_file else [self.text]
         outputs = [self.process(part) for part in parts]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import zipfile
+import zlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -37,14 +38,19 @@ def load_npz(path: str) -> Arrays:
         InputError: no such file, or not an `.npz` file of plain arrays.
     """
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise InputError("not an .npz file", where=path, hint="write it with numpy.savez")
-            return {name: file[name] for name in file.files}
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            raise InputError("not an .npz file", where=path, hint="write it with numpy.savez")
+        with file:
+            found = {name: file[name] for name in file.files}
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror or error}", where=path) from None
-    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"not an .npz file: {error}", where=path) from None
+    for name, array in found.items():
+        if not isinstance(array, np.ndarray):  # a member that is no .npy file comes as bytes
+            raise InputError("not an array", where=path, found=repr(name), expected=".npy files")
+    return found
 
 
 def save_npz(path: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:

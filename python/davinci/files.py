@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from davinci.errors import InputError
@@ -11,9 +12,23 @@ from davinci.errors import InputError
 
 def check_writable(path: str | Path) -> None:
     """Raises an `InputError` if a file at `path` could not be written, before any work is done."""
+    if not str(path) or Path(path).is_dir():
+        found = "a folder" if str(path) else "an empty name"
+        raise InputError("cannot write", where=str(path), found=found, expected="a file name")
     folder = Path(path).parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InputError("cannot write: no such folder, or not a writable one", where=str(path))
+
+
+def check_distinct(results: Iterable[str], sources: Iterable[str]) -> None:
+    """Raises an `InputError` if two results would be one file, or one would replace a source."""
+    seen = {os.path.realpath(path) for path in sources}
+    for path in results:
+        place = os.path.realpath(path)
+        if place in seen:
+            message = "a result would replace another file of this run"
+            raise InputError(message, where=path, hint="give each result a name of its own")
+        seen.add(place)
 
 
 def write_atomically(path: str | Path, data: bytes) -> None:

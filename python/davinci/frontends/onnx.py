@@ -54,11 +54,14 @@ def read(path: Path) -> onnx.ModelProto:
     except DecodeError:
         raise InputError("not an ONNX file, or a truncated one", where=str(path)) from None
     except (onnx.checker.ValidationError, OSError, ValueError) as error:
-        text = str(error).strip().splitlines()[0]
+        text = one_line(error)
         raise InputError(f"cannot read the model: {text}", where=str(path)) from None
     if not model.graph.node and not model.graph.output:
         raise InputError(
-            "not an ONNX file", where=str(path), found="no graph", expected="a model with a graph"
+            "not an ONNX file",
+            where=str(path),
+            found="neither nodes nor outputs",
+            expected="a graph",
         )
     return model
 
@@ -101,7 +104,7 @@ def prepare(model: onnx.ModelProto, where: str, weights: set[str]) -> onnx.Model
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
-        text = str(error).strip().splitlines()[0]
+        text = one_line(error)
         raise InputError(f"not a valid ONNX model: {text}", where=where) from None
     initializers = weights | {tensor.name for tensor in model.graph.initializer}
     for value in model.graph.input:
@@ -167,7 +170,7 @@ def infer_shapes(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     try:
         model = onnx.shape_inference.infer_shapes(model, data_prop=True)
     except (onnx.shape_inference.InferenceError, RuntimeError) as error:
-        text = str(error).strip().splitlines()[0]
+        text = one_line(error)
         raise InputError(f"shapes contradict each other: {text}", where=where) from None
     for i, node in enumerate(model.graph.node):
         node.name = node.name or f"{node.op_type}_{i}"
@@ -201,7 +204,7 @@ def import_torch(importer: Any, model: onnx.ModelProto, context: Any, where: str
             importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
             run_pipeline(module.operation, TO_TORCH)
         except importer.OnnxImportError as error:
-            text = str(error).strip().splitlines()[0]
+            text = one_line(error)
             raise CompileError(f"cannot import the model: {text}", where=where) from None
         except MLIRError as error:
             raise CompileError(*node_error(error, model), where=where) from None
@@ -247,7 +250,9 @@ def node_error(error: Any, model: onnx.ModelProto) -> tuple[str]:
     for diagnostic in error.error_diagnostics:
         name = location_name(diagnostic.location)
         if name in nodes:
-            return (f"{describe(nodes[name], name)} cannot be lowered: {diagnostic.message}",)
+            # What comes behind the colon is the operation as the importer's dialect prints it.
+            reason = diagnostic.message.partition(": %")[0]
+            return (f"{describe(nodes[name], name)} cannot be lowered: {reason}",)
     text = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
     return (f"the model cannot be lowered: {text}",)
 
@@ -257,6 +262,11 @@ def location_name(location: Any) -> str:
     text = str(location)
     found = re.search(r'"([^"]*)"(?!:)', text)
     return found[1] if found else text
+
+
+def one_line(error: Exception) -> str:
+    """The text of an error of the onnx package, which may be several lines."""
+    return " ".join(str(error).split())
 
 
 def describe(op_type: str, node: str) -> str:

@@ -86,7 +86,9 @@ def build(spec: str) -> Model:
                 expected=f"one of {', '.join(known)}",
                 hint=_did_you_mean(key, known),
             )
-        if not value.isdecimal():
+        if key in changes:
+            raise InputError(f"parameter '{key}' is given twice", where=f"zoo:{spec}")
+        if not (value.isascii() and value.isdecimal()):
             raise InputError(
                 f"bad value of parameter '{key}'",
                 where=f"zoo:{spec}",
@@ -95,7 +97,11 @@ def build(spec: str) -> Model:
             )
         changes[key] = int(value)
     network = NETWORKS[name](**changes)
-    return Model(spec, network, network.build())
+    try:
+        return Model(spec, network, network.build())
+    except (MemoryError, OverflowError, ValueError) as error:
+        # NumPy says the same of an array that is too large in three ways.
+        raise InputError(f"the network is too large: {error}", where=f"zoo:{spec}") from None
 
 
 def _did_you_mean(name: str, known: list[str]) -> str:

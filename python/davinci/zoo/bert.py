@@ -15,7 +15,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from davinci.zoo.graph import Graph, require
+from davinci.zoo.graph import Graph, require, require_positive
 
 TOKEN_TYPES = 2
 LAYER_NORM_EPSILON = 1e-12
@@ -39,8 +39,7 @@ class Bert:
     seed: int = 0
 
     def build(self) -> onnx.ModelProto:
-        sizes = (self.layers, self.hidden, self.heads, self.seq, self.vocab, self.batch)
-        require("bert", min(sizes) >= 1, "layers, sizes and batch must be at least 1", sizes)
+        require_positive(self, "layers", "hidden", "heads", "seq", "vocab", "batch")
         require(
             "bert",
             self.hidden % self.heads == 0,

@@ -76,3 +76,11 @@ def require(network: str, holds: bool, message: str, found: object) -> None:
     """Raises an `InputError` about the parameters of `network` unless `holds`."""
     if not holds:
         raise InputError(message, where=f"zoo:{network}", found=str(found))
+
+
+def require_positive(network: object, *parameters: str) -> None:
+    """Raises an `InputError` unless these parameters of a network are at least 1."""
+    for name in parameters:
+        value = getattr(network, name)
+        message = f"parameter '{name}' must be at least 1"
+        require(type(network).__name__.lower(), value >= 1, message, value)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from davinci.zoo.graph import Graph, require
+from davinci.zoo.graph import Graph, require_positive
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,7 @@ class Mlp:
     seed: int = 0
 
     def build(self) -> onnx.ModelProto:
-        sizes = (self.batch, self.features, self.hidden, self.layers, self.classes)
-        require("mlp", min(sizes) >= 1, "all parameters but the seed must be at least 1", sizes)
+        require_positive(self, "batch", "features", "hidden", "layers", "classes")
         graph = Graph("mlp", self.seed)
         value = graph.input("x", TensorProto.FLOAT, [self.batch, self.features])
         widths = [self.features, *[self.hidden] * (self.layers - 1), self.classes]
