@@ -41,7 +41,14 @@ def make_parser() -> Parser:
     add("--check", action="store_true", help="compare with onnxruntime or StableHLO's interpreter")
     add("--json", metavar="F", help="write the record of the run")
     add("--trace", metavar="F", help="write a timeline for Perfetto or chrome://tracing")
-    add("--report", metavar="F.html", help="write the tables as a page")
+    add("--report", metavar="F.html", help="write tables, plots and timelines as a page")
+    add(
+        "--timeline",
+        default="first",
+        metavar="WHICH",
+        choices=["first", "all"],
+        help="draw block 0 of each kernel's first launch (default), or all launches and blocks",
+    )
     add("-h", "--help", action="store_true", help="print this")
     return parser
 
@@ -64,11 +71,14 @@ def main(argv: list[str] | None = None) -> int:
 def execute(options: Any) -> int:
     from davinci import arrays, check, job, machine
     from davinci.compiler import check_options
-    from davinci.files import check_writable
+    from davinci.files import check_distinct, check_writable
     from davinci.tools.progress import Progress
 
-    for path in filter(None, (options.outputs, options.json, options.trace, options.report)):
+    given = (options.outputs, options.json, options.trace, options.report)
+    results = [path for path in given if path is not None]
+    for path in results:
         check_writable(path)
+    check_distinct(results, filter(None, (options.model, options.inputs)))
     check_options(machine.load(options.machine), options.cores, options.precision)
     with Progress() as progress:
         progress("reading the model")
@@ -79,7 +89,7 @@ def execute(options: Any) -> int:
             inputs=inputs,
             seed=options.seed,
             checked=options.check,
-            timeline=options.trace is not None,
+            timeline=options.timeline if options.trace or options.report else "none",
             progress=progress,
             machine=options.machine,
             cores=options.cores,
@@ -95,7 +105,7 @@ def execute(options: Any) -> int:
 
 def write(options: Any, result: Any) -> None:
     """Writes the files that were asked for."""
-    from davinci import arrays, machine, report
+    from davinci import arrays, machine
     from davinci.files import write_atomically
 
     if options.outputs:
@@ -103,21 +113,23 @@ def write(options: Any, result: Any) -> None:
     if options.json:
         write_atomically(options.json, (json.dumps(result.record, indent=2) + "\n").encode())
     if options.report:
-        write_atomically(options.report, report.as_html(result.record).encode())
-    if options.trace:
-        from davinci.simulator.trace import trace_events
+        from davinci.report.page import as_html
 
-        events = trace_events(machine.load(options.machine), result.launches)
-        write_atomically(options.trace, json.dumps({"traceEvents": events}).encode())
+        write_atomically(options.report, as_html(result.record, result.launches).encode())
+    if options.trace:
+        from davinci.simulator.trace import trace_json
+
+        text = trace_json(machine.load(options.machine), result.launches)
+        write_atomically(options.trace, text.encode())
 
 
 def show(record: dict[str, Any]) -> None:
     from rich.console import Console
 
-    from davinci import report
+    from davinci.report.tables import print_tables
 
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    report.print_tables(record, console, LONGEST_KERNELS)
+    print_tables(record, console, LONGEST_KERNELS)
 
 
 if __name__ == "__main__":

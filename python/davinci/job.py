@@ -13,6 +13,7 @@ from davinci import arrays, check, frontends, report, zoo
 from davinci.compiler import Progress, compile
 from davinci.errors import InputError
 from davinci.frontends.onnx import read
+from davinci.runtime.executable import TimelineChoice
 
 Arrays = arrays.Arrays
 ZOO = "zoo:"
@@ -39,6 +40,14 @@ class Source:
         return self.model if isinstance(self.model, onnx.ModelProto) else None
 
 
+@dataclass(frozen=True)
+class Reference:
+    """What outputs are compared with, and how they come from the inputs and the executable."""
+
+    name: str
+    compute: Callable[[Arrays, Any], Arrays]
+
+
 @dataclass
 class Result:
     """What a job leaves: outputs by name and the record of the run."""
@@ -58,7 +67,13 @@ def open_source(name: str) -> Source:
         network = zoo.build(name.removeprefix(ZOO))
         return Source(name, network.proto, network.inputs)
     if not Path(name).is_file():
-        raise InputError("no such file", where=name, hint=f"networks of the zoo are {ZOO}NAME")
+        folder = name and Path(name).is_dir()
+        raise InputError(
+            "not a file" if folder else "no such file",
+            where=name or "MODEL",
+            found="a folder" if folder else "",
+            hint="" if folder else f"networks of the zoo are called {ZOO}NAME",
+        )
     return Source(name, name)
 
 
@@ -68,7 +83,7 @@ def run(
     inputs: Arrays | None,
     seed: int,
     checked: bool,
-    timeline: bool,
+    timeline: TimelineChoice,
     progress: Progress,
     **options: Any,
 ) -> Result:
@@ -76,9 +91,13 @@ def run(
 
     Args:
         inputs: arrays by name; None to make them from `seed`.
+        seed: of the inputs that are made, 0 or more.
         checked: compute the errors against a reference and put them into the record.
-        timeline: keep what a trace needs.
+        timeline: keep what traces and reports draw, see `Executable.run`.
     """
+    if seed < 0:
+        raise InputError("no such seed", where="--seed", found=str(seed), expected="0 or more")
+    reference = reference_of(source) if checked else None
     executable = compile(source.model, progress=progress, **options)
     executable.details["model"] = source.name
     if inputs is None:
@@ -90,17 +109,22 @@ def run(
     progress("simulating")
     outputs = executable.run(inputs, timeline=timeline)
     record = executable.profile
-    if checked:
+    if reference is not None:
         progress("computing the reference")
-        reference, by = reference_of(source, inputs, executable)
-        record["check"] = {**check.compare(outputs, reference), "reference": by}
+        errors = check.compare(outputs, reference.compute(inputs, executable))
+        record["check"] = {**errors, "reference": reference.name}
     return Result(outputs, record, executable.launches)
 
 
-def reference_of(source: Source, inputs: Arrays, executable: Any) -> tuple[Arrays, str]:
-    """Outputs of the reference that fits the model, and what it is called."""
-    if (proto := source.proto()) is not None:
-        return check.reference_onnx(proto, inputs), "onnxruntime"
+def reference_of(source: Source) -> Reference:
+    """The reference that fits the model.
+
+    Raises:
+        InputError: there is none.
+    """
+    proto = source.proto()
+    if proto is not None:
+        return Reference("onnxruntime", lambda inputs, _: check.reference_onnx(proto, inputs))
     module = frontends.load(source.model)
     if "stablehlo." not in module.operation.get_asm(large_elements_limit=8):
         raise InputError(
@@ -109,6 +133,9 @@ def reference_of(source: Source, inputs: Arrays, executable: Any) -> tuple[Array
             found=source.name,
             expected="an .onnx file, a network of the zoo, or StableHLO text",
         )
-    ordered = {spec.name: inputs[spec.name] for spec in executable.inputs}
-    names = [spec.name for spec in executable.outputs]
-    return check.reference_stablehlo(module, ordered, names), "StableHLO's interpreter"
+
+    def compute(inputs: Arrays, executable: Any) -> Arrays:
+        ordered = {spec.name: inputs[spec.name] for spec in executable.inputs}
+        return check.reference_stablehlo(module, ordered, executable.output_names)
+
+    return Reference("StableHLO's interpreter", compute)

@@ -120,8 +120,13 @@ def test_profile(executable: Executable) -> None:
 
 
 def test_timeline(executable: Executable) -> None:
-    executable.run(inputs(), timeline=True)
+    executable.run(inputs(), timeline="all")
     assert all(launch.rows for launch in executable.launches)
+    executable.run(inputs(), timeline="first")
+    names = [launch.name for launch in executable.launches]
+    for i, launch in enumerate(executable.launches):
+        assert bool(launch.rows) == (names.index(launch.name) == i)
+        assert {row.block for row in launch.rows} <= {0}
 
 
 @pytest.mark.parametrize(

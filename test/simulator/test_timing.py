@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,6 @@ from davinci import machine
 from davinci.isa import TIMING_RULES, Pipe
 from davinci.simulator import Device
 from davinci.simulator.timing_rules import RULES
-from davinci.simulator.trace import write_trace
 
 MTE2, V, M, S = Pipe.MTE2, Pipe.V, Pipe.M, Pipe.S
 FIXED, FLAG, BARRIER, DEPTH = 22, 10, 20, 32
@@ -133,19 +130,3 @@ def test_mte1_rates(new_asm: Callable[[], Any], quick: Device) -> None:
         asm = new_asm()
         asm.emit(name, src_stride=1, repeat=64)
         assert asm.run(quick).cycles == 1 + 24 + 64 * 512 // rate
-
-
-def test_trace(asm: Any, quick: Device, tmp_path: Path) -> None:
-    asm.emit("vector_dup.f32", location=1, dst=0, repeat=10, dst_rep_stride=8)
-    asm.flag(V, M)
-    profile = asm.run(quick, blocks=2, timeline=True, locations=["", "k.mlir:7:3"])
-    file = tmp_path / "trace.json"
-    write_trace(file, quick.machine, [profile, profile])
-    events = json.loads(file.read_text())["traceEvents"]
-    dups = [e for e in events if e["name"] == "vector_dup.f32"]
-    assert [e["pid"] for e in dups] == [0, 1, 0, 1]
-    assert dups[0]["args"]["location"] == "k.mlir:7:3"
-    assert dups[0]["dur"] == pytest.approx(0.032)
-    assert dups[2]["ts"] > dups[0]["ts"]
-    lanes = {e["args"]["name"] for e in events if e["name"] == "thread_name"}
-    assert lanes == {"PIPE_V", "PIPE_M"}

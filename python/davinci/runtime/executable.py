@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +36,8 @@ ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shap
 """Views of a whole buffer under another shape."""
 
 Array = npt.NDArray[Any]
+
+TimelineChoice = Literal["none", "first", "all"]
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,13 @@ class Executable:
     def output_names(self) -> list[str]:
         return [spec.name for spec in self.outputs]
 
-    def run(self, inputs: Mapping[str, Any], timeline: bool = False) -> dict[str, Array]:
+    def run(self, inputs: Mapping[str, Any], timeline: TimelineChoice = "none") -> dict[str, Array]:
         """Runs the program on the device.
 
         Args:
             inputs: an array for each input, of its very shape and element type.
-            timeline: keep one row an instruction in `launches`.
+            timeline: keep one row an instruction in `launches`, "all" of them or those of the
+                "first" launch of each kernel and its first block.
 
         Raises:
             InputError: an input is missing, unknown, or has another shape or type.
@@ -126,13 +129,21 @@ class Executable:
         for address, size in host.padding:
             device.write(address, np.zeros(size, dtype=np.uint8))
         for spec, array in zip(self.inputs, arrays, strict=True):
-            device.write(host.addresses[spec.name], array)
+            device.write(host.input_addresses[spec.name], array)
         self.launches = [
-            device.launch(x.name, x.program, x.arguments, x.blocks, x.locations, timeline)
-            for x in host.launches
+            device.launch(
+                x.name,
+                x.program,
+                x.arguments,
+                x.blocks,
+                x.locations,
+                timeline=timeline == "all" or (timeline == "first" and i in host.firsts),
+                timeline_blocks=1 if timeline == "first" else None,
+            )
+            for i, x in enumerate(host.launches)
         ]
         results = {
-            spec.name: device.read(host.addresses[spec.name], spec.dtype, spec.shape)
+            spec.name: device.read(host.output_addresses[spec.name], spec.dtype, spec.shape)
             for spec in self.outputs
         }
         self.simulate_seconds = time.perf_counter() - start
@@ -175,8 +186,9 @@ class HostProgram:
     Attributes:
         device: with the constants in its memory.
         inputs, outputs: specifications, by the arguments' attributes.
-        addresses: of inputs and outputs, by name.
+        input_addresses, output_addresses: by name; an input and an output may have the same.
         launches: in order.
+        firsts: numbers of those that launch their kernel for the first time.
         volatile: (address, bytes) of what holds nothing at the start of a run.
         padding: (address, bytes) behind buffers in the arena, zero at the start of a run.
     """
@@ -192,7 +204,8 @@ class HostProgram:
         self.device = Device(machine, self._gm_bytes(main), checks)
         self.inputs: list[Spec] = []
         self.outputs: list[Spec] = []
-        self.addresses: dict[str, int] = {}
+        self.input_addresses: dict[str, int] = {}
+        self.output_addresses: dict[str, int] = {}
         self.launches: list[Launch] = []
         self.volatile: list[tuple[int, int]] = []
         self.padding: list[tuple[int, int]] = []
@@ -201,6 +214,8 @@ class HostProgram:
         self._arguments(main)
         for view in main.regions[0].blocks[0].operations:
             self._visit(view.operation)
+        names = [launch.name for launch in self.launches]
+        self.firsts = {names.index(name) for name in set(names)}
         # Lets go of the module, whose constants are on the device now.
         del self._module, self._symbols, self._globals, self._places, self._libraries
 
@@ -232,14 +247,16 @@ class HostProgram:
             names = {x.name: x.attr for x in given[number]} if given is not None else {}
             output = "ascend.output" in names
             specs = self.outputs if output else self.inputs
+            addresses = self.output_addresses if output else self.input_addresses
             default = f"{'out' if output else 'arg'}{len(specs)}"
             name = ir.StringAttr(names["ascend.name"]).value if "ascend.name" in names else default
             spec = spec_of(name, argument.type, "ascend.boolean" in names)
-            if name in self.addresses:
-                raise CompileError("two arguments have one name", found=repr(name))
+            if name in addresses:
+                kind = "outputs" if output else "inputs"
+                fail(main, f"has two {kind} of one name", found=repr(name))
             specs.append(spec)
             address = self.device.allocate(spec.nbytes)
-            self.addresses[name] = self._places[argument] = address
+            addresses[name] = self._places[argument] = address
             if output:
                 self.volatile.append((address, spec.nbytes))
 
@@ -286,6 +303,9 @@ class HostProgram:
         if program is None:
             fail(op, "launches an unknown kernel", found=name, expected=", ".join(library.programs))
         arguments = [self._places[value] for value in op.operands]
+        if len(arguments) != program.inputs:
+            found = f"{len(arguments)} arguments"
+            fail(op, f"calls kernel {name} wrongly", found=found, expected=str(program.inputs))
         blocks = attribute(op, "ascend.blocks", 1)
         self.launches.append(Launch(name, program, library.locations, arguments, blocks))
 

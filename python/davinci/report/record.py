@@ -1,4 +1,4 @@
-"""The record of a run: what `--json` writes, and the tables for terminal and HTML made from it.
+"""The record of a run: what `--json` writes, and what tables and pages are made from.
 
 `bound_cycles` of a kernel is the machine's limit for its work, the largest of three times: of the
 cube (multiply-accumulates over the peak of all cores used), of global memory (bytes of the
@@ -8,9 +8,8 @@ one a cycle over all cores used).
 
 from __future__ import annotations
 
-import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,6 +93,18 @@ def memref_bytes(memref_type: Any) -> int:
     return int(math.prod(typed.shape)) * max(8, int(width)) // 8
 
 
+def limits(machine: Machine, cores: int) -> Record:
+    """What `cores` cores can do in a cycle at most: the roofs of the roofline."""
+    cube, gm = machine.cube, machine.gm
+    return {
+        "macs_f16": cores * cube.m * cube.n * cube.k_b16,
+        "macs_i8": cores * cube.m * cube.n * cube.k_b8,
+        "vector_repeats": cores,
+        "gm_read_bytes": cores * gm.read_bytes_per_cycle,
+        "gm_write_bytes": cores * gm.write_bytes_per_cycle,
+    }
+
+
 def bound_cycles(launch: LaunchProfile, kernel: Kernel, machine: Machine, cores: int) -> int:
     """The machine's limit for one launch on `cores` cores, in cycles."""
     cube, gm = machine.cube, machine.gm
@@ -124,6 +135,8 @@ def build(
         row["gm_write_bytes"] += launch.gm_write_bytes
         row["instructions"] += sum(launch.instructions.values())
         row["scalar_accesses"] += launch.scalar_accesses
+        row["macs"] += launch.macs
+        row["vector_repeats"] += launch.vector_repeats
         row["core_cycles"] += launch.cycles * min(launch.blocks, machine.cores)
         for pipe, cycles in launch.pipes.items():
             row["pipes"][pipe] = row["pipes"].get(pipe, 0) + cycles
@@ -131,7 +144,7 @@ def build(
     for row in rows:
         row["bottleneck"] = bottleneck(row)
     total = sum(row["cycles"] for row in rows)
-    core_cycles = sum(row.pop("core_cycles") for row in rows)
+    core_cycles = sum(row["core_cycles"] for row in rows)
     pipes = {name for row in rows for name in row["pipes"]}
     busy = {name: sum(row["pipes"].get(name, 0) for row in rows) for name in sorted(pipes)}
     counts = {unit: sum(r["launches"] for r in rows if r["unit"] == unit) for unit in UNITS}
@@ -140,6 +153,7 @@ def build(
         "machine": machine.name,
         "clock_mhz": machine.clock_mhz,
         "cores": cores,
+        "limits": limits(machine, cores),
         "total_cycles": total,
         "time_us": total / machine.clock_mhz + overhead,
         "launch_overhead_us": overhead,
@@ -171,131 +185,6 @@ def bottleneck(row: Record) -> str:
     return share if shares[name] >= BUSY_SHARE else f"latency, {share}"
 
 
-def summary_rows(record: Record) -> list[tuple[str, str]]:
-    """Name and value of each line above the kernel table."""
-    ops, memory = record["ops"], record["memory"]
-    rows = [
-        ("model", str(record.get("model", ""))),
-        ("machine", f"{record['machine']}, {record['cores']} cores, {record['clock_mhz']} MHz"),
-        ("precision", str(record.get("precision", ""))),
-        (
-            "time",
-            f"{record['time_us']:,.1f} us = {record['total_cycles']:,} cycles"
-            f" + {record['launch_overhead_us']:,} us to launch {ops['total']} kernels",
-        ),
-        ("limit", f"{record['bound_cycles']:,} cycles"),
-        ("operators", ", ".join(f"{ops[unit]} {unit}" for unit in UNITS)),
-        ("scalar", scalar_summary(record)),
-        (
-            "memory",
-            f"weights {megabytes(memory['weights_bytes'])}, values "
-            f"{megabytes(memory['arena_bytes'])} ({megabytes(memory['arena_unplanned_bytes'])} "
-            "without reuse)",
-        ),
-        ("pipes", ", ".join(f"{n[5:]} {p['ratio']:.1%}" for n, p in record["pipes"].items())),
-    ]
-    if "compile_seconds" in record:
-        seconds = (record["compile_seconds"], record["simulate_seconds"])
-        rows.append(("took", f"{seconds[0]:.1f} s to compile, {seconds[1]:.1f} s to simulate"))
-    if check := record.get("check"):
-        rows.append(("check", check_summary(check)))
-    return rows
-
-
-def check_summary(check: Record) -> str:
-    return (
-        f"cosine {check['cosine']:.7f}, largest error {check['max_abs_err']:.3g}, "
-        f"{check['max_rel_err']:.3g} of the largest value, against {check['reference']}"
-    )
-
-
-def scalar_summary(record: Record) -> str:
-    """The operators that run as scalar kernels, which are slow, by name and number."""
-    rows = [row for row in record["kernels"] if row["unit"] == "scalar"]
-    return ", ".join(f"{row['name']} x{row['launches']}" for row in rows) or "none"
-
-
-def megabytes(count: int) -> str:
-    return f"{count / 1e6:,.2f} MB"
-
-
-COLUMNS = (
-    "kernel",
-    "unit",
-    "launches",
-    "blocks",
-    "cycles",
-    "share",
-    "limit",
-    "GM read",
-    "GM written",
-    "instructions",
-    "bottleneck",
-)
-
-
-def kernel_cells(record: Record, row: Record) -> list[str]:
-    """The cells of one kernel, in the order of `COLUMNS`."""
-    return [
-        row["name"],
-        row["unit"],
-        str(row["launches"]),
-        str(row["blocks"]),
-        f"{row['cycles']:,}",
-        f"{row['cycles'] / max(1, record['total_cycles']):.1%}",
-        f"{row['bound_cycles'] / max(1, row['cycles']):.0%}",
-        megabytes(row["gm_read_bytes"]),
-        megabytes(row["gm_write_bytes"]),
-        f"{row['instructions']:,}",
-        row["bottleneck"],
-    ]
-
-
-def print_tables(record: Record, console: Any, most: int) -> None:
-    """Prints the summary and the `most` longest kernels to a `rich.console.Console`."""
-    from rich.table import Table
-
-    summary = Table(show_header=False, box=None)
-    for name, value in summary_rows(record):
-        summary.add_row(f"[bold]{name}", value)
-    table = Table()
-    for column in COLUMNS:
-        text = column in ("kernel", "unit", "bottleneck")
-        table.add_column(column, justify="left" if text else "right", overflow="fold")
-    for row in record["kernels"][:most]:
-        table.add_row(*kernel_cells(record, row))
-    console.print(table)
-    if len(record["kernels"]) > most:
-        console.print(f"... and {len(record['kernels']) - most} shorter kernels (--json has all)")
-    console.print(summary)
-
-
-STYLE = (
-    "body{font:14px sans-serif;margin:2em}table{border-collapse:collapse;margin-bottom:2em}"
-    "td,th{padding:.2em .7em;border-bottom:1px solid #ddd;text-align:left}"
-    "td:nth-child(n+3):nth-child(-n+10){text-align:right}"
-)
-
-
-def as_html(record: Record) -> str:
-    """The same tables as one self-contained page, with every kernel."""
-    title = html.escape(f"{record.get('model', '')} on {record['machine']}")
-    kernels = [kernel_cells(record, row) for row in record["kernels"]]
-    return (
-        f"<!doctype html><meta charset='utf-8'><title>{title}</title><style>{STYLE}</style>"
-        f"<h1>{title}</h1>{_html_table([], summary_rows(record))}"
-        f"<h2>Kernels</h2>{_html_table(COLUMNS, kernels)}\n"
-    )
-
-
-def _html_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    def line(cells: Sequence[str], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{html.escape(cell)}</{tag}>' for cell in cells)}</tr>"
-
-    head = line(header, "th") if header else ""
-    return f"<table>{head}{''.join(line(row, 'td') for row in rows)}</table>"
-
-
 def _empty_row(launch: LaunchProfile, kernel: Kernel) -> Record:
     return {
         "name": launch.name,
@@ -309,6 +198,8 @@ def _empty_row(launch: LaunchProfile, kernel: Kernel) -> Record:
         "gm_write_bytes": 0,
         "instructions": 0,
         "scalar_accesses": 0,
+        "macs": 0,
+        "vector_repeats": 0,
         "core_cycles": 0,
         "pipes": {},
     }

@@ -1,0 +1,157 @@
+"""Roofline plots: operational intensity against achieved work per cycle, both logarithmic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from davinci.report.record import Record
+
+WIDTH, HEIGHT = 560, 340
+LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
+LABELLED = 3
+"""Points with a name beside them: the kernels that take longest."""
+
+SMALLEST, LARGEST = 3.0, 11.0
+"""Radius of a point in pixels; its area grows with the kernel's share of the time."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A kernel in the plot, in pixels."""
+
+    name: str
+    x: float
+    y: float
+    radius: float
+    hint: str
+    label: bool
+
+
+@dataclass(frozen=True)
+class Line:
+    """A roof or a grid line, in pixels, with its text."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    text: str = ""
+
+
+@dataclass
+class Chart:
+    """One roofline plot, laid out for the template."""
+
+    title: str
+    x_title: str
+    y_title: str
+    points: list[Point] = field(default_factory=list)
+    roofs: list[Line] = field(default_factory=list)
+    columns: list[Line] = field(default_factory=list)
+    lines: list[Line] = field(default_factory=list)
+    width: int = WIDTH
+    height: int = HEIGHT
+    left: int = LEFT
+    bottom: int = HEIGHT - BOTTOM
+    right: int = WIDTH - RIGHT
+    top: int = TOP
+
+
+def rooflines(record: Record) -> list[Chart]:
+    """A plot for the cube and one for the vector unit; a unit that did nothing has none."""
+    limits = record["limits"]
+    tops = {"f16": limits["macs_f16"], "i8": limits["macs_i8"]}
+    charts = [
+        _chart(
+            record,
+            "Cube",
+            "multiply-accumulates per byte of GM traffic",
+            "multiply-accumulates per cycle",
+            lambda row: float(row["macs"]),
+            tops,
+        ),
+        _chart(
+            record,
+            "Vector unit",
+            "vector repeats per KB of GM traffic",
+            "vector repeats per cycle",
+            lambda row: float(row["vector_repeats"]) if not row["macs"] else 0.0,
+            {"one repeat a cycle and core": limits["vector_repeats"]},
+            1024,
+        ),
+    ]
+    return [chart for chart in charts if chart.points]
+
+
+def _chart(
+    record: Record,
+    title: str,
+    x_title: str,
+    y_title: str,
+    work: Callable[[Record], float],
+    tops: dict[str, int],
+    per_bytes: int = 1,
+) -> Chart:
+    chart = Chart(title, x_title, y_title)
+    kernels = []
+    for row in record["kernels"]:
+        traffic = row["gm_read_bytes"] + row["gm_write_bytes"]
+        if work(row) and traffic and row["cycles"]:
+            kernels.append((row, work(row) / traffic * per_bytes, work(row) / row["cycles"]))
+    if not kernels:
+        return chart
+    rate = record["limits"]["gm_read_bytes"] / per_bytes
+    ridge = max(tops.values()) / rate
+    low_x, high_x = _decades([x for _, x, _ in kernels] + [ridge])
+    low_y, high_y = _decades([y for _, _, y in kernels] + [float(v) for v in tops.values()])
+
+    def at(x: float, y: float) -> tuple[float, float]:
+        across = (math.log10(x) - low_x) / (high_x - low_x)
+        up = (math.log10(y) - low_y) / (high_y - low_y)
+        return (
+            round(LEFT + across * (WIDTH - LEFT - RIGHT), 1),
+            round(HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM), 1),
+        )
+
+    for power in range(low_x, high_x + 1):
+        x, _ = at(10.0**power, 10.0**low_y)
+        chart.columns.append(Line(x, TOP, x, HEIGHT - BOTTOM, _power(power)))
+    for power in range(low_y, high_y + 1):
+        _, y = at(10.0**low_x, 10.0**power)
+        chart.lines.append(Line(LEFT, y, WIDTH - RIGHT, y, _power(power)))
+    chart.roofs.extend(_roofs(at, rate, tops, (low_x, high_x, low_y)))
+    total = max(1, record["total_cycles"])
+    for number, (row, x, y) in enumerate(kernels):
+        radius = max(SMALLEST, LARGEST * math.sqrt(row["cycles"] / total))
+        reached = y / min(max(tops.values()), x * rate)
+        hint = f"{row['name']}: {x:,.3g} {x_title}, {y:,.3g} {y_title}, {reached:.1%} of its roof"
+        px, py = at(x, y)
+        chart.points.append(Point(row["name"], px, py, round(radius, 1), hint, number < LABELLED))
+    return chart
+
+
+def _roofs(
+    at: Callable[[float, float], tuple[float, float]],
+    rate: float,
+    tops: dict[str, int],
+    bounds: tuple[int, int, int],
+) -> Iterator[Line]:
+    """The slope of the memory's bandwidth, and a flat roof for each rate of the unit."""
+    low_x, high_x, low_y = bounds
+    begin = max(10.0**low_x, 10.0**low_y / rate)
+    ridge = max(tops.values()) / rate
+    yield Line(*at(begin, begin * rate), *at(ridge, ridge * rate), "GM bandwidth")
+    for name, top in tops.items():
+        yield Line(*at(top / rate, top), *at(10.0**high_x, top), name)
+
+
+def _decades(values: list[float]) -> tuple[int, int]:
+    """Powers of ten around some values."""
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values) * 1.05))
+    return low, max(high, low + 1)
+
+
+def _power(power: int) -> str:
+    return f"1e{power}" if power > 4 else f"{10.0**power:,g}"

@@ -1,0 +1,259 @@
+"use strict";
+const kernels = JSON.parse(document.getElementById("data").textContent);
+const [LANE, START, FREE, END, NAME, SOURCE, INDEX, CRITICAL, END_AFTER, ISSUED] = Array(10).keys();
+const KINDS = {
+  run: "at work", flag: "waits for a flag", barrier: "barrier", queue: "issue held up: full queue",
+  scalar: "issue held up: scalar unit waits", issue: "scalar unit issues", done: "nothing left to do",
+};
+const LANE_HEIGHT = 30, LABELS = 76, AXIS = 24;
+const canvas = document.getElementById("timeline");
+const byId = (id) => document.getElementById(id);
+const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name);
+const count = (value) => value.toLocaleString("en");
+const percent = (part, whole) => (100 * part / Math.max(1, whole)).toFixed(1) + " %";
+let chosen = null, view = [0, 1], drawing = false;
+
+function element(tag, text, name) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (name) made.className = name;
+  return made;
+}
+
+function fill(table, lines) {
+  const body = byId(table).tBodies[0];
+  body.replaceChildren(...lines.map((cells) => {
+    const row = element("tr");
+    for (const cell of cells)
+      row.append(typeof cell === "number" ? element("td", count(cell), "number")
+        : element("td", cell, cell.endsWith(" %") ? "number" : ""));
+    return row;
+  }));
+  return body;
+}
+
+function sortBy(column, heading) {
+  const body = byId("kernels").tBodies[0];
+  const numeric = body.rows.length && body.rows[0].cells[column].classList.contains("number");
+  const down = heading.ariaSort === "none" ? numeric : heading.ariaSort === "ascending";
+  const key = (row) => numeric ? Number(row.cells[column].dataset.key) : row.cells[column].dataset.key;
+  const order = [...body.rows].sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0));
+  body.append(...(down ? order.reverse() : order));
+  for (const other of byId("kernels").tHead.rows[0].cells) other.ariaSort = "none";
+  heading.ariaSort = down ? "descending" : "ascending";
+}
+
+function choose(name) {
+  chosen = kernels[name];
+  for (const marked of document.querySelectorAll("[data-kernel]"))
+    marked.classList.toggle("chosen", marked.dataset.kernel === name);
+  if (!chosen) return;
+  byId("choice").value = name;
+  const shown = chosen.rows.length, of = chosen.instructions;
+  byId("drawn").textContent = `Block ${chosen.block} of the first launch: ${count(chosen.cycles)} cycles, `
+    + `${count(of)} instructions` + (shown < of ? `; the first ${count(shown)} are drawn.` : ".");
+  chosen.at = new Map(chosen.rows.map((row) => [row[INDEX], row]));
+  show(0, chosen.cycles);
+  showWaits();
+  fill("shares", chosen.shares.map(([what, cycles]) => [what, cycles, percent(cycles, chosen.cycles)]));
+  const body = fill("path", chosen.path.map(([start, end, what, source, times]) =>
+    [start, end - start, what + (times > 1 ? ` \u00d7 ${times}` : ""), source]));
+  [...body.rows].forEach((row, i) => row.addEventListener("click", () => {
+    const [start, end] = chosen.path[i], margin = Math.max(20, end - start);
+    show(start - margin, end + margin);
+    canvas.scrollIntoView({block: "center", behavior: "smooth"});
+  }));
+}
+
+function showWaits() {
+  const lines = [];
+  byId("kinds").replaceChildren(...chosen.waits.flatMap(({lane, kinds, causes}) => {
+    const track = element("div", undefined, "track");
+    for (const kind of Object.keys(KINDS)) {
+      if (!kinds[kind]) continue;
+      const part = element("div", undefined, "fill");
+      part.style.width = percent(kinds[kind], chosen.cycles).replace(" ", "");
+      part.style.background = `var(--${kind})`;
+      part.title = `${lane}: ${KINDS[kind]}, ${count(kinds[kind])} cycles`;
+      track.append(part);
+    }
+    for (const [what, source, cycles] of causes)
+      lines.push([lane, what, source, cycles, percent(cycles, chosen.cycles)]);
+    return [element("span", lane), track,
+      element("span", percent(kinds.run || 0, chosen.cycles) + " at work", "number")];
+  }));
+  fill("waits", lines);
+}
+
+function show(from, to) {
+  const least = 20, most = chosen.cycles;
+  const span = Math.min(most, Math.max(least, to - from));
+  const start = Math.max(0, Math.min(from, most - span));
+  view = [start, start + span];
+  if (!drawing) requestAnimationFrame(draw);
+  drawing = true;
+}
+
+function draw() {
+  drawing = false;
+  const scale = window.devicePixelRatio || 1, width = canvas.clientWidth;
+  const height = AXIS + chosen.lanes.length * LANE_HEIGHT + 8;
+  canvas.style.height = height + "px";
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  const pen = canvas.getContext("2d");
+  pen.scale(scale, scale);
+  pen.font = "11px system-ui, sans-serif";
+  const [from, to] = view, across = (width - LABELS) / (to - from);
+  const x = (cycle) => LABELS + (cycle - from) * across;
+  axis(pen, x, width, height);
+  const text = colour("text"), critical = colour("critical");
+  let drawn = 0;
+  pen.save();
+  pen.beginPath();
+  pen.rect(LABELS, 0, width - LABELS, height);
+  pen.clip();
+  for (const row of chosen.rows) {
+    if (Math.max(row[FREE], row[END]) < from || row[START] > to) continue;
+    drawn += 1;
+    const name = chosen.names[row[NAME]], top = AXIS + row[LANE] * LANE_HEIGHT + 4;
+    const left = x(row[START]), long = Math.max(1, x(row[FREE]) - left), tall = LANE_HEIGHT - 8;
+    if (name === "set_flag") {
+      pen.fillStyle = row[CRITICAL] ? critical : text;
+      pen.fillRect(x(row[END]) - 0.5, top + tall - 4, 2, 6);
+      continue;
+    }
+    if (row[END] > row[FREE]) {
+      pen.fillStyle = colour("tail");
+      pen.fillRect(left, top + tall - 5, x(row[END]) - left, 5);
+    }
+    const waiting = name === "wait_flag" || name === "pipe_barrier";
+    pen.fillStyle = colour(waiting ? "wait" : chosen.lanes[row[LANE]]);
+    pen.fillRect(left, top, long, tall);
+    if (row[CRITICAL]) {
+      pen.strokeStyle = critical;
+      pen.lineWidth = 2;
+      pen.strokeRect(left + 1, top + 1, Math.max(0.5, long - 2), tall - 2);
+    } else if (long > 4) {
+      pen.strokeStyle = colour("panel");
+      pen.lineWidth = 1;
+      pen.strokeRect(left + 0.5, top + 0.5, long - 1, tall - 1);
+    }
+    if (long > 46) label(pen, name, left, top, long, waiting ? text : "#fff");
+  }
+  arrows(pen, x, drawn);
+  pen.restore();
+  canvas.dataset.drawn = drawn;
+}
+
+function label(pen, name, left, top, long, ink) {
+  pen.save();
+  pen.beginPath();
+  pen.rect(left + 3, top, long - 6, LANE_HEIGHT);
+  pen.clip();
+  pen.fillStyle = ink;
+  pen.fillText(name, Math.max(left, LABELS) + 5, top + 15);
+  pen.restore();
+}
+
+function axis(pen, x, width, height) {
+  const rough = (view[1] - view[0]) / Math.max(2, width / 110);
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = Math.max(1, [1, 2, 5, 10].map((n) => n * power).find((n) => n >= rough));
+  pen.strokeStyle = colour("rule");
+  pen.fillStyle = colour("quiet");
+  for (let cycle = Math.ceil(view[0] / step) * step; cycle <= view[1]; cycle += step) {
+    pen.beginPath();
+    pen.moveTo(x(cycle), AXIS - 4);
+    pen.lineTo(x(cycle), height);
+    pen.stroke();
+    pen.fillText(count(cycle), x(cycle) + 3, 13);
+  }
+  pen.fillStyle = colour("text");
+  chosen.lanes.forEach((name, i) => pen.fillText(name, 8, AXIS + i * LANE_HEIGHT + 19));
+}
+
+function arrows(pen, x, drawn) {
+  pen.lineWidth = 1.5;
+  for (const row of chosen.rows) {
+    const sender = row[END_AFTER] >= 0 && chosen.names[row[NAME]] === "wait_flag" && chosen.at.get(row[END_AFTER]);
+    if (!sender || row[END] < view[0] || sender[END] > view[1]) continue;
+    if (!row[CRITICAL] && drawn > 300) continue;
+    const y = (lane) => AXIS + lane * LANE_HEIGHT + LANE_HEIGHT / 2;
+    pen.strokeStyle = pen.fillStyle = colour(row[CRITICAL] && sender[CRITICAL] ? "critical" : "quiet");
+    const [x1, y1, x2, y2] = [x(sender[END]), y(sender[LANE]), x(row[END]), y(row[LANE])];
+    pen.beginPath();
+    pen.moveTo(x1, y1);
+    pen.lineTo(x2, y2);
+    pen.stroke();
+    pen.beginPath();
+    pen.arc(x2, y2, 3, 0, 7);
+    pen.fill();
+  }
+}
+
+function rowUnder(event) {
+  const lane = Math.floor((event.offsetY - AXIS) / LANE_HEIGHT);
+  const cycle = view[0] + (event.offsetX - LABELS) / (canvas.clientWidth - LABELS) * (view[1] - view[0]);
+  const near = 2 * (view[1] - view[0]) / canvas.clientWidth;
+  let best = null, distance = near;
+  for (const row of chosen.rows) {
+    if (row[LANE] !== lane) continue;
+    const free = chosen.names[row[NAME]] === "set_flag";
+    const low = free ? row[END] : row[START], high = free ? row[END] : row[FREE];
+    const away = cycle < low ? low - cycle : cycle > high ? cycle - high : -1;
+    if (away < distance) [best, distance] = [row, away];
+  }
+  return best;
+}
+
+function explain(row) {
+  const cause = chosen.at.get(row[END_AFTER]);
+  let text = `#${row[INDEX]} ${chosen.names[row[NAME]]} at ${chosen.sources[row[SOURCE]] || "unknown"}\n`
+    + `issued ${count(row[ISSUED])}, starts ${count(row[START])}, keeps ${chosen.lanes[row[LANE]]} `
+    + `until ${count(row[FREE])}, complete ${count(row[END])}`;
+  if (cause) text += `\nwaits for #${cause[INDEX]} ${chosen.names[cause[NAME]]} of `
+    + `${chosen.lanes[cause[LANE]]} at ${chosen.sources[cause[SOURCE]] || "unknown"}`;
+  return text + (row[CRITICAL] ? "\non the critical path" : "");
+}
+
+function listen() {
+  canvas.addEventListener("wheel", (event) => {
+    event.preventDefault();
+    const part = Math.max(0, (event.offsetX - LABELS) / (canvas.clientWidth - LABELS));
+    const span = view[1] - view[0], factor = event.deltaY > 0 ? 1.25 : 0.8;
+    const from = view[0] + part * span * (1 - factor);
+    show(from, from + span * factor);
+  }, {passive: false});
+  canvas.addEventListener("pointermove", (event) => {
+    if (event.buttons & 1) {
+      const moved = event.movementX * (view[1] - view[0]) / (canvas.clientWidth - LABELS);
+      show(view[0] - moved, view[1] - moved);
+      return;
+    }
+    const row = rowUnder(event);
+    byId("hint").textContent = row ? explain(row) : "";
+  });
+  canvas.addEventListener("pointerdown", (event) => canvas.setPointerCapture(event.pointerId));
+  byId("all").addEventListener("click", () => show(0, chosen.cycles));
+  byId("choice").addEventListener("change", (event) => choose(event.target.value));
+  [...byId("kernels").tHead.rows[0].cells].forEach((heading, column) => {
+    heading.addEventListener("click", () => sortBy(column, heading));
+    heading.addEventListener("keydown", (event) => event.key === "Enter" && sortBy(column, heading));
+  });
+  for (const marked of document.querySelectorAll("[data-kernel]"))
+    marked.addEventListener("click", () => choose(marked.dataset.kernel));
+  window.addEventListener("resize", () => chosen && show(...view));
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => chosen && show(...view));
+}
+
+byId("choice").append(...Object.keys(kernels).map((name) => element("option", name)));
+byId("legend").append(...Object.entries(KINDS).map(([kind, words]) => {
+  const key = element("span", words, "key");
+  key.style.setProperty("--colour", `var(--${kind})`);
+  return key;
+}));
+listen();
+if (Object.keys(kernels).length) choose(Object.keys(kernels)[0]);
+else byId("kernel").hidden = true;
+document.documentElement.dataset.ready = "yes";

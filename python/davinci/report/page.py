@@ -1,0 +1,90 @@
+"""A run as one self-contained page: tables, rooflines, and what each kernel's pipes waited for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from davinci.report.drawing import Chart, rooflines
+from davinci.report.record import Record
+from davinci.report.tables import COLUMNS, kernel_cells, summary_rows
+from davinci.report.timeline import MOST_ROWS, timeline
+from davinci.simulator.profile import LaunchProfile
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of the kernel table: its text and what it is sorted by."""
+
+    text: str
+    key: str | float
+
+
+def as_html(record: Record, launches: Sequence[LaunchProfile]) -> str:
+    """The page.
+
+    Args:
+        record: of the run.
+        launches: of the run; the first block of each kernel's first launch with rows is drawn.
+    """
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters["share"] = lambda part: f"{100 * part:.1f} %"
+    charts: list[Chart] = rooflines(record)
+    return environment.get_template("page.html.j2").render(
+        title=f"{record.get('model') or 'a program'} on {record['machine']}",
+        style=(FOLDER / "page.css").read_text(encoding="utf-8"),
+        script=(FOLDER / "page.js").read_text(encoding="utf-8"),
+        summary=summary_rows(record),
+        columns=COLUMNS,
+        kernels=[cells(record, row) for row in record["kernels"]],
+        charts=charts,
+        pipes={name[5:]: pipe["ratio"] for name, pipe in record["pipes"].items()},
+        data=embedded(details(record, launches)),
+    )
+
+
+def cells(record: Record, row: Record) -> list[Cell]:
+    """A kernel's line, in the order of `COLUMNS`; the first cell is its name."""
+    keys: list[str | float] = [
+        row["name"],
+        row["unit"],
+        row["launches"],
+        row["blocks"],
+        row["cycles"],
+        row["cycles"],
+        row["bound_cycles"] / max(1, row["cycles"]),
+        row["gm_read_bytes"],
+        row["gm_write_bytes"],
+        row["instructions"],
+        row["bottleneck"],
+    ]
+    return [Cell(text, key) for text, key in zip(kernel_cells(record, row), keys, strict=True)]
+
+
+def details(record: Record, launches: Sequence[LaunchProfile]) -> dict[str, Any]:
+    """What the page's script draws, by kernel, longest kernel first."""
+    drawn: dict[str, LaunchProfile] = {}
+    for launch in launches:
+        if launch.rows and launch.name not in drawn:
+            drawn[launch.name] = launch
+    left = MOST_ROWS
+    found: dict[str, Any] = {}
+    for row in record["kernels"]:
+        if row["name"] in drawn:
+            found[row["name"]] = timeline(drawn[row["name"]], left)
+            left -= len(found[row["name"]]["rows"])
+    return found
+
+
+def embedded(data: Any) -> str:
+    """JSON that may stand inside a script element."""
+    return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,0 +1,106 @@
+"""The tables that npu-run prints."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.report.record import UNITS, Record
+
+
+def summary_rows(record: Record) -> list[tuple[str, str]]:
+    """Name and value of each line above the kernel table."""
+    ops, memory = record["ops"], record["memory"]
+    rows = [
+        ("model", str(record.get("model", ""))),
+        ("machine", f"{record['machine']}, {record['cores']} cores, {record['clock_mhz']} MHz"),
+        ("precision", str(record.get("precision", ""))),
+        (
+            "time",
+            f"{record['time_us']:,.1f} us = {record['total_cycles']:,} cycles"
+            f" + {record['launch_overhead_us']:,} us to launch {ops['total']} kernels",
+        ),
+        ("limit", f"{record['bound_cycles']:,} cycles"),
+        ("operators", ", ".join(f"{ops[unit]} {unit}" for unit in UNITS)),
+        ("scalar", scalar_summary(record)),
+        (
+            "memory",
+            f"weights {megabytes(memory['weights_bytes'])}, values "
+            f"{megabytes(memory['arena_bytes'])} ({megabytes(memory['arena_unplanned_bytes'])} "
+            "without reuse)",
+        ),
+        ("pipes", ", ".join(f"{n[5:]} {p['ratio']:.1%}" for n, p in record["pipes"].items())),
+    ]
+    if "compile_seconds" in record:
+        seconds = (record["compile_seconds"], record["simulate_seconds"])
+        rows.append(("took", f"{seconds[0]:.1f} s to compile, {seconds[1]:.1f} s to simulate"))
+    if check := record.get("check"):
+        rows.append(("check", check_summary(check)))
+    return rows
+
+
+def check_summary(check: Record) -> str:
+    return (
+        f"cosine {check['cosine']:.7f}, largest error {check['max_abs_err']:.3g}, "
+        f"{check['max_rel_err']:.3g} of the largest value, against {check['reference']}"
+    )
+
+
+def scalar_summary(record: Record) -> str:
+    """The operators that run as scalar kernels, which are slow, by name and number."""
+    rows = [row for row in record["kernels"] if row["unit"] == "scalar"]
+    return ", ".join(f"{row['name']} x{row['launches']}" for row in rows) or "none"
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1e6:,.2f} MB"
+
+
+COLUMNS = (
+    "kernel",
+    "unit",
+    "launches",
+    "blocks",
+    "cycles",
+    "share",
+    "limit",
+    "GM read",
+    "GM written",
+    "instructions",
+    "bottleneck",
+)
+
+
+def kernel_cells(record: Record, row: Record) -> list[str]:
+    """The cells of one kernel, in the order of `COLUMNS`."""
+    return [
+        row["name"],
+        row["unit"],
+        str(row["launches"]),
+        str(row["blocks"]),
+        f"{row['cycles']:,}",
+        f"{row['cycles'] / max(1, record['total_cycles']):.1%}",
+        f"{row['bound_cycles'] / max(1, row['cycles']):.0%}",
+        megabytes(row["gm_read_bytes"]),
+        megabytes(row["gm_write_bytes"]),
+        f"{row['instructions']:,}",
+        row["bottleneck"],
+    ]
+
+
+def print_tables(record: Record, console: Any, most: int) -> None:
+    """Prints the summary and the `most` longest kernels to a `rich.console.Console`."""
+    from rich.table import Table
+
+    summary = Table(show_header=False, box=None)
+    for name, value in summary_rows(record):
+        summary.add_row(f"[bold]{name}", value)
+    table = Table()
+    for column in COLUMNS:
+        text = column in ("kernel", "unit", "bottleneck")
+        table.add_column(column, justify="left" if text else "right", overflow="fold")
+    for row in record["kernels"][:most]:
+        table.add_row(*kernel_cells(record, row))
+    console.print(table)
+    if len(record["kernels"]) > most:
+        console.print(f"... and {len(record['kernels']) - most} shorter kernels (--json has all)")
+    console.print(summary)

@@ -1,0 +1,151 @@
+"""What the page shows of one kernel: its first block's instructions, critical path and waits."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+from davinci.simulator.critical import BARRIER, FLAG, ISSUE, Segment, critical_path
+from davinci.simulator.profile import LaunchProfile
+from davinci.simulator.timing import NOTHING, Row
+from davinci.simulator.trace import LANES
+from davinci.simulator.waits import Wait, waits
+
+MOST_ROWS = 60_000
+"""Instructions drawn on a page, longest kernels first; about 40 bytes each."""
+
+MOST_OF_A_KERNEL = 6_000
+"""Instructions drawn of one kernel, from its start."""
+
+MOST_STEPS = 400
+"""Stretches of a critical path that are listed."""
+
+MOST_WAITS = 8
+"""Causes listed for each pipe; what is left is summed up."""
+
+
+def timeline(launch: LaunchProfile, most: int) -> dict[str, Any]:
+    """The first block of a launch, for the page's script.
+
+    Args:
+        most: instructions to draw at most.
+    """
+    block = launch.rows[0].block
+    rows = sorted((row for row in launch.rows if row.block == block), key=lambda row: row.index)
+    begin = min(row.start for row in rows if row.index == rows[0].index) if block else 0
+    cycles = launch.per_block[block].cycles
+    path = critical_path(rows)
+    critical = {segment.index for segment in path if segment.kind != ISSUE}
+    pipes = [pipe for pipe in LANES if any(row.pipe == pipe for row in rows)]
+    names, sources = Numbers(), Numbers()
+    drawn = rows[: min(most, MOST_OF_A_KERNEL)]
+    return {
+        "block": block,
+        "cycles": cycles,
+        "instructions": len(rows),
+        "lanes": [LANES[pipe] for pipe in pipes],
+        "rows": [
+            [
+                pipes.index(row.pipe),
+                row.start - begin,
+                row.free - begin,
+                row.end - begin,
+                names[row.mnemonic],
+                sources[row.location],
+                row.index,
+                int(row.index in critical),
+                row.end_after,
+                row.issued - begin,
+            ]
+            for row in drawn
+        ],
+        "names": names.texts,
+        "sources": sources.texts,
+        "path": steps(path, {row.index: row for row in rows}),
+        "shares": shares(path, {row.index: row for row in rows}),
+        "waits": lost(waits(rows, cycles), pipes),
+    }
+
+
+class Numbers(dict[str, int]):
+    """Numbers texts in the order in which they are asked for."""
+
+    def __missing__(self, text: str) -> int:
+        self[text] = number = len(self)
+        return number
+
+    @property
+    def texts(self) -> list[str]:
+        return list(self)
+
+
+def steps(path: list[Segment], rows: dict[int, Row]) -> list[list[Any]]:
+    """[start, end, what, source, number of segments] of the path; equal neighbours are one."""
+    found: list[list[Any]] = []
+    for segment in path:
+        what, source = described(segment, rows)
+        if found and found[-1][2:4] == [what, source]:
+            found[-1][1] = segment.end
+            found[-1][4] += 1
+        elif len(found) < MOST_STEPS:
+            found.append([segment.start, segment.end, what, source, 1])
+        else:
+            found[-1][1:4] = [segment.end, "further instructions", ""]
+            found[-1][4] += 1
+    return found
+
+
+def shares(path: list[Segment], rows: dict[int, Row]) -> list[list[Any]]:
+    """[what, cycles] of the path, longest first."""
+    found: dict[str, int] = defaultdict(int)
+    for segment in path:
+        found[described(segment, rows)[0]] += segment.end - segment.start
+    return sorted(([what, cycles] for what, cycles in found.items()), key=lambda x: -x[1])
+
+
+def described(segment: Segment, rows: dict[int, Row]) -> tuple[str, str]:
+    """What a segment is, and the source of its instruction."""
+    row = rows[segment.index]
+    lane = LANES[row.pipe]
+    if segment.kind == ISSUE:
+        return "SCALAR issues instructions", row.location
+    if segment.kind == FLAG:
+        sender = LANES[rows[row.end_after].pipe] if row.end_after != NOTHING else "?"
+        return f"flag from {sender} to {lane} on its way", row.location
+    if segment.kind == BARRIER:
+        return f"{lane} barrier", row.location
+    return f"{lane} {row.mnemonic}", row.location
+
+
+def lost(found: dict[Wait, int], pipes: list[str]) -> list[dict[str, Any]]:
+    """For each pipe its cycles by kind and the longest waits with their causes."""
+    result = []
+    for pipe in pipes:
+        mine = {wait: cycles for wait, cycles in found.items() if wait.pipe == pipe and cycles}
+        kinds: dict[str, int] = defaultdict(int)
+        for wait, cycles in mine.items():
+            kinds[wait.kind] += cycles
+        causes = [
+            (wait, cycles) for wait, cycles in mine.items() if wait.kind not in ("run", "done")
+        ]
+        causes.sort(key=lambda item: -item[1])
+        listed = [[reason(wait), wait.location, cycles] for wait, cycles in causes[:MOST_WAITS]]
+        rest = sum(cycles for _, cycles in causes[MOST_WAITS:])
+        if rest:
+            listed.append([f"{len(causes) - MOST_WAITS} further causes", "", rest])
+        result.append({"lane": LANES[pipe], "kinds": dict(kinds), "causes": listed})
+    return result
+
+
+def reason(wait: Wait) -> str:
+    """What a pipe waits for, in words."""
+    culprit = f"{wait.mnemonic} of {LANES[wait.other]}" if wait.other else ""
+    if wait.kind == "flag":
+        return f"flag set after {culprit}" if culprit else "flag"
+    if wait.kind == "barrier":
+        return f"barrier, for {culprit}"
+    if wait.kind == "queue":
+        return f"issue: a queue was full until {culprit} left it"
+    if wait.kind == "scalar":
+        return f"issue: the scalar unit waited for {culprit}"
+    return "issue: the scalar unit was computing and issuing"

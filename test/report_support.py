@@ -1,0 +1,76 @@
+"""Launches with timelines for the tests of reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from davinci import machine
+from davinci.isa import INSTRUCTIONS, Pipe, header
+from davinci.simulator import Device, LaunchProfile
+
+S, V, M = Pipe.S, Pipe.V, Pipe.M
+MTE1, MTE2, MTE3 = Pipe.MTE1, Pipe.MTE2, Pipe.MTE3
+DEPTH = 32
+
+Line = tuple[str, dict[str, int]]
+
+
+def flag(src: Pipe, dst: Pipe, event: int = 0) -> list[Line]:
+    fields = {"src_pipe": int(src), "dst_pipe": int(dst), "event": event}
+    return [("set_flag", fields), ("wait_flag", fields)]
+
+
+def busy_program() -> list[Line]:
+    """Uses every pipe, with waits that are long, short and over at once."""
+    copy = ("copy_gm_to_ubuf", {"dst": 0, "src": 512, "n_burst": 1, "len_burst": 256})
+    dup = ("vector_dup.f32", {"dst": 16384, "repeat": 10, "dst_rep_stride": 8})
+    load = ("load_cbuf_to_ca.f16", {"repeat": 64, "src_stride": 1})
+    mad = ("mad.f162f32", {"m": 64, "k": 64, "n": 64, "init": 1})
+    back = ("copy_ubuf_to_gm", {"dst": 512, "src": 0, "n_burst": 1, "len_burst": 8})
+    add = (
+        "vadd.f32",
+        {"dst": 0, "src0": 0, "src1": 16384, "repeat": 10}
+        | {f"{name}_rep_stride": 8 for name in ("dst", "src0", "src1")},
+    )
+    return [
+        ("set_vector_mask", {"low": (1 << 64) - 1, "high": (1 << 64) - 1}),
+        copy,
+        dup,
+        load,
+        *flag(MTE1, M),
+        mad,
+        *flag(MTE2, V),
+        add,
+        ("pipe_barrier", {"pipe": int(V)}),
+        add,
+        *flag(V, MTE3),
+        *flag(V, S, 1),
+        back,
+        *flag(MTE3, MTE2),
+        copy,
+        ("pipe_barrier", {"pipe": int(Pipe.ALL)}),
+        dup,
+    ]
+
+
+def launch(name: str, program: Sequence[Line], **options: Any) -> LaunchProfile:
+    """Runs a program without checks, with its timeline; all lines come from `k.mlir:7:3`."""
+    device = Device(machine.load("ascend910"), 1 << 24, checks=False)
+    device.write(device.allocate(1 << 20), np.zeros(1 << 20, dtype=np.uint8))
+    records = []
+    for mnemonic, values in program:
+        record = INSTRUCTIONS[mnemonic]
+        full = {f.name: int(f.name.endswith("_blk_stride")) for f in record.fields}
+        full |= {operand.name: 0 for operand in record.operands}
+        row = [header(record.opcode, 0, 1), *record.encode({**full, **values})]
+        records.append(row + [0] * (8 - len(row)))
+    stream = np.array(records, dtype=np.uint64).reshape(-1, 8)
+
+    def run(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
+        core.consume(stream)
+
+    options = {"timeline": True, "locations": ["", "k.mlir:7:3"], **options}
+    return device.launch(name, run, [], **options)
