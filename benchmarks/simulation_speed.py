@@ -1,0 +1,139 @@
+"""Speed of simulation: MACs a second on one matmul, next to SCALE-Sim 3.
+
+    python benchmarks/simulation_speed.py [--without-scale-sim] [--python VENV/bin/python]
+
+C[512, 768] = A[512, 768] x B[768, 768] runs on the simulated machine, with data and all checks.
+SCALE-Sim (a cycle-level simulator of systolic arrays, without data) gets the same product on an
+array of the cube's size. It has a virtual environment of its own because its release needs NumPy
+below 2.4: made in a temporary folder, unless --python names an interpreter with scalesim 3.0.0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+import venv
+from pathlib import Path
+
+import numpy as np
+
+import davinci
+
+M, N, K = 512, 768, 768
+MACS = M * N * K
+REPEATS = 3
+REQUIREMENTS = ("scalesim==3.0.0", "numpy<2.4")
+
+A = f"tensor<{N // 16}x{M // 16}x16x16xf16>"
+B = f"tensor<{K // 16}x{N // 16}x16x16xf16>"
+C = f"tensor<{K // 16}x{M // 16}x16x16xf32>"
+TEXT = f"""
+func.func @main(%a: {A}, %b: {B}) -> {C} {{
+  %c = "ascend.matmul"(%a, %b) : ({A}, {B}) -> {C}
+  return %c : {C}
+}}
+"""
+
+SCALE_SIM_CONFIG = """
+[general]
+run_name = cube
+[architecture_presets]
+ArrayHeight = 16
+ArrayWidth = 16
+IfmapSramSzkB = 64
+FilterSramSzkB = 64
+OfmapSramSzkB = 256
+IfmapOffset = 0
+FilterOffset = 10000000
+OfmapOffset = 20000000
+Dataflow = os
+ReadRequestBuffer = 128
+WriteRequestBuffer = 128
+[layout]
+IfmapCustomLayout = False
+IfmapSRAMBankBandwidth = 10
+IfmapSRAMBankNum = 10
+IfmapSRAMBankPort = 2
+FilterCustomLayout = False
+FilterSRAMBankBandwidth = 10
+FilterSRAMBankNum = 10
+FilterSRAMBankPort = 2
+[sparsity]
+SparsitySupport = false
+SparseRep = ellpack_block
+OptimizedMapping = false
+BlockSize = 8
+RandomNumberGeneratorSeed = 40
+[run_presets]
+InterfaceBandwidth = CALC
+UseRamulatorTrace = False
+"""
+
+SCALE_SIM_RUN = """
+import time
+from scalesim.scale_sim import scalesim
+simulator = scalesim(save_disk_space=True, verbose=False, config="cube.cfg",
+                     topology="matmul.csv", layout="layout.csv", input_type_gemm=True)
+start = time.perf_counter()
+simulator.run_scale(top_path="results")
+print("SECONDS", time.perf_counter() - start)
+"""
+
+
+def simulate_here() -> tuple[float, int]:
+    """Best of a few runs: seconds of simulation, and instructions executed."""
+    executable = davinci.compile(TEXT, machine="ascend910")
+    rng = np.random.default_rng(0)
+    inputs = {
+        "arg0": rng.standard_normal((N // 16, M // 16, 16, 16)).astype(np.float16),
+        "arg1": rng.standard_normal((K // 16, N // 16, 16, 16)).astype(np.float16),
+    }
+    seconds = []
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        executable.run(inputs)
+        seconds.append(time.perf_counter() - start)
+    return min(seconds), sum(k["instructions"] for k in executable.profile["kernels"])
+
+
+def simulate_there(python: str) -> float:
+    """Seconds that SCALE-Sim's own run takes, without its start-up."""
+    with tempfile.TemporaryDirectory() as folder:
+        if not python:
+            venv.create(Path(folder, "venv"), with_pip=True)
+            python = str(Path(folder, "venv", "bin", "python"))
+            subprocess.run([python, "-m", "pip", "install", "-q", *REQUIREMENTS], check=True)
+        Path(folder, "cube.cfg").write_text(SCALE_SIM_CONFIG)
+        Path(folder, "matmul.csv").write_text(f"Layer, M, N, K,\nmatmul, {M}, {K}, {N},\n")
+        Path(folder, "layout.csv").write_text("header,\nmatmul," + "1," * 20 + "\n")
+        run = subprocess.run(
+            [python, "-c", SCALE_SIM_RUN], cwd=folder, capture_output=True, text=True, check=False
+        )
+        lines = [line for line in run.stdout.splitlines() if line.startswith("SECONDS")]
+        if not lines:
+            sys.exit(f"SCALE-Sim failed: {run.stderr.strip().splitlines()[-1:]}")
+        return float(lines[0].split()[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Speed of simulation.")
+    parser.add_argument("--without-scale-sim", action="store_true", help="measure only this one")
+    parser.add_argument("--python", default="", help="an interpreter that has scalesim 3.0.0")
+    arguments = parser.parse_args()
+    seconds, instructions = simulate_here()
+    print(
+        f"davinci     {seconds:9.3f} s  {MACS / seconds / 1e6:10.2f} million MACs/s  "
+        f"{instructions / seconds / 1e3:.1f} thousand instructions/s  (data and checks)"
+    )
+    if arguments.without_scale_sim:
+        return
+    other = simulate_there(arguments.python)
+    print(f"SCALE-Sim 3 {other:9.3f} s  {MACS / other / 1e6:10.2f} million MACs/s  (no data)")
+    print(f"ratio       {other / seconds:9.0f}")
+
+
+if __name__ == "__main__":
+    main()
