@@ -69,8 +69,8 @@ def reference_stablehlo(
     with module.context:
         arguments = [
             ir.DenseElementsAttr.get(
-                    np.ascontiguousarray(array).reshape(array.shape), type=kind.element_type
-                )
+                np.ascontiguousarray(array).reshape(array.shape), type=kind.element_type
+            )
             for array, kind in zip(inputs.values(), main.type.inputs, strict=True)
         ]
         try:
