@@ -1,0 +1,69 @@
+"""Flags and barriers of compiled kernels: without any of them a check fires, or none is needed.
+
+`benchmarks/check_mutations.py` does the same for every kernel of bert-tiny.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from davinci import zoo
+from davinci.isa import Pipe
+from davinci.simulator import Device
+from happens_before import Conflicts, Order, decode
+from sync_mutation import Kernel, Outcomes, judge, record, sequential_pipes
+
+
+def test_kernels_of_a_network() -> None:
+    outcomes = Outcomes()
+    for kernel in record(zoo.build("mlp,batch=16,features=32,hidden=48,layers=2"), cores=1):
+        judge(kernel, sequential_pipes(), outcomes)
+    assert outcomes.wrong == []
+    assert outcomes.kernels > 4
+    assert outcomes.counts["static instruction", "reported"] > 40
+    assert outcomes.counts["static flag", "reported"] > 15
+    assert outcomes.counts["static instruction", "redundant"] == 0, "each leaves half a flag over"
+
+
+def test_what_is_not_needed_is_redundant(new_asm: Callable[[], Any], device: Device) -> None:
+    x = device.allocate(4096)
+    device.write(x, np.zeros(4096, dtype=np.uint8))
+    asm = new_asm()
+    asm.emit("copy_gm_to_ubuf", location=1, dst=0, src=x, n_burst=1, len_burst=8)
+    asm.emit("set_flag", location=2, src_pipe=Pipe.MTE2, dst_pipe=Pipe.V, event=0)
+    asm.emit("wait_flag", location=3, src_pipe=Pipe.MTE2, dst_pipe=Pipe.V, event=0)
+    asm.emit("vadd.f32", location=1, dst=512, src0=0, src1=0, repeat=1)
+    asm.emit("pipe_barrier", location=4, pipe=Pipe.V)
+    asm.emit("vadd.f32", location=1, dst=1024, src0=0, src1=0, repeat=1)
+    statics = {2: "set_flag", 3: "wait_flag", 4: "pipe_barrier"}
+    outcomes = Outcomes()
+    judge(Kernel("test", device, [asm.array()], statics), sequential_pipes(), outcomes)
+    assert outcomes.wrong == []
+    assert outcomes.redundant == ["test: pipe_barrier"]
+    assert outcomes.total("reported") == 2 * 2 + 2, "each half of the flag, and both, twice"
+
+
+@pytest.mark.parametrize(
+    ("without", "sound", "unordered"),
+    [((), True, []), ((1, 2), False, [(0, 3)]), ((4,), False, [(3, 5)]), ((1,), False, [(0, 3)])],
+)
+def test_the_order_itself(
+    new_asm: Callable[[], Any],
+    without: tuple[int, ...],
+    sound: bool,
+    unordered: list[tuple[int, int]],
+) -> None:
+    asm = new_asm()
+    asm.emit("copy_gm_to_ubuf", dst=0, src=512, n_burst=1, len_burst=8)
+    asm.flag(Pipe.MTE2, Pipe.V)
+    asm.emit("vadd.f32", dst=512, src0=0, src1=0, repeat=1)
+    asm.barrier(Pipe.V)
+    asm.emit("vadd.f32", dst=0, src0=512, src1=512, repeat=1)
+    steps = decode(asm.array())
+    verdict = Order(steps, sequential_pipes(), without).verdict(Conflicts(steps))
+    assert verdict.sound == sound
+    assert set(unordered) <= set(verdict.unordered)
