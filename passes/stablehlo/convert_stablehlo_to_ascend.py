@@ -19,6 +19,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from davinci.elements import DTYPES
 from davinci.mlir import ir
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
@@ -52,10 +53,31 @@ class ConvertStablehloToAscendPass(Pass):
     def run(self, op: Any) -> None:
         for family in FAMILIES:
             importlib.import_module(f"davinci.passes.stablehlo.{family}")
+        require_inlined(op)
         calls = ScalarCalls(op)
         for function in tensor_functions(op):
             convert_function(function, calls)
         calls.erase_unused_functions()
+
+
+def require_inlined(module: Any) -> None:
+    """Fails at a call of a function that has calls itself: recursion, once calls are inlined."""
+    functions = {
+        ir.StringAttr(op.attributes["sym_name"]).value: op.operation
+        for op in module.regions[0].blocks[0].operations
+        if op.operation.name == "func.func"
+    }
+    for function in tensor_functions(module):
+        for call in calls_in(function):
+            callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+            if callee in functions and calls_in(functions[callee]):
+                hint = "run inline first; recursion cannot be compiled"
+                fail(call, "calls a function that has calls itself", found=f"@{callee}", hint=hint)
+
+
+def calls_in(function: Any) -> list[Any]:
+    operations = (op.operation for block in function.regions[0] for op in block)
+    return [op for op in operations if op.name == "func.call"]
 
 
 def convert_function(function: Any, calls: ScalarCalls) -> None:
@@ -117,10 +139,10 @@ def require_array(value: Any, op: Any) -> None:
             found=str(value.type),
             expected="a tensor of static shape",
         )
-    if not isinstance(value.type.element_type, (ir.IntegerType, ir.FloatType)):
+    if str(value.type.element_type) not in DTYPES:
         fail(
             op,
             "has an element type that kernels cannot hold",
             found=str(value.type.element_type),
-            expected="integers, floats or booleans",
+            expected=f"one of {', '.join(DTYPES)}",
         )

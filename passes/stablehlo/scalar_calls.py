@@ -24,8 +24,9 @@ class ScalarCalls:
 
     def call(self, op: Any) -> list[Any]:
         """Builds the call of a function that holds a copy of `op`; returns its results."""
-        inlined = {i: c for i, v in enumerate(op.operands) if (c := splat_constant(v)) is not None}
-        operands = [v for i, v in enumerate(op.operands) if i not in inlined]
+        used = list(dict.fromkeys([*op.operands, *captured(op)]))
+        inlined = {v: c for v in used if (c := splat_constant(v)) is not None}
+        operands = [v for v in used if v not in inlined]
         function = self._build(op, inlined, operands)
         symbol = str(ir.StringAttr(function.attributes["sym_name"]).value)
         function.attributes["sym_name"] = ir.StringAttr.get("")
@@ -40,21 +41,17 @@ class ScalarCalls:
         types = [result.type for result in op.results]
         return list(builder.op("func.call", operands, types, callee=callee).results)
 
-    def _build(self, op: Any, inlined: dict[int, Any], operands: list[Any]) -> Any:
+    def _build(self, op: Any, inlined: dict[Any, Any], operands: list[Any]) -> Any:
         types = ([v.type for v in operands], [v.type for v in op.results])
         with ir.InsertionPoint(self._module.regions[0].blocks[0]):
             name = self._unique(op.name.removeprefix("stablehlo."))
             function = func.FuncOp(name, types, visibility="private")
         block = function.add_entry_block([op.location] * len(operands))
-        arguments = iter(block.arguments)
         with ir.InsertionPoint(block):
-            values = [
-                constant(inlined[i]) if i in inlined else next(arguments)
-                for i in range(len(op.operands))
-            ]
+            values = {value: constant(attr) for value, attr in inlined.items()}
+            values.update(zip(operands, block.arguments, strict=True))
             copy = op.clone()
-            for i, value in enumerate(values):
-                copy.operands[i] = value
+            replace_operands(copy, values)
             func.ReturnOp(list(copy.results))
         return function
 
@@ -81,6 +78,39 @@ class ScalarCalls:
                 continue
             if str(ir.StringAttr(op.attributes["sym_name"]).value) not in used:
                 op.operation.erase()
+
+
+def captured(op: Any) -> list[Any]:
+    """Values from outside of `op` that operations in its regions use."""
+    inside: set[Any] = set()
+    used: list[Any] = []
+
+    def visit(block: Any) -> None:
+        inside.update(block.arguments)
+        for view in block:
+            nested = view.operation
+            used.extend(value for value in nested.operands if value not in inside)
+            inside.update(nested.results)
+            for region in nested.regions:
+                for inner in region:
+                    visit(inner)
+
+    for region in op.regions:
+        for block in region:
+            visit(block)
+    return used
+
+
+def replace_operands(op: Any, values: dict[Any, Any]) -> None:
+    """Replaces operands of `op`, and of operations in its regions, that are keys of `values`."""
+
+    def visit(nested: Any) -> Any:
+        for i, value in enumerate(nested.operands):
+            if value in values:
+                nested.operands[i] = values[value]
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
 
 
 def splat_constant(value: Any) -> Any:

@@ -12,7 +12,7 @@ from davinci import machine as machines
 from davinci.check import TOLERANCES
 from davinci.errors import CompileError, InputError
 from davinci.frontends.mlir_text import first_diagnostic
-from davinci.mlir import MLIRError, make_context
+from davinci.mlir import MLIRError, ir, make_context
 from davinci.passes import pipelines, runner
 
 if TYPE_CHECKING:
@@ -59,6 +59,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     options = pipelines.Options(machine, cores, precision, matmul_strategy, m, n, k, fractalize)
     progress("reading the model")
     module = frontends.load(model, make_context())
+    require_main(module, model_name(model))
     lower(module, options, progress)
     progress("compiling kernels to native code")
     from davinci.runtime.executable import Executable
@@ -70,6 +71,22 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         "compile_seconds": time.perf_counter() - start,
     }
     return executable
+
+
+def require_main(module: Any, where: str) -> None:
+    """Raises an `InputError` unless `module` has a function that a run can start with."""
+    functions = [op for op in module.body.operations if op.operation.name == "func.func"]
+    names = [ir.StringAttr(op.attributes["sym_name"]).value for op in functions]
+    for name, op in zip(names, functions, strict=True):
+        if op.regions[0].blocks and (name == "main" or "ascend.entry" in op.attributes):
+            return
+    raise InputError(
+        "the module has no function to start with",
+        where=where,
+        found=", ".join(f"@{name}" for name in names) or "no functions",
+        expected="@main with a body, or one public function",
+        hint="a kernel needs a host function that calls it, see examples/hand_written.mlir",
+    )
 
 
 def lower(module: Any, options: pipelines.Options, progress: Progress = lambda text: None) -> None:

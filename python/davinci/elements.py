@@ -8,16 +8,21 @@ from the bytecode of an operation that holds nothing else
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 import numpy as np
 
+from davinci.errors import InputError
 from davinci.mlir import ir
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 RESOURCE_BYTES = 1024
 """Constants of at least this size become resources."""
+
+RESOURCE_SYNTAX = '{-# dialect_resources: { builtin: { NAME: "0x..." } } #-} at the end of the file'
+"""Where the data of resources is in MLIR text."""
 
 SECTION_RESOURCE = 5
 ALIGNED = 0x80
@@ -39,12 +44,21 @@ def dtype_of(element: Any) -> Any:
 
 
 def to_array(attr: Any) -> Array:
-    """The values of a dense or dense_resource attribute, read-only; a splat takes no memory."""
+    """The values of a dense or dense_resource attribute, read-only; a splat takes no memory.
+
+    Raises:
+        InputError: the data of a resource is missing, or not of the size of its type.
+    """
     dtype, shape = dtype_of(attr.type.element_type), tuple(attr.type.shape)
     if not isinstance(attr, ir.DenseElementsAttr):
         # Read back from an operation, a resource comes as a plain attribute.
         attr = ir.DenseResourceElementsAttr(attr)
-        return np.frombuffer(resource_bytes(attr), dtype).reshape(shape)
+        data = resource_bytes(attr)
+        expected = math.prod(shape) * dtype.itemsize
+        if len(data) != expected:
+            message = f"a constant has {len(data)} bytes of data"
+            raise InputError(message, found=str(attr), expected=f"{expected} bytes")
+        return np.frombuffer(data, dtype).reshape(shape)
     if attr.is_splat:
         return np.broadcast_to(np.asarray(scalar_value(attr.get_splat_value()), dtype), shape)
     return np.asarray(attr).astype(dtype, copy=False).reshape(shape)
@@ -93,7 +107,7 @@ def resource_bytes(attr: Any) -> memoryview:
             if size > end - position:
                 break
             return data[position : position + size]
-    raise ValueError(f"no bytes for {attr}")
+    raise InputError("a constant has no data", found=str(attr), expected=RESOURCE_SYNTAX)
 
 
 def sections(data: memoryview) -> list[tuple[int, int, int]]:
