@@ -21,16 +21,13 @@ class BlockRaces:
 
     def __init__(self, kernel: str) -> None:
         self._kernel = kernel
-        self._reads: list[tuple[Ints, Ints]] = []
-        self._writes: list[tuple[Ints, Ints]] = []
-        self._logs: list[tuple[list[GmAccess], list[GmAccess]]] = []
-        self._describe = Core.describe
+        self._logs: dict[int, tuple[list[GmAccess], list[GmAccess]]] = {}
 
     def add(self, block: int, core: Core) -> None:
-        """Takes over the accesses of a block that has ended."""
-        self._reads.append(merged(core.gm_reads))
-        self._writes.append(merged(core.gm_writes))
-        self._logs.append((core.gm_reads, core.gm_writes))
+        """Takes over the accesses of a program of that block that has ended."""
+        reads, writes = self._logs.setdefault(block, ([], []))
+        reads += core.gm_reads
+        writes += core.gm_writes
         self._core = core
 
     def check(self) -> None:
@@ -39,7 +36,7 @@ class BlockRaces:
         Raises:
             DeviceFault: two blocks write the same byte, or one reads what another writes.
         """
-        starts, ends, owners = _joined(self._writes)
+        starts, ends, owners = _joined({b: merged(writes) for b, (_, writes) in self._logs.items()})
         order = np.argsort(starts, kind="stable")
         starts, ends, owners = starts[order], ends[order], owners[order]
         if starts.size > 1:
@@ -50,7 +47,8 @@ class BlockRaces:
                 before = int(np.flatnonzero(ends[:later] > starts[later])[0])
                 byte = int(starts[later])
                 raise self._fault(byte, int(owners[before]), int(owners[later]), "writes")
-        for block, (low, high) in enumerate(self._reads):
+        for block, (reads, _) in self._logs.items():
+            low, high = merged(reads)
             # The written ranges are disjoint: those that a read meets are neighbours.
             foreign = np.concatenate([[0], np.cumsum(owners != block)])
             first = np.searchsorted(ends, low, side="right")
@@ -75,7 +73,7 @@ class BlockRaces:
         )
 
     def _touching(self, log: list[GmAccess], byte: int) -> str:
-        for region, address, party in log:
+        for region, address, party, *_ in log:
             starts, lengths = region.runs
             inside = (starts + address <= byte) & (byte < starts + address + lengths)
             if inside.any():
@@ -86,7 +84,7 @@ class BlockRaces:
 def merged(log: list[GmAccess]) -> tuple[Ints, Ints]:
     """Starts and ends of the ranges of bytes that a log touches: sorted, disjoint, maximal."""
     by_region: dict[int, tuple[Region, list[int]]] = {}
-    for region, address, _ in log:
+    for region, address, *_ in log:
         by_region.setdefault(id(region), (region, []))[1].append(address)
     lows: list[Ints] = [np.zeros(0, dtype=np.int64)]
     highs: list[Ints] = [np.zeros(0, dtype=np.int64)]
@@ -108,8 +106,8 @@ def merged(log: list[GmAccess]) -> tuple[Ints, Ints]:
     return low[first], reach[last]
 
 
-def _joined(blocks: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
-    starts = np.concatenate([low for low, _ in blocks])
-    ends = np.concatenate([high for _, high in blocks])
-    owners = np.concatenate([np.full(low.size, i) for i, (low, _) in enumerate(blocks)])
+def _joined(blocks: dict[int, tuple[Ints, Ints]]) -> tuple[Ints, Ints, Ints]:
+    starts = np.concatenate([low for low, _ in blocks.values()])
+    ends = np.concatenate([high for _, high in blocks.values()])
+    owners = np.concatenate([np.full(low.size, b) for b, (low, _) in blocks.items()])
     return starts, ends, owners

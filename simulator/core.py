@@ -6,7 +6,7 @@ compute the data, and tell the time line. The first fault ends the launch.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import numpy.typing as npt
 from davinci.errors import DeviceFault
 from davinci.isa.core import RECORD_WORDS, Array, Pipe, Registers, Space
 from davinci.machine import Machine
+from davinci.simulator.cross_core import Knowledge, Link
 from davinci.simulator.events import Events
 from davinci.simulator.forms import Decoder, Form, Port
 from davinci.simulator.memory import GlobalMemory, Memory, on_chip
@@ -32,15 +33,18 @@ WRITTEN: dict[int, tuple[Any, int]] = {
 }
 """How the shadow of a written element looks, by its size in bytes."""
 
-GmAccess = tuple[Region, int, Party]
+GmAccess = tuple[Region, int, Party, int, Knowledge]
+"""Region and address, who, its number in its pipe, and what it knew of other cores."""
 
 
 class Core:
     """The part of a core that outlives a block: memories and forms; and the block under way."""
 
-    def __init__(self, machine: Machine, gm: GlobalMemory, decoder: Decoder, checks: bool) -> None:
+    def __init__(
+        self, machine: Machine, kind: str, gm: GlobalMemory, decoder: Decoder, checks: bool
+    ) -> None:
         self._machine, self._decoder, self._checks = machine, decoder, checks
-        chip = on_chip(machine)
+        chip = on_chip(machine, kind)
         self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
         self._races = Races([Pipe[name] for name in machine.sync.sequential_pipes])
         self.counts: dict[Form, int] = {}
@@ -49,8 +53,19 @@ class Core:
         """A memory as this core sees it; its `.data` and `.written` are shared."""
         return self._memories[space]
 
+    @property
+    def sub_block(self) -> int:
+        """Which of its block's vector cores this is."""
+        return 0 if self._link is None else self._link.seat.sub_block
+
     def begin(
-        self, kernel: str, block: int, rates: Rates, locations: Sequence[str], keep_rows: bool
+        self,
+        kernel: str,
+        block: int,
+        rates: Rates,
+        locations: Sequence[str],
+        keep_rows: bool,
+        link: Link | None = None,
     ) -> None:
         """Starts a block with nothing in the on-chip memories.
 
@@ -59,10 +74,12 @@ class Core:
             rates: bandwidth of global memory.
             locations: source locations by id.
             keep_rows: keep the time line's rows.
+            link: flags between the cores of a split machine.
         """
         for memory in self._memories[Space.L1 :]:
             memory.forget()
         self._kernel, self._block, self._locations, self._rates = kernel, block, locations, rates
+        self._link = link
         self._registers = Registers()
         self._races.reset()
         self._events = Events()
@@ -151,6 +168,15 @@ class Core:
                 self.timeline.barrier_all(scalar_ops, item)
                 return
             item.barrier = True
+        elif name == "ffts_cross_core_sync":
+            item.cross = self._cross_core_flag(values)
+        elif name == "wait_flag_dev":
+            assert self._link is not None, "only split machines have it"
+            place = f"instruction #{self._index} ({self._location(self._words[0] >> 32)})"
+            count = self._link.wait_flag(values["flag"], place)
+            if self._checks:
+                self._races.receive(count.knowledge, self._link.seat.number)
+            item.until = count.time
         else:
             event = (values["src_pipe"], values["dst_pipe"], values["event"])
             if name == "set_flag":
@@ -164,6 +190,16 @@ class Core:
                     self._races.wait_flag(event)
                 item.wait = event
         self.timeline.issue(form.pipe, scalar_ops, item)
+
+    def _cross_core_flag(self, values: Mapping[str, int]) -> Callable[[int], None]:
+        """What to do in the cycle in which the flag is set."""
+        link = self._link
+        assert link is not None, "only split machines have it"
+        pipe, mode, flag = values["pipe"], values["mode"], values["flag"]
+        knowledge: Knowledge = {}
+        if self._checks:
+            knowledge = self._races.send(pipe, link.seat.number)
+        return lambda cycle: link.set_flag(mode, flag, cycle, knowledge)
 
     def _bounds(self, form: Form, words: list[int]) -> None:
         for want in form.alignments:
@@ -193,10 +229,12 @@ class Core:
         party = Party(self._index, form, words[0] >> 32)
         self._races.access(party, words)
         if form.moves_gm and exact:
+            number, known = self._races.number(int(form.pipe)), self._races.foreign
             for ports, log in ((form.reads, self.gm_reads), (form.writes, self.gm_writes)):
                 for port in ports:
                     if port.space == Space.GM:
-                        log.append((port.region, words[port.word] + port.offset, party))
+                        address = words[port.word] + port.offset
+                        log.append((port.region, address, party, number, known))
 
     def _check_written(self, port: Port, base: int) -> None:
         region, memory = port.region, self._memories[port.space]
@@ -294,6 +332,8 @@ class Core:
 
     def _fault(self, problem: Problem) -> DeviceFault:
         where = f"kernel {self._kernel}, block {self._block}"
+        if self._link is not None:
+            where = f"kernel {self._kernel}, {self._link.seat}"
         if self._words:
             where += f", instruction #{self._index}"
             if self._form is not None:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
 
 from davinci.errors import DeviceFault
-from davinci.isa.core import Array, Pipe
+from davinci.isa.core import Array
 from davinci.machine import Machine
 from davinci.simulator.block_races import BlockRaces
+from davinci.simulator.collect import Collector
 from davinci.simulator.core import Core
 from davinci.simulator.forms import Decoder
 from davinci.simulator.memory import GlobalMemory
-from davinci.simulator.profile import BlockProfile, LaunchProfile
+from davinci.simulator.profile import LaunchProfile
+from davinci.simulator.split_launch import Pool, SplitLaunch
 from davinci.simulator.timing_rules import rates_of
-
-PIPE_NAMES = {f"PIPE_{pipe.name}": pipe for pipe in Pipe if pipe != Pipe.ALL}
 
 Program = Callable[[Sequence[int], int, int, Core], None]
 """`program(arguments, block, blocks, core)`: runs the scalar program of one block."""
@@ -36,8 +36,8 @@ class Device:
     def __init__(self, machine: Machine, gm_bytes: int, checks: bool = True) -> None:
         self.machine, self.checks = machine, checks
         self._gm = GlobalMemory(machine, gm_bytes)
-        # Blocks are executed one after the other, so one set of on-chip memories serves all cores.
-        self._core = Core(machine, self._gm, Decoder(machine), checks)
+        decoders = {kind: Decoder(machine, kind) for kind in machine.core_types}
+        self._pool = Pool(lambda kind: Core(machine, kind, self._gm, decoders[kind], checks))
         # A tile's product is too small for several threads: with any other load on the host they
         # wait for each other, a hundred times as long as the product takes.
         self._threads = ThreadpoolController()
@@ -61,7 +61,7 @@ class Device:
     def launch(
         self,
         name: str,
-        program: Program,
+        program: Program | Mapping[str, Program],
         arguments: Sequence[int],
         blocks: int = 1,
         locations: Sequence[str] = (),
@@ -72,7 +72,8 @@ class Device:
 
         Args:
             name: the kernel's name, for messages and reports.
-            program: the scalar program.
+            program: the scalar program; on a split machine those of the cube cores ("AIC"), of the
+                vector cores ("AIV") or both.
             arguments: addresses of its buffers in global memory.
             blocks: number of blocks; more than the machine has cores run in rounds.
             locations: source locations by id, number 0 unknown.
@@ -84,53 +85,55 @@ class Device:
         """
         if blocks < 1:
             raise DeviceFault("no blocks", where=f"kernel {name}", found=f"blocks = {blocks}")
+        programs = program if isinstance(program, Mapping) else {"AICORE": program}
+        self._check_programs(name, programs)
         profile = LaunchProfile(name, blocks)
-        cores = min(blocks, self.machine.cores)
+        collector = Collector(profile, self.machine, locations)
+        kept = (blocks if timeline_blocks is None else timeline_blocks) if timeline else 0
+        with self._threads.limit(limits=1, user_api="blas"):
+            if self.machine.split:
+                split = SplitLaunch(self.machine, self._pool, name, programs, blocks, collector)
+                profile.cores = split.cores
+                profile.cycles = split.run(arguments, locations, kept, self.checks)
+            else:
+                self._run_blocks(programs["AICORE"], arguments, locations, kept, collector)
+        return profile
+
+    def _check_programs(self, name: str, programs: Mapping[str, Program]) -> None:
+        kinds = self.machine.core_types
+        if not programs or not set(programs) <= set(kinds):
+            raise DeviceFault(
+                f"the kernel has no program for the cores of {self.machine.name}",
+                where=f"kernel {name}",
+                found=" and ".join(programs) or "none",
+                expected=" or ".join(kinds),
+                hint="see ascend.core in docs/architecture.md",
+            )
+
+    def _run_blocks(
+        self,
+        program: Program,
+        arguments: Sequence[int],
+        locations: Sequence[str],
+        kept: int,
+        collector: Collector,
+    ) -> None:
+        """Runs the blocks of a coupled machine one after the other, each to its end."""
+        profile = collector.profile
+        name, blocks = profile.name, profile.blocks
+        cores = profile.cores = min(blocks, self.machine.cores)
         rates = rates_of(self.machine, cores)
         clocks = [0] * cores
         between = BlockRaces(name) if self.checks and blocks > 1 else None
-        kept = (blocks if timeline_blocks is None else timeline_blocks) if timeline else 0
-        core = self._core
+        core = self._pool.take("AICORE")
         for block in range(blocks):
             core.begin(name, block, rates, locations, block < kept)
-            with self._threads.limit(limits=1, user_api="blas"):
-                program(arguments, block, blocks, core)
+            program(arguments, block, blocks, core)
             begin = clocks[block % cores]
-            cycles = core.finish()
-            clocks[block % cores] += cycles
-            profile.per_block.append(_block(block % cores, cycles, core))
-            _count(profile, core)
+            clocks[block % cores] += collector.add(core, block % cores, block, begin)
             if between is not None:
                 between.add(block, core)
-            for step in core.timeline.rows or ():
-                number = step.item.location
-                place = locations[number] if number < len(locations) else ""
-                profile.rows.append(step.row(block % cores, block, begin, place))
+        self._pool.give("AICORE", core)
         if between is not None:
             between.check()
         profile.cycles = max(clocks)
-        profile.pipes = {
-            name: sum(each.pipes[name] for each in profile.per_block) for name in PIPE_NAMES
-        }
-        return profile
-
-
-def _block(number: int, cycles: int, core: Core) -> BlockProfile:
-    busy = {name: core.timeline.busy[pipe] for name, pipe in PIPE_NAMES.items()}
-    profile = BlockProfile(number, cycles, busy, {}, core.timeline.unit_cycles)
-    copied = profile.copied_bytes
-    for form, count in core.counts.items():
-        if form.copies:
-            copied[form.copies] = copied.get(form.copies, 0) + count * form.copied_bytes
-    return profile
-
-
-def _count(profile: LaunchProfile, core: Core) -> None:
-    for form, count in core.counts.items():
-        mnemonic = form.record.mnemonic
-        profile.instructions[mnemonic] = profile.instructions.get(mnemonic, 0) + count
-        profile.macs += count * form.macs
-        profile.vector_repeats += count * form.repeats
-        profile.gm_read_bytes += count * form.gm_read_bytes
-        profile.gm_write_bytes += count * form.gm_write_bytes
-    profile.scalar_accesses += core.scalar_accesses

@@ -20,6 +20,7 @@ from davinci.isa.core import (
     Space,
     no_regions,
 )
+from davinci.isa.legality import illegal_instruction, illegal_pipes
 from davinci.machine import Machine
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
@@ -93,7 +94,7 @@ class Form:
         self.alignments = tuple(alignments(machine, record))
         self.macs = values["m"] * values["k"] * values["n"] if record.timing == "cube" else 0
         self.repeats = values.get("repeat", 0) if record.pipe == Pipe.V else 0
-        self.sync = record.timing in ("flag", "barrier")
+        self.sync = record.timing in ("flag", "barrier", "cross_core_flag")
         self.summary = record.timing == "scalar_access"
         self.gm_read_bytes = 0 if self.summary else _gm_bytes(reads)
         self.gm_write_bytes = 0 if self.summary else _gm_bytes(writes)
@@ -186,10 +187,10 @@ class _Watched(Registers):
 
 
 class Decoder:
-    """Turns words into forms, and keeps them."""
+    """Turns words into forms, and keeps them; for one kind of core of the machine."""
 
-    def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+    def __init__(self, machine: Machine, core: str) -> None:
+        self._machine, self._core = machine, core
         self._entries = {opcode: _Entry(record) for opcode, record in BY_OPCODE.items()}
         self._regions: dict[tuple[Any, ...], Region] = {}
 
@@ -232,6 +233,8 @@ class Decoder:
 
     def _values(self, entry: _Entry, words: list[int]) -> dict[str, int]:
         record = entry.record
+        if message := illegal_instruction(self._machine, self._core, record):
+            raise Problem(f"illegal instruction: {message}")
         values = record.decode(words[1:])
         if message := record.illegal(values):
             raise Problem(message)
@@ -241,6 +244,15 @@ class Decoder:
                 "bits are set that belong to no field",
                 found=" ".join(f"{word:#018x}" for word in config),
                 hint="see the fields of this instruction in the reference",
+            )
+        if message := illegal_pipes(self._machine, self._core, record, values):
+            raise Problem(message)
+        cross = self._machine.cross_core
+        if cross is not None and values.get("flag", 0) >= cross.flag_ids:
+            raise Problem(
+                "no such flag between cores",
+                found=str(values["flag"]),
+                expected=f"0..{cross.flag_ids - 1} (cross_core.flag_ids)",
             )
         event = values.get("event", 0)
         if event >= self._machine.sync.event_ids:

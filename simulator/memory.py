@@ -44,11 +44,14 @@ class Memory:
         self.written.fill(False)
 
 
-def on_chip(machine: Machine) -> dict[Space, Memory]:
-    """The memories of one core."""
+def on_chip(machine: Machine, core: str) -> dict[Space, Memory]:
+    """The memories of one core of that kind; those it has not hold no bytes."""
     spaces = (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.UB)
+    there = machine.core_types[core].memories
     buffers = {space: machine.buffer(space.name) for space in spaces}
-    return {s: Memory(s, b.bytes, b.align_bytes) for s, b in buffers.items()}
+    return {
+        s: Memory(s, b.bytes if s.name in there else 0, b.align_bytes) for s, b in buffers.items()
+    }
 
 
 class GlobalMemory(Memory):

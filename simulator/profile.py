@@ -33,6 +33,7 @@ class LaunchProfile:
     Attributes:
         name: the kernel.
         blocks: number of blocks.
+        cores: that took part, cube and vector cores.
         cycles: from the start until the last core is done.
         pipes: cycles in which a pipe had work under way, summed over the blocks.
         gm_read_bytes, gm_write_bytes: what instructions moved from and to global memory, counted
@@ -47,6 +48,7 @@ class LaunchProfile:
 
     name: str
     blocks: int
+    cores: int = 0
     cycles: int = 0
     pipes: dict[str, int] = field(default_factory=dict)
     gm_read_bytes: int = 0

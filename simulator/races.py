@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from davinci.isa.core import Pipe, Space
+from davinci.simulator.cross_core import Knowledge, join
 from davinci.simulator.forms import Form, Port
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
@@ -80,6 +81,10 @@ class Races:
 
     Args:
         sequential: pipes whose own instructions never overlap.
+
+    Attributes:
+        foreign: what instructions from now on know of other cores. A wait for another core holds
+            the scalar unit, so all pipes know the same.
     """
 
     def __init__(self, sequential: Iterable[Pipe]) -> None:
@@ -93,6 +98,7 @@ class Races:
         self._sent: dict[Event, deque[list[int]]] = {}
         self._early: dict[Event, deque[int]] = {}
         self._waited: dict[Event, int] = {}
+        self.foreign: Knowledge = {}
         self._reads: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
         self._writes: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
 
@@ -181,6 +187,23 @@ class Races:
         self._clocks = [self._numbers.copy() for _ in range(PIPES)]
         for logs in (*self._reads, *self._writes):
             logs.clear()
+
+    def number(self, pipe: int) -> int:
+        """Number of the last instruction of a pipe."""
+        return self._numbers[pipe]
+
+    def send(self, pipe: int, seat: int) -> Knowledge:
+        """What a flag between cores carries that `pipe` of the core on `seat` sets now."""
+        clock = self._clocks[pipe].copy()
+        clock[pipe] = self._numbers[pipe]
+        return join([self.foreign, {seat: clock}])
+
+    def receive(self, knowledge: Knowledge, seat: int) -> None:
+        """The core on `seat` learns what a flag between cores carried."""
+        own = knowledge.get(seat)
+        if own is not None:
+            self._learn(S, list(own))
+        self.foreign = join([self.foreign, {k: v for k, v in knowledge.items() if k != seat}])
 
     def _compare(
         self, log: Log, known: int, port: Port, base: int, party: Party, does: str, did: str

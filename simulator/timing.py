@@ -12,7 +12,7 @@ notes from the last instruction is the critical path (`davinci.simulator.critica
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from davinci.isa.core import Pipe, Space
@@ -68,7 +68,8 @@ class Issued:
     """An instruction in a queue.
 
     `wait`, `send` and `barrier` are set for the instructions of those names; `form` and `words` if
-    rows are kept, `issue_after` and `end_after` as in `Row`.
+    rows are kept, `issue_after` and `end_after` as in `Row`. `cross` sets a flag of other cores, in
+    the cycle it is called with; the scalar unit does not start the instruction before `until`.
     """
 
     name: str
@@ -86,6 +87,8 @@ class Issued:
     end_after: int = NOTHING
 
 
+    cross: Callable[[int], None] | None = None
+    until: int = 0
 @dataclass(slots=True)
 class Step:
     """An instruction that was executed, as the time line of one core keeps it; see `Row`."""
@@ -212,8 +215,11 @@ class Timeline:
                 self.now, item.end_after = flag, by
         elif item.send is not None:
             self._send(item.send, self.now, item.index)
-        self.now += item.cost.occupancy
-        busy = self.now - begin if item.wait is None else 0
+        elif item.cross is not None:
+            item.cross(self.now)
+        waits = item.wait is not None or item.until > self.now
+        self.now = max(self.now, item.until) + item.cost.occupancy
+        busy = 0 if waits else self.now - begin
         self.busy[S] += busy
         self._done[S], self._done_by[S] = self.now, item.index
         self._note(S, begin, self.now, self.now, NOTHING, item)
@@ -233,7 +239,7 @@ class Timeline:
                 item.end_after = by
             end = self._free[pipe] = max(start, end)
             self._kept_by[pipe] = item.index
-        elif item.send is not None or item.barrier:
+        elif item.send is not None or item.cross is not None or item.barrier:
             end = max(start, done)
             if done > start:
                 item.end_after = self._done_by[pipe]
@@ -252,13 +258,16 @@ class Timeline:
         # A wait or barrier leaves the queue when it is over, anything else when it starts.
         left = end if item.barrier or item.wait is not None else start
         self._starts[pipe].append((left, item.index))
-        free = start if item.send is not None else self._free[pipe]
+        sends = item.send is not None or item.cross is not None
+        free = start if sends else self._free[pipe]
         self._note(pipe, start, free, end, start_after, item)
         if item.send is not None:
             self._send(item.send, end, item.index)
         return True
 
     def _send(self, event: Event, time: int, index: int) -> None:
+        if item.cross is not None:
+            item.cross(end)
         self._flags.setdefault(event, deque()).append((time + self._flag_cycles, index))
         pipe = event[1]
         held = self._held[pipe]

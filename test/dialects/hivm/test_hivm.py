@@ -33,6 +33,10 @@ def instruction(record: Any, dynamic: bool) -> Any:
     fields: dict[str, Any] = {f.name: f.limit for f in record.fields}
     if record.timing == "flag":
         fields["dst_pipe"] = Pipe.V.value
+    if record.name == "fixpipe":
+        fields |= {"nz2nd": 0, "n_size": 4080}
+    if record.name.endswith("_align"):
+        fields["len_burst"] = 2097148
     arguments += [ir.IntegerType.get_signless(64)] * len(fields) if dynamic else []
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):

@@ -1,0 +1,64 @@
+"""Programs that take turns: each runs until it gives way, is done, or fails.
+
+The scalar program of a core is native code that calls the simulator from within, so it can only be
+held where it is by a thread of its own. One thread runs at any time: the order is the same in every
+run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+
+class Abandoned(BaseException):
+    """Ends a held program whose launch has failed elsewhere."""
+
+
+class Coroutine:
+    """One program.
+
+    Attributes:
+        done: it has ended, with or without an error.
+        error: what it raised.
+    """
+
+    def __init__(self, run: Callable[[Coroutine], None]) -> None:
+        self._run = run
+        self._turn, self._back = threading.Semaphore(0), threading.Semaphore(0)
+        self._thread: threading.Thread | None = None
+        self._abandoned = False
+        self.done = False
+        self.error: BaseException | None = None
+
+    def resume(self) -> None:
+        """Lets it run until it gives way or ends; called by the owner of the launch."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._main, daemon=True)
+            self._thread.start()
+        else:
+            self._turn.release()
+        self._back.acquire()
+        if self.done:
+            self._thread.join()
+
+    def give_way(self) -> None:
+        """Holds the program until its next turn; called by the program itself."""
+        self._back.release()
+        self._turn.acquire()
+        if self._abandoned:
+            raise Abandoned
+
+    def abandon(self) -> None:
+        """Ends it, wherever it is."""
+        if self._thread is not None and not self.done:
+            self._abandoned = True
+            self.resume()
+
+    def _main(self) -> None:
+        try:
+            self._run(self)
+        except BaseException as error:  # raised again by the owner of the launch
+            self.error = error
+        self.done = True
+        self._back.release()
