@@ -15,7 +15,6 @@ import pytest
 
 import davinci
 from davinci import arrays, frontends, zoo
-from davinci.compiler import STAGES
 from davinci.mlir import ir, make_context
 from davinci.passes import pipelines, registry, runner
 from davinci.tools import npu_opt, npu_run
@@ -57,7 +56,7 @@ def model(name: str) -> Any:
 def texts(name: str) -> dict[str, str]:
     """The model at each level; every stage reads what the one before it wrote."""
     found = {LEVELS[0]: str(frontends.load(model(name)))}
-    for stage, before, level in zip(STAGES, LEVELS, LEVELS[1:], strict=False):
+    for stage, before, level in zip(pipelines.STAGES, LEVELS, LEVELS[1:], strict=False):
         module = frontends.load(found[before])
         runner.run(module.operation, pipelines.text(stage, pipelines.Options()))
         found[level] = str(module)
@@ -120,7 +119,7 @@ def test_names_of_the_text() -> None:
 def test_npu_opt_goes_from_level_to_level(tmp_path: Path) -> None:
     path = tmp_path / "stablehlo.mlir"
     path.write_text(texts("mlp")["stablehlo"])
-    for stage, level in zip(STAGES, LEVELS[1:], strict=True):
+    for stage, level in zip(pipelines.STAGES, LEVELS[1:], strict=True):
         after = tmp_path / f"{level}.mlir"
         assert npu_opt.main([str(path), f"--{stage}", "-o", str(after)]) == 0
         expected = texts("mlp")[level].replace('"-:', f'"{path}:')  # in hivm.locations
@@ -155,7 +154,7 @@ def test_pass_run_twice_changes_nothing(source: str, name: str, until: str) -> N
 @pytest.mark.parametrize("name", MODELS)
 def test_passes_leave_what_is_below_them_alone(name: str, level: str) -> None:
     """Only passes of the project: upstream ones may always find something to tidy up."""
-    before = STAGES[: LEVELS.index(level)]
+    before = pipelines.STAGES[: LEVELS.index(level)]
     steps = (s for stage in before for s in pipelines.PIPELINES[stage](pipelines.Options()))
     ours = ",".join(step for step in steps if registry.find(step))
     module = frontends.load(texts(name)[level])
