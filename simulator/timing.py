@@ -85,10 +85,10 @@ class Issued:
     fields: dict[str, int] | None = None
     issue_after: int = NOTHING
     end_after: int = NOTHING
-
-
     cross: Callable[[int], None] | None = None
     until: int = 0
+
+
 @dataclass(slots=True)
 class Step:
     """An instruction that was executed, as the time line of one core keeps it; see `Row`."""
@@ -263,11 +263,11 @@ class Timeline:
         self._note(pipe, start, free, end, start_after, item)
         if item.send is not None:
             self._send(item.send, end, item.index)
+        if item.cross is not None:
+            item.cross(end)
         return True
 
     def _send(self, event: Event, time: int, index: int) -> None:
-        if item.cross is not None:
-            item.cross(end)
         self._flags.setdefault(event, deque()).append((time + self._flag_cycles, index))
         pipe = event[1]
         held = self._held[pipe]
