@@ -20,7 +20,7 @@ from davinci.passes.ascend_to_cce import Target, expressions, lowering
 from davinci.passes.ascend_to_cce.moves import copy_rounded
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, for_portions
 from davinci.passes.ascend_to_cce.supports import require_support
-from davinci.passes.ascend_to_cce.vector_program import Buffers, Program, scalar
+from davinci.passes.ascend_to_cce.vector_program import Buffers, Program, Value, scalar
 from davinci.passes.base import fail
 from davinci.passes.builder import IndexLike, op, restride, subview
 
@@ -86,9 +86,11 @@ def record(operation: Any, p: Program, operands: list[Any], dtype: str) -> Any:
     if name == "compare":
         return expressions.compare(p, attribute(operation, "predicate").lower(), *operands)
     if name == "select":
-        return expressions.select(p, *operands)
+        return expressions.select(p, dtype, *operands)
     if name == "clamp":
         low, x, high = operands
+        if not any(isinstance(v, Value) for v in (low, x)):
+            return p.min(max(low, x), high)
         return p.min(p.max(low, x), high)
     return expressions.cast(p, operands[0], dtype, boolean)
 

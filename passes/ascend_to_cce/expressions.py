@@ -215,14 +215,17 @@ def to_byte(p: Program, x: Value) -> Value:
     return p.convert(p.convert(x, "f16"), "s8")
 
 
-def select(p: Program, condition: Value, a: Operand, b: Operand) -> Value:
-    """condition ? a : b. Integers are chosen as b + condition * (a - b), which may wrap around."""
-    kind = next(v.dtype for v in (a, b) if isinstance(v, Value))
+def select(p: Program, kind: str, condition: Operand, a: Operand, b: Operand) -> Value:
+    """condition ? a : b of type `kind`. Integers are b + condition * (a - b), which may wrap."""
+    if not isinstance(condition, Value):
+        chosen = a if condition else b
+        return chosen if isinstance(chosen, Value) else p.constant(kind, chosen)
     flag = p.convert(condition, "f16")
     if kind == "s8":
         return p.convert(p.choose("ne", flag, 0.0, in_f16(p, a), in_f16(p, b)), "s8")
     if kind == "s32":
-        return p.add(p.mul(p.convert(flag, "s32", "rint"), p.sub(a, b)), b)
+        chosen = a if isinstance(a, Value) else p.constant(kind, a)
+        return p.add(p.mul(p.convert(flag, "s32", "rint"), p.sub(chosen, b)), b)
     return p.choose("ne", p.convert(flag, kind), 0.0, a, b)
 
 

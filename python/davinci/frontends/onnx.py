@@ -23,6 +23,7 @@ from google.protobuf.message import DecodeError
 from davinci.elements import dtype_of, to_attribute
 from davinci.errors import CompileError, InputError
 from davinci.frontends.composites import wrap_chlo
+from davinci.frontends.onnx_known import fold
 from davinci.mlir import MLIRError, ir, load_onnx_importer, run_pipeline
 
 WEIGHT_ELEMENTS = 256
@@ -86,11 +87,7 @@ def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
         if not expandable:
             break
         tried |= expandable
-        functions = [("", op) for op in sorted(expandable)]
-        model = infer_shapes(
-            onnx.inliner.inline_selected_functions(model, functions, inline_schema_functions=True),
-            where,
-        )
+        model = infer_shapes(expand(model, expandable, where), where)
     if missing:
         op, node = missing[0]
         raise CompileError("unsupported operator", where=where, found=describe(op, node))
@@ -168,7 +165,7 @@ def check_input(value: onnx.ValueInfoProto, where: str) -> None:
 def infer_shapes(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     """A copy of the model with the type of every value, each node with a name."""
     try:
-        model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        model = fold(model)
     except (onnx.shape_inference.InferenceError, RuntimeError) as error:
         text = one_line(error)
         raise InputError(f"shapes contradict each other: {text}", where=where) from None
@@ -233,6 +230,27 @@ def has_definition(op_type: str, model: onnx.ModelProto) -> bool:
     except onnx.defs.SchemaError:
         return False
     return bool(schema.has_function or schema.has_context_dependent_function)
+
+
+def expand(model: onnx.ModelProto, operators: set[str], where: str) -> onnx.ModelProto:
+    """A copy of the model with `operators` replaced by their definitions."""
+    copy = onnx.ModelProto()
+    copy.CopyFrom(model)
+    # The inliner asks for the type of every input, also of one that is left out (its name is "").
+    left_out = onnx.helper.make_tensor_value_info("", onnx.TensorProto.FLOAT, None)
+    copy.graph.value_info.append(left_out)
+    functions = [("", operator) for operator in sorted(operators)]
+    try:
+        copy = onnx.inliner.inline_selected_functions(copy, functions, inline_schema_functions=True)
+    except RuntimeError as error:
+        text = str(error).strip().splitlines()[0]
+        raise CompileError(
+            f"cannot expand {', '.join(sorted(operators))}: {text}", where=where
+        ) from None
+    values = copy.graph.value_info
+    for value in [value for value in values if not value.name]:
+        values.remove(value)
+    return copy
 
 
 def lower(module: Any, model: onnx.ModelProto, where: str) -> None:

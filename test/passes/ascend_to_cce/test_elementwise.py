@@ -216,6 +216,38 @@ def test_select_a_constant() -> None:
     np.testing.assert_array_equal(found, np.where(flag, low, x))
 
 
+@pytest.mark.parametrize("value", ["0 : i8", "1 : i8"])
+def test_select_by_a_constant(value: str) -> None:
+    a, b = values((50,), np.float32, -9, 9), values((50,), np.float32, -9, 9, 1)
+    condition = np.zeros(50, np.int8)
+    found = run_operator("select", [condition, a, b], (50,), np.float32, full={0: value})
+    np.testing.assert_array_equal(found.outputs[0], a if value[0] == "1" else b)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "constants"),
+    [
+        (np.float32, ["0.0 : f32", "-2.5 : f32"]),
+        (np.float16, ["0.0 : f16", "-2.5 : f16"]),
+        (np.int32, ["3 : i32", "-7 : i32"]),
+        (np.int8, ["3 : i8", "-7 : i8"]),
+    ],
+)
+def test_select_of_two_constants(dtype: Any, constants: list[str]) -> None:
+    condition = integers((50,), np.int8, 0, 2)
+    a, b = (np.full(50, float(text.split()[0]), dtype) for text in constants)
+    full = dict(enumerate(constants, 1))
+    found = run_operator("select", [condition, a, b], (50,), dtype, full=full)
+    np.testing.assert_array_equal(found.outputs[0], np.where(condition, a, b))
+
+
+def test_clamp_of_constants() -> None:
+    high = values((50,), np.float32, -9, 9)
+    full = {0: "-1.0 : f32", 1: "2.0 : f32"}
+    found = run_operator("clamp", [high, high, high], (50,), np.float32, full=full)
+    np.testing.assert_array_equal(found.outputs[0], np.minimum(high, 2))
+
+
 @pytest.mark.parametrize("dtype", [*FLOATS, np.int32])
 def test_clamp(dtype: Any) -> None:
     x = values((333,), dtype, -9, 9)
