@@ -44,6 +44,7 @@ def linear() -> onnx.ModelProto:
 
 
 def main_of(module: Any) -> Any:
+    """The entry function; it does not keep the module alive."""
     return next(op for op in module.body.operations if "sym_visibility" not in op.attributes)
 
 
@@ -52,7 +53,8 @@ def names(main: Any, key: str) -> list[str]:
 
 
 def test_names_and_signature() -> None:
-    main = main_of(frontends.load(linear()))
+    module = frontends.load(linear())
+    main = main_of(module)
     assert ir.StringAttr(main.attributes["sym_name"]).value == "main"
     assert names(main, "arg_attrs") == ["x"]
     assert names(main, "res_attrs") == ["y"]
@@ -82,7 +84,8 @@ def test_erf_stays_one_operator_and_nodes_are_locations() -> None:
 def test_initializers_given_as_inputs_are_not_arguments() -> None:
     model = linear()
     model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [32, 16]))
-    assert names(main_of(frontends.load(model)), "arg_attrs") == ["x"]
+    module = frontends.load(model)
+    assert names(main_of(module), "arg_attrs") == ["x"]
 
 
 def test_the_model_is_left_as_it_was() -> None:
@@ -100,7 +103,8 @@ def test_operator_with_only_a_definition() -> None:
 
 def test_path(tmp_path: Path) -> None:
     onnx.save(linear(), tmp_path / "m.onnx")
-    assert names(main_of(frontends.load(tmp_path / "m.onnx")), "arg_attrs") == ["x"]
+    module = frontends.load(tmp_path / "m.onnx")
+    assert names(main_of(module), "arg_attrs") == ["x"]
 
 
 def bad_files(folder: Path) -> dict[str, Path]:
