@@ -1,13 +1,39 @@
-"""Gathers what the blocks of a launch did into its profile."""
+"""Gathers what the blocks of a launch did into its profile.
+
+The time lines of the blocks are made while they run, as if all their bytes passed the memory. How
+the L2 serves the launch is known when all have run; then they are made again, once for blocks that
+issue the same. Programs that wait for flags of other cores keep their first time line.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from davinci.isa.core import Pipe
+from davinci.isa.core import Pipe, Space
 from davinci.machine import Machine
 from davinci.simulator.core import Core
+from davinci.simulator.gm_model import L2, Touched, Traffic, rates_of, touched
 from davinci.simulator.profile import BlockProfile, LaunchProfile
+from davinci.simulator.regions import Region
+from davinci.simulator.timing import Timeline
+
+Key = tuple[float, ...]
+"""Cores at work, and what was issued: a cost and the scalar operations before it."""
+
+
+@dataclass
+class Run:
+    """A program that has run: where, its time line, its transfers, and what equal ones share."""
+
+    place: int
+    block: int
+    begin: int
+    cycles: int
+    timeline: Timeline
+    touched: Touched
+    key: Key
+    profile: BlockProfile
 
 
 class Collector:
@@ -20,13 +46,15 @@ class Collector:
     """
 
     def __init__(self, profile: LaunchProfile, machine: Machine, locations: Sequence[str]) -> None:
-        self.profile, self._locations = profile, locations
+        self.profile, self._locations, self._machine = profile, locations, machine
         names = [pipe for core in machine.core_types.values() for pipe in core.pipes]
         self._pipes = {f"PIPE_{name}": int(Pipe[name]) for name in names}
         profile.pipes = dict.fromkeys(self._pipes, 0)
+        self._runs: list[Run] = []
+        self._known: set[Key] = set()
 
-    def add(self, core: Core, place: int, block: int, begin: int) -> int:
-        """Ends the program that `core` ran and notes it; returns its cycles.
+    def add(self, core: Core, place: int, block: int, begin: int = 0) -> int:
+        """Ends the program that `core` ran; returns its cycles, if the L2 held nothing.
 
         Args:
             core: with the program at its end.
@@ -38,29 +66,85 @@ class Collector:
             DeviceFault: deadlock, or flags left set.
         """
         cycles = core.finish()
-        profile = self.profile
-        busy = {name: core.timeline.busy[pipe] for name, pipe in self._pipes.items()}
-        profile.per_block.append(_block(place, cycles, busy, core))
-        for name, count in busy.items():
-            profile.pipes[name] += count
-        _count(profile, core)
-        for step in core.timeline.rows or ():
-            number = step.item.location
-            text = self._locations[number] if number < len(self._locations) else ""
-            profile.rows.append(step.row(place, block, begin, text))
+        timeline, profile = core.timeline, BlockProfile(place, cycles, {})
+        lines = touched(_transfers(timeline), self._machine.gm.line_bytes)
+        key = (timeline.rates.cores, *[id(item.cost) << 16 | ops for _, ops, item in timeline.log])
+        self._runs.append(Run(place, block, begin, cycles, timeline, lines, key, profile))
+        if key in self._known and timeline.rows is None:
+            timeline.log.clear()
+        self._known.add(key)
+        _count(self.profile, profile, core)
         return cycles
 
+    def settle(self, l2: L2, at_once: int) -> None:
+        """Notes the times, with the L2 as it serves the launch.
 
-def _block(place: int, cycles: int, busy: dict[str, int], core: Core) -> BlockProfile:
-    profile = BlockProfile(place, cycles, busy, {}, core.timeline.unit_cycles)
-    copied = profile.copied_bytes
-    for form, count in core.counts.items():
-        if form.copies:
-            copied[form.copies] = copied.get(form.copies, 0) + count * form.copied_bytes
-    return profile
+        Args:
+            l2: of the device.
+            at_once: blocks that run at the same time.
+        """
+        rounds: dict[int, list[Touched]] = {}
+        for run in self._runs:
+            rounds.setdefault(run.block // at_once, []).append(run.touched)
+        self.profile.traffic = traffic = l2.launch(list(rounds.values()))
+        if not any(run.timeline.crossed for run in self._runs):
+            self._retime(traffic)
+            self._begin_blocks(at_once)
+        profile = self.profile
+        profile.cycles = max(run.begin + run.cycles for run in self._runs)
+        for run in self._runs:
+            timeline, block = run.timeline, run.profile
+            block.cycles, block.unit_cycles = run.cycles, timeline.unit_cycles
+            block.pipes = {name: timeline.busy[pipe] for name, pipe in self._pipes.items()}
+            profile.per_block.append(block)
+            for name, count in block.pipes.items():
+                profile.pipes[name] += count
+            for step in timeline.rows or ():
+                number = step.item.location
+                text = self._locations[number] if number < len(self._locations) else ""
+                profile.rows.append(step.row(run.place, run.block, run.begin, text))
+
+    def _retime(self, traffic: Traffic) -> None:
+        """Makes the time lines again; blocks that issue the same have the same one."""
+        done: dict[Key, tuple[int, Timeline]] = {}
+        for run in self._runs:
+            if not run.touched.lines.size:
+                continue
+            rates = rates_of(self._machine, run.timeline.rates.cores, traffic)
+            rows = run.timeline.rows is not None
+            found = done.get(run.key)
+            if found is None or rows:
+                timeline = Timeline(self._machine, rows, rates)
+                found = done[run.key] = (timeline.replay(run.timeline.log), timeline)
+            run.cycles, run.timeline = found
+
+    def _begin_blocks(self, at_once: int) -> None:
+        """A block begins when the one before it on its core has ended."""
+        by_block: dict[int, list[Run]] = {}
+        for run in self._runs:
+            by_block.setdefault(run.block, []).append(run)
+        clocks = [0] * at_once
+        for block in sorted(by_block):
+            slot = block % at_once
+            for run in by_block[block]:
+                run.begin = clocks[slot]
+            clocks[slot] += max(run.cycles for run in by_block[block])
 
 
-def _count(profile: LaunchProfile, core: Core) -> None:
+def _transfers(timeline: Timeline) -> Iterator[tuple[Region, int, bool]]:
+    """Regions in global memory that a program's transfers touched, their addresses, and whether
+    they were written."""
+    for _, _, item in timeline.log:
+        if item.cost.gm_read or item.cost.gm_write:
+            assert item.form is not None
+            for ports, written in ((item.form.reads, False), (item.form.writes, True)):
+                for port in ports:
+                    if port.space == Space.GM and not port.region.empty:
+                        yield port.region, item.words[port.word] + port.offset, written
+
+
+def _count(profile: LaunchProfile, block: BlockProfile, core: Core) -> None:
+    copied = block.copied_bytes
     for form, count in core.counts.items():
         mnemonic = form.record.mnemonic
         profile.instructions[mnemonic] = profile.instructions.get(mnemonic, 0) + count
@@ -68,4 +152,6 @@ def _count(profile: LaunchProfile, core: Core) -> None:
         profile.vector_repeats += count * form.repeats
         profile.gm_read_bytes += count * form.gm_read_bytes
         profile.gm_write_bytes += count * form.gm_write_bytes
+        if form.copies:
+            copied[form.copies] = copied.get(form.copies, 0) + count * form.copied_bytes
     profile.scalar_accesses += core.scalar_accesses

@@ -18,12 +18,12 @@ from davinci.machine import Machine
 from davinci.simulator.cross_core import Knowledge, Link
 from davinci.simulator.events import Events
 from davinci.simulator.forms import Decoder, Form, Port
+from davinci.simulator.gm_model import Rates
 from davinci.simulator.memory import GlobalMemory, Memory, on_chip
 from davinci.simulator.problems import Problem
 from davinci.simulator.races import ALL, Party, Race, Races
 from davinci.simulator.regions import Region
 from davinci.simulator.timing import Issued, Timeline
-from davinci.simulator.timing_rules import Rates
 
 WRITTEN: dict[int, tuple[Any, int]] = {
     1: (np.uint8, 0x01),
@@ -78,12 +78,12 @@ class Core:
         """
         for memory in self._memories[Space.L1 :]:
             memory.forget()
-        self._kernel, self._block, self._locations, self._rates = kernel, block, locations, rates
+        self._kernel, self._block, self._locations = kernel, block, locations
         self._link = link
         self._registers = Registers()
         self._races.reset()
         self._events = Events()
-        self.timeline = Timeline(self._machine, keep_rows)
+        self.timeline = Timeline(self._machine, keep_rows, rates)
         self.counts = {}
         self.gm_reads: list[GmAccess] = []
         self.gm_writes: list[GmAccess] = []
@@ -143,9 +143,9 @@ class Core:
         self.counts[form] = self.counts.get(form, 0) + 1
         head = words[0]
         name = form.record.name
-        item = Issued(
-            form.record.mnemonic, self._index, head >> 32, 0, form.cost(self._rates, words)
-        )
+        item = Issued(form.record.mnemonic, self._index, head >> 32, 0, form.cost(words))
+        if form.moves_gm:
+            item.form, item.words = form, words
         if self.timeline.rows is not None:
             item.form, item.words, item.fields = form, words, self._fields(form, words)
         scalar_ops = head >> 16 & 0xFFFF

@@ -14,10 +14,10 @@ from davinci.simulator.block_races import BlockRaces
 from davinci.simulator.collect import Collector
 from davinci.simulator.core import Core
 from davinci.simulator.forms import Decoder
+from davinci.simulator.gm_model import L2, rates_of
 from davinci.simulator.memory import GlobalMemory
 from davinci.simulator.profile import LaunchProfile
 from davinci.simulator.split_launch import Pool, SplitLaunch
-from davinci.simulator.timing_rules import rates_of
 
 Program = Callable[[Sequence[int], int, int, Core], None]
 """`program(arguments, block, blocks, core)`: runs the scalar program of one block."""
@@ -38,6 +38,7 @@ class Device:
         self._gm = GlobalMemory(machine, gm_bytes)
         decoders = {kind: Decoder(machine, kind) for kind in machine.core_types}
         self._pool = Pool(lambda kind: Core(machine, kind, self._gm, decoders[kind], checks))
+        self._l2 = L2(machine, gm_bytes)
         # A tile's product is too small for several threads: with any other load on the host they
         # wait for each other, a hundred times as long as the product takes.
         self._threads = ThreadpoolController()
@@ -57,6 +58,10 @@ class Device:
     def discard(self, address: int, nbytes: int) -> None:
         """See `GlobalMemory.discard`."""
         self._gm.discard(address, nbytes)
+
+    def flush(self) -> None:
+        """Empties the L2, for times that do not depend on what ran before."""
+        self._l2.flush()
 
     def launch(
         self,
@@ -94,9 +99,11 @@ class Device:
             if self.machine.split:
                 split = SplitLaunch(self.machine, self._pool, name, programs, blocks, collector)
                 profile.cores = split.cores
-                profile.cycles = split.run(arguments, locations, kept, self.checks)
+                split.run(arguments, locations, kept, self.checks)
+                collector.settle(self._l2, split.at_once)
             else:
                 self._run_blocks(programs["AICORE"], arguments, locations, kept, collector)
+                collector.settle(self._l2, profile.cores)
         return profile
 
     def _check_programs(self, name: str, programs: Mapping[str, Program]) -> None:
@@ -123,17 +130,14 @@ class Device:
         name, blocks = profile.name, profile.blocks
         cores = profile.cores = min(blocks, self.machine.cores)
         rates = rates_of(self.machine, cores)
-        clocks = [0] * cores
         between = BlockRaces(name) if self.checks and blocks > 1 else None
         core = self._pool.take("AICORE")
         for block in range(blocks):
             core.begin(name, block, rates, locations, block < kept)
             program(arguments, block, blocks, core)
-            begin = clocks[block % cores]
-            clocks[block % cores] += collector.add(core, block % cores, block, begin)
+            collector.add(core, block % cores, block)
             if between is not None:
                 between.add(block, core)
         self._pool.give("AICORE", core)
         if between is not None:
             between.check()
-        profile.cycles = max(clocks)

@@ -24,7 +24,8 @@ from davinci.isa.legality import illegal_instruction, illegal_pipes
 from davinci.machine import Machine
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
-from davinci.simulator.timing_rules import Cost, Rates, Work, cost_of
+from davinci.simulator.timing_rules import Cost, Lane, Work, cost_of
+from davinci.simulator.vector_banks import bank_bits
 
 ABSOLUTE = RECORD_WORDS
 """Index of a zero that the core appends to the words: base of regions that no operand names."""
@@ -107,21 +108,41 @@ class Form:
         self._gm_word, self._gm_offset = (gm.word, gm.offset) if gm else (0, 0)
         self.moves_gm = gm is not None
         self._machine = machine
-        self._costs: dict[tuple[int, int], Cost] = {}
+        self._lanes = _lanes(record, values, reads, writes)
+        self._lane_words = tuple(port.word for port, _ in self._lanes)
+        self._groups = machine.vector.bank_groups
+        self._costs: dict[tuple[int, ...], Cost] = {}
 
-    def cost(self, rates: Rates, words: Sequence[int]) -> Cost:
-        """Cycles it takes; for transfers they depend on how the address lies in a line of GM."""
-        phase = 0
+    def cost(self, words: Sequence[int]) -> Cost:
+        """Cycles it takes; they depend on a few bits of the addresses, see `Work`."""
+        bits: tuple[int, ...]
         if self.moves_gm:
-            phase = (words[self._gm_word] + self._gm_offset) % self._line
-        key = (rates.cores, phase)
-        found = self._costs.get(key)
+            bits = ((words[self._gm_word] + self._gm_offset) % self._line,)
+        else:
+            bits = tuple([bank_bits(words[word], self._groups) for word in self._lane_words])
+        found = self._costs.get(bits)
         if found is None:
             reads = [(p.space, p.region) for p in self.reads]
             writes = [(p.space, p.region) for p in self.writes]
-            work = Work(self._machine, rates, self.record, self.values, reads, writes, phase)
-            found = self._costs[key] = cost_of(work)
+            lanes = [lane for _, lane in self._lanes]
+            work = Work(self._machine, self.record, self.values, reads, writes, lanes, bits)
+            found = self._costs[bits] = cost_of(work)
         return found
+
+
+def _lanes(
+    record: Instruction, values: dict[str, int], reads: list[Port], writes: list[Port]
+) -> list[tuple[Port, Lane]]:
+    """The operands of a vector instruction that are spread over blocks at a stride."""
+    if record.timing != "vector":
+        return []
+    return [
+        (port, Lane(name, port.region.dtype.itemsize, written))
+        for ports, written in ((reads, False), (writes, True))
+        for port in ports
+        if port.word <= len(record.operands)
+        and f"{(name := record.operands[port.word - 1].name)}_blk_stride" in values
+    ]
 
 
 def _gm_bytes(ports: list[Port]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from davinci.simulator.gm_model import UNCACHED, Traffic
 from davinci.simulator.timing import Row
 
 
@@ -38,6 +39,7 @@ class LaunchProfile:
         pipes: cycles in which a pipe had work under way, summed over the blocks.
         gm_read_bytes, gm_write_bytes: what instructions moved from and to global memory, counted
             from the regions they touched; the scalar unit's accesses are counted apart.
+        traffic: lines that passed between cores and L2, and how many of them met the memory.
         instructions: number of instructions by mnemonic.
         macs: multiply-accumulates that the cube was asked for (m * k * n).
         vector_repeats: repeats of vector instructions.
@@ -53,6 +55,7 @@ class LaunchProfile:
     pipes: dict[str, int] = field(default_factory=dict)
     gm_read_bytes: int = 0
     gm_write_bytes: int = 0
+    traffic: Traffic = UNCACHED
     instructions: dict[str, int] = field(default_factory=dict)
     macs: int = 0
     vector_repeats: int = 0

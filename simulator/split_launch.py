@@ -18,7 +18,7 @@ from davinci.simulator.core import Core
 from davinci.simulator.core_races import CoreRaces
 from davinci.simulator.coroutines import Coroutine
 from davinci.simulator.cross_core import Flags, Link, Seat
-from davinci.simulator.timing_rules import rates_of
+from davinci.simulator.gm_model import rates_of
 
 Program = Callable[[Sequence[int], int, int, Core], None]
 MOST_NAMED = 6
@@ -55,6 +55,7 @@ class SplitLaunch:
 
     Attributes:
         cores: cube and vector cores that take part.
+        at_once: blocks that the machine runs at the same time.
     """
 
     def __init__(
@@ -69,15 +70,15 @@ class SplitLaunch:
         self._machine, self._pool, self._name = machine, pool, name
         self._programs, self._blocks, self._collector = programs, blocks, collector
         self._vectors = machine.core_types["AIV"].count
-        self._at_once = machine.cores if "AIC" in programs else machine.cores * self._vectors
+        self.at_once = machine.cores if "AIC" in programs else machine.cores * self._vectors
         self._crossed = False
         self._seats = 0
-        self.cores = min(blocks, self._at_once) * (1 + self._vectors if len(programs) > 1 else 1)
+        self.cores = min(blocks, self.at_once) * (1 + self._vectors if len(programs) > 1 else 1)
 
     def run(
         self, arguments: Sequence[int], locations: Sequence[str], kept: int, checks: bool
-    ) -> int:
-        """Runs all blocks; returns the cycles until the last one is complete.
+    ) -> None:
+        """Runs all blocks.
 
         Args:
             arguments: addresses in global memory.
@@ -90,9 +91,9 @@ class SplitLaunch:
         """
         races = CoreRaces(self._name) if checks else None
         blocks = BlockRaces(self._name) if checks and self._blocks > 1 else None
-        clocks = [0] * min(self._blocks, self._at_once)
-        for first in range(0, self._blocks, self._at_once):
-            group = range(first, min(first + self._at_once, self._blocks))
+        clocks = [0] * min(self._blocks, self.at_once)
+        for first in range(0, self._blocks, self.at_once):
+            group = range(first, min(first + self.at_once, self._blocks))
             self._round(group, clocks, arguments, locations, kept, races, blocks)
         if races is not None:
             races.check_blocks()
@@ -101,11 +102,10 @@ class SplitLaunch:
                 blocks.check()
             elif races is not None:
                 races.check_all()
-        return max(clocks)
 
     def seats(self, block: int) -> list[Seat]:
         """Where the programs of a block run."""
-        slot = block % self._at_once
+        slot = block % self.at_once
         width = 1 + self._vectors
         if "AIC" not in self._programs:
             group, which = divmod(slot, self._vectors)
@@ -142,7 +142,7 @@ class SplitLaunch:
         programs: list[Coroutine] = []
 
         def start(seat: Seat) -> None:
-            begin = clocks[seat.block % self._at_once]
+            begin = clocks[seat.block % self.at_once]
 
             def body(program: Coroutine) -> None:
                 core = self._pool.take(seat.core)
@@ -178,7 +178,7 @@ class SplitLaunch:
             )
         self._crossed |= flags.crossed
         for block, end in ends.items():
-            clocks[block % self._at_once] = end
+            clocks[block % self.at_once] = end
 
     def _take_turns(
         self, programs: Sequence[Coroutine], links: Sequence[Link], flags: Flags

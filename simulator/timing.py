@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from davinci.isa.core import Pipe, Space
 from davinci.machine import Machine
 from davinci.simulator.forms import Form
+from davinci.simulator.gm_model import Rates, Share
 from davinci.simulator.problems import Problem
 from davinci.simulator.races import PIPES, Event, S
 from davinci.simulator.regions import Region
@@ -44,6 +45,7 @@ class Row:
             completion a `set_flag` or barrier waited for, or `NOTHING`.
         fields: values of its fields.
         touched: (memory, base address, region, written) of each access.
+        shared_cycles: how much longer it keeps its pipe because GM serves other cores as well.
     """
 
     core: int
@@ -61,6 +63,7 @@ class Row:
     end_after: int
     fields: dict[str, int]
     touched: tuple[tuple[Space, int, Region, bool], ...]
+    shared_cycles: int
 
 
 @dataclass(slots=True)
@@ -87,6 +90,7 @@ class Issued:
     end_after: int = NOTHING
     cross: Callable[[int], None] | None = None
     until: int = 0
+    shared: int = 0
 
 
 @dataclass(slots=True)
@@ -126,6 +130,7 @@ class Step:
                 for ports, written in ((form.reads, False), (form.writes, True))
                 for port in ports
             ),
+            item.shared,
         )
 
 
@@ -137,9 +142,14 @@ class Timeline:
         busy: cycles in which each pipe has an instruction under way.
         unit_cycles: cycles that instructions kept the cube or the vector unit, by mnemonic.
         rows: the instructions, in the order of their execution, if they are kept.
+        rates: of its share of global memory.
+        crossed: it has waited for other cores or they for it.
+        log: what was issued: pipe, scalar operations before it, instruction.
     """
 
-    def __init__(self, machine: Machine, keep_rows: bool) -> None:
+    def __init__(self, machine: Machine, keep_rows: bool, rates: Rates) -> None:
+        self.rates, self._share = rates, Share(rates)
+        self.crossed = False
         self._depth = machine.sync.queue_depth
         self._flag_cycles = machine.sync.flag_cycles
         self._barrier_cycles = machine.sync.barrier_cycles
@@ -148,6 +158,7 @@ class Timeline:
         self.busy = [0] * PIPES
         self.unit_cycles: dict[str, int] = {}
         self.rows: list[Step] | None = [] if keep_rows else None
+        self.log: list[tuple[int, int, Issued]] = []
         self._free = [0] * PIPES
         self._done = [0] * PIPES
         self._kept_by = [NOTHING] * PIPES
@@ -164,6 +175,9 @@ class Timeline:
         Raises:
             Problem: it can never be issued or executed: a deadlock.
         """
+        self.log.append((pipe, scalar_ops, item))
+        if item.cross is not None or item.until:
+            self.crossed = True
         self.now += (scalar_ops + 1) * self._issue_cycles
         if pipe == S:
             self._scalar(item)
@@ -182,6 +196,7 @@ class Timeline:
 
     def barrier_all(self, scalar_ops: int, item: Issued) -> None:
         """The scalar unit and all pipes wait until everything is complete."""
+        self.log.append((Pipe.ALL, scalar_ops, item))
         self.now += (scalar_ops + 1) * self._issue_cycles
         if any(self._held):
             raise self._deadlock("pipe_barrier(PIPE_ALL) waits for all pipes")
@@ -193,6 +208,17 @@ class Timeline:
         self.now += self._barrier_cycles
         self._free, self._kept_by = [self.now] * PIPES, [item.index] * PIPES
         self._note(S, begin, self.now, self.now, NOTHING, item)
+
+    def replay(self, log: Sequence[tuple[int, int, Issued]]) -> int:
+        """Issues what another time line has issued; returns its cycles."""
+        for pipe, scalar_ops, item in log:
+            item.issue_after = item.end_after = NOTHING
+            item.shared = 0
+            if pipe == Pipe.ALL:
+                self.barrier_all(scalar_ops, item)
+            else:
+                self.issue(pipe, scalar_ops, item)
+        return self.finish()
 
     def finish(self) -> int:
         """Cycles until everything is complete.
@@ -247,8 +273,13 @@ class Timeline:
                 end = self._free[pipe] = end + self._barrier_cycles
                 self._kept_by[pipe] = item.index
         else:
-            self._free[pipe], self._kept_by[pipe] = start + item.cost.occupancy, item.index
-            end = start + item.cost.latency
+            cost = item.cost
+            free, end = start + cost.occupancy, start + cost.latency
+            if cost.gm_read or cost.gm_write:
+                passed = self._share.claim(start, cost.gm_read, cost.gm_write)
+                item.shared = max(passed - free, 0)
+                free, end = free + item.shared, end + item.shared
+            self._free[pipe], self._kept_by[pipe] = free, item.index
             if pipe in UNITS:
                 cycles = self.unit_cycles.get(item.name, 0)
                 self.unit_cycles[item.name] = cycles + item.cost.occupancy

@@ -1,7 +1,8 @@
 """How long an instruction takes, by the name of its timing rule. All figures are in cycles.
 
-A rule sees the machine, the fields and the regions, never the state of the machine: what other
-instructions do to it is the business of `davinci.simulator.timing`.
+A rule sees the machine, the fields, the regions and a few bits of the addresses, never the state
+of the machine: what other instructions do to it is the business of `davinci.simulator.timing`, and
+what other cores do to it that of `davinci.simulator.gm_model`.
 """
 
 from __future__ import annotations
@@ -14,46 +15,49 @@ import numpy as np
 from davinci.isa.core import Instruction, Space, Values
 from davinci.machine import Machine
 from davinci.simulator.regions import Region
+from davinci.simulator.vector_banks import Stream, repeats_cycles
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Cycles from the start until the pipe takes the next instruction, and until it is complete."""
+    """Cycles from the start until the pipe takes the next instruction, and until it is complete.
+
+    `gm_read` and `gm_write` are the bytes that pass the global memory, which other transfers and
+    other cores use too.
+    """
 
     occupancy: int
     latency: int
+    gm_read: int = 0
+    gm_write: int = 0
 
 
 @dataclass(frozen=True)
-class Rates:
-    """Bytes a cycle between GM and one core while `cores` of them are at work.
+class Lane:
+    """A strided operand of a vector instruction: its name, and bytes of an element."""
 
-    The machine file gives a core's share with all cores at work; fewer share the same total.
-    """
-
-    cores: int
-    read: float
-    write: float
-
-
-def rates_of(machine: Machine, cores: int) -> Rates:
-    """The rates with `cores` cores at work."""
-    share = machine.cores / cores
-    gm = machine.gm
-    return Rates(cores, gm.read_bytes_per_cycle * share, gm.write_bytes_per_cycle * share)
+    name: str
+    itemsize: int
+    written: bool
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a rule may look at. `phase` is the place of the first GM byte in its line."""
+    """What a rule may look at.
+
+    Attributes:
+        lanes: strided operands of a vector instruction.
+        bits: what of the addresses matters: the place of the first GM byte in its line, or for each
+            of `lanes` its banks, see `vector_banks.bank_bits`.
+    """
 
     machine: Machine
-    rates: Rates
     record: Instruction
     values: Values
     reads: Sequence[tuple[Space, Region]]
     writes: Sequence[tuple[Space, Region]]
-    phase: int
+    lanes: Sequence[Lane]
+    bits: Sequence[int]
 
     def bytes_of(self, ports: Sequence[tuple[Space, Region]]) -> int:
         return sum(region.size_bytes for _, region in ports)
@@ -65,11 +69,36 @@ def ceil_div(a: float, b: float) -> int:
 
 
 def vector(work: Work) -> Cost:
-    """A fixed part and the cycles of each repeat; nothing overlaps (docs/hardware.md b2)."""
-    unit = work.machine.vector
+    """A fixed part, and for each repeat its cycles or those in which its banks are free (b2).
+
+    Nothing overlaps with the next instruction. Masked lanes are taken to use their banks.
+    """
+    unit, values = work.machine.vector, work.values
     each = unit.cycles_per_repeat.get(work.record.mnemonic, 1)
-    cycles = unit.fixed_cycles + work.values["repeat"] * each
-    return Cost(cycles, cycles)
+    fixed = unit.fixed_cycles_of.get(work.record.name, unit.fixed_cycles)
+    repeats = values["repeat"]
+    if work.lanes and repeats:
+        count = unit.repeat_bytes // max(lane.itemsize for lane in work.lanes)
+        streams = [
+            Stream(
+                block,
+                max(1, count * lane.itemsize // unit.block_bytes),
+                values[f"{lane.name}_blk_stride"],
+                values.get(f"{lane.name}_rep_stride", 0),
+            )
+            for lane, block in zip(work.lanes, work.bits, strict=True)
+        ]
+        cycles = repeats_cycles(
+            tuple(s for s, lane in zip(streams, work.lanes, strict=True) if not lane.written),
+            tuple(s for s, lane in zip(streams, work.lanes, strict=True) if lane.written),
+            repeats,
+            each,
+            max(fixed - unit.head_cycles, 1),
+            unit.bank_groups,
+        )
+    else:
+        cycles = repeats * each
+    return Cost(fixed + cycles, fixed + cycles)
 
 
 def cube(work: Work) -> Cost:
@@ -105,16 +134,24 @@ def mte2(work: Work) -> Cost:
     unit = work.machine.mte2
     to_l1 = any(space == Space.L1 for space, _ in work.writes)
     port = unit.l1_port_bytes_per_cycle if to_l1 else unit.port_bytes_per_cycle
-    cycles = _gm_cycles(work, work.reads, port, work.rates.read)
-    return Cost(max(unit.issue_cycles, cycles), unit.start_cycles + cycles)
+    cycles = _port_cycles(work, work.reads, port)
+    return _transfer(work, unit.issue_cycles, unit.start_cycles, cycles)
+
+
+def nd2nz(work: Work) -> Cost:
+    """Rows of GM to fractals in L1: each row costs whole lines, and a transfer a set-up (a3)."""
+    unit = work.machine.mte2
+    assert unit.nd2nz_cycles is not None, "no such path"
+    cycles = _port_cycles(work, work.reads, unit.l1_port_bytes_per_cycle) + unit.nd2nz_cycles
+    return _transfer(work, unit.issue_cycles, unit.start_cycles, cycles)
 
 
 def mte3(work: Work) -> Cost:
     """A transfer to GM, as `mte2`, or from UB to L1."""
     unit = work.machine.mte3
     if any(space == Space.GM for space, _ in work.writes):
-        cycles = _gm_cycles(work, work.writes, unit.port_bytes_per_cycle, work.rates.write)
-        return Cost(max(unit.issue_cycles, cycles), unit.start_cycles + cycles)
+        cycles = _port_cycles(work, work.writes, unit.port_bytes_per_cycle)
+        return _transfer(work, unit.issue_cycles, unit.start_cycles, cycles)
     assert unit.ub_to_l1_bytes_per_cycle is not None, "no such path"
     assert unit.on_chip_start_cycles is not None, "no such path"
     cycles = ceil_div(work.bytes_of(work.writes), unit.ub_to_l1_bytes_per_cycle)
@@ -122,22 +159,35 @@ def mte3(work: Work) -> Cost:
     return Cost(cycles, cycles)
 
 
-def _gm_cycles(
-    work: Work, ports: Sequence[tuple[Space, Region]], port_rate: int, share: float
-) -> int:
-    """Time on the wire: the core's port carries whole lines, the shared memory only the bytes.
+def _transfer(work: Work, issue: int, start: int, cycles: int) -> Cost:
+    """A transfer that keeps the port for `cycles`; its start overlaps with transfers before it."""
+    read, written = (
+        sum(region.size_bytes for space, region in ports if space == Space.GM)
+        for ports in (work.reads, work.writes)
+    )
+    return Cost(max(issue, cycles), start + cycles, read, written)
+
+
+def _port_cycles(work: Work, ports: Sequence[tuple[Space, Region]], port_rate: int) -> int:
+    """Time on the core's port, which carries whole lines.
 
     A run that is short or not aligned to a line still costs every line that it touches (a3: rows
     of 128 bytes run at a quarter of the rate).
     """
     line = work.machine.gm.line_bytes
-    lines = 0
+    phase = work.bits[0]
+    cycles = 0
     for space, region in ports:
         if space == Space.GM and not region.empty:
             starts, lengths = region.runs
-            first = (starts + work.phase) // line
-            lines += int(np.sum((starts + work.phase + lengths - 1) // line - first + 1))
-    return max(ceil_div(lines * line, port_rate), ceil_div(work.bytes_of(ports), share))
+            if region.contiguous and lengths[0] >= line:
+                # Only rows pay for the ends of their lines: one long run streams.
+                cycles += ceil_div(region.size_bytes, port_rate)
+                continue
+            first = (starts + phase) // line
+            lines = int(np.sum((starts + phase + lengths - 1) // line - first + 1))
+            cycles += ceil_div(lines * line, port_rate)
+    return cycles
 
 
 def ub_to_ub(work: Work) -> Cost:
@@ -161,9 +211,9 @@ def fixpipe(work: Work) -> Cost:
     unit = work.machine.fixpipe
     assert unit is not None, "the machine file lists an instruction whose section is missing"
     elements = sum(int(np.prod(region.shape)) for _, region in work.writes)
-    memory = _gm_cycles(work, work.writes, unit.port_bytes_per_cycle, work.rates.write)
-    cycles = max(ceil_div(elements, unit.elements_per_cycle), memory)
-    return Cost(unit.fixed_cycles + cycles, unit.start_cycles + cycles)
+    port = _port_cycles(work, work.writes, unit.port_bytes_per_cycle)
+    cycles = unit.fixed_cycles + max(ceil_div(elements, unit.elements_per_cycle), port)
+    return _transfer(work, 0, unit.start_cycles, cycles)
 
 
 def nothing(work: Work) -> Cost:
@@ -194,7 +244,7 @@ RULES: dict[str, Callable[[Work], Cost]] = {
     "ub_to_ub": ub_to_ub,
     "l0c_to_ub": l0c_to_ub,
     "fixpipe": fixpipe,
-    "nd2nz": mte2,
+    "nd2nz": nd2nz,
     "flag": nothing,
     "cross_core_flag": nothing,
     "barrier": nothing,

@@ -55,6 +55,7 @@ class GlobalMemory(Section):
     read_bytes_per_cycle: Positive
     write_bytes_per_cycle: Positive
     line_bytes: Positive
+    idle_credit_cycles: Cycles
 
 
 class L2(Section):
@@ -115,8 +116,10 @@ class Vector(Section):
     repeat_bytes: Positive
     max_repeat: Positive
     fixed_cycles: Cycles
+    head_cycles: Cycles
     bank_groups: Positive
     banks: Positive
+    fixed_cycles_of: dict[str, Positive]
     cycles_per_repeat: dict[str, Positive]
 
 
@@ -141,6 +144,7 @@ class Mte2(Section):
     issue_cycles: Cycles
     port_bytes_per_cycle: Positive
     l1_port_bytes_per_cycle: Positive
+    nd2nz_cycles: Cycles | None = None
 
 
 class Mte3(Section):
@@ -205,6 +209,11 @@ class Machine(Section):
     def split(self) -> bool:
         """Whether cube and vector cores run programs of their own."""
         return self.kind == "split"
+
+    @property
+    def vector_units(self) -> int:
+        """Vector units in each of the `cores`."""
+        return sum(core.count for core in self.core_types.values() if "V" in core.pipes)
 
     @property
     def core_types(self) -> dict[str, CoreType]:
@@ -316,6 +325,17 @@ def check_consistent(machine: Machine, where: str) -> None:
         if there and place not in needed:
             hint = "remove it: no instruction of [intrinsics] uses it"
             raise InputError("key without use", where=where, found=repr(name), hint=hint)
+
+
+def check_cores(machine: Machine, cores: int) -> None:
+    """Raises an `InputError` unless `machine` has that many cores; 0 stands for all."""
+    if not 0 <= cores <= machine.cores:
+        raise InputError(
+            "no such number of cores",
+            where="cores",
+            found=str(cores),
+            expected=f"1 to {machine.cores}, or 0 for all of {machine.name}",
+        )
 
 
 def _known_keys() -> list[str]:
