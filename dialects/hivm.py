@@ -6,7 +6,8 @@ here. Operands are the addresses, then the dynamic fields in the order of the at
     "hivm.vadd"(%d, %a, %b, %r) {type = "f32", dynamic = ["repeat"], dst_blk_stride = 1, ...}
         : (!llvm.ptr<6>, !llvm.ptr<6>, !llvm.ptr<6>, i64) -> ()
 
-Four operations of the scalar unit have no record: `ld`, `st`, `get_block_idx`, `get_block_num`.
+Five operations of the scalar unit have no record: `ld`, `st`, `get_block_idx`, `get_block_num` and
+`get_sub_block_idx`.
 
 This module defines operations by annotations, so it must not postpone their evaluation.
 """
@@ -260,6 +261,16 @@ class GetBlockIdxOp(Hivm.Operation, name="get_block_idx"):
 
 class GetBlockNumOp(Hivm.Operation, name="get_block_num"):
     """Number of blocks of the launch. C1 the result is an i64."""
+
+    value: Result[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_i64(self)
+
+
+class GetSubBlockIdxOp(Hivm.Operation, name="get_sub_block_idx"):
+    """Which of its block's vector cores this is, from 0. C1 the result is an i64."""
 
     value: Result[Any]
 

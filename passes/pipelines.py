@@ -135,7 +135,7 @@ def cce_to_hivm(options: Options) -> list[str]:
 @pipeline("hivm-to-llvm")
 def hivm_to_llvm(options: Options) -> list[str]:
     """Configuration words packed; instructions become calls of intrinsics."""
-    return ["convert-hivm-to-llvm"]
+    return [_pass("convert-hivm-to-llvm", options, "machine")]
 
 
 @pipeline("npu-pipeline")

@@ -86,7 +86,7 @@ class _Tee:
 
     def __init__(self, core: Any) -> None:
         self._core, self.parts = core, []  # type: ignore[var-annotated]
-        self.memory = core.memory
+        self.memory, self.sub_block = core.memory, core.sub_block
 
     def consume(self, records: Records) -> None:
         self.parts.append(records)
@@ -109,16 +109,16 @@ def record(
     launch = Device.launch
 
     def recording(
-        device: Device, name: str, program: Any, arguments: Any, blocks: int,
+        device: Device, name: str, programs: Any, arguments: Any, blocks: int,
         locations: Sequence[str], *rest: Any, **more: Any,
     ) -> Any:  # fmt: skip
         if name in kernels or (only and name not in only):
-            return launch(device, name, program, arguments, blocks, locations, *rest, **more)
+            return launch(device, name, programs, arguments, blocks, locations, *rest, **more)
         streams: list[Records] = []
 
         def teed(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
             tee = _Tee(core)
-            program(arguments, block, blocks, tee)
+            programs["AICORE"](arguments, block, blocks, tee)
             streams.append(np.concatenate(tee.parts))
 
         profile = launch(device, name, teed, arguments, blocks, locations, *rest, **more)

@@ -127,8 +127,10 @@ def launched_kernels(root: Any) -> dict[str, str]:
     found: dict[str, str] = {}
 
     def visit(op: Any) -> Any:
-        if op.name == "func.func" and "ascend.launch" in op.attributes:
-            reference = ir.SymbolRefAttr(op.attributes["ascend.launch"]).value
+        launch = op.attributes.get("ascend.launch", None) if op.name == "func.func" else None
+        # A list names the programs of two kinds of cores, which nobody lowers from ascend.
+        if isinstance(launch, ir.SymbolRefAttr | ir.FlatSymbolRefAttr):
+            reference = ir.SymbolRefAttr(launch).value
             found[ir.StringAttr(op.attributes["sym_name"]).value] = reference[-1]
         return ir.WalkResult.ADVANCE
 

@@ -16,8 +16,9 @@ run time. The last operand, the tag, counts the scalar operations since the inst
 the same basic block (bits 16..31) and names the source location (bits 32..63), an index into the
 module attribute `hivm.locations`. The rest of the kernel is lowered by the upstream conversions.
 
-Needs kernels at the hivm level (`convert-cce-to-hivm`). Everything outside kernels, and kernels
-that are at the llvm level already, stay as they are.
+Instructions that the machine has not, or not on the kind of core that the kernel's `ascend.core`
+names, are errors. Needs kernels at the hivm level (`convert-cce-to-hivm`). Everything outside
+kernels, and kernels that are at the llvm level already, stay as they are.
 """
 
 from __future__ import annotations
@@ -25,11 +26,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import SCALAR_TYPES
-from davinci.isa import INSTRUCTIONS
+from davinci.isa import INSTRUCTIONS, Instruction, Pipe
+from davinci.isa.legality import PIPE_FIELDS, illegal_instruction, illegal_pipes
+from davinci.machine import Machine
 from davinci.mlir import arith, ir, llvm, passmanager
-from davinci.passes.base import Pass, fail, location_text, register_pass
+from davinci.passes.base import Pass, fail, location_text, option, register_pass
 
 TAG_SCALAR_OPS = 16
 TAG_LOCATION = 32
@@ -53,7 +57,10 @@ FREE = (
 )
 """Operations that cost the scalar unit nothing."""
 
-SPECIAL_REGISTERS = ("hivm.get_block_idx", "hivm.get_block_num")
+NAME_PIPES = ("flag", "barrier", "cross_core_flag")
+"""Timing rules of instructions that name pipes."""
+
+SPECIAL_REGISTERS = ("hivm.get_block_idx", "hivm.get_block_num", "hivm.get_sub_block_idx")
 
 
 @register_pass
@@ -63,11 +70,14 @@ class ConvertHivmToLlvmPass(Pass):
 
     NAME = "convert-hivm-to-llvm"
 
+    machine: str = option("ascend910", "machine file that says what instructions there are")
+
     def run(self, op: Any) -> None:
+        machine = machines.load(self.machine)
         for module, kernels in modules_with_kernels(op):
             locations = Locations.of(module)
             for kernel in kernels:
-                lower_instructions(kernel, locations)
+                lower_instructions(kernel, machine, locations)
             lower_functions(module)
             module.attributes["hivm.locations"] = ir.ArrayAttr.get(
                 [ir.StringAttr.get(text) for text in locations.texts]
@@ -89,6 +99,27 @@ def modules_with_kernels(root: Any) -> list[tuple[Any, list[Any]]]:
 
     root.walk(visit, ir.WalkOrder.PRE_ORDER)
     return found
+
+
+def core_of(kernel: Any, machine: Machine) -> str:
+    """The kind of core that a kernel is for, as the machine file names it.
+
+    Raises:
+        CompileError: the machine has no such cores.
+    """
+    core: str = attribute(kernel, "ascend.core", "aicore").upper()
+    if core not in machine.core_types:
+        fail(
+            kernel,
+            f"is not for the cores of {machine.name}",
+            found=f'ascend.core = "{core.lower()}"' if "ascend.core" in kernel.attributes else "",
+            expected=" or ".join(
+                f'ascend.core = "{name.lower()}"' if machine.split else "no ascend.core"
+                for name in machine.core_types
+            ),
+        )
+
+    return core
 
 
 def is_kernel(function: Any) -> bool:
@@ -117,8 +148,9 @@ class Locations:
         return self.numbers[text]
 
 
-def lower_instructions(kernel: Any, locations: Locations) -> None:
+def lower_instructions(kernel: Any, machine: Machine, locations: Locations) -> None:
     """Replaces the hivm operations of a kernel by calls, block by block."""
+    core = core_of(kernel, machine)
     blocks: list[Any] = list(kernel.regions[0])
     while blocks:
         block = blocks.pop()
@@ -136,20 +168,38 @@ def lower_instructions(kernel: Any, locations: Locations) -> None:
                     scalar_ops += 1
                     call(op, op.name, [])
                     continue
-                lower_instruction(op, scalar_ops, locations.number(op.location))
+                record = record_of(op, machine, core)
+                lower_instruction(op, record, scalar_ops, locations.number(op.location))
             scalar_ops = 0
 
 
-def lower_instruction(op: Any, scalar_ops: int, location: int) -> None:
-    """Replaces one hivm operation by the call of its intrinsic."""
+def record_of(op: Any, machine: Machine, core: str) -> Instruction | None:
+    """The record of an operation, None for a scalar access.
+
+    Raises:
+        CompileError: that kind of core of the machine has no such instruction.
+    """
     name = op.name.removeprefix("hivm.")
     if name in ("ld", "st"):
-        call(op, scalar_access_name(op), [*op.operands, tag(scalar_ops, location)])
-        return
+        return None
     kind = attribute(op, "type", "")
     record = INSTRUCTIONS.get(f"{name}.{kind}" if kind else name)
     if record is None:
-        fail(op, "is no instruction of the machine", found=f"type {kind!r}")
+        fail(op, "is no instruction", found=f"type {kind!r}")
+    message = illegal_instruction(machine, core, record)
+    if not message and record.timing in NAME_PIPES:
+        fields = {name: attribute(op, name, int(Pipe.S)) for name in PIPE_FIELDS}
+        message = illegal_pipes(machine, core, record, fields)
+    if message:
+        fail(op, f"is illegal: {message}")
+    return record
+
+
+def lower_instruction(op: Any, record: Instruction | None, scalar_ops: int, location: int) -> None:
+    """Replaces one hivm operation by the call of its intrinsic."""
+    if record is None:
+        call(op, scalar_access_name(op), [*op.operands, tag(scalar_ops, location)])
+        return
     operands, packing_ops = packed_operands(op, record)
     operands.append(tag(scalar_ops + packing_ops, location))
     call(op, f"hivm.{record.mnemonic}", operands)

@@ -18,6 +18,9 @@ from davinci.passes import pipelines, runner
 if TYPE_CHECKING:
     from davinci.runtime.executable import Executable
 
+OPERATORS = ("stablehlo", "chlo", "ascend", "cce")
+"""Dialects above the machine's instructions."""
+
 Progress = Callable[[str], None]
 """Called with what is about to be done."""
 
@@ -60,6 +63,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     progress("reading the model")
     module = frontends.load(model, make_context())
     require_main(module, model_name(model))
+    require_kernels(module, description, model_name(model))
     lower(module, options, progress)
     progress("compiling kernels to native code")
     from davinci.runtime.executable import Executable
@@ -87,6 +91,31 @@ def require_main(module: Any, where: str) -> None:
         expected="@main with a body, or one public function",
         hint="a kernel needs a host function that calls it, see examples/hand_written.mlir",
     )
+
+
+def require_kernels(module: Any, description: machines.Machine, where: str) -> None:
+    """Raises a `CompileError` for operators on a split machine, which no pass makes kernels for."""
+    if not description.split:
+        return
+    found: list[str] = []
+
+    def visit(op: Any) -> Any:
+        if op.name.split(".")[0] in OPERATORS:
+            found.append(op.name)
+            return ir.WalkResult.INTERRUPT
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    if found:
+        raise CompileError(
+            f"the compiler makes no kernels for {description.name}, whose cube and vector cores "
+            "run programs of their own",
+            where=where,
+            found=f"the operator {found[0]}",
+            expected="kernels written by hand in hivm instructions",
+            hint="see examples/split_matmul_add.mlir, or compile for a coupled machine "
+            "(ascend910, ascend310)",
+        )
 
 
 def lower(module: Any, options: pipelines.Options, progress: Progress = lambda text: None) -> None:

@@ -63,7 +63,7 @@ def describe(module: Any) -> Program:
         if op.name == "memref.global":
             weights += memref_bytes(ir.TypeAttr(op.attributes["type"]).value)
         elif op.name == "func.func" and "ascend.launch" in op.attributes:
-            name = ir.SymbolRefAttr(op.attributes["ascend.launch"]).value[-1]
+            name = kernel_names(op.attributes["ascend.launch"])[0][-1]
             inputs = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).inputs
             sizes[name] = tuple(memref_bytes(argument) for argument in inputs)
         elif op.name in ("func.func", "llvm.func"):
@@ -83,6 +83,12 @@ def describe(module: Any) -> Program:
         for name, kernel in kernels.items()
     }
     return Program(joined, weights, arena, unplanned)
+
+
+def kernel_names(launch: Any) -> list[list[str]]:
+    """Symbol paths in an attribute `ascend.launch`: a kernel, or the ones of two kinds of cores."""
+    parts = list(launch) if isinstance(launch, ir.ArrayAttr) else [launch]
+    return [list(ir.SymbolRefAttr(part).value) for part in parts]
 
 
 def memref_bytes(memref_type: Any) -> int:
@@ -115,7 +121,7 @@ def bound_cycles(launch: LaunchProfile, kernel: Kernel, machine: Machine, cores:
             launch.macs / (cores * cube.m * cube.n * k),
             sum(inputs) / (cores * gm.read_bytes_per_cycle),
             output / (cores * gm.write_bytes_per_cycle),
-            launch.vector_repeats / cores,
+            launch.vector_repeats / (cores * machine.vector_units),
         )
     )
 
@@ -137,7 +143,7 @@ def build(
         row["scalar_accesses"] += launch.scalar_accesses
         row["macs"] += launch.macs
         row["vector_repeats"] += launch.vector_repeats
-        row["core_cycles"] += launch.cycles * min(launch.blocks, machine.cores)
+        row["core_cycles"] += launch.cycles * launch.cores
         for pipe, cycles in launch.pipes.items():
             row["pipes"][pipe] = row["pipes"].get(pipe, 0) + cycles
     rows = sorted(kernels.values(), key=lambda row: -int(row["cycles"]))
@@ -145,7 +151,7 @@ def build(
         row["bottleneck"] = bottleneck(row)
     total = sum(row["cycles"] for row in rows)
     core_cycles = sum(row["core_cycles"] for row in rows)
-    pipes = {name for row in rows for name in row["pipes"]}
+    pipes = {f"PIPE_{pipe}" for core in machine.core_types.values() for pipe in core.pipes}
     busy = {name: sum(row["pipes"].get(name, 0) for row in rows) for name in sorted(pipes)}
     counts = {unit: sum(r["launches"] for r in rows if r["unit"] == unit) for unit in UNITS}
     overhead = len(launches) * machine.launch.overhead_us

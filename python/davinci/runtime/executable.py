@@ -61,7 +61,7 @@ class Launch:
     """One entry of the launch list."""
 
     name: str
-    program: Program
+    programs: dict[str, Program]
     locations: list[str]
     arguments: list[int]
     blocks: int
@@ -133,7 +133,7 @@ class Executable:
         self.launches = [
             device.launch(
                 x.name,
-                x.program,
+                x.programs,
                 x.arguments,
                 x.blocks,
                 x.locations,
@@ -297,17 +297,24 @@ class HostProgram:
         declaration = self._symbols[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
         if "ascend.launch" not in declaration.attributes:
             fail(op, "calls a function that is not a kernel", expected="attribute ascend.launch")
-        *path, name = ir.SymbolRefAttr(declaration.attributes["ascend.launch"]).value
+        names = report.kernel_names(declaration.attributes["ascend.launch"])
+        *path, name = names[0]
         library = self._library(tuple(path), op)
-        program = library.programs.get(name)
-        if program is None:
-            fail(op, "launches an unknown kernel", found=name, expected=", ".join(library.programs))
+        programs: dict[str, Program] = {}
+        for *place, kernel in names:
+            found = library.programs.get(kernel) if place == path else None
+            if found is None:
+                known = ", ".join(library.programs)
+                fail(op, "launches an unknown kernel", found=kernel, expected=known)
+            if found.core in programs:
+                fail(op, "launches two kernels for one kind of core", found=found.core.lower())
+            if found.inputs != len(op.operands):
+                given = f"{len(op.operands)} arguments"
+                fail(op, f"calls kernel {kernel} wrongly", found=given, expected=str(found.inputs))
+            programs[found.core] = found
         arguments = [self._places[value] for value in op.operands]
-        if len(arguments) != program.inputs:
-            found = f"{len(arguments)} arguments"
-            fail(op, f"calls kernel {name} wrongly", found=found, expected=str(program.inputs))
         blocks = attribute(op, "ascend.blocks", 1)
-        self.launches.append(Launch(name, program, library.locations, arguments, blocks))
+        self.launches.append(Launch(name, programs, library.locations, arguments, blocks))
 
     def _library(self, path: tuple[str, ...], user: Any) -> KernelLibrary:
         """The compiled kernels of the nested module with that symbol path."""

@@ -36,6 +36,7 @@ class Slot(enum.IntEnum):
     FAULT_BYTES = 12
     FAULT_TAG = 13
     FAULT_SPACE = 14
+    SUB_BLOCK = 15
     GM = 16  # a `Port` for each memory
     UB = 32
 
@@ -64,6 +65,14 @@ NO_ACCESS = (0, 0, (1 << 63) - 1, 0, (1 << 63) - 1, 0)
 
 SCALAR_BYTES = {"f16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 PORTS = {"": (Space.GM, Slot.GM), "ub.": (Space.UB, Slot.UB)}
+
+
+REGISTERS = {
+    "get_block_idx": Slot.BLOCK,
+    "get_block_num": Slot.BLOCKS,
+    "get_sub_block_idx": Slot.SUB_BLOCK,
+}
+"""Special registers of the scalar unit."""
 
 
 class Text:
@@ -135,9 +144,9 @@ def intrinsic(context: int, name: str) -> str:
     if kind in ("ld", "st"):
         port = "ub." if rest.startswith("ub.") else ""
         return scalar_access(context, name, kind, rest.removeprefix("ub."), port)
-    if kind in ("get_block_idx", "get_block_num"):
+    if kind in REGISTERS:
         text = Text(context)
-        value = text.load(Slot.BLOCK if kind == "get_block_idx" else Slot.BLOCKS)
+        value = text.load(REGISTERS[kind])
         text.do(f"llvm.return {value} : i64")
         return text.function(f"@{name}() -> i64", inline=True)
     return append(context, name, INSTRUCTIONS[name.removeprefix("hivm.")])
@@ -157,9 +166,11 @@ def append(context: int, name: str, record: Instruction) -> str:
     place = text.add(f"llvm.call @davinci.slot({header}) : (i64) -> !llvm.ptr")
     store_words(text, place, words)
     in_gm = [o for o in record.operands if o.space is Space.GM]
-    if in_gm:
+    # Behind a wait for another core its data is in GM, whatever this core has done.
+    waits = record.name == "wait_flag_dev"
+    if in_gm or waits:
         text.store(text.constant(1), Slot.TOUCHED_GM)
-    if any(o.writes for o in in_gm):
+    if any(o.writes for o in in_gm) or waits:
         text.store(text.constant(1), Slot.WRITES_GM)
     text.do("llvm.return")
     return text.function(f"@{name}({', '.join([*arguments, '%tag: i64'])})")

@@ -48,6 +48,10 @@ class MemoryView(Protocol):
 class Core(Protocol):
     """What a program needs of the core it runs on."""
 
+    @property
+    def sub_block(self) -> int:
+        """Which of its block's vector cores it is."""
+
     def consume(self, records: Records) -> None:
         """Executes instructions, an array [n, 8] in program order."""
 
@@ -61,10 +65,13 @@ class Program:
     Attributes:
         name: of the kernel.
         inputs: number of arguments, addresses in GM.
+        core: kind of core it is for.
     """
 
-    def __init__(self, library: KernelLibrary, name: str, inputs: int, entry: int) -> None:
-        self.name, self.inputs = name, inputs
+    def __init__(
+        self, library: KernelLibrary, name: str, inputs: int, core: str, entry: int
+    ) -> None:
+        self.name, self.inputs, self.core = name, inputs, core
         self._library = library
         self._entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(entry)
 
@@ -82,6 +89,12 @@ class Program:
         base = ctypes.addressof(values)
         packed = (ctypes.c_void_p * len(arguments))(*(base + 8 * i for i in range(len(arguments))))
         self._library.run(self, lambda: self._entry(ctypes.addressof(packed)), block, blocks, core)
+
+
+def core_of(kernel: Any) -> str:
+    """The kind of core a kernel is for, as the machine files name it: `ascend.core`."""
+    name: str = attribute(kernel, "ascend.core", "aicore")
+    return name.upper()
 
 
 class KernelLibrary:
@@ -111,15 +124,19 @@ class KernelLibrary:
             native, kernels = self._native_module(module)
             self._engine = execution_engine.ExecutionEngine(native, opt_level=OPT_LEVEL)
         self.programs = {
-            name: Program(self, name, inputs, self._engine.raw_lookup(name))
-            for name, inputs in kernels.items()
+            name: Program(self, name, inputs, core, self._engine.raw_lookup(name))
+            for name, (inputs, core) in kernels.items()
         }
 
-    def _native_module(self, module: Any) -> tuple[Any, dict[str, int]]:
-        """A module of its own: copies of the functions, definitions of the intrinsics."""
+    def _native_module(self, module: Any) -> tuple[Any, dict[str, tuple[int, str]]]:
+        """A module of its own: copies of the functions, definitions of the intrinsics.
+
+        Returns:
+            The module, and by kernel the number of arguments and the kind of core.
+        """
         native = ir.Module.create()
         names: list[str] = []
-        kernels: dict[str, int] = {}
+        kernels: dict[str, tuple[int, str]] = {}
         with ir.InsertionPoint(native.body):
             for view in module.regions[0].blocks[0].operations:
                 op = view.operation
@@ -137,7 +154,7 @@ class KernelLibrary:
                     continue
                 op.clone()
                 if "ascend.kernel" in op.attributes:
-                    kernels[name] = len(op.regions[0].blocks[0].arguments)
+                    kernels[name] = len(op.regions[0].blocks[0].arguments), core_of(op)
         text = ir.Module.parse(definitions(self._context.ctypes.data, names) + half.DEFINITIONS)
         for view in list(text.body.operations):
             native.body.append(view.operation)
@@ -148,6 +165,7 @@ class KernelLibrary:
         """Runs `entry` with the context set up for one block, and hands over the last records."""
         context = self._context
         context[Slot.BLOCK], context[Slot.BLOCKS] = block, blocks
+        context[Slot.SUB_BLOCK] = core.sub_block
         for slot in (Slot.CURSOR, Slot.SCALAR_OPS, Slot.ACCESSES, Slot.TOUCHED_GM):
             context[slot] = 0
         context[Slot.WRITES_GM] = context[Slot.FAULT] = 0
@@ -178,11 +196,17 @@ class KernelLibrary:
         """Gives the buffered records to the core; called by native code, so it must not raise."""
         count = int(self._context[Slot.CURSOR])
         self._context[Slot.CURSOR] = 0
-        if count and self._core is not None and self._error is None:
-            try:
-                self._core.consume(self._buffer[:count].copy())
-            except BaseException as error:  # raised again when the native code has returned
-                self._error = error
+        core, error = self._core, self._error
+        if not count or core is None or error is not None:
+            return
+        # Where the program waits for another core, that one's program runs in this call.
+        saved = self._context.copy()
+        try:
+            core.consume(self._buffer[:count].copy())
+        except BaseException as raised:  # raised again when the native code has returned
+            error = raised
+        self._context[:] = saved
+        self._core, self._error = core, error
 
     def _fault(self, program: Program) -> DeviceFault:
         context = [int(word) for word in self._context]

@@ -35,6 +35,8 @@ class Zeros:
 class Recorder:
     """A core that keeps the records and executes nothing."""
 
+    sub_block = 0
+
     def __init__(self) -> None:
         self._memories = {Space.GM: Zeros(GM_BYTES), Space.UB: Zeros(UB_BYTES)}
         self._parts: list[Records] = []
