@@ -24,7 +24,10 @@ Key = tuple[float, ...]
 
 @dataclass
 class Run:
-    """A program that has run: where, its time line, its transfers, and what equal ones share."""
+    """A program that has run: where, its time line, its transfers, and what equal ones share.
+
+    `rows` says whether those of its time line are wanted: it may be the one of an equal program.
+    """
 
     place: int
     block: int
@@ -34,6 +37,7 @@ class Run:
     touched: Touched
     key: Key
     profile: BlockProfile
+    rows: bool
 
 
 class Collector:
@@ -66,10 +70,11 @@ class Collector:
             DeviceFault: deadlock, or flags left set.
         """
         cycles = core.finish()
-        timeline, profile = core.timeline, BlockProfile(place, cycles, {})
+        timeline, profile = core.timeline, BlockProfile(place, block, cycles, {})
+        rows = timeline.rows is not None
         lines = touched(_transfers(timeline), self._machine.gm.line_bytes)
         key = (timeline.rates.cores, *[id(item.cost) << 16 | ops for _, ops, item in timeline.log])
-        self._runs.append(Run(place, block, begin, cycles, timeline, lines, key, profile))
+        self._runs.append(Run(place, block, begin, cycles, timeline, lines, key, profile, rows))
         if key in self._known and timeline.rows is None:
             timeline.log.clear()
         self._known.add(key)
@@ -99,7 +104,7 @@ class Collector:
             profile.per_block.append(block)
             for name, count in block.pipes.items():
                 profile.pipes[name] += count
-            for step in timeline.rows or ():
+            for step in (timeline.rows or ()) if run.rows else ():
                 number = step.item.location
                 text = self._locations[number] if number < len(self._locations) else ""
                 profile.rows.append(step.row(run.place, run.block, run.begin, text))
@@ -111,10 +116,9 @@ class Collector:
             if not run.touched.lines.size:
                 continue
             rates = rates_of(self._machine, run.timeline.rates.cores, traffic)
-            rows = run.timeline.rows is not None
             found = done.get(run.key)
-            if found is None or rows:
-                timeline = Timeline(self._machine, rows, rates)
+            if found is None or run.rows:
+                timeline = Timeline(self._machine, run.rows, rates)
                 found = done[run.key] = (timeline.replay(run.timeline.log), timeline)
             run.cycles, run.timeline = found
 

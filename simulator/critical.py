@@ -36,7 +36,7 @@ class Segment:
 
 
 def critical_path(rows: Sequence[Row]) -> list[Segment]:
-    """The segments of one block's rows, first to last; none for no rows."""
+    """The segments of a block that starts at cycle 0, first to last; none for no rows."""
     if not rows:
         return []
     by_index = {row.index: row for row in rows}
@@ -74,8 +74,7 @@ def _before_issue(row: Row, by_index: dict[int, Row]) -> tuple[Segment, str, Row
         return Segment(ISSUE, row.issued, row.issued, row.index), _leaving(other, "start"), other
     other_row = by_index.get(row.index - 1)
     if other_row is None:
-        begin = min(each.issued for each in by_index.values())
-        return Segment(ISSUE, min(begin, row.issued), row.issued, row.index), "", None
+        return Segment(ISSUE, 0, row.issued, row.index), "", None
     if other_row.pipe == "PIPE_S":
         return Segment(ISSUE, other_row.end, row.issued, row.index), "end", other_row
     return Segment(ISSUE, other_row.issued, row.issued, row.index), "issue", other_row

@@ -10,10 +10,10 @@ from davinci.simulator.timing import Row
 
 @dataclass
 class BlockProfile:
-    """Counts of one block.
+    """Counts of one block, on a split machine of one core's part in it.
 
     Attributes:
-        core: it ran on.
+        core, block: where it ran, and its number.
         cycles: from its start until everything is complete.
         pipes: cycles in which a pipe had work under way.
         copied_bytes: bytes that copies wrote, by path: `GM_to_L1`.
@@ -21,6 +21,7 @@ class BlockProfile:
     """
 
     core: int
+    block: int
     cycles: int
     pipes: dict[str, int]
     copied_bytes: dict[str, int] = field(default_factory=dict)

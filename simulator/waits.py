@@ -3,6 +3,7 @@
 From the time a block starts until it ends, every cycle of every pipe is in exactly one of these:
 
 * `run`: an instruction keeps the pipe.
+* `memory`: an instruction keeps the pipe longer because GM serves other cores as well.
 * `flag`: a `wait_flag` is at the head of the queue; blamed on the instruction whose completion the
   flag tells, or on the `set_flag` itself if that came late.
 * `barrier`: a barrier is at the head of the queue, or holds the scalar unit.
@@ -18,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from davinci.simulator.critical import SYNCHRONISATION
 from davinci.simulator.timing import NOTHING, Row
 
 SCALAR = "PIPE_S"
@@ -71,10 +73,14 @@ def waits(rows: Sequence[Row], cycles: int) -> dict[Wait, int]:
             if row.start > now:
                 next_stall = _book_gap(found, pipe, now, row.start, stalls, next_stall)
                 now = row.start
-            until = row.free
-            if until > now:
-                found[_held(row, by_index)] += until - now
-                now = until
+            if row.free > now:
+                kept = row.free - now
+                shared = min(row.shared_cycles, kept)
+                if shared:
+                    where = Wait(pipe, "memory", pipe, row.mnemonic, row.location)
+                    found[where] += shared
+                found[_held(row, by_index)] += kept - shared
+                now = row.free
         if cycles > now:
             found[Wait(pipe, "done")] += cycles - now
     return dict(found)
@@ -82,7 +88,7 @@ def waits(rows: Sequence[Row], cycles: int) -> dict[Wait, int]:
 
 def _held(row: Row, by_index: dict[int, Row]) -> Wait:
     """What an instruction that keeps its pipe is booked on."""
-    if row.mnemonic not in ("wait_flag", "pipe_barrier"):
+    if row.mnemonic not in SYNCHRONISATION:
         return Wait(row.pipe, "run")
     if row.mnemonic == "wait_flag" and row.end_after != NOTHING:
         culprit = _told(by_index[row.end_after], by_index)
@@ -94,8 +100,11 @@ def _held(row: Row, by_index: dict[int, Row]) -> Wait:
 
 
 def _told(sender: Row, by_index: dict[int, Row]) -> Row:
-    """The instruction whose completion a `set_flag` waited for, or the `set_flag`."""
-    return by_index[sender.end_after] if sender.end_after != NOTHING else sender
+    """The instruction that a `set_flag` came after, or the `set_flag` if there was none."""
+    for before in (sender.end_after, sender.start_after):
+        if before != NOTHING and by_index[before].mnemonic not in SYNCHRONISATION:
+            return by_index[before]
+    return sender
 
 
 def _stalls(by_index: dict[int, Row]) -> list[Stall]:

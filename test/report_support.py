@@ -23,12 +23,21 @@ def flag(src: Pipe, dst: Pipe, event: int = 0) -> list[Line]:
     return [("set_flag", fields), ("wait_flag", fields)]
 
 
+def dup(repeat: int) -> Line:
+    return ("vector_dup.f32", {"dst": 16384, "repeat": repeat, "dst_rep_stride": 8})
+
+
+def mad(size: int) -> Line:
+    return ("mad.f162f32", {"m": size, "k": size, "n": size, "init": 1})
+
+
+def copy_in() -> Line:
+    return ("copy_gm_to_ubuf", {"dst": 0, "src": 512, "n_burst": 1, "len_burst": 256})
+
+
 def busy_program() -> list[Line]:
     """Uses every pipe, with waits that are long, short and over at once."""
-    copy = ("copy_gm_to_ubuf", {"dst": 0, "src": 512, "n_burst": 1, "len_burst": 256})
-    dup = ("vector_dup.f32", {"dst": 16384, "repeat": 10, "dst_rep_stride": 8})
     load = ("load_cbuf_to_ca.f16", {"repeat": 64, "src_stride": 1})
-    mad = ("mad.f162f32", {"m": 64, "k": 64, "n": 64, "init": 1})
     back = ("copy_ubuf_to_gm", {"dst": 512, "src": 0, "n_burst": 1, "len_burst": 8})
     add = (
         "vadd.f32",
@@ -37,11 +46,11 @@ def busy_program() -> list[Line]:
     )
     return [
         ("set_vector_mask", {"low": (1 << 64) - 1, "high": (1 << 64) - 1}),
-        copy,
-        dup,
+        copy_in(),
+        dup(10),
         load,
         *flag(MTE1, M),
-        mad,
+        mad(64),
         *flag(MTE2, V),
         add,
         ("pipe_barrier", {"pipe": int(V)}),
@@ -50,9 +59,9 @@ def busy_program() -> list[Line]:
         *flag(V, S, 1),
         back,
         *flag(MTE3, MTE2),
-        copy,
+        copy_in(),
         ("pipe_barrier", {"pipe": int(Pipe.ALL)}),
-        dup,
+        dup(10),
     ]
 
 

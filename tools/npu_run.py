@@ -24,7 +24,7 @@ exit codes: 0 good, 1 check failed, 2 bad usage or input, 3 cannot compile, 4 de
 def make_parser() -> Parser:
     parser = Parser(
         prog="npu-run",
-        usage="npu-run MODEL [options]",
+        usage="npu-run MODEL [options] | npu-run --compare A.json B.json",
         description="Compiles a model and runs it on the simulated NPU.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -49,6 +49,8 @@ def make_parser() -> Parser:
         choices=["first", "all"],
         help="draw block 0 of each kernel's first launch (default), or all launches and blocks",
     )
+    add("--csv", metavar="DIR", help="write CSV files named as the vendor's profiler names them")
+    add("--compare", nargs=2, metavar=("A.json", "B.json"), help="compare two runs, without MODEL")
     add("-h", "--help", action="store_true", help="print this")
     return parser
 
@@ -63,6 +65,10 @@ def main(argv: list[str] | None = None) -> int:
         return errors.EXIT_OK
     if unknown:
         parser.reject(unknown[0])
+    if options.compare:
+        if options.model is not None:
+            parser.error("--compare takes two records and no MODEL")
+        return compare(*options.compare)
     if options.model is None:
         parser.error("MODEL is missing")
     return execute(options)
@@ -80,6 +86,7 @@ def execute(options: Any) -> int:
         check_writable(path)
     check_distinct(results, filter(None, (options.model, options.inputs)))
     check_options(machine.load(options.machine), options.cores, options.precision)
+    drawn = options.trace or options.report or options.csv
     with Progress() as progress:
         progress("reading the model")
         source = job.open_source(options.model)
@@ -89,7 +96,7 @@ def execute(options: Any) -> int:
             inputs=inputs,
             seed=options.seed,
             checked=options.check,
-            timeline=options.timeline if options.trace or options.report else "none",
+            timeline=options.timeline if drawn else "none",
             progress=progress,
             machine=options.machine,
             cores=options.cores,
@@ -116,6 +123,10 @@ def write(options: Any, result: Any) -> None:
         from davinci.report.page import as_html
 
         write_atomically(options.report, as_html(result.record, result.launches).encode())
+    if options.csv:
+        from davinci.report.csv_files import write_csv
+
+        write_csv(options.csv, machine.load(options.machine), result.record, result.launches)
     if options.trace:
         from davinci.simulator.trace import trace_json
 
@@ -123,13 +134,24 @@ def write(options: Any, result: Any) -> None:
         write_atomically(options.trace, text.encode())
 
 
-def show(record: dict[str, Any]) -> None:
-    from rich.console import Console
+def compare(before: str, after: str) -> int:
+    from davinci.report.compare import load_record, print_comparison
 
+    print_comparison(load_record(before), load_record(after), console())
+    return errors.EXIT_OK
+
+
+def show(record: dict[str, Any]) -> None:
     from davinci.report.tables import print_tables
 
-    console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    print_tables(record, console, LONGEST_KERNELS)
+    print_tables(record, console(), LONGEST_KERNELS)
+
+
+def console() -> Any:
+    """The terminal, or lines wide enough for the tables."""
+    from rich.console import Console
+
+    return Console(width=None if sys.stdout.isatty() else 160, highlight=False)
 
 
 if __name__ == "__main__":

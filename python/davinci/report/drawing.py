@@ -13,6 +13,9 @@ LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
 LABELLED = 3
 """Points with a name beside them: the kernels that take longest."""
 
+LABEL_HEIGHT = 14
+"""Names closer than this would cover each other."""
+
 SMALLEST, LARGEST = 3.0, 11.0
 """Radius of a point in pixels; its area grows with the kernel's share of the time."""
 
@@ -128,7 +131,9 @@ def _chart(
         reached = y / min(max(tops.values()), x * rate)
         hint = f"{row['name']}: {x:,.3g} {x_title}, {y:,.3g} {y_title}, {reached:.1%} of its roof"
         px, py = at(x, y)
-        chart.points.append(Point(row["name"], px, py, round(radius, 1), hint, number < LABELLED))
+        free = all(abs(py - p.y) > LABEL_HEIGHT for p in chart.points if p.label)
+        label = number < LABELLED and free
+        chart.points.append(Point(row["name"], px, py, round(radius, 1), hint, label))
     return chart
 
 

@@ -2,7 +2,7 @@
 const kernels = JSON.parse(document.getElementById("data").textContent);
 const [LANE, START, FREE, END, NAME, SOURCE, INDEX, CRITICAL, END_AFTER, ISSUED] = Array(10).keys();
 const KINDS = {
-  run: "at work", flag: "waits for a flag", barrier: "barrier", queue: "issue held up: full queue",
+  run: "at work", memory: "GM bandwidth shared", flag: "waits for a flag", barrier: "barrier", queue: "issue held up: full queue",
   scalar: "issue held up: scalar unit waits", issue: "scalar unit issues", done: "nothing left to do",
 };
 const LANE_HEIGHT = 30, LABELS = 76, AXIS = 24;
@@ -50,7 +50,7 @@ function choose(name) {
   if (!chosen) return;
   byId("choice").value = name;
   const shown = chosen.rows.length, of = chosen.instructions;
-  byId("drawn").textContent = `Block ${chosen.block} of the first launch: ${count(chosen.cycles)} cycles, `
+  byId("drawn").textContent = `Block 0 of the first launch: ${count(chosen.cycles)} cycles, `
     + `${count(of)} instructions` + (shown < of ? `; the first ${count(shown)} are drawn.` : ".");
   chosen.at = new Map(chosen.rows.map((row) => [row[INDEX], row]));
   show(0, chosen.cycles);
@@ -119,7 +119,7 @@ function draw() {
     const name = chosen.names[row[NAME]], top = AXIS + row[LANE] * LANE_HEIGHT + 4;
     const left = x(row[START]), long = Math.max(1, x(row[FREE]) - left), tall = LANE_HEIGHT - 8;
     if (name === "set_flag") {
-      pen.fillStyle = row[CRITICAL] ? critical : text;
+      pen.fillStyle = text;
       pen.fillRect(x(row[END]) - 0.5, top + tall - 4, 2, 6);
       continue;
     }
@@ -130,7 +130,7 @@ function draw() {
     const waiting = name === "wait_flag" || name === "pipe_barrier";
     pen.fillStyle = colour(waiting ? "wait" : chosen.lanes[row[LANE]]);
     pen.fillRect(left, top, long, tall);
-    if (row[CRITICAL]) {
+    if (row[CRITICAL] && name !== "wait_flag") {
       pen.strokeStyle = critical;
       pen.lineWidth = 2;
       pen.strokeRect(left + 1, top + 1, Math.max(0.5, long - 2), tall - 2);
@@ -180,7 +180,7 @@ function arrows(pen, x, drawn) {
     if (!sender || row[END] < view[0] || sender[END] > view[1]) continue;
     if (!row[CRITICAL] && drawn > 300) continue;
     const y = (lane) => AXIS + lane * LANE_HEIGHT + LANE_HEIGHT / 2;
-    pen.strokeStyle = pen.fillStyle = colour(row[CRITICAL] && sender[CRITICAL] ? "critical" : "quiet");
+    pen.strokeStyle = pen.fillStyle = colour(row[CRITICAL] ? "critical" : "quiet");
     const [x1, y1, x2, y2] = [x(sender[END]), y(sender[LANE]), x(row[END]), y(row[LANE])];
     pen.beginPath();
     pen.moveTo(x1, y1);

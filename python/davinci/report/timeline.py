@@ -30,32 +30,31 @@ def timeline(launch: LaunchProfile, most: int) -> dict[str, Any]:
     Args:
         most: instructions to draw at most.
     """
-    block = launch.rows[0].block
-    rows = sorted((row for row in launch.rows if row.block == block), key=lambda row: row.index)
-    begin = min(row.start for row in rows if row.index == rows[0].index) if block else 0
-    cycles = launch.per_block[block].cycles
+    core = min(row.core for row in launch.rows)
+    rows = [row for row in launch.rows if row.core == core and row.block == 0]
+    rows.sort(key=lambda row: row.index)
+    cycles = next(x.cycles for x in launch.per_block if (x.core, x.block) == (core, 0))
     path = critical_path(rows)
     critical = {segment.index for segment in path if segment.kind != ISSUE}
     pipes = [pipe for pipe in LANES if any(row.pipe == pipe for row in rows)]
     names, sources = Numbers(), Numbers()
     drawn = rows[: min(most, MOST_OF_A_KERNEL)]
     return {
-        "block": block,
         "cycles": cycles,
         "instructions": len(rows),
         "lanes": [LANES[pipe] for pipe in pipes],
         "rows": [
             [
                 pipes.index(row.pipe),
-                row.start - begin,
-                row.free - begin,
-                row.end - begin,
+                row.start,
+                row.free,
+                row.end,
                 names[row.mnemonic],
                 sources[row.location],
                 row.index,
                 int(row.index in critical),
                 row.end_after,
-                row.issued - begin,
+                row.issued,
             ]
             for row in drawn
         ],
@@ -140,8 +139,12 @@ def lost(found: dict[Wait, int], pipes: list[str]) -> list[dict[str, Any]]:
 def reason(wait: Wait) -> str:
     """What a pipe waits for, in words."""
     culprit = f"{wait.mnemonic} of {LANES[wait.other]}" if wait.other else ""
+    if wait.kind == "flag" and wait.mnemonic == "set_flag":
+        return f"flag that {LANES[wait.other]} set late"
     if wait.kind == "flag":
         return f"flag set after {culprit}" if culprit else "flag"
+    if wait.kind == "memory":
+        return f"GM bandwidth, shared with other cores, in {culprit}"
     if wait.kind == "barrier":
         return f"barrier, for {culprit}"
     if wait.kind == "queue":

@@ -1,0 +1,105 @@
+"""Two records of `--json` side by side: which kernels became faster or slower."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from davinci.errors import InputError
+from davinci.report.record import Record
+
+TOTALS = ("total_cycles", "launch_overhead_us", "time_us")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line of the comparison; None where only the other record has the kernel."""
+
+    name: str
+    before: float | None
+    after: float | None
+
+    @property
+    def ratio(self) -> float | None:
+        """After over before."""
+        if self.before is None or self.after is None:
+            return None
+        return self.after / self.before if self.before else None
+
+
+def load_record(path: str) -> Record:
+    """Reads what `--json` wrote.
+
+    Raises:
+        InputError: there is no such file, or it is something else.
+    """
+    try:
+        record = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", where=path) from None
+    except (ValueError, RecursionError):
+        raise InputError("not JSON", where=path, hint="npu-run --json writes records") from None
+    if message := _problem(record):
+        raise InputError(
+            "not the record of a run", where=path, found=message, hint="npu-run --json writes one"
+        )
+    found: Record = record
+    return found
+
+
+def _problem(record: Any) -> str:
+    if not isinstance(record, dict):
+        return "no object at the top"
+    missing = [name for name in (*TOTALS, "kernels", "machine") if name not in record]
+    if missing:
+        return f"no {', '.join(missing)}"
+    if not all(isinstance(record[name], int | float) for name in TOTALS):
+        return "totals that are no numbers"
+    kernels = record["kernels"]
+    rows = kernels if isinstance(kernels, list) else [None]
+    for row in rows:
+        if not isinstance(row, dict) or not isinstance(row.get("name"), str):
+            return "kernels without names"
+        if not isinstance(row.get("cycles"), int | float):
+            return f"no cycles of kernel {row['name']}"
+    return ""
+
+
+def changes(before: Record, after: Record) -> list[Change]:
+    """The kernels of both records, the largest difference in cycles first."""
+    old = {row["name"]: row["cycles"] for row in before["kernels"]}
+    new = {row["name"]: row["cycles"] for row in after["kernels"]}
+    found = [Change(name, old.get(name), new.get(name)) for name in {**old, **new}]
+    return sorted(found, key=lambda x: (-abs((x.after or 0) - (x.before or 0)), x.name))
+
+
+def print_comparison(before: Record, after: Record, console: Any) -> None:
+    """Prints kernels and totals to a `rich.console.Console`."""
+    from rich.table import Table
+
+    kernels = Table()
+    for column in ("kernel", "cycles before", "cycles after", "difference", "ratio"):
+        kernels.add_column(column, justify="left" if column == "kernel" else "right")
+    for change in changes(before, after):
+        kernels.add_row(*_cells(change))
+    kernels.add_section()
+    for name in TOTALS:
+        kernels.add_row(*_cells(Change(name, before[name], after[name])))
+    console.print(kernels)
+    for name in ("model", "machine", "cores", "precision"):
+        if before.get(name) != after.get(name):
+            console.print(f"{name} differs: {before.get(name)} before, {after.get(name)} after")
+
+
+def _cells(change: Change) -> list[str]:
+    before, after, ratio = change.before, change.after, change.ratio
+    difference = "" if before is None or after is None else f"{after - before:+,.10g}"
+    return [
+        change.name,
+        "only after" if before is None else f"{before:,.10g}",
+        "only before" if after is None else f"{after:,.10g}",
+        difference,
+        "" if ratio is None else f"{ratio:.3f}",
+    ]

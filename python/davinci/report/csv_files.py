@@ -1,0 +1,262 @@
+"""CSV files with the names and columns of the vendor's profiler (docs/hardware.md e).
+
+Only columns that the simulator knows are written; what it does not model (the instruction cache) is
+left out. A launch has one line for each of its blocks and cores, in the order of the launches, but
+`op_summary.csv`, `OpBasicInfo.csv` and `L2Cache.csv` have one line for each launch, and
+`ResourceConflictRatio.csv` has lines for blocks whose timeline was kept.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from davinci.errors import InputError
+from davinci.files import write_atomically
+from davinci.machine import Machine
+from davinci.report.record import Record
+from davinci.simulator.critical import SYNCHRONISATION
+from davinci.simulator.profile import BlockProfile, LaunchProfile
+
+Cell = str | int | float
+Line = dict[str, Cell]
+
+PIPES = {
+    "cube": "PIPE_M",
+    "vec": "PIPE_V",
+    "scalar": "PIPE_S",
+    "mte1": "PIPE_MTE1",
+    "mte2": "PIPE_MTE2",
+    "mte3": "PIPE_MTE3",
+    "fixpipe": "PIPE_FIX",
+}
+"""The vendor's names of pipes; they stand behind `aic_`."""
+
+GM_PATHS = ("GM_to_L1", "GM_to_UB", "UB_to_GM", "L0C_to_GM")
+L0_PATHS = ("L1_to_L0A", "L1_to_L0B", "L0C_to_UB")
+UB_PATHS = ("L1_to_UB", "UB_to_L1", "UB_to_UB")
+
+
+@dataclass(frozen=True)
+class Run:
+    """What the files are made from."""
+
+    machine: Machine
+    launches: Sequence[LaunchProfile]
+    kernels: dict[str, Record]
+
+    def us(self, cycles: int) -> float:
+        return round(cycles / self.machine.clock_mhz, 3)
+
+    @property
+    def pipes(self) -> dict[str, str]:
+        """Pipes that the machine has, by the vendor's names."""
+        present = {p for core in self.machine.core_types.values() for p in core.pipes}
+        return {name: pipe for name, pipe in PIPES.items() if pipe[5:] in present}
+
+
+def csv_files(
+    machine: Machine, record: Record, launches: Sequence[LaunchProfile]
+) -> dict[str, str]:
+    """The text of each file by its name."""
+    run = Run(machine, launches, {row["name"]: row for row in record["kernels"]})
+    return {name: _text(lines(run)) for name, lines in FILES.items()}
+
+
+def write_csv(
+    folder: str, machine: Machine, record: Record, launches: Sequence[LaunchProfile]
+) -> None:
+    """Writes the files into `folder`, which is made if it does not exist.
+
+    Raises:
+        InputError: the folder cannot be made or written to.
+    """
+    path = Path(folder)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot make the folder: {error.strerror}", where=folder) from None
+    for name, text in csv_files(machine, record, launches).items():
+        write_atomically(path / name, text.encode())
+
+
+def op_summary(run: Run) -> Iterator[Line]:
+    """One line a launch: the whole network's profile."""
+    for launch in run.launches:
+        core_cycles = sum(block.cycles for block in launch.per_block)
+        line: Line = {
+            "Op Name": launch.name,
+            "OP Type": run.kernels[launch.name]["op"],
+            "Task Type": _task_type(run, launch),
+            "Task Duration(us)": run.us(launch.cycles),
+            "Block Dim": launch.blocks,
+            "aicore_time(us)": run.us(_mean(core_cycles, launch.blocks)),
+            "total_cycles": core_cycles,
+        }
+        for name, pipe in run.pipes.items():
+            busy = launch.pipes.get(pipe, 0)
+            shown = "mac" if name == "cube" else name
+            line[f"aic_{shown}_time(us)"] = run.us(_mean(busy, launch.blocks))
+            line[f"aic_{shown}_ratio"] = _ratio(busy, core_cycles)
+        yield line
+
+
+def op_basic_info(run: Run) -> Iterator[Line]:
+    for launch in run.launches:
+        yield {
+            "Op Name": launch.name,
+            "Op Type": _task_type(run, launch),
+            "Task Duration(us)": run.us(launch.cycles),
+            "Block Dim": launch.blocks,
+            "Current Freq": run.machine.clock_mhz,
+        }
+
+
+def pipe_utilization(run: Run) -> Iterator[Line]:
+    for launch, block in _blocks(run):
+        line = _head(run, launch, block)
+        for name, pipe in run.pipes.items():
+            busy = block.pipes.get(pipe, 0)
+            line[f"aic_{name}_time(us)"] = run.us(busy)
+            line[f"aic_{name}_ratio"] = _ratio(busy, block.cycles)
+        yield line
+
+
+def arithmetic_utilization(run: Run) -> Iterator[Line]:
+    """Shares of a block's cycles in which cube or vector unit worked on a type."""
+    for launch, block in _blocks(run):
+        line = _head(run, launch, block)
+        kinds = dict.fromkeys(("cube_fp16", "cube_int8"), 0)
+        kinds |= dict.fromkeys(("vec_fp32", "vec_fp16", "vec_int32", "vec_int16", "vec_misc"), 0)
+        for mnemonic, cycles in block.unit_cycles.items():
+            kinds[_kind(mnemonic)] += cycles
+        for kind, cycles in kinds.items():
+            line[f"aic_{kind}_ratio"] = _ratio(cycles, block.cycles)
+        yield line
+
+
+def resource_conflict_ratio(run: Run) -> Iterator[Line]:
+    """Shares of a block's cycles in which a `wait_flag` or barrier kept a pipe."""
+    for launch in run.launches:
+        waiting: dict[tuple[int, int, str], int] = defaultdict(int)
+        for row in launch.rows:
+            if row.mnemonic in SYNCHRONISATION:
+                waiting[row.core, row.block, row.pipe] += row.free - row.start
+        drawn = {(row.core, row.block) for row in launch.rows}
+        for block in launch.per_block:
+            if (block.core, block.block) not in drawn:
+                continue
+            line = _head(run, launch, block)
+            for name, pipe in run.pipes.items():
+                if name != "scalar":
+                    waited = waiting[block.core, block.block, pipe]
+                    line[f"aic_{name}_wait_ratio"] = _ratio(waited, block.cycles)
+            yield line
+
+
+def l2_cache(run: Run) -> Iterator[Line]:
+    """Share of what a launch's transfers read that the L2 had."""
+    for launch in run.launches:
+        rate = round(100 * launch.traffic.read_hit_rate, 2)
+        yield {"Op Name": launch.name, "aic_read_hit_rate(%)": rate}
+
+
+def memory(run: Run) -> Iterator[Line]:
+    """Traffic with GM: KB by path, and the rates while the block ran, in GB/s."""
+    for launch, block in _blocks(run):
+        line = _head(run, launch, block)
+        read = sum(block.copied_bytes.get(path, 0) for path in GM_PATHS[:2])
+        written = sum(block.copied_bytes.get(path, 0) for path in GM_PATHS[2:])
+        line["aic_main_mem_read_bw(GB/s)"] = _bandwidth(run, read, block.cycles)
+        line["aic_main_mem_write_bw(GB/s)"] = _bandwidth(run, written, block.cycles)
+        yield line | _datas(block, GM_PATHS)
+
+
+def memory_l0(run: Run) -> Iterator[Line]:
+    return _on_chip(run, L0_PATHS)
+
+
+def memory_ub(run: Run) -> Iterator[Line]:
+    return _on_chip(run, UB_PATHS)
+
+
+def _on_chip(run: Run, paths: Sequence[str]) -> Iterator[Line]:
+    """KB and rates of paths between on-chip memories."""
+    for launch, block in _blocks(run):
+        line = _head(run, launch, block)
+        for path in paths:
+            moved = block.copied_bytes.get(path, 0)
+            line[f"{path}_bw(GB/s)"] = _bandwidth(run, moved, block.cycles)
+        yield line | _datas(block, paths)
+
+
+FILES: dict[str, Callable[[Run], Iterable[Line]]] = {
+    "op_summary.csv": op_summary,
+    "OpBasicInfo.csv": op_basic_info,
+    "PipeUtilization.csv": pipe_utilization,
+    "ArithmeticUtilization.csv": arithmetic_utilization,
+    "ResourceConflictRatio.csv": resource_conflict_ratio,
+    "L2Cache.csv": l2_cache,
+    "Memory.csv": memory,
+    "MemoryL0.csv": memory_l0,
+    "MemoryUB.csv": memory_ub,
+}
+
+
+def _text(lines: Iterable[Line]) -> str:
+    rows = list(lines)
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def _blocks(run: Run) -> Iterator[tuple[LaunchProfile, BlockProfile]]:
+    for launch in run.launches:
+        for block in launch.per_block:
+            yield launch, block
+
+
+def _head(run: Run, launch: LaunchProfile, block: BlockProfile) -> Line:
+    """The vendor's files are about one operator; these are about all, so its name comes first."""
+    return {
+        "Op Name": launch.name,
+        "block_id": block.block,
+        "core_id": block.core,
+        "aic_time(us)": run.us(block.cycles),
+        "aic_total_cycles": block.cycles,
+    }
+
+
+def _task_type(run: Run, launch: LaunchProfile) -> str:
+    return "AI_CORE" if not run.machine.split else str(run.kernels[launch.name]["unit"])
+
+
+def _kind(mnemonic: str) -> str:
+    """The type a cube or vector instruction works on, from the type in its name."""
+    name, _, types = mnemonic.partition(".")
+    if name == "mad":
+        return "cube_int8" if types.startswith(("s8", "u8", "s32")) else "cube_fp16"
+    known = {"f32": "vec_fp32", "f16": "vec_fp16", "s32": "vec_int32", "s16": "vec_int16"}
+    return known.get(types, "vec_misc")
+
+
+def _datas(block: BlockProfile, paths: Sequence[str]) -> Line:
+    return {f"{path}_datas(KB)": round(block.copied_bytes.get(path, 0) / 1024, 3) for path in paths}
+
+
+def _bandwidth(run: Run, moved: int, cycles: int) -> float:
+    return round(moved / max(1, cycles) * run.machine.clock_mhz / 1000, 3)
+
+
+def _ratio(part: int, whole: int) -> float:
+    return round(part / max(1, whole), 4)
+
+
+def _mean(total: int, count: int) -> int:
+    return round(total / max(1, count))

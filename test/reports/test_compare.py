@@ -1,0 +1,85 @@
+"""Two records side by side."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from davinci.errors import EXIT_BAD_INPUT, EXIT_OK, InputError
+from davinci.report.compare import changes, load_record, print_comparison
+from davinci.tools import npu_run
+
+
+def record(**cycles: int) -> dict[str, Any]:
+    total = sum(cycles.values())
+    return {
+        "machine": "ascend910",
+        "total_cycles": total,
+        "launch_overhead_us": 10,
+        "time_us": total / 1000 + 10,
+        "kernels": [{"name": name, "cycles": count} for name, count in cycles.items()],
+    }
+
+
+def shown(before: dict[str, Any], after: dict[str, Any]) -> str:
+    text = io.StringIO()
+    print_comparison(before, after, Console(file=text, width=120))
+    return text.getvalue()
+
+
+def test_changes() -> None:
+    found = changes(record(a=100, b=50, gone=7), record(a=50, b=50, new=80))
+    assert [change.name for change in found] == ["new", "a", "gone", "b"]
+    assert [change.ratio for change in found] == [None, 0.5, None, 1]
+
+
+def test_table() -> None:
+    text = shown(record(a=1000, gone=7), record(a=500, new=80))
+    lines = {line.split()[1]: line.split() for line in text.splitlines() if line.startswith("│")}
+    assert lines["a"][3:8:2] == ["1,000", "500", "-500"] and "0.500" in lines["a"]
+    assert "only before" in " ".join(lines["gone"]) and "only after" in " ".join(lines["new"])
+    assert "0.576" in lines["total_cycles"]
+    assert "differs" not in text
+
+
+def test_other_machine_is_said() -> None:
+    other = record(a=1) | {"machine": "ascend310"}
+    assert "machine differs: ascend910 before, ascend310 after" in shown(record(a=1), other)
+
+
+def test_kernel_of_no_cycles() -> None:
+    assert changes(record(a=0), record(a=5))[0].ratio is None
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not JSON"),
+        ("[]", "no object"),
+        ("{}", "no total_cycles"),
+        (json.dumps(record(a=1) | {"kernels": [3]}), "kernels without names"),
+        (json.dumps(record(a=1) | {"kernels": [{"name": "a"}]}), "no cycles of kernel a"),
+        (json.dumps(record(a=1) | {"time_us": "long"}), "totals that are no numbers"),
+    ],
+)
+def test_other_files(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        load_record(str(path))
+
+
+def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [str(tmp_path / name) for name in ("a.json", "b.json")]
+    for path, cycles in zip(paths, (100, 200), strict=True):
+        Path(path).write_text(json.dumps(record(a=cycles)))
+    assert npu_run.main(["--compare", *paths]) == EXIT_OK
+    assert "2.000" in capsys.readouterr().out
+    assert npu_run.main(["--compare", paths[0], str(tmp_path / "none.json")]) == EXIT_BAD_INPUT
+    assert "none.json" in capsys.readouterr().err
+    assert npu_run.main(["zoo:mlp", "--compare", *paths]) == EXIT_BAD_INPUT

@@ -1,0 +1,123 @@
+"""The page: what is in it, and in a real browser, that it is drawn."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from davinci import machine
+from davinci.report.page import as_html
+from davinci.report.record import Kernel, Program, build
+from davinci.simulator import LaunchProfile
+from report_support import busy_program, launch
+
+MACHINE = machine.load("ascend910")
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+FLAGS = (
+    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
+    "--disable-background-networking --disable-component-update --enable-logging=stderr "
+    "--virtual-time-budget=3000 --window-size=1280,2000 --dump-dom"
+)
+
+
+@pytest.fixture(scope="module")
+def launches() -> list[LaunchProfile]:
+    return [launch("busy<k>", busy_program(), blocks=2), launch("small", busy_program()[:3])]
+
+
+@pytest.fixture(scope="module")
+def page(launches: list[LaunchProfile]) -> str:
+    kernels = {"busy<k>": Kernel("matmul", "cube", (4, 4)), "small": Kernel("add", "vector", (4,))}
+    record = build(launches, Program(kernels, 0, 0, 0), MACHINE, 32)
+    return as_html({"model": "</script><b>", **record}, launches)
+
+
+def data_of(page: str) -> dict[str, Any]:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    assert found
+    result: dict[str, Any] = json.loads(found[1])
+    return result
+
+
+def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
+    assert not re.search(r"(src|href)=|url\(|@import|https?://", page)
+
+
+def test_names_are_escaped(page: str) -> None:
+    assert "<b>" not in page and "busy<k>" not in page
+    assert "busy&lt;k&gt;" in page
+    assert set(data_of(page)) == {"busy<k>", "small"}
+
+
+def test_data(page: str, launches: list[LaunchProfile]) -> None:
+    kernel = data_of(page)["busy<k>"]
+    mine = [row for row in launches[0].rows if row.block == 0]
+    assert kernel["instructions"] == len(kernel["rows"]) == len(mine)
+    assert kernel["lanes"] == ["SCALAR", "MTE1", "MTE2", "MTE3", "CUBE", "VECTOR"]
+    assert kernel["path"][-1][1] == kernel["cycles"] == launches[0].per_block[0].cycles
+    for pipe in kernel["waits"]:
+        assert sum(pipe["kinds"].values()) == kernel["cycles"]
+    causes = [cause[0] for pipe in kernel["waits"] for cause in pipe["causes"]]
+    assert any("copy_gm_to_ubuf" in cause for cause in causes)
+
+
+def test_long_kernels_are_cut_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("davinci.report.timeline.MOST_OF_A_KERNEL", 5)
+    profile = launch("k", busy_program())
+    record = build([profile], Program({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
+    kernel = data_of(as_html(record, [profile]))["k"]
+    assert len(kernel["rows"]) == 5 and kernel["instructions"] == len(profile.rows)
+
+
+def test_a_run_without_timelines_has_a_page() -> None:
+    profile = launch("k", busy_program(), timeline=False)
+    record = build([profile], Program({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
+    assert data_of(as_html(record, [profile])) == {}
+
+
+class Elements(HTMLParser):
+    """Counts the elements of a page and keeps the attributes of some."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def of(self, tag: str, **wanted: str) -> list[dict[str, str | None]]:
+        return [
+            attributes
+            for name, attributes in self.found
+            if name == tag and wanted.items() <= attributes.items()
+        ]
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs chromium: apt-get install chromium")
+def test_in_a_browser(page: str, tmp_path: Path) -> None:
+    file = tmp_path / "report.html"
+    file.write_text(page, encoding="utf-8")
+    assert BROWSER is not None
+    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'user'}", file.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    errors = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+    assert errors == []
+    elements = Elements(done.stdout)
+    assert elements.of("html", **{"data-ready": "yes"}), "the script did not reach its end"
+    assert len(elements.of("tr", **{"data-kernel": "busy<k>"})) == 1
+    assert len(elements.of("circle")) == 2, "the roofline has no points"
+    canvas = elements.of("canvas")[0]
+    assert int(canvas["data-drawn"] or 0) > 10, "the timeline is empty"
+    for table in ("waits", "path", "shares"):
+        body = done.stdout.split(f'<table id="{table}"')[1].split("</table>")[0]
+        assert body.count("<tr>") > 3, f"table {table} is empty"
+    assert "copy_gm_to_ubuf" in done.stdout
+    assert len(elements.of("option")) == 2
