@@ -27,9 +27,26 @@ from davinci.errors import CompileError
 PASSES: dict[str, type[Pass]] = {}
 
 
-def option(default: Any, help_text: str) -> Any:
-    """A pass option: a dataclass field with a default and a line for --help."""
-    return dataclasses.field(default=default, metadata={"help": help_text})
+def option(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
+    """A pass option: a dataclass field with a default and a line for --help.
+
+    Integers are sizes and counts, never negative. `choices` are the values a text may have, if only
+    a few make sense.
+    """
+    metadata = {"help": help_text, "choices": choices}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+def accepted(field: dataclasses.Field[Any], value: object) -> str:
+    """What the option `field` accepts, if `value` is not that; else ""."""
+    choices = field.metadata["choices"]
+    if not isinstance(value, type(field.default)):
+        return f"a value of type {type(field.default).__name__}"
+    if choices and value not in choices:
+        return f"one of {', '.join(choices)}"
+    if isinstance(value, int) and value < 0:
+        return "0 or more"
+    return ""
 
 
 class Pass:

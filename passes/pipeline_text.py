@@ -149,6 +149,8 @@ class _Parser:
                 expected = f"')' for the '(' at column {opened + 1}"
                 self.fail("unbalanced parentheses", self.shown(), expected)
             self.at += 1
+            if self.peek() == "{":
+                self.fail("an anchor operation takes no options", "'{'", "',' or ')'")
         return Node(name, start + 1, self.options(), children)
 
     def options(self) -> str:

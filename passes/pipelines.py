@@ -14,6 +14,10 @@ from davinci.passes import registry
 from davinci.passes.base import option
 from davinci.passes.pipeline_text import ROOT, Node, fail_at, format_options
 
+PRECISIONS = ("mixed", "fp16")
+STRATEGIES = ("os", "is", "ws")
+FRACTALIZE = ("improved", "naive")
+
 
 @dataclass(frozen=True)
 class Options:
@@ -21,12 +25,12 @@ class Options:
 
     machine: str = option("ascend910", "machine file: its name or the path of a .toml file")
     cores: int = option(0, "most cores a kernel may use; 0: all cores of the machine")
-    precision: str = option("mixed", "mixed or fp16: the policy of ascend-legalize-precision")
-    matmul_strategy: str = option("os", "os, is or ws: output, input or weight stationary matmul")
+    precision: str = option("mixed", "the policy of ascend-legalize-precision", PRECISIONS)
+    matmul_strategy: str = option("os", "output, input or weight stationary matmul", STRATEGIES)
     m: int = option(0, "rows of A and C a matmul tile holds; 0: chosen")
     n: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
     k: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
-    fractalize: str = option("improved", "improved or naive fractalisation")
+    fractalize: str = option("improved", "the algorithm of fractalisation", FRACTALIZE)
 
 
 STAGES = (
@@ -75,7 +79,7 @@ def build(name: str, values: dict[str, str], node: Node) -> str:
                 expected=f"one of {', '.join(names)}",
                 hint=registry.did_you_mean(key, names),
             )
-        converted[field.name] = registry.convert(node, key, value, type(field.default))
+        converted[field.name] = registry.convert(node, key, value, field)
     return text(name, Options(**converted))  # type: ignore[arg-type]
 
 

@@ -11,6 +11,7 @@ import difflib
 import importlib
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
 from davinci.passes import base
 from davinci.passes.pipeline_text import Node, fail_at, parse_options
@@ -59,24 +60,26 @@ def instantiate(cls: type[base.Pass], node: Node) -> base.Pass:
                 expected=f"one of {', '.join(names)}" if names else "no options",
                 hint=did_you_mean(key, names),
             )
-        values[field.name] = convert(node, key, text, type(field.default))
+        values[field.name] = convert(node, key, text, field)
     return cls(**values)
 
 
-def convert(node: Node, key: str, text: str, kind: type) -> object:
-    """The text of an option as a value of `kind`: bool, int, float or str."""
+def convert(node: Node, key: str, text: str, field: dataclasses.Field[Any]) -> object:
+    """The text of an option as a value of the type of its field: bool, int, float or str."""
+    kind: type = type(field.default)
+    value: object = text
     if kind is bool:
-        if text in ("true", "false"):
-            return text == "true"
-    elif kind is str:
-        return text
+        expected = "" if text in ("true", "false") else "true or false"
+        value = text == "true"
     else:
         try:
-            return kind(text)
+            value = kind(text)
+            expected = base.accepted(field, value)
         except ValueError:
-            pass
-    expected = {bool: "true or false", int: "an integer", float: "a number"}[kind]
-    fail_at(node.column, f"bad value of option '{key}' of '{node.name}'", repr(text), expected)
+            expected = {int: "an integer", float: "a number"}[kind]
+    if expected:
+        fail_at(node.column, f"bad value of option '{key}' of '{node.name}'", repr(text), expected)
+    return value
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -104,11 +104,16 @@ def plan(root: Node, each_pass: bool = False) -> tuple[Step, ...]:
 
 def _plan_node(node: Node, anchor: str, each_pass: bool) -> Sequence[Step]:
     if node.children is not None:
+        if registry.find(node.name) or node.name in pipelines.PIPELINES:
+            message = f"'{node.name}' is a pass and cannot hold passes"
+            fail_at(node.column, message, expected="an anchor operation, or ',' between passes")
         inner = plan(node, each_pass)
         if any(not isinstance(step, Upstream) for step in inner):
             return [Nested(node.name, inner)]
         return [_upstream(node, anchor)]
     if node.name in pipelines.PIPELINES:
+        if anchor != ROOT:
+            fail_at(node.column, f"pipeline '{node.name}' cannot run on '{anchor}'", expected=ROOT)
         text = pipelines.build(node.name, parse_options(node), node)
         return plan(parse(text), each_pass)
     cls = registry.find(node.name)

@@ -165,8 +165,15 @@ class Session:
         if self.options.npu_to_asm:
             from davinci.runtime.listing import list_module
 
-            return list_module(module)
-        text = str(
+            text = list_module(module)
+            if not text:
+                raise InputError(
+                    "there are no kernels to list",
+                    where="--npu-to-asm",
+                    hint="run --npu-pipeline first, which makes kernels of @main",
+                )
+            return text
+        text = str(  # one line end, whether or not resources follow
             module.operation.get_asm(
                 large_elements_limit=self.options.mlir_elide_elementsattrs_if_larger,
                 large_resource_limit=self.options.mlir_elide_resource_strings_if_larger,
@@ -184,8 +191,8 @@ class Session:
             code = errors.EXIT_CHECK_FAILED
         for diagnostic in found:
             print(diagnostic.format(text.splitlines()), file=sys.stderr)
-        if any(d.severity == "error" for d in found):
-            self.code = self.code or code
+        failed = [d.exit_code or code for d in found if d.severity == "error"]
+        self.code = self.code or next(iter(failed), errors.EXIT_OK)
 
 
 if __name__ == "__main__":

@@ -75,9 +75,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def execute(options: Any) -> int:
-    from davinci import arrays, check, job, machine
+    from davinci import arrays, check, job
     from davinci.compiler import check_options
     from davinci.files import check_distinct, check_writable
+    from davinci.passes import pipelines
     from davinci.tools.progress import Progress
 
     given = (options.outputs, options.json, options.trace, options.report)
@@ -85,7 +86,11 @@ def execute(options: Any) -> int:
     for path in results:
         check_writable(path)
     check_distinct(results, filter(None, (options.model, options.inputs)))
-    check_options(machine.load(options.machine), options.cores, options.precision)
+    check_options(pipelines.Options(options.machine, options.cores, options.precision))
+    if options.csv is not None:
+        from davinci.report.csv_files import make_folder
+
+        make_folder(options.csv)
     drawn = options.trace or options.report or options.csv
     with Progress() as progress:
         progress("reading the model")

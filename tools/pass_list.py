@@ -45,9 +45,15 @@ def print_timing(seconds: dict[str, float]) -> None:
     Console(file=sys.stderr).print(table)
 
 
+def choices(field: dataclasses.Field[Any]) -> str:
+    """The values an option may have, as they follow its help."""
+    values = field.metadata["choices"]
+    return f": {', '.join(values)}" if values else ""
+
+
 def _options(fields: Iterable[Any]) -> list[str]:
     return [
         f"        {f.name.replace('_', '-')}={f.default if f.default != '' else '(empty)'}"
-        f"  {f.metadata.get('help', '')}"
+        f"  {f.metadata['help']}{choices(f)}"
         for f in fields
     ]

@@ -13,6 +13,7 @@ from davinci.files import write_atomically
 from davinci.isa.reference import reference as instructions
 from davinci.passes import pipelines, registry
 from davinci.tools.command import Parser, guarded
+from davinci.tools.pass_list import choices
 
 INTRODUCTION = """# Passes
 
@@ -40,7 +41,7 @@ def passes() -> str:
 
 def _options(fields: Iterable[Any]) -> str:
     rows = [
-        f"| `{f.name.replace('_', '-')}` | `{f.default}` | {f.metadata.get('help', '')} |"
+        f"| `{f.name.replace('_', '-')}` | `{f.default}` | {f.metadata['help']}{choices(f)} |"
         for f in fields
     ]
     return "\n".join(["| option | default | |", "|---|---|---|", *rows, ""]) if rows else ""

@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.ascend_shapes import Tensor, tensor_of
-from davinci.errors import InputError
 from davinci.mlir import ir
 from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import (
@@ -43,13 +42,9 @@ class AscendLegalizePrecisionPass(Pass):
 
     NAME = "ascend-legalize-precision"
 
-    precision: str = option("mixed", "mixed: f16 products, f32 elsewhere; fp16: f16 everywhere")
+    precision: str = option("mixed", "f16 products, f32 elsewhere; or f16 everywhere", POLICIES)
 
     def run(self, op: Any) -> None:
-        if self.precision not in POLICIES:
-            raise InputError(
-                "unknown precision", found=repr(self.precision), expected=" or ".join(POLICIES)
-            )
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             for operation in list(block.operations):

@@ -93,13 +93,6 @@ class Layout:
         self.transposes = self.itemsize == 2
         self.matrix = reshaped(matrix, [self.batch, self.m, self.n])
         self.nz = reshaped(nz, [self.batch, columns, strips, SIDE, self.c])
-        if target.fractalize not in ("naive", "improved"):
-            fail(
-                operation,
-                "has no such algorithm",
-                found=repr(target.fractalize),
-                expected="fractalize=naive or fractalize=improved",
-            )
         if self.itemsize == 1 and (self.m % SIDE or self.n % self.c):
             fail(
                 operation,

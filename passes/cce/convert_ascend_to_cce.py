@@ -39,16 +39,17 @@ class ConvertAscendToCcePass(Pass):
 
     machine: str = option("ascend910", "machine file that gives sizes and limits")
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
-    matmul_strategy: str = option("os", "os, is or ws: output, input or weight stationary")
+    matmul_strategy: str = option("os", "output, input or weight stationary", ("os", "is", "ws"))
     m: int = option(0, "rows of A and C a matmul tile holds; 0: chosen")
     n: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
     k: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
-    fractalize: str = option("improved", "improved or naive fractalisation")
+    fractalize: str = option("improved", "the algorithm of fractalisation", ("improved", "naive"))
 
     def run(self, op: Any) -> None:
         for module in pkgutil.iter_modules(ascend_to_cce.__path__):
             importlib.import_module(f"{ascend_to_cce.__name__}.{module.name}")
         machine = machines.load(self.machine)
+        machines.check_cores(machine, self.cores)
         target = Target(
             machine,
             self.cores or machine.cores,

@@ -150,6 +150,8 @@ def lowering_of(op: Any) -> Any:
         return control.lower_load
     if op.name == "memref.store":
         return control.lower_store
+    if op.name.startswith("ascend."):
+        fail(op, "is not at the cce level", hint="run ascend-to-cce first")
     if not op.name.startswith("cce."):
         return None
     lower = LOWERINGS.get(op.name.removeprefix("cce."))

@@ -160,6 +160,8 @@ def lower_instructions(kernel: Any, machine: Machine, locations: Locations) -> N
             op = view.operation
             for region in op.regions:
                 blocks += list(region)
+            if op.name.startswith(("ascend.", "cce.", "memref.")):
+                fail(op, "is not at the hivm level", hint="run ascend-to-cce and cce-to-hivm first")
             if not op.name.startswith("hivm."):
                 scalar_ops += op.name not in FREE
                 continue

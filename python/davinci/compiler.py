@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from collections.abc import Callable
@@ -9,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from davinci import frontends
 from davinci import machine as machines
-from davinci.check import TOLERANCES
 from davinci.errors import CompileError, InputError
 from davinci.frontends.mlir_text import first_diagnostic
 from davinci.mlir import MLIRError, ir, make_context
 from davinci.passes import pipelines, runner
+from davinci.passes.base import accepted
 
 if TYPE_CHECKING:
     from davinci.runtime.executable import Executable
@@ -56,10 +57,10 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         CompileError: the model cannot be compiled.
     """
     start = time.perf_counter()
-    description = machines.load(machine)
-    check_options(description, cores, precision)
-    m, n, k = tile
-    options = pipelines.Options(machine, cores, precision, matmul_strategy, m, n, k, fractalize)
+    if not isinstance(tile, (tuple, list)) or len(tile) != 3:
+        raise InputError("bad value", where="tile", found=repr(tile), expected="(m, n, k)")
+    options = pipelines.Options(machine, cores, precision, matmul_strategy, *tile, fractalize)
+    description = check_options(options)
     progress("reading the model")
     module = frontends.load(model, make_context())
     require_main(module, model_name(model))
@@ -132,22 +133,21 @@ def lower(module: Any, options: pipelines.Options, progress: Progress = lambda t
             raise CompileError(first_diagnostic(error), where=f"pipeline {stage}") from None
 
 
-def check_options(description: machines.Machine, cores: int, precision: str) -> None:
-    """Raises `InputError` for a number of cores or a precision that does not exist."""
-    if not 0 <= cores <= description.cores:
-        raise InputError(
-            "no such number of cores",
-            where="cores",
-            found=str(cores),
-            expected=f"1 to {description.cores}, or 0 for all of {description.name}",
-        )
-    if precision not in TOLERANCES:
-        raise InputError(
-            "no such precision",
-            where="precision",
-            found=repr(precision),
-            expected=f"one of {', '.join(TOLERANCES)}",
-        )
+def check_options(options: pipelines.Options) -> machines.Machine:
+    """Returns the machine of `options`.
+
+    Raises:
+        InputError: a value that no pipeline accepts, no such machine, or not so many cores.
+    """
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if expected := accepted(field, value):
+            raise InputError(
+                "bad value", where=f"option {field.name}", found=repr(value), expected=expected
+            )
+    machine = machines.load(options.machine)
+    machines.check_cores(machine, options.cores)
+    return machine
 
 
 def model_name(model: Any) -> str:

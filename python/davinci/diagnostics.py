@@ -24,13 +24,17 @@ _EXPECTED = re.compile(
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One message at a place; line 0 where the place is not known."""
+    """One message at a place; line 0 where the place is not known.
+
+    `exit_code` is that of the error it was made from, 0 if MLIR emitted it.
+    """
 
     severity: str
     file: str
     line: int
     column: int
     message: str
+    exit_code: int = 0
 
     def format(self, source: Sequence[str] = ()) -> str:
         """As mlir-opt prints it, with the line of `source` and a caret where it is known."""
@@ -91,9 +95,9 @@ def from_error(error: DavinciError) -> Diagnostic:
     """An error of this project; its place is that of `where`, if that is a source position."""
     match = _LOCATION.search(error.where)
     if match is None:
-        return Diagnostic("error", "", 0, 0, str(error))
+        return Diagnostic("error", "", 0, 0, str(error), error.exit_code)
     message = str(error).removeprefix(f"{error.where}: ")
-    return Diagnostic("error", match[1], int(match[2]), int(match[3]), message)
+    return Diagnostic("error", match[1], int(match[2]), int(match[3]), message, error.exit_code)
 
 
 def moved(diagnostic: Diagnostic, file: str) -> Diagnostic:

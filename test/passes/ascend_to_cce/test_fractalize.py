@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from davinci.errors import CompileError
+from davinci.errors import CompileError, InputError
 from kernel_support import DTYPES, KernelRun, fractals, lowered_text, run_kernel
 
 Array = npt.NDArray[Any]
@@ -112,7 +112,7 @@ def test_8_bit_padding_is_refused() -> None:
 
 
 def test_unknown_algorithm() -> None:
-    with pytest.raises(CompileError, match="fractalize=naive or fractalize=improved"):
+    with pytest.raises(InputError, match="found 'fast'; expected one of improved, naive"):
         text = layout_text((16, 16), "f16", False)
         lowered_text(text, "convert-ascend-to-cce{fractalize=fast}")
 
