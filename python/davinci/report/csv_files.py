@@ -75,13 +75,21 @@ def write_csv(
     Raises:
         InputError: the folder cannot be made or written to.
     """
-    path = Path(folder)
+    make_folder(folder)
+    for name, text in csv_files(machine, record, launches).items():
+        write_atomically(Path(folder) / name, text.encode())
+
+
+def make_folder(folder: str) -> None:
+    """Makes the folder of the files; a run makes it before it computes anything.
+
+    Raises:
+        InputError: it cannot be made.
+    """
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot make the folder: {error.strerror}", where=folder) from None
-    for name, text in csv_files(machine, record, launches).items():
-        write_atomically(path / name, text.encode())
 
 
 def op_summary(run: Run) -> Iterator[Line]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from davinci.report.record import Record
 
 WIDTH, HEIGHT = 560, 340
-LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 44
+LEFT, RIGHT, TOP, BOTTOM = 76, 16, 16, 44
 LABELLED = 3
 """Points with a name beside them: the kernels that take longest."""
 
