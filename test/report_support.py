@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,6 +18,7 @@ MTE1, MTE2, MTE3 = Pipe.MTE1, Pipe.MTE2, Pipe.MTE3
 DEPTH = 32
 
 Line = tuple[str, dict[str, int]]
+Event = dict[str, Any]
 
 
 def flag(src: Pipe, dst: Pipe, event: int = 0) -> list[Line]:
@@ -83,3 +86,51 @@ def launch(name: str, program: Sequence[Line], **options: Any) -> LaunchProfile:
 
     options = {"timeline": True, "locations": ["", "k.mlir:7:3"], **options}
     return device.launch(name, run, [], **options)
+
+
+def of(events: list[Event], phase: str) -> list[Event]:
+    return [event for event in events if event["ph"] == phase]
+
+
+def check_format(events: list[Event]) -> None:
+    """What any reader of the format relies on."""
+    for event in events:
+        assert isinstance(event["name"], str) and event["name"]
+        assert isinstance(event["pid"], int) and isinstance(event["tid"], int)
+        assert event["ph"] in "XMCsf"
+        if event["ph"] != "M":
+            assert event["ts"] >= 0
+        if event["ph"] == "X":
+            assert event["dur"] >= 0
+
+
+def check_lanes(events: list[Event]) -> None:
+    """Slices of one lane do not overlap."""
+    lanes = defaultdict(list)
+    for event in of(events, "X"):
+        lanes[event["pid"], event["tid"]].append(event)
+    for lane in lanes.values():
+        lane.sort(key=lambda event: (event["ts"], event["ts"] + event["dur"]))
+        for before, after in pairwise(lane):
+            assert before["ts"] + before["dur"] <= after["ts"] + 1e-5, (before, after)
+
+
+def check_flows(events: list[Event]) -> None:
+    """Every arrow has one tail inside a set_flag and one head at a wait_flag, not before it."""
+    tails = {event["id"]: event for event in of(events, "s")}
+    heads = {event["id"]: event for event in of(events, "f")}
+    assert len(tails) == len(of(events, "s")) and tails.keys() == heads.keys()
+    slices = defaultdict(list)
+    for event in of(events, "X"):
+        if event["name"] in ("set_flag", "wait_flag"):
+            slices[event["name"], event["pid"], event["tid"]].append(event)
+    for number, tail in tails.items():
+        head = heads[number]
+        assert head["ts"] >= tail["ts"]
+        for name, point in (("set_flag", tail), ("wait_flag", head)):
+            lane = slices[name, point["pid"], point["tid"]]
+            assert any(encloses(piece, point) for piece in lane), point
+
+
+def encloses(piece: Event, point: Event) -> bool:
+    return bool(piece["ts"] - 1e-5 <= point["ts"] <= piece["ts"] + piece["dur"] + 1e-5)
