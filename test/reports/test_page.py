@@ -101,23 +101,45 @@ class Elements(HTMLParser):
         ]
 
 
-@pytest.mark.skipif(BROWSER is None, reason="needs chromium: apt-get install chromium")
-def test_in_a_browser(page: str, tmp_path: Path) -> None:
-    file = tmp_path / "report.html"
+def shown(page: str, folder: Path) -> str:
+    """The elements of a page after its scripts have run; none may have failed."""
+    file = folder / "report.html"
     file.write_text(page, encoding="utf-8")
     assert BROWSER is not None
-    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={tmp_path / 'user'}", file.as_uri()]
+    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={folder / 'user'}", file.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    errors = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
-    assert errors == []
-    elements = Elements(done.stdout)
+    assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
+    return done.stdout
+
+
+in_browser = pytest.mark.skipif(BROWSER is None, reason="needs chromium: apt-get install chromium")
+
+
+@in_browser
+@pytest.mark.parametrize(
+    ("column", "clicks", "first"),
+    [(0, 1, "busy<k>"), (0, 2, "small"), (4, 1, "small"), (4, 2, "busy<k>")],
+)
+def test_sorting(column: int, clicks: int, first: str, page: str, tmp_path: Path) -> None:
+    """A click sorts names upwards and numbers downwards; by cycles they are sorted already."""
+    click = f"document.querySelectorAll('#kernels th')[{column}].click();"
+    text = shown(page.replace("</body>", f"<script>{click * clicks}</script></body>"), tmp_path)
+    rows = [row for row in Elements(text).of("tr") if "data-kernel" in row]
+    assert len(rows) == 2
+    assert rows[0]["data-kernel"] == first
+
+
+@in_browser
+def test_everything_is_drawn(page: str, tmp_path: Path) -> None:
+    text = shown(page, tmp_path)
+    elements = Elements(text)
     assert elements.of("html", **{"data-ready": "yes"}), "the script did not reach its end"
     assert len(elements.of("tr", **{"data-kernel": "busy<k>"})) == 1
     assert len(elements.of("circle")) == 2, "the roofline has no points"
     canvas = elements.of("canvas")[0]
     assert int(canvas["data-drawn"] or 0) > 10, "the timeline is empty"
     for table in ("waits", "path", "shares"):
-        body = done.stdout.split(f'<table id="{table}"')[1].split("</table>")[0]
+        body = text.split(f'<table id="{table}"')[1].split("</table>")[0]
         assert body.count("<tr>") > 3, f"table {table} is empty"
-    assert "copy_gm_to_ubuf" in done.stdout
+    assert "copy_gm_to_ubuf" in text
     assert len(elements.of("option")) == 2
