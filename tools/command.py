@@ -6,12 +6,17 @@ import argparse
 import difflib
 import functools
 import os
+import signal
 import sys
+import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
 from typing import NoReturn
 
-from davinci import errors
+from davinci import errors, files
 from davinci.errors import DavinciError, InputError
 
 EXIT_INTERRUPTED = 130
@@ -36,21 +41,46 @@ class Parser(argparse.ArgumentParser):
         raise InputError("unknown argument", where=self.prog, found=repr(name), hint=hint)
 
 
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Lets Ctrl-C end the process at once, with nothing half-written.
+
+    Not by `KeyboardInterrupt`: it may come up in a verifier that MLIR calls, and an exception that
+    crosses MLIR's code aborts the process.
+    """
+    main = threading.current_thread() is threading.main_thread()
+    if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        # Only the main thread may set handlers, and who ignores Ctrl-C (nohup) is to be left alone.
+        yield
+        return
+    signal.signal(signal.SIGINT, _stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    for path in files.TEMPORARIES:
+        Path(path).unlink(missing_ok=True)
+    # The progress display hides the cursor.
+    os.write(2, b"\x1b[?25h\ninterrupted\n" if os.isatty(2) else b"interrupted\n")
+    os._exit(EXIT_INTERRUPTED)
+
+
 def guarded(main: Callable[..., int]) -> Callable[..., int]:
     """Turns exceptions of a command into one message on stderr and its exit code."""
 
     @functools.wraps(main)
     def run(argv: list[str] | None = None) -> int:
         try:
-            code = main(argv)
-            sys.stdout.flush()
-            return code
+            with stoppable():
+                code = main(argv)
+                sys.stdout.flush()
+                return code
         except DavinciError as error:
             print(f"error: {error}", file=sys.stderr)
             return error.exit_code
-        except KeyboardInterrupt:
-            print("interrupted", file=sys.stderr)
-            return EXIT_INTERRUPTED
         except BrokenPipeError:
             # The reader of our output has gone; the interpreter must not flush into it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -133,11 +133,15 @@ def require_array(value: Any, op: Any) -> None:
     """Fails at `op` unless `value` is a tensor of static shape, of numbers or booleans."""
     shaped = isinstance(value.type, ir.RankedTensorType)
     if not shaped or not value.type.has_static_shape:
+        memref = isinstance(value.type, ir.MemRefType)
         fail(
             op,
             "has an operand or result that is not a static tensor",
             found=str(value.type),
             expected="a tensor of static shape",
+            hint="a function of the host on memrefs needs the attribute ascend.entry"
+            if memref
+            else "",
         )
     if str(value.type.element_type) not in DTYPES:
         fail(

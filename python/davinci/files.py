@@ -9,6 +9,9 @@ from pathlib import Path
 
 from davinci.errors import InputError
 
+TEMPORARIES: set[str] = set()
+"""Files being written, for a process that ends at once to remove."""
+
 
 def check_writable(path: str | Path) -> None:
     """Raises an `InputError` if a file at `path` could not be written, before any work is done."""
@@ -40,6 +43,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     target = Path(path)
     try:
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        TEMPORARIES.add(temporary)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(data)
@@ -51,5 +55,7 @@ def write_atomically(path: str | Path, data: bytes) -> None:
         except BaseException:
             os.unlink(temporary)
             raise
+        finally:
+            TEMPORARIES.discard(temporary)
     except OSError as error:
         raise InputError(f"cannot write: {error.strerror}", where=str(path)) from None

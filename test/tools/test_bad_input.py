@@ -1,0 +1,619 @@
+"""What npu-run, npu-opt and `davinci.compile` say to bad input.
+
+Each case: one message that says what is wrong, the exit code of the contract, no traceback, and no
+file left behind.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import davinci
+from davinci import machine
+from davinci.errors import DavinciError
+from davinci.tools import npu_opt, npu_run
+
+FLOAT = TensorProto.FLOAT
+
+EXP = """\
+func.func @main(%x: tensor<2x3xf32>) -> tensor<2x3xf32> {
+  %0 = stablehlo.exponential %x : tensor<2x3xf32>
+  return %0 : tensor<2x3xf32>
+}
+"""
+
+HOST = """\
+func.func @main(%x: memref<64xf32>, %y: memref<64xf32> {ascend.output}) attributes {ascend.entry} {
+  call @k(%x, %y) : (memref<64xf32>, memref<64xf32>) -> ()
+  return
+}
+func.func private @k(memref<64xf32>, memref<64xf32>) attributes {ascend.launch = @kernels::@k}
+"""
+
+
+def kernel(body: str, kind: str = "!llvm.ptr<1>") -> str:
+    """A host and its kernel of arguments %x and %y; the body starts at line 8."""
+    head = f"func.func @k(%x: {kind}, %y: {kind}) attributes {{ascend.kernel}} {{"
+    return f"{HOST}module @kernels {{\n{head}\n{body}\nreturn\n}}\n}}\n"
+
+
+def instruction(body: str) -> str:
+    """A kernel with a pointer %u to UB address 0."""
+    return kernel(f"%c = arith.constant 0 : i64\n{pointer('%u', '%c')}\n{body}")
+
+
+def pointer(name: str, address: str) -> str:
+    return f"{name} = llvm.inttoptr {address} : i64 to !llvm.ptr<6>"
+
+
+def copy(name: str, operands: str, blocks: int) -> str:
+    kinds = {"gm_to_ubuf": "!llvm.ptr<6>, !llvm.ptr<1>", "ubuf_to_gm": "!llvm.ptr<1>, !llvm.ptr<6>"}
+    fields = f"n_burst = 1, len_burst = {blocks}, src_gap = 0, dst_gap = 0"
+    return f'"hivm.copy_{name}"({operands}) {{{fields}}} : ({kinds[name]}) -> ()'
+
+
+def on_tensors(operation: str, result: str = "tensor<3xf32>", kind: str = "tensor<3xf32>") -> str:
+    """A function that applies `operation`, whose operand is %x, in line 2."""
+    return (
+        f"func.func @main(%x: {kind}) -> {result} {{\n"
+        f"  %0 = {operation} : ({kind}) -> {result}\n  return %0 : {result}\n}}\n"
+    )
+
+
+UB = '#cce.space<"UB">'
+ALLOC = f"memref.alloc() : memref<SIZExf32, {UB}>"
+
+MLIR = {
+    "exp": EXP,
+    "empty": "",
+    "syntax": "func.func @main() {\n  retrn\n}\n",
+    "unclosed": "func.func @main() {\n  return\n",
+    "unknown_dialect": on_tensors('"foo.bar"(%x)'),
+    "unknown_operation": on_tensors('"ascend.bar"(%x)'),
+    "twice": "func.func @main() { return }\nfunc.func @main() { return }\n",
+    "ascend": on_tensors('"ascend.exp"(%x)', "tensor<4xf32>"),
+    "ascend_attribute": on_tensors('"ascend.transpose"(%x)'),
+    "stablehlo": on_tensors('"stablehlo.exponential"(%x)', "tensor<4xf32>"),
+    "cce_shapes": kernel(
+        f'%u = {ALLOC.replace("SIZE", "32x")}\n"cce.copy"(%x, %u) '.replace("32xx", "32x")
+        + f": (memref<64xf32>, memref<32xf32, {UB}>) -> ()",
+        "memref<64xf32>",
+    ),
+    "cce_pipe": kernel('"cce.set_flag"() {src = "V", dst = "Q", event = 0 : i64} : () -> ()'),
+    "cce_event": kernel('"cce.set_flag"() {src = "V", dst = "S", event = 99 : i64} : () -> ()'),
+    "hivm_space": kernel(copy("gm_to_ubuf", "%x, %x", 1).replace("<6>", "<1>")),
+    "hivm_range": kernel('"hivm.set_flag"() {src_pipe = 1, dst_pipe = 4, event = 77} : () -> ()'),
+    "hivm_missing": kernel('"hivm.pipe_barrier"() {} : () -> ()'),
+    "hivm_misspelt": kernel('"hivm.pipe_barrier"() {pipe = 1, pip = 2} : () -> ()'),
+    "no_entry": kernel("").replace(" attributes {ascend.entry}", ""),
+    "only_kernel": kernel("").removeprefix(HOST),
+    "no_body": "func.func private @main(tensor<3xf32>) -> tensor<3xf32>\n",
+    "two_public": "func.func @a() { return }\nfunc.func @b() { return }\n",
+    "no_kernel": HOST + "module @kernels {}\n",
+    "no_module": HOST,
+    "wrong_arguments": kernel("").replace(
+        "(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)", "(%x: !llvm.ptr<1>)"
+    ),
+    "no_launch": kernel("").replace(" attributes {ascend.launch = @kernels::@k}", ""),
+    "dynamic": EXP.replace("2x3", "?x3"),
+    "complex": EXP.replace("f32", "complex<f32>"),
+    "bf16": EXP.replace("f32", "bf16"),
+    "scalar": "func.func @main(%x: i32) -> i32 {\n  return %x : i32\n}\n",
+    "recursive": on_tensors("func.call @main(%x)"),
+    "external": on_tensors("func.call @f(%x)")
+    + "func.func private @f(tensor<3xf32>) -> tensor<3xf32>\n",
+    "other_dialect": on_tensors("math.exp %x").replace(" : (tensor<3xf32>) ->", " :"),
+    "no_resource": "func.func @main() -> tensor<4xf32> {\n"
+    "  %0 = stablehlo.constant dense_resource<w> : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}\n",
+    "too_large_for_ub": kernel(
+        f'%u = {ALLOC.replace("SIZE", "100000")}\n"cce.vrelu"(%u, %u) : '
+        f"(memref<100000xf32, {UB}>, memref<100000xf32, {UB}>) -> ()",
+        "memref<64xf32>",
+    ),
+    "no_address": kernel(
+        f'%u = {ALLOC.replace("SIZE", "64")}\n"cce.copy"(%x, %u) : '
+        f"(memref<64xf32>, memref<64xf32, {UB}>) -> ()",
+        "memref<64xf32>",
+    ),
+    "misaligned": instruction(
+        f"%4 = arith.constant 4 : i64\n{pointer('%v', '%4')}\n{copy('gm_to_ubuf', '%v, %x', 1)}"
+    ),
+    "out_of_bounds": instruction(copy("gm_to_ubuf", "%u, %x", 60000)),
+    "unwritten": instruction(copy("ubuf_to_gm", "%y, %u", 8)),
+    "no_output": kernel(""),
+    "deadlock": kernel('"hivm.wait_flag"() {src_pipe = 4, dst_pipe = 1, event = 0} : () -> ()'),
+    "scalar_bounds": kernel(
+        "%c = arith.constant 1000000 : i64\n"
+        "%p = llvm.getelementptr %x[%c] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32\n"
+        '%v = "hivm.ld"(%p) : (!llvm.ptr<1>) -> f32\n'
+        '"hivm.st"(%y, %v) : (!llvm.ptr<1>, f32) -> ()'
+    ),
+}
+"""MLIR files by name."""
+
+
+def network(
+    operator: str,
+    inputs: dict[str, Any],
+    outputs: dict[str, Any],
+    weights: dict[str, Any] | None = None,
+    domain: str = "",
+    kind: int = FLOAT,
+) -> onnx.ModelProto:
+    """A model of one node, `the_node`; inputs and outputs by name with their shapes."""
+    names = [*inputs, *(weights or {})]
+    node = helper.make_node(operator, names, list(outputs), name="the_node", domain=domain)
+    tensors = [numpy_helper.from_array(a, name) for name, a in (weights or {}).items()]
+    graph = helper.make_graph(
+        [node] if operator else [],
+        "g",
+        [helper.make_tensor_value_info(name, kind, shape) for name, shape in inputs.items()],
+        [helper.make_tensor_value_info(name, kind, shape) for name, shape in outputs.items()],
+        tensors,
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    opsets += [helper.make_opsetid(domain, 1)] if domain else []
+    return helper.make_model(graph, opset_imports=opsets, ir_version=9)
+
+
+def onnx_files(folder: Path) -> None:
+    two = {"x": [2, 3]}, {"y": [2, 3]}
+    models = {
+        "good": network("Exp", *two),
+        "dynamic": network("Exp", {"x": ["batch", 3]}, {"y": ["batch", 3]}),
+        "custom": network("Foo", *two, domain="acme"),
+        "undeclared": network("Foo", *two),
+        "data_shape": network("NonZero", {"x": [2, 3]}, {"y": [2, "n"]}),
+        "text": network("StringNormalizer", {"x": [3]}, {"y": [3]}, kind=TensorProto.STRING),
+        "det": network("Det", {"x": [3, 3]}, {"y": []}),
+        "no_node": network("", *two),
+        "no_output": network("", {"x": [2, 3]}, {}),
+        "contradiction": network("Add", {"x": [3, 3], "z": [2, 2]}, {"y": [3, 3]}),
+    }
+    for name, model in models.items():
+        onnx.save(model, folder / f"{name}.onnx")
+    whole = (folder / "good.onnx").read_bytes()
+    (folder / "truncated.onnx").write_bytes(whole[: len(whole) // 2])
+    (folder / "cut.onnx").write_bytes(whole[:-1])
+    (folder / "empty.onnx").touch()
+    (folder / "random.onnx").write_bytes(np.random.default_rng(0).bytes(1000))
+    (folder / "folder.onnx").mkdir()
+    external = network("Add", {"x": [32, 32]}, {"y": [32, 32]}, {"w": np.ones((32, 32), "f4")})
+    onnx.save(external, folder / "external.onnx", save_as_external_data=True, location="w.bin")
+    (folder / "w.bin").unlink()
+
+
+def npz_files(folder: Path) -> None:
+    x = np.ones((2, 3), np.float32)
+    arrays: dict[str, dict[str, Any]] = {
+        "good": {"x": x},
+        "name": {"z": x},
+        "more": {"x": x, "z": x},
+        "none": {},
+        "shape": {"x": x.T},
+        "dtype": {"x": x.astype(np.float64)},
+        "objects": {"x": np.array([{}, 1], dtype=object)},
+    }
+    for name, content in arrays.items():
+        np.savez(folder / f"{name}.npz", **content)
+    whole = (folder / "good.npz").read_bytes()
+    (folder / "truncated.npz").write_bytes(whole[: len(whole) // 2])
+    broken = bytearray(whole)
+    broken[whole.index(b"NUMPY") + 130] ^= 255
+    (folder / "flipped.npz").write_bytes(broken)
+    (folder / "empty.npz").touch()
+    with (folder / "array.npz").open("wb") as file:
+        np.save(file, x)
+    with zipfile.ZipFile(folder / "other.npz", "w") as archive:
+        archive.writestr("a.txt", "hello")
+
+
+def machine_files(folder: Path) -> None:
+    text = (machine.DIRECTORY / "ascend910.toml").read_text()
+    changes: dict[str, Callable[[str], str]] = {
+        "broken": lambda s: s.replace("cores = 32", "cores = = 32"),
+        "text": lambda s: s.replace("cores = 32", 'cores = "32"'),
+        "negative": lambda s: s.replace("cores = 32", "cores = -1"),
+        "missing": lambda s: s.replace("cores = 32", ""),
+        "misspelt": lambda s: s.replace("clock_mhz", "clock_mhs"),
+        "unknown": lambda s: f"frobnicate = 1\n{s}",
+        "pipe": lambda s: re.sub(r"sequential_pipes = .*", 'sequential_pipes = ["Q"]', s),
+        "tiny": lambda s: re.sub(r"(UB +)= \{ bytes = \d+", r"\1= { bytes = 64", s),
+        "empty": lambda s: "",
+    }
+    for name, change in changes.items():
+        assert change(text) != text
+        (folder / f"{name}.toml").write_text(change(text))
+    (folder / "binary.toml").write_bytes(bytes(range(256)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All bad files, and a few good ones."""
+    path = tmp_path_factory.mktemp("bad")
+    for name, text in MLIR.items():
+        (path / f"{name}.mlir").write_text(text)
+    (path / "random.mlir").write_bytes(np.random.default_rng(0).bytes(1000))
+    (path / "latin.mlir").write_bytes(b"// caf\xe9\n" + EXP.encode())
+    (path / "good.txt").write_text(EXP)
+    onnx_files(path)
+    npz_files(path)
+    machine_files(path)
+    return path
+
+
+RUN = [
+    # the model
+    ("", 2, "MODEL is missing"),
+    ("''", 2, "MODEL: no such file"),
+    ("missing.onnx", 2, "missing.onnx: no such file; networks of the zoo are called zoo:NAME"),
+    ("folder.onnx", 2, "folder.onnx: not a file; found a folder"),
+    (".", 2, "found a folder"),
+    ("good.txt", 2, "good.txt: not a model file; expected a file name that ends in"),
+    # ONNX
+    ("empty.onnx", 2, "not an ONNX file; found neither nodes nor outputs"),
+    ("no_output.onnx", 2, "not an ONNX file"),
+    ("truncated.onnx", 2, "truncated.onnx: not an ONNX file, or a truncated one"),
+    ("cut.onnx", 2, "not an ONNX file, or a truncated one"),
+    ("random.onnx", 2, "not an ONNX file, or a truncated one"),
+    ("external.onnx", 2, "external.onnx: cannot read the model: "),
+    ("undeclared.onnx", 2, "No Op registered for Foo"),
+    ("no_node.onnx", 2, "no_node.onnx: not a valid ONNX model: Graph output 'y' is not"),
+    ("dynamic.onnx", 3, "input 'x' has a dynamic dimension; found dimension 0 is 'batch'"),
+    ("custom.onnx", 3, "domain 'acme'; found operator Foo of node 'the_node'"),
+    ("text.onnx", 3, "operator StringNormalizer of node 'the_node'"),
+    ("det.onnx", 3, "operator Det of node 'the_node' cannot be lowered"),
+    ("data_shape.onnx", 3, "depends on data; found operator NonZero of node 'the_node'"),
+    ("contradiction.onnx", 3, "operator Add of node 'the_node' cannot be lowered"),
+    # inputs
+    ("good.onnx --inputs missing.npz", 2, "missing.npz: cannot read: No such file"),
+    ("good.onnx --inputs .", 2, ".: cannot read: Is a directory"),
+    ("good.onnx --inputs truncated.npz", 2, "truncated.npz: not an .npz file"),
+    ("good.onnx --inputs flipped.npz", 2, "flipped.npz: not an .npz file: Bad CRC-32"),
+    ("good.onnx --inputs empty.npz", 2, "empty.npz: not an .npz file"),
+    ("good.onnx --inputs array.npz", 2, "array.npz: not an .npz file; write it with numpy.savez"),
+    ("good.onnx --inputs other.npz", 2, "other.npz: not an array; found 'a.txt'"),
+    ("good.onnx --inputs objects.npz", 2, "Object arrays cannot be loaded"),
+    ("good.onnx --inputs none.npz", 2, "wrong input names; found none; expected x: float32[2, 3]"),
+    ("good.onnx --inputs name.npz", 2, "wrong input names; found z; expected x"),
+    ("good.onnx --inputs more.npz", 2, "wrong input names; found x, z; expected x"),
+    ("good.onnx --inputs shape.npz", 2, "found float32[3, 2]; expected float32[2, 3]"),
+    ("good.onnx --inputs dtype.npz", 2, "found float64[2, 3]; expected float32[2, 3]"),
+    ("good.onnx --inputs good.npz --seed 1", 2, "--seed: not allowed with argument --inputs"),
+    ("good.onnx --seed -1", 2, "--seed: no such seed; found -1; expected 0 or more"),
+    ("good.onnx --seed 1e9", 2, "argument --seed: invalid int value: '1e9'"),
+    # results
+    ("good.onnx --outputs no/o.npz", 2, "no/o.npz: cannot write: no such folder"),
+    ("good.onnx --outputs folder.onnx", 2, "folder.onnx: cannot write; found a folder"),
+    ("good.onnx --json ''", 2, "cannot write; found an empty name"),
+    ("good.onnx --trace no/t.json", 2, "no/t.json: cannot write: no such folder"),
+    ("good.onnx --report no/r.html", 2, "no/r.html: cannot write: no such folder"),
+    ("good.onnx --outputs same --json ./same", 2, "a result would replace another file"),
+    ("good.onnx --json good.onnx", 2, "good.onnx: a result would replace another file"),
+    # machines
+    ("good.onnx --machine ascend901", 2, "no such machine; found 'ascend901'; expected one of"),
+    ("good.onnx --machine ascend901", 2, "did you mean 'ascend910'"),
+    ("good.onnx --machine nothing.toml", 2, "no such machine; found 'nothing.toml'"),
+    ("good.onnx --machine ''", 2, "no such machine; found ''"),
+    ("good.onnx --machine broken.toml", 2, "broken.toml: not a TOML file: Invalid value (at line"),
+    ("good.onnx --machine binary.toml", 2, "binary.toml: not a TOML file"),
+    ("good.onnx --machine empty.toml", 2, "empty.toml: missing key; expected 'name'"),
+    ("good.onnx --machine text.toml", 2, "bad value of 'cores'; found '32'; expected a valid int"),
+    ("good.onnx --machine negative.toml", 2, "'cores'; found -1; expected greater than 0"),
+    ("good.onnx --machine missing.toml", 2, "missing.toml: missing key; expected 'cores'"),
+    ("good.onnx --machine misspelt.toml", 2, "found 'clock_mhs'; did you mean 'clock_mhz'?"),
+    ("good.onnx --machine unknown.toml", 2, "unknown key; found 'frobnicate'; remove it"),
+    ("good.onnx --machine pipe.toml", 2, "'sync.sequential_pipes.0'; found 'Q'; expected 'S', "),
+    ("good.onnx --machine tiny.toml", 3, "does not fit UB"),
+    # options
+    ("good.onnx --cores -1", 2, "cores: bad value; found -1; expected 0 or more"),
+    ("good.onnx --cores 999", 2, "found 999; expected 1 to 32, or 0 for all of ascend910"),
+    ("good.onnx --cores 1.5", 2, "--cores: invalid int value: '1.5'"),
+    ("good.onnx --cores", 2, "--cores: expected one argument"),
+    ("good.onnx --precision FP16", 2, "precision: bad value; found 'FP16'; expected one of mixed"),
+    ("good.onnx --chekc", 2, "unknown argument; found '--chekc'; did you mean --check?"),
+    ("good.onnx good.onnx", 2, "unknown argument; found 'good.onnx'"),
+    ("exp.mlir --inputs good.npz", 2, "wrong input names; found x; expected arg0"),
+    ("no_output.mlir --check", 2, "there is no reference for this model; found no_output.mlir"),
+    # the zoo
+    ("zoo:", 2, "no such network in the zoo; found ''; expected one of mlp, bert"),
+    ("zoo:brt", 2, "did you mean 'bert'?"),
+    ("zoo:bert,layer=2", 2, "found 'layer'; expected one of layers, hidden"),
+    ("zoo:bert,", 2, "network 'bert' has no such parameter; found ''"),
+    ("zoo:bert,layers", 2, "bad value of parameter 'layers'; found ''"),
+    ("zoo:bert,layers=two", 2, "found 'two'; expected a whole number, as in seq=128"),
+    ("zoo:bert,layers=-1", 2, "found '-1'; expected a whole number"),
+    ("zoo:bert,layers=1,layers=2", 2, "parameter 'layers' is given twice"),
+    ("zoo:bert,seq=0", 2, "parameter 'seq' must be at least 1; found 0"),
+    ("zoo:bert,hidden=10,heads=3", 2, "hidden must be a multiple of heads; found hidden=10"),
+    ("zoo:mlp,classes=0", 2, "parameter 'classes' must be at least 1; found 0"),
+    ("zoo:mlp,batch=1.5", 2, "found '1.5'; expected a whole number"),
+    ("zoo:mlp,batch=100000000000000000000", 2, "the network is too large"),
+    # MLIR text
+    ("random.mlir", 2, "random.mlir:1:2: unexpected character"),
+    ("empty.mlir", 2, "no function to start with; found no functions"),
+    ("no_entry.mlir", 3, "a function of the host on memrefs needs the attribute ascend.entry"),
+    ("only_kernel.mlir", 2, "a kernel needs a host function that calls it, see examples/"),
+    ("no_body.mlir", 2, "no function to start with; found @main; expected @main with a body"),
+    ("two_public.mlir", 2, "no function to start with; found @a, @b"),
+    ("syntax.mlir", 2, "syntax.mlir:2:3: custom op 'retrn' is unknown"),
+    ("unclosed.mlir", 2, "unclosed.mlir:2:"),
+    ("unknown_dialect.mlir", 2, "unknown_dialect.mlir:2:"),
+    (
+        "unknown_operation.mlir",
+        2,
+        "unknown_operation.mlir:2:8: unregistered operation 'ascend.bar'",
+    ),
+    ("twice.mlir", 2, "twice.mlir:2:1: redefinition of symbol named 'main'"),
+    ("ascend.mlir", 2, "ascend.mlir:2:8: 'ascend.exp' op shape of the result; found [4]"),
+    ("ascend_attribute.mlir", 2, "'permutation'; found none; expected array<i64: ...>"),
+    ("stablehlo.mlir", 2, "stablehlo.mlir:2:8: 'stablehlo.exponential' op"),
+    ("cce_shapes.mlir", 2, "cce_shapes.mlir:9:1: 'cce.copy' op shapes differ; found [64]"),
+    ("cce_pipe.mlir", 2, "'cce.set_flag' op attribute dst; found 'Q'; expected S, V, M"),
+    ("cce_event.mlir", 2, "attribute event; found 99; expected 0..15"),
+    ("hivm_space.mlir", 2, "address dst; found !llvm.ptr<1> (GM); expected !llvm.ptr<6> (UB)"),
+    ("hivm_range.mlir", 2, "field event is out of range; found 77; expected 0..15"),
+    ("hivm_missing.mlir", 2, "field pipe is missing"),
+    ("hivm_misspelt.mlir", 2, "has no field 'pip'; did you mean 'pipe'?"),
+    ("no_resource.mlir", 2, "a constant has no data; found dense_resource<w> : tensor<4xf32>"),
+    ("no_kernel.mlir", 3, "no_kernel.mlir:2:3: 'func.call' op launches an unknown kernel; found k"),
+    ("no_module.mlir", 3, "names an unknown module; found kernels"),
+    ("wrong_arguments.mlir", 3, "calls kernel k wrongly; found 2 arguments; expected 1"),
+    ("no_launch.mlir", 3, "calls a function that is not a kernel"),
+    ("dynamic.mlir", 3, "not a static tensor; found tensor<?x3xf32>"),
+    ("complex.mlir", 3, "element type that kernels cannot hold; found complex<f32>"),
+    ("bf16.mlir", 3, "element type that kernels cannot hold; found bf16; expected one of i1, f16"),
+    ("scalar.mlir", 3, "not a static tensor; found i32"),
+    ("recursive.mlir", 3, "recursive.mlir:2:8: 'func.call' op calls a function that has calls"),
+    ("external.mlir", 3, "external.mlir:2:8: 'func.call' op calls a function that is not a kernel"),
+    ("other_dialect.mlir", 3, "'math.exp' op cannot be converted to ascend; expected StableHLO"),
+    ("too_large_for_ub.mlir", 3, "do not fit UB; found 400000 bytes alive at once"),
+    # faults of the device
+    ("misaligned.mlir", 4, "misaligned address of operand dst; found UB 0x4; expected a multiple"),
+    ("out_of_bounds.mlir", 4, "out_of_bounds.mlir:10:1: out of bounds; found GM [0x200, 0x"),
+    ("unwritten.mlir", 4, "reads bytes that nobody wrote; found UB byte 0x0"),
+    ("no_output.mlir", 4, "the host reads bytes that nobody wrote"),
+    ("deadlock.mlir", 4, "deadlock: "),
+    ("scalar_bounds.mlir", 4, "scalar_bounds.mlir:10:6: k: scalar access out of bounds"),
+]
+"""Arguments of npu-run, exit code, part of the message."""
+
+
+def pipeline(text: str) -> str:
+    return f"exp.mlir --pass-pipeline='{text}'"
+
+
+TO_MEMREF = "exp.mlir --stablehlo-to-ascend --ascend-to-memref"
+
+OPT = [
+    # files
+    ("missing.mlir", 2, "missing.mlir: No such file"),
+    (".", 2, ".: Is a directory"),
+    ("random.mlir", 2, "random.mlir: not a text file"),
+    ("latin.mlir", 2, "latin.mlir: not a text file"),
+    ("syntax.mlir", 2, "syntax.mlir:2:3: error: custom op 'retrn' is unknown"),
+    ("ascend.mlir", 2, "ascend.mlir:2:8: error: 'ascend.exp' op shape of the result"),
+    ("cce_shapes.mlir", 2, "cce_shapes.mlir:9:1: error: 'cce.copy' op shapes differ"),
+    ("hivm_space.mlir", 2, "error: 'hivm.copy_gm_to_ubuf' op address dst"),
+    ("exp.mlir -o .", 2, "cannot write; found a folder"),
+    ("exp.mlir -o no/such.mlir", 2, "no/such.mlir: cannot write: no such folder"),
+    # arguments
+    ("exp.mlir exp.mlir", 2, "unknown argument; found 'exp.mlir'"),
+    ("exp.mlir -x", 2, "unknown argument; found '-x'"),
+    ("exp.mlir -o", 2, "argument -o: expected one argument"),
+    ("exp.mlir --nothing", 2, "unknown pass 'nothing'; npu-opt --help lists the passes"),
+    ("exp.mlir --npu-pipelin", 2, "unknown pass 'npu-pipelin'; did you mean 'npu-pipeline'?"),
+    ("exp.mlir --npu-pipeline=precision=fp8", 2, "found 'fp8'; expected one of mixed, fp16"),
+    ("exp.mlir --cse --pass-pipeline='builtin.module(cse)'", 2, "unknown argument; found '--cse'"),
+    ("exp.mlir --mlir-elide-elementsattrs-if-larger=x", 2, "invalid int value: 'x'"),
+    # malformed pipelines
+    (pipeline(""), 2, "the pipeline is empty"),
+    (pipeline("builtin.module"), 2, "has no anchor operation; found 'builtin.module'"),
+    (pipeline("func.func(cse)"), 2, "has no anchor operation; found 'func.func(cse)'"),
+    (pipeline("builtin.module(cse"), 2, ":19: unbalanced parentheses; found end of the pipeline"),
+    (pipeline("builtin.module(cse))"), 2, ":20: unbalanced parentheses; found ')'"),
+    (pipeline("builtin.module(cse;cse)"), 2, ":19: unbalanced parentheses; found ';'"),
+    (pipeline("builtin.module(,cse)"), 2, ":16: a pass or an anchor operation is missing"),
+    (pipeline("builtin.module(cse,)"), 2, ":20: a pass or an anchor operation is missing"),
+    (pipeline("builtin.module(cse{a=1)"), 2, ":24: unbalanced braces"),
+    (pipeline("builtin.module(cse}"), 2, ":19: unbalanced parentheses; found '}'"),
+    (pipeline("builtin.module(cse){a=1}"), 2, ":20: an anchor operation takes no options"),
+    (pipeline("builtin.module(plan-memory(cse))"), 2, ":16: 'plan-memory' is a pass and cannot"),
+    (pipeline("builtin.module(npu-pipeline(cse))"), 2, ":16: 'npu-pipeline' is a pass and cannot"),
+    (
+        pipeline("builtin.module(func.func(plan-memory))"),
+        2,
+        ":26: pass 'plan-memory' cannot run on",
+    ),
+    (pipeline("builtin.module(func.func(npu-pipeline))"), 2, ":26: pipeline 'npu-pipeline' cannot"),
+    # options of passes
+    (pipeline("builtin.module(plan-memory{machin=x})"), 2, "has no option 'machin'; expected one"),
+    (pipeline("builtin.module(plan-memory{=3})"), 2, "malformed option of pass 'plan-memory'"),
+    (pipeline("builtin.module(plan-memory{machine=a machine=b})"), 2, "found 'machine=b'"),
+    (pipeline('builtin.module(plan-memory{"machine=a})'), 2, "unbalanced options of pass"),
+    (pipeline("builtin.module(plan-memory{machine=none})"), 2, "no such machine; found 'none'"),
+    (pipeline("builtin.module(plan-memory{machine=text.toml})"), 2, "text.toml: bad value of"),
+    (pipeline("builtin.module(npu-pipeline{cores=-1})"), 2, "found '-1'; expected 0 or more"),
+    (pipeline("builtin.module(npu-pipeline{cores=99})"), 2, "found 99; expected 1 to 32"),
+    (pipeline("builtin.module(npu-pipeline{cores=1.5})"), 2, "found '1.5'; expected an integer"),
+    (pipeline("builtin.module(npu-pipeline{matmul-strategy=x})"), 2, "expected one of os, is, ws"),
+    (pipeline("builtin.module(npu-pipeline{fractalize=x})"), 2, "expected one of improved, naive"),
+    (pipeline("builtin.module(npu-pipeline{m=-16})"), 2, "found '-16'; expected 0 or more"),
+    (pipeline("builtin.module(canonicalize{x=1})"), 2, "no such option x"),
+    # programs at another level
+    ("exp.mlir --ascend-bufferize", 3, "'stablehlo.exponential' op cannot be bufferized"),
+    (f"{TO_MEMREF} --cce-to-hivm", 3, "'ascend.exp' op is not at the cce level; run ascend-to-cce"),
+    (f"{TO_MEMREF} --hivm-to-llvm", 3, "'ascend.exp' op is not at the hivm level"),
+    (f"{TO_MEMREF} --convert-ascend-to-cce --cce-to-hivm", 3, "has no address; expected the attr"),
+    ("no_address.mlir --cce-to-hivm", 3, "no_address.mlir:8:6: error: 'memref.alloc' op has no"),
+    ("exp.mlir --npu-to-asm", 2, "there are no kernels to list; run --npu-pipeline first"),
+    (f"{TO_MEMREF} --ascend-to-cce --npu-to-asm", 3, "kernel is not lowered to LLVM; run"),
+    ("too_large_for_ub.mlir --plan-memory", 3, "do not fit UB; found 400000 bytes"),
+]
+"""Arguments of npu-opt, exit code, part of the message."""
+
+
+def check(
+    main: Callable[[list[str]], int],
+    arguments: str,
+    code: int,
+    message: str,
+    folder: Path,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    before = sorted(folder.rglob("*"))
+    assert main(shlex.split(arguments)) == code
+    out, err = capfd.readouterr()
+    assert message in err
+    assert len(re.findall(r"\berror:|^interrupted", err, re.MULTILINE)) == 1, err
+    assert "Traceback" not in err and "internal error" not in err
+    assert out == ""
+    assert sorted(folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), RUN, ids=[case[0] for case in RUN])
+def test_npu_run(
+    arguments: str,
+    code: int,
+    message: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    check(npu_run.main, arguments, code, message, folder, capfd)
+
+
+@pytest.mark.parametrize(("arguments", "code", "message"), OPT, ids=[case[0] for case in OPT])
+def test_npu_opt(
+    arguments: str,
+    code: int,
+    message: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
+    check(npu_opt.main, arguments, code, message, folder, capfd)
+
+
+MATMUL = """
+func.func @main(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+  return %0 : tensor<64x64xf32>
+}
+"""
+
+SMALL = {"tile": (16, 16, 16)}
+
+COMPILE: list[tuple[Any, dict[str, Any], int, str]] = [
+    (3, {}, 2, "not a model; found an object of type int; expected a path, MLIR text or"),
+    (b"text", {}, 2, "found an object of type bytes"),
+    ("", {}, 2, "not a model file"),
+    ("a\nb", {}, 2, "<text>:1:1: custom op 'a' is unknown"),
+    (Path("missing.mlir"), {}, 2, "missing.mlir: no such file"),
+    (Path("random.onnx"), {}, 2, "random.onnx: not an ONNX file"),
+    (EXP, {"cores": "4"}, 2, "option cores: bad value; found '4'; expected a value of type int"),
+    (EXP, {"cores": -1}, 2, "expected 0 or more"),
+    (EXP, {"cores": 999}, 2, "expected 1 to 32"),
+    (EXP, {"precision": None}, 2, "found None; expected a value of type str"),
+    (EXP, {"machine": 3}, 2, "found 3; expected a value of type str"),
+    (EXP, {"machine": "text.toml"}, 2, "text.toml: bad value of 'cores'"),
+    (EXP, {"matmul_strategy": "x"}, 2, "found 'x'; expected one of os, is, ws"),
+    (EXP, {"fractalize": "x"}, 2, "found 'x'; expected one of improved, naive"),
+    (EXP, {"tile": (16, 16)}, 2, "tile: bad value; found (16, 16); expected (m, n, k)"),
+    (EXP, {"tile": 16}, 2, "tile: bad value; found 16; expected (m, n, k)"),
+    (EXP, {"tile": (16, 16, "a")}, 2, "found 'a'; expected a value of type int"),
+    (MATMUL, {"tile": (-16, 16, 16)}, 2, "option m: bad value; found -16"),
+    (MATMUL, {"tile": (16, 16, 15)}, 3, "bad tile size k; found 15; expected a multiple of 16"),
+    (MATMUL, {**SMALL, "matmul_strategy": "is"}, 3, "expected k = K or n = N for input stationary"),
+    (
+        MATMUL,
+        {**SMALL, "matmul_strategy": "ws"},
+        3,
+        "expected m = M or n = N for weight stationary",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("model", "options", "code", "message"),
+    COMPILE,
+    ids=[f"{str(case[0])[:12].strip()}-{case[1]}" for case in COMPILE],
+)
+def test_compile(
+    model: Any,
+    options: dict[str, Any],
+    code: int,
+    message: str,
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(folder)
+    with pytest.raises(DavinciError) as error:
+        davinci.compile(model, **options)
+    assert error.value.exit_code == code
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("inputs", "message"),
+    [
+        ({}, "wrong input names; found none; expected arg0: float32[2, 3]"),
+        ({"arg0": 1}, "found int64[]; expected float32[2, 3]"),
+        ({"arg0": None}, "found object[]"),
+        ({"arg0": np.zeros((2, 3), ">f4")}, "found >f4[2, 3]"),
+    ],
+)
+def test_run(inputs: dict[str, Any], message: str) -> None:
+    with pytest.raises(DavinciError) as error:
+        davinci.compile(EXP).run(inputs)
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("seconds", [0.4, 1.2])
+def test_interrupt(seconds: float, tmp_path: Path) -> None:
+    """While modules are imported, and while a network is compiled: no traceback, no files."""
+    results = ["--outputs", str(tmp_path / "o.npz"), "--json", str(tmp_path / "r.json")]
+    command = [sys.executable, "-m", "davinci.tools.npu_run", "zoo:bert,layers=4", *results]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "interrupted\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupt_while_a_file_is_written(tmp_path: Path) -> None:
+    program = """
+import os, signal, sys
+from davinci import files
+from davinci.tools.command import guarded
+
+@guarded
+def main(argv):
+    os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGINT)
+    files.write_atomically(argv[0], b"data")
+    return 0
+
+sys.exit(main(sys.argv[1:]))
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "o.npz")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+    assert list(tmp_path.iterdir()) == []
