@@ -16,6 +16,7 @@ from davinci.errors import DeviceFault
 from davinci.isa.core import RECORD_WORDS, Array, Pipe, Registers, Space
 from davinci.machine import Machine
 from davinci.simulator.cross_core import Knowledge, Link
+from davinci.simulator.deadlock import Deadlock
 from davinci.simulator.events import Events
 from davinci.simulator.forms import Decoder, Form, Port
 from davinci.simulator.gm_model import Rates
@@ -41,9 +42,15 @@ class Core:
     """The part of a core that outlives a block: memories and forms; and the block under way."""
 
     def __init__(
-        self, machine: Machine, kind: str, gm: GlobalMemory, decoder: Decoder, checks: bool
+        self,
+        machine: Machine,
+        kind: str,
+        gm: GlobalMemory,
+        decoder: Decoder,
+        checks: bool,
+        data: bool = True,
     ) -> None:
-        self._machine, self._decoder, self._checks = machine, decoder, checks
+        self._machine, self._decoder, self._checks, self._data = machine, decoder, checks, data
         chip = on_chip(machine, kind)
         self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
         self._races = Races([Pipe[name] for name in machine.sync.sequential_pipes])
@@ -77,7 +84,7 @@ class Core:
             link: flags between the cores of a split machine.
         """
         for memory in self._memories[Space.L1 :]:
-            memory.forget()
+            memory.forget(written=not self._data)
         self._kernel, self._block, self._locations = kernel, block, locations
         self._link = link
         self._registers = Registers()
@@ -281,6 +288,8 @@ class Core:
         if form.summary:
             self.scalar_accesses += values["loads"] + values["stores"]
             return
+        if not self._data and (form.reads or form.writes):
+            return
         memories = self._memories
         try:
             arrays = []
@@ -342,10 +351,13 @@ class Core:
         message = problem.message
         if isinstance(problem, Race):
             message = problem.between(self.describe(problem.before))
+        found = problem.found
+        if isinstance(problem, Deadlock):
+            found = problem.describe(self._location)
         return DeviceFault(
             message,
             where=where,
-            found=problem.found,
+            found=found,
             expected=problem.expected,
             hint=problem.hint,
         )

@@ -31,13 +31,21 @@ class Device:
         gm_bytes: bytes of global memory that are simulated.
         checks: check for unwritten bytes and races; bounds, alignment, legality of fields,
             double flags and deadlocks are always checked.
+        data: compute what instructions write. Without it only times are found: memory keeps what
+            the host and the scalar units wrote, every byte counts as written, and there are no
+            checks for races.
     """
 
-    def __init__(self, machine: Machine, gm_bytes: int, checks: bool = True) -> None:
-        self.machine, self.checks = machine, checks
+    def __init__(
+        self, machine: Machine, gm_bytes: int, checks: bool = True, data: bool = True
+    ) -> None:
+        self.machine, self.data = machine, data
+        self.checks = checks = checks and data
         self._gm = GlobalMemory(machine, gm_bytes)
+        if not data:
+            self._gm.written.fill(True)
         decoders = {kind: Decoder(machine, kind) for kind in machine.core_types}
-        self._pool = Pool(lambda kind: Core(machine, kind, self._gm, decoders[kind], checks))
+        self._pool = Pool(lambda kind: Core(machine, kind, self._gm, decoders[kind], checks, data))
         self._l2 = L2(machine, gm_bytes)
         # A tile's product is too small for several threads: with any other load on the host they
         # wait for each other, a hundred times as long as the product takes.
@@ -57,7 +65,8 @@ class Device:
 
     def discard(self, address: int, nbytes: int) -> None:
         """See `GlobalMemory.discard`."""
-        self._gm.discard(address, nbytes)
+        if self.data:
+            self._gm.discard(address, nbytes)
 
     def flush(self) -> None:
         """Empties the L2, for times that do not depend on what ran before."""

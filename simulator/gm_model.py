@@ -3,7 +3,11 @@
 All cores share the memory and the L2 before it. The machine file gives a core's share of each with
 all cores at work; fewer cores share the same total, as fast as their ports are. Reads and writes of
 a core count against one share. A core that used less than its share catches up later: others used
-it, and they leave it theirs, but not for longer than `gm.idle_credit_cycles`.
+it, and they leave it theirs, but not for longer than `gm.idle_credit_cycles`, by which cores drift
+apart.
+
+Cores that read one line at the same time wait for each other: `gm.same_line_percent` longer, for
+that part of the lines.
 
 The L2 keeps lines in the order in which they came in (first in, first out). Lines that were
 written go to memory when they leave. Hits of one launch are counted over the streams of its blocks
@@ -12,8 +16,10 @@ merged in time, and apply to all of its transfers alike.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 import numpy as np
 import numpy.typing as npt
@@ -28,32 +34,61 @@ CHUNKS = 8
 """Parts of the L2's capacity that are looked up at once: hits inside a part are always hits."""
 
 
+KEPT = 64
+"""Transfers of a pipe that are remembered: more than a queue holds."""
+
+
 @dataclass(frozen=True)
 class Touched:
-    """Numbers of the lines that a block touches, in order, and which of them it writes."""
+    """Numbers of the lines that a block touches, in order, which of them it writes, and how many
+    bytes it reads and writes: rows need not use all of a line."""
 
     lines: Lines
     writes: Flags
+    read_bytes: int
+    write_bytes: int
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What a launch moved between its cores and the L2, and what of it met the memory."""
+    """What a launch moved between its cores and the L2, and between the L2 and the memory.
 
-    read_bytes: int = 0
-    write_bytes: int = 0
-    read_hit_rate: float = 0.0
-    write_back_rate: float = 1.0
+    What is not used of a line that comes in was read from the memory all the same. `common_share`
+    is the part of the lines read that several cores read at about the same time.
+    """
+
+    read_bytes: int = 1
+    write_bytes: int = 1
+    filled_bytes: int = 1
+    written_back_bytes: int = 1
+    common_share: float = 0.0
+
+    @property
+    def miss_rate(self) -> float:
+        """Bytes from the memory for each byte read."""
+        return self.filled_bytes / self.read_bytes if self.read_bytes else 0.0
+
+    @property
+    def read_hit_rate(self) -> float:
+        """Share of the bytes read that the L2 had."""
+        return max(0.0, 1.0 - self.miss_rate)
+
+    @property
+    def write_back_rate(self) -> float:
+        """Bytes to the memory for each byte written."""
+        return self.written_back_bytes / self.write_bytes if self.write_bytes else 0.0
 
 
 @dataclass(frozen=True)
 class Rates:
     """Cycles a byte, read and written, that one core's transfers take of its share, `cores` of
-    them being at work."""
+    them being at work; and how much longer reads take than alone for the lines they have in
+    common."""
 
     cores: float
     read: float
     write: float
+    stretch: float
     idle_credit_cycles: int
 
 
@@ -73,28 +108,59 @@ def rates_of(machine: Machine, cores: float, traffic: Traffic = UNCACHED) -> Rat
         traffic: how the L2 serves the launch.
     """
     gm, l2, used = machine.gm, machine.l2, cores / machine.cores
-    hits, back = traffic.read_hit_rate, traffic.write_back_rate
+    missed, back = traffic.miss_rate, traffic.write_back_rate
+    hits, kept = max(1 - missed, 0), max(1 - back, 0)
+    stretch = 1 + traffic.common_share * gm.same_line_percent / 100
     return Rates(
         cores,
-        used * ((1 - hits) / gm.read_bytes_per_cycle + hits / l2.read_bytes_per_cycle),
-        used * (back / gm.write_bytes_per_cycle + (1 - back) / l2.write_bytes_per_cycle),
+        used * (missed / gm.read_bytes_per_cycle + hits / l2.read_bytes_per_cycle) * stretch,
+        used * (back / gm.write_bytes_per_cycle + kept / l2.write_bytes_per_cycle),
+        stretch,
         gm.idle_credit_cycles,
     )
 
 
 class Share:
-    """A core's use of its share while it runs one block."""
+    """A core's use of its share while it runs one block.
+
+    Transfers of one pipe follow each other. They pass in the time that those of other pipes, which
+    were issued before, have left.
+    """
 
     def __init__(self, rates: Rates) -> None:
         self._rates = rates
-        self._used = -1.0
+        self._taken: dict[int, deque[tuple[float, float]]] = {}
+        self._first: int | None = None
 
-    def claim(self, start: int, read: int, write: int) -> int:
-        """Cycle at which the bytes of a transfer that begins at `start` have passed."""
-        rates = self._rates
-        used = start if self._used < 0 else max(self._used, start - rates.idle_credit_cycles)
-        self._used = used + read * rates.read + write * rates.write
-        return int(-(-self._used // 1))
+    def claim(self, pipe: int, start: int, read: int, write: int) -> int:
+        """Cycle at which the bytes of a transfer of `pipe` that begins at `start` have passed."""
+        own = self._taken.setdefault(pipe, deque(maxlen=KEPT))
+        if self._first is None:
+            self._first = start
+        now = max(float(self._first), start - self._rates.idle_credit_cycles)
+        if own:
+            now = max(now, own[-1][1])
+        begin, left = now, read * self._rates.read + write * self._rates.write
+        for other, intervals in self._taken.items():
+            if other != pipe:
+                now, left = _pass_by(intervals, now, left)
+        own.append((begin, now + left))
+        return ceil(now + left)
+
+
+def _pass_by(
+    intervals: Iterable[tuple[float, float]], now: float, left: float
+) -> tuple[float, float]:
+    """Uses the gaps between intervals: the time after the last one that matters, and what is left
+    to do then."""
+    for begin, end in intervals:
+        if end <= now:
+            continue
+        if begin - now >= left:
+            break
+        left -= max(begin - now, 0.0)
+        now = end
+    return now, left
 
 
 class L2:
@@ -120,24 +186,28 @@ class L2:
         Args:
             rounds: the blocks that run at the same time, and those that run after them.
         """
-        read = written = missed = back = 0
+        filled = back = common = read = 0
         for blocks in rounds:
-            lines, writes = _merged(blocks, self._capacity)
+            lines, writes, owners = _merged(blocks, self._capacity)
             size = max(self._capacity // CHUNKS, 1)
             for i in range(0, lines.size, size):
                 chunk, stores = lines[i : i + size], writes[i : i + size]
+                if len(blocks) > 1:
+                    pairs = np.unique(chunk[~stores] * len(blocks) + owners[i : i + size][~stores])
+                    _, counts = np.unique(pairs // len(blocks), return_counts=True)
+                    common += int(counts[counts > 1].sum())
+                    read += pairs.size
                 absent = np.flatnonzero(~self._present[chunk])
                 coming, places = np.unique(chunk[absent], return_index=True)
-                missed += int(np.count_nonzero(~stores[absent[places]]))
+                filled += int(np.count_nonzero(~stores[absent[places]]))
                 back += self._fill(coming)
                 self._dirty[chunk[stores]] = True
-                read += int(np.count_nonzero(~stores))
-                written += int(np.count_nonzero(stores))
         return Traffic(
-            read * self._line,
-            written * self._line,
-            1 - missed / read if read else 0.0,
-            min(1.0, back / written) if written else 0.0,
+            sum(block.read_bytes for blocks in rounds for block in blocks),
+            sum(block.write_bytes for blocks in rounds for block in blocks),
+            filled * self._line,
+            back * self._line,
+            common / read if read else 0.0,
         )
 
     def _fill(self, lines: Lines) -> int:
@@ -152,15 +222,17 @@ class L2:
         return back
 
 
-def _merged(blocks: Sequence[Touched], capacity: int) -> tuple[Lines, Flags]:
-    """The lines that concurrent blocks touch, in time: each block moves on at an even pace."""
+def _merged(blocks: Sequence[Touched], capacity: int) -> tuple[Lines, Flags, Lines]:
+    """The lines that concurrent blocks touch, in time, whether they write them, and which block:
+    each block moves on at an even pace."""
     lines = np.concatenate([block.lines for block in blocks])
     writes = np.concatenate([block.writes for block in blocks])
+    owners = np.repeat(np.arange(len(blocks)), [block.lines.size for block in blocks])
     if lines.size > capacity // CHUNKS:
         time = np.concatenate([np.linspace(0, 1, block.lines.size) for block in blocks])
         order = np.argsort(time, kind="stable")
-        lines, writes = lines[order], writes[order]
-    return lines, writes
+        lines, writes, owners = lines[order], writes[order], owners[order]
+    return lines, writes, owners
 
 
 def touched(accesses: Iterable[tuple[Region, int, bool]], line_bytes: int) -> Touched:
@@ -173,7 +245,9 @@ def touched(accesses: Iterable[tuple[Region, int, bool]], line_bytes: int) -> To
     first: list[int] = []
     last: list[int] = []
     stores: list[bool] = []
+    size = [0, 0]
     for region, address, written in accesses:
+        size[written] += region.size_bytes
         if region.contiguous:
             first.append((address + region.low) // line_bytes)
             last.append((address + region.high - 1) // line_bytes)
@@ -186,4 +260,5 @@ def touched(accesses: Iterable[tuple[Region, int, bool]], line_bytes: int) -> To
     begins = np.array(first, dtype=np.int64)
     counts = np.maximum(np.array(last, dtype=np.int64) - begins + 1, 0)
     inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return Touched(np.repeat(begins, counts) + inside, np.repeat(np.array(stores, bool), counts))
+    writes = np.repeat(np.array(stores, dtype=np.bool_), counts)
+    return Touched(np.repeat(begins, counts) + inside, writes, *size)

@@ -40,7 +40,7 @@ class LaunchProfile:
         pipes: cycles in which a pipe had work under way, summed over the blocks.
         gm_read_bytes, gm_write_bytes: what instructions moved from and to global memory, counted
             from the regions they touched; the scalar unit's accesses are counted apart.
-        traffic: lines that passed between cores and L2, and how many of them met the memory.
+        traffic: bytes that passed between cores, L2 and memory.
         instructions: number of instructions by mnemonic.
         macs: multiply-accumulates that the cube was asked for (m * k * n).
         vector_repeats: repeats of vector instructions.

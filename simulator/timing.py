@@ -14,12 +14,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import ceil
 
 from davinci.isa.core import Pipe, Space
 from davinci.machine import Machine
+from davinci.simulator.deadlock import Deadlock, Stuck
 from davinci.simulator.forms import Form
 from davinci.simulator.gm_model import Rates, Share
-from davinci.simulator.problems import Problem
 from davinci.simulator.races import PIPES, Event, S
 from davinci.simulator.regions import Region
 from davinci.simulator.timing_rules import Cost
@@ -186,7 +187,8 @@ class Timeline:
         behind = len(starts) + len(held) - self._depth
         if behind >= 0:
             if behind >= len(starts):
-                raise self._deadlock(f"the queue of PIPE_{Pipe(pipe).name} is full")
+                full = f"the queue of PIPE_{Pipe(pipe).name}"
+                raise self._deadlock(f"{full} is full", Stuck(f"room in {full}", None, [pipe]))
             left, by = starts[behind]
             if left > self.now:
                 self.now, item.issue_after = left, by
@@ -199,7 +201,11 @@ class Timeline:
         self.log.append((Pipe.ALL, scalar_ops, item))
         self.now += (scalar_ops + 1) * self._issue_cycles
         if any(self._held):
-            raise self._deadlock("pipe_barrier(PIPE_ALL) waits for all pipes")
+            late = [pipe for pipe, held in enumerate(self._held) if held]
+            doing = f"all pipes at pipe_barrier(PIPE_ALL) #{item.index}"
+            raise self._deadlock(
+                "pipe_barrier(PIPE_ALL) waits for all pipes", Stuck(doing, None, late)
+            )
         begin = item.time = self.now
         for times, owners in ((self._free, self._kept_by), (self._done, self._done_by)):
             last = max(range(PIPES), key=times.__getitem__)
@@ -227,7 +233,7 @@ class Timeline:
             Problem: a pipe still waits for a flag: a deadlock.
         """
         if any(self._held):
-            raise self._deadlock("the program has ended")
+            raise self._deadlock("the program has ended", None)
         return max(self.now, *self._done, *self._free)
 
     def _scalar(self, item: Issued) -> None:
@@ -235,7 +241,7 @@ class Timeline:
         if item.wait is not None:
             flags = self._flags.get(item.wait)
             if not flags:
-                raise self._deadlock("the scalar unit waits", (S, item))
+                raise self._deadlock("the scalar unit waits", Stuck("a flag", item, ()))
             flag, by = flags.popleft()
             if flag > self.now:
                 self.now, item.end_after = flag, by
@@ -276,7 +282,9 @@ class Timeline:
             cost = item.cost
             free, end = start + cost.occupancy, start + cost.latency
             if cost.gm_read or cost.gm_write:
-                passed = self._share.claim(start, cost.gm_read, cost.gm_write)
+                passed = self._share.claim(pipe, start, cost.gm_read, cost.gm_write)
+                if cost.gm_read:
+                    passed = max(passed, start + ceil(cost.occupancy * self.rates.stretch))
                 item.shared = max(passed - free, 0)
                 free, end = free + item.shared, end + item.shared
             self._free[pipe], self._kept_by[pipe] = free, item.index
@@ -311,20 +319,5 @@ class Timeline:
         if self.rows is not None:
             self.rows.append(Step(pipe, start, free, end, start_after, item))
 
-    def _deadlock(self, why: str, scalar: tuple[int, Issued] | None = None) -> Problem:
-        waiting = [(pipe, held[0]) for pipe, held in enumerate(self._held) if held]
-        if scalar is not None:
-            waiting.append(scalar)
-        texts = []
-        for pipe, item in waiting:
-            assert item.wait is not None
-            source, _, event = item.wait
-            texts.append(
-                f"PIPE_{Pipe(pipe).name} waits at instruction #{item.index} for event {event} "
-                f"of PIPE_{Pipe(source).name}, which nothing before has set"
-            )
-        return Problem(
-            f"deadlock: {why}",
-            found="; ".join(texts),
-            hint="each wait_flag needs a set_flag of the same pipes and event that can be reached",
-        )
+    def _deadlock(self, why: str, scalar: Stuck | None) -> Deadlock:
+        return Deadlock(why, {p: list(held) for p, held in enumerate(self._held) if held}, scalar)

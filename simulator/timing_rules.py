@@ -139,11 +139,11 @@ def mte2(work: Work) -> Cost:
 
 
 def nd2nz(work: Work) -> Cost:
-    """Rows of GM to fractals in L1: each row costs whole lines, and a transfer a set-up (a3)."""
+    """Rows of GM to fractals in L1: each row costs the lines that it touches (a3)."""
     unit = work.machine.mte2
-    assert unit.nd2nz_cycles is not None, "no such path"
-    cycles = _port_cycles(work, work.reads, unit.l1_port_bytes_per_cycle) + unit.nd2nz_cycles
-    return _transfer(work, unit.issue_cycles, unit.start_cycles, cycles)
+    assert unit.nd2nz_start_cycles is not None, "no such path"
+    cycles = _port_cycles(work, work.reads, unit.l1_port_bytes_per_cycle)
+    return _transfer(work, unit.issue_cycles, unit.nd2nz_start_cycles, cycles)
 
 
 def mte3(work: Work) -> Cost:

@@ -55,6 +55,7 @@ class GlobalMemory(Section):
     read_bytes_per_cycle: Positive
     write_bytes_per_cycle: Positive
     line_bytes: Positive
+    same_line_percent: Cycles
     idle_credit_cycles: Cycles
 
 
@@ -144,7 +145,7 @@ class Mte2(Section):
     issue_cycles: Cycles
     port_bytes_per_cycle: Positive
     l1_port_bytes_per_cycle: Positive
-    nd2nz_cycles: Cycles | None = None
+    nd2nz_start_cycles: Cycles | None = None
 
 
 class Mte3(Section):

@@ -111,11 +111,12 @@ def test_transfers_overlap_their_starts(asm: Any, quick: Device) -> None:
 def test_cores_share_the_bandwidth(asm: Any, quick: Device, blocks: int) -> None:
     asm.emit("copy_gm_to_ubuf", dst=0, src=512, n_burst=1, len_burst=1024)
     # All blocks read the same bytes: the memory gives them once, the L2 to all others.
-    each = (1 / blocks / 32 + (1 - 1 / blocks) / 110) * blocks / 32
-    assert asm.run(quick, blocks=blocks).cycles == math.ceil(1 + 265 + 32768 * max(each, 1 / 128))
+    longer = 1.2 if blocks > 1 else 1
+    each = longer * max((1 / blocks / 32 + (1 - 1 / blocks) / 110) * blocks / 32, 1 / 128)
+    assert asm.run(quick, blocks=blocks).cycles == 1 + 265 + math.ceil(32768 * each)
     # Now the L2 has them.
-    each = blocks / 32 / 110
-    assert asm.run(quick, blocks=blocks).cycles == math.ceil(1 + 265 + 32768 * max(each, 1 / 128))
+    each = longer * max(blocks / 32 / 110, 1 / 128)
+    assert asm.run(quick, blocks=blocks).cycles == 1 + 265 + math.ceil(32768 * each)
 
 
 def test_reads_and_writes_share_the_bandwidth(asm: Any, quick: Device) -> None:
@@ -124,7 +125,7 @@ def test_reads_and_writes_share_the_bandwidth(asm: Any, quick: Device) -> None:
     quick.flush()
     profile = asm.run(quick, blocks=32, timeline=True)
     first, second = (row for row in profile.rows if row.core == 0)
-    each = 1 / 32 / 32 + 31 / 32 / 110
+    each = 1.2 * (1 / 32 / 32 + 31 / 32 / 110)
     assert first.end == math.ceil(1 + 32768 * each) + 265
     # The L2 takes what is written: nothing had to leave it.
     assert second.end == math.ceil(1 + 32768 * (each + 1 / 86)) + 220

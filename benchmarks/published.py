@@ -1,0 +1,510 @@
+"""The published measurements of docs/hardware.md (b, d), each as a stream for the simulator.
+
+Every function gives rows: what was measured, and what the simulator says for the same program.
+Nothing here changes the model: addresses and schedules are those that were published, or are said
+to be assumed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from streams import Body, Stream, run
+
+from davinci import machine as machines
+from davinci.isa import INSTRUCTIONS, Pipe
+from davinci.simulator import Device
+
+MACHINE = machines.load("ascend910b")
+MHZ = MACHINE.clock_mhz
+CUBE_CORES, VECTOR_CORES = MACHINE.cores, 2 * MACHINE.cores
+V, M, MTE1, MTE2, MTE3, FIX = Pipe.V, Pipe.M, Pipe.MTE1, Pipe.MTE2, Pipe.MTE3, Pipe.FIX
+
+KB = 1024
+UB_BANK = 64 * KB
+"""Addresses this far apart lie in other banks."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement beside the simulator's figure.
+
+    Attributes:
+        group, name: which measurement.
+        unit: "cycles" or "us".
+        measured, simulated: the figures.
+        target: largest error that is accepted, as a fraction.
+        missing: the mechanism that the model lacks, if the row is outside.
+    """
+
+    group: str
+    name: str
+    unit: str
+    measured: float
+    simulated: float
+    target: float
+    missing: str = ""
+
+    @property
+    def error(self) -> float:
+        return self.simulated / self.measured - 1
+
+    @property
+    def good(self) -> bool:
+        return abs(self.error) <= self.target
+
+
+def device(gm_bytes: int = 1 << 20) -> Device:
+    """A device that finds times only."""
+    return Device(MACHINE, gm_bytes, data=False)
+
+
+def microseconds(cycles: float) -> float:
+    return cycles / MHZ
+
+
+# Isolated vector operations: one instruction, from its issue to its completion.
+
+SLOT = 0x4000
+"""PTO's operands lie one after the other, 16 KB each: all in one bank."""
+
+
+def vector_op(mnemonic: str, repeats: int) -> int:
+    """Cycles of one instruction on operands of PTO's layout."""
+
+    def body(s: Stream, block: int) -> None:
+        names = [o.name for o in INSTRUCTIONS[mnemonic].operands if o.name != "dst"]
+        values = {name: i * SLOT for i, name in enumerate(names)}
+        strides = {f"{name}_rep_stride": 8 for name in (*names, "dst")}
+        s.emit(mnemonic, dst=len(names) * SLOT, repeat=repeats, **values, **strides)
+
+    return run(device(), body, "AIV").cycles
+
+
+ISOLATED = [
+    ("TADD f32", "vadd.f32", 64, 160),
+    ("TADD f16", "vadd.f16", 32, 92),
+    ("TMUL f32", "vmul.f32", 64, 168),
+    ("TMUL f16", "vmul.f16", 32, 96),
+    ("TEXP f32", "vexp.f32", 64, 159),
+    ("TDIV f32", "vdiv.f32", 64, 288),
+    ("TRSQRT f16", "vrsqrt.f16", 32, 58),
+]
+
+
+def isolated() -> Iterator[Row]:
+    """Single vector operations on 64 x 64 elements (PTO)."""
+    for name, mnemonic, repeats, measured in ISOLATED:
+        cycles = vector_op(mnemonic, repeats)
+        yield Row("isolated vector operations", name, "cycles", measured, cycles, 0.05)
+
+
+# Bank conflicts: 1000 additions of 64 repeats one after the other.
+
+ADDITIONS = 200
+
+
+def additions(src0: int, src1: int, dst: int, **fields: int) -> float:
+    """Cycles of each of many equal additions of 64 repeats of f32."""
+
+    def body(s: Stream, block: int) -> None:
+        strides = {"dst_rep_stride": 8, "src0_rep_stride": 8, "src1_rep_stride": 8, **fields}
+        for _ in range(ADDITIONS):
+            s.emit("vadd.f32", dst=dst, src0=src0, src1=src1, repeat=64, **strides)
+
+    return run(device(), body, "AIV").cycles / ADDITIONS
+
+
+def copy_rows(stride: int) -> int:
+    """Cycles of 144 repeats that write their blocks `stride` blocks apart."""
+
+    def body(s: Stream, block: int) -> None:
+        s.emit("vector_dup.f16", dst=0, repeat=144, dst_blk_stride=stride, dst_rep_stride=1)
+
+    return run(device(), body, "AIV").cycles
+
+
+def bank_conflicts() -> Iterator[Row]:
+    """BP bank_conflict_ub; groups and banks as the case names them, rows assumed."""
+    apart = 0x100
+    group = "bank conflicts"
+    free = additions(0, UB_BANK + apart, 2 * UB_BANK)
+    yield Row(group, "none", "cycles", 86.0, free, 0.05)
+    same = additions(0, UB_BANK, 2 * UB_BANK)
+    yield Row(group, "both sources in one bank group", "cycles", 150.0, same, 0.05)
+    aligned = additions(0, UB_BANK + apart, 0x8000)
+    yield Row(group, "source and destination in one bank, aligned", "cycles", 86.0, aligned, 0.05)
+    late = additions(0, UB_BANK + apart, 0x8020)
+    yield Row(group, "the same, one block apart", "cycles", 135.0, late, 0.05)
+    one = additions(0, UB_BANK, 2 * UB_BANK, src0_blk_stride=0, src0_rep_stride=1)
+    yield Row(
+        group,
+        "a source of one block a repeat",
+        "cycles",
+        129.0,
+        one,
+        0.05,
+        "reading one block for all lanes of a repeat takes the group for longer than one cycle; "
+        "the addresses of this case are not published",
+    )
+    ratio = copy_rows(144) / copy_rows(145)
+    yield Row(group, "blocks written 144 apart, against 145", "ratio", 47.79 / 7.13, ratio, 0.06)
+
+
+# Chained mads: eight of m 128, k 64 without waiting.
+
+
+def mads(n: int) -> int:
+    """Cycles of eight mads."""
+
+    def body(s: Stream, block: int) -> None:
+        for _ in range(8):
+            s.emit("mad.f162f32", m=128, k=64, n=n, init=1)
+
+    return run(device(), body, "AIC").cycles
+
+
+def chained_mads() -> Iterator[Row]:
+    """API, unit flag table."""
+    for n, measured in ((256, 4209), (128, 2172)):
+        yield Row("chained mads", f"n {n}", "cycles", measured, mads(n), 0.05)
+
+
+# GM to UB: one transfer.
+
+
+def tload(size: int) -> int:
+    """Cycles of one transfer of `size` bytes."""
+
+    def body(s: Stream, block: int) -> None:
+        s.emit("copy_gm_to_ubuf", dst=0, src=512, n_burst=1, len_burst=size // 32)
+
+    return run(device(), body, "AIV").cycles
+
+
+def transfers() -> Iterator[Row]:
+    """PTO `tload`."""
+    for size, measured in ((65536, 776), (65024, 773), (32512, 519), (16256, 392)):
+        name = f"{size / KB:.2f} KB"
+        yield Row("GM to UB", name, "cycles", measured, tload(size), 0.05)
+
+
+# V4: x + y of 8192 x 8192 f16.
+
+ELEMENTS = 8192 * 8192
+X, Y, Z = 512, 512 + 2 * ELEMENTS, 512 + 4 * ELEMENTS
+
+
+def addition(cores: int, size: int, buffers: int, parts: int = 1) -> float:
+    """Microseconds of the whole addition with copies of `size` bytes, after one that fills the L2.
+
+    Cores take whole tiles, of one of `parts` equal parts, from which the figure is scaled. The
+    second operand is loaded when the first has arrived: the published MTE2 time is twice that of a
+    single transfer.
+    """
+    tiles = 2 * ELEMENTS // size // cores // parts
+    rows = {"n_burst": 1, "len_burst": size // 32}
+    strides = {"dst_rep_stride": 8, "src0_rep_stride": 8, "src1_rep_stride": 8}
+
+    def body(s: Stream, block: int) -> None:
+        s.lend(MTE2, V, buffers)
+        s.lend(V, MTE3, buffers)
+        for tile in range(tiles):
+            event = tile % buffers
+            place = (block * tiles + tile) * size
+            a, b, c = ((3 * event + i) * size for i in range(3))
+            s.wait(V, MTE2, event)
+            s.emit("copy_gm_to_ubuf", dst=a, src=X + place, **rows)
+            s.emit("pipe_barrier", pipe=MTE2)
+            s.emit("copy_gm_to_ubuf", dst=b, src=Y + place, **rows)
+            s.flag(MTE2, V, event)
+            s.wait(MTE3, V, event)
+            for at in range(0, size, 128 * 256):
+                count = min(128, (size - at) // 256)
+                s.emit("vadd.f16", dst=c + at, src0=a + at, src1=b + at, repeat=count, **strides)
+            s.set(V, MTE2, event)
+            s.flag(V, MTE3, event)
+            s.emit("copy_ubuf_to_gm", dst=Z + place, src=c, **rows)
+            s.set(MTE3, V, event)
+        s.collect(MTE2, V, buffers)
+        s.collect(V, MTE3, buffers)
+
+    target = device(Z + 2 * ELEMENTS)
+    run(target, body, "AIV", cores)
+    cycles = run(target, body, "AIV", cores).cycles
+    return microseconds(cycles) * 2 * ELEMENTS / (cores * tiles * size)
+
+
+def vector_addition() -> Iterator[Row]:
+    """BP: an addition made faster step by step."""
+    group = "V4 addition of 8192 x 8192 f16"
+    one, all_ = 1, VECTOR_CORES
+    yield Row(group, "1 core, 8 KB", "us", 6909.6, addition(one, 8 * KB, 1, parts=16), 0.15)
+    yield Row(group, "48 cores", "us", 306.6, addition(all_, 8 * KB, 1), 0.15)
+    yield Row(group, "32 KB", "us", 268.5, addition(all_, 32 * KB, 1), 0.15)
+    double = addition(all_, 32 * KB, 2)
+    yield Row(group, "two buffers", "us", 264.0, double, 0.15)
+    bypass = "inputs that bypass the L2 leave it to the output, which never meets the memory"
+    yield Row(group, "inputs bypass the L2", "us", 187.7, double, 0.15, bypass)
+    yield Row(group, "inputs bypass the L2, no conflicts", "us", 184.5, double, 0.15, bypass)
+
+
+# V5: reading 12288 x 12288 f16.
+
+SIDE = 12288
+ROW = 2 * SIDE
+
+
+def reading(cores: int, rows: int, columns: int, parts: int = 1) -> float:
+    """Microseconds to read all of it into UB in tiles of rows x columns, row by row of tiles.
+
+    Simulates one of `parts` equal parts.
+    """
+    wide = SIDE // columns
+    total = SIDE // rows * wide
+    tiles = total // cores // parts
+    width = 2 * columns
+    strides = {"len_burst": width // 32, "src_gap": (ROW - width) // 32}
+
+    def body(s: Stream, block: int) -> None:
+        for tile in range(block * tiles, (block + 1) * tiles):
+            place = 512 + tile // wide * rows * ROW + tile % wide * width
+            s.emit("copy_gm_to_ubuf", dst=0, src=place, n_burst=rows, **strides)
+
+    return _read_time(body, "AIV", cores, total / (cores * tiles))
+
+
+def reading_fractals(rows: int, columns: int) -> float:
+    """The same into L1 as fractals: each tile is waited for."""
+    wide = SIDE // columns
+    total = SIDE // rows * wide
+    tiles = total // CUBE_CORES
+
+    def body(s: Stream, block: int) -> None:
+        s.lend(MTE2, MTE1)
+        for tile in range(block * tiles, (block + 1) * tiles):
+            s.wait(MTE1, MTE2)
+            place = 512 + tile // wide * rows * ROW + tile % wide * 2 * columns
+            nd2nz(s, 0, place, rows, columns, SIDE)
+            s.flag(MTE2, MTE1)
+            s.set(MTE1, MTE2)
+        s.collect(MTE2, MTE1)
+
+    return _read_time(body, "AIC", CUBE_CORES, total / (CUBE_CORES * tiles))
+
+
+def _read_time(body: Body, kind: str, cores: int, scale: float) -> float:
+    profile = run(device(512 + SIDE * ROW), body, kind, cores)
+    return microseconds(profile.cycles) * scale
+
+
+def reading_again(slices: int) -> float:
+    """Microseconds to read all of it four times in rows of 2 KB, slice by slice."""
+    rows, columns = 64, 1024
+    part = SIDE // rows * (SIDE // columns) // slices
+    wide = SIDE // columns
+    tiles = part // VECTOR_CORES
+    strides = {"len_burst": 2 * columns // 32, "src_gap": (ROW - 2 * columns) // 32}
+
+    def body(s: Stream, block: int) -> None:
+        for cut in range(slices):
+            for _ in range(4):
+                for tile in range(cut * part + block * tiles, cut * part + (block + 1) * tiles):
+                    place = 512 + tile // wide * rows * ROW + tile % wide * 2 * columns
+                    s.emit("copy_gm_to_ubuf", dst=0, src=place, n_burst=rows, **strides)
+
+    return _read_time(body, "AIV", VECTOR_CORES, part / (VECTOR_CORES * tiles))
+
+
+def data_copy() -> Iterator[Row]:
+    """BP data_copy."""
+    group = "V5 reading 12288 x 12288 f16"
+    for rows, columns, measured in ((1, 64, 548.0), (64, 64, 220.8), (64, 1024, 202.7)):
+        time = reading(VECTOR_CORES, rows, columns, parts=64 // rows)
+        yield Row(group, f"to UB, tiles of {rows} x {columns}", "us", measured, time, 0.15)
+    for shape, measured in (((64, 64), 283.5), ((64, 256), 214.5)):
+        name = f"to L1 as fractals, tiles of {shape[0]} x {shape[1]}"
+        yield Row(group, name, "us", measured, reading_fractals(*shape), 0.15)
+    yield Row(group, "four times", "us", 828.0, reading_again(1), 0.15)
+    yield Row(group, "four times, slice by slice", "us", 365.7, reading_again(4), 0.15)
+
+
+def nd2nz(s: Stream, dst: int, src: int, rows: int, columns: int, row_elements: int) -> None:
+    """Loads rows x columns of f16 into L1 as Nz."""
+    s.emit(
+        "copy_gm_to_cbuf_multi_nd2nz.b16",
+        dst=dst,
+        src=src,
+        nd_num=1,
+        n_value=rows,
+        d_value=columns,
+        src_d_value=row_elements,
+        dst_nz_c0_stride=rows + -rows % 16,
+        dst_nz_n_stride=1,
+    )
+
+
+# V1: f16 matrix products of 8192 x 8192 x 8192, A and B row-major with k along the rows.
+
+SIZE = 8192
+STEPS = 4
+"""Steps of k that one transfer brings in the versions with large transfers."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A version of the product.
+
+    Attributes:
+        across: cores along the columns of C; 2 along the rows if there are several.
+        m, n, k: block of one mad.
+        steps: blocks along k that a transfer to L1 brings; with one, transfers and loads take
+            turns; with more, everything has two buffers.
+    """
+
+    cores: int
+    across: int
+    m: int
+    n: int
+    k: int
+    steps: int = 1
+
+
+@dataclass(frozen=True)
+class PipeTimes:
+    """Microseconds of a core for the whole product."""
+
+    cube: float
+    mte1: float
+    mte2: float
+
+
+def product(how: Product, columns: int = 0) -> PipeTimes:
+    """Simulates one row of blocks on each core, with the L2 as the row before leaves it.
+
+    The part is scaled by the number of rows, and for one core by that of its columns, of which
+    only `columns` are simulated: they are all alike.
+    """
+    down = how.cores // how.across
+    share = -(-SIZE // how.across)
+    taken = columns or share
+    a, b = 512, 512 + 2 * SIZE * SIZE
+    c = b + 2 * SIZE * SIZE
+
+    def body_of(row: int) -> Body:
+        def body(s: Stream, block: int) -> None:
+            top = (block // how.across * (SIZE // down)) + row * how.m
+            left = block % how.across * share
+            right = min(left + taken, SIZE)
+            one_row(s, how, (a, b, c), top, left, right)
+
+        return body
+
+    target = device(c + 2 * SIZE * SIZE)
+    run(target, body_of(0), "AIC", how.cores)
+    profile = run(target, body_of(1), "AIC", how.cores)
+    scale = SIZE / down / how.m * share / taken / how.cores
+    times = (microseconds(profile.pipes[f"PIPE_{p.name}"]) * scale for p in (M, MTE1, MTE2))
+    return PipeTimes(*times)
+
+
+def one_row(
+    s: Stream, how: Product, at: tuple[int, int, int], top: int, left: int, right: int
+) -> None:
+    """The blocks of C in one row, from column `left` to `right`."""
+    a, b, c = at
+    buffers = 2 if how.steps > 1 else 1
+    a_bytes, b_bytes = 2 * how.m * how.k * how.steps, 2 * how.n * how.k * how.steps
+    s.lend(MTE2, MTE1, buffers)
+    s.lend(MTE1, M, buffers)
+    s.lend(M, FIX)
+    count = 0
+    for column in range(left, right, how.n):
+        n = min(how.n, right - column)
+        padded = n + -n % 16
+        s.wait(FIX, M)
+        for k in range(0, SIZE, how.k * how.steps):
+            event = count // how.steps % buffers
+            l1 = event * (a_bytes + b_bytes)
+            s.wait(MTE1, MTE2, event)
+            for place, rows, first in (
+                (l1, how.m, a + 2 * SIZE * top),
+                (l1 + a_bytes, n, b + 2 * SIZE * column),
+            ):
+                nd2nz(s, place, first + 2 * k, rows, how.k * how.steps, SIZE)
+            s.flag(MTE2, MTE1, event)
+            for step in range(how.steps):
+                slot = count % buffers
+                count += 1
+                l0a, l0b = slot * 2 * how.m * how.k, slot * 2 * how.n * how.k
+                s.wait(M, MTE1, slot)
+                load(s, "load_cbuf_to_ca.f16", l0a, l1 + step * 2 * how.m * how.k, how.m * how.k)
+                load(
+                    s,
+                    "load_cbuf_to_cb.f16",
+                    l0b,
+                    l1 + a_bytes + step * 2 * padded * how.k,
+                    padded * how.k,
+                )
+                s.flag(MTE1, M, slot)
+                s.emit(
+                    "mad.f162f32",
+                    c=0,
+                    a=l0a,
+                    b=l0b,
+                    m=how.m,
+                    k=how.k,
+                    n=n,
+                    init=int(k == step == 0),
+                )
+                s.set(M, MTE1, slot)
+            s.set(MTE1, MTE2, event)
+        s.flag(M, FIX)
+        sizes = {"n_size": n, "m_size": how.m, "dst_stride": SIZE, "src_stride": how.m, "nz2nd": 1}
+        s.emit("fixpipe.f322f16", dst=c + 2 * (SIZE * top + column), src=0, **sizes)
+        s.set(FIX, M)
+    s.collect(M, FIX)
+    s.collect(MTE1, M, buffers)
+    s.collect(MTE2, MTE1, buffers)
+
+
+def load(s: Stream, mnemonic: str, dst: int, src: int, elements: int) -> None:
+    """Loads the fractals of a block from L1."""
+    s.emit(mnemonic, dst=dst, src=src, src_stride=1, repeat=elements // 256)
+
+
+PRODUCTS = [
+    ("C0, 1 core, 64 x 64 x 64", Product(1, 1, 64, 64, 64), 256, (141699, 162104, 582516)),
+    ("C1, 1 core, 128 x 256 x 64", Product(1, 1, 128, 256, 64), 512, (81477, 52004, 195613)),
+    ("C2, 24 cores", Product(24, 12, 128, 256, 64), 0, (3463, 2261, 10178)),
+    ("C4, large transfers", Product(24, 12, 128, 256, 64, STEPS), 0, (3116, 2333, 4051)),
+    ("C8, unit flag", Product(24, 12, 128, 256, 64, STEPS), 0, (3076, 2534, 3436)),
+]
+"""Name, version, columns simulated, measured times of cube, MTE1 and MTE2."""
+
+LACKS = {
+    ("C4, large transfers", "MTE2"): "transfers wait for L1 while loads read from it, and the "
+    "published schedule may give the L2 less to hit than this one",
+    ("C8, unit flag", "MTE1"): "loads from L1 wait while transfers write to L1",
+}
+
+
+def products() -> Iterator[Row]:
+    """BP: a product made faster step by step."""
+    known: dict[Product, PipeTimes] = {}
+    for name, how, columns, measured in PRODUCTS:
+        if how not in known:
+            known[how] = product(how, columns)
+        times = known[how]
+        for pipe, real, simulated, target in zip(
+            ("cube", "MTE1", "MTE2"),
+            measured,
+            (times.cube, times.mte1, times.mte2),
+            (0.05, 0.05, 0.15),
+            strict=True,
+        ):
+            missing = LACKS.get((name, pipe), "")
+            yield Row(
+                "V1 product of 8192", f"{name}: {pipe}", "us", real, simulated, target, missing
+            )
