@@ -313,13 +313,67 @@ def test_circular_wait(asm: Any, device: Device) -> None:
     asm.set(V, M)
     asm.wait(V, M)
     asm.set(M, V)
-    assert "deadlock" in fault(asm, device)
+    text = fault(asm, device)
+    assert "deadlock: the program has ended; the circle of waits: PIPE_V for PIPE_M for" in text
+    assert "PIPE_V waits at instruction #0 for event 0 of PIPE_M" in text
+    assert "whose set_flag #3 (unknown location) is in the queue behind #2" in text
+    assert "PIPE_M waits at instruction #2 for event 0 of PIPE_V" in text
+    assert "whose set_flag #1 (unknown location) is in the queue behind #0" in text
+
+
+def test_circle_of_three_with_locations(asm: Any, device: Device) -> None:
+    for i, (first, second) in enumerate([(M, V), (V, MTE3), (MTE3, M)]):
+        asm.emit("wait_flag", location=1 + i, src_pipe=first, dst_pipe=second, event=0)
+    for first, second in [(M, V), (V, MTE3), (MTE3, M)]:
+        asm.set(first, second)
+    text = fault(asm, device, locations=["", "a.mlir:1:1", "a.mlir:2:1", "a.mlir:3:1"])
+    assert "the circle of waits: PIPE_V for PIPE_M for PIPE_MTE3 for PIPE_V" in text
+    for line in (1, 2, 3):
+        assert f"(a.mlir:{line}:1)" in text
+
+
+def test_waiting_beside_a_circle(asm: Any, device: Device) -> None:
+    """A pipe that waits for one in the circle is no part of it."""
+    asm.wait(M, MTE2)
+    asm.wait(MTE3, M)
+    asm.wait(M, MTE3)
+    asm.set(M, MTE3)
+    asm.set(MTE3, M)
+    asm.set(M, MTE2)
+    text = fault(asm, device)
+    assert "the circle of waits: PIPE_M for PIPE_MTE3 for PIPE_M;" in text
+    assert "PIPE_MTE2 waits at instruction #0" in text
 
 
 def test_scalar_unit_waits_for_ever(asm: Any, device: Device) -> None:
     asm.wait(V, S)
     asm.set(V, S)
-    assert "the scalar unit waits" in fault(asm, device)
+    text = fault(asm, device)
+    assert "the scalar unit waits" in text
+    assert "PIPE_S waits at instruction #0 for event 0 of PIPE_V" in text
+    assert "which the scalar unit has not come to set" in text
+
+
+def test_the_scalar_unit_in_a_circle(asm: Any, device: Device) -> None:
+    asm.wait(S, V)
+    asm.set(V, S)
+    asm.wait(V, S)
+    asm.set(S, V)
+    text = fault(asm, device)
+    assert "the circle of waits: PIPE_V for PIPE_S for PIPE_V" in text
+    assert "PIPE_V waits at instruction #0 for event 0 of PIPE_S" in text
+    assert "PIPE_S waits at instruction #2 for event 0 of PIPE_V" in text
+
+
+def test_barrier_of_all_in_a_circle(asm: Any, device: Device) -> None:
+    asm.wait(MTE2, V)
+    asm.wait(V, M)
+    asm.set(V, M)
+    asm.barrier(Pipe.ALL)
+    asm.set(MTE2, V)
+    text = fault(asm, device)
+    assert "the circle of waits: PIPE_V for PIPE_S for PIPE_V" in text
+    assert "PIPE_S waits for all pipes at pipe_barrier(PIPE_ALL) #3" in text
 
 
 def test_full_queue_before_the_set(asm: Any, device: Device) -> None:
@@ -331,7 +385,9 @@ def test_full_queue_before_the_set(asm: Any, device: Device) -> None:
     asm.run(device)
     stuck.emit("vector_dup.f32", dst=0, repeat=0)
     stuck.set(MTE2, V)
-    assert "queue of PIPE_V is full" in fault(stuck, device)
+    text = fault(stuck, device)
+    assert "queue of PIPE_V is full; the circle of waits: PIPE_V for PIPE_S for PIPE_V" in text
+    assert "PIPE_S waits for room in the queue of PIPE_V" in text
 
 
 def test_wait_before_its_set_is_no_order_for_what_lies_between(
