@@ -5,7 +5,8 @@
 
 Each case is compiled for two cores, run on the simulated machine with its checks on, and compared
 with its expected outputs, by the tolerance of the precision policy; integers and booleans must be
-equal. A case runs in a forked process, one at a time: some models abort the importer.
+equal. Inputs that say shapes, axes or counts are constants, as in a network that is compiled. A
+case runs in a forked process, one at a time: some models abort the importer.
 """
 
 from __future__ import annotations
@@ -58,6 +59,22 @@ UNITS = ("cube", "vector", "scalar", "none")
 """Where most of a case's work ran; none: it is a view or was computed by the compiler."""
 
 
+FIRST_PARAMETER = {
+    **dict.fromkeys(("ConstantOfShape", "Range", "MelWeightMatrix", "BlackmanWindow"), 0),
+    **dict.fromkeys(("HammingWindow", "HannWindow"), 0),
+    **dict.fromkeys(("CenterCropPad", "CumProd", "CumSum", "DFT", "Expand", "OneHot", "Pad"), 1),
+    **dict.fromkeys(("Col2Im", "Reshape", "Resize", "Slice", "Split", "Squeeze", "STFT"), 1),
+    **dict.fromkeys(("Tile", "TopK", "Trilu", "Unsqueeze", "Upsample"), 1),
+    **dict.fromkeys(("AffineGrid",), 1),
+    **{
+        f"Reduce{kind}": 1
+        for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum")
+    },
+    "ReduceSumSquare": 1,
+}
+"""Operators and the first of their inputs that are parameters, known when a network is compiled."""
+
+
 @dataclass
 class Outcome:
     """What became of a case; `unit` is one of `UNITS` where there are numbers."""
@@ -74,14 +91,15 @@ def run_case(case: Any) -> Outcome:
     """Compiles and runs all data sets of `case` in this process."""
     graph = case.model.graph
     try:
-        executable = davinci.compile(case.model, cores=CORES, precision=PRECISION)
+        model = with_constants(case)
+        executable = davinci.compile(model, cores=CORES, precision=PRECISION)
         kept = set(executable.input_names)
         for inputs, outputs in case.data_sets:
             pairs = zip(graph.input, inputs, strict=False)
-            arrays = {v.name: np.asarray(array) for v, array in pairs if v.name in kept}
+            arrays = {v.name: as_array(value) for v, value in pairs if v.name in kept}
             found = executable.run(arrays)
             names = [value.name for value in graph.output]
-            wanted = {n: np.asarray(array) for n, array in zip(names, outputs, strict=True)}
+            wanted = {n: as_array(value) for n, value in zip(names, outputs, strict=True)}
             check.require(check.compare(found, wanted), PRECISION)
     except CheckFailed as error:
         return Outcome("wrong", str(error), main_unit(executable))
@@ -96,6 +114,32 @@ def run_case(case: Any) -> Outcome:
         place = f"{Path(frame.filename).name}:{frame.lineno}"
         return Outcome("traceback", f"{type(error).__name__}: {error} ({place})")
     return Outcome("correct", "", main_unit(executable))
+
+
+def as_array(value: Any) -> np.ndarray[Any, Any]:
+    if isinstance(value, onnx.TensorProto):
+        return onnx.numpy_helper.to_array(value)
+    return np.asarray(value)
+
+
+def with_constants(case: Any) -> onnx.ModelProto:
+    """The model of a case with its parameters as initializers; it has one data set then."""
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    if len(case.data_sets) != 1:
+        return model
+    values = dict(zip([v.name for v in model.graph.input], case.data_sets[0][0], strict=False))
+    parameters = {
+        name
+        for node in model.graph.node
+        if node.op_type in FIRST_PARAMETER
+        for name in node.input[FIRST_PARAMETER[node.op_type] :]
+        if name in values
+    }
+    for name in parameters:
+        tensor = onnx.numpy_helper.from_array(as_array(values[name]), name)
+        model.graph.initializer.append(tensor)
+    return model
 
 
 def main_unit(executable: Any) -> str:

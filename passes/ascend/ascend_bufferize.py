@@ -45,6 +45,7 @@ from davinci.passes.ascend.kernel_outline import (
     KernelOp,
     KernelTable,
     is_boolean,
+    is_unsigned,
     memref_of,
     symbols,
     unique,
@@ -302,7 +303,7 @@ class HostBuilder:
         name = unique(f"constant_{len(self._globals)}", self._symbols)
         self._globals.append(name)
         elements = storage.key
-        if is_boolean(elements.type):
+        if is_boolean(elements.type) or is_unsigned(elements.type):
             elements = to_attribute(to_array(elements), storage.type.element_type, name)
         with self._front, storage.location:
             self._symbols[name] = builder.op(
@@ -318,7 +319,7 @@ class HostBuilder:
 
 
 def _argument_names(function: Any, function_type: Any) -> Any:
-    """Attributes of the new arguments: names of inputs and outputs; outputs and booleans marked."""
+    """Attributes of the new arguments: names; outputs, booleans and unsigned integers marked."""
     attributes = []
     for key, name, types in (
         ("arg_attrs", "arg", function_type.inputs),
@@ -329,6 +330,8 @@ def _argument_names(function: Any, function_type: Any) -> Any:
             names = {x.name: x.attr for x in given[number]}
             if is_boolean(tensor):
                 names["ascend.boolean"] = ir.UnitAttr.get()
+            if is_unsigned(tensor):
+                names["ascend.unsigned"] = ir.UnitAttr.get()
             names.setdefault("ascend.name", ir.StringAttr.get(f"{name}{number}"))
             if key == "res_attrs":
                 names["ascend.output"] = ir.UnitAttr.get()

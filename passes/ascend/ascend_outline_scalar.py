@@ -12,7 +12,8 @@ after:
     }
 
 The scalar unit loads and stores GM element by element: correct and slow, and counted in reports.
-Temporaries of a kernel become further results of the call, which nobody uses.
+Temporaries of a kernel become further results of the call, which nobody uses; constant arrays
+that it reads become further operands.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from davinci.mlir import MLIRError, func, ir
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import kernels_module, symbols
 from davinci.passes.ascend.scalar_kernels import build_kernel, walk
-from davinci.passes.ascend.tensor_ops import tensor_functions
+from davinci.passes.ascend.tensor_ops import TensorOps, tensor_functions
 from davinci.passes.base import Pass, location_text, register_pass
 
 
@@ -54,7 +55,7 @@ def outline(root: Any, function: Any, name: str, calls: list[Any]) -> None:
     op_name = re.sub(r"_\d+$", "", name)
     with root.context, function.location:
         try:
-            temporaries = build_kernel(function, kernels_module(root), name, op_name)
+            temporaries, constants = build_kernel(function, kernels_module(root), name, op_name)
         except MLIRError as error:
             first = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
             raise CompileError(
@@ -63,7 +64,8 @@ def outline(root: Any, function: Any, name: str, calls: list[Any]) -> None:
                 where=location_text(calls[0].location),
             ) from None
         old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
-        types = (list(old.inputs), [*old.results, *temporaries])
+        inputs = [*old.inputs, *(constant.type for constant in constants)]
+        types = (inputs, [*old.results, *temporaries])
         with ir.InsertionPoint(function):
             declaration = func.FuncOp("", types, visibility="private")
         function.erase()
@@ -71,7 +73,8 @@ def outline(root: Any, function: Any, name: str, calls: list[Any]) -> None:
     for call in calls:
         with call.location, ir.InsertionPoint(call):
             callee = call.attributes["callee"]
-            new = builder.op("func.call", list(call.operands), types[1], callee=callee)
+            made = [TensorOps().constant_attribute(constant) for constant in constants]
+            new = builder.op("func.call", [*call.operands, *made], types[1], callee=callee)
         for before, after in zip(call.results, new.results, strict=False):
             before.replace_all_uses_with(after)
         call.erase()

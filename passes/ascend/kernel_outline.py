@@ -98,15 +98,27 @@ class KernelTable:
             func.ReturnOp([])
 
 
-def memref_of(tensor_type: Any) -> Any:
-    """The GM buffer type of a static tensor type; booleans become bytes."""
+def stored_tensor(tensor_type: Any) -> Any:
+    """The tensor type of what a buffer holds: booleans are bytes, unsigned integers signless."""
     tensor = ir.RankedTensorType(tensor_type)
-    element = ir.IntegerType.get_signless(8) if is_boolean(tensor) else tensor.element_type
-    return ir.MemRefType.get(tensor.shape, element)
+    if not is_boolean(tensor) and not is_unsigned(tensor):
+        return tensor
+    width = 8 if is_boolean(tensor) else tensor.element_type.width
+    return ir.RankedTensorType.get(tensor.shape, ir.IntegerType.get_signless(width))
+
+
+def memref_of(tensor_type: Any) -> Any:
+    """The GM buffer type of a static tensor type."""
+    tensor = stored_tensor(tensor_type)
+    return ir.MemRefType.get(tensor.shape, tensor.element_type)
 
 
 def is_boolean(shaped_type: Any) -> bool:
     return str(shaped_type.element_type) == "i1"
+
+
+def is_unsigned(shaped_type: Any) -> bool:
+    return str(shaped_type.element_type).startswith("ui")
 
 
 def symbols(module: Any) -> list[tuple[str, Any]]:
@@ -133,7 +145,9 @@ def _full(full: Full) -> Any:
     result = memref_of(full.type)
     value = full.value
     if value.type != result.element_type:
-        value = ir.IntegerAttr.get(result.element_type, int(bool(value.value)))
+        number = int(bool(value.value)) if is_boolean(full.type) else int(value.value)
+        half = 1 << (result.element_type.width - 1)
+        value = ir.IntegerAttr.get(result.element_type, (number + half) % (2 * half) - half)
     return builder.op("ascend.full", [], [result], value=value).result
 
 

@@ -2,7 +2,8 @@
 
     StableHLO -> linalg on tensors -> buffers -> results as arguments -> loops of loads and stores
 
-Booleans are bytes in GM, so arguments and results of type `i1` become `i8`, converted inside.
+Booleans are bytes in GM, so arguments and results of type `i1` become `i8`, converted inside, and
+unsigned integers are signless.
 Temporaries become further arguments: GM buffers that the caller provides.
 """
 
@@ -12,12 +13,15 @@ from typing import Any
 
 from davinci.mlir import arith, func, ir, memref, run_pipeline
 from davinci.passes import builder
+from davinci.passes.ascend.kernel_outline import is_boolean, stored_tensor
 from davinci.passes.base import fail
 
-TO_BUFFERS = (
-    "inline,stablehlo-legalize-to-linalg,canonicalize,cse,"
+TO_LINALG = (
+    "inline,stablehlo-legalize-to-linalg,reconcile-unrealized-casts,canonicalize,cse,"
     "func.func(linalg-generalize-named-ops),linalg-fuse-elementwise-ops,"
-    "canonicalize,cse,eliminate-empty-tensors,"
+    "canonicalize,cse,eliminate-empty-tensors"
+)
+TO_BUFFERS = (
     "one-shot-bufferize{bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map "
     "unknown-type-conversion=identity-layout-map},"
@@ -30,11 +34,14 @@ TO_LOOPS = (
 )
 
 
-def build_kernel(function: Any, kernels: Any, name: str, op_name: str) -> list[Any]:
+def build_kernel(
+    function: Any, kernels: Any, name: str, op_name: str
+) -> tuple[list[Any], list[Any]]:
     """Adds the kernel of `function` to the module `kernels`.
 
     Returns:
-        The tensor types of the temporaries, which are the last arguments of the kernel.
+        The tensor types of the temporaries, which are the last arguments of the kernel, and the
+        elements attributes of constants, which are arguments behind the operands.
 
     Raises:
         MLIRError: upstream cannot lower the function to loops.
@@ -43,7 +50,9 @@ def build_kernel(function: Any, kernels: Any, name: str, op_name: str) -> list[A
     copy = function.clone(ip=ir.InsertionPoint(scratch.body))
     del copy.attributes["sym_visibility"]
     copy.attributes["sym_name"] = ir.StringAttr.get(name)
-    booleans_to_bytes(copy)
+    to_stored_types(copy)
+    run_pipeline(scratch.operation, TO_LINALG)
+    constants = constants_to_arguments(find(scratch, name))
     run_pipeline(scratch.operation, TO_BUFFERS)
     run_pipeline(scratch.operation, TO_LOOPS)
     kernel = find(scratch, name)
@@ -53,7 +62,7 @@ def build_kernel(function: Any, kernels: Any, name: str, op_name: str) -> list[A
     moved.attributes["ascend.kernel"] = ir.UnitAttr.get()
     moved.attributes["ascend.op"] = ir.StringAttr.get(op_name)
     moved.attributes["ascend.unit"] = ir.StringAttr.get("scalar")
-    return temporaries
+    return temporaries, constants
 
 
 def find(module: Any, name: str) -> Any:
@@ -63,39 +72,55 @@ def find(module: Any, name: str) -> Any:
     raise AssertionError(f"function {name} is lost")
 
 
-def booleans_to_bytes(function: Any) -> None:
-    """Changes `i1` arguments and results of a function on tensors to `i8`."""
+def to_stored_types(function: Any) -> None:
+    """Changes arguments and results of a function on tensors to the types that buffers have.
+
+    Booleans become bytes by a conversion; unsigned integers, signless ones of the same bits.
+    """
     old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
     block = function.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1].operation
     with function.location:
         for argument in block.arguments:
-            if is_boolean(argument.type):
-                boolean = argument.type
+            stored, used = stored_tensor(argument.type), argument.type
+            if stored != used:
                 uses = list(argument.uses)
-                argument.set_type(as_bytes(boolean))
+                argument.set_type(stored)
                 with ir.InsertionPoint.at_block_begin(block):
-                    converted = builder.op("stablehlo.convert", [argument], [boolean]).result
+                    converted = stored_as(argument, used)
                 for use in uses:
                     use.owner.operands[use.operand_number] = converted
         with ir.InsertionPoint(terminator):
             for i, value in enumerate(terminator.operands):
-                if is_boolean(value.type):
-                    converted = builder.op("stablehlo.convert", [value], [as_bytes(value.type)])
-                    terminator.operands[i] = converted.result
-    new = ir.FunctionType.get([as_bytes(t) for t in old.inputs], [as_bytes(t) for t in old.results])
+                if stored_tensor(value.type) != value.type:
+                    terminator.operands[i] = stored_as(value, stored_tensor(value.type))
+    new = ir.FunctionType.get(
+        [stored_tensor(t) for t in old.inputs], [stored_tensor(t) for t in old.results]
+    )
     function.attributes["function_type"] = ir.TypeAttr.get(new)
 
 
-def is_boolean(shaped: Any) -> bool:
-    return str(shaped.element_type) == "i1"
+def stored_as(value: Any, wanted: Any) -> Any:
+    """`value` between the type of a tensor and that of its buffer."""
+    boolean = is_boolean(value.type) or is_boolean(wanted)
+    name = "stablehlo.convert" if boolean else "builtin.unrealized_conversion_cast"
+    return builder.op(name, [value], [wanted]).result
 
 
-def as_bytes(shaped: Any) -> Any:
-    """The type with bytes for booleans."""
-    if not is_boolean(shaped):
-        return shaped
-    return ir.RankedTensorType.get(shaped.shape, ir.IntegerType.get_signless(8))
+def constants_to_arguments(function: Any) -> list[Any]:
+    """Makes arguments of the constant tensors of a function; returns their values."""
+    block = function.regions[0].blocks[0]
+    found = []
+    for op in walk(function, "arith.constant"):
+        if isinstance(op.result.type, ir.RankedTensorType):
+            found.append(op.attributes["value"])
+            op.result.replace_all_uses_with(block.add_argument(op.result.type, op.location))
+            op.erase()
+    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    with function.location:
+        types = ir.FunctionType.get([a.type for a in block.arguments], list(old.results))
+        function.attributes["function_type"] = ir.TypeAttr.get(types)
+    return found
 
 
 def walk(root: Any, *names: str) -> list[Any]:

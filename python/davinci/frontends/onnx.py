@@ -24,6 +24,7 @@ from davinci.elements import dtype_of, to_attribute
 from davinci.errors import CompileError, InputError
 from davinci.frontends.composites import wrap_chlo
 from davinci.frontends.onnx_known import fold
+from davinci.frontends.onnx_rewrites import EXPANDED, rewrite
 from davinci.mlir import MLIRError, ir, load_onnx_importer, run_pipeline
 
 WEIGHT_ELEMENTS = 256
@@ -78,22 +79,51 @@ def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
     """
     model, weights = without_weights(model)
     model = prepare(model, where, set(weights))
+    module = import_stablehlo(model, context, where)
+    finish(module, model, weights)
+    return module
+
+
+def import_stablehlo(model: onnx.ModelProto, context: Any, where: str) -> Any:
+    """Imports and lowers; an operator that cannot be is replaced by ONNX's definition, if any."""
     importer = load_onnx_importer(context)
     tried: set[str] = set()
     while True:
-        module = import_torch(importer, model, context, where)
-        missing = unconverted(module)
-        expandable = {op for op, _ in missing if has_definition(op, model)} - tried
-        if not expandable:
-            break
-        tried |= expandable
-        model = infer_shapes(expand(model, expandable, where), where)
+        operators = {node.op_type for node in model.graph.node}
+        expanded = {op for op in operators & EXPANDED if has_definition(op, model)} - tried
+        if not expanded:
+            try:
+                module = import_torch(importer, model, context, where)
+                require_converted(module, where)
+                lower(module, model, where)
+                return module
+            except LoweringError as error:
+                expanded = {op for op in error.operators if has_definition(op, model)} - tried
+                if not expanded:
+                    raise
+        tried |= expanded
+        model = importable(expand(model, expanded, where), where)
+
+
+class LoweringError(CompileError):
+    """An operator cannot be imported.
+
+    Attributes:
+        operators: that may be at fault.
+    """
+
+    def __init__(self, message: str, operators: set[str], where: str, found: str = "") -> None:
+        super().__init__(message, where=where, found=found)
+        self.operators = operators
+
+
+def require_converted(module: Any, where: str) -> None:
+    """Fails if ONNX operators are still in the module."""
+    missing = unconverted(module)
     if missing:
         op, node = missing[0]
-        raise CompileError("unsupported operator", where=where, found=describe(op, node))
-    lower(module, model, where)
-    finish(module, model, weights)
-    return module
+        operators = {name for name, _ in missing}
+        raise LoweringError("unsupported operator", operators, where, describe(op, node))
 
 
 def prepare(model: onnx.ModelProto, where: str, weights: set[str]) -> onnx.ModelProto:
@@ -109,7 +139,12 @@ def prepare(model: onnx.ModelProto, where: str, weights: set[str]) -> onnx.Model
             check_input(value, where)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
-    return infer_shapes(model, where)
+    return importable(model, where)
+
+
+def importable(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
+    """A copy of the model with all types, and no operator that the importer gets wrong."""
+    return infer_shapes(rewrite(infer_shapes(model, where), where), where)
 
 
 def without_weights(
@@ -204,7 +239,7 @@ def import_torch(importer: Any, model: onnx.ModelProto, context: Any, where: str
             text = one_line(error)
             raise CompileError(f"cannot import the model: {text}", where=where) from None
         except MLIRError as error:
-            raise CompileError(*node_error(error, model), where=where) from None
+            raise node_error(error, model, where) from None
     return module
 
 
@@ -259,10 +294,10 @@ def lower(module: Any, model: onnx.ModelProto, where: str) -> None:
         wrap_chlo(module)
         run_pipeline(module.operation, TO_STABLEHLO)
     except MLIRError as error:
-        raise CompileError(*node_error(error, model), where=where) from None
+        raise node_error(error, model, where) from None
 
 
-def node_error(error: Any, model: onnx.ModelProto) -> tuple[str]:
+def node_error(error: Any, model: onnx.ModelProto, where: str) -> LoweringError:
     """Turns MLIR's diagnostics into a sentence that names the ONNX node they are about."""
     nodes = {node.name: node.op_type for node in model.graph.node}
     for diagnostic in error.error_diagnostics:
@@ -270,9 +305,11 @@ def node_error(error: Any, model: onnx.ModelProto) -> tuple[str]:
         if name in nodes:
             # What comes behind the colon is the operation as the importer's dialect prints it.
             reason = diagnostic.message.partition(": %")[0]
-            return (f"{describe(nodes[name], name)} cannot be lowered: {reason}",)
+            described = describe(nodes[name], name)
+            return LoweringError(f"{described} cannot be lowered: {reason}", {nodes[name]}, where)
     text = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
-    return (f"the model cannot be lowered: {text}",)
+    operators = set(nodes.values())
+    return LoweringError(f"the model cannot be lowered: {text}", operators, where)
 
 
 def location_name(location: Any) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -79,7 +79,14 @@ class Executable:
         details: what the compiler adds to the record: model, precision, compile_seconds.
     """
 
-    def __init__(self, module: Any, machine: Machine, cores: int = 0, checks: bool = True) -> None:
+    def __init__(
+        self,
+        module: Any,
+        machine: Machine,
+        cores: int = 0,
+        checks: bool = True,
+        data: bool = True,
+    ) -> None:
         """Compiles the kernels of `module` and places its buffers.
 
         Args:
@@ -87,6 +94,8 @@ class Executable:
             machine: what to simulate.
             cores: most cores a kernel uses; 0: all of the machine.
             checks: check for unwritten bytes and races.
+            data: compute data. Without it `run` finds times only and returns no outputs; a scalar
+                program still sees inputs and constants, and zeros for what kernels compute.
 
         Raises:
             CompileError: there is no host function, or the module is not fully lowered.
@@ -97,7 +106,7 @@ class Executable:
         self.details: report.Record = {}
         with module.context, ir.Location.unknown():
             self._facts = report.describe(module)
-            host = HostProgram(module, machine, checks)
+            host = HostProgram(module, machine, checks, data)
         self.inputs, self.outputs = host.inputs, host.outputs
         self._host = host
 
@@ -124,6 +133,7 @@ class Executable:
         arrays = self._checked(inputs)
         device, host = self._host.device, self._host
         start = time.perf_counter()
+        device.flush()
         for address, size in host.volatile:
             device.discard(address, size)
         for address, size in host.padding:
@@ -145,6 +155,7 @@ class Executable:
         results = {
             spec.name: device.read(host.output_addresses[spec.name], spec.dtype, spec.shape)
             for spec in self.outputs
+            if device.data
         }
         self.simulate_seconds = time.perf_counter() - start
         return results
@@ -193,7 +204,7 @@ class HostProgram:
         padding: (address, bytes) behind buffers in the arena, zero at the start of a run.
     """
 
-    def __init__(self, module: Any, machine: Machine, checks: bool) -> None:
+    def __init__(self, module: Any, machine: Machine, checks: bool, data: bool) -> None:
         self._module = module.operation
         self._symbols = symbols(self._module)
         self._libraries: dict[tuple[str, ...], KernelLibrary] = {}
@@ -201,7 +212,7 @@ class HostProgram:
         self._globals = {
             name: op for name, op in self._symbols.items() if op.name == "memref.global"
         }
-        self.device = Device(machine, self._gm_bytes(main), checks)
+        self.device = Device(machine, self._gm_bytes(main), checks, data)
         self.inputs: list[Spec] = []
         self.outputs: list[Spec] = []
         self.input_addresses: dict[str, int] = {}
@@ -250,7 +261,7 @@ class HostProgram:
             addresses = self.output_addresses if output else self.input_addresses
             default = f"{'out' if output else 'arg'}{len(specs)}"
             name = ir.StringAttr(names["ascend.name"]).value if "ascend.name" in names else default
-            spec = spec_of(name, argument.type, "ascend.boolean" in names)
+            spec = spec_of(name, argument.type, names)
             if name in addresses:
                 kind = "outputs" if output else "inputs"
                 fail(main, f"has two {kind} of one name", found=repr(name))
@@ -338,15 +349,19 @@ def symbols(module: Any) -> dict[str, Any]:
     }
 
 
-def spec_of(name: str, memref_type: Any, boolean: bool) -> Spec:
-    """The specification of an argument; booleans are bytes in GM."""
+def spec_of(name: str, memref_type: Any, marks: Container[str]) -> Spec:
+    """The specification of an argument; booleans are bytes in GM, unsigned integers signless."""
     typed = ir.MemRefType(memref_type)
     try:
-        dtype = np.dtype(np.bool_) if boolean else dtype_of(typed.element_type)
+        dtype = dtype_of(typed.element_type)
     except KeyError:
         raise CompileError(
             "an argument has a type that arrays cannot have",
             where=f"argument {name!r}",
             found=str(memref_type),
         ) from None
+    if "ascend.boolean" in marks:
+        dtype = np.dtype(np.bool_)
+    elif "ascend.unsigned" in marks:
+        dtype = np.dtype(f"u{dtype.name}")
     return Spec(name, tuple(typed.shape), dtype)

@@ -1,0 +1,59 @@
+"""Scalar kernels that upstream MLIR gives constant arrays, or that work on unsigned integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import davinci
+
+UNSIGNED = """
+func.func @main(%a: tensor<40xui8>, %b: tensor<40xui8>, %c: tensor<4x10xui16>)
+    -> (tensor<40xui8>, tensor<40xf32>, tensor<10x4xui16>, tensor<40xui8>, tensor<40xi1>,
+        tensor<44xui8>) {
+  %k = stablehlo.constant dense<200> : tensor<40xui8>
+  %p = stablehlo.constant dense<250> : tensor<ui8>
+  %0 = stablehlo.maximum %a, %b : tensor<40xui8>
+  %1 = stablehlo.convert %0 : (tensor<40xui8>) -> tensor<40xf32>
+  %2 = stablehlo.transpose %c, dims = [1, 0] : (tensor<4x10xui16>) -> tensor<10x4xui16>
+  %3 = stablehlo.divide %a, %k : tensor<40xui8>
+  %4 = stablehlo.compare LT, %a, %b : (tensor<40xui8>, tensor<40xui8>) -> tensor<40xi1>
+  %5 = stablehlo.pad %a, %p, low = [2], high = [2], interior = [0]
+      : (tensor<40xui8>, tensor<ui8>) -> tensor<44xui8>
+  return %0, %1, %2, %3, %4, %5 : tensor<40xui8>, tensor<40xf32>, tensor<10x4xui16>,
+      tensor<40xui8>, tensor<40xi1>, tensor<44xui8>
+}
+"""
+
+WINDOW = """
+func.func @main(%x: tensor<1x6xf32>) -> tensor<1x6xf32> {
+  %ones = stablehlo.constant dense<1.0> : tensor<1x6xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%ones, %zero) ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %s = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %s : tensor<f32>
+  }) {window_dimensions = array<i64: 1, 3>, padding = dense<[[0, 0], [1, 1]]> : tensor<2x2xi64>}
+      : (tensor<1x6xf32>, tensor<f32>) -> tensor<1x6xf32>
+  %1 = stablehlo.divide %x, %0 : tensor<1x6xf32>
+  return %1 : tensor<1x6xf32>
+}
+"""
+
+
+def test_unsigned_integers() -> None:
+    random = np.random.default_rng(0)
+    a, b = random.integers(0, 256, (2, 40)).astype(np.uint8)
+    c = random.integers(0, 1 << 16, (4, 10)).astype(np.uint16)
+    found = davinci.compile(UNSIGNED).run({"arg0": a, "arg1": b, "arg2": c}).values()
+    largest = np.maximum(a, b)
+    padded = np.pad(a, 2, constant_values=250)
+    wanted = [largest, largest.astype(np.float32), c.T, a // 200, a < b, padded]
+    for result, array in zip(found, wanted, strict=True):
+        assert result.dtype == array.dtype
+        np.testing.assert_array_equal(result, array)
+
+
+def test_constant_array_inside_a_kernel() -> None:
+    x = np.arange(6, dtype=np.float32)[None]
+    (found,) = davinci.compile(WINDOW).run({"arg0": x}).values()
+    np.testing.assert_allclose(found, x / [[2, 3, 3, 3, 3, 2]], rtol=1e-6)
