@@ -38,6 +38,7 @@ def make_parser() -> Parser:
     source.add_argument("--inputs", metavar="F.npz", help="inputs by name")
     source.add_argument("--seed", type=int, default=0, metavar="N", help="random inputs (default)")
     add("--outputs", metavar="F.npz", help="write the outputs")
+    add("--timing-only", action="store_true", help="leave out data, checks and outputs")
     add("--check", action="store_true", help="compare with onnxruntime or StableHLO's interpreter")
     add("--json", metavar="F", help="write the record of the run")
     add("--trace", metavar="F", help="write a timeline for Perfetto or chrome://tracing")
@@ -85,7 +86,16 @@ def execute(options: Any) -> int:
     results = [path for path in given if path is not None]
     for path in results:
         check_writable(path)
+    if options.csv == "":
+        raise errors.InputError("no folder", where="--csv", expected="the name of one")
     check_distinct(results, filter(None, (options.model, options.inputs)))
+    if options.timing_only and (options.check or options.outputs):
+        raise errors.InputError(
+            "there are no outputs without data",
+            where="--timing-only",
+            found="--check" if options.check else "--outputs",
+            hint="leave one of them out",
+        )
     check_options(pipelines.Options(options.machine, options.cores, options.precision))
     if options.csv is not None:
         from davinci.report.csv_files import make_folder
@@ -106,6 +116,7 @@ def execute(options: Any) -> int:
             machine=options.machine,
             cores=options.cores,
             precision=options.precision,
+            timing_only=options.timing_only,
         )
         progress("writing results")
         write(options, result)

@@ -36,6 +36,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     tile: tuple[int, int, int] = (0, 0, 0),
     fractalize: str = "improved",
     checks: bool = True,
+    timing_only: bool = False,
     progress: Progress = lambda text: None,
 ) -> Executable:
     """Compiles a model.
@@ -50,6 +51,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         tile: (m, n, k) of a matmul tile, zeros to choose.
         fractalize: "improved" or "naive".
         checks: whether the simulator looks for races and unwritten bytes.
+        timing_only: leave out data, and with it checks and outputs.
         progress: called with the name of each stage.
 
     Raises:
@@ -69,11 +71,12 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     progress("compiling kernels to native code")
     from davinci.runtime.executable import Executable
 
-    executable = Executable(module, description, cores, checks)
+    executable = Executable(module, description, cores, checks, data=not timing_only)
     executable.details = {
         "model": model_name(model),
         "precision": precision,
         "compile_seconds": time.perf_counter() - start,
+        "timing_only": timing_only,
     }
     return executable
 

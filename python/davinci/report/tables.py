@@ -33,6 +33,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
     if "compile_seconds" in record:
         seconds = (record["compile_seconds"], record["simulate_seconds"])
         rows.append(("took", f"{seconds[0]:.1f} s to compile, {seconds[1]:.1f} s to simulate"))
+    if record.get("timing_only"):
+        rows.append(("check", "none: without data (--timing-only)"))
     if check := record.get("check"):
         rows.append(("check", check_summary(check)))
     return rows
