@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import published
+import published_products
 from published import Row
 
 PAGE = Path(__file__).parent.parent / "docs" / "validation.md"
@@ -21,7 +22,7 @@ GROUPS: list[Callable[[], Iterator[Row]]] = [
     published.bank_conflicts,
     published.chained_mads,
     published.transfers,
-    published.products,
+    published_products.products,
     published.vector_addition,
     published.data_copy,
 ]
@@ -31,7 +32,7 @@ INTRODUCTION = """\
 
 Made by `benchmarks/validate_timing.py`; do not edit. The measurements are those of
 [hardware.md](hardware.md) (b, d), all of the 910B generation; the programs are written by hand in
-`benchmarks/published.py` and run without data on the machine `ascend910b`. An error is simulated /
+`benchmarks/published*.py` and run without data on the machine `ascend910b`. An error is simulated /
 measured - 1. For the 910 and 310 no measurements of single instructions are public: their files
 carry the mechanisms over.
 

@@ -52,6 +52,9 @@ class Core:
     ) -> None:
         self._machine, self._decoder, self._checks, self._data = machine, decoder, checks, data
         chip = on_chip(machine, kind)
+        if not data:
+            for memory in chip.values():
+                memory.written.fill(True)
         self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
         self._races = Races([Pipe[name] for name in machine.sync.sequential_pipes])
         self.counts: dict[Form, int] = {}
@@ -84,7 +87,8 @@ class Core:
             link: flags between the cores of a split machine.
         """
         for memory in self._memories[Space.L1 :]:
-            memory.forget(written=not self._data)
+            if self._data:
+                memory.forget()
         self._kernel, self._block, self._locations = kernel, block, locations
         self._link = link
         self._registers = Registers()

@@ -39,9 +39,9 @@ class Memory:
         self.shadow: npt.NDArray[np.bool_] = np.zeros(size + SLACK_BYTES, dtype=np.bool_)
         self.data, self.written = self.backing[:size], self.shadow[:size]
 
-    def forget(self, written: bool = False) -> None:
-        """Marks every byte as unwritten, as at the start of a block, or as written."""
-        self.written.fill(written)
+    def forget(self) -> None:
+        """Marks every byte as unwritten, as at the start of a block."""
+        self.written.fill(False)
 
 
 def on_chip(machine: Machine, core: str) -> dict[Space, Memory]:
