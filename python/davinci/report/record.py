@@ -1,9 +1,9 @@
 """The record of a run: what `--json` writes, and what tables and pages are made from.
 
 `bound_cycles` of a kernel is the machine's limit for its work, the largest of three times: of the
-cube (multiply-accumulates over the peak of all cores used), of global memory (bytes of the
-arguments, each moved once, over the bandwidth of its direction) and of the vector unit (repeats at
-one a cycle over all cores used).
+cube (multiply-accumulates over the peak of all cores used), of memory (bytes of the arguments, each
+moved once, over the bandwidth of the L2 in its direction, or bytes that the L2 did not have over
+that of global memory) and of the vector unit (repeats at one a cycle over all cores used).
 """
 
 from __future__ import annotations
@@ -113,14 +113,16 @@ def limits(machine: Machine, cores: int) -> Record:
 
 def bound_cycles(launch: LaunchProfile, kernel: Kernel, machine: Machine, cores: int) -> int:
     """The machine's limit for one launch on `cores` cores, in cycles."""
-    cube, gm = machine.cube, machine.gm
+    cube, gm, l2, traffic = machine.cube, machine.gm, machine.l2, launch.traffic
     k = cube.k_b8 if any(name.startswith("mad.s32") for name in launch.instructions) else cube.k_b16
     *inputs, output = kernel.argument_bytes or (0,)
     return math.ceil(
         max(
             launch.macs / (cores * cube.m * cube.n * k),
-            sum(inputs) / (cores * gm.read_bytes_per_cycle),
-            output / (cores * gm.write_bytes_per_cycle),
+            min(sum(inputs), traffic.read_bytes) / (cores * l2.read_bytes_per_cycle),
+            output / (cores * l2.write_bytes_per_cycle),
+            traffic.filled_bytes / (cores * gm.read_bytes_per_cycle),
+            traffic.written_back_bytes / (cores * gm.write_bytes_per_cycle),
             launch.vector_repeats / (cores * machine.vector_units),
         )
     )
