@@ -149,7 +149,7 @@ def bank_conflicts() -> Iterator[Row]:
         "the addresses of this case are not published",
     )
     ratio = copy_rows(144) / copy_rows(145)
-    yield Row(group, "blocks written 144 apart, against 145", "ratio", 47.79 / 7.13, ratio, 0.06)
+    yield Row(group, "blocks written 144 apart, against 145", "ratio", 47.79 / 7.13, ratio, 0.05)
 
 
 # Chained mads: eight of m 128, k 64 without waiting.

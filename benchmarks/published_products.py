@@ -146,9 +146,10 @@ PRODUCTS = [
 """Name, version, columns simulated, measured times of cube, MTE1 and MTE2."""
 
 LACKS = {
-    ("C4, large transfers", "MTE2"): "transfers wait for L1 while loads read from it, and the "
-    "published schedule may give the L2 less to hit than this one",
-    ("C8, unit flag", "MTE1"): "loads from L1 wait while transfers write to L1",
+    ("C4, large transfers", "MTE2"): "not certain; probably transfers that wait for L1 while loads "
+    "read from it, and a schedule whose accesses meet in the L2 more often than here",
+    ("C8, unit flag", "MTE1"): "probably loads that wait for L1 while transfers write to it; "
+    "C4 shows less of it at nearly the same rate",
 }
 
 
