@@ -56,6 +56,8 @@ def legalize(op: Any, precision: str) -> None:
     if not op.name.startswith("ascend.") or op.name in CONSTANTS:
         # Constants are narrowed at their uses, where casts of them are folded.
         return
+    if counts(op) or (op.name == "ascend.cast" and counts(defining_op(op.operands[0]))):
+        return
     if op.name in PRODUCTS and is_f32(op.operands[0]):
         if precision == "fp16":
             rebuild(op)
@@ -66,6 +68,15 @@ def legalize(op: Any, precision: str) -> None:
                     op.operands[i] = narrowed(operand, ir.F16Type.get(), ops)
     elif precision == "fp16" and any(is_f32(v) for v in [*op.operands, *op.results]):
         rebuild(op)
+
+
+def counts(op: Any) -> bool:
+    """Whether `op` is a product of f16 whose f32 result is only used as integers, so is exact."""
+    if op is None or op.name not in PRODUCTS or is_f32(op.operands[0]):
+        return False
+    users = [use.owner.operation for use in op.results[0].uses]
+    integers = (isinstance(tensor_of(u.results[0].type).element, ir.IntegerType) for u in users)
+    return all(user.name == "ascend.cast" for user in users) and all(integers)
 
 
 def rebuild(op: Any) -> None:

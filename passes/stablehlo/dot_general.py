@@ -14,12 +14,16 @@ from typing import Any
 
 from davinci.dialects.ascend_shapes import Tensor, tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import stablehlo
+from davinci.mlir import ir, stablehlo
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
 from davinci.passes.stablehlo import conversion
+from davinci.passes.stablehlo.movement import cut
 
 CUBE_TYPES = ("f16", "f32", "i8")
 """Element types that the cube takes, f32 after a cast by ascend-legalize-precision."""
+
+EXACT_BYTES = 1024
+"""A sum of so many products of two bytes is below 2^24: f32 holds it, and every partial sum."""
 
 
 @conversion("dot_general")
@@ -57,13 +61,41 @@ def convert_dot_general(op: Any, ops: TensorOps) -> Sequence[Any] | None:
         m, batch = batch * m, 1
     else:
         right = ops.transpose(rhs, [*batch_b, *inner_b, *columns])
-    if batch == 1:
-        operands = [ops.reshape(left, [m, k]), ops.reshape(right, [k, n])]
-        product = ops.emit("matmul", operands, Tensor((m, n), result.element))
+    outer = [] if batch == 1 else [batch]
+    left, right = ops.reshape(left, [*outer, m, k]), ops.reshape(right, [*outer, k, n])
+    shape = (*outer, m, n)
+    if str(a.element) == "i8":
+        product = byte_product(left, right, Tensor(shape, result.element), ops)
     else:
-        operands = [ops.reshape(left, [batch, m, k]), ops.reshape(right, [batch, k, n])]
-        product = ops.emit("batch_matmul", operands, Tensor((batch, m, n), result.element))
+        product = ops.emit(product_name(shape), [left, right], Tensor(shape, result.element))
     return [ops.reshape(product, result.shape)]
+
+
+def product_name(shape: Sequence[int]) -> str:
+    return "batch_matmul" if len(shape) == 3 else "matmul"
+
+
+def byte_product(left: Any, right: Any, result: Tensor, ops: TensorOps) -> Any:
+    """The product of matrices of bytes, as a sum of exact products of f16.
+
+    The cube takes bytes, but the way from row-major matrices to it does not.
+    """
+    f16, f32 = ir.F16Type.get(), ir.F32Type.get()
+    *outer, m, k = tensor_of(left.type).shape
+    n = result.shape[-1]
+    wide, high = ops.cast(left, f16), ops.cast(right, f16)
+    zeros, ones = [0] * len(outer), [1] * (len(outer) + 2)
+    total = None
+    for start in range(0, k, EXACT_BYTES):
+        end = min(k, start + EXACT_BYTES)
+        operands = [
+            cut(wide, [*zeros, 0, start], [*outer, m, end], ones, ops),
+            cut(high, [*zeros, start, 0], [*outer, end, n], ones, ops),
+        ]
+        product = ops.emit(product_name(result.shape), operands, Tensor(result.shape, f32))
+        exact = ops.cast(product, result.element)
+        total = exact if total is None else ops.binary("add", total, exact)
+    return total
 
 
 def unbatched(value: Any, batch: list[int]) -> tuple[Any, list[int]] | None:

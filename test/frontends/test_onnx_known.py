@@ -55,6 +55,16 @@ def test_shapes_are_computed() -> None:
     assert [n.op_type for n in again.graph.node] == [n.op_type for n in model.graph.node]
 
 
+def test_constants_become_tensors() -> None:
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value_floats=[1.0, 2.0]),
+        helper.make_node("Add", ["x", "c"], ["y"]),
+    ]
+    x = np.array([3, 4], np.float32)
+    found = davinci.compile(model_of(nodes, {"x": (2,)}, [2])).run({"x": x})["y"]
+    np.testing.assert_array_equal(found, [4, 6])
+
+
 def test_what_depends_on_inputs_stays() -> None:
     nodes = [
         helper.make_node("RandomNormal", [], ["r"], shape=[4]),

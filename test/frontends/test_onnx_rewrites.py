@@ -89,6 +89,38 @@ def test_pooling_of_bytes(dtype: Any) -> None:
     np.testing.assert_array_equal(found[0, 0], windows.max(axis=(2, 3)))
 
 
+RESIZES: list[dict[str, Any]] = [
+    {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
+    {"mode": "nearest"},
+    {"mode": "linear"},
+    {"mode": "linear", "coordinate_transformation_mode": "align_corners"},
+    {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1},
+]
+
+
+@pytest.mark.parametrize("scales", [[1, 1, 2, 2], [1, 1, 0.6, 1.5]])
+@pytest.mark.parametrize("attributes", RESIZES)
+def test_resize(attributes: dict[str, Any], scales: list[float]) -> None:
+    tensor = onnx.numpy_helper.from_array(np.array(scales, np.float32))
+    constant = helper.make_node("Constant", [], ["s"], value=tensor)
+    node = helper.make_node("Resize", ["x", "", "s"], ["y"], **attributes)
+    assert_right([constant, node], {"x": values(1, 2, 5, 6)})
+
+
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_quantization(per_channel: bool) -> None:
+    x = values(3, 4, 5)
+    scale = np.array([0.02, 0.05, 0.01, 0.5] if per_channel else 0.03, np.float32)
+    zero = np.array([3, -4, 0, 7] if per_channel else -2, np.int8)
+    nodes = [
+        helper.make_node("Constant", [], ["s"], value=onnx.numpy_helper.from_array(scale)),
+        helper.make_node("Constant", [], ["z"], value=onnx.numpy_helper.from_array(zero)),
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"], axis=1),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["y"], axis=1),
+    ]
+    assert_right(nodes, {"x": x})
+
+
 def test_definition_of_an_operator_that_cannot_be_lowered() -> None:
     inputs = {"x": values(1, 2, 3, 8), "c": values(5, 4), "s": values(5, 4)}
     inputs["p"] = np.array([[0, 2, 4]], np.int64)

@@ -55,11 +55,7 @@ def fold_once(model: onnx.ModelProto) -> bool:
     """Computes the nodes of `model` that can be, in place; returns whether there were any."""
     graph = model.graph
     types = {v.name: v.type for v in [*graph.input, *graph.value_info, *graph.output]}
-    known: dict[str, Array] = {
-        t.name: onnx.numpy_helper.to_array(t)
-        for t in graph.initializer
-        if math.prod(t.dims) <= KNOWN_ELEMENTS and t.data_type != onnx.TensorProto.STRING
-    }
+    known = initializers_of(graph)
     outputs = {value.name for value in graph.output}
     kept: list[onnx.NodeProto] = []
     computed: dict[str, Array] = {}
@@ -75,7 +71,7 @@ def fold_once(model: onnx.ModelProto) -> bool:
             kept.append(node)
             continue
         known.update(values)
-        if node.op_type == "Constant":
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
             kept.append(node)
         else:
             computed.update(values)
@@ -84,6 +80,24 @@ def fold_once(model: onnx.ModelProto) -> bool:
     del graph.node[:]
     graph.node.extend([*constants, *kept])
     return bool(computed) or branched
+
+
+def initializers_of(graph: onnx.GraphProto) -> dict[str, Array]:
+    """Values of the small initializers."""
+    return {
+        t.name: onnx.numpy_helper.to_array(t)
+        for t in graph.initializer
+        if math.prod(t.dims) <= KNOWN_ELEMENTS and t.data_type != onnx.TensorProto.STRING
+    }
+
+
+def constants_of(model: onnx.ModelProto) -> dict[str, Array]:
+    """Values of the small initializers and of the constants of a folded model."""
+    known = initializers_of(model.graph)
+    for node in model.graph.node:
+        if node.op_type == "Constant":
+            known |= evaluate(node, known, {}, model) or {}
+    return known
 
 
 def used_names(nodes: Iterable[onnx.NodeProto]) -> set[str]:
@@ -152,7 +166,7 @@ def evaluate(
         if dims is None:
             return None
         stand_in = np.broadcast_to(np.zeros((), np.int8), dims)
-        return run(node, {node.input[0]: stand_in}, model)
+        return run(node, {node.input[0]: stand_in}, model.opset_import)
     given = [name for name in node.input if name]
     if node.op_type in RANDOM or subgraphs(node) or any(name not in known for name in given):
         return None
@@ -163,11 +177,11 @@ def evaluate(
         return None
     if node.op_type == "ConstantOfShape" and math.prod(known[given[0]]) > KNOWN_ELEMENTS:
         return None
-    return run(node, {name: known[name] for name in given}, model)
+    return run(node, {name: known[name] for name in given}, model.opset_import)
 
 
 def run(
-    node: onnx.NodeProto, inputs: dict[str, Array], model: onnx.ModelProto
+    node: onnx.NodeProto, inputs: dict[str, Array], opsets: Iterable[onnx.OperatorSetIdProto]
 ) -> dict[str, Array] | None:
     """Runs one node; None if the reference implementation cannot, or a result is no array."""
     names = [name for name in node.output if name]
@@ -178,7 +192,7 @@ def run(
         [onnx.helper.make_value_info(name, undefined) for name in inputs],
         [onnx.helper.make_value_info(name, undefined) for name in names],
     )
-    alone = onnx.helper.make_model(graph, opset_imports=list(model.opset_import))
+    alone = onnx.helper.make_model(graph, opset_imports=list(opsets))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

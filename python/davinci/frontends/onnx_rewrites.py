@@ -21,7 +21,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from davinci.errors import CompileError
-from davinci.frontends.onnx_known import constant_node, static_shape
+from davinci.frontends.onnx_known import Array, constant_node, constants_of, run, static_shape
 
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
 SIGNED = (TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64)
@@ -31,6 +31,9 @@ ELEMENTS = (*FLOATS, *SIGNED, TensorProto.UINT8, TensorProto.UINT32, TensorProto
 
 EXPANDED = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SpaceToDepth"})
 """Operators replaced by ONNX's own definition, since the importer's is wrong."""
+
+RESIZE_OPSET = 19
+"""The version whose reference implementation gives the weights of Resize."""
 
 Rewrite = Callable[["Rewriter", onnx.NodeProto], bool]
 REWRITES: dict[str, Rewrite] = {}
@@ -48,10 +51,17 @@ def rewrites(*operators: str) -> Callable[[Rewrite], Rewrite]:
 
 @dataclass
 class Rewriter:
-    """Builds the nodes that replace one node; `types` are those of the graph's values."""
+    """Builds the nodes that replace one node.
+
+    Attributes:
+        types: of the graph's values.
+        where: the model, for messages.
+        known: the constants of the graph.
+    """
 
     types: dict[str, onnx.TypeProto]
     where: str
+    known: dict[str, Array] = field(default_factory=dict)
     nodes: list[onnx.NodeProto] = field(default_factory=list)
     node: onnx.NodeProto = field(default_factory=onnx.NodeProto)
 
@@ -95,13 +105,14 @@ def rewrite(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     """
     graph = model.graph
     types = {v.name: v.type for v in [*graph.input, *graph.value_info, *graph.output]}
-    rewriter = Rewriter(types, where)
-    constants = {t.name: t.data_type for t in graph.initializer}
+    for tensor in graph.initializer:
+        types[tensor.name] = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+    rewriter = Rewriter(types, where, constants_of(model))
     for node in graph.node:
         rewriter.node = node
         if node.domain not in ("", "ai.onnx"):
             rewriter.refuse(f"unsupported operator of domain {node.domain!r}")
-        check_elements(rewriter, constants)
+        check_elements(rewriter)
         function = REWRITES.get(node.op_type)
         if function is None or not function(rewriter, node):
             rewriter.nodes.append(node)
@@ -112,10 +123,10 @@ def rewrite(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     return copy
 
 
-def check_elements(rewriter: Rewriter, constants: dict[str, int]) -> None:
+def check_elements(rewriter: Rewriter) -> None:
     """Refuses a node of values whose element type cannot be imported."""
     for name in [*rewriter.node.input, *rewriter.node.output]:
-        element = rewriter.element(name) or constants.get(name, 0)
+        element = rewriter.element(name)
         if element and element not in ELEMENTS:
             kind = TensorProto.DataType.Name(element)
             rewriter.refuse(
@@ -287,3 +298,97 @@ def refuse_nearest(r: Rewriter, node: onnx.NodeProto) -> bool:
     if attributes_of(node).get("mode") == b"nearest":
         r.refuse("mode 'nearest' cannot be imported", "mode 'linear'")
     return False
+
+
+@rewrites("QuantizeLinear")
+def rewrite_quantize(r: Rewriter, node: onnx.NodeProto) -> bool:
+    """round(x / scale) + zero point, saturated."""
+    data, scale, *zero = node.input
+    element = r.element(node.output[0])
+    aligned = along_axis(r, node, data)
+    if element not in (*SMALL_INTEGERS, TensorProto.INT16) or aligned is None:
+        return False
+    result = r.make("Round", r.make("Div", data, aligned(scale)))
+    if zero and zero[0]:
+        result = r.make("Add", result, r.make("Cast", aligned(zero[0]), to=r.element(data)))
+    limits = np.iinfo(helper.tensor_dtype_to_np_dtype(element))
+    result = r.make("Clip", result, r.number(limits.min, data), r.number(limits.max, data))
+    r.make("Cast", result, result=node.output[0], to=element)
+    return True
+
+
+@rewrites("DequantizeLinear")
+def rewrite_dequantize(r: Rewriter, node: onnx.NodeProto) -> bool:
+    """(x - zero point) * scale."""
+    data, scale, *zero = node.input
+    aligned = along_axis(r, node, data)
+    if r.element(data) not in (*SMALL_INTEGERS, *SIGNED) or aligned is None:
+        return False
+    element = r.element(scale)
+    number = r.make("Cast", data, to=element)
+    if zero and zero[0]:
+        number = r.make("Sub", number, r.make("Cast", aligned(zero[0]), to=element))
+    r.make("Mul", number, aligned(scale), result=node.output[0])
+    return True
+
+
+def along_axis(r: Rewriter, node: onnx.NodeProto, data: str) -> Callable[[str], str] | None:
+    """What brings a scale or zero point to a shape that spreads over `data`; None for blocks."""
+    given = attributes_of(node)
+    rank, count = len(r.shape(data)), r.shape(node.input[1])
+    if given.get("block_size") or len(count) > 1 or r.element(node.input[1]) not in FLOATS:
+        return None
+    shape = [1] * rank
+    if count not in ((), (1,)):
+        shape[given.get("axis", 1)] = count[0]
+    return lambda name: r.make("Reshape", name, r.constant(np.array(shape, np.int64)))
+
+
+@rewrites("Resize")
+def rewrite_resize(r: Rewriter, node: onnx.NodeProto) -> bool:
+    """Every resized axis is multiplied by the matrix of its weights, or gathered if nearest."""
+    given = attributes_of(node)
+    unusual = given.get("coordinate_transformation_mode") == b"tf_crop_and_resize"
+    data, sizes, results = node.input[0], r.shape(node.input[0]), r.shape(node.output[0])
+    if unusual or r.element(data) not in FLOATS or not results:
+        return False
+    changed = [i for i, (n, m) in enumerate(zip(sizes, results, strict=True)) if n != m]
+    scales = r.known.get(node.input[2]) if len(node.input) > 2 and node.input[2] else None
+    axes = given.get("axes", range(len(sizes)))
+    if scales is None and given.get("keep_aspect_ratio_policy", b"stretch") != b"stretch":
+        return False
+    value = data
+    for axis in changed:
+        scale = results[axis] / sizes[axis]
+        if scales is not None and scales.size:
+            scale = float(scales[list(axes).index(axis)])
+        weights = resize_weights(node, sizes[axis], scale)
+        if weights is None or weights.shape[1] != results[axis]:
+            return False
+        value = resized(r, value, axis, len(sizes), weights, given.get("mode", b"nearest"))
+    r.make("Identity", value, result=node.output[0])
+    return True
+
+
+def resize_weights(node: onnx.NodeProto, size: int, scale: float) -> Any:
+    """[size, result]: how much each element adds to each result along one axis."""
+    alone = onnx.NodeProto()
+    alone.CopyFrom(node)
+    del alone.input[:]
+    alone.input.extend(["x", "", "scales"])
+    kept = [a for a in node.attribute if a.name not in ("axes", "keep_aspect_ratio_policy")]
+    del alone.attribute[:]
+    alone.attribute.extend(kept)
+    inputs = {"x": np.eye(size, dtype=np.float32), "scales": np.array([1, scale], np.float32)}
+    found = run(alone, inputs, [helper.make_opsetid("", RESIZE_OPSET)])
+    return None if found is None else found[node.output[0]]
+
+
+def resized(r: Rewriter, value: str, axis: int, rank: int, weights: Any, mode: bytes) -> str:
+    if mode == b"nearest":
+        return r.make("Gather", value, r.constant(weights.argmax(axis=0)), axis=axis)
+    order = [i for i in range(rank) if i != axis] + [axis]
+    last = r.make("Transpose", value, perm=order)
+    dtype = helper.tensor_dtype_to_np_dtype(r.element(r.node.input[0]))
+    product = r.make("MatMul", last, r.constant(weights.astype(dtype)))
+    return r.make("Transpose", product, perm=[order.index(i) for i in range(rank)])

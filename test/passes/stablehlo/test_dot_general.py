@@ -1,0 +1,37 @@
+"""Products of integers, which must be exact in every precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import davinci
+
+TEXT = """
+func.func @main(%a: tensor<{batch}33x{k}xi8>, %b: tensor<{batch}{k}x18xi8>)
+    -> tensor<{batch}33x18xi32> {{
+  %0 = stablehlo.dot_general %a, %b, {dims} :
+      (tensor<{batch}33x{k}xi8>, tensor<{batch}{k}x18xi8>) -> tensor<{batch}33x18xi32>
+  return %0 : tensor<{batch}33x18xi32>
+}}
+"""
+
+
+@pytest.mark.parametrize("precision", ["mixed", "fp16"])
+@pytest.mark.parametrize("k", [1, 70, 2100])
+@pytest.mark.parametrize("batch", [0, 3])
+def test_bytes(batch: int, k: int, precision: str) -> None:
+    random = np.random.default_rng(0)
+    outer = (batch,) if batch else ()
+    a = random.integers(-128, 128, (*outer, 33, k)).astype(np.int8)
+    b = random.integers(-128, 128, (*outer, k, 18)).astype(np.int8)
+    a[..., 0, :] = -128
+    b[..., :, 0] = -128
+    dims = "contracting_dims = [1] x [0]"
+    if batch:
+        dims = "batching_dims = [0] x [0], contracting_dims = [2] x [1]"
+    text = TEXT.format(batch=f"{batch}x" if batch else "", k=k, dims=dims)
+    executable = davinci.compile(text, precision=precision)
+    (found,) = executable.run({"arg0": a, "arg1": b}).values()
+    np.testing.assert_array_equal(found, a.astype(np.int32) @ b.astype(np.int32))
+    assert "cube" in {kernel["unit"] for kernel in executable.profile["kernels"]}
