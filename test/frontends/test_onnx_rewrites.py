@@ -50,9 +50,12 @@ def test_mod_has_the_sign_of_the_divisor(dtype: Any) -> None:
 
 @pytest.mark.parametrize("name", ["ReduceMax", "ReduceMin"])
 def test_reduction_of_booleans(name: str) -> None:
-    x = np.array([[0, 0], [0, 1], [1, 1]], bool)
     axes = helper.make_node("Constant", [], ["axes"], value_ints=[1])
-    assert_right([axes, helper.make_node(name, ["x", "axes"], ["y"])], {"x": x})
+    nodes = [axes, helper.make_node(name, ["x", "axes"], ["y"])]
+    assert_right(nodes, {"x": np.array([[0, 0], [0, 1], [1, 1]], bool)})
+    nothing = {"x": np.zeros((3, 0), bool)}
+    found = davinci.compile(model_of(nodes, nothing)).run(nothing)["y"]
+    np.testing.assert_array_equal(found, np.full((3, 1), name == "ReduceMin"))
 
 
 def test_normalization_of_zeros() -> None:

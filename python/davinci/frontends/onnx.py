@@ -306,6 +306,9 @@ def node_error(error: Any, model: onnx.ModelProto, where: str) -> LoweringError:
             # What comes behind the colon is the operation as the importer's dialect prints it.
             reason = diagnostic.message.partition(": %")[0]
             described = describe(nodes[name], name)
+            if "'torch." in reason:
+                message = "this operator, or this form of it, cannot be imported"
+                return LoweringError(message, {nodes[name]}, where, described)
             return LoweringError(f"{described} cannot be lowered: {reason}", {nodes[name]}, where)
     text = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
     operators = set(nodes.values())

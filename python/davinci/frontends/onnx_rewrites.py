@@ -156,12 +156,13 @@ def rewrite_mod(r: Rewriter, node: onnx.NodeProto) -> bool:
 
 @rewrites("ReduceMax", "ReduceMin")
 def rewrite_boolean_reduction(r: Rewriter, node: onnx.NodeProto) -> bool:
-    """Booleans are reduced as integers."""
+    """Booleans are reduced as integers; those of nothing are the least or greatest integer."""
     if r.element(node.input[0]) != TensorProto.BOOL:
         return False
     data = r.make("Cast", node.input[0], to=TensorProto.INT32)
     reduced = r.make(node.op_type, data, *node.input[1:], **attributes_of(node))
-    r.make("Cast", reduced, result=node.output[0], to=TensorProto.BOOL)
+    zero = r.constant(np.array(0, np.int32))
+    r.make("Greater", reduced, zero, result=node.output[0])
     return True
 
 
