@@ -57,6 +57,7 @@ def build_kernel(
     run_pipeline(scratch.operation, TO_LOOPS)
     kernel = find(scratch, name)
     expand_copies(kernel)
+    saturate_conversions(kernel)
     temporaries = allocations_to_arguments(kernel)
     moved = kernel.clone(ip=ir.InsertionPoint(kernels.regions[0].blocks[0]))
     moved.attributes["ascend.kernel"] = ir.UnitAttr.get()
@@ -150,6 +151,32 @@ def copy_elements(source: Any, target: Any, shape: list[int], indices: list[Any]
         return
     with builder.for_loop(0, shape[len(indices)]) as index:
         copy_elements(source, target, shape, [*indices, index])
+
+
+def saturate_conversions(kernel: Any) -> None:
+    """Gives conversions of floats to integers a result for every number.
+
+    What is out of range becomes the nearest integer and NaN zero; upstream leaves both undefined.
+    """
+    for op in walk(kernel, "arith.fptosi", "arith.fptoui"):
+        number, kind = op.operands[0], op.result.type
+        signed = op.name == "arith.fptosi"
+        bits = kind.width - signed
+        low = -(1 << bits) if signed else 0
+        uses = list(op.result.uses)
+        result = op.result
+        with op.location, ir.InsertionPoint.after(op):
+            for predicate, bound, integer in (
+                (arith.CmpFPredicate.OGE, 2.0**bits, (1 << bits) - 1),
+                (arith.CmpFPredicate.OLE, float(low), low),
+                (arith.CmpFPredicate.UNO, 0.0, 0),
+            ):
+                limit = arith.ConstantOp(number.type, ir.FloatAttr.get(number.type, bound)).result
+                holds = arith.CmpFOp(predicate, number, limit).result
+                value = arith.ConstantOp(kind, ir.IntegerAttr.get(kind, integer)).result
+                result = arith.SelectOp(holds, value, result).result
+        for use in uses:
+            use.owner.operands[use.operand_number] = result
 
 
 def access_bytes(booleans: Any, buffer: Any) -> None:

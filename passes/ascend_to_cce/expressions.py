@@ -7,6 +7,7 @@ no instruction for are chains; what a chain cannot represent saturates.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 from davinci.passes.ascend_to_cce.vector_program import Operand, Program, Value
@@ -117,9 +118,10 @@ def whole(rounding: str) -> Callable[[Program, Value], Value]:
 
 
 def sign(p: Program, x: Value) -> Value:
+    """-1, 0 or 1; zeros and NaN stay as they are."""
     if x.dtype == "s32":
         return p.min(p.max(x, -1), 1)
-    return p.choose("lt", x, 0.0, -1.0, p.choose("gt", x, 0.0, 1.0, 0.0))
+    return p.choose("lt", x, 0.0, -1.0, p.choose("gt", x, 0.0, 1.0, x))
 
 
 def absolute(p: Program, x: Value) -> Value:
@@ -152,21 +154,46 @@ def is_power_of_two(number: float) -> bool:
 
 
 def power(p: Program, a: Operand, b: Operand) -> Value:
-    """a ** b as exp(b log a): for a >= 0, relative error up to 1e-5 near the ends of the range.
+    """a ** b; a product or a root for constants where that is exact.
 
-    Constant exponents that are small integers, halves of 1 or their negatives hold for every a.
+    Square roots give NaN at -inf, where a power is inf or 0.
     """
     if isinstance(a, Value) and not isinstance(b, Value):
+        if b == 0:
+            return p.constant(a.dtype, 1.0)
         if b in (0.5, -0.5):
             return p.unary("vsqrt" if b > 0 else "vrsqrt", a)
-        if b == int(b) and 1 <= abs(b) <= LARGEST_POWER:
-            product = repeated(p, a, int(abs(b)))
-            return product if b > 0 else p.unary("vrec", product)
+        if math.isfinite(b) and b == int(b) and abs(b) <= LARGEST_POWER:
+            if b > 0:
+                return repeated(p, a, int(b))
+            product = repeated(p, p.convert(a, "f32"), int(-b))
+            return p.convert(p.unary("vrec", product), a.dtype)
     kind = next(v.dtype for v in (a, b) if isinstance(v, Value))
-    a, b = (p.convert(v, "f32") if isinstance(v, Value) else v for v in (a, b))
-    base = a if isinstance(a, Value) else p.constant("f32", a)
-    exponent = p.mul(p.unary("vln", base), b)
-    return p.convert(p.unary("vexp", exponent), kind)
+    x, y = (
+        p.convert(v, "f32") if isinstance(v, Value) else p.constant("f32", float(v)) for v in (a, b)
+    )
+    return p.convert(general_power(p, x, y), kind)
+
+
+def general_power(p: Program, x: Value, y: Value) -> Value:
+    """x ** y in f32: exp(y log |x|), relative error up to 1e-5 near the ends of the range.
+
+    Below zero the result is negative for odd y and NaN for y that are not whole. A zero or an
+    infinity has its sign in x + 1 / x.
+    """
+    size = p.unary("vabs", x)
+    power = p.unary("vexp", p.mul(p.unary("vln", size), y))
+    power = p.choose("eq", size, 1.0, 1.0, power)
+    floor = whole("floor")
+    odd = p.sub(y, p.mul(floor(p, p.mul(y, 0.5)), 2.0))
+    signed = p.choose("eq", odd, 1.0, p.mul(power, -1.0), power)
+    outside = p.choose("lt", x, 0.0, math.nan, power)
+    outside = p.choose("eq", size, math.inf, power, outside)
+    negative = p.choose("eq", floor(p, y), y, signed, outside)
+    sign = p.add(x, p.unary("vrec", x))
+    result = p.choose("lt", sign, 0.0, negative, power)
+    result = p.choose("eq", x, 1.0, 1.0, result)
+    return p.choose("eq", y, 0.0, 1.0, result)
 
 
 def repeated(p: Program, x: Value, times: int) -> Value:

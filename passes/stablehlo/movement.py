@@ -9,7 +9,6 @@ import numpy as np
 
 from davinci.dialects.ascend_shapes import Tensor, pad_shape, slice_shape, tensor_of
 from davinci.dialects.base import attribute
-from davinci.elements import dtype_of
 from davinci.mlir import ir, stablehlo
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
 from davinci.passes.stablehlo import conversion
@@ -128,6 +127,8 @@ def convert_reduce(op: Any, ops: TensorOps) -> Sequence[Any] | None:
         list(block.arguments)[::-1],
     ):
         return None
+    if list(body[1].operands) != list(body[0].results):
+        return None
     name = body[0].name
     if boolean:
         short = BOOLEAN.get(name.removeprefix("stablehlo."))
@@ -190,6 +191,6 @@ def gather_rows(table: Any, indices: Any, ops: TensorOps) -> Any:
         rank = found.rank - 1
         return cut(table, [row] + [0] * rank, [row + 1, *found.shape[1:]], [1] * found.rank, ops)
     flat = ops.reshape(indices, [count])
-    if dtype_of(tensor_of(indices.type).element).itemsize not in (4, 8):
+    if str(tensor_of(indices.type).element) not in ("i32", "i64"):
         flat = ops.cast(flat, ir.IntegerType.get_signless(32))
     return ops.emit("gather", [table, flat], Tensor((count, *found.shape[1:]), found.element))

@@ -7,7 +7,17 @@ from typing import Any
 from davinci.elements import scalar_attribute
 from davinci.mlir import func, ir
 from davinci.passes import builder
+from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned
 from davinci.passes.ascend.tensor_ops import full_value
+
+PRODUCTS = frozenset({"stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution"})
+
+FIRST_INDEX = {
+    "stablehlo.gather": 1,
+    "stablehlo.dynamic_slice": 1,
+    "stablehlo.dynamic_update_slice": 2,
+}
+"""Operations whose operands from this number on are indices."""
 
 
 class ScalarCalls:
@@ -52,6 +62,8 @@ class ScalarCalls:
             values.update(zip(operands, block.arguments, strict=True))
             copy = op.clone()
             replace_operands(copy, values)
+            spell_out_booleans(copy)
+            widen_unsigned(copy)
             func.ReturnOp(list(copy.results))
         return function
 
@@ -111,6 +123,41 @@ def replace_operands(op: Any, values: dict[Any, Any]) -> None:
         return ir.WalkResult.ADVANCE
 
     op.walk(visit)
+
+
+def spell_out_booleans(op: Any) -> None:
+    """Sums of booleans in the regions of `op` become `or`; upstream's loops add modulo 2."""
+    found: list[Any] = []
+
+    def visit(nested: Any) -> Any:
+        if nested.name == "stablehlo.add" and nested != op and is_boolean(nested.result.type):
+            found.append(nested)
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+    for nested in found:
+        with nested.location, ir.InsertionPoint(nested):
+            either = builder.op("stablehlo.or", list(nested.operands), [nested.result.type]).result
+        nested.result.replace_all_uses_with(either)
+        nested.erase()
+
+
+def widen_unsigned(op: Any) -> None:
+    """Converts unsigned operands that upstream's loops take for signed ones.
+
+    Factors of products become the type of the result, indices i64.
+    """
+    if op.name in PRODUCTS:
+        wanted, first = op.results[0].type.element_type, 0
+    elif op.name in FIRST_INDEX:
+        wanted, first = ir.IntegerType.get_signless(64), FIRST_INDEX[op.name]
+    else:
+        return
+    for i, value in list(enumerate(op.operands))[first:]:
+        if is_unsigned(value.type):
+            shaped = ir.RankedTensorType.get(value.type.shape, wanted)
+            with op.location, ir.InsertionPoint(op):
+                op.operands[i] = builder.op("stablehlo.convert", [value], [shaped]).result
 
 
 def splat_constant(value: Any) -> Any:
