@@ -307,8 +307,7 @@ def node_error(error: Any, model: onnx.ModelProto, where: str) -> LoweringError:
             reason = diagnostic.message.partition(": %")[0]
             described = describe(nodes[name], name)
             if "'torch." in reason:
-                message = "this operator, or this form of it, cannot be imported"
-                return LoweringError(message, {nodes[name]}, where, described)
+                reason = "the operator, or this form of it, is not supported"
             return LoweringError(f"{described} cannot be lowered: {reason}", {nodes[name]}, where)
     text = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
     operators = set(nodes.values())
