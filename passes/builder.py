@@ -77,12 +77,6 @@ def space(name: str) -> Any:
     return None if name == "GM" else ir.Attribute.parse(f'#cce.space<"{name}">')
 
 
-def space_of(memref_type: Any) -> str:
-    """ "GM", "L1", ... of a memref type."""
-    attr = ir.MemRefType(memref_type).memory_space
-    return "GM" if attr is None else ir.StringAttr(attr.params[0]).value
-
-
 def alloc(shape: Sequence[int], element: Any, memory: str) -> Any:
     """A buffer in on-chip memory `memory`; `plan-memory` gives it an address."""
     return memref.AllocOp(
