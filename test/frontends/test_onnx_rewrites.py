@@ -92,6 +92,15 @@ def test_pooling_of_bytes(dtype: Any) -> None:
     np.testing.assert_array_equal(found[0, 0], windows.max(axis=(2, 3)))
 
 
+def test_padding_that_wraps_around() -> None:
+    x, pads = values(1, 3, 4, 5), np.array([0, 1, 0, 7, 0, 0, 2, 1])
+    constant = helper.make_node("Constant", [], ["p"], value_ints=pads.tolist())
+    model = model_of([constant, helper.make_node("Pad", ["x", "p"], ["y"], mode="wrap")], {"x": x})
+    found = davinci.compile(model).run({"x": x})["y"]
+    wanted = np.pad(x, [(0, 0), (1, 0), (0, 2), (7, 1)], mode="wrap")
+    np.testing.assert_array_equal(found, wanted)
+
+
 RESIZES: list[dict[str, Any]] = [
     {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"},
     {"mode": "nearest"},

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import onnx
@@ -88,7 +88,7 @@ class Rewriter:
         """A scalar of the element type of the value `like`."""
         return self.constant(np.asarray(value, helper.tensor_dtype_to_np_dtype(self.element(like))))
 
-    def refuse(self, message: str, expected: str = "") -> None:
+    def refuse(self, message: str, expected: str = "") -> NoReturn:
         raise CompileError(
             message,
             where=self.where,
@@ -299,6 +299,26 @@ def refuse_nearest(r: Rewriter, node: onnx.NodeProto) -> bool:
     if attributes_of(node).get("mode") == b"nearest":
         r.refuse("mode 'nearest' cannot be imported", "mode 'linear'")
     return False
+
+
+@rewrites("Pad")
+def rewrite_wrapping_pad(r: Rewriter, node: onnx.NodeProto) -> bool:
+    """Padding by wrapping around gathers along each axis; the importer would never end."""
+    if attributes_of(node).get("mode") != b"wrap":
+        return False
+    value, sizes = node.input[0], r.shape(node.input[0])
+    pads = r.known.get(node.input[1])
+    axes = np.arange(len(sizes))
+    if len(node.input) > 3 and node.input[3]:
+        axes = r.known.get(node.input[3], axes)
+    if pads is None:
+        r.refuse("padding that wraps around is not known", "constant pads")
+    for axis, low, high in zip(axes, pads[: len(axes)], pads[len(axes) :], strict=True):
+        if low or high:
+            indices = np.arange(-low, sizes[axis] + high) % sizes[axis]
+            value = r.make("Gather", value, r.constant(indices), axis=int(axis))
+    r.make("Identity", value, result=node.output[0])
+    return True
 
 
 @rewrites("QuantizeLinear")
