@@ -111,14 +111,14 @@ class Session:
         return self.code
 
     def read(self) -> str:
-        if self.options.file == "-":
-            return sys.stdin.read()
+        file = self.options.file
         try:
-            return Path(self.options.file).read_text(encoding="utf-8")
+            data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+            return data.decode("utf-8")
         except OSError as error:
-            raise InputError(str(error.strerror), where=self.options.file) from None
+            raise InputError(str(error.strerror), where=file) from None
         except UnicodeDecodeError:
-            raise InputError("not a text file", where=self.options.file) from None
+            raise InputError("not a text file", where=file) from None
 
     def split(self) -> list[str]:
         """The parts, each behind as many empty lines as come before it, so lines stay right."""
