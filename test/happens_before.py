@@ -89,12 +89,14 @@ class Step:
         return self.values["src_pipe"], self.values["dst_pipe"], self.values["event"]
 
 
-def decode(records: Records) -> list[Step]:
-    """The steps of a stream."""
-    steps = []
-    registers = Registers()
-    for words in records.tolist():
-        record = BY_OPCODE[words[0] & 0xFFFF]
+class Decoder:
+    """Turns words into steps, in program order; keeps the registers that the scalar unit sets."""
+
+    def __init__(self) -> None:
+        self._registers = Registers()
+
+    def step(self, words: Sequence[int]) -> Step:
+        record, registers = BY_OPCODE[words[0] & 0xFFFF], self._registers
         values = record.decode(words[1:])
         now = Registers(registers.mask_low, registers.mask_high, va=registers.va.copy())
         reads, writes = accesses = record.accesses(values, now)
@@ -104,8 +106,13 @@ def decode(records: Records) -> list[Step]:
         touched = [
             tuple(f for f in map(footprint, part) if f is not None) for part in (reads, writes)
         ]
-        steps.append(Step(record, values, pipe, now, accesses, *touched))
-    return steps
+        return Step(record, values, pipe, now, accesses, *touched)
+
+
+def decode(records: Records) -> list[Step]:
+    """The steps of a stream."""
+    decoder = Decoder()
+    return [decoder.step(words) for words in records.tolist()]
 
 
 class Conflicts:
@@ -120,20 +127,24 @@ class Conflicts:
         self._numbers: dict[tuple[Any, ...], int] = {}
         self._prints: list[Footprint] = []
         self._meeting: list[set[int]] = []
-        readers: dict[int, int] = defaultdict(int)
-        writers: dict[int, int] = defaultdict(int)
+        self._readers: dict[int, int] = defaultdict(int)
+        self._writers: dict[int, int] = defaultdict(int)
         self.after_write: list[int] = []
         self.after_read: list[int] = []
-        for i, step in enumerate(steps):
-            reads = [self._number(f) for f in step.reads]
-            writes = [self._number(f) for f in step.writes]
-            near = {n for f in (*reads, *writes) for n in self._meeting[f]}
-            written = {n for f in writes for n in self._meeting[f]}
-            self.after_write.append(reduce(or_, (writers[n] for n in near), 0))
-            self.after_read.append(reduce(or_, (readers[n] for n in written), 0))
-            for numbers, masks in ((reads, readers), (writes, writers)):
-                for n in numbers:
-                    masks[n] |= 1 << i
+        for step in steps:
+            self._add(step)
+
+    def _add(self, step: Step) -> None:
+        reads = [self._number(f) for f in step.reads]
+        writes = [self._number(f) for f in step.writes]
+        near = {n for f in (*reads, *writes) for n in self._meeting[f]}
+        written = {n for f in writes for n in self._meeting[f]}
+        bit = 1 << len(self.after_write)
+        self.after_write.append(reduce(or_, (self._writers[n] for n in near), 0))
+        self.after_read.append(reduce(or_, (self._readers[n] for n in written), 0))
+        for numbers, masks in ((reads, self._readers), (writes, self._writers)):
+            for n in numbers:
+                masks[n] |= bit
 
     def _number(self, wanted: Footprint) -> int:
         key = (wanted.space, wanted.starts.tobytes(), wanted.ends.tobytes())

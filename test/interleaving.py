@@ -1,0 +1,260 @@
+"""Runs streams of instructions on a tiny machine whose pipes overlap in any order that is allowed.
+
+Made from docs/architecture.md ("Ordering that the machine gives by itself") and the instruction
+records; it shares nothing with the simulator. What may happen next is chosen at random:
+
+* the scalar unit issues the next instruction into the queue of its pipe;
+* a pipe starts the instruction at the head of its queue, which reads all its sources (a sequential
+  pipe: if nothing is under way on it);
+* an instruction under way on a pipe, any of them, writes all its results.
+
+A `set_flag` leaves the queue at once and fires when what was under way on its pipe has written; a
+`wait_flag` stays at the head until the flag is there. Scalar accesses, whose data a stream does not
+tell, write a digest of what the scalar unit has read so far.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict, deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.isa.core import Access, Pipe, Registers, Space
+from happens_before import Event, Step
+
+Bytes = npt.NDArray[np.uint8]
+Action = tuple[int, str, Pipe, int]
+"""Core, what ("issue", "start", "write"), pipe, step."""
+
+SLACK_BYTES = 1 << 14
+"""Behind each memory: views with masked tails may reach there."""
+
+
+class Stuck(Exception):
+    """No instruction can go on, or a flag is lost: what went wrong."""
+
+
+@dataclass
+class Window:
+    """The part of a memory that programs use, from address `origin`."""
+
+    origin: int
+    data: Bytes
+
+    def copy(self) -> Window:
+        return Window(self.origin, self.data.copy())
+
+    def view(self, access: Access) -> npt.NDArray[Any]:
+        return np.ndarray(
+            access.shape, access.dtype, self.data, access.address - self.origin, access.strides
+        )
+
+
+@dataclass
+class _Pending:
+    """A set_flag that waits for steps under way."""
+
+    event: Event
+    steps: set[int]
+
+
+@dataclass
+class Core:
+    """One core that executes one program."""
+
+    number: int
+    steps: Sequence[Step]
+    memories: dict[Space, Window]
+    sequential: frozenset[Pipe]
+    depth: int
+    issued: int = 0
+    blocked: bool = False
+    flags: set[Event] = field(default_factory=set)
+    queues: dict[Pipe, deque[int]] = field(default_factory=lambda: defaultdict(deque))
+    running: dict[Pipe, list[int]] = field(default_factory=lambda: defaultdict(list))
+    results: dict[int, Sequence[npt.NDArray[Any]]] = field(default_factory=dict)
+    pending: list[_Pending] = field(default_factory=list)
+    vector: Registers = field(default_factory=Registers)
+    seen: bytes = b""
+
+    def actions(self) -> list[Action]:
+        """What may happen next."""
+        found: list[Action] = []
+        if self.issued < len(self.steps) and not self.blocked:
+            pipe = self.steps[self.issued].pipe
+            quiet = not any(self.queues.values()) and not any(self.running.values())
+            if quiet if pipe == Pipe.ALL else len(self.queues[pipe]) < self.depth:
+                found.append((self.number, "issue", pipe, self.issued))
+        for pipe, queue in self.queues.items():
+            if queue and self._may_start(pipe, self.steps[queue[0]]):
+                found.append((self.number, "start", pipe, queue[0]))
+        for pipe, running in self.running.items():
+            found += [(self.number, "write", pipe, i) for i in running]
+        return found
+
+    def _may_start(self, pipe: Pipe, step: Step) -> bool:
+        if step.name == "wait_flag":
+            return step.event in self.flags
+        if step.name == "set_flag":
+            return True
+        if step.name == "pipe_barrier" or pipe in self.sequential:
+            return not self.running[pipe]
+        return True
+
+    def act(self, action: Action) -> None:
+        """Does one of the actions that may happen next.
+
+        Raises:
+            Stuck: a flag is set that is set already.
+        """
+        _, what, pipe, i = action
+        step = self.steps[i]
+        if what == "issue":
+            self.issued += 1
+            if pipe != Pipe.ALL:
+                self.queues[pipe].append(i)
+            self.blocked = pipe == Pipe.S and step.name == "wait_flag"
+        elif what == "write":
+            self._write(pipe, i)
+        else:
+            self.queues[pipe].popleft()
+            if step.name == "wait_flag":
+                self.flags.remove(step.event)
+                if pipe == Pipe.S:
+                    self.blocked = False
+            elif step.name == "set_flag":
+                self.pending.append(_Pending(step.event, set(self.running[pipe])))
+                self._fire()
+            elif step.name != "pipe_barrier":
+                self._read(pipe, i)
+
+    def _read(self, pipe: Pipe, i: int) -> None:
+        step = self.steps[i]
+        reads, writes = step.accesses
+        if step.name == "scalar_access":
+            data = [self.memories[access.space].view(access).tobytes() for access in reads]
+            self.seen = hashlib.sha256(self.seen + b"".join(data) + bytes([i])).digest()
+            self.results[i] = [
+                np.resize(np.frombuffer(self.seen, np.uint8), access.shape) for access in writes
+            ]
+        else:
+            registers = self.vector
+            registers.mask_low, registers.mask_high = (
+                step.registers.mask_low,
+                step.registers.mask_high,
+            )
+            registers.va = step.registers.va
+            arrays = [self.memories[access.space].view(access).copy() for access in reads]
+            results = step.record.compute(step.values, registers, arrays)
+            self.results[i] = [np.array(result) for result in results]
+        self.running[pipe].append(i)
+
+    def _write(self, pipe: Pipe, i: int) -> None:
+        _, writes = self.steps[i].accesses
+        for access, result in zip(writes, self.results.pop(i), strict=True):
+            view = self.memories[access.space].view(access)
+            where: Any = True if access.mask is None else access.mask
+            np.copyto(view, result, where=where, casting="unsafe")
+        self.running[pipe].remove(i)
+        for pending in self.pending:
+            pending.steps.discard(i)
+        self._fire()
+
+    def _fire(self) -> None:
+        waiting = []
+        for pending in self.pending:
+            # Step numbers are unique in a core, so an empty set is a set_flag that is due.
+            if pending.steps:
+                waiting.append(pending)
+            elif pending.event in self.flags:
+                raise Stuck("flag set twice")
+            else:
+                self.flags.add(pending.event)
+        self.pending = waiting
+
+
+class Run:
+    """One interleaving of one or more cores that share GM.
+
+    Attributes:
+        outcome: all bytes at the end and what the scalar units saw, or what went wrong.
+        log: what happened, in order.
+    """
+
+    def __init__(
+        self,
+        programs: Sequence[Sequence[Step]],
+        memories: dict[Space, Window],
+        sequential: frozenset[Pipe],
+        depth: int,
+        rng: np.random.Generator,
+        straight: bool = False,
+    ) -> None:
+        """Runs to the end.
+
+        Args:
+            memories: contents at the start; on-chip memories are copied for each core.
+            straight: in program order, one instruction and one core after the other.
+        """
+        gm = memories[Space.GM].copy()
+        self.cores = []
+        for number, steps in enumerate(programs):
+            own = {space: gm if space == Space.GM else w.copy() for space, w in memories.items()}
+            self.cores.append(Core(number, steps, own, sequential, depth))
+        self.log: list[Action] = []
+        self._rng, self._straight = rng, straight
+        # Pipes of very different speed make more different orders than fair ones.
+        self._speed: dict[tuple[int, str, Pipe], float] = defaultdict(
+            lambda: float(10 ** rng.uniform(-2, 2))
+        )
+        self.outcome = self._run()
+
+    def _run(self) -> tuple[str | bytes, ...]:
+        try:
+            with np.errstate(all="ignore"):
+                while actions := [a for core in self.cores for a in core.actions()]:
+                    action = self._choose(actions)
+                    self.log.append(action)
+                    self.cores[action[0]].act(action)
+        except Stuck as stuck:
+            return (str(stuck),)
+        for core in self.cores:
+            if core.issued < len(core.steps) or any(core.queues.values()):
+                return ("deadlock",)
+            if core.flags:
+                return ("flags left set",)
+        windows = [core.memories for core in self.cores]
+        return (
+            windows[0][Space.GM].data.tobytes(),
+            *(w.data.tobytes() for own in windows for s, w in own.items() if s != Space.GM),
+            *(core.seen for core in self.cores),
+        )
+
+    def _choose(self, actions: list[Action]) -> Action:
+        if len(actions) == 1:
+            return actions[0]
+        if self._straight:
+            return max(actions, key=lambda a: (-a[0], a[1] != "issue", -a[3]))
+        weights = [self._speed[a[:3]] for a in actions]
+        pick = self._rng.random() * sum(weights)
+        for action, weight in zip(actions, weights, strict=True):
+            pick -= weight
+            if pick <= 0:
+                return action
+        return actions[-1]
+
+    def reversed_pair(self, first: int, did: str, second: int, does: str) -> bool:
+        """Whether an access of step `second` came before one of the earlier step `first`.
+
+        Args:
+            did, does: "reads" or "writes", the accesses of the two.
+        """
+        names = {"reads": "start", "writes": "write"}
+        times = {(what, i): t for t, (_, what, _, i) in enumerate(self.log)}
+        a, b = times.get((names[did], first)), times.get((names[does], second))
+        return b is not None and (a is None or b < a)

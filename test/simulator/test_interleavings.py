@@ -1,0 +1,86 @@
+"""Random programs against random interleavings of their pipes: see `interleaving_fuzz`.
+
+`benchmarks/fuzz_interleavings.py` runs thousands of programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from davinci.isa import Pipe
+from davinci.simulator import races
+from davinci.simulator.races import ALL, PIPES, Races
+from interleaving_fuzz import Fuzzer
+
+
+def run(programs: int, seed: int = 3) -> Fuzzer:
+    fuzzer = Fuzzer("ascend910", seed, clean_runs=15, race_runs=60)
+    for _ in range(programs):
+        fuzzer.one_block()
+        fuzzer.two_blocks()
+    return fuzzer
+
+
+def test_no_escape_and_no_false_alarm() -> None:
+    fuzzer = run(60)
+    for tally in (fuzzer.single, fuzzer.blocks):
+        assert tally.escapes == []
+        assert tally.false_alarms == []
+        assert tally.unexplained == []
+        assert tally.counts["no fault reported: the same bytes in every interleaving"] > 30
+        assert tally.counts["race: other bytes in some interleaving"] > 1
+
+
+def barrier_of_all(self: Races, pipe: int) -> None:
+    REAL["barrier"](self, ALL)
+
+
+def set_again(self: Races, event: Any) -> None:
+    self._waited.clear()
+    REAL["set_flag"](self, event)
+
+
+def learn_all(self: Races, pipe: int, clock: list[int]) -> None:
+    for each in range(PIPES):
+        REAL["_learn"](self, each, clock)
+
+
+def all_sequential(self: Races, sequential: Any) -> None:
+    REAL["__init__"](self, [pipe for pipe in Pipe if pipe != Pipe.ALL])
+
+
+def reads_unnoted(self: Races, party: Any, words: list[int]) -> None:
+    REAL["access"](self, party, words)
+    for logs in self._reads:
+        logs.clear()
+
+
+REAL: dict[str, Callable[..., Any]] = {
+    name: getattr(Races, name) for name in ("barrier", "set_flag", "_learn", "__init__", "access")
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "weaker"),
+    [
+        ("barrier", barrier_of_all),
+        ("set_flag", set_again),
+        ("_learn", learn_all),
+        ("__init__", all_sequential),
+        ("access", reads_unnoted),
+    ],
+)
+def test_a_weaker_check_is_caught(
+    name: str, weaker: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fuzzer itself: it finds programs that a race check with a hole lets through."""
+    monkeypatch.setattr(races.Races, name, weaker)
+    fuzzer = Fuzzer("ascend910", 5, clean_runs=15, race_runs=0)
+    for _ in range(400):
+        fuzzer.one_block()
+        if fuzzer.single.escapes:
+            return
+    pytest.fail("no escape found")
