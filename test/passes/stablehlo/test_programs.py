@@ -229,6 +229,20 @@ VECTOR |= {
 """Programs of operators that have a form in the ascend dialect."""
 
 SCALAR = {
+    "reduce_with_a_constant_in_its_region": function(
+        "%x: tensor<4x8xf32>",
+        "tensor<4xf32>",
+        """%zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.reduce(%x init: %zero) across dimensions = [1]
+        : (tensor<4x8xf32>, tensor<f32>) -> tensor<4xf32>
+    reducer(%a: tensor<f32>, %b: tensor<f32>) {
+      %two = stablehlo.constant dense<2.0> : tensor<f32>
+      %1 = stablehlo.multiply %b, %two : tensor<f32>
+      %2 = stablehlo.add %a, %1 : tensor<f32>
+      stablehlo.return %2 : tensor<f32>
+    }
+    return %0 : tensor<4xf32>""",
+    ),
     "add_i64": binary("add", "tensor<9xi64>"),
     "divide_i32": binary("divide", "tensor<9xi32>"),
     "sine": unary("sine", "tensor<9xf32>"),
