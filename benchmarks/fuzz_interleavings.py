@@ -15,23 +15,25 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
-from interleaving_fuzz import Fuzzer
+from interleaving_fuzz import Fuzzer, Tally
 
-MACHINE = "ascend910"
+CORES = (("ascend910", "AICORE"), ("ascend910b", "AIC"), ("ascend910b", "AIV"))
 CLEAN_RUNS, RACE_RUNS = 40, 200
 PER_POOL = 500
 """Programs of one seed: each seed draws its own instructions and contents of memory."""
 
 
-def main(programs: int = 4000, seed: int = 1) -> int:
+def main(programs: int = 4500, seed: int = 1) -> int:
     start = time.perf_counter()
-    totals = {}
-    for first in range(0, programs, PER_POOL):
-        fuzzer = Fuzzer(MACHINE, seed + first, CLEAN_RUNS, RACE_RUNS)
+    totals: dict[str, Tally] = {}
+    for number, first in enumerate(range(0, programs, PER_POOL)):
+        machine, kind = CORES[number % len(CORES)]
+        fuzzer = Fuzzer(machine, kind, seed + first, CLEAN_RUNS, RACE_RUNS)
         for _ in range(min(PER_POOL, programs - first)):
             fuzzer.one_block()
             fuzzer.two_blocks()
-        for name, tally in (("one block", fuzzer.single), ("two blocks", fuzzer.blocks)):
+        for blocks, tally in (("one block", fuzzer.single), ("two blocks", fuzzer.blocks)):
+            name = f"{machine} {kind}, {blocks}"
             totals[name] = totals[name].plus(tally) if name in totals else tally
     for name, tally in totals.items():
         print(f"{name}: ", end="")

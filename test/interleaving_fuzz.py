@@ -18,14 +18,21 @@ import numpy as np
 from davinci.isa.core import Space
 from happens_before import Conflicts, Event, Order, Step
 from interleaving import Bytes, Run
-from random_programs import WINDOW_BYTES, Pool, Writer
+from random_programs import Pool, Writer
 
 RACE = re.compile(
     r"instruction #(?P<second>\d+) .*race: it (?P<does>reads|writes) .*"
     r"which #(?P<first>\d+) .* (?P<did>reads|writes), without an order"
 )
 
-OTHERS = ("race between blocks", "deadlock", "left set", "set again", "set twice")
+OTHERS = (
+    "race between blocks",
+    "race between cores",
+    "deadlock",
+    "left set",
+    "set again",
+    "set twice",
+)
 """Faults that are no races of two accesses of one block."""
 
 Memory = Mapping[Space, Bytes]
@@ -103,9 +110,9 @@ def difference(first: Bytes, second: Bytes) -> str:
 class Fuzzer:
     """Random programs on one machine from one seed."""
 
-    def __init__(self, machine: str, seed: int, clean_runs: int, race_runs: int) -> None:
+    def __init__(self, machine: str, kind: str, seed: int, clean_runs: int, race_runs: int) -> None:
         self._rng = np.random.default_rng(seed)
-        self._pool = Pool(machine, self._rng)
+        self._pool = Pool(machine, kind, self._rng)
         self._clean_runs, self._race_runs = clean_runs, race_runs
         self.single, self.blocks = Tally(), Tally()
 
@@ -115,7 +122,7 @@ class Fuzzer:
         scalar = bool(rng.integers(2))
         rows = Writer(pool, rng, int(rng.integers(4, 16)), scalar).rows
         verdict = pool.simulate([rows])
-        memory = {space: pool.memory(space).copy() for space in WINDOW_BYTES}
+        memory = {space: pool.memory(space).copy() for space in pool.memories}
         steps = pool.steps(rows)
         exact = not any(step.name == "scalar_access" for step in steps)
         self._judge(self.single, [steps], verdict, memory if exact else {})
@@ -198,7 +205,7 @@ class Fuzzer:
                 tally.counts[f"{what}: wrong in some interleaving"] += 1
                 return
         tally.counts[f"{what}: right in all interleavings tried"] += 1
-        if what != "race between blocks" and self._sound(programs):
+        if not what.startswith("race between") and self._sound(programs):
             tally.false_alarms.append(self._text(programs, verdict))
         elif not what:
             tally.unexplained.append(self._text(programs, verdict))

@@ -68,8 +68,10 @@ class Pool:
         memories: contents at the start of a program.
     """
 
-    def __init__(self, machine: str, rng: np.random.Generator, tries: int = 100) -> None:
+    def __init__(self, machine: str, kind: str, rng: np.random.Generator, tries: int = 100) -> None:
+        """Draws instructions for cores of a kind: "AICORE"; "AIC" or "AIV" of a split machine."""
         description = machines.load(machine)
+        self._kind = kind
         self.sequential = frozenset(Pipe[name] for name in description.sync.sequential_pipes)
         self.depth, self.events = description.sync.queue_depth, description.sync.event_ids
         self.device = Device(description, 1 << 16)
@@ -80,14 +82,18 @@ class Pool:
                 contents(rng, size + SLACK_BYTES),
             )
             for space, size in WINDOW_BYTES.items()
+            if space.name in ("GM", *description.core_types[kind].memories)
         }
-        self.prefix = [self._va(va, half) for va in range(8) for half in range(2)]
+        halves = [(va, half) for va in range(8) for half in range(2)]
+        self.prefix = [self._va(*each) for each in halves] if Space.UB in self.memories else []
         self.rows: dict[Pipe, list[Row]] = defaultdict(list)
         self.names: set[str] = set()
         for record in INSTRUCTIONS.values():
             if record.name in SYNC or record.timing == "cross_core_flag":
                 continue
             if record.name not in (*description.intrinsics, "scalar_access"):
+                continue
+            if any(operand.space not in self.memories for operand in record.operands):
                 continue
             # Of the vector pipe there are many records, all of which fit well.
             for _ in range(tries // 8 if record.pipe == Pipe.V and record.operands else tries):
@@ -133,7 +139,7 @@ class Pool:
         return origin + align * int(self.rng.integers(WINDOW_BYTES[space] // align))
 
     def _scalar(self) -> dict[str, int]:
-        space = Space.GM if self.rng.integers(2) else Space.UB
+        space = Space.UB if self.rng.integers(2) and Space.UB in self.memories else Space.GM
         values = {"space": int(space)}
         for kind in ("load", "store"):
             low = self.memories[space].origin + 4 * int(self.rng.integers(0, 400))
@@ -159,7 +165,7 @@ class Pool:
             core.consume(np.array([*self.prefix, *programs[block]], dtype=np.uint64))
 
         try:
-            self.device.launch("random", program, [], len(programs))
+            self.device.launch("random", {self._kind: program}, [], len(programs))
         except DeviceFault as fault:
             return str(fault)
         return ""

@@ -16,16 +16,19 @@ from davinci.simulator.races import ALL, PIPES, Races
 from interleaving_fuzz import Fuzzer
 
 
-def run(programs: int, seed: int = 3) -> Fuzzer:
-    fuzzer = Fuzzer("ascend910", seed, clean_runs=15, race_runs=60)
+def run(machine: str, kind: str, programs: int) -> Fuzzer:
+    fuzzer = Fuzzer(machine, kind, seed=3, clean_runs=15, race_runs=60)
     for _ in range(programs):
         fuzzer.one_block()
         fuzzer.two_blocks()
     return fuzzer
 
 
-def test_no_escape_and_no_false_alarm() -> None:
-    fuzzer = run(60)
+@pytest.mark.parametrize(
+    ("machine", "kind"), [("ascend910", "AICORE"), ("ascend910b", "AIC"), ("ascend910b", "AIV")]
+)
+def test_no_escape_and_no_false_alarm(machine: str, kind: str) -> None:
+    fuzzer = run(machine, kind, 60)
     for tally in (fuzzer.single, fuzzer.blocks):
         assert tally.escapes == []
         assert tally.false_alarms == []
@@ -78,7 +81,7 @@ def test_a_weaker_check_is_caught(
 ) -> None:
     """The fuzzer itself: it finds programs that a race check with a hole lets through."""
     monkeypatch.setattr(races.Races, name, weaker)
-    fuzzer = Fuzzer("ascend910", 5, clean_runs=15, race_runs=0)
+    fuzzer = Fuzzer("ascend910", "AICORE", 5, clean_runs=15, race_runs=0)
     for _ in range(400):
         fuzzer.one_block()
         if fuzzer.single.escapes:
