@@ -23,12 +23,15 @@ class Graph:
     """Nodes and weights of a graph under construction; values are their names."""
 
     def __init__(self, name: str, seed: int) -> None:
-        self.name = name
         self.rng = np.random.default_rng(seed)
         self.nodes: list[onnx.NodeProto] = []
-        self.weights: list[onnx.TensorProto] = []
         self.inputs: list[onnx.ValueInfoProto] = []
         self.outputs: list[onnx.ValueInfoProto] = []
+        # Holds the weights from the start: messages that are put together later are copied.
+        self.proto = onnx.ModelProto(ir_version=IR_VERSION, producer_name="davinci.zoo")
+        self.proto.opset_import.append(helper.make_opsetid("", OPSET))
+        self.proto.graph.name = name
+        self.weights: set[str] = set()
 
     def input(self, name: str, dtype: int, shape: Sequence[int]) -> str:
         self.inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
@@ -45,9 +48,9 @@ class Graph:
         self.nodes.append(helper.make_node(operator, inputs, [result], name=name, **attributes))
         return result
 
-    def constant(self, array: npt.ArrayLike, name: str = "") -> str:
-        name = name or f"constant_{len(self.weights)}"
-        self.weights.append(numpy_helper.from_array(np.asarray(array), name))
+    def constant(self, array: npt.ArrayLike) -> str:
+        name = f"constant_{len(self.proto.graph.initializer)}"
+        self.proto.graph.initializer.append(numpy_helper.from_array(np.asarray(array), name))
         return name
 
     def scalar(self, value: float) -> str:
@@ -55,21 +58,44 @@ class Graph:
 
     def weight(self, name: str, *shape: int, mean: float = 0.0) -> str:
         """A float32 weight, normally distributed around `mean`."""
-        values = self.rng.standard_normal(shape, dtype=np.float32) * np.float32(WEIGHT_STD)
-        return self.constant(values + np.float32(mean), name)
+        values = self.rng.standard_normal(shape, dtype=np.float32)
+        values *= np.float32(WEIGHT_STD)
+        values += np.float32(mean)
+        tensor = self.proto.graph.initializer.add()
+        tensor.dims.extend(shape)
+        tensor.data_type = TensorProto.FLOAT
+        tensor.name = name
+        tensor.raw_data = values.astype("<f4", copy=False).tobytes()
+        self.weights.add(name)
+        return name
 
     def model(self) -> onnx.ModelProto:
-        """The graph as a checked model with the shapes of all values inferred."""
-        graph = helper.make_graph(self.nodes, self.name, self.inputs, self.outputs, self.weights)
-        model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", OPSET)],
+        """The graph as a checked model with the shapes of all values inferred.
+
+        The check and the inference copy their model several times; they see weights as inputs.
+        """
+        tensors = self.proto.graph.initializer
+        kept = [tensor for tensor in tensors if tensor.name not in self.weights]
+        weights = [
+            helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            for tensor in tensors
+            if tensor.name in self.weights
+        ]
+        inputs = [*self.inputs, *weights]
+        name = self.proto.graph.name
+        light = helper.make_model(
+            helper.make_graph(self.nodes, name, inputs, self.outputs, kept),
+            opset_imports=self.proto.opset_import,
             ir_version=IR_VERSION,
-            producer_name="davinci.zoo",
         )
-        inferred = onnx.shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-        onnx.checker.check_model(inferred)
-        return inferred
+        light = onnx.shape_inference.infer_shapes(light, check_type=True, strict_mode=True)
+        onnx.checker.check_model(light)
+        graph = self.proto.graph
+        graph.node.extend(self.nodes)
+        graph.input.extend(self.inputs)
+        graph.output.extend(self.outputs)
+        graph.value_info.extend(light.graph.value_info)
+        return self.proto
 
 
 def require(network: str, holds: bool, message: str, found: object) -> None:
