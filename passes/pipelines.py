@@ -96,6 +96,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
     """StableHLO to ascend operators on tensors; calls inlined, equal computations merged."""
     return [
         "inline",
+        "stablehlo-expand-reduce",
         "func.func(canonicalize,stablehlo-aggressive-simplification,canonicalize,cse)",
         "convert-stablehlo-to-ascend",
         "canonicalize",
@@ -113,7 +114,7 @@ def ascend_to_memref(options: Options) -> list[str]:
         "ascend-fold-constants",
         "ascend-outline-scalar",
         "cse",
-        "ascend-bufferize",
+        _pass("ascend-bufferize", options, "machine"),
     ]
 
 
