@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from davinci.dialects.ascend_shapes import (
-    FRACTAL,
     Call,
     Tensor,
     fractal_shape,
@@ -22,6 +21,7 @@ from davinci.dialects.ascend_shapes import (
 )
 from davinci.dialects.base import Invalid
 from davinci.mlir import ir
+from davinci.units import FRACTAL_SIDE
 
 REDUCTIONS = ("add", "max", "min", "mul")
 
@@ -226,10 +226,11 @@ def check_product(call: Call, batch: int) -> None:
         return
     for role, operand in (("A", a), ("B", b)):
         require(
-            operand.rank == 4 + batch and operand.shape[-2:] == (FRACTAL, lanes(operand.element)),
+            operand.rank == 4 + batch
+            and operand.shape[-2:] == (FRACTAL_SIDE, lanes(operand.element)),
             f"shape of {role}",
             operand,
-            f"rank {4 + batch}, fractals of {FRACTAL} x {lanes(operand.element)}",
+            f"rank {4 + batch}, fractals of {FRACTAL_SIDE} x {lanes(operand.element)}",
         )
     key = (str(a.element), str(b.element))
     require(
@@ -243,14 +244,14 @@ def check_product(call: Call, batch: int) -> None:
     require(found in allowed, "element type of the result", found, " or ".join(allowed))
     require(a.shape[:batch] == b.shape[:batch], "batch of B", b.shape[:batch], a.shape[:batch])
     inner_a = a.shape[batch] * lanes(a.element)
-    inner_b = b.shape[batch + 1] * FRACTAL
+    inner_b = b.shape[batch + 1] * FRACTAL_SIDE
     require(
         -(-inner_b // lanes(a.element)) * lanes(a.element) == inner_a,
         "rows of B",
         inner_b,
         f"{inner_a}, the columns of A",
     )
-    shape = (*a.shape[:batch], b.shape[batch], a.shape[batch + 1], FRACTAL, FRACTAL)
+    shape = (*a.shape[:batch], b.shape[batch], a.shape[batch + 1], FRACTAL_SIDE, FRACTAL_SIDE)
     if str(a.element) == "f16":
         call.expect_output(shape, call.outputs[0].element)
         return

@@ -14,9 +14,7 @@ from typing import Any
 
 from davinci.dialects.base import Invalid, attribute
 from davinci.mlir import ir
-
-FRACTAL = 16
-"""Rows of a fractal, and its columns for 16- and 32-bit elements."""
+from davinci.units import BLOCK_BYTES, FRACTAL_SIDE
 
 
 @dataclass(frozen=True)
@@ -114,14 +112,14 @@ def is_integer(element: Any) -> bool:
 
 def lanes(element: Any) -> int:
     """Columns of a fractal: 32 bytes' worth of elements, but 16 for 32-bit types."""
-    return 32 if element.width == 8 else 16
+    return BLOCK_BYTES if element.width == 8 else FRACTAL_SIDE
 
 
 def fractal_shape(shape: Sequence[int], element: Any) -> tuple[int, ...]:
     """Nz shape of [.., m, n]: [.., ceil(n / c), ceil(m / 16), 16, c]."""
     *batch, m, n = shape
     c = lanes(element)
-    return (*batch, -(-n // c), -(-m // FRACTAL), FRACTAL, c)
+    return (*batch, -(-n // c), -(-m // FRACTAL_SIDE), FRACTAL_SIDE, c)
 
 
 def reduce_shape(shape: Sequence[int], dims: Sequence[int]) -> tuple[int, ...]:

@@ -4,6 +4,7 @@ Operands are memrefs with static shapes and strides, sources first, destination 
 returned. Memory is an attribute of the type, `memref<16x16xf16, #cce.space<"L0A">>`; a memref
 without it lies in GM. Which operation takes which shapes, types and spaces is written in
 docs/architecture.md; the constraints C1, C2, ... of an operation are numbered in its docstring.
+Alignment of addresses is the machine's matter: `convert-cce-to-hivm` checks it.
 Operations print in generic form.
 
 This module defines operations by annotations, so it must not postpone their evaluation.
@@ -12,7 +13,7 @@ This module defines operations by annotations, so it must not postpone their eva
 from typing import Any
 
 from davinci.dialects.base import attribute, verifier
-from davinci.dialects.cce_buffers import BLOCK_BYTES, buffer_of
+from davinci.dialects.cce_buffers import buffer_of
 from davinci.dialects.cce_checks import (
     CONVERSIONS,
     FLOATS,
@@ -29,13 +30,15 @@ from davinci.dialects.cce_checks import (
     check_scalar,
     check_vector,
     require,
-    require_aligned,
     require_contiguous,
     require_fractals,
     require_space,
     require_type,
 )
+from davinci.isa.transpose import ROWS
 from davinci.mlir import ext, ir
+from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
+from davinci.units import FRACTAL_SIDE as SIDE
 
 Operand = ext.Operand
 
@@ -56,7 +59,7 @@ class CopyOp(Cce.Operation, name="copy"):
     C1 source and destination have the same shape and element type.
     C2 the two memories are connected (ROUTES).
     C3 contiguous runs are multiples of 32 bytes, unless `round_up` is set; then there is one run.
-    C4 addresses and strides on chip are multiples of 32 bytes; the destination has no stride 0.
+    C4 strides on chip are multiples of 32 bytes; the destination has no stride 0.
     """
 
     src: Operand[Any]
@@ -85,18 +88,15 @@ class CopyL0cOp(Cce.Operation, name="copy_l0c"):
         require_space("source", src, "L0C")
         require_space("destination", dst, "UB")
         require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
-        require_fractals("source", src, 16)
+        require_fractals("source", src, SIDE)
         require(
             (src.dtype, dst.dtype) in L0C_TYPES,
             "types",
             f"{src.dtype} to {dst.dtype}",
             ", ".join(f"{a} to {b}" for a, b in sorted(L0C_TYPES)),
         )
-        require_aligned("source", src)
-        require_aligned("destination", dst)
-        require(
-            dst.strides[2:] == (16, 1), "destination fractals are not contiguous", list(dst.strides)
-        )
+        found = list(dst.strides)
+        require(found[2:] == [SIDE, 1], "destination fractals are not contiguous", found)
 
 
 class Load2dOp(Cce.Operation, name="load2d"):
@@ -120,8 +120,6 @@ class Load2dOp(Cce.Operation, name="load2d"):
         require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
         require_fractals("source", src, src.block)
         require_contiguous("destination", dst)
-        require_aligned("source", src)
-        require_aligned("destination", dst)
         if attribute(self, "transpose", False):
             require(src.itemsize == 2, "transpose needs a 16-bit type", src.dtype)
 
@@ -144,7 +142,6 @@ class MadOp(Cce.Operation, name="mad"):
         for role, buffer, space in (("A", a, "L0A"), ("B", b, "L0B"), ("C", c, "L0C")):
             require_space(role, buffer, space)
             require_contiguous(role, buffer)
-            require_aligned(role, buffer)
         require(
             (a.dtype, b.dtype, c.dtype) in MAD_TYPES,
             "types",
@@ -153,7 +150,7 @@ class MadOp(Cce.Operation, name="mad"):
         )
         require_fractals("A", a, a.block)
         require_fractals("B", b, b.block)
-        expected = (b.shape[1], a.shape[0], 16, 16)
+        expected = (b.shape[1], a.shape[0], SIDE, SIDE)
         require(a.shape[1] == b.shape[0], "inner sizes differ", b.shape[0], a.shape[1])
         require(c.shape == expected, "shape of C", list(c.shape), list(expected))
         require(str(self.init.type) == "i1", "type of init", self.init.type, "i1")
@@ -392,7 +389,9 @@ class BlockReduction(Cce.Operation):
         require_type("destination", dst.dtype, ("f16",))
         require_space("source", src, "UB")
         require_space("destination", dst, "UB")
-        require(src.shape[1:] == (8, 16), "shape of the source", list(src.shape), "[r, 8, 16]")
+        expected = f"[r, {REPEAT_BLOCKS}, {src.block}]"
+        shape = list(src.shape)
+        require(shape[1:] == [REPEAT_BLOCKS, src.block], "shape of the source", shape, expected)
         require(
             dst.shape == src.shape[:2],
             "shape of the destination",
@@ -400,13 +399,12 @@ class BlockReduction(Cce.Operation):
             list(src.shape[:2]),
         )
         require(
-            src.strides[2] == 1 and all(s % 16 == 0 for s in src.strides[:2]),
+            src.strides[2] == 1 and all(s % src.block == 0 for s in src.strides[:2]),
             "blocks of the source",
             f"strides {list(src.strides)}",
-            "[multiples of 16, .., 1]",
+            f"[multiples of {src.block}, .., 1]",
         )
         require_contiguous("destination", dst)
-        require_aligned("source", src)
 
 
 class VcgaddOp(BlockReduction, name="vcgadd"):
@@ -440,10 +438,10 @@ class VnchwconvOp(Cce.Operation, name="vnchwconv"):
         for role, buffer in (("source", src), ("destination", dst)):
             require_space(role, buffer, "UB")
             require(
-                len(buffer.shape) == 3 and (buffer.shape[0], buffer.shape[2]) == (16, 16),
+                len(buffer.shape) == 3 and (buffer.shape[0], buffer.shape[2]) == (ROWS, ROWS),
                 f"shape of {role}",
                 list(buffer.shape),
-                "[16, r, 16]",
+                f"[{ROWS}, r, {ROWS}]",
             )
             require(
                 buffer.strides[2] == 1
@@ -455,7 +453,6 @@ class VnchwconvOp(Cce.Operation, name="vnchwconv"):
                 list(buffer.strides),
                 "[multiples of 32 bytes, multiples of 32 bytes, 1]",
             )
-            require_aligned(role, buffer)
 
 
 class SetFlagOp(Cce.Operation, name="set_flag"):

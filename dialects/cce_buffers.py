@@ -13,12 +13,7 @@ from typing import Any
 from davinci.dialects.base import Invalid
 from davinci.isa.core import DTYPES, Space
 from davinci.mlir import ir
-
-BLOCK_BYTES = 32
-"""A block: unit of copies and vector strides, alignment of UB and L1 (docs/hardware.md a3)."""
-
-ALIGN_BYTES = {"GM": 1, "L1": 32, "L0A": 512, "L0B": 512, "L0C": 64, "UB": 32}
-"""Alignment of an element address in each memory (docs/hardware.md a3)."""
+from davinci.units import BLOCK_BYTES
 
 _TYPE_NAMES = {
     "f16": "f16",

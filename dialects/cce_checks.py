@@ -9,14 +9,14 @@ from typing import Any
 
 from davinci.dialects.base import Invalid, attribute
 from davinci.dialects.cce_buffers import (
-    ALIGN_BYTES,
-    BLOCK_BYTES,
     Buffer,
     merge_dims,
     split_run,
     type_name,
 )
 from davinci.isa.core import Pipe
+from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
+from davinci.units import FRACTAL_SIDE as SIDE
 
 PIPES = tuple(p.name for p in Pipe if p < Pipe.ALL)
 FLOATS = ("f16", "f32")
@@ -80,19 +80,6 @@ def require_type(role: str, dtype: str, types: tuple[str, ...]) -> None:
     require(dtype in types, f"{role} has the wrong element type", dtype, " or ".join(types))
 
 
-def require_aligned(role: str, buffer: Buffer) -> None:
-    """A static offset must be a legal element address of the memory."""
-    if buffer.offset is not None:
-        align = ALIGN_BYTES[buffer.space]
-        found = buffer.offset * buffer.itemsize
-        require(
-            found % align == 0,
-            f"{role} is misaligned in {buffer.space}",
-            f"byte offset {found}",
-            f"a multiple of {align}",
-        )
-
-
 def require_contiguous(role: str, buffer: Buffer) -> None:
     dims = merge_dims(buffer.shape, [buffer.strides])
     found = list(buffer.strides)
@@ -109,7 +96,6 @@ def check_elementwise(buffers: list[Buffer]) -> None:
     for i, buffer in enumerate(buffers):
         role = "destination" if buffer is last else f"source {i}"
         require_space(role, buffer, "UB")
-        require_aligned(role, buffer)
         require(
             buffer.shape == last.shape, f"shape of {role}", list(buffer.shape), list(last.shape)
         )
@@ -130,12 +116,12 @@ def check_elementwise(buffers: list[Buffer]) -> None:
 def require_fractals(role: str, buffer: Buffer, columns: int) -> None:
     """[a, b, 16, columns] whose last two dimensions are one contiguous fractal."""
     require(
-        len(buffer.shape) == 4 and buffer.shape[2:] == (16, columns),
+        len(buffer.shape) == 4 and buffer.shape[2:] == (SIDE, columns),
         f"shape of {role}",
         list(buffer.shape),
-        f"[a, b, 16, {columns}]",
+        f"[a, b, {SIDE}, {columns}]",
     )
-    fractal = 16 * columns
+    fractal = SIDE * columns
     require(
         buffer.strides[2:] == (columns, 1)
         and all(
@@ -169,7 +155,7 @@ def check_row_reduction(src: Buffer, dst: Buffer, rows: tuple[int, ...]) -> None
     require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
     require(len(src.shape) == 2, "rank of the source", len(src.shape), 2)
     require(rows == src.shape[:1], "rows of the destination", list(rows), list(src.shape[:1]))
-    lanes = 8 * src.block
+    lanes = REPEAT_BLOCKS * src.block
     require(src.shape[1] <= lanes, "row is longer than a repeat", src.shape[1], f"at most {lanes}")
     require(src.shape[1] == 1 or src.strides[1] == 1, "rows are not contiguous", src.strides[1], 1)
     row_bytes = src.strides[0] * src.itemsize
@@ -180,7 +166,6 @@ def check_row_reduction(src: Buffer, dst: Buffer, rows: tuple[int, ...]) -> None
         f"a multiple of {BLOCK_BYTES}",
     )
     require_contiguous("destination", dst)
-    require_aligned("source", src)
 
 
 def check_lanes(op: Any, src: Buffer) -> None:
@@ -219,8 +204,6 @@ def check_copy(src: Buffer, dst: Buffer, round_up: bool) -> None:
         f"{src.space} to {dst.space}",
         ", ".join(f"{a} to {b}" for a, b in ROUTES),
     )
-    require_aligned("source", src)
-    require_aligned("destination", dst)
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     run_bytes = run * src.itemsize
     if round_up:

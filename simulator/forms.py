@@ -20,7 +20,7 @@ from davinci.isa.core import (
     Space,
     no_regions,
 )
-from davinci.isa.legality import illegal_instruction, illegal_pipes
+from davinci.isa.legality import align_bytes, illegal_instruction, illegal_pipes
 from davinci.machine import Machine
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
@@ -153,9 +153,7 @@ def alignments(machine: Machine, record: Instruction) -> list[Alignment]:
     """What the addresses of `record` must be multiples of; bytes need not be listed."""
     found = []
     for word, operand in enumerate(record.operands, 1):
-        size = operand.align_bytes
-        if size == 0 and operand.space != Space.GM:
-            size = machine.buffer(operand.space.name).align_bytes
+        size = align_bytes(machine, operand)
         if size > 1:
             found.append(Alignment(word, size, operand.name, operand.space))
     return found

@@ -12,9 +12,7 @@ import numpy.typing as npt
 from davinci.errors import DeviceFault, InputError
 from davinci.isa.core import Array, Space
 from davinci.machine import Machine
-
-GM_ALIGN_BYTES = 512
-ROUND_BYTES = 32
+from davinci.units import BLOCK_BYTES
 
 SLACK_BYTES = 1 << 25
 """Room behind the end of a memory that the host maps but never fills: a region whose last lanes are
@@ -71,18 +69,18 @@ class GlobalMemory(Memory):
                 hint="use a smaller model or batch, or a machine with more memory",
             )
         super().__init__(Space.GM, size, machine.gm.align_bytes)
-        self._next = GM_ALIGN_BYTES
+        self._next = self._line_bytes = machine.gm.line_bytes
 
     def allocate(self, nbytes: int) -> int:
-        """Returns the address of `nbytes` new bytes, aligned to 512.
+        """Returns the address of `nbytes` new bytes, the start of a line.
 
-        The size is rounded up to 32 bytes; the padding is zero and counts as written.
+        The size is rounded up to whole blocks; the padding is zero and counts as written.
 
         Raises:
             DeviceFault: GM is full.
         """
         address = self._next
-        end = address + -(-nbytes // ROUND_BYTES) * ROUND_BYTES
+        end = address + -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
         if end > self.size:
             raise DeviceFault(
                 "global memory is full",
@@ -92,7 +90,7 @@ class GlobalMemory(Memory):
             )
         self.data[address + nbytes : end] = 0
         self.written[address + nbytes : end] = True
-        self._next = -(-max(end, address + 1) // GM_ALIGN_BYTES) * GM_ALIGN_BYTES
+        self._next = -(-max(end, address + 1) // self._line_bytes) * self._line_bytes
         return address
 
     def write(self, address: int, array: Array) -> None:
@@ -135,7 +133,7 @@ class GlobalMemory(Memory):
         """
         self._inside(address, nbytes)
         self.written[address : address + nbytes] = False
-        end = address + -(-nbytes // ROUND_BYTES) * ROUND_BYTES
+        end = address + -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
         self.data[address + nbytes : end] = 0
 
     def _inside(self, address: int, nbytes: int) -> None:

@@ -15,8 +15,7 @@ import numpy.typing as npt
 from davinci.isa.core import Space
 from davinci.simulator.regions import Region
 from davinci.simulator.timing import Row
-
-GRAIN_BYTES = 32
+from davinci.units import BLOCK_BYTES as GRAIN_BYTES
 
 Ints = npt.NDArray[np.int64]
 Grains = slice | Ints

@@ -47,6 +47,13 @@ def test_coupled_machine() -> None:
             "missing key; expected 'mte1.l1_to_ub_bytes_per_cycle'",
         ),
         ("ascend910", "\nvadd = [", "\nvadd = [1, ", "bad value of 'intrinsics.vadd.0'"),
+        (
+            "ascend910",
+            "block_bytes = 32 ",
+            "block_bytes = 64 ",
+            "bad value of 'vector.block_bytes'",
+        ),
+        ("ascend910", "line_bytes = 512 ", "line_bytes = 500 ", "bad value of 'gm.line_bytes'"),
         ("ascend910b", "count = 2 ", "count = 0 ", "bad value of 'core.AIV.count'"),
     ],
 )

@@ -12,10 +12,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.cce_buffers import BLOCK_BYTES, space_name
+from davinci.dialects.cce_buffers import space_name
 from davinci.mlir import ir
 from davinci.passes.analysis.affine import Form, Forms
 from davinci.passes.base import fail
+from davinci.units import BLOCK_BYTES
 
 ANY_GM = "GM"
 """Memory of an access that may be to any buffer in GM."""

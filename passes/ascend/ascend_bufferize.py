@@ -23,7 +23,8 @@ after:
 Needs straight-line ascend ops with static shapes in @main, and the functions called
 already outlined (`ascend-outline-scalar`). Each op becomes a launch; equal ops share a kernel.
 Intermediate values are placed in one arena by their lifetimes; `reshape` is a view, `constant` a
-global, and `full` a constant of the kernel that uses it. Results are written in place to the output
+global, and `full` a constant of the kernel that uses it. Buffers begin at lines of GM and are whole
+blocks long, so that whole blocks may be copied. Results are written in place to the output
 arguments; a copy is launched only where that is not possible. Adds `ascend.arena_bytes` and
 `ascend.arena_unplanned_bytes` (what the arena would take without reuse) to @main.
 """
@@ -35,6 +36,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from davinci import machine as machines
 from davinci.elements import to_array, to_attribute
 from davinci.errors import CompileError
 from davinci.mlir import func, ir, memref
@@ -50,13 +52,8 @@ from davinci.passes.ascend.kernel_outline import (
     symbols,
     unique,
 )
-from davinci.passes.base import Pass, fail, location_text, register_pass
-
-ARENA_ALIGN_BYTES = 512
-"""Alignment of buffers in GM (see the contract on GM buffers)."""
-
-BLOCK_BYTES = 32
-"""Sizes of GM buffers are rounded up to this, so that whole blocks may be copied."""
+from davinci.passes.base import Pass, fail, location_text, option, register_pass
+from davinci.units import BLOCK_BYTES
 
 BUFFERS_ONLY = frozenset(
     [
@@ -77,17 +74,20 @@ class AscendBufferizePass(Pass):
 
     NAME = "ascend-bufferize"
 
+    machine: str = option("ascend910", "machine file that gives the lines of GM")
+
     def run(self, op: Any) -> None:
         function = dict(symbols(op)).get("main")
         if function is None or "ascend.entry" in function.attributes:
             return
         plan = Plan(op, function)
         arena = [storage.item for storage in plan.storages if storage.kind == "arena"]
-        arena_bytes = pack(arena, ARENA_ALIGN_BYTES)
+        line_bytes = machines.load(self.machine).gm.line_bytes
+        arena_bytes = pack(arena, line_bytes)
         for name in plan.callees:
             dict(symbols(op))[name].erase()
-        unplanned_bytes = sum(round_up(item.size, ARENA_ALIGN_BYTES) for item in arena)
-        main = HostBuilder(op, function, plan, arena_bytes).main
+        unplanned_bytes = sum(round_up(item.size, line_bytes) for item in arena)
+        main = HostBuilder(op, function, plan, arena_bytes, line_bytes).main
         main.attributes["ascend.arena_bytes"] = builder.as_attribute(arena_bytes)
         main.attributes["ascend.arena_unplanned_bytes"] = builder.as_attribute(unplanned_bytes)
         function.erase()
@@ -233,12 +233,14 @@ class Plan:
 class HostBuilder:
     """Writes the new @main in front of `function` from a plan whose arena is packed."""
 
-    def __init__(self, root: Any, function: Any, plan: Plan, arena_bytes: int) -> None:
+    def __init__(
+        self, root: Any, function: Any, plan: Plan, arena_bytes: int, line_bytes: int
+    ) -> None:
         self._symbols = dict(symbols(root))
         self._globals: list[str] = []
         self._views: dict[Any, Any] = {}
         self._declarations: dict[str, str] = {}
-        self._arena_bytes = arena_bytes
+        self._arena_bytes, self._line_bytes = arena_bytes, line_bytes
         old_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
         types = [memref_of(t) for t in (*old_type.inputs, *old_type.results)]
         locations = [argument.location for argument in function.regions[0].blocks[0].arguments]
@@ -297,7 +299,7 @@ class HostBuilder:
     def _arena(self) -> Any:
         byte = ir.IntegerType.get_signless(8)
         arena_type = ir.MemRefType.get([self._arena_bytes], byte)
-        return memref.AllocOp(arena_type, [], [], alignment=ARENA_ALIGN_BYTES).result
+        return memref.AllocOp(arena_type, [], [], alignment=self._line_bytes).result
 
     def _build_global(self, storage: Storage) -> str:
         name = unique(f"constant_{len(self._globals)}", self._symbols)

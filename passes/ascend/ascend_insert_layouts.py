@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.ascend_shapes import FRACTAL, Tensor, lanes, tensor_of
+from davinci.dialects.ascend_shapes import Tensor, lanes, tensor_of
 from davinci.mlir import ir
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
@@ -27,6 +27,7 @@ from davinci.passes.ascend.tensor_ops import (
     tensor_functions,
 )
 from davinci.passes.base import Pass, register_pass
+from davinci.units import FRACTAL_SIDE
 
 PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
 
@@ -60,7 +61,8 @@ def lay_out(product: Any, laid_out: dict[Any, Any]) -> None:
     with product.location, ir.InsertionPoint(product):
         ops = TensorOps()
         operands = [nz(value, laid_out, ops) for value in product.operands]
-        shape = (*batch, -(-columns // FRACTAL), -(-rows // FRACTAL), FRACTAL, FRACTAL)
+        side = FRACTAL_SIDE
+        shape = (*batch, -(-columns // side), -(-rows // side), side, side)
         name = product.name.removeprefix("ascend.")
         made = ops.emit(name, operands, Tensor(shape, result.element))
         new = ops.defractalize(made, rows, columns)

@@ -39,8 +39,8 @@ from davinci.passes.ascend_to_cce.tiles import (
 )
 from davinci.passes.base import fail
 from davinci.passes.builder import IndexLike, add, alloc, mul, op, restride, subview
+from davinci.units import FRACTAL_SIDE as SIDE
 
-SIDE = 16
 SPLIT_BYTES = 16384
 """Smallest piece worth cutting in two: below, a transfer is shorter than its start."""
 

@@ -28,7 +28,7 @@ from typing import Any
 from davinci.errors import CompileError
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce import Target, lowering
-from davinci.passes.ascend_to_cce.matmul_strategies import SIDE, Size, choose
+from davinci.passes.ascend_to_cce.matmul_strategies import Size, choose
 from davinci.passes.ascend_to_cce.tiles import (
     Part,
     Segment,
@@ -40,6 +40,7 @@ from davinci.passes.ascend_to_cce.tiles import (
 )
 from davinci.passes.base import fail
 from davinci.passes.builder import IndexLike, add, alloc, for_loop, op, restride, subview
+from davinci.units import FRACTAL_SIDE as SIDE
 
 FRACTAL = SIDE * SIDE
 

@@ -23,9 +23,7 @@ from dataclasses import dataclass
 from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.passes.ascend_to_cce.tiles import ceil_div, even_cut
-
-SIDE = 16
-"""Rows and columns of a 16-bit fractal."""
+from davinci.units import FRACTAL_SIDE as SIDE
 
 ITEM_BYTES = 2
 """Bytes of an element of A and B."""

@@ -20,8 +20,7 @@ from typing import Any
 
 from davinci.mlir import ir, memref
 from davinci.passes.builder import IndexLike, add, as_value, for_loop, op, subview
-
-BLOCK_BYTES = 32
+from davinci.units import BLOCK_BYTES
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce_buffers import Dim, merge_dims
+from davinci.isa.transpose import ROWS as SIDE
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.moves import Array, move, row_major, shape_of, whole
@@ -31,9 +32,6 @@ from davinci.passes.ascend_to_cce.portions import cut, in_blocks, portion_parts
 from davinci.passes.ascend_to_cce.tiles import Part, for_tiles, segments, share_blocks, unflatten
 from davinci.passes.builder import IndexLike, alloc, constant_index, op, restride, space
 from davinci.passes.builder import subview as view
-
-SIDE = 16
-"""Rows and columns of the block that vnchwconv transposes."""
 
 HALF_BYTES = 2
 """Bytes of an element of vnchwconv."""

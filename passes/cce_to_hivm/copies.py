@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from davinci.dialects.cce_buffers import BLOCK_BYTES, Dim, buffer_of, merge_dims, split_run
+from davinci.dialects.cce_buffers import Dim, buffer_of, merge_dims, split_run
 from davinci.isa import Instruction
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, move
+from davinci.units import BLOCK_BYTES, FRACTAL_SIDE
 
 COPIES = {
     ("GM", "UB"): "copy_gm_to_ubuf",
@@ -19,7 +20,7 @@ COPIES = {
     ("L1", "UB"): "copy_cbuf_to_ubuf",
     ("UB", "UB"): "copy_ubuf_to_ubuf",
 }
-FRACTAL = 256
+FRACTAL = FRACTAL_SIDE * FRACTAL_SIDE
 """Elements of a fractal in L0C, the unit of copy_matrix_cc_to_ubuf."""
 
 

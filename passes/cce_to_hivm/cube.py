@@ -13,8 +13,8 @@ from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.copies import cut
 from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant, move
+from davinci.units import FRACTAL_SIDE as SIDE
 
-SIDE = 16
 LOADS = {"L0A": "load_cbuf_to_ca", "L0B": "load_cbuf_to_cb"}
 
 

@@ -7,11 +7,13 @@ from typing import Any
 
 from davinci.dialects import hivm
 from davinci.dialects.cce_buffers import Dim
+from davinci.errors import CompileError
 from davinci.isa import INSTRUCTIONS, Instruction
+from davinci.isa.legality import align_bytes
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.passes import builder
-from davinci.passes.base import fail
+from davinci.passes.base import fail, location_text
 from davinci.passes.cce_to_hivm.addresses import Address, Addresses, Shift, scaled
 
 MOST_UNROLLED = 8
@@ -46,8 +48,26 @@ class Emitter:
         self, record: Instruction, addresses: Sequence[Address], fields: Mapping[str, Any]
     ) -> None:
         """Builds one instruction; a field is an int or an i64 value."""
+        for operand, address in zip(record.operands, addresses, strict=True):
+            role = f"address of operand {operand.name} of {record.mnemonic}"
+            self.require_aligned(role, address, align_bytes(self.machine, operand))
         pointers = [address.pointer() for address in addresses]
         hivm.build(record.name, record.type, pointers, fields)
+
+    def require_aligned(self, role: str, address: Address, align: int) -> None:
+        """Fails where the address is known and no multiple of `align`; the simulator checks others.
+
+        Raises:
+            CompileError: at the location of the operation that is lowered.
+        """
+        found = address.shift.constant
+        if address.base is None and address.shift.dynamic is None and found % align:
+            raise CompileError(
+                f"misaligned {role}",
+                where=location_text(ir.Location.current),
+                found=f"{address.space.name} {found:#x}",
+                expected=f"a multiple of {align} bytes ({self.machine.name})",
+            )
 
     def set_mask(self, mask: int) -> None:
         """Sets the vector mask unless it is known to be `mask`."""

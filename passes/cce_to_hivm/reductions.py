@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce_buffers import BLOCK_BYTES, buffer_of
+from davinci.dialects.cce_buffers import buffer_of
 from davinci.isa import Instruction
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Shift
 from davinci.passes.cce_to_hivm.copies import cut
 from davinci.passes.cce_to_hivm.emitter import Emitter, move
 from davinci.passes.cce_to_hivm.vector_plan import FULL_MASK
+from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
 
 @lowering("vcadd", "vcmax", "vcmin")
@@ -22,7 +23,7 @@ def lower_row_reduction(emitter: Emitter, op: Any) -> None:
     first = attribute(op, "first_lane", 0)
     lanes = attribute(op, "lanes", src.shape[1] - first)
     results = dst.shape[1] if len(dst.shape) == 2 else 1
-    mask = ((1 << lanes) - 1) << first if lanes < 8 * src.block else FULL_MASK
+    mask = ((1 << lanes) - 1) << first if lanes < REPEAT_BLOCKS * src.block else FULL_MASK
     emit_rows(emitter, record, op, mask, 1, src.strides[0], results)
 
 
@@ -31,7 +32,7 @@ def lower_block_reduction(emitter: Emitter, op: Any) -> None:
     src = buffer_of(op.operands[0])
     record = emitter.record(op, op.name.removeprefix("cce."), src.dtype)
     blk_stride = src.strides[1] // src.block
-    emit_rows(emitter, record, op, FULL_MASK, blk_stride, src.strides[0], 8)
+    emit_rows(emitter, record, op, FULL_MASK, blk_stride, src.strides[0], REPEAT_BLOCKS)
 
 
 def emit_rows(

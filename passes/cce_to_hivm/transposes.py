@@ -5,17 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.dialects import hivm
-from davinci.dialects.cce_buffers import BLOCK_BYTES, Buffer, buffer_of
+from davinci.dialects.cce_buffers import Buffer, buffer_of
+from davinci.isa.transpose import HALF_ROWS, ROWS
 from davinci.mlir import arith
 from davinci.passes.base import fail
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64
 from davinci.passes.cce_to_hivm.copies import cut
 from davinci.passes.cce_to_hivm.emitter import Emitter
-
-ROWS = 16
-PER_WRITE = 4
-"""Row addresses that one set_va_reg takes; a VA register holds two such halves."""
+from davinci.units import BLOCK_BYTES
 
 DST_VA, SRC_VA = 0, 2
 """First of the two VA registers of each side."""
@@ -34,7 +32,9 @@ def lower_vnchwconv(emitter: Emitter, op: Any) -> None:
     for begin, count in cut(repeats, limit):
         for value, buffer, first in ((op.operands[1], dst, DST_VA), (op.operands[0], src, SRC_VA)):
             offset = begin * buffer.strides[1] * buffer.itemsize
-            set_rows(emitter.addresses.of(value).plus(Shift(offset)), buffer, first)
+            start = emitter.addresses.of(value).plus(Shift(offset))
+            emitter.require_aligned(f"row address of {record.mnemonic}", start, BLOCK_BYTES)
+            set_rows(start, buffer, first)
         fields = {
             "dst_va0": DST_VA,
             "dst_va1": DST_VA + 1,
@@ -56,9 +56,9 @@ def set_rows(start: Address, buffer: Buffer, va: int) -> None:
     constant, dynamic = start.shift.constant // BLOCK_BYTES, start.shift.dynamic
     if dynamic is not None:
         dynamic = arith.ShRUIOp(dynamic, constant_i64(BLOCK_BYTES.bit_length() - 1)).result
-    for i in range(0, ROWS, PER_WRITE):
-        fields: dict[str, Any] = {"va": va + i // 8, "half": i // PER_WRITE % 2}
-        for j in range(PER_WRITE):
+    for i in range(0, ROWS, HALF_ROWS):
+        fields: dict[str, Any] = {"va": va + i // (2 * HALF_ROWS), "half": i // HALF_ROWS % 2}
+        for j in range(HALF_ROWS):
             row = constant + (i + j) * step
             if dynamic is not None:
                 row = arith.AddIOp(dynamic, constant_i64(row)).result

@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from davinci.dialects.cce_buffers import BLOCK_BYTES, Dim, merge_dims, split_run
-
-BLOCKS = 8
-"""Blocks of one repeat (docs/hardware.md c)."""
+from davinci.dialects.cce_buffers import Dim, merge_dims, split_run
+from davinci.units import BLOCK_BYTES
+from davinci.units import REPEAT_BLOCKS as BLOCKS
 
 FULL_MASK = (1 << 128) - 1
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import pydantic
 
 from davinci.errors import InputError
+from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -297,11 +298,16 @@ NEEDS = (
 """Instructions that need an optional section, or an optional key of a section."""
 
 
+FIXED = {"block_bytes": BLOCK_BYTES, "repeat_bytes": REPEAT_BYTES, "max_repeat": MAX_REPEAT}
+"""Keys of `[vector]` that the encoding fixes; a machine file says them for its readers."""
+
+
 def check_consistent(machine: Machine, where: str) -> None:
-    """Checks what no single key shows: core types of the kind, sections of the instructions.
+    """Checks what no single key shows: core types of the kind, sections of the instructions, and
+    that numbers which instructions encode are those of `davinci.units`.
 
     Raises:
-        InputError: a core type or section is missing or has no use.
+        InputError: a core type or section is missing or has no use, or a number cannot be.
     """
     expected = KINDS[machine.kind]
     if list(machine.core_types) != expected:
@@ -310,6 +316,22 @@ def check_consistent(machine: Machine, where: str) -> None:
             where=where,
             found=", ".join(f"core.{name}" for name in machine.core_types) or "none",
             expected=", ".join(f"core.{name}" for name in expected),
+        )
+    for key, number in FIXED.items():
+        found = getattr(machine.vector, key)
+        if found != number:
+            raise InputError(
+                f"bad value of 'vector.{key}'",
+                where=where,
+                found=str(found),
+                expected=f"{number}, which the encoding of vector instructions fixes",
+            )
+    if machine.gm.line_bytes & (machine.gm.line_bytes - 1):
+        raise InputError(
+            "bad value of 'gm.line_bytes'",
+            where=where,
+            found=str(machine.gm.line_bytes),
+            expected="a power of two: buffers begin at lines",
         )
     present: dict[tuple[str, str], bool] = {}
     needed: dict[tuple[str, str], str] = {}
@@ -326,6 +348,24 @@ def check_consistent(machine: Machine, where: str) -> None:
         if there and place not in needed:
             hint = "remove it: no instruction of [intrinsics] uses it"
             raise InputError("key without use", where=where, found=repr(name), hint=hint)
+
+
+def check_bypass(machine: Machine, where: str) -> None:
+    """Addresses that bypass the L2 must not be those of global memory, and keep their place in a
+    line.
+
+    Raises:
+        InputError: the offset is too small, or no multiple of a line.
+    """
+    offset, gm = machine.l2.bypass_offset_bytes, machine.gm
+    if offset is not None and (offset < gm.bytes or offset % gm.line_bytes):
+        raise InputError(
+            "bad value of 'l2.bypass_offset_bytes'",
+            where=where,
+            found=str(offset),
+            expected=f"a multiple of {gm.line_bytes} (gm.line_bytes), at least {gm.bytes} "
+            "(gm.bytes)",
+        )
 
 
 def check_cores(machine: Machine, cores: int) -> None:

@@ -21,11 +21,8 @@ from davinci.isa.core import (
     Values,
     define,
 )
-
-SIDE = 16
-"""Rows and columns of a fractal of C."""
-
-FRACTAL_BYTES = 512
+from davinci.units import BLOCK_BYTES
+from davinci.units import FRACTAL_SIDE as SIDE
 
 FIELDS = (
     Field("m", 0, 11, doc="rows of A and C, in elements; 0: no operation"),
@@ -44,7 +41,7 @@ class Product:
 
     def __init__(self, a: str, b: str, c: str) -> None:
         self.a, self.b, self.c = DTYPES[a], DTYPES[b], DTYPES[c]
-        self.columns = FRACTAL_BYTES // SIDE // self.a.itemsize
+        self.columns = BLOCK_BYTES // self.a.itemsize
         # Sums of 8-bit products need more than the 24 bits that float32 keeps exact.
         self.work: np.dtype[Any] = np.dtype(np.float64 if self.c.kind == "i" else np.float32)
 

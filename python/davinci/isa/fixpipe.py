@@ -20,9 +20,9 @@ from davinci.isa.core import (
     Values,
     define,
 )
+from davinci.units import BLOCK_BYTES
+from davinci.units import FRACTAL_SIDE as SIDE
 
-SIDE = 16
-BLOCK_BYTES = 32
 MOST_ND_ROWS = 8192
 
 FIELDS = (

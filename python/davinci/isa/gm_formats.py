@@ -24,7 +24,8 @@ from davinci.isa.core import (
     Values,
     define,
 )
-from davinci.isa.mte import BLOCK_BYTES, move
+from davinci.isa.mte import move
+from davinci.units import BLOCK_BYTES
 
 MOST_ROWS = 16384
 MOST_BURST_BYTES = 2097151

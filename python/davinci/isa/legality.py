@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from davinci.isa.core import Instruction, Pipe, Values
+from davinci.isa.core import Instruction, Operand, Pipe, Space, Values
 from davinci.machine import Machine
 
 CORE_NAMES = {"AICORE": "core", "AIC": "cube core (AIC)", "AIV": "vector core (AIV)"}
@@ -44,6 +44,15 @@ def illegal_pipes(machine: Machine, core: str, record: Instruction, values: Valu
         if value not in _pipes(machine, core):
             return f"{record.name} names {_pipe_name(value)}, which {owner(machine, core)} has not"
     return ""
+
+
+def align_bytes(machine: Machine, operand: Operand) -> int:
+    """What the operand's address must be a multiple of: its own granularity, or its memory's."""
+    if operand.align_bytes:
+        return operand.align_bytes
+    if operand.space is Space.GM:
+        return machine.gm.align_bytes
+    return machine.buffer(operand.space.name).align_bytes
 
 
 def owner(machine: Machine, core: str) -> str:

@@ -20,10 +20,8 @@ from davinci.isa.core import (
     Values,
     define,
 )
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_SIDE
 
-BLOCK_BYTES = 32
-FRACTAL_BYTES = 512
-FRACTAL_SIDE = 16
 L0C_ELEMENTS = FRACTAL_SIDE * FRACTAL_SIDE
 
 Regions = Callable[[Values, Registers], Accesses]

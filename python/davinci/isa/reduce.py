@@ -20,15 +20,14 @@ from davinci.isa.core import (
     define,
 )
 from davinci.isa.vector_regions import (
-    BLOCK_BYTES,
-    REPEAT_BYTES,
     Compute,
     check_repeats,
     ub,
     unary_fields,
 )
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES
+from davinci.units import REPEAT_BLOCKS as BLOCKS
 
-BLOCKS = REPEAT_BYTES // BLOCK_BYTES
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (strides, repeat, mask)"
 
 

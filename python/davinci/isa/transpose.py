@@ -20,10 +20,15 @@ from davinci.isa.core import (
     define,
     no_regions,
 )
-from davinci.isa.vector_regions import BLOCK_BYTES, REPEAT
+from davinci.isa.vector_regions import REPEAT
+from davinci.units import BLOCK_BYTES
 
 ROWS = 16
+"""Rows of the square that one instruction transposes, and its columns of 16 bits."""
+
 HALF_ROWS = 4
+"""Row addresses that one set_va_reg takes; a VA register holds two such halves."""
+
 ROW_TYPE = DTYPES["b16"]
 SOURCE = "docs/hardware.md b2 (time), c (TransDataTo5HD); layout of the words assumed"
 

@@ -23,10 +23,7 @@ from davinci.isa.core import (
     Space,
     Values,
 )
-
-BLOCK_BYTES = 32
-REPEAT_BYTES = 256
-MAX_REPEAT = 255
+from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES
 
 REPEAT = Field("repeat", 56, 63, maximum=MAX_REPEAT, doc="number of repeats; 0: no operation")
 SCALAR = Field("value", 0, 31, word=1, doc="the scalar: raw bits of an element, the lowest first")

@@ -25,12 +25,7 @@ from davinci.mlir import ir
 from davinci.passes.base import fail
 from davinci.runtime.jit import KernelLibrary, Program
 from davinci.simulator import Device, LaunchProfile
-
-GM_ALIGN_BYTES = 512
-"""Alignment of buffers in GM, and the size of what is never allocated at address 0."""
-
-BLOCK_BYTES = 32
-"""Sizes of buffers are rounded up to this, so that whole blocks may be copied."""
+from davinci.units import BLOCK_BYTES
 
 ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
 """Views of a whole buffer under another shape."""
@@ -212,7 +207,7 @@ class HostProgram:
         self._globals = {
             name: op for name, op in self._symbols.items() if op.name == "memref.global"
         }
-        self.device = Device(machine, self._gm_bytes(main), checks, data)
+        self.device = Device(machine, self._gm_bytes(main, machine.gm.line_bytes), checks, data)
         self.inputs: list[Spec] = []
         self.outputs: list[Spec] = []
         self.input_addresses: dict[str, int] = {}
@@ -240,16 +235,15 @@ class HostProgram:
             hint="run ascend-bufferize first, or launch single kernels with KernelLibrary",
         )
 
-    def _gm_bytes(self, main: Any) -> int:
-        """Room for everything the host allocates, each buffer at an aligned address."""
+    def _gm_bytes(self, main: Any, line_bytes: int) -> int:
+        """Room for everything the host allocates, each buffer in lines of its own."""
         types = [argument.type for argument in main.regions[0].blocks[0].arguments]
         types += [ir.TypeAttr(op.attributes["type"]).value for op in self._globals.values()]
         for view in main.regions[0].blocks[0].operations:
             if view.operation.name == "memref.alloc":
                 types.append(view.operation.results[0].type)
-        return GM_ALIGN_BYTES + sum(
-            (report.memref_bytes(t) // GM_ALIGN_BYTES + 1) * GM_ALIGN_BYTES for t in types
-        )
+        lines = 1 + sum(report.memref_bytes(t) // line_bytes + 1 for t in types)
+        return lines * line_bytes
 
     def _arguments(self, main: Any) -> None:
         block = main.regions[0].blocks[0]

@@ -22,6 +22,7 @@ UB_BYTES = 1 << 18
 """Made-up memories for scalar loads and stores; every byte is zero and counts as written."""
 
 ALIGN_BYTES = 512
+"""Made-up arguments start at multiples of it, the first at the first: 0 is no address of GM."""
 
 
 class Zeros:

@@ -49,3 +49,24 @@ func.func @rounding() attributes {ascend.kernel} {
   "cce.vconv"(%a, %b) {round = "floor"} : (memref<8xf32, #cce.space<"UB">>, memref<8xf16, #cce.space<"UB">>) -> ()
   return
 }
+
+// -----
+
+// The machine file says what the addresses of a memory are multiples of.
+func.func @misaligned(%x: memref<8xf32>) attributes {ascend.kernel} {
+  %u = memref.alloc() {cce.address = 0 : i64} : memref<16xf32, #cce.space<"UB">>
+  %v = memref.subview %u[3] [8] [1] : memref<16xf32, #cce.space<"UB">> to memref<8xf32, strided<[1], offset: 3>, #cce.space<"UB">>
+  // expected-error@below {{misaligned address of operand dst of copy_gm_to_ubuf; found UB 0xc; expected a multiple of 32 bytes (ascend910)}}
+  "cce.copy"(%x, %v) : (memref<8xf32>, memref<8xf32, strided<[1], offset: 3>, #cce.space<"UB">>) -> ()
+  return
+}
+
+// -----
+
+func.func @misaligned_rows() attributes {ascend.kernel} {
+  %u = memref.alloc() {cce.address = 16 : i64} : memref<16x1x16xf16, #cce.space<"UB">>
+  %v = memref.alloc() {cce.address = 1024 : i64} : memref<16x1x16xf16, #cce.space<"UB">>
+  // expected-error@below {{misaligned row address of scatter_vnchwconv.b16; found UB 0x10; expected a multiple of 32 bytes (ascend910)}}
+  "cce.vnchwconv"(%u, %v) : (memref<16x1x16xf16, #cce.space<"UB">>, memref<16x1x16xf16, #cce.space<"UB">>) -> ()
+  return
+}

@@ -1,0 +1,27 @@
+"""What the instruction set counts in.
+
+Fields, masks and fractal shapes encode these numbers, so they are the same on every machine; what
+differs from machine to machine is in its file.
+
+Sources: docs/hardware.md a1 (block, cube), c (repeat, mask, fractals).
+"""
+
+from __future__ import annotations
+
+BLOCK_BYTES = 32
+"""A block: unit of copies and of the strides of vector instructions."""
+
+REPEAT_BLOCKS = 8
+"""Blocks of one operand that a vector instruction handles in a repeat."""
+
+REPEAT_BYTES = REPEAT_BLOCKS * BLOCK_BYTES
+"""One repeat of a vector instruction, its mask all set."""
+
+MAX_REPEAT = 255
+"""What the field of the repeat count holds."""
+
+FRACTAL_SIDE = 16
+"""Rows of a fractal; its columns for 16-bit elements and for results of the cube."""
+
+FRACTAL_BYTES = FRACTAL_SIDE * BLOCK_BYTES
+"""A fractal of the cube's operands: each of its rows is a block."""
