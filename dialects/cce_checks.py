@@ -14,7 +14,7 @@ from davinci.dialects.cce_buffers import (
     split_run,
     type_name,
 )
-from davinci.isa.core import Pipe
+from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -50,8 +50,8 @@ CONVERSIONS = {
 
 MAD_TYPES = {("f16", "f16", "f32"), ("f16", "f16", "f16"), ("s8", "s8", "s32"), ("u8", "s8", "s32")}
 L0C_TYPES = {("f32", "f32"), ("f32", "f16"), ("f16", "f16"), ("s32", "s32")}
-EVENT_LIMIT = 16
-"""Event ids that an instruction can encode; the machine file says how many exist."""
+MOST_EVENT = next(f.limit for f in INSTRUCTIONS["set_flag"].fields if f.name == "event")
+"""Largest event id that an instruction can encode; the machine file says how many exist."""
 
 VECTOR_TYPES = {
     **dict.fromkeys(("vadd", "vsub", "vmul", "vmax", "vmin"), ARITHMETIC),
@@ -187,10 +187,10 @@ def check_flag(op: Any) -> None:
     require(src != dst, "a flag within one pipe", src, "two pipes; use pipe_barrier")
     event = attribute(op, "event")
     require(
-        isinstance(event, int) and 0 <= event < EVENT_LIMIT,
+        isinstance(event, int) and 0 <= event <= MOST_EVENT,
         "attribute event",
         event,
-        f"0..{EVENT_LIMIT - 1}",
+        f"0..{MOST_EVENT}",
     )
 
 

@@ -13,7 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci.errors import DeviceFault
-from davinci.isa.core import RECORD_WORDS, Array, Pipe, Registers, Space
+from davinci.isa.core import (
+    LOCATION_SHIFT,
+    MOST_SCALAR_OPS,
+    RECORD_WORDS,
+    SCALAR_OPS_SHIFT,
+    Array,
+    Pipe,
+    Registers,
+    Space,
+)
 from davinci.machine import Machine
 from davinci.simulator.cross_core import Knowledge, Link
 from davinci.simulator.deadlock import Deadlock
@@ -154,12 +163,16 @@ class Core:
         self.counts[form] = self.counts.get(form, 0) + 1
         head = words[0]
         name = form.record.name
-        item = Issued(form.record.mnemonic, self._index, head >> 32, 0, form.cost(words))
+        location = head >> LOCATION_SHIFT
+        item = Issued(form.record.mnemonic, self._index, location, 0, form.cost(words))
         if form.moves_gm:
             item.form, item.words = form, words
+            if words[form.gm_word] >= self._bypass and form.gm_word:
+                words[form.gm_word] -= self._bypass
+                item.direct = True
         if self.timeline.rows is not None:
             item.form, item.words, item.fields = form, words, self._fields(form, words)
-        scalar_ops = head >> 16 & 0xFFFF
+        scalar_ops = head >> SCALAR_OPS_SHIFT & MOST_SCALAR_OPS
         if form.sync:
             self._synchronise(name, form, scalar_ops, item)
             return
@@ -183,7 +196,8 @@ class Core:
             item.cross = self._cross_core_flag(values)
         elif name == "wait_flag_dev":
             assert self._link is not None, "only split machines have it"
-            place = f"instruction #{self._index} ({self._location(self._words[0] >> 32)})"
+            location = self._location(self._words[0] >> LOCATION_SHIFT)
+            place = f"instruction #{self._index} ({location})"
             count = self._link.wait_flag(values["flag"], place)
             if self._checks:
                 self._races.receive(count.knowledge, self._link.seat.number)
@@ -237,7 +251,7 @@ class Core:
         if exact:
             for port in form.reads:
                 self._check_written(port, words[port.word] + port.offset)
-        party = Party(self._index, form, words[0] >> 32)
+        party = Party(self._index, form, words[0] >> LOCATION_SHIFT)
         self._races.access(party, words)
         if form.moves_gm and exact:
             number, known = self._races.number(int(form.pipe)), self._races.foreign
@@ -351,7 +365,7 @@ class Core:
             where += f", instruction #{self._index}"
             if self._form is not None:
                 where += f" {self._form.record.mnemonic} of PIPE_{self._form.pipe.name}"
-            where += f" at {self._location(self._words[0] >> 32)}"
+            where += f" at {self._location(self._words[0] >> LOCATION_SHIFT)}"
         message = problem.message
         if isinstance(problem, Race):
             message = problem.between(self.describe(problem.before))

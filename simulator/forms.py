@@ -12,6 +12,7 @@ from typing import Any
 
 from davinci.isa.core import (
     BY_OPCODE,
+    OPCODE_MASK,
     RECORD_WORDS,
     Access,
     Instruction,
@@ -219,11 +220,11 @@ class Decoder:
         Raises:
             Problem: unknown opcode, illegal field, bits set that belong to no field.
         """
-        entry = self._entries.get(words[0] & 0xFFFF)
+        entry = self._entries.get(words[0] & OPCODE_MASK)
         if entry is None:
             raise Problem(
                 "unknown opcode",
-                found=f"{words[0] & 0xFFFF:#x}",
+                found=f"{words[0] & OPCODE_MASK:#x}",
                 expected=f"1..{len(self._entries)}",
                 hint="this is not machine code of this instruction set",
             )

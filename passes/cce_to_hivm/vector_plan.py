@@ -13,10 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from davinci.dialects.cce_buffers import Dim, merge_dims, split_run
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 from davinci.units import REPEAT_BLOCKS as BLOCKS
 
-FULL_MASK = (1 << 128) - 1
+FULL_MASK = (1 << REPEAT_BYTES // 2) - 1
+"""One bit for each 16-bit lane of a repeat; wider types use the lowest bits only."""
 
 
 @dataclass(frozen=True)

@@ -30,14 +30,12 @@ from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import SCALAR_TYPES
 from davinci.isa import INSTRUCTIONS, Instruction, Pipe
+from davinci.isa.core import LOCATION_SHIFT, MOST_SCALAR_OPS, SCALAR_OPS_SHIFT
 from davinci.isa.legality import PIPE_FIELDS, illegal_instruction, illegal_pipes
 from davinci.machine import Machine
 from davinci.mlir import arith, ir, llvm, passmanager
 from davinci.passes.base import Pass, fail, location_text, option, register_pass
 
-TAG_SCALAR_OPS = 16
-TAG_LOCATION = 32
-MOST_SCALAR_OPS = 0xFFFF
 WORD = (1 << 64) - 1
 
 UPSTREAM = (
@@ -209,7 +207,7 @@ def lower_instruction(op: Any, record: Instruction | None, scalar_ops: int, loca
 
 def tag(scalar_ops: int, location: int) -> Any:
     held = min(scalar_ops, MOST_SCALAR_OPS)
-    return constant(held << TAG_SCALAR_OPS | location << TAG_LOCATION)
+    return constant(held << SCALAR_OPS_SHIFT | location << LOCATION_SHIFT)
 
 
 def scalar_access_name(op: Any) -> str:

@@ -15,7 +15,11 @@ from davinci.errors import InputError
 from davinci.isa.core import (
     BY_OPCODE,
     INSTRUCTIONS,
+    LOCATION_SHIFT,
+    MOST_SCALAR_OPS,
+    OPCODE_MASK,
     RECORD_WORDS,
+    SCALAR_OPS_SHIFT,
     Field,
     Instruction,
     Pipe,
@@ -128,7 +132,8 @@ def encode_record(record: Instruction, values: Values, location: int = 0) -> lis
 
 def format_record(words: Sequence[int], locations: Sequence[str] = ()) -> str:
     """One record as a line of a listing: pipe, instruction, and where it comes from."""
-    opcode, scalar_ops, location = words[0] & 0xFFFF, words[0] >> 16 & 0xFFFF, words[0] >> 32
+    opcode, location = words[0] & OPCODE_MASK, words[0] >> LOCATION_SHIFT
+    scalar_ops = words[0] >> SCALAR_OPS_SHIFT & MOST_SCALAR_OPS
     notes = [f"after {scalar_ops} scalar operations"] if scalar_ops else []
     if 0 < location < len(locations):
         notes.append(locations[location])

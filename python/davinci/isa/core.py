@@ -337,9 +337,17 @@ def no_compute(values: Values, registers: Registers, arrays: Sequence[Array]) ->
     return ()
 
 
+OPCODE_MASK = 0xFFFF
+SCALAR_OPS_SHIFT = 16
+MOST_SCALAR_OPS = 0xFFFF
+LOCATION_SHIFT = 32
+"""Where the parts of the header word are, and how many scalar operations it counts."""
+
+
 def header(opcode: int, scalar_ops: int = 0, location: int = 0) -> int:
     """Packs the header word of an encoded instruction."""
-    return opcode | min(scalar_ops, 0xFFFF) << 16 | location << 32
+    counted = min(scalar_ops, MOST_SCALAR_OPS)
+    return opcode | counted << SCALAR_OPS_SHIFT | location << LOCATION_SHIFT
 
 
 QUEUES = tuple(pipe for pipe in Pipe if pipe is not Pipe.ALL)

@@ -13,9 +13,7 @@ from __future__ import annotations
 import enum
 
 from davinci.isa import INSTRUCTIONS, RECORD_WORDS, Instruction, Space
-from davinci.passes.hivm.convert_hivm_to_llvm import TAG_SCALAR_OPS
-
-SCALAR_OPS_MASK = 0xFFFF
+from davinci.isa.core import MOST_SCALAR_OPS, SCALAR_OPS_SHIFT
 
 
 class Slot(enum.IntEnum):
@@ -261,9 +259,9 @@ def known_low(text: Text, count: str, low: str) -> str:
 def counted_header(text: Text, opcode: int) -> str:
     """A header with as many of the pending scalar operations as it can hold."""
     pending = text.load(Slot.SCALAR_OPS)
-    held = text.arith("minui", pending, text.constant(SCALAR_OPS_MASK))
+    held = text.arith("minui", pending, text.constant(MOST_SCALAR_OPS))
     text.store(text.arith("subi", pending, held), Slot.SCALAR_OPS)
-    shifted = text.arith("shli", held, text.constant(TAG_SCALAR_OPS))
+    shifted = text.arith("shli", held, text.constant(SCALAR_OPS_SHIFT))
     return text.arith("ori", shifted, text.constant(opcode))
 
 
@@ -291,8 +289,8 @@ def scalar_access(context: int, name: str, kind: str, element: str, prefix: str)
     space, port = PORTS[prefix]
     text = Text(context)
     address = text.add(f"llvm.ptrtoint %p : !llvm.ptr<{int(space)}> to i64")
-    ops = text.arith("shrui", "%tag", text.constant(TAG_SCALAR_OPS))
-    ops = text.arith("andi", ops, text.constant(SCALAR_OPS_MASK))
+    ops = text.arith("shrui", "%tag", text.constant(SCALAR_OPS_SHIFT))
+    ops = text.arith("andi", ops, text.constant(MOST_SCALAR_OPS))
     text.update(Slot.SCALAR_OPS, "addi", ops)
     catch_up(text, space, kind)
     count = SCALAR_BYTES[element]

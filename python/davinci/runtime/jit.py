@@ -16,8 +16,9 @@ import numpy.typing as npt
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError, DeviceFault
 from davinci.isa import RECORD_WORDS, Space
+from davinci.isa.core import LOCATION_SHIFT
 from davinci.mlir import execution_engine, ir, passmanager
-from davinci.passes.hivm.convert_hivm_to_llvm import TAG_LOCATION, UPSTREAM
+from davinci.passes.hivm.convert_hivm_to_llvm import UPSTREAM
 from davinci.runtime import half
 from davinci.runtime.intrinsics import (
     CONTEXT_WORDS,
@@ -213,7 +214,7 @@ class KernelLibrary:
         address, count = context[Slot.FAULT_ADDRESS], context[Slot.FAULT_BYTES]
         space = Space(context[Slot.FAULT_SPACE])
         size = context[dict(PORTS.values())[space] + Port.SIZE]
-        location = self.locations[context[Slot.FAULT_TAG] >> TAG_LOCATION]
+        location = self.locations[context[Slot.FAULT_TAG] >> LOCATION_SHIFT]
         outside = context[Slot.FAULT] == OUT_OF_BOUNDS
         return DeviceFault(
             "scalar access out of bounds" if outside else "scalar load of bytes nobody wrote",
