@@ -167,9 +167,6 @@ class Core:
         item = Issued(form.record.mnemonic, self._index, location, 0, form.cost(words))
         if form.moves_gm:
             item.form, item.words = form, words
-            if words[form.gm_word] >= self._bypass and form.gm_word:
-                words[form.gm_word] -= self._bypass
-                item.direct = True
         if self.timeline.rows is not None:
             item.form, item.words, item.fields = form, words, self._fields(form, words)
         scalar_ops = head >> SCALAR_OPS_SHIFT & MOST_SCALAR_OPS
