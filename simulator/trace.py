@@ -3,13 +3,19 @@
 A process for each core has a lane for each pipe and counters for its memories; the process `NPU`
 has the launches one after the other, each behind its overhead. A slice is the time in which an
 instruction keeps its pipe, so slices of a lane never overlap; when it is complete is among its
-arguments. A `set_flag` keeps no pipe: it is drawn for one cycle in the lane FLOWCTRL when it fires,
-and an arrow leads to the `wait_flag` that took it.
+arguments. A `set_flag` keeps no pipe: it is drawn for a nanosecond at least in the lane FLOWCTRL
+when it fires, and an arrow leads to the `wait_flag` that took it.
+
+Perfetto reads times as whole nanoseconds and drops a slice that begins before the one to its left
+is over and ends behind it. So every time is rounded to nanoseconds here, once, and a length is the
+difference of two such times. Its threads are told apart by number alone, and one whose number is
+that of its process is drawn above the others; so a lane has a number of its own.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -37,6 +43,9 @@ FLOW_CONTROL = 20
 
 DEVICE, LAUNCHES, OVERHEAD = 0, 1, 2
 """Process and lanes of the launches."""
+
+LANES_OF_A_PROCESS = 1000
+"""How far apart the numbers of the lanes of two processes are."""
 
 MEMORIES = ("L1", "L0A", "L0B", "L0C", "UB")
 """Whose occupation is drawn."""
@@ -68,6 +77,21 @@ def trace_events(machine: Machine, launches: Iterable[LaunchProfile]) -> list[Ev
     return [*writer.names(), *writer.events]
 
 
+def core_name(machine: Machine, place: int) -> str:
+    """A core's name by its number (`Row.core`): `core 3`, on a split machine `core 3 AIV1`."""
+    if not machine.split:
+        return f"core {place}"
+    vectors = machine.core_types["AIV"].count
+    group, which = divmod(place, 1 + vectors)
+    return f"core {group} AIV{which - 1}" if which else f"core {group} AIC"
+
+
+def microseconds(nanoseconds: int) -> float:
+    """The least number of microseconds that a reader who cuts off turns into `nanoseconds`."""
+    exact = nanoseconds / 1000
+    return exact if int(exact * 1000) == nanoseconds else math.nextafter(exact, math.inf)
+
+
 class _Writer:
     def __init__(self, machine: Machine) -> None:
         self.events: list[Event] = []
@@ -78,14 +102,15 @@ class _Writer:
             (DEVICE, LAUNCHES): "launches",
             (DEVICE, OVERHEAD): "launch overhead",
         }
+        # What is drawn of a flag; a cycle may be shorter than a nanosecond.
+        self._flag_cycles = math.ceil(machine.clock_mhz / 1000)
         self._sizes = {Space[name]: machine.buffer(name).bytes for name in MEMORIES}
 
     def launch(self, launch: LaunchProfile) -> None:
         """Adds a launch behind all before."""
-        overhead = self._machine.launch.overhead_us
-        self._slice(launch.name, DEVICE, OVERHEAD, self._begin_us, overhead, {})
-        self._begin_us += overhead
-        length = launch.cycles / self._machine.clock_mhz
+        begin = self._at(0)
+        self._begin_us += self._machine.launch.overhead_us
+        self._slice(launch.name, DEVICE, OVERHEAD, begin, self._at(0), {})
         counts = {
             "blocks": launch.blocks,
             "cycles": launch.cycles,
@@ -93,26 +118,36 @@ class _Writer:
             "gm_read_bytes": launch.gm_read_bytes,
             "gm_write_bytes": launch.gm_write_bytes,
         }
-        self._slice(launch.name, DEVICE, LAUNCHES, self._begin_us, length, counts)
+        self._slice(launch.name, DEVICE, LAUNCHES, self._at(0), self._at(launch.cycles), counts)
         by_block: dict[tuple[int, int], list[Row]] = defaultdict(list)
         for row in launch.rows:
             by_block[row.core, row.block].append(row)
         for (core, _), rows in sorted(by_block.items()):
             self._block(launch.name, core + 1, rows)
-        self._begin_us += length
+        self._begin_us += launch.cycles / self._machine.clock_mhz
 
     def names(self) -> Iterator[Event]:
         """The names of processes and lanes, in the order of the picture."""
         for process in sorted({process for process, _ in self._lanes}):
-            name = "NPU" if process == DEVICE else f"core {process - 1}"
-            yield self._name("process_name", process, 0, name=name)
-            yield self._name("process_sort_index", process, 0, sort_index=process)
+            name = "NPU" if process == DEVICE else core_name(self._machine, process - 1)
+            lane = self._first_lane(process)
+            yield self._name("process_name", process, lane, name=name)
+            yield self._name("process_sort_index", process, lane, sort_index=process)
         for (process, lane), name in sorted(self._lanes.items()):
             yield self._name("thread_name", process, lane, name=name)
             yield self._name("thread_sort_index", process, lane, sort_index=lane)
 
     def _name(self, kind: str, process: int, lane: int, **args: Any) -> Event:
-        return {"name": kind, "ph": "M", "pid": process, "tid": lane, "args": args}
+        return {
+            "name": kind,
+            "ph": "M",
+            "pid": process,
+            "tid": _thread(process, lane),
+            "args": args,
+        }
+
+    def _first_lane(self, process: int) -> int:
+        return min(lane for owner, lane in self._lanes if owner == process)
 
     def _block(self, kernel: str, process: int, rows: Sequence[Row]) -> None:
         flags: dict[tuple[int, int, int], deque[tuple[int, Row]]] = defaultdict(deque)
@@ -123,10 +158,10 @@ class _Writer:
             if number is None:
                 number = len(busy_until)
                 busy_until.append(0)
-            busy_until[number] = row.end + 1
+            busy_until[number] = end = row.end + self._flag_cycles
             lane = FLOW_CONTROL + number
             self._lanes[process, lane] = "FLOWCTRL" if not number else f"FLOWCTRL {number + 1}"
-            self._row(kernel, process, lane, row, row.end, row.end + 1)
+            self._row(kernel, process, lane, row, row.end, end)
             flags[_flag(row)].append((lane, row))
         for row in ordered:
             if row.mnemonic == SET:
@@ -159,40 +194,40 @@ class _Writer:
             if any(access[3] == written for access in row.touched):
                 sizes = (region.size_bytes for _, _, region, w in row.touched if w == written)
                 args[name] = sum(sizes)
-        length = (end - start) / self._machine.clock_mhz
-        self._slice(row.mnemonic, process, lane, self._at(start), length, args)
+        self._slice(row.mnemonic, process, lane, self._at(start), self._at(end), args)
 
     def _arrow(self, process: int, set_lane: int, sender: Row, lane: int, waiter: Row) -> None:
         """From the cycle in which a flag was set to the end of the wait for it."""
         self._flows += 1
         common = {"name": "flag", "cat": "flag", "id": self._flows, "pid": process}
-        self.events.append({**common, "ph": "s", "tid": set_lane, "ts": self._at(sender.end)})
-        waited = waiter.end > waiter.start
-        # A wait of no length cannot enclose an arrow's head: it points at what comes next.
-        head: Event = {**common, "ph": "f", "tid": lane, "ts": self._at(waiter.end - waited)}
-        self.events.append({**head, "bp": "e"} if waited else head)
+        tail = {"ph": "s", "tid": _thread(process, set_lane)}
+        self.events.append({**common, **tail, "ts": microseconds(self._at(sender.end))})
+        # The head lies in the wait's last nanosecond: at its end the next slice begins.
+        end = max(self._at(waiter.start), self._at(waiter.end) - 1)
+        head = {"ph": "f", "bp": "e", "tid": _thread(process, lane)}
+        self.events.append({**common, **head, "ts": microseconds(end)})
 
     def _counter(self, process: int, space: Space, changes: Sequence[tuple[int, int]]) -> None:
-        for time, level in changes:
-            self.events.append(
-                {
-                    "name": f"{space.name} bytes in use",
-                    "ph": "C",
-                    "pid": process,
-                    "tid": 0,
-                    "ts": self._at(time),
-                    "args": {"bytes": level},
-                }
-            )
+        common = {"name": f"{space.name} in use", "ph": "C", "pid": process}
+        common["tid"] = _thread(process, self._first_lane(process))
+        for cycle, level in changes:
+            time = microseconds(self._at(cycle))
+            self.events.append({**common, "ts": time, "args": {"bytes": level}})
 
-    def _slice(
-        self, name: str, process: int, lane: int, start_us: float, length_us: float, args: Event
-    ) -> None:
-        event = {"name": name, "ph": "X", "ts": round(start_us, 6), "dur": round(length_us, 6)}
-        self.events.append({**event, "pid": process, "tid": lane, "args": args})
+    def _slice(self, name: str, process: int, lane: int, start: int, end: int, args: Event) -> None:
+        """A slice between two times in nanoseconds."""
+        times = {"ts": microseconds(start), "dur": microseconds(end - start)}
+        where = {"pid": process, "tid": _thread(process, lane)}
+        self.events.append({"name": name, "ph": "X", **times, **where, "args": args})
 
-    def _at(self, cycle: int) -> float:
-        return round(self._begin_us + cycle / self._machine.clock_mhz, 6)
+    def _at(self, cycle: int) -> int:
+        """When a cycle of the launch under way begins, in nanoseconds."""
+        return round(1000 * (self._begin_us + cycle / self._machine.clock_mhz))
+
+
+def _thread(process: int, lane: int) -> int:
+    """The number of a lane in the file."""
+    return LANES_OF_A_PROCESS * process + lane
 
 
 def _flag(row: Row) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ import numpy as np
 from davinci import machine
 from davinci.isa import INSTRUCTIONS, Pipe, header
 from davinci.simulator import Device, LaunchProfile
+from trace_reader import Reading, cut_off, read, rounded
 
 S, V, M = Pipe.S, Pipe.V, Pipe.M
 MTE1, MTE2, MTE3 = Pipe.MTE1, Pipe.MTE2, Pipe.MTE3
@@ -90,6 +91,17 @@ def launch(name: str, program: Sequence[Line], **options: Any) -> LaunchProfile:
 
 def of(events: list[Event], phase: str) -> list[Event]:
     return [event for event in events if event["ph"] == phase]
+
+
+def check_as_read(events: list[Event]) -> Reading:
+    """Perfetto loses nothing, nests nothing that has a length, and binds the arrows to flags."""
+    for nanoseconds in (cut_off, rounded):
+        reading = read(events, nanoseconds)
+        assert reading.lost == []
+        assert all(nanoseconds(event["dur"]) == 0 for event in reading.nested)
+        assert len(reading.arrows) == len(of(events, "s"))
+        assert {(a["name"], b["name"]) for a, b in reading.arrows} <= {("set_flag", "wait_flag")}
+    return reading
 
 
 def check_format(events: list[Event]) -> None:

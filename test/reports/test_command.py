@@ -9,7 +9,7 @@ import pytest
 
 from davinci.errors import EXIT_BAD_INPUT, EXIT_OK
 from davinci.tools import npu_run
-from report_support import check_flows, check_format, check_lanes, of
+from report_support import check_as_read, check_flows, check_format, check_lanes, of
 
 FILES = ("r.html", "t.json", "a.json")
 
@@ -26,6 +26,7 @@ def test_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     check_format(events)
     check_lanes(events)
     check_flows(events)
+    check_as_read(events)
     drawn = [event for event in of(events, "X") if event["pid"] > 0]
     assert {event["pid"] for event in drawn} == {1}, "more than block 0 is drawn"
     assert {event["args"]["block"] for event in drawn} == {0}
@@ -47,6 +48,7 @@ def test_all_blocks_and_launches(tmp_path: Path) -> None:
     run("zoo:mlp", tmp_path, "--timeline", "all")
     events = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     check_lanes(events)
+    check_as_read(events)
     assert len({event["pid"] for event in events}) > 2
 
 
@@ -57,7 +59,10 @@ def test_split_machine(tmp_path: Path) -> None:
     check_format(events)
     check_lanes(events)
     check_flows(events)
-    assert "FIXP" in {event["args"].get("name") for event in of(events, "M")}
+    lanes = check_as_read(events).lanes
+    assert {core for core, _ in lanes} == {"NPU", "core 0 AIC", "core 0 AIV0", "core 0 AIV1"}
+    assert {core for core, lane in lanes if lane == "FIXP"} == {"core 0 AIC"}
+    assert {core for core, lane in lanes if lane == "VECTOR"} == {"core 0 AIV0", "core 0 AIV1"}
 
 
 def test_folder_is_checked_before_the_run(
