@@ -9,17 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from davinci.isa.core import Pipe
 from davinci.simulator.problems import Problem
-from davinci.simulator.races import S
-
-if TYPE_CHECKING:
-    from davinci.simulator.timing import Issued
+from davinci.simulator.races import Event, S
 
 Place = Callable[[int], str]
 """Text of a location id."""
+
+
+class Queued(Protocol):
+    """What an instruction in a queue says of itself.
+
+    Attributes:
+        index: its number in the block.
+        location: where it comes from.
+        wait, send: the flag that it waits for or sets.
+    """
+
+    index: int
+    location: int
+    wait: Event | None
+    send: Event | None
 
 
 @dataclass(frozen=True)
@@ -33,7 +45,7 @@ class Stuck:
     """
 
     doing: str
-    item: Issued | None
+    item: Queued | None
     pipes: Sequence[int]
 
 
@@ -47,7 +59,7 @@ class Deadlock(Problem):
     """
 
     def __init__(
-        self, why: str, held: Mapping[int, Sequence[Issued]], scalar: Stuck | None
+        self, why: str, held: Mapping[int, Sequence[Queued]], scalar: Stuck | None
     ) -> None:
         super().__init__(
             f"deadlock: {why}",
@@ -69,7 +81,7 @@ class Deadlock(Problem):
                 texts.append(f"PIPE_S waits for {self._scalar.doing}")
         return "; ".join(texts)
 
-    def _wait(self, pipe: int, item: Issued, place: Place) -> str:
+    def _wait(self, pipe: int, item: Queued, place: Place) -> str:
         assert item.wait is not None
         source, _, event = item.wait
         text = (
@@ -87,7 +99,7 @@ class Deadlock(Problem):
             return f"{text}, which the scalar unit has not come to set"
         return f"{text}, which nothing before has set"
 
-    def _answer(self, item: Issued) -> Issued | None:
+    def _answer(self, item: Queued) -> Queued | None:
         """The set_flag that `item` waits for, if it was issued."""
         assert item.wait is not None
         queue = self._held.get(item.wait[0], ())

@@ -1,0 +1,104 @@
+"""Data moves one way: who may import whom, and no circles; see CONTRIBUTING.md."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parent.parent / "python" / "davinci"
+LINKED = ("dialects", "passes", "simulator", "tools")
+"""Rooms that lie beside `python/` and are links inside the package."""
+
+MAY_IMPORT = {
+    "errors": "",
+    "units": "",
+    "files": "errors",
+    "arrays": "errors files",
+    "machine": "errors units",
+    "isa": "errors machine units",
+    "simulator": "errors isa machine units",
+    "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
+    "dialects": "isa mlir units",
+    "elements": "errors mlir",
+    "passes": "dialects elements errors isa machine mlir units",
+    "report": "dialects errors files isa machine mlir simulator units",
+    "runtime": "dialects elements errors isa machine mlir passes report simulator units",
+    "frontends": "elements errors mlir",
+    "zoo": "errors",
+    "compiler": "errors frontends machine mlir passes runtime",
+    "diagnostics": "errors mlir",
+    "check": "elements errors mlir",
+    "job": "arrays check compiler errors frontends report runtime zoo",
+}
+"""Rooms of the package: directories and single modules; tools may import all of them."""
+
+BINDINGS = ("mlir", "torch_mlir")
+
+
+def modules() -> dict[str, Path]:
+    """Every module of the package by its dotted name."""
+    files = [
+        path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in LINKED
+    ]
+    for room in LINKED:
+        files += (PACKAGE / room).rglob("*.py")
+    names = {}
+    for path in files:
+        parts = ("davinci", *path.relative_to(PACKAGE).with_suffix("").parts)
+        names[".".join(parts).removesuffix(".__init__")] = path
+    return names
+
+
+MODULES = modules()
+
+
+def imported(nodes: Iterator[ast.AST] | list[ast.stmt]) -> Iterator[str]:
+    """Dotted names that import statements among `nodes` bring in."""
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                yield name if name in MODULES else node.module
+
+
+def room_of(module: str) -> str:
+    return (module.split(".") + [""])[1]
+
+
+@pytest.mark.parametrize("module", sorted(MODULES))
+def test_imports_go_one_way(module: str) -> None:
+    room = room_of(module)
+    if room in ("", "tools"):  # the package's front page and the commands see everything
+        return
+    allowed = {room, *MAY_IMPORT[room].split()}
+    names = set(imported(ast.walk(ast.parse(MODULES[module].read_text()))))
+    rooms = {room_of(name) for name in names if name in MODULES and name != "davinci"}
+    assert rooms <= allowed, f"{room} must not import {', '.join(sorted(rooms - allowed))}"
+
+
+def test_only_one_door_to_the_bindings() -> None:
+    for module, path in MODULES.items():
+        names = imported(ast.walk(ast.parse(path.read_text())))
+        found = [name for name in names if name.split(".")[0] in BINDINGS]
+        assert found == [] or module == "davinci.mlir", f"{module} imports {found}"
+
+
+def test_modules_import_in_no_circle() -> None:
+    """Statements at the top of a module; those inside a function run later."""
+    graph = {
+        module: {name for name in imported(ast.parse(path.read_text()).body) if name in MODULES}
+        for module, path in MODULES.items()
+    }
+    # A package that lists its modules imports them; what they take from it lies in others.
+    for module, names in graph.items():
+        names.discard(module.rpartition(".")[0])
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
