@@ -10,9 +10,6 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "python" / "davinci"
-LINKED = ("dialects", "passes", "simulator", "tools")
-"""Rooms that lie beside `python/` and are links inside the package."""
-
 MAY_IMPORT = {
     "errors": "",
     "units": "",
@@ -41,13 +38,9 @@ BINDINGS = ("mlir", "torch_mlir")
 
 def modules() -> dict[str, Path]:
     """Every module of the package by its dotted name."""
-    files = [
-        path for path in PACKAGE.rglob("*.py") if path.relative_to(PACKAGE).parts[0] not in LINKED
-    ]
-    for room in LINKED:
-        files += (PACKAGE / room).rglob("*.py")
+    rooms = [path for path in PACKAGE.iterdir() if path.is_dir()]
     names = {}
-    for path in files:
+    for path in [*PACKAGE.glob("*.py"), *(file for room in rooms for file in room.rglob("*.py"))]:
         parts = ("davinci", *path.relative_to(PACKAGE).with_suffix("").parts)
         names[".".join(parts).removesuffix(".__init__")] = path
     return names
@@ -68,7 +61,7 @@ def imported(nodes: Iterator[ast.AST] | list[ast.stmt]) -> Iterator[str]:
 
 
 def room_of(module: str) -> str:
-    return (module.split(".") + [""])[1]
+    return module.partition(".")[2].partition(".")[0]
 
 
 @pytest.mark.parametrize("module", sorted(MODULES))
