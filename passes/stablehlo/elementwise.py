@@ -78,8 +78,6 @@ def convert_power(op: Any, ops: TensorOps) -> Sequence[Any] | None:
     """Powers by a known 1, 2, 3, 1/2 or -1/2 need no logarithm."""
     x, exponent = op.operands
     found = tensor_of(x.type)
-    if not is_float(found.element):
-        return None
     value = full_value(exponent)
     number = None if value is None else float(value)
     if number == 1:
@@ -88,6 +86,8 @@ def convert_power(op: Any, ops: TensorOps) -> Sequence[Any] | None:
         return [ops.binary("mul", x, x)]
     if number == 3:
         return [ops.binary("mul", ops.binary("mul", x, x), x)]
+    if not is_float(found.element):
+        return None
     if number == 0.5:
         return [ops.unary("sqrt", x)]
     if number == -0.5:

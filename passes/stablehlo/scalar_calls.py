@@ -9,6 +9,7 @@ from davinci.mlir import func, ir
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned
 from davinci.passes.ascend.tensor_ops import full_value
+from davinci.passes.stablehlo.integer_power import expand_integer_powers
 
 PRODUCTS = frozenset({"stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution"})
 
@@ -65,6 +66,7 @@ class ScalarCalls:
             spell_out_booleans(copy)
             widen_unsigned(copy)
             func.ReturnOp(list(copy.results))
+        expand_integer_powers(function.operation)
         return function
 
     def _unique(self, base: str) -> str:

@@ -117,3 +117,36 @@ def test_unsigned_indices(kind: str, indices: list[int]) -> None:
     text = program({"x": "7x9xf32", "i": f"4x1x{kind}"}, "4x9xf32", body)
     found = run_text(text, x, np.array(indices, kind.replace("ui", "uint")).reshape(4, 1))[0]
     np.testing.assert_array_equal(found, x[np.minimum(indices, 6)])
+
+
+@pytest.mark.parametrize("kind", ["i8", "i16", "i32", "i64", "ui8", "ui32"])
+def test_integer_power_is_modulo_its_bits(kind: str) -> None:
+    """With a negative exponent, 0 but for the bases 1 and -1."""
+    dtype = np.dtype(kind.replace("ui", "uint") if kind[0] == "u" else kind.replace("i", "int"))
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    bases = [n for n in (low, -7, -2, -1, 0, 1, 2, 3, 10, high) if n >= low]
+    exponents = [n for n in (low, low + 1, -3, -1, 0, 1, 2, 31, 63, 64, high - 1, high) if n >= low]
+    x, y = (a.ravel() for a in np.meshgrid(np.array(bases, dtype), np.array(exponents, dtype)))
+    shape = f"{x.size}x{kind}"
+    body = f"%r = stablehlo.power %x, %y : tensor<{shape}>"
+    found = run_text(program({"x": shape, "y": shape}, shape, body), x, y)[0]
+    bits = 8 * dtype.itemsize
+    pairs = [(int(a), int(b)) for a, b in zip(x, y, strict=True)]
+    exact = [
+        pow(a, b, 1 << bits) if b >= 0 else {1: 1, -1: 1 - b % 2 * 2}.get(a, 0) for a, b in pairs
+    ]
+    np.testing.assert_array_equal(
+        found, np.array([n % (1 << bits) for n in exact], f"u{bits // 8}").view(dtype)
+    )
+
+
+@pytest.mark.parametrize("exponent", [0, 2, 3, 5, 64, 2**31 - 1, -1])
+def test_integer_power_by_a_constant(exponent: int) -> None:
+    x = np.array([-(2**31), -3, -1, 0, 1, 3, 7, 2**31 - 1], np.int32)
+    body = f"""%c = stablehlo.constant dense<{exponent}> : tensor<8xi32>
+      %r = stablehlo.power %x, %c : tensor<8xi32>"""
+    found = run_text(program({"x": "8xi32"}, "8xi32", body), x)[0]
+    wanted = [
+        pow(int(a), exponent, 1 << 32) if exponent >= 0 else int(a) * (int(a) ** 2 == 1) for a in x
+    ]
+    np.testing.assert_array_equal(found, np.array([n % (1 << 32) for n in wanted], "u4").view("i4"))

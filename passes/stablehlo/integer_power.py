@@ -1,0 +1,79 @@
+"""Powers of integers as products, for scalar kernels.
+
+Upstream's loops look at six bits of the exponent and take a large unsigned one for negative.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci import elements
+from davinci.dialects.ascend_shapes import tensor_of
+from davinci.mlir import ir
+from davinci.passes import builder
+
+
+def expand_integer_powers(root: Any) -> None:
+    """Replaces each `stablehlo.power` of integers in `root` by products modulo 2^bits."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "stablehlo.power" and is_integer(op):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    for op in found:
+        with op.location, ir.InsertionPoint(op):
+            op.result.replace_all_uses_with(Integers(op.result.type).power(*op.operands))
+        op.erase()
+
+
+def is_integer(op: Any) -> bool:
+    return isinstance(tensor_of(op.result.type).element, ir.IntegerType)
+
+
+class Integers:
+    """Builds StableHLO operations on tensors of one integer type."""
+
+    def __init__(self, kind: Any) -> None:
+        self._kind = kind
+        self._element = tensor_of(kind).element
+
+    def power(self, base: Any, exponent: Any) -> Any:
+        """By squaring, one step a bit of the exponent.
+
+        With a negative exponent 1 and -1 go the same way, since only its lowest bit matters; of
+        other bases the result is 0, as StableHLO's interpreter has it for 0, too.
+        """
+        one = self._constant(1)
+        result, square, bits = one, base, exponent
+        for _ in range(self._element.width):
+            odd = self._compare("EQ", self._op("and", bits, one), one)
+            result = self._select(odd, self._op("multiply", result, square), result)
+            square = self._op("multiply", square, square)
+            bits = self._op("shift_right_logical", bits, one)
+        if self._element.is_unsigned:
+            return result
+        unit = self._compare("EQ", self._op("abs", base), one)
+        zero = self._constant(0)
+        return self._select(
+            self._compare("LT", exponent, zero), self._select(unit, result, zero), result
+        )
+
+    def _op(self, name: str, *operands: Any) -> Any:
+        return builder.op(f"stablehlo.{name}", operands, [self._kind]).result
+
+    def _constant(self, number: int) -> Any:
+        value = elements.scalar_attribute(number, self._element)
+        splat = ir.DenseElementsAttr.get_splat(self._kind, value)
+        return builder.op("stablehlo.constant", [], [self._kind], value=splat).result
+
+    def _compare(self, predicate: str, a: Any, b: Any) -> Any:
+        booleans = ir.RankedTensorType.get(self._kind.shape, ir.IntegerType.get_signless(1))
+        direction = ir.Attribute.parse(f"#stablehlo<comparison_direction {predicate}>")
+        built = builder.op("stablehlo.compare", [a, b], [booleans], comparison_direction=direction)
+        return built.result
+
+    def _select(self, condition: Any, a: Any, b: Any) -> Any:
+        return self._op("select", condition, a, b)
