@@ -19,7 +19,7 @@ from typing import Any
 
 from davinci.dialects.ascend_shapes import tensor_of
 from davinci.dialects.base import python_value
-from davinci.elements import Array
+from davinci.elements import DTYPES, Array
 from davinci.mlir import ir
 from davinci.passes.ascend.evaluate import evaluate
 from davinci.passes.ascend.tensor_ops import (
@@ -67,10 +67,17 @@ def mark_foldable(block: Any) -> set[Any]:
             continue
         if not op.operands and op.name != "ascend.iota":
             continue
+        if not all(has_array(v) for v in [*op.operands, op.result]):
+            continue
         known = all(v in found or definition(v) is not None for v in op.operands)
         if known and op.name not in PRODUCTS and not grows(op):
             found.add(op.result)
     return found
+
+
+def has_array(value: Any) -> bool:
+    """Whether NumPy has the element type of `value`; bf16 for example is left to the device."""
+    return str(tensor_of(value.type).element) in DTYPES
 
 
 def grows(op: Any) -> bool:

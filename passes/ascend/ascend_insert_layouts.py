@@ -11,6 +11,8 @@ after:
 A value is fractalized once for all its uses. A fractalize of a defractalize of the same layout is
 dropped, also through a cast that lies between them: a cast acts on Nz as well. Padding stays zero
 in that case, because a product of padded operands is padded with zeros.
+
+Needs products of types that the cube has (`ascend-legalize-precision`).
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from davinci.dialects.ascend_rules import MATMUL_TYPES
 from davinci.dialects.ascend_shapes import Tensor, lanes, tensor_of
 from davinci.mlir import ir
 from davinci.passes.ascend.tensor_ops import (
@@ -26,7 +29,7 @@ from davinci.passes.ascend.tensor_ops import (
     merge_equal,
     tensor_functions,
 )
-from davinci.passes.base import Pass, register_pass
+from davinci.passes.base import Pass, fail, register_pass
 from davinci.units import FRACTAL_SIDE
 
 PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
@@ -46,12 +49,27 @@ class AscendInsertLayoutsPass(Pass):
             for operation in list(block.operations):
                 product = operation.operation
                 if product.name in PRODUCTS and is_row_major(product):
+                    require_cube_types(product)
                     lay_out(product, laid_out)
             merge_equal(block)
 
 
 def is_row_major(product: Any) -> bool:
     return tensor_of(product.operands[0].type).rank < 4
+
+
+def require_cube_types(product: Any) -> None:
+    """Fails unless the cube multiplies these element types."""
+    a, b, c = (str(tensor_of(v.type).element) for v in (*product.operands, product.result))
+    if c not in MATMUL_TYPES.get((a, b), ()):
+        known = (f"{x} x {y} to {' or '.join(z)}" for (x, y), z in MATMUL_TYPES.items())
+        fail(
+            product,
+            "has element types that the cube has not",
+            found=f"{a} x {b} to {c}",
+            expected=", ".join(known),
+            hint="ascend-legalize-precision brings f32 to f16",
+        )
 
 
 def lay_out(product: Any, laid_out: dict[Any, Any]) -> None:

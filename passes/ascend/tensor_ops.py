@@ -21,9 +21,11 @@ from davinci.dialects.ascend_shapes import (
 )
 from davinci.dialects.base import python_value
 from davinci.elements import Array
+from davinci.errors import InputError
 from davinci.mlir import ir
 from davinci.passes import builder
 from davinci.passes.ascend.evaluate import evaluate
+from davinci.passes.base import location_text
 
 FOLD_BYTES = 1 << 20
 """Constants up to this size are computed with at once, larger ones by ascend-fold-constants."""
@@ -179,9 +181,16 @@ CONSTANTS = ("ascend.constant", "ascend.full")
 
 
 def constant_array(op: Any) -> Array:
-    """The elements of an `ascend.constant` or `ascend.full`; a `full` takes no memory."""
+    """The elements of an `ascend.constant` or `ascend.full`; a `full` takes no memory.
+
+    Raises:
+        InputError: the data of a resource is missing or of another size.
+    """
     if op.name == "ascend.constant":
-        return elements.to_array(op.attributes["value"])
+        try:
+            return elements.to_array(op.attributes["value"])
+        except InputError as error:
+            raise error.at(location_text(op.location)) from None
     found = tensor_of(op.results[0].type)
     value = elements.scalar_value(op.attributes["value"])
     return np.broadcast_to(np.asarray(value, elements.dtype_of(found.element)), found.shape)

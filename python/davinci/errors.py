@@ -45,6 +45,11 @@ class DavinciError(Exception):
         parts += [hint] if hint else []
         super().__init__("; ".join(parts))
 
+    def at(self, where: str) -> DavinciError:
+        """The same error with the place that its finder did not know."""
+        details = {"found": self.found, "expected": self.expected, "hint": self.hint}
+        return type(self)(self.message, where=where, **details)
+
 
 class InputError(DavinciError):
     """Bad usage, file, machine description, pipeline text or input array (exit code 2)."""

@@ -40,3 +40,25 @@ func.func @left_alone() -> (tensor<1048577x2xf32>, tensor<1x1xf32>) {
   %1 = "ascend.matmul"(%a, %b) : (tensor<1x2xf32>, tensor<2x1xf32>) -> tensor<1x1xf32>
   return %0, %1 : tensor<1048577x2xf32>, tensor<1x1xf32>
 }
+
+// -----
+
+// Element types that NumPy has not are left to the device.
+// CHECK-LABEL: func.func @no_array
+// CHECK: "ascend.neg"
+func.func @no_array() -> tensor<2xbf16> {
+  %c = "ascend.constant"() {value = dense<[1.0, 2.0]> : tensor<2xbf16>} : () -> tensor<2xbf16>
+  %0 = "ascend.neg"(%c) : (tensor<2xbf16>) -> tensor<2xbf16>
+  return %0 : tensor<2xbf16>
+}
+
+// -----
+
+// Kernels, and the functions of scalar calls, are no functions on tensors of the host.
+// CHECK-LABEL: func.func private @scalar
+// CHECK: "ascend.neg"
+func.func private @scalar() -> tensor<2xf32> {
+  %c = "ascend.constant"() {value = dense<[1.0, 2.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %0 = "ascend.neg"(%c) : (tensor<2xf32>) -> tensor<2xf32>
+  return %0 : tensor<2xf32>
+}

@@ -50,3 +50,16 @@ func.func @batch(%a: tensor<2x17x33xf16>, %b: tensor<2x33x5xf16>) -> tensor<2x17
   %0 = "ascend.batch_matmul"(%a, %b) : (tensor<2x17x33xf16>, tensor<2x33x5xf16>) -> tensor<2x17x5xf16>
   return %0 : tensor<2x17x5xf16>
 }
+
+// -----
+
+// Products of fractals, and what is no product, stay as they are.
+// CHECK-LABEL: func.func @left_alone
+// CHECK-NEXT: "ascend.matmul"
+// CHECK-NEXT: "ascend.exp"
+// CHECK-NEXT: return
+func.func @left_alone(%a: tensor<1x1x16x16xf16>, %b: tensor<8x8xf32>) -> (tensor<1x1x16x16xf32>, tensor<8x8xf32>) {
+  %0 = "ascend.matmul"(%a, %a) : (tensor<1x1x16x16xf16>, tensor<1x1x16x16xf16>) -> tensor<1x1x16x16xf32>
+  %1 = "ascend.exp"(%b) : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %0, %1 : tensor<1x1x16x16xf32>, tensor<8x8xf32>
+}
