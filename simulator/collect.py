@@ -7,24 +7,57 @@ issue the same. Programs that wait for flags of other cores keep their first tim
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from davinci.isa.core import Pipe, Space
 from davinci.machine import Machine
 from davinci.simulator.core import Core
+from davinci.simulator.forms import Form, Port
 from davinci.simulator.gm_model import L2, Touched, Traffic, rates_of, touched
 from davinci.simulator.profile import BlockProfile, LaunchProfile
 from davinci.simulator.regions import Region
-from davinci.simulator.timing import Timeline
+from davinci.simulator.timing import Issued, Timeline
 
 Key = tuple[float, ...]
 """Cores at work, and what was issued: a cost and the scalar operations before it."""
 
 
+@dataclass(frozen=True)
+class Done:
+    """What a program did, wherever it ran.
+
+    Attributes:
+        cycles, timeline: as if the L2 held nothing.
+        touched: lines of global memory.
+        key: equal for programs that issue the same.
+        counts: instructions by form.
+        scalar_accesses: loads and stores of the scalar unit.
+    """
+
+    cycles: int
+    timeline: Timeline
+    touched: Touched
+    key: Key
+    counts: Mapping[Form, int]
+    scalar_accesses: int
+
+    @classmethod
+    def of(cls, core: Core, line_bytes: int) -> Done:
+        """Ends the program that `core` ran.
+
+        Raises:
+            DeviceFault: deadlock, or flags left set.
+        """
+        cycles, timeline = core.finish(), core.timeline
+        lines = touched(_transfers(timeline), line_bytes)
+        key = (timeline.rates.cores, *[id(item.cost) << 16 | ops for _, ops, item in timeline.log])
+        return cls(cycles, timeline, lines, key, core.counts, core.scalar_accesses)
+
+
 @dataclass
 class Run:
-    """A program that has run: where, its time line, its transfers, and what equal ones share.
+    """A program that has run: where, what it did, and its time line with the L2.
 
     `rows` says whether those of its time line are wanted: it may be the one of an equal program.
     """
@@ -32,10 +65,9 @@ class Run:
     place: int
     block: int
     begin: int
+    done: Done
     cycles: int
     timeline: Timeline
-    touched: Touched
-    key: Key
     profile: BlockProfile
     rows: bool
 
@@ -55,31 +87,23 @@ class Collector:
         self._pipes = {f"PIPE_{name}": int(Pipe[name]) for name in names}
         profile.pipes = dict.fromkeys(self._pipes, 0)
         self._runs: list[Run] = []
-        self._known: set[Key] = set()
+        self._logs: dict[Key, list[tuple[int, int, Issued]]] = {}
 
-    def add(self, core: Core, place: int, block: int, begin: int = 0) -> int:
-        """Ends the program that `core` ran; returns its cycles, if the L2 held nothing.
+    def add(self, done: Done, place: int, block: int, begin: int = 0) -> None:
+        """Takes over what a program did.
 
         Args:
-            core: with the program at its end.
+            done: by the program.
             place: number of the core on the machine.
             block: that it ran.
             begin: cycle of the launch at which it began.
-
-        Raises:
-            DeviceFault: deadlock, or flags left set.
         """
-        cycles = core.finish()
-        timeline, profile = core.timeline, BlockProfile(place, block, cycles, {})
+        timeline, profile = done.timeline, BlockProfile(place, block, done.cycles, {})
         rows = timeline.rows is not None
-        lines = touched(_transfers(timeline), self._machine.gm.line_bytes)
-        key = (timeline.rates.cores, *[id(item.cost) << 16 | ops for _, ops, item in timeline.log])
-        self._runs.append(Run(place, block, begin, cycles, timeline, lines, key, profile, rows))
-        if key in self._known and timeline.rows is None:
-            timeline.log.clear()
-        self._known.add(key)
-        _count(self.profile, profile, core)
-        return cycles
+        self._runs.append(Run(place, block, begin, done, done.cycles, timeline, profile, rows))
+        if not rows:
+            timeline.log = self._logs.setdefault(done.key, timeline.log)
+        _count(self.profile, profile, done)
 
     def settle(self, l2: L2, at_once: int) -> None:
         """Notes the times, with the L2 as it serves the launch.
@@ -90,7 +114,7 @@ class Collector:
         """
         rounds: dict[int, list[Touched]] = {}
         for run in self._runs:
-            rounds.setdefault(run.block // at_once, []).append(run.touched)
+            rounds.setdefault(run.block // at_once, []).append(run.done.touched)
         self.profile.traffic = traffic = l2.launch(list(rounds.values()))
         if not any(run.timeline.crossed for run in self._runs):
             self._retime(traffic)
@@ -113,13 +137,13 @@ class Collector:
         """Makes the time lines again; blocks that issue the same have the same one."""
         done: dict[Key, tuple[int, Timeline]] = {}
         for run in self._runs:
-            if not run.touched.lines.size:
+            if not run.done.touched.lines.size:
                 continue
             rates = rates_of(self._machine, run.timeline.rates.cores, traffic)
-            found = done.get(run.key)
+            found = done.get(run.done.key)
             if found is None or run.rows:
                 timeline = Timeline(self._machine, run.rows, rates)
-                found = done[run.key] = (timeline.replay(run.timeline.log), timeline)
+                found = done[run.done.key] = (timeline.replay(run.timeline.log), timeline)
             run.cycles, run.timeline = found
 
     def _begin_blocks(self, at_once: int) -> None:
@@ -135,21 +159,30 @@ class Collector:
             clocks[slot] += max(run.cycles for run in by_block[block])
 
 
+def gm_ports(timeline: Timeline) -> Iterator[tuple[Issued, Port, bool, bool]]:
+    """Accesses of a program's instructions to global memory: the instruction, the region, whether
+    its bytes pass the memory, and whether they are written."""
+    for _, _, item in timeline.log:
+        if item.form is None or item.form.summary or not item.form.moves_gm:
+            continue
+        moves = bool(item.cost.gm_read or item.cost.gm_write)
+        for ports, written in ((item.form.reads, False), (item.form.writes, True)):
+            for port in ports:
+                if port.space == Space.GM and not port.region.empty:
+                    yield item, port, moves, written
+
+
 def _transfers(timeline: Timeline) -> Iterator[tuple[Region, int, bool]]:
     """Regions in global memory that a program's transfers touched, their addresses, and whether
     they were written."""
-    for _, _, item in timeline.log:
-        if item.cost.gm_read or item.cost.gm_write:
-            assert item.form is not None
-            for ports, written in ((item.form.reads, False), (item.form.writes, True)):
-                for port in ports:
-                    if port.space == Space.GM and not port.region.empty:
-                        yield port.region, item.words[port.word] + port.offset, written
+    for item, port, moves, written in gm_ports(timeline):
+        if moves:
+            yield port.region, item.words[port.word] + port.offset, written
 
 
-def _count(profile: LaunchProfile, block: BlockProfile, core: Core) -> None:
+def _count(profile: LaunchProfile, block: BlockProfile, done: Done) -> None:
     copied = block.copied_bytes
-    for form, count in core.counts.items():
+    for form, count in done.counts.items():
         mnemonic = form.record.mnemonic
         profile.instructions[mnemonic] = profile.instructions.get(mnemonic, 0) + count
         profile.macs += count * form.macs
@@ -158,4 +191,4 @@ def _count(profile: LaunchProfile, block: BlockProfile, core: Core) -> None:
         profile.gm_write_bytes += count * form.gm_write_bytes
         if form.copies:
             copied[form.copies] = copied.get(form.copies, 0) + count * form.copied_bytes
-    profile.scalar_accesses += core.scalar_accesses
+    profile.scalar_accesses += done.scalar_accesses

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import numpy.typing as npt
 from threadpoolctl import ThreadpoolController
@@ -11,15 +12,16 @@ from davinci.errors import DeviceFault
 from davinci.isa.core import Array
 from davinci.machine import Machine
 from davinci.simulator.block_races import BlockRaces
-from davinci.simulator.collect import Collector
+from davinci.simulator.collect import Collector, Done
 from davinci.simulator.core import Core
 from davinci.simulator.forms import Decoder
 from davinci.simulator.gm_model import L2, rates_of
 from davinci.simulator.memory import GlobalMemory
 from davinci.simulator.profile import LaunchProfile
 from davinci.simulator.split_launch import Pool, SplitLaunch
+from davinci.simulator.streams import Recorder, Streams
 
-Program = Callable[[Sequence[int], int, int, Core], None]
+Program = Callable[[Sequence[int], int, int, Core | Recorder], None]
 """`program(arguments, block, blocks, core)`: runs the scalar program of one block."""
 
 
@@ -47,6 +49,7 @@ class Device:
         decoders = {kind: Decoder(machine, kind) for kind in machine.core_types}
         self._pool = Pool(lambda kind: Core(machine, kind, self._gm, decoders[kind], checks, data))
         self._l2 = L2(machine, gm_bytes)
+        self._streams = Streams(machine, gm_bytes)
         # A tile's product is too small for several threads: with any other load on the host they
         # wait for each other, a hundred times as long as the product takes.
         self._threads = ThreadpoolController()
@@ -142,9 +145,16 @@ class Device:
         between = BlockRaces(name) if self.checks and blocks > 1 else None
         core = self._pool.take("AICORE")
         for block in range(blocks):
-            core.begin(name, block, rates, locations, block < kept)
-            program(arguments, block, blocks, core)
-            collector.add(core, block % cores, block)
+            begin = partial(core.begin, name, block, rates, locations, block < kept)
+            if self.data or block < kept:
+                begin()
+                program(arguments, block, blocks, core)
+                done = Done.of(core, self.machine.gm.line_bytes)
+            else:
+                recorder = Recorder(core)
+                program(arguments, block, blocks, recorder)
+                done = self._streams.run(core, rates, recorder.records(), begin)
+            collector.add(done, block % cores, block)
             if between is not None:
                 between.add(block, core)
         self._pool.give("AICORE", core)

@@ -13,7 +13,7 @@ from typing import NoReturn
 from davinci.errors import DeviceFault
 from davinci.machine import Machine
 from davinci.simulator.block_races import BlockRaces
-from davinci.simulator.collect import Collector
+from davinci.simulator.collect import Collector, Done
 from davinci.simulator.core import Core
 from davinci.simulator.core_races import CoreRaces
 from davinci.simulator.coroutines import Coroutine
@@ -149,8 +149,9 @@ class SplitLaunch:
                 keep = seat.block < kept
                 core.begin(self._name, seat.block, rates[seat.core], locations, keep, link)
                 self._programs[seat.core](arguments, seat.block, self._blocks, core)
-                cycles = self._collector.add(core, seat.place, seat.block, begin)
-                ends[seat.block] = max(ends[seat.block], begin + cycles)
+                done = Done.of(core, self._machine.gm.line_bytes)
+                self._collector.add(done, seat.place, seat.block, begin)
+                ends[seat.block] = max(ends[seat.block], begin + done.cycles)
                 if races is not None:
                     races.add(seat, core)
                 if blocks is not None:
