@@ -110,7 +110,7 @@ class Form:
         self.moves_gm = gm is not None
         self._machine = machine
         self._lanes = _lanes(record, values, reads, writes)
-        self._lane_words = tuple(port.word for port, _ in self._lanes)
+        self._lane_places = tuple((port.word, port.region.high) for port, _ in self._lanes)
         self._groups = machine.vector.bank_groups
         self._costs: dict[tuple[int, ...], Cost] = {}
 
@@ -120,7 +120,8 @@ class Form:
         if self.moves_gm:
             bits = ((words[self._gm_word] + self._gm_offset) % self._line,)
         else:
-            bits = tuple([bank_bits(words[word], self._groups) for word in self._lane_words])
+            groups = self._groups
+            bits = tuple([bank_bits(words[w], size, groups) for w, size in self._lane_places])
         found = self._costs.get(bits)
         if found is None:
             reads = [(p.space, p.region) for p in self.reads]

@@ -71,7 +71,9 @@ def ceil_div(a: float, b: float) -> int:
 def vector(work: Work) -> Cost:
     """A fixed part, and for each repeat its cycles or those in which its banks are free (b2).
 
-    Nothing overlaps with the next instruction. Masked lanes are taken to use their banks.
+    The fixed part is a head and the depth of the unit, which its writes are behind its reads.
+    Nothing overlaps with the next instruction but the last cycles until results are visible.
+    Masked lanes are taken to use their banks.
     """
     unit, values = work.machine.vector, work.values
     each = unit.cycles_per_repeat.get(work.record.mnemonic, 1)
@@ -98,7 +100,7 @@ def vector(work: Work) -> Cost:
         )
     else:
         cycles = repeats * each
-    return Cost(fixed + cycles, fixed + cycles)
+    return Cost(fixed + cycles, fixed + cycles + unit.completion_cycles)
 
 
 def cube(work: Work) -> Cost:

@@ -4,19 +4,23 @@ UB is made of single-ported banks in groups: the block of 32 bytes at an address
 `address / 32 % groups` of row bank `address / (bytes of all groups' banks)`. In one cycle a group
 serves one read and one write, and these only in different banks (docs/hardware.md b2).
 
-A repeat reads its blocks, passes the unit and is written `depth` cycles after its reading began. So
-the write of one repeat meets the reading of a later one: reading waits, which shifts what comes
-after, until the next write that meets it.
+A repeat reads its blocks in as many cycles as one group has of them, passes the unit, and is
+written `depth` cycles after its last read. Results wait in a queue. Where the write at its head and
+the read of a cycle need the same bank, they take turns, the write first.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
 BLOCK_BYTES = 32
 BANK_BYTES = 4096
+
+Banks = frozenset[tuple[int, int]]
+"""Banks that are accessed in one cycle: (group, bank of the group)."""
 
 
 @dataclass(frozen=True)
@@ -40,12 +44,18 @@ class Stream:
         return {first + i * self.block_stride for i in range(self.per_repeat)}
 
 
-def bank_bits(address: int, groups: int) -> int:
-    """The part of an address that says which banks are used, as a number of blocks: its group, and
-    its bank in steps of all groups' banks."""
+def bank_bits(address: int, span_bytes: int, groups: int) -> int:
+    """What of an operand's address says which banks it uses, as a number of blocks.
+
+    For an operand that lies in one bank of each group its group and bank; the row matters only
+    where it reaches into the next one.
+    """
     block = address // BLOCK_BYTES
-    bank = address // (groups * BANK_BYTES)
-    return block % groups + bank * groups * (BANK_BYTES // BLOCK_BYTES)
+    bank_bytes = groups * BANK_BYTES
+    bank = address // bank_bytes
+    if (address + span_bytes - 1) // bank_bytes > bank:
+        return block
+    return block % groups + bank * (bank_bytes // BLOCK_BYTES)
 
 
 @lru_cache(maxsize=65536)
@@ -57,36 +67,45 @@ def repeats_cycles(
     depth: int,
     groups: int,
 ) -> int:
-    """Cycles from the first read of the first repeat until the last repeat's are over.
+    """Cycles that an instruction takes besides those before its first read and its depth.
 
     Args:
         reads, writes: the operands.
         repeats: how many.
         each: cycles of a repeat in the unit.
-        depth: cycles from the start of reading to writing.
+        depth: cycles from the last read of a repeat to its first write.
         groups: bank groups.
     """
     per_bank = BANK_BYTES // BLOCK_BYTES * groups
-    pending: dict[int, frozenset[tuple[int, int]]] = {}
-    now = 0
+    results: deque[tuple[int, Banks]] = deque()
+    now = start = 0
     for repeat in range(repeats):
-        beats = _beats([s.of_repeat(repeat) for s in reads], groups, per_bank)
-        writing = _beats([s.of_repeat(repeat) for s in writes], groups, per_bank)
-        begin = now
-        for banks in beats:
-            while not banks.isdisjoint(pending.pop(now, ())):
-                now += 1
+        # Between repeats nothing is read: what is ready is written.
+        while now < start:
+            if results and results[0][0] <= now:
+                results.popleft()
             now += 1
-        for i, banks in enumerate(writing):
-            pending[begin + depth + i] = banks
-        now = max(now, begin + each, begin + len(writing))
-    return now
+        for banks in _beats([s.of_repeat(repeat) for s in reads], groups, per_bank):
+            if results and results[0][0] <= now and not banks.isdisjoint(results.popleft()[1]):
+                # The write has had its turn, now the read has its own; another may be written too.
+                now += 1
+                if results and results[0][0] <= now and banks.isdisjoint(results[0][1]):
+                    results.popleft()
+            now += 1
+        writing = _beats([s.of_repeat(repeat) for s in writes], groups, per_bank)
+        results.extend((now - 1 + depth + i, banks) for i, banks in enumerate(writing))
+        start = max(now, start + each, start + len(writing))
+    end = now
+    for ready, _ in results:
+        end = max(end, ready) + 1
+    return max(start, end - depth)
 
 
-def _beats(
-    operands: Sequence[set[int]], groups: int, per_bank: int
-) -> list[frozenset[tuple[int, int]]]:
-    """The banks accessed in each cycle: as many cycles as the most loaded group has blocks."""
+def _beats(operands: Sequence[set[int]], groups: int, per_bank: int) -> list[Banks]:
+    """The banks accessed in each cycle: as many cycles as the most loaded group has blocks.
+
+    An operand of which a block has to wait for another operand is accessed after it as a whole.
+    """
     cycles: list[set[tuple[int, int]]] = []
     taken: dict[int, int] = {}
     for blocks in operands:

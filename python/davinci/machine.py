@@ -114,11 +114,21 @@ class Scalar(Section):
 
 
 class Vector(Section):
+    """The vector unit.
+
+    Attributes:
+        fixed_cycles: of an instruction besides its repeats; `fixed_cycles_of` has what differs.
+        head_cycles: the part of them before the first repeat is read; the rest is the depth of the
+            unit, from the last read of a repeat to its write.
+        completion_cycles: from when the unit takes the next instruction until results are visible.
+    """
+
     block_bytes: Positive
     repeat_bytes: Positive
     max_repeat: Positive
     fixed_cycles: Cycles
     head_cycles: Cycles
+    completion_cycles: Cycles
     bank_groups: Positive
     banks: Positive
     fixed_cycles_of: dict[str, Positive]

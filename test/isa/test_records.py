@@ -73,7 +73,7 @@ def test_accesses_match_operands_and_compute(record):
 
 COUNTS = ("repeat", "n_burst", "m")
 COUNTED = [r for r in ALL if any(r.field_named(name) for name in COUNTS)]
-MASKED = [r for r in ALL if r.timing == "vector"]
+MASKED = [r for r in ALL if r.timing == "vector" and r.name != "vbrcb"]
 
 
 @pytest.mark.parametrize("record", COUNTED, ids=lambda r: r.mnemonic)
@@ -115,5 +115,5 @@ def test_types_of_a_name_have_equal_operands():
 @pytest.mark.parametrize("name", machines.names())
 def test_rates_of_machine_files_name_instructions(name):
     known = set(INSTRUCTIONS)
-    later = {"vmla.f16", "vmla.f32", "scatter_vnchwconv.b8"}
+    later = {"scatter_vnchwconv.b8"}
     assert set(machines.load(name).vector.cycles_per_repeat) <= known | later

@@ -40,6 +40,12 @@ BINARY = {
     "vdiv": (FLOATS, exactly(lambda a, b: a / b)),
     "vand": (("s16",), lambda a, b: a & b),
     "vor": (("s16",), lambda a, b: a | b),
+    "vaddrelu": ((*FLOATS, "s16"), exactly(lambda a, b: np.where(a + b > 0, a + b, a * 0))),
+    "vsubrelu": ((*FLOATS, "s16"), exactly(lambda a, b: np.where(a > b, a - b, a * 0))),
+}
+MULTIPLY_ADD = {
+    "vmla": lambda old, a, b: old + a * b,
+    "vmadd": lambda old, a, b: old * a + b,
 }
 UNARY = {
     "vexp": (FLOATS, in_double(np.exp)),
@@ -108,8 +114,11 @@ def stride_fields(draw, sources, blocks=8):
     return values | {"repeat": draw(st.integers(0, 4))}
 
 
-def check(bench, mnemonic, sources, dtypes, function, fields, low, high, tolerance=0.0):
-    """Runs one instruction and compares all of UB with the lane-by-lane reference."""
+def check(bench, mnemonic, sources, dtypes, function, fields, low, high, tolerance=0.0, old=False):
+    """Runs one instruction and compares all of UB with the lane-by-lane reference.
+
+    With `old` the function also takes what was in the destination, first.
+    """
     out = dtypes[0]
     lanes = 256 // max(DTYPES[t].itemsize for t in dtypes)
     addresses = dict(zip(("dst", *sources), (DST, SRC0, SRC1), strict=False))
@@ -118,7 +127,7 @@ def check(bench, mnemonic, sources, dtypes, function, fields, low, high, toleran
         addresses[n] + offsets(fields, n, lanes, DTYPES[t].itemsize, low, high)
         for n, t in zip(("dst", *sources), dtypes, strict=True)
     ]
-    arrays = [gather(before, p, t) for p, t in zip(places[1:], dtypes[1:], strict=True)]
+    arrays = [gather(before, p, t) for p, t in zip(places, dtypes, strict=True)][not old :]
     with np.errstate(all="ignore"):
         expected = function(*arrays)
     assert expected.dtype == DTYPES[out]
@@ -181,24 +190,87 @@ def test_unary(make_bench, name, dtype, fields, low, high, seed):
 
 def test_every_elementwise_instruction_is_tested():
     tested = {f"{name}.{dtype}" for name, dtype in (*BINARY_CASES, *UNARY_CASES)}
+    tested |= {f"{name}.{dtype}" for name in MULTIPLY_ADD for dtype in FLOATS}
     known = {m for m, r in INSTRUCTIONS.items() if r.compute.__module__.endswith("vector_regions")}
     assert known == tested
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", MULTIPLY_ADD)
+@given(fields=stride_fields(("src0", "src1")), low=MASKS, high=MASKS)
+def test_multiply_add(make_bench, name, dtype, fields, low, high):
+    bench = make_bench()
+    fill(bench, 4, dtype)
+    sources = ("src0", "src1")
+    function = MULTIPLY_ADD[name]
+    check(bench, f"{name}.{dtype}", sources, [dtype] * 3, function, fields, low, high, old=True)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@given(fields=stride_fields(("src",)), low=MASKS, high=MASKS)
+def test_axpy(make_bench, dtype, fields, low, high):
+    bench = make_bench()
+    fill(bench, 5, dtype)
+    value = DTYPES[dtype].type(-1.5)
+    fields = fields | {"value": bits_of(value, dtype)}
+    types = [dtype] * 2
+    function = lambda old, a: old + a * value  # noqa: E731
+    check(bench, f"vaxpy.{dtype}", ("src",), types, function, fields, low, high, old=True)
+
+
+@pytest.mark.parametrize("dtype", ["b16", "b32"])
+@given(fields=stride_fields(("src",)), low=MASKS, high=MASKS)
+def test_copy(make_bench, dtype, fields, low, high):
+    check(make_bench(), f"vcopy.{dtype}", ("src",), [dtype] * 2, lambda a: a, fields, low, high)
+
+
+@pytest.mark.parametrize("dtype", ["b16", "b32"])
+def test_broadcast_of_elements_to_blocks(bench, dtype):
+    element = DTYPES[dtype]
+    source = np.arange(1, 17, dtype=element)
+    bench.put(Space.UB, SRC0, source)
+    before = bench.memory[Space.UB].copy()
+    bench.registers = Registers(mask_low=1, mask_high=0)
+    fields = {"dst_blk_stride": 2, "dst_rep_stride": 17, "repeat": 2}
+    bench.run(f"vbrcb.{dtype}", dst=DST, src=SRC0, **fields)
+    for i, value in enumerate(source):
+        at = DST + 32 * (17 * (i // 8) + 2 * (i % 8))
+        before[at : at + 32] = np.full(32 // element.itemsize, value).view(np.uint8)
+    assert np.array_equal(bench.memory[Space.UB], before)
 
 
 def bits_of(value, dtype):
     return int(np.array([value], DTYPES[dtype]).view(f"u{DTYPES[dtype].itemsize}")[0])
 
 
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", ["vadds", "vmuls"])
+WITH_SCALAR = {
+    "vadds": (FLOATS, lambda a, value: a + value),
+    "vmuls": (FLOATS, lambda a, value: a * value),
+    "vmaxs": (("f16", "f32", "s16", "s32"), lambda a, value: np.where(a > value, a, value)),
+    "vmins": (("f16", "f32", "s16", "s32"), lambda a, value: np.where(a < value, a, value)),
+    "vlrelu": (FLOATS, lambda a, value: np.where(a > 0, a, a * value)),
+}
+SCALAR_CASES = [(name, dtype) for name, (dtypes, _) in WITH_SCALAR.items() for dtype in dtypes]
+
+
+@pytest.mark.parametrize(("name", "dtype"), SCALAR_CASES)
 @given(fields=stride_fields(("src",)), low=MASKS, high=MASKS, scalar=st.sampled_from([-3, 0, 0.5]))
 def test_with_scalar(make_bench, name, dtype, fields, low, high, scalar):
     bench = make_bench()
     fill(bench, 1, dtype)
     value = DTYPES[dtype].type(scalar)
-    function = {"vadds": lambda a: a + value, "vmuls": lambda a: a * value}[name]
-    fields = fields | {"value": bits_of(scalar, dtype)}
-    check(bench, f"{name}.{dtype}", ("src",), [dtype] * 2, function, fields, low, high)
+    fields = fields | {"value": bits_of(value, dtype)}
+    function = WITH_SCALAR[name][1]
+    check(
+        bench,
+        f"{name}.{dtype}",
+        ("src",),
+        [dtype] * 2,
+        lambda a: function(a, value),
+        fields,
+        low,
+        high,
+    )
 
 
 @pytest.mark.parametrize("dtype", ["f16", "f32", "s16", "s32"])

@@ -43,8 +43,9 @@ def test_vector_add(asm: Any, device: Device) -> None:
     # One core has the bandwidth of all: the port limits. The second read follows the first.
     read = 2 * 4096 // 128 + 265
     assert profile.pipes["PIPE_MTE2"] == read
-    # Both sources lie in the same bank groups; one write meets a read of its bank.
-    vector = 22 + 2 * 16 + 1
+    # Both sources lie in the same bank groups; one write meets a read of its bank,
+    # and the result is visible 2 cycles after the unit is free.
+    vector = 22 + 2 * 16 + 1 + 2
     assert profile.pipes["PIPE_V"] == vector
     assert profile.pipes["PIPE_MTE3"] == 4096 // 64 + 220
     assert profile.cycles == 1 + read + 10 + vector + 10 + 64 + 220

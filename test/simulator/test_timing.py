@@ -15,7 +15,8 @@ from davinci.simulator import Device
 from davinci.simulator.timing_rules import RULES
 
 MTE2, V, M, S = Pipe.MTE2, Pipe.V, Pipe.M, Pipe.S
-FIXED, FLAG, BARRIER, DEPTH = 22, 10, 20, 32
+FIXED, VISIBLE, FLAG, BARRIER, DEPTH = 22, 2, 10, 20, 32
+"""VISIBLE: from when the vector unit takes the next instruction until results are visible."""
 
 
 def dup(asm: Any, repeat: int, scalar_ops: int = 0) -> None:
@@ -36,27 +37,27 @@ def test_every_rule_of_the_records_exists() -> None:
 
 def test_scalar_issue(asm: Any, quick: Device) -> None:
     dup(asm, 10, scalar_ops=7)
-    assert asm.run(quick).cycles == 8 + FIXED + 10
+    assert asm.run(quick).cycles == 8 + FIXED + 10 + VISIBLE
 
 
 def test_a_pipe_is_sequential(asm: Any, quick: Device) -> None:
     dup(asm, 10)
     dup(asm, 20)
-    assert asm.run(quick).cycles == 1 + 2 * FIXED + 30
+    assert asm.run(quick).cycles == 1 + 2 * FIXED + 30 + VISIBLE
 
 
 def test_barrier(asm: Any, quick: Device) -> None:
     dup(asm, 10)
     asm.barrier(V)
     dup(asm, 10)
-    assert asm.run(quick).cycles == 1 + 2 * (FIXED + 10) + BARRIER
+    assert asm.run(quick).cycles == 1 + 2 * (FIXED + 10 + VISIBLE) + BARRIER
 
 
 def test_barrier_all_stops_the_scalar_unit(asm: Any, quick: Device) -> None:
     dup(asm, 10)
     asm.barrier(Pipe.ALL)
     dup(asm, 10)
-    assert asm.run(quick).cycles == 1 + FIXED + 10 + BARRIER + 1 + FIXED + 10
+    assert asm.run(quick).cycles == 1 + 2 * (FIXED + 10 + VISIBLE) + BARRIER + 1
 
 
 def test_queue_depth_stalls_the_issue(asm: Any, quick: Device) -> None:
@@ -68,14 +69,14 @@ def test_queue_depth_stalls_the_issue(asm: Any, quick: Device) -> None:
     profile = asm.run(quick, timeline=True)
     mad = next(row for row in profile.rows if row.mnemonic == "mad.f162f32")
     assert mad.start == 1 + 3 * (FIXED + 78) + 1
-    assert profile.cycles == 1 + count * (FIXED + 78)
+    assert profile.cycles == 1 + count * (FIXED + 78) + VISIBLE
 
 
 def test_flag(asm: Any, quick: Device) -> None:
     dup(asm, 10)
     asm.flag(V, M)
     asm.emit("mad.f162f32", m=32, k=32, n=32, init=1)
-    assert asm.run(quick).cycles == 1 + FIXED + 10 + FLAG + 8 + 61
+    assert asm.run(quick).cycles == 1 + FIXED + 10 + VISIBLE + FLAG + 8 + 61
 
 
 def test_flag_waits_for_results_not_for_the_pipe(asm: Any, quick: Device) -> None:
@@ -83,14 +84,14 @@ def test_flag_waits_for_results_not_for_the_pipe(asm: Any, quick: Device) -> Non
     asm.emit("mad.f162f32", m=32, k=32, n=32, init=1)
     asm.flag(M, V)
     dup(asm, 1)
-    assert asm.run(quick).cycles == 1 + (8 + 11) + (8 + 61) + FLAG + FIXED + 1
+    assert asm.run(quick).cycles == 1 + (8 + 11) + (8 + 61) + FLAG + FIXED + 1 + VISIBLE
 
 
 def test_scalar_unit_waits_for_a_flag(asm: Any, quick: Device) -> None:
     dup(asm, 10)
     asm.flag(V, S)
     asm.emit("set_vector_mask", low=1)
-    assert asm.run(quick).cycles == 1 + FIXED + 10 + FLAG + 1
+    assert asm.run(quick).cycles == 1 + FIXED + 10 + VISIBLE + FLAG + 1
 
 
 def test_wait_before_its_set(asm: Any, quick: Device) -> None:
@@ -98,7 +99,7 @@ def test_wait_before_its_set(asm: Any, quick: Device) -> None:
     dup(asm, 10)
     asm.emit("mad.f162f32", m=16, k=16, n=16, init=1)
     asm.set(M, V)
-    assert asm.run(quick).cycles == 3 + 62 + FLAG + FIXED + 10
+    assert asm.run(quick).cycles == 3 + 62 + FLAG + FIXED + 10 + VISIBLE
 
 
 def test_transfers_overlap_their_starts(asm: Any, quick: Device) -> None:
@@ -132,18 +133,55 @@ def test_reads_and_writes_share_the_bandwidth(asm: Any, quick: Device) -> None:
 
 
 def test_bank_conflicts(new_asm: Callable[[], Any], quick: Device) -> None:
-    def cycles(src0: int, src1: int, dst: int) -> int:
+    def cycles(src0: int, src1: int, dst: int, **fields: int) -> int:
         asm = new_asm()
-        strides = {f"{side}_rep_stride": 8 for side in ("dst", "src0", "src1")}
+        strides = {f"{side}_rep_stride": 8 for side in ("dst", "src0", "src1")} | fields
         asm.emit("vadd.f32", src0=src0, src1=src1, dst=dst, repeat=64, **strides)
         result: int = asm.run(quick).cycles
-        return result - 1
+        return result - 1 - VISIBLE
 
-    other = 0x10000
+    other, odd = 0x10000, 0x10100
     assert cycles(0, 0x4100, other) == FIXED + 64
     assert cycles(0, 0x4000, other) == FIXED + 128
-    # Writes meet the reads of a bank: three times as many cycles as a result takes to be written.
-    assert cycles(0, other + 0x100, 0x8020) == FIXED + 64 + 3 * 16
+    assert cycles(0, other, 0x14100) == FIXED + 128
+    # A result is written 15 cycles after its sources were read. Where repeats alternate between
+    # the halves of the groups it meets the other half: an even distance would conflict.
+    assert cycles(0, odd, 0x4000) == FIXED + 64
+    assert cycles(0, odd, odd) == FIXED + 64
+    # Two cycles of reading make the distance 16: the 8th repeat meets its own half, then every
+    # 8th after that, as all in between keep the delay.
+    assert cycles(0, 0x4000, 0x8000) == FIXED + 128 + 7
+    # Every write meets a read: turns, but for the 15 repeats that are under way at the end.
+    assert cycles(0, odd, 0x4020) == FIXED + 64 + 64 - 15
+
+
+def test_one_block_of_a_source_conflicts(new_asm: Callable[[], Any], quick: Device) -> None:
+    """A block for all lanes meets the other source in half of the repeats, or in none."""
+
+    def cycles(rep_stride: int, dst: int) -> int:
+        asm = new_asm()
+        strides = {"dst_rep_stride": 8, "src1_rep_stride": 8, "src0_blk_stride": 0}
+        strides |= {"src0_rep_stride": rep_stride}
+        asm.emit("vadd.f32", src0=0, src1=0x10100, dst=dst, repeat=64, **strides)
+        result: int = asm.run(quick).cycles
+        return result - 1 - VISIBLE
+
+    assert cycles(8, 0x10100) == FIXED + 64
+    assert cycles(1, 0x20000) == FIXED + 64 + 32
+    # Where it does not in a row, writes of the same bank meet reads.
+    assert cycles(1, 0x10100) == FIXED + 64 + 43
+
+
+def test_an_operand_in_two_banks(new_asm: Callable[[], Any], quick: Device) -> None:
+    def cycles(src: int, dst: int) -> int:
+        asm = new_asm()
+        asm.emit("vabs.f32", src=src, dst=dst, repeat=64, src_rep_stride=8, dst_rep_stride=9)
+        result: int = asm.run(quick).cycles
+        return result - 1 - VISIBLE
+
+    apart = cycles(0, 0x20000)
+    assert cycles(0x10000 - 32 * 256, 0x20000) == apart
+    assert cycles(0, 0x8000) > cycles(0x10000 - 32 * 256, 0x8000) > apart
 
 
 def test_strided_writes_conflict(new_asm: Callable[[], Any], quick: Device) -> None:
@@ -151,7 +189,7 @@ def test_strided_writes_conflict(new_asm: Callable[[], Any], quick: Device) -> N
         asm = new_asm()
         strides = {"dst_blk_stride": stride, "dst_rep_stride": 8 * stride}
         asm.emit("vector_dup.f32", dst=0, repeat=16, **strides)
-        assert asm.run(quick).cycles == 1 + FIXED + 16 * beats
+        assert asm.run(quick).cycles == 1 + FIXED + 16 * beats + VISIBLE
 
 
 def test_short_rows_cost_whole_lines(new_asm: Callable[[], Any], quick: Device) -> None:

@@ -16,6 +16,7 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     fixpipe,
     gm_formats,
     cross_core,
+    vector_910b,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -65,5 +66,6 @@ __all__ = [
     "reduce",
     "transpose",
     "vector",
+    "vector_910b",
     "vector_scalar",
 ]

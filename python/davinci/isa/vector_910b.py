@@ -1,0 +1,200 @@
+"""Vector instructions that the 910B has besides those of the 910."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from davinci.isa.core import (
+    DTYPES,
+    Access,
+    Accesses,
+    Array,
+    Field,
+    Instruction,
+    Operand,
+    Pipe,
+    Registers,
+    Space,
+    Values,
+    define,
+)
+from davinci.isa.vector import relu
+from davinci.isa.vector_regions import (
+    SCALAR,
+    Compute,
+    Lanes,
+    binary_fields,
+    check_repeats,
+    elementwise,
+    lanewise,
+    ub,
+    unary_fields,
+)
+from davinci.isa.vector_scalar import scalar_of, with_scalar
+from davinci.units import BLOCK_BYTES
+
+FLOATS = ("f16", "f32")
+BRCB_ELEMENTS = 8
+SOURCE = "docs/hardware.md b2 (time), c (vector instructions of the 910B); encoding assumed"
+
+
+def vector(
+    name: str,
+    dtype: str,
+    operands: tuple[Operand, ...],
+    fields: tuple[Field, ...],
+    accesses: Callable[[Values, Registers], Accesses],
+    compute: Compute,
+    doc: str,
+) -> None:
+    """Defines one instruction of the vector pipe."""
+    define(
+        Instruction(
+            name=name,
+            type=dtype,
+            pipe=Pipe.V,
+            operands=operands,
+            fields=fields,
+            accesses=accesses,
+            compute=compute,
+            timing="vector",
+            doc=doc,
+            source=SOURCE,
+            check=check_repeats,
+        )
+    )
+
+
+def leaky_relu(x: Array, slope: Array) -> Array:
+    """x where it is not negative, else x * slope."""
+    return np.where(x >= 0, x, x * slope)
+
+
+WITH_SCALAR: list[tuple[str, Callable[..., Array], tuple[str, ...], str]] = [
+    ("vmaxs", np.maximum, ("f16", "f32", "s16", "s32"), "dst = the larger of src and value."),
+    ("vmins", np.minimum, ("f16", "f32", "s16", "s32"), "dst = the smaller of src and value."),
+    ("vlrelu", leaky_relu, FLOATS, "dst = src where src >= 0, else src * value."),
+]
+
+for name, function, dtypes, doc in WITH_SCALAR:
+    for dtype in dtypes:
+        vector(
+            name,
+            dtype,
+            (ub("dst"), ub("src")),
+            (*unary_fields("dst", "src"), SCALAR),
+            elementwise([("dst", dtype), ("src", dtype)]).regions,
+            with_scalar(function, dtype),
+            doc,
+        )
+
+RELU_OF: list[tuple[str, Callable[..., Array], str]] = [
+    ("vaddrelu", lambda x, y: relu(x + y), "dst = max(src0 + src1, 0)."),
+    ("vsubrelu", lambda x, y: relu(x - y), "dst = max(src0 - src1, 0)."),
+]
+
+for name, function, doc in RELU_OF:
+    for dtype in ("f16", "f32", "s16"):
+        vector(
+            name,
+            dtype,
+            (ub("dst"), ub("src0"), ub("src1")),
+            binary_fields("dst", "src0", "src1"),
+            elementwise([("dst", dtype), ("src0", dtype), ("src1", dtype)]).regions,
+            lanewise(function, dtype),
+            doc,
+        )
+
+
+def reading_dst(lanes: Lanes) -> Lanes:
+    """The same lanes where the destination is also the first thing read."""
+    return replace(lanes, reads=lanes.sides)
+
+
+def axpy(dtype: str) -> Compute:
+    """`compute` of vaxpy: the destination, then the source."""
+    element = DTYPES[dtype]
+
+    def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+        old, source = arrays
+        return [old + source * scalar_of(values, element)]
+
+    return compute
+
+
+MULTIPLY_ADD: list[tuple[str, Callable[..., Array], str]] = [
+    ("vmla", lambda old, x, y: old + x * y, "dst = dst + src0 * src1"),
+    ("vmadd", lambda old, x, y: old * x + y, "dst = dst * src0 + src1"),
+]
+
+for dtype in FLOATS:
+    vector(
+        "vaxpy",
+        dtype,
+        (ub("dst"), ub("src")),
+        (*unary_fields("dst", "src"), SCALAR),
+        reading_dst(elementwise([("dst", dtype), ("src", dtype)])).regions,
+        axpy(dtype),
+        "dst = dst + src * value, the product rounded first (assumed).",
+    )
+    for name, function, doc in MULTIPLY_ADD:
+        vector(
+            name,
+            dtype,
+            (ub("dst"), ub("src0"), ub("src1")),
+            binary_fields("dst", "src0", "src1"),
+            reading_dst(elementwise([("dst", dtype), ("src0", dtype), ("src1", dtype)])).regions,
+            lanewise(function, dtype),
+            f"{doc}, the product rounded first (assumed).",
+        )
+
+
+def copy(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+    return list(arrays)
+
+
+def broadcast_regions(dtype: str) -> Callable[[Values, Registers], Accesses]:
+    """Regions of vbrcb: elements read as [repeat, 8], dst as [repeat, 8, lanes of a block]."""
+    element = DTYPES[dtype]
+
+    def regions(values: Values, registers: Registers) -> Accesses:
+        repeat = values["repeat"]
+        step = BRCB_ELEMENTS * element.itemsize
+        read = Access(Space.UB, values["src"], ((repeat, step),), BRCB_ELEMENTS, element)
+        dims = (
+            (repeat, values["dst_rep_stride"] * BLOCK_BYTES),
+            (BRCB_ELEMENTS, values["dst_blk_stride"] * BLOCK_BYTES),
+        )
+        lanes = BLOCK_BYTES // element.itemsize
+        return [read], [Access(Space.UB, values["dst"], dims, lanes, element)]
+
+    return regions
+
+
+def broadcast(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+    return [arrays[0][..., None]]
+
+
+for dtype in ("b16", "b32"):
+    vector(
+        "vcopy",
+        dtype,
+        (ub("dst"), ub("src")),
+        unary_fields("dst", "src"),
+        elementwise([("dst", dtype), ("src", dtype)]).regions,
+        copy,
+        "dst = src.",
+    )
+    vector(
+        "vbrcb",
+        dtype,
+        (ub("dst"), ub("src")),
+        unary_fields("dst"),
+        broadcast_regions(dtype),
+        broadcast,
+        "dst[r, b] = src[8 r + b] in every lane of block b of repeat r. The vector mask has no "
+        "effect.",
+    )
