@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from davinci.dialects.ascend import OPS
+from davinci.dialects.ascend import OPS, OpInfo
 from davinci.dialects.ascend_shapes import fractal_shape
 from davinci.mlir import MLIRError, ir, make_context
 
@@ -28,6 +28,9 @@ def module_text(case: str) -> str:
     prefix = "" if buffers else "%r = "
     return f"func.func @f({arguments}) {{\n {prefix}{built}\n return\n}}"
 
+
+ODD = ("cast", "compare", "select")
+"""Elementwise operators whose operands and results need not have one type."""
 
 LEGAL = [
     "add(3x4xf32, 3x4xf32) -> 3x4xf32",
@@ -89,6 +92,8 @@ ILLEGAL = [
     ("select(4xi8, 4xf32, 4xf32) -> 4xf32", "element type of the condition; found i8"),
     ("select(5xi1, 4xf32, 4xf32) -> 4xf32", "shape of the condition"),
     ("select(4xi1, 4xf32, 4xf16) -> 4xf32", "type of operand 2"),
+    ("copy(4xf32) ~ -> 4xf16", "element type of the result"),
+    ("copy(*xf32) ~ -> 4xf32", "expected a ranked tensor or memref"),
     ("full() {value = 1.0 : f32} -> 4xf16", "element type of value; found f32; expected f16"),
     ('full() {value = "x"} -> 4xf16', "attribute 'value'"),
     ("constant() {value = dense<1.0> : tensor<4xf32>} -> 5xf32", "shape of the result"),
@@ -165,6 +170,14 @@ ILLEGAL = [
     ("matmul(17x33xf32, 33x5xf32) ~ -> 17x5xf32", "shape of A"),
     ("batch_matmul(7x3x2x16x16xf16, 6x4x3x16x16xf16) -> 7x4x2x16x16xf32", "batch of B"),
     ("add(4xf32) -> 4xf32", "expected"),
+    ("transpose(3x4xf32) {permutation = array<i64: 1, 1>} -> 4x3xf32", "distinct dimensions below"),
+    ("transpose(3x4xf32) {permutation = 1 : i64} -> 4x3xf32", "attribute 'permutation'; found 1"),
+    ("defractalize(1x1x16x4xf64) -> 3x3xf64", "expected 8, 16 or 32 bits"),
+    ("matmul(17x33xf32, 33x5xf16) -> 17x5xf32", "element type of B; found f16; expected f32"),
+    ("matmul(17x33xf32, 33xf32) -> 17x5xf32", "rank of B; found 1; expected 2"),
+    ("matmul(17x33xf32, 33x5xf32) -> 17x6xf32", "shape of the result"),
+    ("matmul(2x2x16x32xi8, 2x4x16x32xi8) -> 5x2x16x16xi32", "shape of the result"),
+    ("batch_matmul(7x17x33xf32, 6x33x5xf32) -> 7x17x5xf32", "batch of B"),
 ]
 
 
@@ -186,10 +199,37 @@ def test_illegal(case: str, message: str) -> None:
         parse(case)
 
 
+ELEMENTWISE = [info for info in OPS.values() if info.elementwise and info.name not in ODD]
+
+
+@pytest.mark.parametrize("info", ELEMENTWISE, ids=lambda info: info.name)
+def test_operators_of_one_type(info: OpInfo) -> None:
+    """Both forms, and each constraint: shapes, element types of operands and result, floats."""
+    kind, other = ("i32", "f32") if info.types == "integer" else ("f32", "i32")
+    given = [f"4x{kind}"] * info.inputs
+
+    def case(operands: list[str], result: str, buffers: str = "") -> str:
+        return f"{info.name}({', '.join(operands)}) {buffers} -> {result}"
+
+    for buffers in ("", "~"):
+        text = parse(case(given, f"4x{kind}", buffers))
+        with make_context():
+            assert str(ir.Module.parse(text)) == text
+    wrong = [case(given, f"5x{kind}"), case(given, f"4x{other}"), case([*given, *given], "4xf32")]
+    if info.inputs > 1:
+        wrong.append(case([f"5x{kind}", *given[1:]], f"4x{kind}"))
+        wrong.append(case([*given[:-1], f"4x{other}"], f"4x{kind}"))
+    if info.types != "any":
+        wrong.append(case([f"4x{other}"] * info.inputs, f"4x{other}"))
+    for text in wrong:
+        with pytest.raises(MLIRError, match=f"'ascend.{info.name}' op"):
+            parse(text)
+
+
 def test_every_operator_is_tested() -> None:
-    tested = {case.split("(")[0] for case in LEGAL}
-    alike = {info.name for info in OPS.values() if info.kind in ("binary", "unary")}
-    assert set(OPS) <= tested | alike
+    tested = {case.split("(")[0] for case in LEGAL} | {info.name for info in ELEMENTWISE}
+    assert set(OPS) <= tested
+    assert {case.split("(")[0] for case, _ in ILLEGAL} | {i.name for i in ELEMENTWISE} >= set(OPS)
 
 
 def test_fractal_shape_counts_blocks() -> None:

@@ -190,9 +190,10 @@ FLAG = '"hivm.set_flag"() {src_pipe = 4, dst_pipe = 1, event = 0} : () -> ()'
             '"hivm.st"(%GM, %UB) : (!llvm.ptr<1>, !llvm.ptr<6>) -> ()',
             "type of the value; found !llvm.ptr<6>",
         ),
-        # get_block_idx, get_block_num: C1
+        # get_block_idx, get_block_num, get_sub_block_idx: C1
         ('%v = "hivm.get_block_idx"() : () -> index', "type of the result; found index"),
         ('%v = "hivm.get_block_num"() : () -> i32', "type of the result; found i32; expected i64"),
+        ('%v = "hivm.get_sub_block_idx"() : () -> i8', "type of the result; found i8"),
     ],
 )
 def test_invalid(context: Any, body: str, message: str) -> None:
