@@ -5,7 +5,8 @@ from __future__ import annotations
 
 def load_all() -> None:
     """Loads every dialect of the project into the current MLIR context."""
-    from davinci.dialects import ascend, cce, hivm
+    from davinci.dialects import ascend, cce_vector, hivm
 
-    for dialect in (ascend.Ascend, cce.Cce, hivm.Hivm):
+    # The last module that adds operations to a dialect stands for it.
+    for dialect in (ascend.Ascend, cce_vector.Cce, hivm.Hivm):
         dialect.load()

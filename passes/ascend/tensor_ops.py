@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from davinci import elements
-from davinci.dialects.ascend import OPS
+from davinci.dialects.ascend_operators import OPS
 from davinci.dialects.ascend_shapes import (
     Tensor,
     fractal_shape,

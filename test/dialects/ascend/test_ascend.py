@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from davinci.dialects.ascend import OPS, OpInfo
+from davinci.dialects.ascend_operators import OPS, OpInfo
 from davinci.dialects.ascend_shapes import fractal_shape
 from davinci.mlir import MLIRError, ir, make_context
 

@@ -1,0 +1,332 @@
+"""The operations of the cce dialect that run on the vector unit.
+
+Operands lie in UB. Which shapes, types and strides an operation takes is written in
+docs/architecture.md; its constraints C1, C2, ... are numbered in its docstring.
+
+This module defines operations by annotations, so it must not postpone their evaluation.
+"""
+
+from typing import Any
+
+from davinci.dialects.base import attribute, verifier
+from davinci.dialects.cce import Cce
+from davinci.dialects.cce_buffers import buffer_of
+from davinci.dialects.cce_checks import (
+    CONVERSIONS,
+    FLOATS,
+    PREDICATES,
+    ROUNDS,
+    check_elementwise,
+    check_lanes,
+    check_row_reduction,
+    check_scalar,
+    check_vector,
+    require,
+    require_contiguous,
+    require_space,
+    require_type,
+)
+from davinci.isa.transpose import ROWS
+from davinci.mlir import ext
+from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
+
+Operand = ext.Operand
+
+
+class Binary(Cce.Operation):
+    """dst = op(a, b), element by element."""
+
+    a: Operand[Any]
+    b: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_vector(self, [buffer_of(v) for v in self.operands])
+
+
+class Unary(Cce.Operation):
+    """dst = op(a), element by element."""
+
+    a: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_vector(self, [buffer_of(v) for v in self.operands])
+
+
+class VaddOp(Binary, name="vadd"):
+    """dst = a + b."""
+
+
+class VsubOp(Binary, name="vsub"):
+    """dst = a - b."""
+
+
+class VmulOp(Binary, name="vmul"):
+    """dst = a * b."""
+
+
+class VdivOp(Binary, name="vdiv"):
+    """dst = a / b."""
+
+
+class VmaxOp(Binary, name="vmax"):
+    """dst = max(a, b)."""
+
+
+class VminOp(Binary, name="vmin"):
+    """dst = min(a, b)."""
+
+
+class VandOp(Binary, name="vand"):
+    """dst = a & b, on 16-bit words."""
+
+
+class VorOp(Binary, name="vor"):
+    """dst = a | b, on 16-bit words."""
+
+
+class VexpOp(Unary, name="vexp"):
+    """dst = e ** a."""
+
+
+class VlnOp(Unary, name="vln"):
+    """dst = natural logarithm of a."""
+
+
+class VsqrtOp(Unary, name="vsqrt"):
+    """dst = square root of a."""
+
+
+class VrsqrtOp(Unary, name="vrsqrt"):
+    """dst = 1 / square root of a."""
+
+
+class VrecOp(Unary, name="vrec"):
+    """dst = 1 / a."""
+
+
+class VabsOp(Unary, name="vabs"):
+    """dst = |a|."""
+
+
+class VreluOp(Unary, name="vrelu"):
+    """dst = max(a, 0)."""
+
+
+class VnotOp(Unary, name="vnot"):
+    """dst = ~a, on 16-bit words."""
+
+
+class ScalarBinary(Cce.Operation):
+    """dst = op(a, scalar); the scalar is an SSA value of the element type."""
+
+    a: Operand[Any]
+    scalar: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_vector(self, [buffer_of(self.a), buffer_of(self.dst)])
+        check_scalar(self.scalar, buffer_of(self.dst))
+
+
+class VaddsOp(ScalarBinary, name="vadds"):
+    """dst = a + scalar."""
+
+
+class VmulsOp(ScalarBinary, name="vmuls"):
+    """dst = a * scalar."""
+
+
+class VectorDupOp(Cce.Operation, name="vector_dup"):
+    """Fills dst with a scalar."""
+
+    scalar: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        dst = buffer_of(self.dst)
+        check_vector(self, [dst])
+        check_scalar(self.scalar, dst)
+
+
+class VconvOp(Cce.Operation, name="vconv"):
+    """dst = a converted to the element type of dst.
+
+    C1 the pair of types is one of CONVERSIONS. C2 `round` is one of ROUNDS, "none" if absent.
+    C3 as for elementwise operations.
+    """
+
+    a: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.a), buffer_of(self.dst)
+        require(
+            (src.dtype, dst.dtype) in CONVERSIONS,
+            "no such conversion",
+            f"{src.dtype} to {dst.dtype}",
+        )
+        mode = attribute(self, "round", "none")
+        require(mode in ROUNDS, "attribute round", repr(mode), ", ".join(ROUNDS))
+        check_elementwise([src, dst])
+
+
+class VcmpselOp(Cce.Operation, name="vcmpsel"):
+    """dst = predicate(a, b) ? x : y.
+
+    C1 a and b have one type, x, y and dst have one type, each f16 or f32, of the same width.
+    C2 `predicate` is one of PREDICATES. C3 as for elementwise operations.
+    """
+
+    a: Operand[Any]
+    b: Operand[Any]
+    x: Operand[Any]
+    y: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        a, b, x, y, dst = (buffer_of(v) for v in self.operands)
+        for role, buffer in (("a", a), ("x", x)):
+            require_type(role, buffer.dtype, FLOATS)
+        require(b.dtype == a.dtype, "element type of b", b.dtype, a.dtype)
+        require(
+            x.dtype == y.dtype == dst.dtype,
+            "element types of x, y and the destination",
+            f"{x.dtype}, {y.dtype}, {dst.dtype}",
+        )
+        require(x.itemsize == a.itemsize, "width of the selected values", x.dtype, a.dtype)
+        predicate = attribute(self, "predicate", "")
+        require(
+            predicate in PREDICATES, "attribute predicate", repr(predicate), ", ".join(PREDICATES)
+        )
+        check_elementwise([a, b, x, y, dst])
+
+
+class VcaddOp(Cce.Operation, name="vcadd"):
+    """dst[r] = sum of src[r, first_lane : first_lane + lanes].
+
+    C1 both in UB; src [r, l] with l at most one repeat (256 bytes) and contiguous rows that start
+    at blocks; dst [r] contiguous. C2 f16 or f32. C3 the lanes lie within l.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_type("source", src.dtype, FLOATS)
+        check_row_reduction(src, dst, dst.shape)
+        check_lanes(self, src)
+
+
+class Extreme(Cce.Operation):
+    """dst[r] = (value, index) of the extreme lane of src[r]; the index is a 16-bit integer."""
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_type("source", src.dtype, ("f16",))
+        require(dst.shape[1:] == (2,), "shape of the destination", list(dst.shape), "[r, 2]")
+        check_row_reduction(src, dst, dst.shape[:1])
+        check_lanes(self, src)
+
+
+class VcmaxOp(Extreme, name="vcmax"):
+    """Largest lane of each row."""
+
+
+class VcminOp(Extreme, name="vcmin"):
+    """Smallest lane of each row."""
+
+
+class BlockReduction(Cce.Operation):
+    """dst[r, b] = reduction of the 16 lanes of src[r, b], f16.
+
+    C1 both in UB; src [r, 8, 16], dst [r, 8] contiguous. C2 rows of src are whole blocks.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_type("source", src.dtype, ("f16",))
+        require_type("destination", dst.dtype, ("f16",))
+        require_space("source", src, "UB")
+        require_space("destination", dst, "UB")
+        expected = f"[r, {REPEAT_BLOCKS}, {src.block}]"
+        shape = list(src.shape)
+        require(shape[1:] == [REPEAT_BLOCKS, src.block], "shape of the source", shape, expected)
+        require(
+            dst.shape == src.shape[:2],
+            "shape of the destination",
+            list(dst.shape),
+            list(src.shape[:2]),
+        )
+        require(
+            src.strides[2] == 1 and all(s % src.block == 0 for s in src.strides[:2]),
+            "blocks of the source",
+            f"strides {list(src.strides)}",
+            f"[multiples of {src.block}, .., 1]",
+        )
+        require_contiguous("destination", dst)
+
+
+class VcgaddOp(BlockReduction, name="vcgadd"):
+    """Sum of each block."""
+
+
+class VcgmaxOp(BlockReduction, name="vcgmax"):
+    """Largest element of each block."""
+
+
+class VcgminOp(BlockReduction, name="vcgmin"):
+    """Smallest element of each block."""
+
+
+class VnchwconvOp(Cce.Operation, name="vnchwconv"):
+    """Transposes: dst[i, t, j] = src[j, t, i].
+
+    C1 both in UB, [16, r, 16], the same 16-bit type (8-bit [32, r, 32]).
+    C2 the last dimension is contiguous, strides of the others are multiples of 32 bytes.
+    """
+
+    src: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require(src.itemsize == 2, "vnchwconv of this type is not supported", src.dtype, "16 bits")
+        require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+        require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
+        for role, buffer in (("source", src), ("destination", dst)):
+            require_space(role, buffer, "UB")
+            require(
+                len(buffer.shape) == 3 and (buffer.shape[0], buffer.shape[2]) == (ROWS, ROWS),
+                f"shape of {role}",
+                list(buffer.shape),
+                f"[{ROWS}, r, {ROWS}]",
+            )
+            require(
+                buffer.strides[2] == 1
+                and all(
+                    n == 1 or s * buffer.itemsize % BLOCK_BYTES == 0
+                    for n, s in zip(buffer.shape[:2], buffer.strides[:2], strict=True)
+                ),
+                f"{role} has strides vnchwconv cannot take",
+                list(buffer.strides),
+                "[multiples of 32 bytes, multiples of 32 bytes, 1]",
+            )
