@@ -15,7 +15,10 @@ from davinci.simulator.timing import NOTHING, Row
 RUN, FLAG, BARRIER, ISSUE = "run", "flag", "barrier", "issue"
 """Kinds of segments: an instruction under way, a flag on its way, a barrier, the scalar unit."""
 
-SYNCHRONISATION = {"wait_flag": FLAG, "pipe_barrier": BARRIER}
+WAIT_FOR_A_CORE = "wait_flag_dev"
+"""Waits for a flag of other cores; the rows of a block do not know which instruction set it."""
+
+SYNCHRONISATION = {"wait_flag": FLAG, "pipe_barrier": BARRIER, WAIT_FOR_A_CORE: FLAG}
 """Instructions that leave their queue when they are over, not when they start."""
 
 

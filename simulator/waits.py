@@ -5,7 +5,8 @@ From the time a block starts until it ends, every cycle of every pipe is in exac
 * `run`: an instruction keeps the pipe.
 * `memory`: an instruction keeps the pipe longer because GM serves other cores as well.
 * `flag`: a `wait_flag` is at the head of the queue; blamed on the instruction whose completion the
-  flag tells, or on the `set_flag` itself if that came late.
+  flag tells, or on the `set_flag` itself if that came late. Or the scalar unit waits for a flag of
+  other cores; blamed on that `wait_flag_dev`.
 * `barrier`: a barrier is at the head of the queue, or holds the scalar unit.
 * `queue`: nothing in the queue, because the scalar unit could not issue to another, full queue.
 * `scalar`: nothing in the queue, because the scalar unit waited for a flag or did accesses.
@@ -19,7 +20,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from davinci.simulator.critical import SYNCHRONISATION
+from davinci.simulator.critical import SYNCHRONISATION, WAIT_FOR_A_CORE
 from davinci.simulator.timing import NOTHING, Row
 
 SCALAR = "PIPE_S"
@@ -34,6 +35,7 @@ class Wait:
         kind: see above.
         other: pipe that is waited for, "" if none.
         mnemonic, location: the instruction that is waited for, "" if none.
+        event: number of the flag, or `NOTHING`.
     """
 
     pipe: str
@@ -41,6 +43,7 @@ class Wait:
     other: str = ""
     mnemonic: str = ""
     location: str = ""
+    event: int = NOTHING
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,12 @@ def _held(row: Row, by_index: dict[int, Row]) -> Wait:
         return Wait(row.pipe, "run")
     if row.mnemonic == "wait_flag" and row.end_after != NOTHING:
         culprit = _told(by_index[row.end_after], by_index)
-        return Wait(row.pipe, "flag", culprit.pipe, culprit.mnemonic, culprit.location)
+        where = (culprit.pipe, culprit.mnemonic, culprit.location)
+        return Wait(row.pipe, "flag", *where, row.fields["event"])
+    if row.mnemonic == WAIT_FOR_A_CORE:
+        return Wait(row.pipe, "flag", "", row.mnemonic, row.location, row.fields["flag"])
     if row.mnemonic == "wait_flag":
-        return Wait(row.pipe, "flag")
+        return Wait(row.pipe, "flag", event=row.fields["event"])
     culprit = by_index.get(row.end_after, row)
     return Wait(row.pipe, "barrier", culprit.pipe, culprit.mnemonic, culprit.location)
 

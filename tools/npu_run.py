@@ -131,6 +131,7 @@ def write(options: Any, result: Any) -> None:
     from davinci import arrays, machine
     from davinci.files import write_atomically
 
+    chip = machine.load(options.machine)
     if options.outputs:
         arrays.save_npz(options.outputs, result.outputs)
     if options.json:
@@ -138,16 +139,15 @@ def write(options: Any, result: Any) -> None:
     if options.report:
         from davinci.report.page import as_html
 
-        write_atomically(options.report, as_html(result.record, result.launches).encode())
+        write_atomically(options.report, as_html(chip, result.record, result.launches).encode())
     if options.csv:
         from davinci.report.csv_files import write_csv
 
-        write_csv(options.csv, machine.load(options.machine), result.record, result.launches)
+        write_csv(options.csv, chip, result.record, result.launches)
     if options.trace:
         from davinci.simulator.trace import trace_json
 
-        text = trace_json(machine.load(options.machine), result.launches)
-        write_atomically(options.trace, text.encode())
+        write_atomically(options.trace, trace_json(chip, result.launches).encode())
 
 
 def compare(before: str, after: str) -> int:

@@ -10,15 +10,19 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import davinci
 from davinci import machine
 from davinci.report.page import as_html
 from davinci.report.record import Kernel, Program, build
+from davinci.report.tables import COLUMNS
 from davinci.simulator import LaunchProfile
 from report_support import busy_program, launch
 
 MACHINE = machine.load("ascend910")
+SPLIT = Path(__file__).parents[2] / "examples" / "split_matmul_add.mlir"
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
@@ -36,7 +40,7 @@ def launches() -> list[LaunchProfile]:
 def page(launches: list[LaunchProfile]) -> str:
     kernels = {"busy<k>": Kernel("matmul", "cube", (4, 4)), "small": Kernel("add", "vector", (4,))}
     record = build(launches, Program(kernels, 0, 0, 0), MACHINE, 32)
-    return as_html({"model": "</script><b>", **record}, launches)
+    return as_html(MACHINE, {"model": "</script><b>", **record}, launches)
 
 
 def data_of(page: str) -> dict[str, Any]:
@@ -57,29 +61,57 @@ def test_names_are_escaped(page: str) -> None:
 
 
 def test_data(page: str, launches: list[LaunchProfile]) -> None:
-    kernel = data_of(page)["busy<k>"]
+    (kernel,) = data_of(page)["busy<k>"]
     mine = [row for row in launches[0].rows if row.block == 0]
     assert kernel["instructions"] == len(kernel["rows"]) == len(mine)
     assert kernel["lanes"] == ["SCALAR", "MTE1", "MTE2", "MTE3", "CUBE", "VECTOR"]
     assert kernel["path"][-1][1] == kernel["cycles"] == launches[0].per_block[0].cycles
     for pipe in kernel["waits"]:
-        assert sum(pipe["kinds"].values()) == kernel["cycles"]
+        kinds, causes = pipe["kinds"], sum(cycles for _, _, cycles in pipe["causes"])
+        assert sum(kinds.values()) == kernel["cycles"]
+        assert kinds.get("run", 0) + causes + kinds.get("done", 0) == kernel["cycles"]
+    assert sum(cycles for _, cycles in kernel["shares"]) == kernel["cycles"]
     causes = [cause[0] for pipe in kernel["waits"] for cause in pipe["causes"]]
-    assert any("copy_gm_to_ubuf" in cause for cause in causes)
+    assert "flag from MTE2, event 0, set after copy_gm_to_ubuf" in causes
+    assert "flag from MTE2 to VECTOR, event 0" in [step[2] for step in kernel["path"]]
 
 
 def test_long_kernels_are_cut_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("davinci.report.timeline.MOST_OF_A_KERNEL", 5)
     profile = launch("k", busy_program())
     record = build([profile], Program({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
-    kernel = data_of(as_html(record, [profile]))["k"]
+    (kernel,) = data_of(as_html(MACHINE, record, [profile]))["k"]
     assert len(kernel["rows"]) == 5 and kernel["instructions"] == len(profile.rows)
 
 
 def test_a_run_without_timelines_has_a_page() -> None:
     profile = launch("k", busy_program(), timeline=False)
     record = build([profile], Program({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
-    assert data_of(as_html(record, [profile])) == {}
+    assert data_of(as_html(MACHINE, record, [profile])) == {}
+
+
+@pytest.fixture(scope="module")
+def split_page() -> str:
+    """Of a kernel whose first block has programs on a cube core and two vector cores."""
+    executable = davinci.compile(str(SPLIT), machine="ascend910b")
+    inputs = {spec.name: np.ones(spec.shape, spec.dtype) for spec in executable.inputs}
+    executable.run(inputs, timeline="first")
+    return as_html(executable.machine, executable.profile, executable.launches)
+
+
+def test_each_core_of_a_block_is_told_apart(split_page: str) -> None:
+    cores = {kernel["core"]: kernel for kernel in data_of(split_page)["matmul"]}
+    assert list(cores) == ["core 0 AIC", "core 0 AIV0", "core 0 AIV1"]
+    assert "FIXP" in cores["core 0 AIC"]["lanes"] and "VECTOR" not in cores["core 0 AIC"]["lanes"]
+    assert "VECTOR" in cores["core 0 AIV1"]["lanes"]
+
+
+def test_a_wait_for_another_core_is_no_work(split_page: str) -> None:
+    vector = data_of(split_page)["matmul"][1]
+    scalar = next(pipe for pipe in vector["waits"] if pipe["lane"] == "SCALAR")
+    assert "run" not in scalar["kinds"]
+    assert scalar["causes"][0][0] == "flag from another core, event 0"
+    assert "flag from another core, event 0" in [step[2] for step in vector["path"]]
 
 
 class Elements(HTMLParser):
@@ -130,6 +162,51 @@ def test_sorting(column: int, clicks: int, first: str, page: str, tmp_path: Path
 
 
 @in_browser
+def test_every_column_sorts(page: str, tmp_path: Path) -> None:
+    """Two clicks on a heading, or Enter and a click, give opposite orders of different values."""
+    script = """
+      const rows = () => [...document.querySelectorAll("#kernels tbody tr")];
+      const found = [...document.querySelectorAll("#kernels th")].map((heading, column) => {
+        const keys = () => rows().map((row) => row.cells[column].dataset.key).join("|");
+        heading.dispatchEvent(new KeyboardEvent("keydown", {key: "Enter"}));
+        const once = [keys(), heading.ariaSort];
+        heading.click();
+        return [...once, keys(), heading.ariaSort];
+      });
+      document.body.dataset.found = JSON.stringify(found);"""
+    text = shown(page.replace("</body>", f"<script>{script}</script></body>"), tmp_path)
+    found = json.loads(Elements(text).of("body")[0]["data-found"] or "")
+    assert len(found) == len(COLUMNS)
+    for once, first, twice, second in found:
+        assert {first, second} == {"ascending", "descending"}
+        assert once.split("|") == twice.split("|")[::-1]
+
+
+@in_browser
+def test_keys_zoom_and_the_choice_of_a_core(split_page: str, tmp_path: Path) -> None:
+    script = """
+      const core = document.getElementById("core");
+      const seen = [core.selectedOptions[0].textContent];
+      core.value = 0;
+      core.dispatchEvent(new Event("change"));
+      seen.push(document.getElementById("drawn").textContent, view.join());
+      for (const key of ["+", "+", "ArrowRight", "-", "Home"]) {
+        canvas.dispatchEvent(new KeyboardEvent("keydown", {key}));
+        seen.push(view.join());
+      }
+      canvas.dispatchEvent(new WheelEvent("wheel", {deltaY: -100, cancelable: true}));
+      seen.push(view.join());
+      document.body.dataset.seen = JSON.stringify(seen);"""
+    text = shown(split_page.replace("</body>", f"<script>{script}</script></body>"), tmp_path)
+    seen = json.loads(Elements(text).of("body")[0]["data-seen"] or "")
+    assert seen[0] == "core 0 AIV0", "not the core that ends last"
+    assert "on core 0 AIC:" in seen[1]
+    *views, home, wheel = seen[2:]
+    assert len({*views}) == len(views) == 5
+    assert home == views[0] != wheel
+
+
+@in_browser
 def test_everything_is_drawn(page: str, tmp_path: Path) -> None:
     text = shown(page, tmp_path)
     elements = Elements(text)
@@ -140,6 +217,6 @@ def test_everything_is_drawn(page: str, tmp_path: Path) -> None:
     assert int(canvas["data-drawn"] or 0) > 10, "the timeline is empty"
     for table in ("waits", "path", "shares"):
         body = text.split(f'<table id="{table}"')[1].split("</table>")[0]
-        assert body.count("<tr>") > 3, f"table {table} is empty"
+        assert body.count("<tr") > 3, f"table {table} is empty"
     assert "copy_gm_to_ubuf" in text
-    assert len(elements.of("option")) == 2
+    assert len(elements.of("option")) == 3, "two kernels and a core"

@@ -65,10 +65,11 @@ def test_no_rows_have_no_path() -> None:
 def test_a_flag_is_blamed_on_what_it_waited_for() -> None:
     profile = launch("k", [copy_in(), *flag(MTE2, V), dup(10), *flag(V, MTE3), dup(4)])
     found = waits(profile.rows, profile.cycles)
-    copy = Wait("PIPE_V", "flag", "PIPE_MTE2", "copy_gm_to_ubuf", "k.mlir:7:3")
-    assert found[copy] == 265 + 64 + 10 - 2
-    fill = Wait("PIPE_MTE3", "flag", "PIPE_V", "vector_dup.f32", "k.mlir:7:3")
-    assert found[fill] == found[copy] + 32 + 10 - 3
+    held = {row.pipe: row.free - row.start for row in profile.rows if row.mnemonic == "wait_flag"}
+    copy = Wait("PIPE_V", "flag", "PIPE_MTE2", "copy_gm_to_ubuf", "k.mlir:7:3", 0)
+    assert found[copy] == held["PIPE_V"] > 265
+    fill = Wait("PIPE_MTE3", "flag", "PIPE_V", "vector_dup.f32", "k.mlir:7:3", 0)
+    assert found[fill] == held["PIPE_MTE3"] > found[copy]
     kinds = [segment.kind for segment in critical_path(profile.rows)]
     assert kinds[:4] == [ISSUE, RUN, FLAG, RUN]
 
@@ -86,7 +87,7 @@ def test_a_barrier_is_on_the_path() -> None:
     kinds = [segment.kind for segment in critical_path(profile.rows)]
     assert kinds == [ISSUE, RUN, BARRIER, RUN]
     found = waits(profile.rows, profile.cycles)
-    assert {w.kind for w in found} == {"issue", "run", "barrier"}
+    assert {w.kind for w in found} - {"done"} == {"issue", "run", "barrier"}
 
 
 def test_the_scalar_unit_holds_up_the_others() -> None:

@@ -159,4 +159,8 @@ def _decades(values: list[float]) -> tuple[int, int]:
 
 
 def _power(power: int) -> str:
-    return f"1e{power}" if power > 4 else f"{10.0**power:,g}"
+    """A power of ten as the axis shows it: 0.01, 100, 10 k, 1 M."""
+    for digits, unit in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if power >= digits:
+            return f"{10 ** (power - digits)} {unit}"
+    return f"{10.0**power:g}"

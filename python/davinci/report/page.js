@@ -5,6 +5,7 @@ const KINDS = {
   run: "at work", memory: "GM bandwidth shared", flag: "waits for a flag", barrier: "barrier", queue: "issue held up: full queue",
   scalar: "issue held up: scalar unit waits", issue: "scalar unit issues", done: "nothing left to do",
 };
+const WAITS = new Set(["wait_flag", "wait_flag_dev", "pipe_barrier"]);
 const LANE_HEIGHT = 30, LABELS = 76, AXIS = 24;
 const canvas = document.getElementById("timeline");
 const byId = (id) => document.getElementById(id);
@@ -20,13 +21,21 @@ function element(tag, text, name) {
   return made;
 }
 
+// Of a place in a file, the file without its folders; names of operators stay as they are.
+const short = (source) => source.replace(/^.*\/(?=[^/]+:\d+:\d+$)/, "");
+
+function cellOf(value) {
+  if (typeof value === "number") return element("td", count(value), "number");
+  const cell = element("td", short(value), value.endsWith(" %") ? "number" : "");
+  if (cell.textContent !== value) cell.title = value;
+  return cell;
+}
+
 function fill(table, lines) {
   const body = byId(table).tBodies[0];
   body.replaceChildren(...lines.map((cells) => {
     const row = element("tr");
-    for (const cell of cells)
-      row.append(typeof cell === "number" ? element("td", count(cell), "number")
-        : element("td", cell, cell.endsWith(" %") ? "number" : ""));
+    row.append(...cells.map(cellOf));
     return row;
   }));
   return body;
@@ -43,21 +52,30 @@ function sortBy(column, heading) {
   heading.ariaSort = down ? "descending" : "ascending";
 }
 
-function choose(name) {
-  chosen = kernels[name];
+// Of several cores the one that ends last, unless one is asked for.
+const last = (cores) => cores.reduce((best, one, i) => one.cycles > cores[best].cycles ? i : best, 0);
+
+function choose(name, core) {
+  const cores = kernels[name];
+  core ??= cores && last(cores);
+  chosen = cores && cores[core];
   for (const marked of document.querySelectorAll("[data-kernel]"))
     marked.classList.toggle("chosen", marked.dataset.kernel === name);
   if (!chosen) return;
   byId("choice").value = name;
+  byId("core").replaceChildren(...cores.map((one, i) => new Option(one.core, i, false, i === core)));
+  byId("core").hidden = cores.length === 1;
   const shown = chosen.rows.length, of = chosen.instructions;
-  byId("drawn").textContent = `Block 0 of the first launch: ${count(chosen.cycles)} cycles, `
-    + `${count(of)} instructions` + (shown < of ? `; the first ${count(shown)} are drawn.` : ".");
+  byId("drawn").textContent = `Block 0 of the first launch, on ${chosen.core}: `
+    + `${count(chosen.cycles)} cycles, ${count(of)} instructions` + (shown < of ? `; the first ${count(shown)} are drawn.` : ".");
   chosen.at = new Map(chosen.rows.map((row) => [row[INDEX], row]));
   show(0, chosen.cycles);
   showWaits();
-  fill("shares", chosen.shares.map(([what, cycles]) => [what, cycles, percent(cycles, chosen.cycles)]));
+  const shares = [...chosen.shares, ["all", chosen.shares.reduce((sum, [, cycles]) => sum + cycles, 0)]];
+  fill("shares", shares.map(([what, cycles]) => [what, cycles, percent(cycles, chosen.cycles)]))
+    .lastChild.className = "sum";
   const body = fill("path", chosen.path.map(([start, end, what, source, times]) =>
-    [start, end - start, what + (times > 1 ? ` \u00d7 ${times}` : ""), source]));
+    [start, end - start, percent(end - start, chosen.cycles), what + (times > 1 ? ` \u00d7 ${times}` : ""), source]));
   [...body.rows].forEach((row, i) => row.addEventListener("click", () => {
     const [start, end] = chosen.path[i], margin = Math.max(20, end - start);
     show(start - margin, end + margin);
@@ -66,7 +84,7 @@ function choose(name) {
 }
 
 function showWaits() {
-  const lines = [];
+  const lines = [], first = [];
   byId("kinds").replaceChildren(...chosen.waits.flatMap(({lane, kinds, causes}) => {
     const track = element("div", undefined, "track");
     for (const kind of Object.keys(KINDS)) {
@@ -77,12 +95,15 @@ function showWaits() {
       part.title = `${lane}: ${KINDS[kind]}, ${count(kinds[kind])} cycles`;
       track.append(part);
     }
-    for (const [what, source, cycles] of causes)
+    first.push(lines.length);
+    const rest = [[KINDS.done, "", kinds.done || 0]].filter(([, , cycles]) => cycles);
+    for (const [what, source, cycles] of [[KINDS.run, "", kinds.run || 0], ...causes, ...rest])
       lines.push([lane, what, source, cycles, percent(cycles, chosen.cycles)]);
     return [element("span", lane), track,
       element("span", percent(kinds.run || 0, chosen.cycles) + " at work", "number")];
   }));
-  fill("waits", lines);
+  const body = fill("waits", lines);
+  for (const number of first) body.rows[number].className = "first";
 }
 
 function show(from, to) {
@@ -92,6 +113,12 @@ function show(from, to) {
   view = [start, start + span];
   if (!drawing) requestAnimationFrame(draw);
   drawing = true;
+}
+
+// By a factor, around a point that lies `part` of the way from the left edge to the right one.
+function zoom(factor, part) {
+  const span = view[1] - view[0], from = view[0] + part * span * (1 - factor);
+  show(from, from + span * factor);
 }
 
 function draw() {
@@ -127,7 +154,7 @@ function draw() {
       pen.fillStyle = colour("tail");
       pen.fillRect(left, top + tall - 5, x(row[END]) - left, 5);
     }
-    const waiting = name === "wait_flag" || name === "pipe_barrier";
+    const waiting = WAITS.has(name);
     pen.fillStyle = colour(waiting ? "wait" : chosen.lanes[row[LANE]]);
     pen.fillRect(left, top, long, tall);
     if (row[CRITICAL] && name !== "wait_flag") {
@@ -167,7 +194,8 @@ function axis(pen, x, width, height) {
     pen.moveTo(x(cycle), AXIS - 4);
     pen.lineTo(x(cycle), height);
     pen.stroke();
-    pen.fillText(count(cycle), x(cycle) + 3, 13);
+    const wide = pen.measureText(count(cycle)).width + 6;
+    pen.fillText(count(cycle), Math.min(x(cycle) + 3, width - wide), 13);
   }
   pen.fillStyle = colour("text");
   chosen.lanes.forEach((name, i) => pen.fillText(name, 8, AXIS + i * LANE_HEIGHT + 19));
@@ -219,12 +247,24 @@ function explain(row) {
 
 function listen() {
   canvas.addEventListener("wheel", (event) => {
+    // All of the block is shown: the page may scroll on.
+    if (event.deltaY > 0 && view[1] - view[0] >= chosen.cycles) return;
     event.preventDefault();
     const part = Math.max(0, (event.offsetX - LABELS) / (canvas.clientWidth - LABELS));
-    const span = view[1] - view[0], factor = event.deltaY > 0 ? 1.25 : 0.8;
-    const from = view[0] + part * span * (1 - factor);
-    show(from, from + span * factor);
+    zoom(event.deltaY > 0 ? 1.25 : 0.8, part);
   }, {passive: false});
+  canvas.addEventListener("keydown", (event) => {
+    const step = (view[1] - view[0]) / 5;
+    const keys = {
+      "+": () => zoom(0.8, 0.5), "=": () => zoom(0.8, 0.5), "-": () => zoom(1.25, 0.5),
+      ArrowLeft: () => show(view[0] - step, view[1] - step),
+      ArrowRight: () => show(view[0] + step, view[1] + step),
+      Home: () => show(0, chosen.cycles),
+    };
+    if (!keys[event.key] || event.ctrlKey || event.metaKey) return;
+    event.preventDefault();
+    keys[event.key]();
+  });
   canvas.addEventListener("pointermove", (event) => {
     if (event.buttons & 1) {
       const moved = event.movementX * (view[1] - view[0]) / (canvas.clientWidth - LABELS);
@@ -237,9 +277,14 @@ function listen() {
   canvas.addEventListener("pointerdown", (event) => canvas.setPointerCapture(event.pointerId));
   byId("all").addEventListener("click", () => show(0, chosen.cycles));
   byId("choice").addEventListener("change", (event) => choose(event.target.value));
+  byId("core").addEventListener("change", (event) => choose(byId("choice").value, Number(event.target.value)));
   [...byId("kernels").tHead.rows[0].cells].forEach((heading, column) => {
     heading.addEventListener("click", () => sortBy(column, heading));
-    heading.addEventListener("keydown", (event) => event.key === "Enter" && sortBy(column, heading));
+    heading.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      sortBy(column, heading);
+    });
   });
   for (const marked of document.querySelectorAll("[data-kernel]"))
     marked.addEventListener("click", () => choose(marked.dataset.kernel));

@@ -10,10 +10,11 @@ from typing import Any
 
 import jinja2
 
+from davinci.machine import Machine
 from davinci.report.drawing import Chart, rooflines
 from davinci.report.record import Record
 from davinci.report.tables import COLUMNS, kernel_cells, summary_rows
-from davinci.report.timeline import MOST_ROWS, timeline
+from davinci.report.timeline import MOST_ROWS, timelines
 from davinci.simulator.profile import LaunchProfile
 
 FOLDER = Path(__file__).parent
@@ -27,10 +28,11 @@ class Cell:
     key: str | float
 
 
-def as_html(record: Record, launches: Sequence[LaunchProfile]) -> str:
+def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile]) -> str:
     """The page.
 
     Args:
+        machine: that the run was on.
         record: of the run.
         launches: of the run; the first block of each kernel's first launch with rows is drawn.
     """
@@ -40,7 +42,7 @@ def as_html(record: Record, launches: Sequence[LaunchProfile]) -> str:
     environment.filters["share"] = lambda part: f"{100 * part:.1f} %"
     charts: list[Chart] = rooflines(record)
     return environment.get_template("page.html.j2").render(
-        title=f"{record.get('model') or 'a program'} on {record['machine']}",
+        title=f"{Path(record.get('model') or 'a program').name} on {record['machine']}",
         style=(FOLDER / "page.css").read_text(encoding="utf-8"),
         script=(FOLDER / "page.js").read_text(encoding="utf-8"),
         summary=summary_rows(record),
@@ -48,7 +50,7 @@ def as_html(record: Record, launches: Sequence[LaunchProfile]) -> str:
         kernels=[cells(record, row) for row in record["kernels"]],
         charts=charts,
         pipes={name[5:]: pipe["ratio"] for name, pipe in record["pipes"].items()},
-        data=embedded(details(record, launches)),
+        data=embedded(details(machine, record, launches)),
     )
 
 
@@ -70,18 +72,20 @@ def cells(record: Record, row: Record) -> list[Cell]:
     return [Cell(text, key) for text, key in zip(kernel_cells(record, row), keys, strict=True)]
 
 
-def details(record: Record, launches: Sequence[LaunchProfile]) -> dict[str, Any]:
-    """What the page's script draws, by kernel, longest kernel first."""
+def details(
+    machine: Machine, record: Record, launches: Sequence[LaunchProfile]
+) -> dict[str, list[dict[str, Any]]]:
+    """What the page's script draws of each kernel, longest first: a time line for each core."""
     drawn: dict[str, LaunchProfile] = {}
     for launch in launches:
         if launch.rows and launch.name not in drawn:
             drawn[launch.name] = launch
     left = MOST_ROWS
-    found: dict[str, Any] = {}
+    found: dict[str, list[dict[str, Any]]] = {}
     for row in record["kernels"]:
         if row["name"] in drawn:
-            found[row["name"]] = timeline(drawn[row["name"]], left)
-            left -= len(found[row["name"]]["rows"])
+            found[row["name"]] = timelines(machine, drawn[row["name"]], left)
+            left -= sum(len(core["rows"]) for core in found[row["name"]])
     return found
 
 

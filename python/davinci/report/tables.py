@@ -17,7 +17,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
         (
             "time",
             f"{record['time_us']:,.1f} us = {record['total_cycles']:,} cycles"
-            f" + {record['launch_overhead_us']:,} us to launch {ops['total']} kernels",
+            f" + {record['launch_overhead_us']:,} us to launch {ops['total']} "
+            f"kernel{'s' * (ops['total'] != 1)}",
         ),
         ("limit", f"{record['bound_cycles']:,} cycles"),
         ("operators", ", ".join(f"{ops[unit]} {unit}" for unit in UNITS)),

@@ -1,14 +1,23 @@
-"""What the page shows of one kernel: its first block's instructions, critical path and waits."""
+"""What the page shows of a kernel: instructions, critical path and waits of its first block, for
+each core that has a part in it."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from typing import Any
 
-from davinci.simulator.critical import BARRIER, FLAG, ISSUE, Segment, critical_path
+from davinci.machine import Machine
+from davinci.simulator.critical import (
+    BARRIER,
+    FLAG,
+    ISSUE,
+    WAIT_FOR_A_CORE,
+    Segment,
+    critical_path,
+)
 from davinci.simulator.profile import LaunchProfile
 from davinci.simulator.timing import NOTHING, Row
-from davinci.simulator.trace import LANES
+from davinci.simulator.trace import LANES, core_name
 from davinci.simulator.waits import Wait, waits
 
 MOST_ROWS = 60_000
@@ -24,16 +33,29 @@ MOST_WAITS = 8
 """Causes listed for each pipe; what is left is summed up."""
 
 
-def timeline(launch: LaunchProfile, most: int) -> dict[str, Any]:
-    """The first block of a launch, for the page's script.
+def timelines(machine: Machine, launch: LaunchProfile, most: int) -> list[dict[str, Any]]:
+    """The first block of a launch, for the page's script, core by core.
 
     Args:
+        machine: that it ran on.
+        launch: with rows.
         most: instructions to draw at most.
     """
-    core = min(row.core for row in launch.rows)
-    rows = [row for row in launch.rows if row.core == core and row.block == 0]
-    rows.sort(key=lambda row: row.index)
-    cycles = next(x.cycles for x in launch.per_block if (x.core, x.block) == (core, 0))
+    by_core: dict[int, list[Row]] = defaultdict(list)
+    for row in launch.rows:
+        if row.block == 0:
+            by_core[row.core].append(row)
+    found: list[dict[str, Any]] = []
+    for core, rows in sorted(by_core.items()):
+        cycles = next(x.cycles for x in launch.per_block if (x.core, x.block) == (core, 0))
+        found.append({"core": core_name(machine, core), **timeline(rows, cycles, most)})
+        most -= len(found[-1]["rows"])
+    return found
+
+
+def timeline(rows: list[Row], cycles: int, most: int) -> dict[str, Any]:
+    """One core's part of a block of that many cycles."""
+    rows = sorted(rows, key=lambda row: row.index)
     path = critical_path(rows)
     critical = {segment.index for segment in path if segment.kind != ISSUE}
     pipes = [pipe for pipe in LANES if any(row.pipe == pipe for row in rows)]
@@ -83,6 +105,9 @@ def steps(path: list[Segment], rows: dict[int, Row]) -> list[list[Any]]:
     found: list[list[Any]] = []
     for segment in path:
         what, source = described(segment, rows)
+        if segment.kind == FLAG:
+            fields = rows[segment.index].fields
+            what = f"{what}, event {fields.get('event', fields.get('flag'))}"
         if found and found[-1][2:4] == [what, source]:
             found[-1][1] = segment.end
             found[-1][4] += 1
@@ -108,9 +133,11 @@ def described(segment: Segment, rows: dict[int, Row]) -> tuple[str, str]:
     lane = LANES[row.pipe]
     if segment.kind == ISSUE:
         return "SCALAR issues instructions", row.location
+    if row.mnemonic == WAIT_FOR_A_CORE:
+        return "flag from another core", row.location
     if segment.kind == FLAG:
         sender = LANES[rows[row.end_after].pipe] if row.end_after != NOTHING else "?"
-        return f"flag from {sender} to {lane} on its way", row.location
+        return f"flag from {sender} to {lane}", row.location
     if segment.kind == BARRIER:
         return f"{lane} barrier", row.location
     return f"{lane} {row.mnemonic}", row.location
@@ -139,16 +166,22 @@ def lost(found: dict[Wait, int], pipes: list[str]) -> list[dict[str, Any]]:
 def reason(wait: Wait) -> str:
     """What a pipe waits for, in words."""
     culprit = f"{wait.mnemonic} of {LANES[wait.other]}" if wait.other else ""
-    if wait.kind == "flag" and wait.mnemonic == "set_flag":
-        return f"flag that {LANES[wait.other]} set late"
+    if wait.kind == "flag" and wait.mnemonic == WAIT_FOR_A_CORE:
+        return f"flag from another core, event {wait.event}"
     if wait.kind == "flag":
-        return f"flag set after {culprit}" if culprit else "flag"
+        flag = f"event {wait.event}"
+        if not wait.other:
+            return f"flag, {flag}"
+        late = "that came late" if wait.mnemonic == "set_flag" else f"set after {wait.mnemonic}"
+        return f"flag from {LANES[wait.other]}, {flag}, {late}"
     if wait.kind == "memory":
         return f"GM bandwidth, shared with other cores, in {culprit}"
     if wait.kind == "barrier":
         return f"barrier, for {culprit}"
     if wait.kind == "queue":
         return f"issue: a queue was full until {culprit} left it"
+    if wait.kind == "scalar" and wait.mnemonic == WAIT_FOR_A_CORE:
+        return "issue: the scalar unit waited for a flag of another core"
     if wait.kind == "scalar":
         return f"issue: the scalar unit waited for {culprit}"
     return "issue: the scalar unit was computing and issuing"
