@@ -34,11 +34,20 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
     if "compile_seconds" in record:
         seconds = (record["compile_seconds"], record["simulate_seconds"])
         rows.append(("took", f"{seconds[0]:.1f} s to compile, {seconds[1]:.1f} s to simulate"))
+        rows.append(("speed", speed_summary(record)))
     if record.get("timing_only"):
         rows.append(("check", "none: without data (--timing-only)"))
     if check := record.get("check"):
         rows.append(("check", check_summary(check)))
     return rows
+
+
+def speed_summary(record: Record) -> str:
+    """Instructions and multiply-accumulates of the cube simulated in a second."""
+    seconds = max(record["simulate_seconds"], 1e-9)
+    instructions = sum(row["instructions"] for row in record["kernels"]) / seconds
+    macs = sum(row["macs"] for row in record["kernels"]) / seconds
+    return f"{instructions:,.0f} instructions and {macs / 1e6:,.1f} million MACs a second"
 
 
 def check_summary(check: Record) -> str:
