@@ -77,13 +77,21 @@ def trace_events(machine: Machine, launches: Iterable[LaunchProfile]) -> list[Ev
     return [*writer.names(), *writer.events]
 
 
-def core_name(machine: Machine, place: int) -> str:
-    """A core's name by its number (`Row.core`): `core 3`, on a split machine `core 3 AIV1`."""
+def seat(machine: Machine, place: int) -> tuple[int, str, int]:
+    """Number, kind and number among those of its kind of a core, by its `Row.core`.
+
+    On a split machine the first is the number of the cube core that it is or belongs to.
+    """
     if not machine.split:
-        return f"core {place}"
-    vectors = machine.core_types["AIV"].count
-    group, which = divmod(place, 1 + vectors)
-    return f"core {group} AIV{which - 1}" if which else f"core {group} AIC"
+        return place, "AICORE", 0
+    group, which = divmod(place, 1 + machine.core_types["AIV"].count)
+    return (group, "AIV", which - 1) if which else (group, "AIC", 0)
+
+
+def core_name(machine: Machine, place: int) -> str:
+    """A core's name by its `Row.core`: `core 3`, on a split machine `core 3 AIC`, `core 3 AIV1`."""
+    number, kind, which = seat(machine, place)
+    return f"core {number}" + {"AICORE": "", "AIC": " AIC", "AIV": f" AIV{which}"}[kind]
 
 
 def microseconds(nanoseconds: int) -> float:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import davinci
 from davinci import machine
 from davinci.errors import InputError
 from davinci.report.csv_files import csv_files, write_csv
@@ -14,6 +16,7 @@ from davinci.simulator import LaunchProfile
 from report_support import busy_program, launch
 
 MACHINE = machine.load("ascend910")
+SPLIT = Path(__file__).parents[2] / "examples" / "split_matmul_add.mlir"
 RECORD = {"kernels": [{"name": "k", "op": "add", "unit": "vector"}]}
 FILES = {
     "op_summary.csv",
@@ -96,3 +99,41 @@ def test_folder_that_is_a_file(profile: LaunchProfile, tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
     with pytest.raises(InputError, match="cannot make the folder"):
         write_csv(str(tmp_path / "f"), MACHINE, RECORD, [profile])
+
+
+@pytest.fixture(scope="module")
+def split_tables() -> dict[str, list[dict[str, str]]]:
+    """Of a launch of two blocks, each on a cube core and its two vector cores."""
+    executable = davinci.compile(str(SPLIT), machine="ascend910b")
+    inputs = {spec.name: np.ones(spec.shape, spec.dtype) for spec in executable.inputs}
+    executable.run(inputs, timeline="first")
+    files = csv_files(executable.machine, executable.profile, executable.launches)
+    return {name: list(csv.DictReader(text.splitlines())) for name, text in files.items()}
+
+
+def test_kinds_of_cores_have_columns_of_their_own(
+    split_tables: dict[str, list[dict[str, str]]],
+) -> None:
+    rows = split_tables["PipeUtilization.csv"]
+    assert [row["sub_block_id"] for row in rows] == ["cube0", "vector0", "vector1"] * 2
+    for row in rows:
+        mine, other = ("aic", "aiv") if row["sub_block_id"] == "cube0" else ("aiv", "aic")
+        assert float(row[f"{mine}_time(us)"]) > 0 and float(row[f"{mine}_mte2_ratio"]) > 0
+        assert {value for name, value in row.items() if name.startswith(other)} == {""}
+    assert "aic_vec_ratio" not in rows[0] and "aiv_cube_ratio" not in rows[0]
+    assert "aiv_vec_fp32_ratio" in split_tables["ArithmeticUtilization.csv"][0]
+    assert "aiv_vec_wait_ratio" in split_tables["ResourceConflictRatio.csv"][0]
+
+
+def test_no_core_is_at_work_longer_than_the_launch(
+    split_tables: dict[str, list[dict[str, str]]],
+) -> None:
+    (row,) = split_tables["op_summary.csv"]
+    assert row["Task Type"] == "MIX_AIC"
+    assert (int(row["Block Dim"]), int(row["Mix Block Dim"])) == (2, 4)
+    duration = float(row["Task Duration(us)"])
+    assert 0 < float(row["aicore_time(us)"]) < float(row["aiv_time(us)"]) <= duration
+    blocks = split_tables["PipeUtilization.csv"]
+    for prefix in ("aic", "aiv"):
+        cycles = [int(block[f"{prefix}_total_cycles"] or 0) for block in blocks]
+        assert int(row[f"{prefix}_total_cycles"]) == sum(cycles)

@@ -4,6 +4,9 @@ Only columns that the simulator knows are written; what it does not model (the i
 left out. A launch has one line for each of its blocks and cores, in the order of the launches, but
 `op_summary.csv`, `OpBasicInfo.csv` and `L2Cache.csv` have one line for each launch, and
 `ResourceConflictRatio.csv` has lines for blocks whose timeline was kept.
+
+On a split machine columns of cube cores begin with `aic_`, those of vector cores with `aiv_`; the
+line of a core leaves the other ones empty.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from davinci.machine import Machine
 from davinci.report.record import Record
 from davinci.simulator.critical import SYNCHRONISATION
 from davinci.simulator.profile import BlockProfile, LaunchProfile
+from davinci.simulator.trace import seat
 
 Cell = str | int | float
 Line = dict[str, Cell]
@@ -34,7 +38,14 @@ PIPES = {
     "mte3": "PIPE_MTE3",
     "fixpipe": "PIPE_FIX",
 }
-"""The vendor's names of pipes; they stand behind `aic_`."""
+"""The vendor's names of pipes; they stand behind the prefix of the kind of core."""
+
+PREFIXES = {"AICORE": "aic", "AIC": "aic", "AIV": "aiv"}
+SUB_BLOCKS = {"AIC": "cube", "AIV": "vector"}
+"""How columns begin, and the vendor's names of the cores of a block, by kind of core."""
+
+CUBE_KINDS = ("cube_fp16", "cube_int8")
+VECTOR_KINDS = ("vec_fp32", "vec_fp16", "vec_int32", "vec_int16", "vec_misc")
 
 GM_PATHS = ("GM_to_L1", "GM_to_UB", "UB_to_GM", "L0C_to_GM")
 L0_PATHS = ("L1_to_L0A", "L1_to_L0B", "L0C_to_UB")
@@ -52,10 +63,17 @@ class Run:
     def us(self, cycles: int) -> float:
         return round(cycles / self.machine.clock_mhz, 3)
 
-    @property
-    def pipes(self) -> dict[str, str]:
-        """Pipes that the machine has, by the vendor's names."""
-        present = {p for core in self.machine.core_types.values() for p in core.pipes}
+    def kind(self, block: BlockProfile) -> str:
+        """The kind of core that a block, or a part of it, ran on."""
+        return seat(self.machine, block.core)[1]
+
+    def prefix(self, block: BlockProfile) -> str:
+        """What the columns of its core begin with."""
+        return PREFIXES[self.kind(block)]
+
+    def pipes(self, kind: str) -> dict[str, str]:
+        """Pipes that a kind of core has, by the vendor's names."""
+        present = self.machine.core_types[kind].pipes
         return {name: pipe for name, pipe in PIPES.items() if pipe[5:] in present}
 
 
@@ -95,22 +113,36 @@ def make_folder(folder: str) -> None:
 def op_summary(run: Run) -> Iterator[Line]:
     """One line a launch: the whole network's profile."""
     for launch in run.launches:
-        core_cycles = sum(block.cycles for block in launch.per_block)
         line: Line = {
             "Op Name": launch.name,
             "OP Type": run.kernels[launch.name]["op"],
             "Task Type": _task_type(run, launch),
             "Task Duration(us)": run.us(launch.cycles),
             "Block Dim": launch.blocks,
-            "aicore_time(us)": run.us(_mean(core_cycles, launch.blocks)),
-            "total_cycles": core_cycles,
         }
-        for name, pipe in run.pipes.items():
-            busy = launch.pipes.get(pipe, 0)
-            shown = "mac" if name == "cube" else name
-            line[f"aic_{shown}_time(us)"] = run.us(_mean(busy, launch.blocks))
-            line[f"aic_{shown}_ratio"] = _ratio(busy, core_cycles)
+        parts: dict[str, list[BlockProfile]] = defaultdict(list)
+        for block in launch.per_block:
+            parts[run.kind(block)].append(block)
+        if run.machine.split:
+            line["Mix Block Dim"] = len(parts["AIV"]) if len(parts) > 1 else 0
+        for kind, blocks in parts.items():
+            line |= _summary(run, kind, blocks)
         yield line
+
+
+def _summary(run: Run, kind: str, blocks: Sequence[BlockProfile]) -> Line:
+    """Columns of one kind of core: means over the parts of the launch that ran on one."""
+    prefix = PREFIXES[kind]
+    total = sum(block.cycles for block in blocks)
+    time = "aiv_time(us)" if kind == "AIV" else "aicore_time(us)"
+    cycles = f"{prefix}_total_cycles" if run.machine.split else "total_cycles"
+    line: Line = {time: run.us(_mean(total, len(blocks))), cycles: total}
+    for name, pipe in run.pipes(kind).items():
+        busy = sum(block.pipes.get(pipe, 0) for block in blocks)
+        shown = "mac" if name == "cube" else name
+        line[f"{prefix}_{shown}_time(us)"] = run.us(_mean(busy, len(blocks)))
+        line[f"{prefix}_{shown}_ratio"] = _ratio(busy, total)
+    return line
 
 
 def op_basic_info(run: Run) -> Iterator[Line]:
@@ -127,10 +159,11 @@ def op_basic_info(run: Run) -> Iterator[Line]:
 def pipe_utilization(run: Run) -> Iterator[Line]:
     for launch, block in _blocks(run):
         line = _head(run, launch, block)
-        for name, pipe in run.pipes.items():
+        prefix = run.prefix(block)
+        for name, pipe in run.pipes(run.kind(block)).items():
             busy = block.pipes.get(pipe, 0)
-            line[f"aic_{name}_time(us)"] = run.us(busy)
-            line[f"aic_{name}_ratio"] = _ratio(busy, block.cycles)
+            line[f"{prefix}_{name}_time(us)"] = run.us(busy)
+            line[f"{prefix}_{name}_ratio"] = _ratio(busy, block.cycles)
         yield line
 
 
@@ -138,12 +171,13 @@ def arithmetic_utilization(run: Run) -> Iterator[Line]:
     """Shares of a block's cycles in which cube or vector unit worked on a type."""
     for launch, block in _blocks(run):
         line = _head(run, launch, block)
-        kinds = dict.fromkeys(("cube_fp16", "cube_int8"), 0)
-        kinds |= dict.fromkeys(("vec_fp32", "vec_fp16", "vec_int32", "vec_int16", "vec_misc"), 0)
+        pipes = run.pipes(run.kind(block))
+        kinds = dict.fromkeys(CUBE_KINDS if "cube" in pipes else (), 0)
+        kinds |= dict.fromkeys(VECTOR_KINDS if "vec" in pipes else (), 0)
         for mnemonic, cycles in block.unit_cycles.items():
             kinds[_kind(mnemonic)] += cycles
         for kind, cycles in kinds.items():
-            line[f"aic_{kind}_ratio"] = _ratio(cycles, block.cycles)
+            line[f"{run.prefix(block)}_{kind}_ratio"] = _ratio(cycles, block.cycles)
         yield line
 
 
@@ -159,10 +193,10 @@ def resource_conflict_ratio(run: Run) -> Iterator[Line]:
             if (block.core, block.block) not in drawn:
                 continue
             line = _head(run, launch, block)
-            for name, pipe in run.pipes.items():
+            for name, pipe in run.pipes(run.kind(block)).items():
                 if name != "scalar":
                     waited = waiting[block.core, block.block, pipe]
-                    line[f"aic_{name}_wait_ratio"] = _ratio(waited, block.cycles)
+                    line[f"{run.prefix(block)}_{name}_wait_ratio"] = _ratio(waited, block.cycles)
             yield line
 
 
@@ -179,8 +213,9 @@ def memory(run: Run) -> Iterator[Line]:
         line = _head(run, launch, block)
         read = sum(block.copied_bytes.get(path, 0) for path in GM_PATHS[:2])
         written = sum(block.copied_bytes.get(path, 0) for path in GM_PATHS[2:])
-        line["aic_main_mem_read_bw(GB/s)"] = _bandwidth(run, read, block.cycles)
-        line["aic_main_mem_write_bw(GB/s)"] = _bandwidth(run, written, block.cycles)
+        prefix = run.prefix(block)
+        line[f"{prefix}_main_mem_read_bw(GB/s)"] = _bandwidth(run, read, block.cycles)
+        line[f"{prefix}_main_mem_write_bw(GB/s)"] = _bandwidth(run, written, block.cycles)
         yield line | _datas(block, GM_PATHS)
 
 
@@ -216,9 +251,11 @@ FILES: dict[str, Callable[[Run], Iterable[Line]]] = {
 
 
 def _text(lines: Iterable[Line]) -> str:
+    """CSV with the columns of all lines, in the order in which they first appear."""
     rows = list(lines)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
@@ -232,17 +269,23 @@ def _blocks(run: Run) -> Iterator[tuple[LaunchProfile, BlockProfile]]:
 
 def _head(run: Run, launch: LaunchProfile, block: BlockProfile) -> Line:
     """The vendor's files are about one operator; these are about all, so its name comes first."""
-    return {
-        "Op Name": launch.name,
-        "block_id": block.block,
-        "core_id": block.core,
-        "aic_time(us)": run.us(block.cycles),
-        "aic_total_cycles": block.cycles,
-    }
+    prefix = run.prefix(block)
+    line: Line = {"Op Name": launch.name, "block_id": block.block}
+    if run.machine.split:
+        _, kind, which = seat(run.machine, block.core)
+        line["sub_block_id"] = f"{SUB_BLOCKS[kind]}{which}"
+    line["core_id"] = block.core
+    line[f"{prefix}_time(us)"] = run.us(block.cycles)
+    line[f"{prefix}_total_cycles"] = block.cycles
+    return line
 
 
 def _task_type(run: Run, launch: LaunchProfile) -> str:
-    return "AI_CORE" if not run.machine.split else str(run.kernels[launch.name]["unit"])
+    """What a launch ran on, as the vendor's profiler calls it."""
+    kinds = {run.kind(block) for block in launch.per_block}
+    if len(kinds) > 1:
+        return "MIX_AIC"
+    return "AI_VECTOR_CORE" if kinds == {"AIV"} else "AI_CORE"
 
 
 def _kind(mnemonic: str) -> str:
