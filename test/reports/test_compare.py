@@ -43,8 +43,21 @@ def test_table() -> None:
     lines = {line.split()[1]: line.split() for line in text.splitlines() if line.startswith("│")}
     assert lines["a"][3:8:2] == ["1,000", "500", "-500"] and "0.500" in lines["a"]
     assert "only before" in " ".join(lines["gone"]) and "only after" in " ".join(lines["new"])
+    assert "-7" in lines["gone"] and "+80" in lines["new"]
     assert "0.576" in lines["total_cycles"]
     assert "differs" not in text
+
+
+def test_equal_kernels_are_counted() -> None:
+    text = shown(record(a=1000, b=5, c=7), record(a=500, b=5, c=7))
+    assert "2 kernels with the same cycles in both" in text
+    assert "│ b " not in text and "-500" in text
+    assert "1 kernel with the same" in shown(record(a=1), record(a=1))
+
+
+def test_times_have_two_digits() -> None:
+    text = shown(record(a=1234), record(a=1235))
+    assert "11.23" in text and "+0.00" in text and "+1 " in text
 
 
 def test_other_machine_is_said() -> None:

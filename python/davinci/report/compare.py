@@ -82,12 +82,16 @@ def print_comparison(before: Record, after: Record, console: Any) -> None:
     kernels = Table()
     for column in ("kernel", "cycles before", "cycles after", "difference", "ratio"):
         kernels.add_column(column, justify="left" if column == "kernel" else "right")
-    for change in changes(before, after):
+    found = changes(before, after)
+    different = [change for change in found if change.before != change.after]
+    for change in different:
         kernels.add_row(*_cells(change))
     kernels.add_section()
     for name in TOTALS:
         kernels.add_row(*_cells(Change(name, before[name], after[name])))
     console.print(kernels)
+    if equal := len(found) - len(different):
+        console.print(f"{equal} kernel{'s' * (equal > 1)} with the same cycles in both")
     for name in ("model", "machine", "cores", "precision"):
         if before.get(name) != after.get(name):
             console.print(f"{name} differs: {before.get(name)} before, {after.get(name)} after")
@@ -95,11 +99,15 @@ def print_comparison(before: Record, after: Record, console: Any) -> None:
 
 def _cells(change: Change) -> list[str]:
     before, after, ratio = change.before, change.after, change.ratio
-    difference = "" if before is None or after is None else f"{after - before:+,.10g}"
     return [
         change.name,
-        "only after" if before is None else f"{before:,.10g}",
-        "only before" if after is None else f"{after:,.10g}",
-        difference,
+        "only after" if before is None else _number(before),
+        "only before" if after is None else _number(after),
+        _number((after or 0) - (before or 0), "+"),
         "" if ratio is None else f"{ratio:.3f}",
     ]
+
+
+def _number(value: float, sign: str = "") -> str:
+    """Whole numbers as they are, others with two digits behind the point."""
+    return f"{value:{sign},.0f}" if value == round(value) else f"{value:{sign},.2f}"
