@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,16 +56,20 @@ def _problem(record: Any) -> str:
     missing = [name for name in (*TOTALS, "kernels", "machine") if name not in record]
     if missing:
         return f"no {', '.join(missing)}"
-    if not all(isinstance(record[name], int | float) for name in TOTALS):
+    if not all(_is_number(record[name]) for name in TOTALS):
         return "totals that are no numbers"
     kernels = record["kernels"]
     rows = kernels if isinstance(kernels, list) else [None]
     for row in rows:
         if not isinstance(row, dict) or not isinstance(row.get("name"), str):
             return "kernels without names"
-        if not isinstance(row.get("cycles"), int | float):
+        if not _is_number(row.get("cycles")):
             return f"no cycles of kernel {row['name']}"
     return ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def changes(before: Record, after: Record) -> list[Change]:
@@ -94,7 +99,7 @@ def print_comparison(before: Record, after: Record, console: Any) -> None:
         console.print(f"{equal} kernel{'s' * (equal > 1)} with the same cycles in both")
     for name in ("model", "machine", "cores", "precision"):
         if before.get(name) != after.get(name):
-            console.print(f"{name} differs: {before.get(name)} before, {after.get(name)} after")
+            console.print(f"{name}: {before.get(name)} before, {after.get(name)} after")
 
 
 def _cells(change: Change) -> list[str]:
