@@ -11,6 +11,7 @@ Functions may hold scf and arith operations; `convert_hivm_to_llvm.UPSTREAM` low
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable
 
 from davinci.isa import INSTRUCTIONS, RECORD_WORDS, Instruction, Space
 from davinci.isa.core import MOST_SCALAR_OPS, SCALAR_OPS_SHIFT
@@ -29,7 +30,7 @@ class Slot(enum.IntEnum):
     ACCESSES = 7  # scalar accesses not yet in a record
     TOUCHED_GM = 8  # whether the buffer holds an instruction that reads or writes GM
     WRITES_GM = 9
-    FAULT = 10  # first fault: 0 none, 1 out of bounds, 2 unwritten
+    FAULT = 10  # first fault: 0 none, 1 out of bounds, 2 unwritten, 3 division by zero
     FAULT_ADDRESS = 11
     FAULT_BYTES = 12
     FAULT_TAG = 13
@@ -57,7 +58,7 @@ class Port(enum.IntEnum):
 
 
 CONTEXT_WORDS = 48
-OUT_OF_BOUNDS, UNWRITTEN = 1, 2
+OUT_OF_BOUNDS, UNWRITTEN, DIVISION_BY_ZERO = 1, 2, 3
 NO_ACCESS = (0, 0, (1 << 63) - 1, 0, (1 << 63) - 1, 0)
 """Counters of a port when nothing was accessed."""
 
@@ -134,6 +135,27 @@ def definitions(context: int, names: list[str]) -> str:
     parts = [flush(context), scalar_records(context), slot(context), fault(context)]
     parts += [intrinsic(context, name) for name in names]
     return "".join(parts)
+
+
+def signature(name: str) -> str | None:
+    """The type of the intrinsic `name` ("hivm.vadd.f32", ...), None if there is none."""
+    mnemonic = name.removeprefix("hivm.")
+    kind, _, rest = mnemonic.partition(".")
+    if kind in ("ld", "st"):
+        port, element = ("ub.", rest[3:]) if rest.startswith("ub.") else ("", rest)
+        if element not in SCALAR_BYTES:
+            return None
+        pointer = f"ptr<{int(PORTS[port][0])}>"
+        if kind == "ld":
+            return f"!llvm.func<{element} ({pointer}, i64)>"
+        return f"!llvm.func<void ({pointer}, {element}, i64)>"
+    if mnemonic in REGISTERS:
+        return "!llvm.func<i64 ()>"
+    record = INSTRUCTIONS.get(mnemonic)
+    if record is None:
+        return None
+    addresses = [f"ptr<{int(o.space)}>" for o in record.operands]
+    return f"!llvm.func<void ({', '.join([*addresses, *['i64'] * (record.words + 1)])})>"
 
 
 def intrinsic(context: int, name: str) -> str:
@@ -282,6 +304,38 @@ def fault(context: int) -> str:
     text.do("llvm.return")
     arguments = "%kind: i64, %address: i64, %bytes: i64, %tag: i64, %space: i64"
     return text.function(f"@davinci.fault({arguments})")
+
+
+def divisors(context: int, kinds: Iterable[str]) -> str:
+    """Definitions of `@davinci.divisor.*` for divisions of these kinds."""
+    declared = "llvm.func @davinci.fault(i64, i64, i64, i64, i64)\n"
+    return declared + "".join(divisor(context, kind) for kind in sorted(kinds))
+
+
+def divisor(context: int, kind: str) -> str:
+    """A divisor that the host can divide by: 1 for zero, a fault, and where quotients wrap around.
+
+    `kind` is "s32" for signed numbers of 32 bits, "u64" for unsigned ones of 64.
+    """
+    bits, element = int(kind[1:]), f"i{kind[1:]}"
+    text = Text(context)
+    zero = text.constant(0)
+    none = text.add(f"arith.cmpi eq, %divisor, {text.constant(0, element)} : {element}")
+    text.do(f"scf.if {none} {{")
+    arguments = f"{text.constant(DIVISION_BY_ZERO)}, {zero}, {zero}, %tag, {zero}"
+    text.do(f"llvm.call @davinci.fault({arguments}) : (i64, i64, i64, i64, i64) -> ()")
+    text.do("}")
+    if kind[0] == "s":
+        lowest, minus = text.constant(-1 << bits - 1, element), text.constant(-1, element)
+        is_lowest = text.add(f"arith.cmpi eq, %divided, {lowest} : {element}")
+        is_minus = text.add(f"arith.cmpi eq, %divisor, {minus} : {element}")
+        wraps = text.add(f"arith.andi {is_lowest}, {is_minus} : i1")
+        none = text.add(f"arith.ori {none}, {wraps} : i1")
+    one = text.constant(1, element)
+    result = text.add(f"arith.select {none}, {one}, %divisor : {element}")
+    text.do(f"llvm.return {result} : {element}")
+    arguments = f"%divided: {element}, %divisor: {element}, %tag: i64"
+    return text.function(f"@davinci.divisor.{kind}({arguments}) -> {element}", inline=True)
 
 
 def scalar_access(context: int, name: str, kind: str, element: str, prefix: str) -> str:

@@ -15,19 +15,30 @@ import numpy.typing as npt
 
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError, DeviceFault
+from davinci.frontends.mlir_text import first_diagnostic, symbol
 from davinci.isa import RECORD_WORDS, Space
 from davinci.isa.core import LOCATION_SHIFT
-from davinci.mlir import execution_engine, ir, passmanager
+from davinci.mlir import MLIRError, execution_engine, ir, passmanager
 from davinci.passes.hivm.convert_hivm_to_llvm import UPSTREAM
 from davinci.runtime import half
+from davinci.runtime.device_code import (
+    INTRINSIC,
+    check_functions,
+    check_intrinsic,
+    check_name,
+    check_signature,
+    guard_divisions,
+)
 from davinci.runtime.intrinsics import (
     CONTEXT_WORDS,
+    DIVISION_BY_ZERO,
     NO_ACCESS,
     OUT_OF_BOUNDS,
     PORTS,
     Port,
     Slot,
     definitions,
+    divisors,
 )
 
 Records = npt.NDArray[np.uint64]
@@ -110,7 +121,7 @@ class KernelLibrary:
         """Compiles the kernels directly inside `module`, an operation at the llvm level.
 
         Raises:
-            CompileError: a kernel is not lowered to LLVM.
+            CompileError: a kernel is not lowered to LLVM, or holds what no kernel may.
         """
         self.locations: list[str] = attribute(module, "hivm.locations", [""])
         self._context = np.zeros(CONTEXT_WORDS, dtype=np.uint64)
@@ -122,7 +133,10 @@ class KernelLibrary:
         self._context[Slot.CAPACITY] = CAPACITY
         self._context[Slot.FLUSH] = ctypes.cast(self._flush, ctypes.c_void_p).value or 0
         with module.context, ir.Location.unknown():
-            native, kernels = self._native_module(module)
+            try:
+                native, kernels = self._native_module(module)
+            except MLIRError as error:
+                raise CompileError(first_diagnostic(error)) from None
             self._engine = execution_engine.ExecutionEngine(native, opt_level=OPT_LEVEL)
         self.programs = {
             name: Program(self, name, inputs, core, self._engine.raw_lookup(name))
@@ -150,16 +164,28 @@ class KernelLibrary:
                 if op.name != "llvm.func":
                     continue
                 name = ir.StringAttr(op.attributes["sym_name"]).value
-                if name.startswith("hivm."):
+                if name.startswith(INTRINSIC):
+                    check_intrinsic(op, name)
                     names.append(name)
                     continue
+                check_name(op, name)
                 op.clone()
                 if "ascend.kernel" in op.attributes:
+                    check_signature(op, name)
                     kernels[name] = len(op.regions[0].blocks[0].arguments), core_of(op)
         text = ir.Module.parse(definitions(self._context.ctypes.data, names) + half.DEFINITIONS)
-        for view in list(text.body.operations):
-            native.body.append(view.operation)
+        own = [symbol(view) for view in text.body.operations]
+        adopt(native, text)
         passmanager.PassManager.parse(UPSTREAM).run(native.operation)
+        # With what upstream's passes declared and defined for operations of `math`.
+        functions = {symbol(view): view.operation for view in native.body.operations}
+        functions = {name: op for name, op in functions.items() if name not in own}
+        check_functions(functions)
+        kinds = guard_divisions(functions, self.locations)
+        if kinds:
+            text = ir.Module.parse(divisors(self._context.ctypes.data, kinds))
+            passmanager.PassManager.parse(UPSTREAM).run(text.operation)
+            adopt(native, text)
         return native, kernels
 
     def run(self, program: Program, entry: Any, block: int, blocks: int, core: Core) -> None:
@@ -211,14 +237,25 @@ class KernelLibrary:
 
     def _fault(self, program: Program) -> DeviceFault:
         context = [int(word) for word in self._context]
+        number = context[Slot.FAULT_TAG] >> LOCATION_SHIFT  # of any size in a hand-written call
+        location = self.locations[number] if number < len(self.locations) else ""
+        where = f"{location}: {program.name}" if location else program.name
+        if context[Slot.FAULT] == DIVISION_BY_ZERO:
+            return DeviceFault("integer division by zero in the scalar program", where=where)
         address, count = context[Slot.FAULT_ADDRESS], context[Slot.FAULT_BYTES]
         space = Space(context[Slot.FAULT_SPACE])
         size = context[dict(PORTS.values())[space] + Port.SIZE]
-        location = self.locations[context[Slot.FAULT_TAG] >> LOCATION_SHIFT]
         outside = context[Slot.FAULT] == OUT_OF_BOUNDS
         return DeviceFault(
             "scalar access out of bounds" if outside else "scalar load of bytes nobody wrote",
-            where=f"{location}: {program.name}" if location else program.name,
+            where=where,
             found=f"{space.name} [{address:#x}, {address + count:#x})",
             expected=f"addresses below {size:#x}" if outside else "",
         )
+
+
+def adopt(module: Any, other: Any) -> None:
+    """Moves the functions that `other` defines into `module`."""
+    for view in list(other.body.operations):
+        if view.operation.regions[0].blocks:
+            module.body.append(view.operation)
