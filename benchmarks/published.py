@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from streams import Body, Stream, run
 
 from davinci import machine as machines
-from davinci.isa import INSTRUCTIONS, Pipe
+from davinci.isa import Pipe
 from davinci.simulator import Device
 
 MACHINE = machines.load("ascend910b")
@@ -22,8 +22,6 @@ CUBE_CORES, VECTOR_CORES = MACHINE.cores, 2 * MACHINE.cores
 V, M, MTE1, MTE2, MTE3, FIX = Pipe.V, Pipe.M, Pipe.MTE1, Pipe.MTE2, Pipe.MTE3, Pipe.FIX
 
 KB = 1024
-UB_BANK = 64 * KB
-"""Addresses this far apart lie in other banks."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,8 @@ class Row:
         measured, simulated: the figures.
         target: largest error that is accepted, as a fraction.
         missing: the mechanism that the model lacks, if the row is outside.
+        evidence: "fitted" if a parameter of the model comes from this row, else "independent";
+            "not stated" where nobody has looked.
     """
 
     group: str
@@ -45,6 +45,7 @@ class Row:
     simulated: float
     target: float
     missing: str = ""
+    evidence: str = "not stated"
 
     @property
     def error(self) -> float:
@@ -64,94 +65,6 @@ def microseconds(cycles: float) -> float:
     return cycles / MHZ
 
 
-# Isolated vector operations: one instruction, from its issue to its completion.
-
-SLOT = 0x4000
-"""PTO's operands lie one after the other, 16 KB each: all in one bank."""
-
-
-def vector_op(mnemonic: str, repeats: int) -> int:
-    """Cycles of one instruction on operands of PTO's layout."""
-
-    def body(s: Stream, block: int) -> None:
-        names = [o.name for o in INSTRUCTIONS[mnemonic].operands if o.name != "dst"]
-        values = {name: i * SLOT for i, name in enumerate(names)}
-        strides = {f"{name}_rep_stride": 8 for name in (*names, "dst")}
-        s.emit(mnemonic, dst=len(names) * SLOT, repeat=repeats, **values, **strides)
-
-    return run(device(), body, "AIV").cycles
-
-
-ISOLATED = [
-    ("TADD f32", "vadd.f32", 64, 160),
-    ("TADD f16", "vadd.f16", 32, 92),
-    ("TMUL f32", "vmul.f32", 64, 168),
-    ("TMUL f16", "vmul.f16", 32, 96),
-    ("TEXP f32", "vexp.f32", 64, 159),
-    ("TDIV f32", "vdiv.f32", 64, 288),
-    ("TRSQRT f16", "vrsqrt.f16", 32, 58),
-]
-
-
-def isolated() -> Iterator[Row]:
-    """Single vector operations on 64 x 64 elements (PTO)."""
-    for name, mnemonic, repeats, measured in ISOLATED:
-        cycles = vector_op(mnemonic, repeats)
-        yield Row("isolated vector operations", name, "cycles", measured, cycles, 0.05)
-
-
-# Bank conflicts: 1000 additions of 64 repeats one after the other.
-
-ADDITIONS = 200
-
-
-def additions(src0: int, src1: int, dst: int, **fields: int) -> float:
-    """Cycles of each of many equal additions of 64 repeats of f32."""
-
-    def body(s: Stream, block: int) -> None:
-        strides = {"dst_rep_stride": 8, "src0_rep_stride": 8, "src1_rep_stride": 8, **fields}
-        for _ in range(ADDITIONS):
-            s.emit("vadd.f32", dst=dst, src0=src0, src1=src1, repeat=64, **strides)
-
-    return run(device(), body, "AIV").cycles / ADDITIONS
-
-
-def copy_rows(stride: int) -> int:
-    """Cycles of 144 repeats that write their blocks `stride` blocks apart."""
-
-    def body(s: Stream, block: int) -> None:
-        s.emit("vector_dup.f16", dst=0, repeat=144, dst_blk_stride=stride, dst_rep_stride=1)
-
-    return run(device(), body, "AIV").cycles
-
-
-def bank_conflicts() -> Iterator[Row]:
-    """BP bank_conflict_ub; groups and banks as the case names them, rows assumed."""
-    apart = 0x100
-    group = "bank conflicts"
-    free = additions(0, UB_BANK + apart, 2 * UB_BANK)
-    yield Row(group, "none", "cycles", 86.0, free, 0.05)
-    same = additions(0, UB_BANK, 2 * UB_BANK)
-    yield Row(group, "both sources in one bank group", "cycles", 150.0, same, 0.05)
-    aligned = additions(0, UB_BANK + apart, 0x8000)
-    yield Row(group, "source and destination in one bank, aligned", "cycles", 86.0, aligned, 0.05)
-    late = additions(0, UB_BANK + apart, 0x8020)
-    yield Row(group, "the same, one block apart", "cycles", 135.0, late, 0.05)
-    one = additions(0, UB_BANK, 2 * UB_BANK, src0_blk_stride=0, src0_rep_stride=1)
-    yield Row(
-        group,
-        "a source of one block a repeat",
-        "cycles",
-        129.0,
-        one,
-        0.05,
-        "reading one block for all lanes of a repeat takes the group for longer than one cycle; "
-        "the addresses of this case are not published",
-    )
-    ratio = copy_rows(144) / copy_rows(145)
-    yield Row(group, "blocks written 144 apart, against 145", "ratio", 47.79 / 7.13, ratio, 0.05)
-
-
 # Chained mads: eight of m 128, k 64 without waiting.
 
 
@@ -168,7 +81,7 @@ def mads(n: int) -> int:
 def chained_mads() -> Iterator[Row]:
     """API, unit flag table."""
     for n, measured in ((256, 4209), (128, 2172)):
-        yield Row("chained mads", f"n {n}", "cycles", measured, mads(n), 0.05)
+        yield Row("chained mads", f"n {n}", "cycles", measured, mads(n), 0.05, evidence="fitted")
 
 
 # GM to UB: one transfer.
@@ -187,7 +100,7 @@ def transfers() -> Iterator[Row]:
     """PTO `tload`."""
     for size, measured in ((65536, 776), (65024, 773), (32512, 519), (16256, 392)):
         name = f"{size / KB:.2f} KB"
-        yield Row("GM to UB", name, "cycles", measured, tload(size), 0.05)
+        yield Row("GM to UB", name, "cycles", measured, tload(size), 0.05, evidence="fitted")
 
 
 # V4: x + y of 8192 x 8192 f16.

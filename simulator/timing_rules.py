@@ -76,8 +76,9 @@ def vector(work: Work) -> Cost:
     Masked lanes are taken to use their banks.
     """
     unit, values = work.machine.vector, work.values
-    each = unit.cycles_per_repeat.get(work.record.mnemonic, 1)
-    fixed = unit.fixed_cycles_of.get(work.record.name, unit.fixed_cycles)
+    name, type_ = work.record.name, work.record.type
+    each = unit.cycles_of(unit.cycles_per_repeat, name, type_, 1)
+    fixed = unit.cycles_of(unit.fixed_cycles_of, name, type_, unit.fixed_cycles)
     repeats = values["repeat"]
     if work.lanes and repeats:
         count = unit.repeat_bytes // max(lane.itemsize for lane in work.lanes)

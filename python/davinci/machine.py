@@ -121,6 +121,7 @@ class Vector(Section):
         head_cycles: the part of them before the first repeat is read; the rest is the depth of the
             unit, from the last read of a repeat to its write.
         completion_cycles: from when the unit takes the next instruction until results are visible.
+        fixed_cycles_of, cycles_per_repeat: by instruction, see `cycles_of`.
     """
 
     block_bytes: Positive
@@ -133,6 +134,15 @@ class Vector(Section):
     banks: Positive
     fixed_cycles_of: dict[str, Positive]
     cycles_per_repeat: dict[str, Positive]
+
+    @staticmethod
+    def cycles_of(table: dict[str, int], name: str, type_: str, default: int) -> int:
+        """The entry of the instruction `name`.`type_`: of its name and type, its name, or of its
+        family, which is its name before the first underscore."""
+        for key in (f"{name}.{type_}", name, name.partition("_")[0]):
+            if key in table:
+                return table[key]
+        return default
 
 
 class Cube(Section):

@@ -1,0 +1,185 @@
+"""The published measurements of the vector unit and the banks of UB (docs/hardware.md b2, d)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from published import KB, VECTOR_CORES, Row, device, microseconds
+from streams import Stream, run
+
+from davinci.isa import INSTRUCTIONS
+
+FITTED, INDEPENDENT = "fitted", "independent"
+
+# Isolated vector operations: one instruction, from its issue to its completion.
+
+SLOT = 0x4000
+"""PTO's operands lie one after the other, 16 KB each: all in one bank."""
+
+REPEATS = (16, 32, 64)
+
+RESULTS = {"vcadd.f32": 1, "vconv_f322f16": 4}
+"""The destination's repeat stride where it is not 8 blocks."""
+
+
+def vector_op(mnemonic: str, repeats: int) -> int:
+    """Cycles of one instruction on operands of PTO's layout, full repeats one after the other."""
+    record = INSTRUCTIONS[mnemonic]
+
+    def body(s: Stream, block: int) -> None:
+        names = [o.name for o in record.operands if o.name != "dst"]
+        values = {name: i * SLOT for i, name in enumerate(names)}
+        strides = {f.name: 8 for f in record.fields if f.name.endswith("_rep_stride")}
+        strides["dst_rep_stride"] = RESULTS.get(mnemonic, 8)
+        s.emit(mnemonic, dst=len(names) * SLOT, repeat=repeats, **values, **strides)
+
+    return run(device(), body, "AIV").cycles
+
+
+SINGLE = [
+    ("TADD f32", "vadd.f32", 64, 160, FITTED),
+    ("TADD f16", "vadd.f16", 32, 92, INDEPENDENT),
+    ("TMUL f32", "vmul.f32", 64, 168, FITTED),
+    ("TMUL f16", "vmul.f16", 32, 96, FITTED),
+    ("TEXP f32", "vexp.f32", 64, 159, INDEPENDENT),
+    ("TEXP f16", "vexp.f16", 32, 95, FITTED),
+    ("TDIV f32", "vdiv.f32", 64, 288, INDEPENDENT),
+    ("TRSQRT f16", "vrsqrt.f16", 32, 58, INDEPENDENT),
+    ("TSQRT f16", "vsqrt.f16", 32, 160, FITTED),
+    ("vbrcb b32", "vbrcb.b32", 1, 18, FITTED),
+]
+
+FITS = [
+    ("TADD f32", "vadd.f32", 2.11, 24, INDEPENDENT),
+    ("TMUL f32", "vmul.f32", 2.3, 25, FITTED),
+    ("TMAX f32", "vmax.f32", 2.01, 23, FITTED),
+    ("TAND", "vand.s16", 2.03, 20, FITTED),
+    ("TDIV f32", "vdiv.f32", 4.03, 31, FITTED),
+    ("TEXP f32", "vexp.f32", 2.00, 31, FITTED),
+    ("TLOG f32", "vln.f32", 2.00, 33, FITTED),
+    ("TRELU f32", "vrelu.f32", 1.00, 23, FITTED),
+    ("TMAXS f32", "vmaxs.f32", 1.00, 23, FITTED),
+    ("TLRELU f32", "vlrelu.f32", 1.03, 26, FITTED),
+    ("TMULS f32", "vmuls.f32", 1.00, 26, FITTED),
+    ("TRSQRT f32", "vrsqrt.f32", 1.07, 24, FITTED),
+    ("vcadd f32", "vcadd.f32", 7.00, 46, FITTED),
+    ("vconv f32 to f16", "vconv_f322f16", 2.00, 32, FITTED),
+]
+"""Name, instruction, cycles a repeat and besides, whether a parameter comes from the fit."""
+
+
+def isolated() -> Iterator[Row]:
+    """PTO: single operations on 64 x 64 elements, and its fits of others."""
+    group = "isolated vector operations"
+    for name, mnemonic, repeats, measured, evidence in SINGLE:
+        cycles = vector_op(mnemonic, repeats)
+        yield Row(group, name, "cycles", measured, cycles, 0.05, evidence=evidence)
+    group = "fits of isolated vector operations"
+    for name, mnemonic, slope, constant, evidence in FITS:
+        for repeats in REPEATS:
+            title = f"{name}, {slope:.2f} x {repeats} + {constant}"
+            cycles = vector_op(mnemonic, repeats)
+            fit = slope * repeats + constant
+            yield Row(group, title, "cycles", fit, cycles, 0.05, evidence=evidence)
+
+
+# Bank conflicts: 1000 additions of 64 repeats one after the other, at the published addresses.
+
+ADDITIONS = 200
+
+
+def additions(mnemonic: str, repeat: int, src0: int, src1: int, dst: int, **fields: int) -> float:
+    """Cycles of each of many equal additions."""
+
+    def body(s: Stream, block: int) -> None:
+        strides = {"dst_rep_stride": 8, "src0_rep_stride": 8, "src1_rep_stride": 8, **fields}
+        for _ in range(ADDITIONS):
+            s.emit(mnemonic, dst=dst, src0=src0, src1=src1, repeat=repeat, **strides)
+
+    return run(device(), body, "AIV").cycles / ADDITIONS
+
+
+ONE_BLOCK = {"src0_blk_stride": 0, "src0_rep_stride": 1}
+"""A source whose repeats read one block for all lanes, each the next one."""
+
+SCENARIOS: list[tuple[str, float, str, int, int, dict[str, int]]] = [
+    ("no conflict", 86.04, FITTED, 0x10100, 0x20000, {}),
+    ("both sources in one bank", 150.0, INDEPENDENT, 0x4000, 0x10000, {}),
+    ("both sources in one bank group", 150.0, INDEPENDENT, 0x10000, 0x14100, {}),
+    ("source and destination in one bank, aligned", 86.0, INDEPENDENT, 0x10100, 0x4000, {}),
+    ("the same, one block apart", 135.0, FITTED, 0x10100, 0x4020, {}),
+    ("destination over a source", 86.04, INDEPENDENT, 0x10100, 0x10100, {}),
+    ("the same, one block of the other source", 129.0, FITTED, 0x10100, 0x10100, ONE_BLOCK),
+    (
+        "the same, 8 blocks from repeat to repeat",
+        86.0,
+        INDEPENDENT,
+        0x10100,
+        0x10100,
+        ONE_BLOCK | {"src0_rep_stride": 8},
+    ),
+]
+"""Name, cycles measured, evidence, addresses of the second source and destination, fields."""
+
+ROWS, COLUMNS, TILE_ROWS = 8192, 8192, 144
+TILE_BYTES = TILE_ROWS * 256
+
+
+def rearranged(stride: int) -> float:
+    """Microseconds a core of the copies that make fractals of 8192 x 8192 f16, in tiles of 144 x
+    128 with blocks written `stride` blocks apart: two pairs of buffers take turns, sources first.
+    """
+    written = (TILE_ROWS - 1 + 7 * stride + 1) * 32 + 32 * (stride - TILE_ROWS)
+    ping, pong = (0, 2 * TILE_BYTES), (TILE_BYTES, 2 * TILE_BYTES + written)
+    strides = {"dst_blk_stride": stride, "dst_rep_stride": 1, "src_rep_stride": 8}
+
+    def body(s: Stream, block: int) -> None:
+        for turn in range(ADDITIONS):
+            src, dst = ping if turn % 2 == 0 else pong
+            s.emit("vcopy.b16", dst=dst, src=src, repeat=TILE_ROWS, **strides)
+
+    cycles = run(device(), body, "AIV").cycles / ADDITIONS
+    return microseconds(cycles) * ROWS / TILE_ROWS * COLUMNS / 128 / VECTOR_CORES
+
+
+def bank_conflicts() -> Iterator[Row]:
+    """BP bank_conflict_ub and bank_conflict_nd2nz."""
+    group = "bank conflicts"
+    for name, measured, evidence, src1, dst, fields in SCENARIOS:
+        cycles = additions("vadd.f32", 64, 0, src1, dst, **fields)
+        yield Row(group, name, "cycles", measured, cycles, 0.05, evidence=evidence)
+    group = "strided copies, 8192 x 8192 f16"
+    for stride, time in ((144, 47.79), (145, 7.133)):
+        name = f"blocks written {stride} apart"
+        found = rearranged(stride)
+        yield Row(group, name, "us", time, found, 0.05, evidence=INDEPENDENT)
+
+
+# The vector time of V4.
+
+ELEMENTS = 8192 * 8192
+
+
+def vector_time(cores: int, elements: int, pairs: list[tuple[int, int, int]]) -> float:
+    """Microseconds a core of additions of `elements` f16 each, which add up 8192 x 8192; they take
+    turns in their addresses of src0, src1 and dst."""
+    each = [additions("vadd.f16", elements // 128, *places) for places in pairs]
+    return microseconds(sum(each) / len(each)) * ELEMENTS / elements / cores
+
+
+def addition_times() -> Iterator[Row]:
+    """BP: time of the vector unit in the versions of an addition."""
+    group = "V4 addition of 8192 x 8192 f16: vector unit"
+    slot = 32 * KB
+    first, second = (0, slot, 2 * slot), (3 * slot, 4 * slot, 5 * slot)
+    shifted = 2 * 16256
+    apart = [(0, shifted, 4 * slot), (2 * slot, 2 * slot + shifted, 4 * slot + shifted)]
+    for name, measured, cores, elements, pairs in (
+        ("1 core, 8 KB", 761.7, 1, 4096, [first]),
+        ("48 cores", 15.9, VECTOR_CORES, 4096, [first]),
+        ("32 KB", 12.8, VECTOR_CORES, 16384, [first]),
+        ("two buffers", 12.8, VECTOR_CORES, 16384, [first, second]),
+        ("no conflicts", 6.95, VECTOR_CORES, 16256, apart),
+    ):
+        time = vector_time(cores, elements, pairs)
+        yield Row(group, name, "us", measured, time, 0.05, evidence=INDEPENDENT)
