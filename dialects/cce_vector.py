@@ -9,7 +9,7 @@ This module defines operations by annotations, so it must not postpone their eva
 from typing import Any
 
 from davinci.dialects.base import attribute, verifier
-from davinci.dialects.cce import Cce
+from davinci.dialects.cce import Cce as Cce  # complete only with the operations below
 from davinci.dialects.cce_buffers import buffer_of
 from davinci.dialects.cce_checks import (
     CONVERSIONS,

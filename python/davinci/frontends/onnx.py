@@ -11,7 +11,6 @@ says what its expansion computes.
 from __future__ import annotations
 
 import math
-import re
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +22,25 @@ from google.protobuf.message import DecodeError
 from davinci.elements import dtype_of, to_attribute
 from davinci.errors import CompileError, InputError
 from davinci.frontends.composites import wrap_chlo
-from davinci.frontends.onnx_known import fold
+from davinci.frontends.onnx_errors import (
+    HINT,
+    LoweringError,
+    Nodes,
+    describe,
+    form_of,
+    location_name,
+    named,
+    one_line,
+    plain,
+)
+from davinci.frontends.onnx_known import fold, used_names
 from davinci.frontends.onnx_rewrites import EXPANDED, rewrite
 from davinci.mlir import MLIRError, ir, load_onnx_importer, run_pipeline
 
 WEIGHT_ELEMENTS = 256
 """Initializers with fewer elements may be wanted by a conversion and stay constants."""
+
+FIX = "fix it: python -m onnxruntime.tools.make_dynamic_shape_fixed --help"
 
 TO_TORCH = "func.func(convert-torch-onnx-to-torch)"
 TO_CHLO = (
@@ -78,56 +90,100 @@ def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
         CompileError: a dynamic dimension, or an operator that cannot be imported.
     """
     model, weights = without_weights(model)
-    model = prepare(model, where, set(weights))
-    module = import_stablehlo(model, context, where)
-    finish(module, model, weights)
+    typed = prepare(model, where, set(weights))
+    importer = Importer(context, where, Nodes(typed))
+    module = importer.stablehlo(importable(typed, where))
+    finish(module, typed, weights)
     return module
 
 
-def import_stablehlo(model: onnx.ModelProto, context: Any, where: str) -> Any:
-    """Imports and lowers; an operator that cannot be is replaced by ONNX's definition, if any."""
-    importer = load_onnx_importer(context)
-    tried: set[str] = set()
-    while True:
-        operators = {node.op_type for node in model.graph.node}
-        expanded = {op for op in operators & EXPANDED if has_definition(op, model)} - tried
-        if not expanded:
+class Importer:
+    """Imports and lowers models; errors name the nodes that the model's author knows."""
+
+    def __init__(self, context: Any, where: str, nodes: Nodes) -> None:
+        self._bindings = load_onnx_importer(context)
+        self._context, self._where, self._nodes = context, where, nodes
+
+    def stablehlo(self, model: onnx.ModelProto) -> Any:
+        """The model as StableHLO; what cannot be imported is replaced by its definition, if any.
+
+        Raises:
+            LoweringError: an operator can neither be imported nor replaced.
+        """
+        tried: set[str] = set()
+        while True:
+            operators = {node.op_type for node in model.graph.node}
+            expanded = {op for op in operators & EXPANDED if has_definition(op, model)} - tried
+            if not expanded:
+                try:
+                    return self._lowered(model)
+                except LoweringError as error:
+                    expanded = {op for op in error.operators if has_definition(op, model)} - tried
+                    if not expanded:
+                        raise (error if error.node else self._culprit(model, error)) from None
+            tried |= expanded
+            model = expand(model, expanded, self._where)
+            model = importable(infer_shapes(model, self._where), self._where)
+
+    def _lowered(self, model: onnx.ModelProto) -> Any:
+        """The model as StableHLO, or a `LoweringError`."""
+        with self._context, ir.Location.unknown():
+            info = self._bindings.ModelInfo(model)
+            module = info.create_module(context=self._context)
+            graph = self._bindings.NodeImporter.define_function(info.main_graph, module.operation)
             try:
-                module = import_torch(importer, model, context, where)
-                require_converted(module, where)
-                lower(module, model, where)
-                return module
-            except LoweringError as error:
-                expanded = {op for op in error.operators if has_definition(op, model)} - tried
-                if not expanded:
-                    raise
-        tried |= expanded
-        model = importable(expand(model, expanded, where), where)
+                graph.import_all()
+                run_pipeline(module.operation, TO_TORCH)
+                missing = unconverted(module)
+                if missing:
+                    raise self._error(missing[0][1], "", {name for name, _ in missing})
+                run_pipeline(module.operation, TO_CHLO)
+                wrap_chlo(module)
+                run_pipeline(module.operation, TO_STABLEHLO)
+            except self._bindings.OnnxImportError as error:
+                reason = one_line(error).partition(". ")[0]
+                raise self._error("", reason, operators_of(model)) from None
+            except MLIRError as error:
+                names = {node.name for node in model.graph.node}
+                name, reason = named(error, names)
+                operators = {n.op_type for n in model.graph.node if name in ("", n.name)}
+                first = next((d.message for d in error.error_diagnostics), str(error))
+                raise self._error(name, reason or first, operators) from None
+        return module
 
+    def _error(self, name: str, reason: str, operators: set[str]) -> LoweringError:
+        """The error of a node, or of the model if `name` is empty."""
+        if not name:
+            message = f"the model cannot be lowered: {reason}"
+            names = f"operators {', '.join(sorted(operators))}"
+            return LoweringError(message, operators, self._where, names, reason=reason)
+        node = self._nodes.describe(name, min(operators))
+        if not reason:
+            message, found = "unsupported operator", f"{node}, {self._nodes.form(name)}"
+        else:
+            message, found = f"{node} cannot be lowered: {reason}", self._nodes.form(name)
+        return LoweringError(message, operators, self._where, found.rstrip(", "), node=name)
 
-class LoweringError(CompileError):
-    """An operator cannot be imported.
-
-    Attributes:
-        operators: that may be at fault.
-    """
-
-    def __init__(self, message: str, operators: set[str], where: str, found: str = "") -> None:
-        super().__init__(message, where=where, found=found)
-        self.operators = operators
-
-
-def require_converted(module: Any, where: str) -> None:
-    """Fails if ONNX operators are still in the module."""
-    missing = unconverted(module)
-    if missing:
-        op, node = missing[0]
-        operators = {name for name, _ in missing}
-        raise LoweringError("unsupported operator", operators, where, describe(op, node))
+    def _culprit(self, model: onnx.ModelProto, error: LoweringError) -> LoweringError:
+        """The error of the first node that cannot be lowered on its own, else `error`."""
+        types = {v.name: v for v in [*model.graph.input, *model.graph.value_info]}
+        tried: set[tuple[str, str]] = set()
+        for node in model.graph.node:
+            form = (node.op_type, form_of(node, {name: v.type for name, v in types.items()}))
+            if node.op_type == "Constant" or form in tried:
+                continue
+            tried.add(form)
+            try:
+                self._lowered(alone(model, node))
+            except LoweringError as found:
+                if found.node:
+                    return found
+                return self._error(node.name, plain(found.reason), {node.op_type})
+        return error
 
 
 def prepare(model: onnx.ModelProto, where: str, weights: set[str]) -> onnx.ModelProto:
-    """Checks the model, names its nodes, inlines its own functions and infers all shapes."""
+    """Checks the model, inlines its own functions, names its nodes and infers all shapes."""
     try:
         onnx.checker.check_model(model)
     except onnx.checker.ValidationError as error:
@@ -139,12 +195,13 @@ def prepare(model: onnx.ModelProto, where: str, weights: set[str]) -> onnx.Model
             check_input(value, where)
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
-    return importable(model, where)
+    name_nodes(model)
+    return infer_shapes(model, where)
 
 
 def importable(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
-    """A copy of the model with all types, and no operator that the importer gets wrong."""
-    return infer_shapes(rewrite(infer_shapes(model, where), where), where)
+    """A typed model without operators that the importer gets wrong."""
+    return infer_shapes(rewrite(model, where), where)
 
 
 def without_weights(
@@ -183,9 +240,12 @@ def check_input(value: onnx.ValueInfoProto, where: str) -> None:
             f"input {value.name!r} is not a tensor",
             where=where,
             found=str(value.type.WhichOneof("value")),
+            expected="tensors of numbers",
         )
     if not value.type.tensor_type.HasField("shape"):
-        raise CompileError(f"input {value.name!r} has no shape", where=where)
+        raise CompileError(
+            f"input {value.name!r} has no shape", where=where, expected="static shapes", hint=FIX
+        )
     for i, dim in enumerate(value.type.tensor_type.shape.dim):
         if not dim.HasField("dim_value") or dim.dim_value < 0:
             raise CompileError(
@@ -193,7 +253,7 @@ def check_input(value: onnx.ValueInfoProto, where: str) -> None:
                 where=where,
                 found=f"dimension {i} is {dim.dim_param or 'unknown'!r}",
                 expected="static shapes",
-                hint="fix it: python -m onnxruntime.tools.make_dynamic_shape_fixed --help",
+                hint=FIX,
             )
 
 
@@ -204,8 +264,7 @@ def infer_shapes(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
     except (onnx.shape_inference.InferenceError, RuntimeError) as error:
         text = one_line(error)
         raise InputError(f"shapes contradict each other: {text}", where=where) from None
-    for i, node in enumerate(model.graph.node):
-        node.name = node.name or f"{node.op_type}_{i}"
+    name_nodes(model)
     values = {v.name: v for v in [*model.graph.value_info, *model.graph.output]}
     for node in model.graph.node:
         for name in filter(None, node.output):
@@ -216,8 +275,15 @@ def infer_shapes(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
                     where=where,
                     found=f"{describe(node.op_type, node.name)}, output {name!r}",
                     expected="static shapes",
+                    hint="make constants of the values that give the shape",
                 )
     return model
+
+
+def name_nodes(model: onnx.ModelProto) -> None:
+    """Gives nodes without a name their operator and place in the graph as one."""
+    for i, node in enumerate(model.graph.node):
+        node.name = node.name or f"{node.op_type}_{i}"
 
 
 def is_static(value: onnx.ValueInfoProto) -> bool:
@@ -225,22 +291,6 @@ def is_static(value: onnx.ValueInfoProto) -> bool:
         return True
     tensor = value.type.tensor_type
     return tensor.HasField("shape") and all(d.HasField("dim_value") for d in tensor.shape.dim)
-
-
-def import_torch(importer: Any, model: onnx.ModelProto, context: Any, where: str) -> Any:
-    """The model in the torch dialect, ONNX operators converted as far as they are known."""
-    with context, ir.Location.unknown():
-        info = importer.ModelInfo(model)
-        module = info.create_module(context=context)
-        try:
-            importer.NodeImporter.define_function(info.main_graph, module.operation).import_all()
-            run_pipeline(module.operation, TO_TORCH)
-        except importer.OnnxImportError as error:
-            text = one_line(error)
-            raise CompileError(f"cannot import the model: {text}", where=where) from None
-        except MLIRError as error:
-            raise node_error(error, model, where) from None
-    return module
 
 
 def unconverted(module: Any) -> list[tuple[str, str]]:
@@ -278,56 +328,50 @@ def expand(model: onnx.ModelProto, operators: set[str], where: str) -> onnx.Mode
     try:
         copy = onnx.inliner.inline_selected_functions(copy, functions, inline_schema_functions=True)
     except RuntimeError as error:
-        text = str(error).strip().splitlines()[0]
+        culprits = [describe(n.op_type, n.name) for n in model.graph.node if n.op_type in operators]
         raise CompileError(
-            f"cannot expand {', '.join(sorted(operators))}: {text}", where=where
+            f"an operator cannot be replaced by its definition: {one_line(error)}",
+            where=where,
+            found=", ".join(culprits),
+            hint=HINT,
         ) from None
+    name_expanded(copy, [node for node in model.graph.node if node.op_type in operators])
     values = copy.graph.value_info
     for value in [value for value in values if not value.name]:
         values.remove(value)
     return copy
 
 
-def lower(module: Any, model: onnx.ModelProto, where: str) -> None:
-    try:
-        run_pipeline(module.operation, TO_CHLO)
-        wrap_chlo(module)
-        run_pipeline(module.operation, TO_STABLEHLO)
-    except MLIRError as error:
-        raise node_error(error, model, where) from None
+def name_expanded(model: onnx.ModelProto, expanded: list[onnx.NodeProto]) -> None:
+    """Names the nodes of definitions after the nodes that they replace, which come in order."""
+    remaining = [set(filter(None, node.output)) for node in expanded]
+    number = 0
+    for node in model.graph.node:
+        if node.name:
+            continue
+        node.name = expanded[number].name
+        remaining[number] -= set(node.output)
+        if not remaining[number] and number + 1 < len(expanded):
+            number += 1
 
 
-def node_error(error: Any, model: onnx.ModelProto, where: str) -> LoweringError:
-    """Turns MLIR's diagnostics into a sentence that names the ONNX node they are about."""
-    nodes = {node.name: node.op_type for node in model.graph.node}
-    for diagnostic in error.error_diagnostics:
-        name = location_name(diagnostic.location)
-        if name in nodes:
-            # What comes behind the colon is the operation as the importer's dialect prints it.
-            reason = diagnostic.message.partition(": %")[0]
-            described = describe(nodes[name], name)
-            if "'torch." in reason:
-                reason = "the operator, or this form of it, is not supported"
-            return LoweringError(f"{described} cannot be lowered: {reason}", {nodes[name]}, where)
-    text = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
-    operators = set(nodes.values())
-    return LoweringError(f"the model cannot be lowered: {text}", operators, where)
+def operators_of(model: onnx.ModelProto) -> set[str]:
+    return {node.op_type for node in model.graph.node}
 
 
-def location_name(location: Any) -> str:
-    """Name of the ONNX node in a location, or its text."""
-    text = str(location)
-    found = re.search(r'"([^"]*)"(?!:)', text)
-    return found[1] if found else text
-
-
-def one_line(error: Exception) -> str:
-    """The text of an error of the onnx package, which may be several lines."""
-    return " ".join(str(error).split())
-
-
-def describe(op_type: str, node: str) -> str:
-    return f"operator {op_type} of node {node!r}"
+def alone(model: onnx.ModelProto, node: onnx.NodeProto) -> onnx.ModelProto:
+    """A model of this node and the constants it takes; other values are inputs."""
+    used, graph = used_names([node]), model.graph
+    constants = [n for n in graph.node if n.op_type == "Constant" and used & set(n.output)]
+    tensors = [tensor for tensor in graph.initializer if tensor.name in used]
+    made = {tensor.name for tensor in tensors} | {name for n in constants for name in n.output}
+    values = {v.name: v for v in [*graph.input, *graph.value_info, *graph.output]}
+    inputs = [values[name] for name in sorted(used - made) if name in values]
+    outputs = [values[name] for name in node.output if name in values]
+    copy = onnx.helper.make_graph([*constants, node], "node", inputs, outputs, tensors)
+    return onnx.helper.make_model(
+        copy, opset_imports=list(model.opset_import), ir_version=model.ir_version
+    )
 
 
 def finish(module: Any, model: onnx.ModelProto, weights: dict[str, onnx.TensorProto]) -> None:

@@ -21,6 +21,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from davinci.errors import CompileError
+from davinci.frontends.onnx_errors import HINT, describe, form_of
 from davinci.frontends.onnx_known import Array, constant_node, constants_of, run, static_shape
 
 FLOATS = (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE)
@@ -89,11 +90,13 @@ class Rewriter:
         return self.constant(np.asarray(value, helper.tensor_dtype_to_np_dtype(self.element(like))))
 
     def refuse(self, message: str, expected: str = "") -> NoReturn:
+        node = describe(self.node.op_type, self.node.name)
         raise CompileError(
             message,
             where=self.where,
-            found=f"operator {self.node.op_type} of node {self.node.name!r}",
+            found=f"{node}, {form_of(self.node, self.types)}",
             expected=expected,
+            hint=HINT,
         )
 
 
