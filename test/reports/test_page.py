@@ -15,11 +15,12 @@ import pytest
 
 import davinci
 from davinci import machine
+from davinci.report.drawing import rooflines
 from davinci.report.page import as_html
 from davinci.report.record import Kernel, Program, build
 from davinci.report.tables import COLUMNS
 from davinci.simulator import LaunchProfile
-from report_support import busy_program, launch
+from report_support import MTE2, V, busy_program, copy_in, dup, flag, launch
 
 MACHINE = machine.load("ascend910")
 SPLIT = Path(__file__).parents[2] / "examples" / "split_matmul_add.mlir"
@@ -82,6 +83,19 @@ def test_long_kernels_are_cut_and_it_is_said(monkeypatch: pytest.MonkeyPatch) ->
     record = build([profile], Program({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
     (kernel,) = data_of(as_html(MACHINE, record, [profile]))["k"]
     assert len(kernel["rows"]) == 5 and kernel["instructions"] == len(profile.rows)
+
+
+def test_no_kernel_stands_above_the_roofs() -> None:
+    """32 cores that read what the L2 has are faster than global memory, not than the L2."""
+    vector = [copy_in(), copy_in(), *flag(MTE2, V), dup(20)]
+    launches = [launch("k", [copy_in()] * 8 + vector, blocks=32)]
+    record = build(launches, Program({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
+    (chart,) = rooflines(record)
+    slopes = {line.text: line for line in chart.roofs if line.y1 != line.y2}
+    assert set(slopes) == {"L2 bandwidth", "GM bandwidth"}
+    roof, (point,) = slopes["L2 bandwidth"], chart.points
+    part = (point.x - roof.x1) / (roof.x2 - roof.x1)
+    assert point.y > roof.y1 + part * (roof.y2 - roof.y1), "pixels count downwards"
 
 
 def test_a_run_without_timelines_has_a_page() -> None:

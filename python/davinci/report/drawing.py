@@ -105,8 +105,12 @@ def _chart(
             kernels.append((row, work(row) / traffic * per_bytes, work(row) / row["cycles"]))
     if not kernels:
         return chart
-    rate = record["limits"]["gm_read_bytes"] / per_bytes
-    ridge = max(tops.values()) / rate
+    limits = record["limits"]
+    rates = {
+        "L2 bandwidth": limits["l2_read_bytes"] / per_bytes,
+        "GM bandwidth": limits["gm_read_bytes"] / per_bytes,
+    }
+    ridge = max(tops.values()) / min(rates.values())
     low_x, high_x = _decades([x for _, x, _ in kernels] + [ridge])
     low_y, high_y = _decades([y for _, _, y in kernels] + [float(v) for v in tops.values()])
 
@@ -124,12 +128,15 @@ def _chart(
     for power in range(low_y, high_y + 1):
         _, y = at(10.0**low_x, 10.0**power)
         chart.lines.append(Line(LEFT, y, WIDTH - RIGHT, y, _power(power)))
-    chart.roofs.extend(_roofs(at, rate, tops, (low_x, high_x, low_y)))
+    chart.roofs.extend(_roofs(at, rates, tops, (low_x, high_x, low_y)))
     total = max(1, record["total_cycles"])
     for number, (row, x, y) in enumerate(kernels):
         radius = max(SMALLEST, LARGEST * math.sqrt(row["cycles"] / total))
-        reached = y / min(max(tops.values()), x * rate)
-        hint = f"{row['name']}: {x:,.3g} {x_title}, {y:,.3g} {y_title}, {reached:.1%} of its roof"
+        reached = row["bound_cycles"] / row["cycles"]
+        hint = (
+            f"{row['name']}: {x:,.3g} {x_title}, {y:,.3g} {y_title}, "
+            f"{reached:.0%} of the machine's limit"
+        )
         px, py = at(x, y)
         free = all(abs(py - p.y) > LABEL_HEIGHT for p in chart.points if p.label)
         label = number < LABELLED and free
@@ -139,17 +146,18 @@ def _chart(
 
 def _roofs(
     at: Callable[[float, float], tuple[float, float]],
-    rate: float,
+    rates: dict[str, float],
     tops: dict[str, int],
     bounds: tuple[int, int, int],
 ) -> Iterator[Line]:
-    """The slope of the memory's bandwidth, and a flat roof for each rate of the unit."""
+    """A slope for the bandwidth of each memory, and a flat roof for each rate of the unit."""
     low_x, high_x, low_y = bounds
-    begin = max(10.0**low_x, 10.0**low_y / rate)
-    ridge = max(tops.values()) / rate
-    yield Line(*at(begin, begin * rate), *at(ridge, ridge * rate), "GM bandwidth")
-    for name, top in tops.items():
-        yield Line(*at(top / rate, top), *at(10.0**high_x, top), name)
+    top = max(tops.values())
+    for name, rate in rates.items():
+        begin = max(10.0**low_x, 10.0**low_y / rate)
+        yield Line(*at(begin, begin * rate), *at(top / rate, top), name)
+    for name, height in tops.items():
+        yield Line(*at(height / max(rates.values()), height), *at(10.0**high_x, height), name)
 
 
 def _decades(values: list[float]) -> tuple[int, int]:

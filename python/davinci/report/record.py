@@ -101,13 +101,14 @@ def memref_bytes(memref_type: Any) -> int:
 
 def limits(machine: Machine, cores: int) -> Record:
     """What `cores` cores can do in a cycle at most: the roofs of the roofline."""
-    cube, gm = machine.cube, machine.gm
+    cube, gm, l2 = machine.cube, machine.gm, machine.l2
     return {
         "macs_f16": cores * cube.m * cube.n * cube.k_b16,
         "macs_i8": cores * cube.m * cube.n * cube.k_b8,
         "vector_repeats": cores,
         "gm_read_bytes": cores * gm.read_bytes_per_cycle,
         "gm_write_bytes": cores * gm.write_bytes_per_cycle,
+        "l2_read_bytes": cores * l2.read_bytes_per_cycle,
     }
 
 
