@@ -34,8 +34,7 @@ class Row:
         measured, simulated: the figures.
         target: largest error that is accepted, as a fraction.
         missing: the mechanism that the model lacks, if the row is outside.
-        evidence: "fitted" if a parameter of the model comes from this row, else "independent";
-            "not stated" where nobody has looked.
+        evidence: "fitted" if a parameter of the model comes from this row, else "independent".
     """
 
     group: str
@@ -45,7 +44,7 @@ class Row:
     simulated: float
     target: float
     missing: str = ""
-    evidence: str = "not stated"
+    evidence: str = "independent"
 
     @property
     def error(self) -> float:
@@ -54,6 +53,11 @@ class Row:
     @property
     def good(self) -> bool:
         return abs(self.error) <= self.target
+
+
+def evidence(keys: str = "") -> str:
+    """Of a row from which those parameters of the machine file come."""
+    return f"fitted: {keys}" if keys else "independent"
 
 
 def device(gm_bytes: int = 1 << 20) -> Device:

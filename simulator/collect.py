@@ -14,9 +14,9 @@ from davinci.isa.core import Pipe, Space
 from davinci.machine import Machine
 from davinci.simulator.core import Core
 from davinci.simulator.forms import Form, Port
-from davinci.simulator.gm_model import L2, Touched, Traffic, rates_of, touched
+from davinci.simulator.gm_model import competing, rates_of
+from davinci.simulator.l2 import L2, GmAccess, Touched, Traffic, touched
 from davinci.simulator.profile import BlockProfile, LaunchProfile
-from davinci.simulator.regions import Region
 from davinci.simulator.timing import Issued, Timeline
 
 Key = tuple[float, ...]
@@ -115,9 +115,10 @@ class Collector:
         rounds: dict[int, list[Touched]] = {}
         for run in self._runs:
             rounds.setdefault(run.block // at_once, []).append(run.done.touched)
-        self.profile.traffic = traffic = l2.launch(list(rounds.values()))
+        served = l2.launch(list(rounds.values()))
+        self.profile.traffic = served.traffic
         if not any(run.timeline.crossed for run in self._runs):
-            self._retime(traffic)
+            self._retime(dict(zip(rounds, served.rounds, strict=True)), served.traffic, at_once)
             self._begin_blocks(at_once)
         profile = self.profile
         profile.cycles = max(run.begin + run.cycles for run in self._runs)
@@ -133,17 +134,25 @@ class Collector:
                 text = self._locations[number] if number < len(self._locations) else ""
                 profile.rows.append(step.row(run.place, run.block, run.begin, text))
 
-    def _retime(self, traffic: Traffic) -> None:
-        """Makes the time lines again; blocks that issue the same have the same one."""
-        done: dict[Key, tuple[int, Timeline]] = {}
+    def _retime(
+        self, rounds: Mapping[int, Sequence[Traffic]], traffic: Traffic, at_once: int
+    ) -> None:
+        """Makes the time lines again; blocks of a round that issue the same have the same one."""
+        sizes: dict[int, list[int]] = {number: [] for number in rounds}
         for run in self._runs:
-            if not run.done.touched.lines.size:
+            sizes[run.block // at_once].append(run.done.touched.total_bytes)
+        done: dict[tuple[int, Key], tuple[int, Timeline]] = {}
+        for run in self._runs:
+            size, number = run.done.touched.total_bytes, run.block // at_once
+            if not size:
                 continue
-            rates = rates_of(self._machine, run.timeline.rates.cores, traffic)
-            found = done.get(run.done.key)
+            found = done.get((number, run.done.key))
             if found is None or run.rows:
+                cores = competing(size, sizes[number])
+                rates = rates_of(self._machine, cores, traffic, rounds[number], size)
                 timeline = Timeline(self._machine, run.rows, rates)
-                found = done[run.done.key] = (timeline.replay(run.timeline.log), timeline)
+                cycles = timeline.replay(run.timeline.log)
+                found = done[number, run.done.key] = (cycles, timeline)
             run.cycles, run.timeline = found
 
     def _begin_blocks(self, at_once: int) -> None:
@@ -172,12 +181,11 @@ def gm_ports(timeline: Timeline) -> Iterator[tuple[Issued, Port, bool, bool]]:
                     yield item, port, moves, written
 
 
-def _transfers(timeline: Timeline) -> Iterator[tuple[Region, int, bool]]:
-    """Regions in global memory that a program's transfers touched, their addresses, and whether
-    they were written."""
+def _transfers(timeline: Timeline) -> Iterator[GmAccess]:
+    """What a program's transfers touched in global memory."""
     for item, port, moves, written in gm_ports(timeline):
         if moves:
-            yield port.region, item.words[port.word] + port.offset, written
+            yield port.region, item.words[port.word] + port.offset, written, item.direct
 
 
 def _count(profile: LaunchProfile, block: BlockProfile, done: Done) -> None:

@@ -65,6 +65,8 @@ class Core:
             for memory in chip.values():
                 memory.written.fill(True)
         self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
+        # Addresses from here on are those of global memory again, but bypass the L2.
+        self._bypass = machine.l2.bypass_offset_bytes or 1 << 64
         self._races = Races([Pipe[name] for name in machine.sync.sequential_pipes])
         self.counts: dict[Form, int] = {}
 
@@ -167,6 +169,9 @@ class Core:
         item = Issued(form.record.mnemonic, self._index, location, 0, form.cost(words))
         if form.moves_gm:
             item.form, item.words = form, words
+            if words[form.gm_word] >= self._bypass and form.gm_word:
+                words[form.gm_word] -= self._bypass
+                item.direct = True
         if self.timeline.rows is not None:
             item.form, item.words, item.fields = form, words, self._fields(form, words)
         scalar_ops = head >> SCALAR_OPS_SHIFT & MOST_SCALAR_OPS

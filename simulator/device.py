@@ -15,7 +15,8 @@ from davinci.simulator.block_races import BlockRaces
 from davinci.simulator.collect import Collector, Done
 from davinci.simulator.core import Core
 from davinci.simulator.forms import Decoder
-from davinci.simulator.gm_model import L2, rates_of
+from davinci.simulator.gm_model import rates_of
+from davinci.simulator.l2 import L2
 from davinci.simulator.memory import GlobalMemory
 from davinci.simulator.profile import LaunchProfile
 from davinci.simulator.split_launch import Pool, SplitLaunch

@@ -76,6 +76,7 @@ class Form:
         macs, repeats, gm_read_bytes, gm_write_bytes: what the profile counts.
         copies, copied_bytes: the path of a copy, as `GM_to_L1`, and what it writes; "" if none.
         moves_gm: it touches global memory.
+        gm_word: index of the word that holds its address there; 0 if none does.
         sync: it is a flag or a barrier.
         summary: it sums up scalar accesses, whose data is in memory already.
     """
@@ -108,6 +109,7 @@ class Form:
         self._line = machine.gm.line_bytes
         self._gm_word, self._gm_offset = (gm.word, gm.offset) if gm else (0, 0)
         self.moves_gm = gm is not None
+        self.gm_word = self._gm_word if self._gm_word <= len(record.operands) else 0
         self._machine = machine
         self._lanes = _lanes(record, values, reads, writes)
         self._lane_places = tuple((port.word, port.region.high) for port, _ in self._lanes)

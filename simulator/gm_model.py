@@ -1,17 +1,17 @@
-"""Global memory as the cores see it: what each of them gets of the bandwidth, and the L2.
+"""Global memory as one core sees it: what it gets of the bandwidth of the memory and of the L2.
 
 All cores share the memory and the L2 before it. The machine file gives a core's share of each with
 all cores at work; fewer cores share the same total, as fast as their ports are. Reads and writes of
-a core count against one share. A core that used less than its share catches up later: others used
-it, and they leave it theirs, but not for longer than `gm.idle_credit_cycles`, by which cores drift
-apart.
+a core count against one share. Everything passes the L2; what it has not, or has no room for,
+passes the memory too, at the same time: a transfer is over when both are done with it. A core that
+used less than its share catches up later: others used it, and they leave it theirs, but not for
+longer than `gm.idle_credit_cycles`, by which cores drift apart.
 
-Cores that read one line at the same time wait for each other: `gm.same_line_percent` longer, for
-that part of the lines.
+Cores that read one line at the same time wait for each other: `gm.same_line_percent` longer for
+each other core.
 
-The L2 keeps lines in the order in which they came in (first in, first out). Lines that were
-written go to memory when they leave. Hits of one launch are counted over the streams of its blocks
-merged in time, and apply to all of its transfers alike.
+How much the L2 has changes while a launch runs (`davinci.simulator.l2`): each part of a launch has
+its own rates. They apply to all transfers of all blocks in that part alike.
 """
 
 from __future__ import annotations
@@ -21,107 +21,97 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-import numpy as np
-import numpy.typing as npt
-
 from davinci.machine import Machine
-from davinci.simulator.regions import Region
-
-Lines = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
-
-CHUNKS = 8
-"""Parts of the L2's capacity that are looked up at once: hits inside a part are always hits."""
-
+from davinci.simulator.l2 import UNCACHED, Traffic
 
 KEPT = 64
 """Transfers of a pipe that are remembered: more than a queue holds."""
 
 
 @dataclass(frozen=True)
-class Touched:
-    """Numbers of the lines that a block touches, in order, which of them it writes, and how many
-    bytes it reads and writes: rows need not use all of a line."""
+class Part:
+    """Cycles a byte, read and written, that one core's transfers take of its share of the memory
+    and of the L2, in one part of a launch, and the part of the lines read that the L2 has not."""
 
-    lines: Lines
-    writes: Flags
-    read_bytes: int
-    write_bytes: int
-
-
-@dataclass(frozen=True)
-class Traffic:
-    """What a launch moved between its cores and the L2, and between the L2 and the memory.
-
-    What is not used of a line that comes in was read from the memory all the same. `common_share`
-    is the part of the lines read that several cores read at about the same time.
-    """
-
-    read_bytes: int = 1
-    write_bytes: int = 1
-    filled_bytes: int = 1
-    written_back_bytes: int = 1
-    common_share: float = 0.0
-
-    @property
-    def miss_rate(self) -> float:
-        """Bytes from the memory for each byte read."""
-        return self.filled_bytes / self.read_bytes if self.read_bytes else 0.0
-
-    @property
-    def read_hit_rate(self) -> float:
-        """Share of the bytes read that the L2 had."""
-        return max(0.0, 1.0 - self.miss_rate)
-
-    @property
-    def write_back_rate(self) -> float:
-        """Bytes to the memory for each byte written."""
-        return self.written_back_bytes / self.write_bytes if self.write_bytes else 0.0
+    memory: tuple[float, float]
+    l2: tuple[float, float]
+    missing: float
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Cycles a byte, read and written, that one core's transfers take of its share, `cores` of
-    them being at work; and how much longer reads take than alone for the lines they have in
-    common."""
+    """What each of `cores` cores at work gets, in equal parts of its block's bytes one after the
+    other; and how much longer reads take than alone for the lines they have in common."""
 
     cores: float
-    read: float
-    write: float
+    parts: tuple[Part, ...]
+    block_bytes: int
     stretch: float
     idle_credit_cycles: int
 
+    @property
+    def needs(self) -> tuple[bool, bool]:
+        """Whether the share of the memory and that of the L2 ever holds a transfer up; a share that
+        is never scarcer than the other one does not."""
+        memory = l2 = False
+        for part in self.parts:
+            for a, b in zip(part.memory, part.l2, strict=True):
+                memory |= a > b
+                l2 |= b >= a
+        return memory, l2
 
-UNCACHED = Traffic()
-"""All of a launch's bytes pass the memory."""
 
-
-def rates_of(machine: Machine, cores: float, traffic: Traffic = UNCACHED) -> Rates:
+def rates_of(
+    machine: Machine,
+    cores: float,
+    traffic: Traffic = UNCACHED,
+    parts: Sequence[Traffic] = (),
+    block_bytes: int = 0,
+) -> Rates:
     """What each of `cores` cores at work gets.
-
-    Bytes that the L2 has pass at its rate, others at that of the memory; a stream alternates
-    between the two.
 
     Args:
         machine: which one.
         cores: how many, in units of the machine's cores: a vector core of a 910B is half of one.
         traffic: how the L2 serves the launch.
+        parts: the same of its parts one after the other; none: `traffic` throughout.
+        block_bytes: that the block moves in all of them.
     """
     gm, l2, used = machine.gm, machine.l2, cores / machine.cores
-    missed, back = traffic.miss_rate, traffic.write_back_rate
-    hits, kept = max(1 - missed, 0), max(1 - back, 0)
-    stretch = 1 + traffic.common_share * gm.same_line_percent / 100
+    stretch = 1 + traffic.others * gm.same_line_percent / 100
+
+    def part(served: Traffic) -> Part:
+        read, written = served.miss_rate, served.write_back_rate
+        return Part(
+            (used * read / gm.read_bytes_per_cycle, used * written / gm.write_bytes_per_cycle),
+            (used / l2.read_bytes_per_cycle, used / l2.write_bytes_per_cycle),
+            served.missing,
+        )
+
     return Rates(
         cores,
-        used * (missed / gm.read_bytes_per_cycle + hits / l2.read_bytes_per_cycle) * stretch,
-        used * (back / gm.write_bytes_per_cycle + kept / l2.write_bytes_per_cycle),
+        tuple(part(served) for served in parts or (traffic,)),
+        block_bytes,
         stretch,
         gm.idle_credit_cycles,
     )
 
 
+def competing(size: int, sizes: Sequence[int]) -> float:
+    """How many cores share the bandwidth while one of them moves `size` bytes, on average.
+
+    All get the same until they have what they want: a core that moves less is there for part of
+    the time only.
+
+    Args:
+        size: bytes of the core, at least 1.
+        sizes: bytes of all cores that run at the same time, it among them.
+    """
+    return sum(min(size, other) for other in sizes) / size
+
+
 class Share:
-    """A core's use of its share while it runs one block.
+    """A core's use of its shares while it runs one block.
 
     Transfers of one pipe follow each other. They pass in the time that those of other pipes, which
     were issued before, have left.
@@ -129,23 +119,59 @@ class Share:
 
     def __init__(self, rates: Rates) -> None:
         self._rates = rates
-        self._taken: dict[int, deque[tuple[float, float]]] = {}
+        memory, l2 = rates.needs
+        self._memory: _Lane | None = _Lane() if memory else None
+        self._l2: _Lane | None = _Lane() if l2 else None
         self._first: int | None = None
+        self._done = 0
+        self._part = rates.parts[0]
+
+    @property
+    def missing(self) -> float:
+        """Part of the lines read that the L2 has not, as of the last transfer."""
+        return self._part.missing
 
     def claim(self, pipe: int, start: int, read: int, write: int) -> int:
         """Cycle at which the bytes of a transfer of `pipe` that begins at `start` have passed."""
-        own = self._taken.setdefault(pipe, deque(maxlen=KEPT))
         if self._first is None:
             self._first = start
-        now = max(float(self._first), start - self._rates.idle_credit_cycles)
-        if own:
-            now = max(now, own[-1][1])
-        begin, left = now, read * self._rates.read + write * self._rates.write
+        rates = self._rates
+        if len(rates.parts) > 1:
+            last = len(rates.parts) - 1
+            place = self._done * len(rates.parts) // max(rates.block_bytes, 1)
+            self._part = rates.parts[min(place, last)]
+            self._done += read + write
+        now = max(float(self._first), start - rates.idle_credit_cycles)
+        end = 0.0
+        if self._memory is not None:
+            a, b = self._part.memory
+            end = self._memory.claim(pipe, now, read * a + write * b)
+        if self._l2 is not None:
+            a, b = self._part.l2
+            end = max(end, self._l2.claim(pipe, now, read * a + write * b))
+        return ceil(end)
+
+
+class _Lane:
+    """One share: when transfers of each pipe use it, the last ones."""
+
+    def __init__(self) -> None:
+        self._taken: dict[int, deque[tuple[float, float]]] = {}
+
+    def claim(self, pipe: int, now: float, left: float) -> float:
+        if not left:
+            return now
+        own = self._taken.get(pipe)
+        if own is None:
+            own = self._taken[pipe] = deque(maxlen=KEPT)
+        if own and own[-1][1] > now:
+            now = own[-1][1]
+        begin = now
         for other, intervals in self._taken.items():
             if other != pipe:
                 now, left = _pass_by(intervals, now, left)
         own.append((begin, now + left))
-        return ceil(now + left)
+        return now + left
 
 
 def _pass_by(
@@ -161,104 +187,3 @@ def _pass_by(
         left -= max(begin - now, 0.0)
         now = end
     return now, left
-
-
-class L2:
-    """Which lines of global memory are in the L2, from launch to launch; empty at first."""
-
-    def __init__(self, machine: Machine, gm_bytes: int) -> None:
-        self._line = machine.gm.line_bytes
-        self._capacity = machine.l2.bytes // self._line
-        self._count = -(-gm_bytes // self._line) + 1
-        self.flush()
-
-    def flush(self) -> None:
-        """Empties it."""
-        self._present: Flags = np.zeros(self._count, dtype=np.bool_)
-        self._dirty: Flags = np.zeros(self._count, dtype=np.bool_)
-        # The lines in the order in which they came in, as a ring; 0 is never used by a buffer.
-        self._ring: Lines = np.zeros(self._capacity, dtype=np.int64)
-        self._next = 0
-
-    def launch(self, rounds: Sequence[Sequence[Touched]]) -> Traffic:
-        """Passes the transfers of a launch through the L2.
-
-        Args:
-            rounds: the blocks that run at the same time, and those that run after them.
-        """
-        filled = back = common = read = 0
-        for blocks in rounds:
-            lines, writes, owners = _merged(blocks, self._capacity)
-            size = max(self._capacity // CHUNKS, 1)
-            for i in range(0, lines.size, size):
-                chunk, stores = lines[i : i + size], writes[i : i + size]
-                if len(blocks) > 1:
-                    pairs = np.unique(chunk[~stores] * len(blocks) + owners[i : i + size][~stores])
-                    _, counts = np.unique(pairs // len(blocks), return_counts=True)
-                    common += int(counts[counts > 1].sum())
-                    read += pairs.size
-                absent = np.flatnonzero(~self._present[chunk])
-                coming, places = np.unique(chunk[absent], return_index=True)
-                filled += int(np.count_nonzero(~stores[absent[places]]))
-                back += self._fill(coming)
-                self._dirty[chunk[stores]] = True
-        return Traffic(
-            sum(block.read_bytes for blocks in rounds for block in blocks),
-            sum(block.write_bytes for blocks in rounds for block in blocks),
-            filled * self._line,
-            back * self._line,
-            common / read if read else 0.0,
-        )
-
-    def _fill(self, lines: Lines) -> int:
-        """Brings lines in; returns how many others had to be written to memory."""
-        slots = (self._next + np.arange(lines.size)) % self._capacity
-        self._next = (self._next + lines.size) % self._capacity
-        leaving = self._ring[slots]
-        back = int(np.count_nonzero(self._dirty[leaving]))
-        self._dirty[leaving] = self._present[leaving] = False
-        self._ring[slots] = lines
-        self._present[lines] = True
-        return back
-
-
-def _merged(blocks: Sequence[Touched], capacity: int) -> tuple[Lines, Flags, Lines]:
-    """The lines that concurrent blocks touch, in time, whether they write them, and which block:
-    each block moves on at an even pace."""
-    lines = np.concatenate([block.lines for block in blocks])
-    writes = np.concatenate([block.writes for block in blocks])
-    owners = np.repeat(np.arange(len(blocks)), [block.lines.size for block in blocks])
-    if lines.size > capacity // CHUNKS:
-        time = np.concatenate([np.linspace(0, 1, block.lines.size) for block in blocks])
-        order = np.argsort(time, kind="stable")
-        lines, writes, owners = lines[order], writes[order], owners[order]
-    return lines, writes, owners
-
-
-def touched(accesses: Iterable[tuple[Region, int, bool]], line_bytes: int) -> Touched:
-    """The lines that a block's transfers touch.
-
-    Args:
-        accesses: region, address, and whether it is written, in order.
-        line_bytes: size of a line.
-    """
-    first: list[int] = []
-    last: list[int] = []
-    stores: list[bool] = []
-    size = [0, 0]
-    for region, address, written in accesses:
-        size[written] += region.size_bytes
-        if region.contiguous:
-            first.append((address + region.low) // line_bytes)
-            last.append((address + region.high - 1) // line_bytes)
-            stores.append(written)
-        else:
-            starts, lengths = region.runs
-            first += ((starts + address) // line_bytes).tolist()
-            last += ((starts + (lengths - 1) + address) // line_bytes).tolist()
-            stores += [written] * starts.size
-    begins = np.array(first, dtype=np.int64)
-    counts = np.maximum(np.array(last, dtype=np.int64) - begins + 1, 0)
-    inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    writes = np.repeat(np.array(stores, dtype=np.bool_), counts)
-    return Touched(np.repeat(begins, counts) + inside, writes, *size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from davinci.simulator.gm_model import UNCACHED, Traffic
+from davinci.simulator.l2 import UNCACHED, Traffic
 from davinci.simulator.timing import Row
 
 

@@ -21,6 +21,7 @@ from davinci.machine import Machine
 from davinci.simulator.deadlock import Deadlock, Stuck
 from davinci.simulator.forms import Form
 from davinci.simulator.gm_model import Rates, Share
+from davinci.simulator.l1_port import L1Port
 from davinci.simulator.races import PIPES, Event, S
 from davinci.simulator.regions import Region
 from davinci.simulator.timing_rules import Cost
@@ -74,6 +75,7 @@ class Issued:
     `wait`, `send` and `barrier` are set for the instructions of those names; `form` and `words` if
     rows are kept, `issue_after` and `end_after` as in `Row`. `cross` sets a flag of other cores, in
     the cycle it is called with; the scalar unit does not start the instruction before `until`.
+    `direct`: its address in global memory is one that bypasses the L2.
     """
 
     name: str
@@ -92,6 +94,7 @@ class Issued:
     cross: Callable[[int], None] | None = None
     until: int = 0
     shared: int = 0
+    direct: bool = False
 
 
 @dataclass(slots=True)
@@ -151,6 +154,7 @@ class Timeline:
     def __init__(self, machine: Machine, keep_rows: bool, rates: Rates) -> None:
         self.rates, self._share = rates, Share(rates)
         self.crossed = False
+        self._l1 = L1Port(machine.mte1.stall_bytes)
         self._depth = machine.sync.queue_depth
         self._flag_cycles = machine.sync.flag_cycles
         self._barrier_cycles = machine.sync.barrier_cycles
@@ -188,7 +192,7 @@ class Timeline:
         if behind >= 0:
             if behind >= len(starts):
                 full = f"the queue of PIPE_{Pipe(pipe).name}"
-                raise self._deadlock(f"{full} is full", Stuck(f"room in {full}", None, [pipe]))
+                raise self.deadlock(f"{full} is full", Stuck(f"room in {full}", item, [pipe]))
             left, by = starts[behind]
             if left > self.now:
                 self.now, item.issue_after = left, by
@@ -202,9 +206,8 @@ class Timeline:
         self.now += (scalar_ops + 1) * self._issue_cycles
         if any(self._held):
             late = [pipe for pipe, held in enumerate(self._held) if held]
-            doing = f"all pipes at pipe_barrier(PIPE_ALL) #{item.index}"
-            raise self._deadlock(
-                "pipe_barrier(PIPE_ALL) waits for all pipes", Stuck(doing, None, late)
+            raise self.deadlock(
+                "pipe_barrier(PIPE_ALL) waits for all pipes", Stuck("all pipes", item, late)
             )
         begin = item.time = self.now
         for times, owners in ((self._free, self._kept_by), (self._done, self._done_by)):
@@ -233,7 +236,7 @@ class Timeline:
             Problem: a pipe still waits for a flag: a deadlock.
         """
         if any(self._held):
-            raise self._deadlock("the program has ended", None)
+            raise self.deadlock("the program has ended", None)
         return max(self.now, *self._done, *self._free)
 
     def _scalar(self, item: Issued) -> None:
@@ -241,7 +244,7 @@ class Timeline:
         if item.wait is not None:
             flags = self._flags.get(item.wait)
             if not flags:
-                raise self._deadlock("the scalar unit waits", Stuck("a flag", item, ()))
+                raise self.deadlock("the scalar unit waits", Stuck("a flag", item, ()))
             flag, by = flags.popleft()
             if flag > self.now:
                 self.now, item.end_after = flag, by
@@ -281,12 +284,18 @@ class Timeline:
         else:
             cost = item.cost
             free, end = start + cost.occupancy, start + cost.latency
+            if cost.from_l1:
+                stalled = self._l1.stalls(start, cost.occupancy)
+                free, end = free + stalled, end + stalled
             if cost.gm_read or cost.gm_write:
                 passed = self._share.claim(pipe, start, cost.gm_read, cost.gm_write)
                 if cost.gm_read:
-                    passed = max(passed, start + ceil(cost.occupancy * self.rates.stretch))
+                    held = cost.occupancy + cost.miss_cycles * self._share.missing
+                    passed = max(passed, start + ceil(held * self.rates.stretch))
                 item.shared = max(passed - free, 0)
                 free, end = free + item.shared, end + item.shared
+                if cost.to_l1:
+                    self._l1.fill(start, free, cost.gm_read)
             self._free[pipe], self._kept_by[pipe] = free, item.index
             if pipe in UNITS:
                 cycles = self.unit_cycles.get(item.name, 0)
@@ -319,5 +328,8 @@ class Timeline:
         if self.rows is not None:
             self.rows.append(Step(pipe, start, free, end, start_after, item))
 
-    def _deadlock(self, why: str, scalar: Stuck | None) -> Deadlock:
-        return Deadlock(why, {p: list(held) for p, held in enumerate(self._held) if held}, scalar)
+    def deadlock(self, why: str, scalar: Stuck | None) -> Deadlock:
+        """What all pipes wait for now; see `Deadlock`."""
+        held = {pipe: list(queue) for pipe, queue in enumerate(self._held) if queue}
+        unused = {event: queue[0][1] for event, queue in self._flags.items() if queue}
+        return Deadlock(why, held, scalar, unused)

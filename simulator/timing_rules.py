@@ -8,7 +8,7 @@ what other cores do to it that of `davinci.simulator.gm_model`.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -23,13 +23,17 @@ class Cost:
     """Cycles from the start until the pipe takes the next instruction, and until it is complete.
 
     `gm_read` and `gm_write` are the bytes that pass the global memory, which other transfers and
-    other cores use too.
+    other cores use too. `from_l1` and `to_l1`: a load out of L1, a transfer into it.
+    `miss_cycles`: how much longer it takes if the L2 has none of its rows.
     """
 
     occupancy: int
     latency: int
     gm_read: int = 0
     gm_write: int = 0
+    from_l1: bool = False
+    to_l1: bool = False
+    miss_cycles: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -120,7 +124,7 @@ def mte1_load2d(work: Work) -> Cost:
     space = work.writes[0][0] if work.writes else Space.L0A
     rate = unit.l0a_bytes_per_cycle if space == Space.L0A else unit.l0b_bytes_per_cycle
     cycles = unit.fixed_cycles + ceil_div(work.bytes_of(work.writes), rate)
-    return Cost(cycles, cycles)
+    return Cost(cycles, cycles, from_l1=True)
 
 
 def mte1_copy(work: Work) -> Cost:
@@ -129,7 +133,7 @@ def mte1_copy(work: Work) -> Cost:
     size = work.bytes_of(work.writes)
     assert unit.l1_to_ub_bytes_per_cycle is not None, "no such path"
     cycles = unit.fixed_cycles + ceil_div(size, unit.l1_to_ub_bytes_per_cycle)
-    return Cost(cycles, cycles)
+    return Cost(cycles, cycles, from_l1=True)
 
 
 def mte2(work: Work) -> Cost:
@@ -138,15 +142,35 @@ def mte2(work: Work) -> Cost:
     to_l1 = any(space == Space.L1 for space, _ in work.writes)
     port = unit.l1_port_bytes_per_cycle if to_l1 else unit.port_bytes_per_cycle
     cycles = _port_cycles(work, work.reads, port)
-    return _transfer(work, unit.issue_cycles, unit.start_cycles, cycles)
+    regions = [region for space, region in work.reads if space == Space.GM]
+    rows = sum(region.runs[0].size for region in regions if not region.contiguous)
+    cost = _transfer(work, unit.issue_cycles, unit.start_cycles, cycles)
+    return replace(cost, to_l1=to_l1, miss_cycles=rows * unit.row_miss_cycles)
 
 
 def nd2nz(work: Work) -> Cost:
-    """Rows of GM to fractals in L1: each row costs the lines that it touches (a3)."""
-    unit = work.machine.mte2
-    assert unit.nd2nz_start_cycles is not None, "no such path"
-    cycles = _port_cycles(work, work.reads, unit.l1_port_bytes_per_cycle)
-    return _transfer(work, unit.issue_cycles, unit.nd2nz_start_cycles, cycles)
+    """Rows of GM to fractals in L1, one instruction after the other: each row has a cost of its
+    own besides its bytes (a3).
+
+    Rows that do not begin at whole blocks are put together block by block.
+    """
+    unit, values = work.machine.mte2, work.values
+    fixed, each, block = unit.nd2nz_fixed_cycles, unit.nd2nz_row_cycles, unit.nd2nz_block_cycles
+    late = unit.nd2nz_row_miss_cycles
+    assert fixed is not None and each is not None, "no such path"
+    assert block is not None and late is not None, "no such path"
+    (_, region), (_, fractals) = work.reads[0], work.writes[0]
+    rows = values["nd_num"] * values["n_value"]
+    itemsize, size = region.dtype.itemsize, work.machine.vector.block_bytes
+    starts = [work.bits[0], values["src_d_value"] * itemsize]
+    if values["nd_num"] > 1:
+        starts.append(values["src_nd_matrix_stride"] * itemsize)
+    if any(start % size for start in starts):
+        cycles = fractals.size_bytes // size * block
+    else:
+        cycles = region.size_bytes / unit.l1_port_bytes_per_cycle
+    total = ceil_div(fixed + rows * each + cycles, 1)
+    return Cost(total, total, region.size_bytes, 0, to_l1=True, miss_cycles=rows * late)
 
 
 def mte3(work: Work) -> Cost:

@@ -55,6 +55,9 @@ def test_coupled_machine() -> None:
         ),
         ("ascend910", "line_bytes = 512 ", "line_bytes = 500 ", "bad value of 'gm.line_bytes'"),
         ("ascend910b", "count = 2 ", "count = 0 ", "bad value of 'core.AIV.count'"),
+        ("ascend910b", "= 1099511627776", "= 512", "bad value of 'l2.bypass_offset_bytes'"),
+        ("ascend910b", "= 1099511627776", "= 1099511627777", "expected a multiple of 512"),
+        ("ascend910b", "= 40.5", "= -1", "bad value of 'mte2.nd2nz_fixed_cycles"),
     ],
 )
 def test_malformed(tmp_path: Path, name: str, before: str, after: str, message: str) -> None:

@@ -33,6 +33,7 @@ class Section(pydantic.BaseModel):
 
 Positive = pydantic.PositiveInt
 Cycles = pydantic.NonNegativeInt
+Amount = pydantic.NonNegativeFloat | pydantic.NonNegativeInt
 PipeName = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
 MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB"]
 
@@ -56,14 +57,22 @@ class GlobalMemory(Section):
     read_bytes_per_cycle: Positive
     write_bytes_per_cycle: Positive
     line_bytes: Positive
-    same_line_percent: Cycles
+    same_line_percent: Amount
     idle_credit_cycles: Cycles
 
 
 class L2(Section):
+    """The cache before global memory.
+
+    Attributes:
+        bypass_offset_bytes: transfers whose address in global memory has this added bypass it;
+            none on a machine where they cannot.
+    """
+
     bytes: Positive
     read_bytes_per_cycle: Positive
     write_bytes_per_cycle: Positive
+    bypass_offset_bytes: Positive | None = None
 
 
 class CoreType(Section):
@@ -155,18 +164,38 @@ class Cube(Section):
 
 
 class Mte1(Section):
+    """Loads from L1.
+
+    Attributes:
+        stall_bytes: that come into L1 for each cycle that a load under way waits.
+    """
+
     fixed_cycles: Cycles
+    stall_bytes: Positive
     l0a_bytes_per_cycle: Positive
     l0b_bytes_per_cycle: Positive
     l1_to_ub_bytes_per_cycle: Positive | None = None
 
 
 class Mte2(Section):
+    """Transfers from global memory.
+
+    Attributes:
+        row_miss_cycles: for each row that is not in the L2; a long run has none of its own.
+        nd2nz_fixed_cycles, nd2nz_row_cycles: of a transfer to fractals and of each of its rows,
+            besides the bytes; `nd2nz_row_miss_cycles` as above.
+        nd2nz_block_cycles: of each block of a row that does not begin at a whole one.
+    """
+
     start_cycles: Cycles
     issue_cycles: Cycles
     port_bytes_per_cycle: Positive
     l1_port_bytes_per_cycle: Positive
-    nd2nz_start_cycles: Cycles | None = None
+    row_miss_cycles: Amount
+    nd2nz_fixed_cycles: Amount | None = None
+    nd2nz_row_cycles: Amount | None = None
+    nd2nz_row_miss_cycles: Amount | None = None
+    nd2nz_block_cycles: Amount | None = None
 
 
 class Mte3(Section):
@@ -303,6 +332,7 @@ def parse(data: dict[str, Any], where: str) -> Machine:
             expected=first["msg"].removeprefix("Input should be "),
         ) from None
     check_consistent(machine, where)
+    check_bypass(machine, where)
     return machine
 
 

@@ -1,80 +1,22 @@
-"""The L2 and the shares of the bandwidth, apart from the rest."""
+"""The shares of the bandwidth and the port of L1, apart from the rest."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 from davinci import machine
-from davinci.isa.core import Access, Space
-from davinci.simulator.gm_model import L2, Share, Touched, Traffic, rates_of, touched
-from davinci.simulator.regions import Region
+from davinci.simulator.gm_model import Share, competing, rates_of
+from davinci.simulator.l1_port import L1Port
+from davinci.simulator.l2 import UNCACHED, Traffic
 
 MACHINE = machine.load("ascend910")
-LINES = MACHINE.l2.bytes // 512
-
-
-def stream(first: int, count: int, written: bool = False) -> Touched:
-    size = 512 * count
-    lines = np.arange(first, first + count)
-    return Touched(lines, np.full(count, written), 0 if written else size, size if written else 0)
-
-
-@pytest.fixture
-def l2() -> L2:
-    return L2(MACHINE, 1 << 28)
-
-
-def test_what_was_read_is_there_until_it_is_pushed_out(l2: L2) -> None:
-    assert l2.launch([[stream(1, 100)]]).miss_rate == 1
-    assert l2.launch([[stream(1, 100)]]).miss_rate == 0
-    assert l2.launch([[stream(51, 100)]]).miss_rate == 0.5
-    l2.launch([[stream(1000, LINES)]])
-    assert l2.launch([[stream(1, 100)]]).miss_rate == 1
-    l2.flush()
-    assert l2.launch([[stream(1000, 10)]]).miss_rate == 1
-
-
-def test_what_was_written_is_read_from_the_l2(l2: L2) -> None:
-    assert l2.launch([[stream(1, 100, True)]]).write_back_rate == 0
-    assert l2.launch([[stream(1, 100)]]).miss_rate == 0
-
-
-def test_written_lines_go_to_memory_when_they_leave(l2: L2) -> None:
-    l2.launch([[stream(1, LINES, True)]])
-    again = l2.launch([[stream(1 + LINES, LINES, True)]])
-    assert again == Traffic(0, LINES * 512, 0, LINES * 512)
-
-
-def test_blocks_share_what_they_read(l2: L2) -> None:
-    assert l2.launch([[stream(1, 100)] * 4]).miss_rate == 0.25
-
-
-def test_concurrent_blocks_push_each_other_out(l2: L2) -> None:
-    """Each block reads its part twice; one part fits, all of them do not."""
-    part = LINES // 4
-    blocks = []
-    for i in range(8):
-        lines = np.tile(np.arange(1 + i * part, 1 + (i + 1) * part), 2)
-        blocks.append(Touched(lines, np.zeros(lines.size, bool), lines.size * 512, 0))
-    assert l2.launch([blocks]).miss_rate > 0.99
-    l2.flush()
-    assert l2.launch([[block] for block in blocks]).miss_rate == 0.5
-
-
-def test_touched_lines() -> None:
-    dtype = np.dtype(np.uint8)
-    rows = Region(Access(Space.GM, 0, ((3, 2048),), 600, dtype))
-    byte = Region(Access(Space.GM, 0, (), 1, dtype))
-    found = touched([(rows, 512 + 500, True), (byte, 0, False)], 512)
-    assert found.lines.tolist() == [1, 2, 3, 5, 6, 7, 9, 10, 11, 0]
-    assert found.writes.tolist() == [True] * 9 + [False]
-    assert (found.read_bytes, found.write_bytes) == (1, 1800)
-    assert touched([], 512).lines.size == 0
+WHOLE = MACHINE.cores
+HITS = Traffic(1, 1, 0, 0, missing=0)
+READS_MISS = Traffic(1, 1, 1, 0)
 
 
 def test_idle_time_is_caught_up_with_but_not_all_of_it() -> None:
-    rates = rates_of(MACHINE, MACHINE.cores)
+    rates = rates_of(MACHINE, WHOLE)
     share = Share(rates)
     assert share.claim(0, 10, 32, 0) == 11
     # Its share of the last cycles is not used up: nothing delays it.
@@ -85,7 +27,7 @@ def test_idle_time_is_caught_up_with_but_not_all_of_it() -> None:
 
 
 def test_transfers_use_what_those_of_other_pipes_left() -> None:
-    share = Share(rates_of(MACHINE, MACHINE.cores))
+    share = Share(rates_of(MACHINE, WHOLE))
     assert share.claim(0, 10, 32, 0) == 11
     assert share.claim(0, 5000, 6400, 0) == 3200
     # Issued later, but earlier in time: it fits before, or goes on behind.
@@ -93,18 +35,54 @@ def test_transfers_use_what_those_of_other_pipes_left() -> None:
     assert share.claim(1, 4900, 0, 6400) == 3300
 
 
-def test_blocks_that_read_the_same_lines_wait() -> None:
-    l2 = L2(MACHINE, 1 << 28)
-    apart = l2.launch([[stream(1, 100), stream(101, 100)]])
-    half = l2.launch([[stream(1, 100), stream(51, 100)]])
-    same = l2.launch([[stream(1, 100), stream(1, 100)]])
-    assert [t.common_share for t in (apart, half, same)] == [0, 0.5, 1]
-    assert rates_of(MACHINE, MACHINE.cores, same).read == pytest.approx(1.2 / 110)
+def test_reads_of_the_memory_and_writes_to_the_l2_pass_at_the_same_time() -> None:
+    share = Share(rates_of(MACHINE, WHOLE, READS_MISS))
+    assert share.claim(0, 0, 3200, 0) == 100
+    # What is read passes the L2 too, but soon.
+    assert share.claim(1, 0, 0, 860) == 30 + 10
+    assert share.claim(1, 0, 0, 860) == 30 + 20
+    assert share.claim(0, 0, 3200, 0) == 200
 
 
-def test_rates_lie_between_memory_and_l2() -> None:
-    whole = MACHINE.cores
-    assert rates_of(MACHINE, whole).read == 1 / 32
-    assert rates_of(MACHINE, whole, Traffic(1, 1, 0, 0)).read == pytest.approx(1 / 110)
-    assert rates_of(MACHINE, whole, Traffic(1, 1, 0, 0)).write == pytest.approx(1 / 86)
-    assert rates_of(MACHINE, whole / 2).read == 1 / 64
+def test_parts_of_a_launch_have_their_own_rates() -> None:
+    share = Share(rates_of(MACHINE, WHOLE, UNCACHED, [UNCACHED, HITS], 2 * 11_000))
+    assert share.claim(0, 0, 11_000, 0) == pytest.approx(11_000 / 32, abs=1)
+    assert share.missing == 1
+    begin = 100_000
+    rates = MACHINE.gm.idle_credit_cycles
+    assert share.claim(0, begin, 11_000, 0) == begin - rates + 100
+    assert share.missing == 0
+
+
+def test_cores_that_read_the_same_lines_wait_for_each_other() -> None:
+    three = rates_of(MACHINE, WHOLE, Traffic(1, 1, 0, 0, others=3))
+    assert three.stretch == pytest.approx(1 + 3 * MACHINE.gm.same_line_percent / 100)
+
+
+def test_rates_of_memory_and_l2() -> None:
+    (part,) = rates_of(MACHINE, WHOLE).parts
+    assert part.memory == (1 / 32, 1 / 32)
+    assert part.l2 == pytest.approx((1 / 110, 1 / 86))
+    assert rates_of(MACHINE, WHOLE).needs == (True, False)
+    assert rates_of(MACHINE, WHOLE, HITS).needs == (False, True)
+    assert rates_of(MACHINE, WHOLE, READS_MISS).needs == (True, True)
+    assert rates_of(MACHINE, WHOLE / 2).parts[0].memory == (1 / 64, 1 / 64)
+
+
+def test_a_core_that_moves_less_competes_for_less_time() -> None:
+    assert competing(100, [100] * 4) == 4
+    # Half of the cores leave after half of its time.
+    assert competing(100, [100, 100, 50, 50]) == 3
+    assert competing(50, [100, 100, 50, 50]) == 4
+    assert competing(100, [100, 0]) == 1
+
+
+def test_what_comes_into_l1_takes_cycles_from_loads() -> None:
+    port = L1Port(640)
+    assert port.stalls(0, 100) == 0
+    port.fill(100, 200, 12_800)  # 20 cycles of 100
+    assert port.stalls(0, 100) == 0
+    assert port.stalls(100, 80) == 20
+    assert port.stalls(150, 80) == 10
+    assert port.stalls(50, 90) == 10
+    assert port.stalls(200, 80) == 0

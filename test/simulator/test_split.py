@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -409,3 +410,66 @@ def test_cube_and_vector_cores_of_a_block_run_at_the_same_time(split: Split) -> 
     profile = split.run(blocks=25, AIC=nothing, AIV=vector)
     assert sorted(seen) == [(block, sub) for block in range(25) for sub in (0, 1)]
     assert (profile.cycles, profile.cores, len(profile.per_block)) == (2 * one, 72, 75)
+
+
+def test_an_address_that_bypasses_the_l2_is_the_same_memory(new_asm: Callable[[], Any]) -> None:
+    split = Split(new_asm)
+    offset = split.device.machine.l2.bypass_offset_bytes
+    assert offset is not None
+
+    def build(asm: Any, block: int, sub_block: int) -> None:
+        split.write(asm, 0, 7)
+        asm.barrier(Pipe.MTE3)
+        asm.flag(Pipe.MTE3, Pipe.MTE2)
+        asm.emit("copy_gm_to_ubuf", dst=8192, src=split.gm + offset, n_burst=1, len_burst=32)
+        asm.flag(Pipe.MTE2, Pipe.MTE3)
+        asm.emit("copy_ubuf_to_gm", dst=split.gm + offset + PART, src=8192, n_burst=1, len_burst=32)
+
+    profile = split.run(AIV=build)
+    assert (split.device.read(split.gm, np.int32, (2 * PART // 4,)) == 7).all()
+    # What was written before is in the L2, what was written past it is not.
+    assert (profile.traffic.filled_bytes, profile.traffic.written_back_bytes) == (0, PART)
+
+
+def test_past_the_end_of_the_memory_that_bypasses_the_l2(new_asm: Callable[[], Any]) -> None:
+    split = Split(new_asm)
+    offset = split.device.machine.l2.bypass_offset_bytes or 0
+
+    def build(asm: Any, block: int, sub_block: int) -> None:
+        asm.emit("copy_gm_to_ubuf", dst=0, src=offset + (1 << 24), n_burst=1, len_burst=1)
+
+    with pytest.raises(DeviceFault, match=r"out of bounds.*GM \[0x1000000, 0x1000020\)"):
+        split.run(AIV=build)
+
+
+def test_a_machine_that_cannot_bypass_the_l2(asm: Any, device: Device) -> None:
+    assert device.machine.l2.bypass_offset_bytes is None
+    asm.emit("copy_gm_to_ubuf", dst=0, src=(1 << 40) + 512, n_burst=1, len_burst=1)
+    with pytest.raises(DeviceFault, match="out of bounds"):
+        asm.run(device)
+
+
+def test_rows_that_become_fractals(new_asm: Callable[[], Any]) -> None:
+    split = Split(new_asm)
+    mte2 = split.device.machine.mte2
+
+    def cycles(rows: int, columns: int, row_elements: int, first: int = 0) -> int:
+        def build(asm: Any, block: int, sub_block: int) -> None:
+            nz = {"dst_nz_c0_stride": rows, "dst_nz_n_stride": 1, "nd_num": 1}
+            asm.emit(
+                "copy_gm_to_cbuf_multi_nd2nz.b16",
+                src=split.gm + first,
+                n_value=rows,
+                d_value=columns,
+                src_d_value=row_elements,
+                **nz,
+            )
+
+        split.run(AIC=build)
+        return split.run(AIC=build).cycles - 1
+
+    assert mte2.nd2nz_fixed_cycles == 40.5
+    assert cycles(64, 64, 1024) == math.ceil(40.5 + 64 * 2.54 + 64 * 128 / 153)
+    assert cycles(64, 256, 1024) == math.ceil(40.5 + 64 * 2.54 + 64 * 512 / 153)
+    # Rows that do not begin at whole blocks of 32 bytes.
+    assert cycles(64, 64, 1023) == cycles(64, 64, 1024, 2) == math.ceil(40.5 + 64 * (2.54 + 4 * 2))
