@@ -24,8 +24,8 @@ from davinci.isa.core import (
     Space,
 )
 from davinci.machine import Machine
-from davinci.simulator.cross_core import Knowledge, Link
-from davinci.simulator.deadlock import Deadlock
+from davinci.simulator.cross_core import Knowledge, Link, Set, Unset
+from davinci.simulator.deadlock import Deadlock, Stuck
 from davinci.simulator.events import Events
 from davinci.simulator.forms import Decoder, Form, Port
 from davinci.simulator.gm_model import Rates
@@ -198,9 +198,10 @@ class Core:
             item.cross = self._cross_core_flag(values)
         elif name == "wait_flag_dev":
             assert self._link is not None, "only split machines have it"
-            location = self._location(self._words[0] >> LOCATION_SHIFT)
-            place = f"instruction #{self._index} ({location})"
-            count = self._link.wait_flag(values["flag"], place)
+            stuck = Stuck("a flag of another core", item, ())
+            count = self._link.wait_flag(
+                values["flag"], self._place(), lambda: self._pipe_waits(stuck)
+            )
             if self._checks:
                 self._races.receive(count.knowledge, self._link.seat.number)
             item.until = count.time
@@ -224,9 +225,11 @@ class Core:
         assert link is not None, "only split machines have it"
         pipe, mode, flag = values["pipe"], values["mode"], values["flag"]
         knowledge: Knowledge = {}
+        sets: list[Set] = []
         if self._checks:
-            knowledge = self._races.send(pipe, link.seat.number)
-        return lambda cycle: link.set_flag(mode, flag, cycle, knowledge)
+            knowledge, number = self._races.send(pipe, link.seat.number)
+            sets.append(Set(link.seat, pipe, number, self._place()))
+        return link.set_flag(Unset(mode, flag, pipe, self._place()), knowledge, sets)
 
     def _bounds(self, form: Form, words: list[int]) -> None:
         for want in form.alignments:
@@ -354,6 +357,15 @@ class Core:
     def _fields(self, form: Form, words: list[int]) -> dict[str, int]:
         values = form.values
         return {**values, "value": words[form.scalar]} if form.scalar else values
+
+    def _pipe_waits(self, stuck: Stuck) -> list[str]:
+        """What each pipe waits for while the scalar unit waits for another core."""
+        return list(self.timeline.deadlock("", stuck).pipes(self._location).values())
+
+    def _place(self) -> str:
+        """The instruction under way, in a message of another core."""
+        location = self._location(self._words[0] >> LOCATION_SHIFT)
+        return f"instruction #{self._index} ({location})"
 
     def _location(self, number: int) -> str:
         known = 0 < number < len(self._locations)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from davinci.isa.core import Pipe, Space
-from davinci.simulator.cross_core import Knowledge, join
+from davinci.simulator.cross_core import WAITS, Knowledge, join
 from davinci.simulator.forms import Form, Port
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
@@ -192,14 +192,22 @@ class Races:
         """Number of the last instruction of a pipe."""
         return self._numbers[pipe]
 
-    def send(self, pipe: int, seat: int) -> Knowledge:
-        """What a flag between cores carries that `pipe` of the core on `seat` sets now."""
+    def send(self, pipe: int, seat: int) -> tuple[Knowledge, int]:
+        """`pipe` of the core on `seat` sets a flag between cores.
+
+        Returns:
+            What the flag carries, and the number that the set has in its pipe.
+        """
+        self._numbers[pipe] += 1
         clock = self._clocks[pipe].copy()
         clock[pipe] = self._numbers[pipe]
-        return join([self.foreign, {seat: clock}])
+        return join([self.foreign, {seat: clock}]), clock[pipe]
 
     def receive(self, knowledge: Knowledge, seat: int) -> None:
-        """The core on `seat` learns what a flag between cores carried."""
+        """The core on `seat` has waited for a flag, and learns what it carried."""
+        self._numbers[WAITS] += 1
+        for clock in self._clocks:
+            clock[WAITS] = self._numbers[WAITS]
         own = knowledge.get(seat)
         if own is not None:
             self._learn(S, list(own))

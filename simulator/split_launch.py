@@ -8,21 +8,19 @@ blocks that the machine has room for run at the same time, the next ones after t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NoReturn
 
 from davinci.errors import DeviceFault
 from davinci.machine import Machine
 from davinci.simulator.block_races import BlockRaces
 from davinci.simulator.collect import Collector, Done
 from davinci.simulator.core import Core
+from davinci.simulator.core_deadlock import MOST_NAMED, deadlock
 from davinci.simulator.core_races import CoreRaces
 from davinci.simulator.coroutines import Coroutine
 from davinci.simulator.cross_core import Flags, Link, Seat
 from davinci.simulator.gm_model import rates_of
 
 Program = Callable[[Sequence[int], int, int, Core], None]
-MOST_NAMED = 6
-"""Waiting cores that a message names."""
 
 
 class Pool:
@@ -195,25 +193,5 @@ class SplitLaunch:
                 if program.error is not None:
                     raise program.error
             if not moved:
-                self._deadlock(programs, links, flags)
-
-    def _deadlock(
-        self, programs: Sequence[Coroutine], links: Sequence[Link], flags: Flags
-    ) -> NoReturn:
-        waiting = [link for program, link in zip(programs, links, strict=True) if not program.done]
-        texts = []
-        for link in waiting[:MOST_NAMED]:
-            assert link.waiting is not None
-            why = flags.missing(link.seat, link.waiting)
-            texts.append(f"{link.seat} waits at {link.waiting_at} for flag {link.waiting}, {why}")
-        if len(waiting) > MOST_NAMED:
-            texts.append(f"and {len(waiting) - MOST_NAMED} more cores wait")
-        ended = len(programs) - len(waiting)
-        if ended:
-            texts.append(f"{ended} programs have ended")
-        raise DeviceFault(
-            "deadlock: the cores wait for each other",
-            where=f"kernel {self._name}",
-            found="; ".join(texts),
-            hint="each wait_flag_dev needs an ffts_cross_core_sync of every core of its mode",
-        )
+                waiting = [link for p, link in zip(programs, links, strict=True) if not p.done]
+                raise deadlock(self._name, waiting, flags)

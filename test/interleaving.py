@@ -9,7 +9,8 @@ records; it shares nothing with the simulator. What may happen next is chosen at
 * an instruction under way on a pipe, any of them, writes all its results.
 
 A `set_flag` leaves the queue at once and fires when what was under way on its pipe has written; a
-`wait_flag` stays at the head until the flag is there. Scalar accesses, whose data a stream does not
+`wait_flag` stays at the head until the flag is there. Flags between cores count; their waits hold
+the scalar unit. Scalar accesses, whose data a stream does not
 tell, write a digest of what the scalar unit has read so far.
 """
 
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,7 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci.isa.core import Access, Pipe, Registers, Space
-from happens_before import Event, Step
+from happens_before import Place, scope
+from stream_steps import AWAIT, SIGNAL, Event, Step
 
 Bytes = npt.NDArray[np.uint8]
 Action = tuple[int, str, Pipe, int]
@@ -55,11 +57,37 @@ class Window:
         )
 
 
+class CrossFlags:
+    """The flags between the cores of a split machine."""
+
+    def __init__(self, places: Sequence[Place]) -> None:
+        self._places = places
+        self._sets: dict[tuple[tuple[int, ...], int, int], dict[int, int]] = {}
+        self.counts: dict[tuple[int, int], int] = defaultdict(int)
+        """Core and flag -> how often it may still be waited for."""
+
+    def set(self, core: int, mode: int, flag: int) -> None:
+        """Counts on the receivers once all of the core's group have set it."""
+        setters, receivers = scope(self._places, core, mode)
+        sets = self._sets.setdefault((setters, mode, flag), dict.fromkeys(setters, 0))
+        sets[core] += 1
+        if all(sets.values()):
+            for setter in setters:
+                sets[setter] -= 1
+            for receiver in receivers:
+                self.counts[receiver, flag] += 1
+
+    @property
+    def left(self) -> bool:
+        """Whether a flag is set."""
+        return any(self.counts.values()) or any(any(s.values()) for s in self._sets.values())
+
+
 @dataclass
 class _Pending:
-    """A set_flag that waits for steps under way."""
+    """A set_flag, of this core or of others, that waits for steps under way."""
 
-    event: Event
+    step: Step
     steps: set[int]
 
 
@@ -72,6 +100,7 @@ class Core:
     memories: dict[Space, Window]
     sequential: frozenset[Pipe]
     depth: int
+    cross: CrossFlags
     issued: int = 0
     blocked: bool = False
     flags: set[Event] = field(default_factory=set)
@@ -100,7 +129,9 @@ class Core:
     def _may_start(self, pipe: Pipe, step: Step) -> bool:
         if step.name == "wait_flag":
             return step.event in self.flags
-        if step.name == "set_flag":
+        if step.name == AWAIT:
+            return self.cross.counts[self.number, step.values["flag"]] > 0
+        if step.name in ("set_flag", SIGNAL):
             return True
         if step.name == "pipe_barrier" or pipe in self.sequential:
             return not self.running[pipe]
@@ -118,17 +149,20 @@ class Core:
             self.issued += 1
             if pipe != Pipe.ALL:
                 self.queues[pipe].append(i)
-            self.blocked = pipe == Pipe.S and step.name == "wait_flag"
+            self.blocked = pipe == Pipe.S and step.name in ("wait_flag", AWAIT)
         elif what == "write":
             self._write(pipe, i)
         else:
             self.queues[pipe].popleft()
-            if step.name == "wait_flag":
-                self.flags.remove(step.event)
+            if step.name in ("wait_flag", AWAIT):
+                if step.name == AWAIT:
+                    self.cross.counts[self.number, step.values["flag"]] -= 1
+                else:
+                    self.flags.remove(step.event)
                 if pipe == Pipe.S:
                     self.blocked = False
-            elif step.name == "set_flag":
-                self.pending.append(_Pending(step.event, set(self.running[pipe])))
+            elif step.name in ("set_flag", SIGNAL):
+                self.pending.append(_Pending(step, set(self.running[pipe])))
                 self._fire()
             elif step.name != "pipe_barrier":
                 self._read(pipe, i)
@@ -169,13 +203,20 @@ class Core:
         waiting = []
         for pending in self.pending:
             # Step numbers are unique in a core, so an empty set is a set_flag that is due.
+            step = pending.step
             if pending.steps:
                 waiting.append(pending)
-            elif pending.event in self.flags:
+            elif step.name == SIGNAL:
+                self.cross.set(self.number, step.values["mode"], step.values["flag"])
+            elif step.event in self.flags:
                 raise Stuck("flag set twice")
             else:
-                self.flags.add(pending.event)
+                self.flags.add(step.event)
         self.pending = waiting
+
+
+EVENTS = {"reads": "start", "writes": "write"}
+"""When an instruction does what."""
 
 
 class Run:
@@ -189,25 +230,30 @@ class Run:
     def __init__(
         self,
         programs: Sequence[Sequence[Step]],
-        memories: dict[Space, Window],
+        memories: Sequence[Mapping[Space, Window]],
         sequential: frozenset[Pipe],
         depth: int,
         rng: np.random.Generator,
         straight: bool = False,
+        places: Sequence[Place] = (),
+        held_back: tuple[int, str, int] | None = None,
     ) -> None:
         """Runs to the end.
 
         Args:
-            memories: contents at the start; on-chip memories are copied for each core.
+            memories: of each core, contents at the start; all have the GM of the first.
             straight: in program order, one instruction and one core after the other.
+            places: of the cores, on a split machine.
+            held_back: what happens only when nothing else can: core, "start" or "write", step.
         """
-        gm = memories[Space.GM].copy()
+        gm = memories[0][Space.GM].copy()
+        self._cross = CrossFlags(places)
         self.cores = []
-        for number, steps in enumerate(programs):
-            own = {space: gm if space == Space.GM else w.copy() for space, w in memories.items()}
-            self.cores.append(Core(number, steps, own, sequential, depth))
+        for number, (steps, windows) in enumerate(zip(programs, memories, strict=True)):
+            own = {space: gm if space == Space.GM else w.copy() for space, w in windows.items()}
+            self.cores.append(Core(number, steps, own, sequential, depth, self._cross))
         self.log: list[Action] = []
-        self._rng, self._straight = rng, straight
+        self._rng, self._straight, self._held_back = rng, straight, held_back
         # Pipes of very different speed make more different orders than fair ones.
         self._speed: dict[tuple[int, str, Pipe], float] = defaultdict(
             lambda: float(10 ** rng.uniform(-2, 2))
@@ -226,7 +272,7 @@ class Run:
         for core in self.cores:
             if core.issued < len(core.steps) or any(core.queues.values()):
                 return ("deadlock",)
-            if core.flags:
+            if core.flags or self._cross.left:
                 return ("flags left set",)
         windows = [core.memories for core in self.cores]
         return (
@@ -236,6 +282,8 @@ class Run:
         )
 
     def _choose(self, actions: list[Action]) -> Action:
+        if self._held_back is not None:
+            actions = [a for a in actions if (a[0], a[1], a[3]) != self._held_back] or actions
         if len(actions) == 1:
             return actions[0]
         if self._straight:
@@ -248,13 +296,14 @@ class Run:
                 return action
         return actions[-1]
 
-    def reversed_pair(self, first: int, did: str, second: int, does: str) -> bool:
-        """Whether an access of step `second` came before one of the earlier step `first`.
+    def before(self, first: tuple[int, int], did: str, second: tuple[int, int], does: str) -> bool:
+        """Whether an access came before another one.
 
         Args:
+            first, second: core and step.
             did, does: "reads" or "writes", the accesses of the two.
         """
-        names = {"reads": "start", "writes": "write"}
-        times = {(what, i): t for t, (_, what, _, i) in enumerate(self.log)}
-        a, b = times.get((names[did], first)), times.get((names[does], second))
-        return b is not None and (a is None or b < a)
+        times = {(core, what, i): t for t, (core, what, _, i) in enumerate(self.log)}
+        a = times.get((first[0], EVENTS[did], first[1]))
+        b = times.get((second[0], EVENTS[does], second[1]))
+        return a is not None and (b is None or a < b)

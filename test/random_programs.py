@@ -15,10 +15,11 @@ import numpy.typing as npt
 
 from davinci import machine as machines
 from davinci.errors import DeviceFault
-from davinci.isa.core import INSTRUCTIONS, Pipe, Space, header
+from davinci.isa.core import INSTRUCTIONS, RECORD_WORDS, Pipe, Space, header
 from davinci.simulator import Device
-from happens_before import FLAGS, SYNC, Conflicts, Order, Step, decode
+from happens_before import Order
 from interleaving import SLACK_BYTES, Window
+from stream_steps import FLAGS, SYNC, Conflicts, Step, decode
 
 GM_ORIGIN = 512
 WINDOW_BYTES = {
@@ -68,9 +69,23 @@ class Pool:
         memories: contents at the start of a program.
     """
 
-    def __init__(self, machine: str, kind: str, rng: np.random.Generator, tries: int = 100) -> None:
-        """Draws instructions for cores of a kind: "AICORE"; "AIC" or "AIV" of a split machine."""
+    def __init__(
+        self,
+        machine: str,
+        kind: str,
+        rng: np.random.Generator,
+        tries: int = 100,
+        gm_bytes: int = WINDOW_BYTES[Space.GM],
+    ) -> None:
+        """Draws instructions.
+
+        Args:
+            kind: of the cores that they are for: "AICORE"; "AIC" or "AIV" of a split machine.
+            tries: so many of each record.
+            gm_bytes: addresses in GM lie in so much of it: fewer bytes make more conflicts.
+        """
         description = machines.load(machine)
+        self._gm_bytes = gm_bytes
         self._kind = kind
         self.sequential = frozenset(Pipe[name] for name in description.sync.sequential_pipes)
         self.depth, self.events = description.sync.queue_depth, description.sync.event_ids
@@ -108,7 +123,7 @@ class Pool:
     @staticmethod
     def row(record: Any, values: dict[str, int]) -> Row:
         words = [header(record.opcode), *record.encode(values)]
-        return words + [0] * (8 - len(words))
+        return words + [0] * (RECORD_WORDS - len(words))
 
     def _try(self, record: Any) -> None:
         values = {o.name: self._address(o) for o in record.operands}
@@ -135,8 +150,8 @@ class Pool:
         align = operand.align_bytes
         if not align:
             align = 32 if space == Space.GM else self.device.machine.buffer(space.name).align_bytes
-        origin = self.memories[space].origin
-        return origin + align * int(self.rng.integers(WINDOW_BYTES[space] // align))
+        size = self._gm_bytes if space == Space.GM else WINDOW_BYTES[space]
+        return self.memories[space].origin + align * int(self.rng.integers(size // align))
 
     def _scalar(self) -> dict[str, int]:
         space = Space.UB if self.rng.integers(2) and Space.UB in self.memories else Space.GM
@@ -147,28 +162,32 @@ class Pool:
             values |= {f"{kind}s": count, f"{kind}_low": low, f"{kind}_high": low + 4 * count}
         return values
 
-    def steps(self, rows: Sequence[Row]) -> list[Step]:
+    def steps(self, rows: Sequence[Row], core: int = 0) -> list[Step]:
         """The steps of a program, its prefix before it."""
-        return decode(np.array([*self.prefix, *rows], dtype=np.uint64))
+        return decode(np.array([*self.prefix, *rows], dtype=np.uint64), core)
 
     def simulate(self, programs: Sequence[Sequence[Row]]) -> str:
         """Runs each program as a block; returns the fault, or "". See `memory` for the bytes."""
         self.device.write(GM_ORIGIN, self.memories[Space.GM].data[: WINDOW_BYTES[Space.GM]])
 
         def program(arguments: Any, block: int, blocks: int, core: Any) -> None:
-            for space, window in self.memories.items():
-                if space != Space.GM:
-                    size = WINDOW_BYTES[space]
-                    core.memory(space).data[:size] = window.data[:size]
-                    core.memory(space).written[:size] = True
             self._core = core
-            core.consume(np.array([*self.prefix, *programs[block]], dtype=np.uint64))
+            self.run_on(core, programs[block])
 
         try:
             self.device.launch("random", {self._kind: program}, [], len(programs))
         except DeviceFault as fault:
             return str(fault)
         return ""
+
+    def run_on(self, core: Any, rows: Sequence[Row]) -> None:
+        """Fills the memories of a core and runs a program on it."""
+        for space, window in self.memories.items():
+            if space != Space.GM:
+                size = WINDOW_BYTES[space]
+                core.memory(space).data[:size] = window.data[:size]
+                core.memory(space).written[:size] = True
+        core.consume(np.array([*self.prefix, *rows], dtype=np.uint64).reshape(-1, RECORD_WORDS))
 
     def memory(self, space: Space) -> npt.NDArray[np.uint8]:
         """The bytes of a memory after `simulate`, of the last block."""

@@ -27,7 +27,8 @@ from davinci.passes import pipelines
 from davinci.passes.builder import as_attribute, op
 from davinci.runtime.executable import Executable
 from davinci.simulator import Device
-from happens_before import FLAGS, SYNC, Conflicts, Order, Step, decode
+from happens_before import Order
+from stream_steps import FLAGS, SYNC, Conflicts, Step, decode
 
 Records = npt.NDArray[np.uint64]
 LOCATION = np.uint64(32)

@@ -304,8 +304,18 @@ def test_deadlock(asm: Any, device: Device) -> None:
     asm.wait(V, M, 1)
     text = fault(asm, device)
     assert "deadlock" in text
-    assert "PIPE_V waits at instruction #0 for event 2 of PIPE_MTE2" in text
-    assert "PIPE_M waits at instruction #1 for event 1 of PIPE_V" in text
+    assert "PIPE_V waits at #0 wait_flag (unknown location) for event 2 of PIPE_MTE2" in text
+    assert "PIPE_M waits at #1 wait_flag (unknown location) for event 1 of PIPE_V" in text
+    assert text.count("which no set_flag sets") == 2
+    assert "circle" not in text
+
+
+def test_deadlock_by_the_wrong_event(asm: Any, device: Device) -> None:
+    asm.set(MTE2, V, 1)
+    asm.wait(MTE2, V, 0)
+    assert "for event 0 of PIPE_MTE2, which no set_flag sets (but it set event 1 at #0)" in fault(
+        asm, device
+    )
 
 
 def test_circular_wait(asm: Any, device: Device) -> None:
@@ -314,11 +324,11 @@ def test_circular_wait(asm: Any, device: Device) -> None:
     asm.wait(V, M)
     asm.set(M, V)
     text = fault(asm, device)
-    assert "deadlock: the program has ended; the circle of waits: PIPE_V for PIPE_M for" in text
-    assert "PIPE_V waits at instruction #0 for event 0 of PIPE_M" in text
-    assert "whose set_flag #3 (unknown location) is in the queue behind #2" in text
-    assert "PIPE_M waits at instruction #2 for event 0 of PIPE_V" in text
-    assert "whose set_flag #1 (unknown location) is in the queue behind #0" in text
+    assert "deadlock: the program has ended; the circle of waits: PIPE_V -> PIPE_M -> PI" in text
+    assert "found in the circle: PIPE_V waits at #0 wait_flag (unknown location) for" in text
+    assert "whose set_flag #3 (unknown location) is in the queue behind #2 wait_flag" in text
+    assert "PIPE_M waits at #2 wait_flag (unknown location) for event 0 of PIPE_V" in text
+    assert "whose set_flag #1 (unknown location) is in the queue behind #0 wait_flag" in text
 
 
 def test_circle_of_three_with_locations(asm: Any, device: Device) -> None:
@@ -327,7 +337,7 @@ def test_circle_of_three_with_locations(asm: Any, device: Device) -> None:
     for first, second in [(M, V), (V, MTE3), (MTE3, M)]:
         asm.set(first, second)
     text = fault(asm, device, locations=["", "a.mlir:1:1", "a.mlir:2:1", "a.mlir:3:1"])
-    assert "the circle of waits: PIPE_V for PIPE_M for PIPE_MTE3 for PIPE_V" in text
+    assert "the circle of waits: PIPE_V -> PIPE_M -> PIPE_MTE3 -> PIPE_V" in text
     for line in (1, 2, 3):
         assert f"(a.mlir:{line}:1)" in text
 
@@ -341,8 +351,23 @@ def test_waiting_beside_a_circle(asm: Any, device: Device) -> None:
     asm.set(MTE3, M)
     asm.set(M, MTE2)
     text = fault(asm, device)
-    assert "the circle of waits: PIPE_M for PIPE_MTE3 for PIPE_M;" in text
-    assert "PIPE_MTE2 waits at instruction #0" in text
+    assert "the circle of waits: PIPE_M -> PIPE_MTE3 -> PIPE_M;" in text
+    assert "beside it: PIPE_MTE2 waits at #0" in text
+
+
+def test_a_circle_behind_a_chain(asm: Any, device: Device) -> None:
+    """The circle is found from a pipe outside it, and is the short one."""
+    asm.wait(V, MTE1)
+    asm.wait(M, V)
+    asm.set(V, MTE1)
+    asm.wait(MTE3, M)
+    asm.wait(M, MTE3)
+    asm.set(M, V)
+    asm.set(M, MTE3)
+    asm.set(MTE3, M)
+    text = fault(asm, device)
+    assert "the circle of waits: PIPE_M -> PIPE_MTE3 -> PIPE_M;" in text
+    assert text.index("PIPE_MTE3 waits at") < text.index("beside it") < text.index("PIPE_V waits")
 
 
 def test_scalar_unit_waits_for_ever(asm: Any, device: Device) -> None:
@@ -350,8 +375,8 @@ def test_scalar_unit_waits_for_ever(asm: Any, device: Device) -> None:
     asm.set(V, S)
     text = fault(asm, device)
     assert "the scalar unit waits" in text
-    assert "PIPE_S waits at instruction #0 for event 0 of PIPE_V" in text
-    assert "which the scalar unit has not come to set" in text
+    assert "PIPE_S waits at #0 wait_flag (unknown location) for event 0 of PIPE_V" in text
+    assert "whose set_flag the scalar unit has not issued" in text
 
 
 def test_the_scalar_unit_in_a_circle(asm: Any, device: Device) -> None:
@@ -360,9 +385,9 @@ def test_the_scalar_unit_in_a_circle(asm: Any, device: Device) -> None:
     asm.wait(V, S)
     asm.set(S, V)
     text = fault(asm, device)
-    assert "the circle of waits: PIPE_V for PIPE_S for PIPE_V" in text
-    assert "PIPE_V waits at instruction #0 for event 0 of PIPE_S" in text
-    assert "PIPE_S waits at instruction #2 for event 0 of PIPE_V" in text
+    assert "the circle of waits: PIPE_V -> PIPE_S -> PIPE_V" in text
+    assert "PIPE_V waits at #0 wait_flag (unknown location) for event 0 of PIPE_S" in text
+    assert "PIPE_S waits at #2 wait_flag (unknown location) for event 0 of PIPE_V" in text
 
 
 def test_barrier_of_all_in_a_circle(asm: Any, device: Device) -> None:
@@ -372,8 +397,8 @@ def test_barrier_of_all_in_a_circle(asm: Any, device: Device) -> None:
     asm.barrier(Pipe.ALL)
     asm.set(MTE2, V)
     text = fault(asm, device)
-    assert "the circle of waits: PIPE_V for PIPE_S for PIPE_V" in text
-    assert "PIPE_S waits for all pipes at pipe_barrier(PIPE_ALL) #3" in text
+    assert "the circle of waits: PIPE_V -> PIPE_S -> PIPE_V" in text
+    assert "PIPE_S, the scalar unit, waits at #3 pipe_barrier (unknown location) for all" in text
 
 
 def test_full_queue_before_the_set(asm: Any, device: Device) -> None:
@@ -386,8 +411,24 @@ def test_full_queue_before_the_set(asm: Any, device: Device) -> None:
     stuck.emit("vector_dup.f32", dst=0, repeat=0)
     stuck.set(MTE2, V)
     text = fault(stuck, device)
-    assert "queue of PIPE_V is full; the circle of waits: PIPE_V for PIPE_S for PIPE_V" in text
-    assert "PIPE_S waits for room in the queue of PIPE_V" in text
+    depth = device.machine.sync.queue_depth
+    assert "queue of PIPE_V is full; the circle of waits: PIPE_V -> PIPE_S -> PIPE_V" in text
+    assert f"PIPE_S, the scalar unit, waits at #{depth} vector_dup.f32 (unknown location)" in text
+    assert "for room in the queue of PIPE_V" in text
+
+
+def test_a_wait_that_has_no_room_in_the_queue(asm: Any, device: Device) -> None:
+    """What the scalar unit cannot issue is a wait itself: it waits for room, not for the flag."""
+    asm.wait(MTE2, V)
+    for _ in range(device.machine.sync.queue_depth - 1):
+        asm.emit("vector_dup.f32", dst=0, repeat=0)
+    asm.wait(MTE2, V, 1)
+    asm.set(MTE2, V)
+    text = fault(asm, device)
+    assert "the circle of waits: PIPE_V -> PIPE_S -> PIPE_V" in text
+    assert (
+        f"waits at #{device.machine.sync.queue_depth} wait_flag (unknown location) for room" in text
+    )
 
 
 def test_wait_before_its_set_is_no_order_for_what_lies_between(

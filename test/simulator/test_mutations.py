@@ -14,7 +14,8 @@ import pytest
 from davinci import zoo
 from davinci.isa import Pipe
 from davinci.simulator import Device
-from happens_before import Conflicts, Order, decode
+from happens_before import Order
+from stream_steps import Conflicts, decode
 from sync_mutation import Kernel, Outcomes, judge, record, sequential_pipes
 
 

@@ -241,7 +241,7 @@ def test_counter_overflow(split: Split) -> None:
         for _ in range(16):
             signal(asm, CUBE_VECTOR, 2, Pipe.FIX)
 
-    with pytest.raises(DeviceFault, match=r"counts too far.*flag 2 of AIV 0.*16 sets"):
+    with pytest.raises(DeviceFault, match=r"may count too far.*flag 2 of AIV 0.*16 sets"):
         split.run(AIC=cube, AIV=nothing)
 
 
@@ -269,9 +269,13 @@ def test_deadlock_names_who_waits_for_what(split: Split) -> None:
     with pytest.raises(DeviceFault) as caught:
         split.run(AIC=cube, AIV=vector)
     text = str(caught.value)
-    assert "deadlock: the cores wait for each other" in text
-    assert "AIC of block 0 waits at instruction #0" in text and "for flag 0" in text
-    assert "AIV 1 of block 0 waits at instruction #0" in text and "for flag 1" in text
+    circle = "AIC of block 0 -> AIV 0 of block 0 -> AIC of block 0"
+    assert f"deadlock: no core can go on; the circle of waits: {circle}; found in the ci" in text
+    where = "waits at instruction #0 (unknown location) for flag"
+    both = "AIV 0 of block 0, AIV 1 of block 0"
+    assert f"AIC of block 0 {where} 0, which nobody has set: {both} could, but wait too" in text
+    assert f"AIV 0 of block 0 {where} 1, which nobody has set: AIC of block 0, AIV 1 of" in text
+    assert f"beside it: AIV 1 of block 0 {where} 1" in text
     assert threading.active_count() == threads
 
 
@@ -283,8 +287,114 @@ def test_deadlock_names_who_has_not_set(split: Split) -> None:
         if sub == 0:
             signal(asm, CUBE_VECTOR, 4)
 
-    message = "flag 4, set by some, but not by AIV 1 of block 0; 2 programs have ended"
+    with pytest.raises(DeviceFault) as caught:
+        split.run(AIC=cube, AIV=vector)
+    text = str(caught.value)
+    assert "flag 4, which AIV 0 of block 0 set, but not AIV 1 of block 0" in text
+    assert "(AIV 1 of block 0: the program has ended)" in text
+    assert "circle" not in text
+
+
+def test_deadlock_with_a_set_in_a_queue(split: Split) -> None:
+    """The set was issued, but its pipe waits for a flag that the scalar unit would set later."""
+
+    def cube(asm: Any, block: int, sub: int) -> None:
+        wait(asm)
+
+    def vector(asm: Any, block: int, sub: int) -> None:
+        asm.wait(Pipe.V, Pipe.MTE3)
+        signal(asm, CUBE_VECTOR)
+        wait(asm, 1)
+        asm.set(Pipe.V, Pipe.MTE3)
+
+    with pytest.raises(DeviceFault) as caught:
+        split.run(AIC=cube, AIV=vector)
+    text = str(caught.value)
+    assert "the circle of waits: AIC of block 0 -> AIV 0 of block 0 -> AIC of block 0" in text
+    assert (
+        "the set of AIV 1 of block 0 at instruction #1 (unknown location) is in the queue" in text
+    )
+    assert "(on AIV 0 of block 0: PIPE_MTE3 waits at #0 wait_flag" in text
+
+
+def test_deadlock_without_anyone_to_set(split: Split) -> None:
+    with pytest.raises(DeviceFault, match="flag 3, which no program that has not ended can set"):
+        split.run(AIC=lambda asm, block, sub: wait(asm, 3))
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_sets_of_two_pipes_come_in_a_known_order(split: Split, ordered: bool) -> None:
+    """Which of two unordered sets a wait has seen nobody knows."""
+
+    def cube(asm: Any, block: int, sub: int) -> None:
+        signal(asm, CUBE_VECTOR, 6, Pipe.FIX)
+        if ordered:
+            asm.flag(Pipe.FIX, Pipe.MTE2)
+        signal(asm, CUBE_VECTOR, 6, Pipe.MTE2)
+
+    def vector(asm: Any, block: int, sub: int) -> None:
+        wait(asm, 6)
+        wait(asm, 6)
+
+    if ordered:
+        split.run(AIC=cube, AIV=vector)
+        return
+    message = r"either order; found flag 6, set by AIC of block 0 at instruction #0 .* and by AIC"
     with pytest.raises(DeviceFault, match=message):
+        split.run(AIC=cube, AIV=vector)
+
+
+@pytest.mark.parametrize("ordered", [True, False])
+def test_sets_of_two_modes_come_in_a_known_order(split: Split, ordered: bool) -> None:
+    def cube(asm: Any, block: int, sub: int) -> None:
+        signal(asm, CUBE_VECTOR, 6, Pipe.FIX)
+        if ordered:
+            signal(asm, CUBE_VECTOR, 7, Pipe.FIX)
+
+    def vector(asm: Any, block: int, sub: int) -> None:
+        if ordered:
+            wait(asm, 7)
+        signal(asm, PAIR, 6, Pipe.S)
+        wait(asm, 6)
+        wait(asm, 6)
+
+    if ordered:
+        split.run(AIC=cube, AIV=vector)
+        return
+    with pytest.raises(DeviceFault, match="may come in either order; found flag 6"):
+        split.run(AIC=cube, AIV=vector)
+
+
+def test_sets_of_two_modes_do_not_make_one_count(split: Split) -> None:
+    def vector(asm: Any, block: int, sub: int) -> None:
+        signal(asm, CUBE_VECTOR if sub else PAIR, 2)
+
+    with pytest.raises(DeviceFault, match=r"left set.*flag 2 set by AIV 0.*flag 2 set by AIV 1"):
+        split.run(AIC=nothing, AIV=vector)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_counter_overflow_that_another_order_would_bring(split: Split, told: bool) -> None:
+    """The vector cores have waited by the 16th set, but the cube core does not know."""
+
+    def cube(asm: Any, block: int, sub: int) -> None:
+        for i in range(16):
+            signal(asm, CUBE_VECTOR, 2, Pipe.FIX)
+            if i == 7:
+                wait(asm, 0)
+
+    def vector(asm: Any, block: int, sub: int) -> None:
+        if not told:
+            signal(asm, CUBE_VECTOR, 0, Pipe.S)
+        for i in range(16):
+            wait(asm, 2)
+            if i == 0 and told:
+                signal(asm, CUBE_VECTOR, 0, Pipe.S)
+
+    if told:
+        split.run(AIC=cube, AIV=vector)
+        return
+    with pytest.raises(DeviceFault, match=r"may count too far; found flag 2 of AIV 0"):
         split.run(AIC=cube, AIV=vector)
 
 

@@ -1,0 +1,166 @@
+"""Streams of instructions, decoded: what each one reads and writes, and which of them meet.
+
+Made from the instruction records alone; it shares nothing with the simulator.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import or_
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.isa.core import BY_OPCODE, Access, Instruction, Pipe, Registers, Space
+
+Records = npt.NDArray[np.uint64]
+Ints = npt.NDArray[np.int64]
+Event = tuple[int, int, int]
+FLAGS = ("set_flag", "wait_flag")
+SYNC = (*FLAGS, "pipe_barrier")
+SIGNAL, AWAIT = "ffts_cross_core_sync", "wait_flag_dev"
+"""Set and wait of a flag between cores."""
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes of one memory: disjoint ranges, sorted."""
+
+    space: Space
+    starts: Ints
+    ends: Ints
+
+    def meets(self, other: Footprint) -> bool:
+        """Whether there is a common byte."""
+        if self.space != other.space:
+            return False
+        last = np.searchsorted(other.starts, self.ends, side="left") - 1
+        return bool(((last >= 0) & (other.ends[last] > self.starts)).any())
+
+
+def footprint(access: Access) -> Footprint | None:
+    """The bytes of an access, None if there are none."""
+    offsets = np.array([access.address], dtype=np.int64)
+    for count, stride in access.dims:
+        offsets = (offsets[:, None] + stride * np.arange(count)).reshape(-1)
+    size = access.dtype.itemsize
+    if access.mask is None:
+        size *= access.run
+    else:
+        offsets = (offsets[:, None] + size * np.arange(access.run)).reshape(-1)
+        offsets = offsets[np.broadcast_to(access.mask, access.shape).reshape(-1)]
+    if not offsets.size or not size:
+        return None
+    starts = np.unique(offsets)
+    reach = np.maximum.accumulate(starts + size)
+    first = np.concatenate([[True], starts[1:] > reach[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return Footprint(access.space, starts[first], reach[last])
+
+
+@dataclass(frozen=True)
+class Step:
+    """One instruction of a stream.
+
+    Attributes:
+        registers: as they are when it is issued.
+        core: number of the program.
+        event: of a flag: source pipe, destination pipe, id.
+    """
+
+    record: Instruction
+    values: dict[str, int]
+    pipe: Pipe
+    registers: Registers
+    accesses: tuple[Sequence[Access], Sequence[Access]]
+    reads: tuple[Footprint, ...] = ()
+    writes: tuple[Footprint, ...] = ()
+    core: int = 0
+
+    @property
+    def name(self) -> str:
+        return self.record.name
+
+    @property
+    def event(self) -> Event:
+        return self.values["src_pipe"], self.values["dst_pipe"], self.values["event"]
+
+
+class Decoder:
+    """Turns words into steps, in program order; keeps the registers that the scalar unit sets."""
+
+    def __init__(self, core: int = 0) -> None:
+        self._registers, self._core = Registers(), core
+
+    def step(self, words: Sequence[int]) -> Step:
+        record, registers = BY_OPCODE[words[0] & 0xFFFF], self._registers
+        values = record.decode(words[1:])
+        now = Registers(registers.mask_low, registers.mask_high, va=registers.va.copy())
+        reads, writes = accesses = record.accesses(values, now)
+        pipe = record.pipe_of(values)
+        if pipe == Pipe.S and not (reads or writes):
+            record.compute(values, registers, [])
+        read, written = (
+            tuple(f for f in map(footprint, part) if f is not None) for part in (reads, writes)
+        )
+        return Step(record, values, pipe, now, accesses, read, written, self._core)
+
+
+def decode(records: Records, core: int = 0) -> list[Step]:
+    """The steps of a stream."""
+    decoder = Decoder(core)
+    return [decoder.step(words) for words in records.tolist()]
+
+
+class Conflicts:
+    """Which earlier steps touch the same bytes as a step, one of the two writing.
+
+    Attributes:
+        after_write: for each step the earlier ones that write what it reads or writes, a bit each.
+        after_read: for each step the earlier ones that read what it writes.
+    """
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        self._numbers: dict[tuple[Any, ...], int] = {}
+        self._prints: list[tuple[int, Footprint]] = []
+        self._meeting: list[set[int]] = []
+        self._readers: dict[int, int] = defaultdict(int)
+        self._writers: dict[int, int] = defaultdict(int)
+        self.after_write: list[int] = []
+        self.after_read: list[int] = []
+        for step in steps:
+            self._add(step)
+
+    def _add(self, step: Step) -> None:
+        reads = [self._number(f, step.core) for f in step.reads]
+        writes = [self._number(f, step.core) for f in step.writes]
+        near = {n for f in (*reads, *writes) for n in self._meeting[f]}
+        written = {n for f in writes for n in self._meeting[f]}
+        bit = 1 << len(self.after_write)
+        self.after_write.append(reduce(or_, (self._writers[n] for n in near), 0))
+        self.after_read.append(reduce(or_, (self._readers[n] for n in written), 0))
+        for numbers, masks in ((reads, self._readers), (writes, self._writers)):
+            for n in numbers:
+                masks[n] |= bit
+
+    def _number(self, wanted: Footprint, core: int) -> int:
+        # Each core has memories of its own, and all have the same GM.
+        owner = 0 if wanted.space == Space.GM else core
+        key = (owner, wanted.space, wanted.starts.tobytes(), wanted.ends.tobytes())
+        found = self._numbers.get(key)
+        if found is None:
+            found = self._numbers[key] = len(self._prints)
+            meeting = {
+                n
+                for n, (other_owner, other) in enumerate(self._prints)
+                if other_owner == owner and wanted.meets(other)
+            }
+            for n in meeting:
+                self._meeting[n].add(found)
+            self._prints.append((owner, wanted))
+            self._meeting.append(meeting | {found})
+        return found
