@@ -6,13 +6,12 @@ ones. Each leaves what is already below its level alone, so `npu-pipeline` enter
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from davinci.passes import registry
 from davinci.passes.base import option
-from davinci.passes.pipeline_text import ROOT, Node, fail_at, format_options
+from davinci.passes.pipeline_text import ROOT, Node, format_options
 
 PRECISIONS = ("mixed", "fp16")
 STRATEGIES = ("os", "is", "ws")
@@ -61,26 +60,13 @@ def text(name: str, options: Options) -> str:
     return f"{ROOT}({','.join(PIPELINES[name](options))})"
 
 
-def build(name: str, values: dict[str, str], node: Node) -> str:
-    """The pipeline `name` as text, from options as they were written at `node`.
+def build(node: Node) -> str:
+    """The pipeline that `node` names, with its options, as text.
 
     Raises:
         InputError: an unknown option, or a value of the wrong type.
     """
-    known = {field.name: field for field in dataclasses.fields(Options)}
-    converted: dict[str, object] = {}
-    for key, value in values.items():
-        field = known.get(key.replace("-", "_"))
-        if field is None:
-            names = [name.replace("_", "-") for name in known]
-            fail_at(
-                node.column,
-                f"pipeline '{name}' has no option '{key}'",
-                expected=f"one of {', '.join(names)}",
-                hint=registry.did_you_mean(key, names),
-            )
-        converted[field.name] = registry.convert(node, key, value, field)
-    return text(name, Options(**converted))  # type: ignore[arg-type]
+    return text(node.name, Options(**registry.option_values(Options, "pipeline", node)))
 
 
 def _pass(name: str, options: Options, *keys: str) -> str:

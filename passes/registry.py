@@ -48,20 +48,33 @@ def instantiate(cls: type[base.Pass], node: Node) -> base.Pass:
     Raises:
         InputError: an unknown option, or a value of the wrong type.
     """
-    known = {field.name: field for field in dataclasses.fields(cls)}  # type: ignore[arg-type]
-    values: dict[str, object] = {}
+    return cls(**option_values(cls, "pass", node))
+
+
+def option_values(cls: type[Any], kind: str, node: Node) -> dict[str, Any]:
+    """The options of a node as values of the fields of `cls`.
+
+    Args:
+        cls: dataclass whose fields are options.
+        kind: what has these options, "pass" or "pipeline".
+
+    Raises:
+        InputError: an unknown option, or a value of the wrong type.
+    """
+    known = {field.name: field for field in dataclasses.fields(cls)}
+    values: dict[str, Any] = {}
     for key, text in parse_options(node).items():
         field = known.get(key.replace("-", "_"))
         if field is None:
             names = [name.replace("_", "-") for name in known]
             fail_at(
                 node.column,
-                f"pass '{node.name}' has no option '{key}'",
+                f"{kind} '{node.name}' has no option '{key}'",
                 expected=f"one of {', '.join(names)}" if names else "no options",
                 hint=did_you_mean(key, names),
             )
         values[field.name] = convert(node, key, text, field)
-    return cls(**values)
+    return values
 
 
 def convert(node: Node, key: str, text: str, field: dataclasses.Field[Any]) -> object:

@@ -16,7 +16,7 @@ from davinci.errors import CompileError, InputError
 from davinci.mlir import ir, passmanager
 from davinci.passes import pipelines, registry
 from davinci.passes.base import Pass
-from davinci.passes.pipeline_text import ROOT, WHERE, Node, fail_at, parse, parse_options
+from davinci.passes.pipeline_text import ROOT, WHERE, Node, fail_at, parse
 
 
 @dataclass
@@ -114,7 +114,7 @@ def _plan_node(node: Node, anchor: str, each_pass: bool) -> Sequence[Step]:
     if node.name in pipelines.PIPELINES:
         if anchor != ROOT:
             fail_at(node.column, f"pipeline '{node.name}' cannot run on '{anchor}'", expected=ROOT)
-        text = pipelines.build(node.name, parse_options(node), node)
+        text = pipelines.build(node)
         return plan(parse(text), each_pass)
     cls = registry.find(node.name)
     if cls is None:

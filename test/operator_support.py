@@ -8,18 +8,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from kernel_support import KernelRun, run_kernel
+from kernel_support import DTYPES, KernelRun, run_kernel
 
 Array = npt.NDArray[Any]
 
-TYPES = {
-    "float16": "f16",
-    "float32": "f32",
-    "int8": "i8",
-    "int16": "i16",
-    "int32": "i32",
-    "int64": "i64",
-}
+TYPES = {name: element for element, name in DTYPES.items()}
 
 
 def memref(shape: Sequence[int], dtype: npt.DTypeLike) -> str:

@@ -60,8 +60,6 @@ REDUCTIONS: dict[str, Evaluator] = {
     "mul": np.prod,
 }
 
-EMPTY_REDUCTION = {"add": 0, "mul": 1}
-
 
 def evaluate(
     name: str, inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]

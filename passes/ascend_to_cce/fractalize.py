@@ -20,7 +20,7 @@ buffer of zeros.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -39,6 +39,7 @@ from davinci.passes.ascend_to_cce.tiles import (
 )
 from davinci.passes.base import fail
 from davinci.passes.builder import IndexLike, add, alloc, mul, op, restride, subview
+from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
 SPLIT_BYTES = 16384
@@ -159,13 +160,7 @@ class Layout:
         parts = []
         for rows in self.row_segments():
             for columns in self.column_segments():
-
-                def build(i: IndexLike, rows: Segment = rows, columns: Segment = columns) -> None:
-                    batch, r, t = unflatten(i, (self.batch, rows.count, columns.count))
-                    for turn, tile in enumerate(self.tiles(batch, rows, r, columns, t)):
-                        move(tile, *buffers[turn])
-
-                parts.append(Part(self.batch * rows.count * columns.count, build))
+                parts.append(self.pieces(rows, columns, move, buffers))
         return max(1, share_blocks(parts, self.target))
 
     def defractalize(self) -> int:
@@ -178,7 +173,7 @@ class Layout:
         move = self.gather_in if self.transposes else self.copy_in
         parts = []
         cuts = self.column_segments()
-        ragged = self.n * self.itemsize % 32 != 0
+        ragged = self.n * self.itemsize % BLOCK_BYTES != 0
         for rows in self.row_segments():
 
             def strip(i: IndexLike, rows: Segment = rows) -> None:
@@ -192,14 +187,20 @@ class Layout:
                 parts.append(Part(self.batch * rows.count, strip))
                 continue
             for columns in cuts:
-
-                def build(i: IndexLike, rows: Segment = rows, columns: Segment = columns) -> None:
-                    batch, r, t = unflatten(i, (self.batch, rows.count, columns.count))
-                    for turn, tile in enumerate(self.tiles(batch, rows, r, columns, t)):
-                        move(tile, *buffers[turn])
-
-                parts.append(Part(self.batch * rows.count * columns.count, build))
+                parts.append(self.pieces(rows, columns, move, buffers))
         return max(1, share_blocks(parts, self.target))
+
+    def pieces(
+        self, rows: Segment, columns: Segment, move: Callable[..., None], buffers: Any
+    ) -> Part:
+        """The pieces of two segments, each a unit of work of its own."""
+
+        def build(i: IndexLike) -> None:
+            batch, r, t = unflatten(i, (self.batch, rows.count, columns.count))
+            for turn, tile in enumerate(self.tiles(batch, rows, r, columns, t)):
+                move(tile, *buffers[turn])
+
+        return Part(self.batch * rows.count * columns.count, build)
 
     def tiles(
         self, batch: IndexLike, rows: Segment, r: IndexLike, columns: Segment, t: IndexLike
