@@ -131,6 +131,7 @@ class Session:
     def process(self, text: str) -> str | None:
         """Runs the pipeline over one part; reports its diagnostics; returns what to print."""
         from davinci import diagnostics, mlir
+        from davinci.frontends.marks import check_marks
         from davinci.passes import runner
 
         context = mlir.make_context()
@@ -146,6 +147,7 @@ class Session:
         code = errors.EXIT_BAD_INPUT
         with context, mlir.ir.Location.unknown(), diagnostics.collected(context) as found:
             module = self.parse(text)
+            check_marks(module)
             code = errors.EXIT_CANNOT_COMPILE
             if self.pipeline is not None:
                 runner.run(module.operation, self.pipeline, instrumentation)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from davinci.errors import InputError
+from davinci.frontends.marks import check_marks
 from davinci.mlir import MLIRError, ir
 
 
@@ -17,6 +18,7 @@ def parse(source: str | Path, context: Any) -> Any:
 
     Raises:
         InputError: `source` does not parse or verify; the message has MLIR's first diagnostic.
+            Or an attribute that marks kernels and launches is malformed.
     """
     try:
         if isinstance(source, Path):
@@ -25,6 +27,7 @@ def parse(source: str | Path, context: Any) -> Any:
             module = ir.Module.parse(source, context)
     except MLIRError as error:
         raise InputError(first_diagnostic(error)) from None
+    check_marks(module)
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
     if any(symbol(op) == "main" for op in functions):
         return module

@@ -1,0 +1,121 @@
+"""Checks of what text says by attributes: kernels, their launches, and arguments of the host.
+
+MLIR's parser accepts anything by the name of `ascend.blocks` or `ascend.launch`, and passes and
+runtime read them as what docs/architecture.md says they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from davinci.errors import InputError
+from davinci.mlir import ir
+
+MOST_BLOCKS = 65535
+"""Of a launch: what CANN's `SetBlockDim` takes."""
+
+INTEGERS = {
+    "ascend.blocks": (1, MOST_BLOCKS),
+    "ascend.arena_bytes": (0, 1 << 62),
+    "ascend.arena_unplanned_bytes": (0, 1 << 62),
+    "cce.address": (0, 1 << 31),
+}
+"""Attributes that are integers: the least and the most."""
+
+TEXTS = ("ascend.core", "ascend.name", "ascend.op", "ascend.unit")
+"""Attributes that are strings."""
+
+SYMBOLS = (ir.SymbolRefAttr, ir.FlatSymbolRefAttr)
+
+
+def check_marks(module: Any) -> None:
+    """Checks the attributes that mark kernels, launches and the host's function.
+
+    Raises:
+        InputError: one has another kind or value than it can have, there are several functions to
+            start with, or the host has a buffer that global memory cannot hold.
+    """
+    entries = []
+    for op in _operations(module.operation):
+        for name in op.attributes:
+            _check_attribute(name, op.attributes[name], op)
+        for kind in ("argument", "result"):
+            key = f"{kind[:3]}_attrs"
+            for number, marks in enumerate(op.attributes.get(key, [])):
+                for mark in marks:
+                    _check_attribute(mark.name, mark.attr, op, f" of {kind} {number}")
+        if op.name == "func.func" and "ascend.entry" in op.attributes:
+            entries.append(op)
+    if len(entries) > 1:
+        _reject(entries[-1], "attribute ascend.entry", "two functions that have it", "one")
+    for entry in entries:
+        _check_host(entry)
+
+
+def _operations(root: Any) -> Iterator[Any]:
+    """`root` and all below it. Not `walk`, which does not let errors through."""
+    pending = [root]
+    while pending:
+        op = pending.pop()
+        yield op
+        for region in op.regions:
+            for block in region:
+                pending += [view.operation for view in block.operations]
+
+
+def _check_attribute(name: str, attr: Any, op: Any, place: str = "") -> None:
+    what = f"attribute {name}{place}"
+    if name in INTEGERS:
+        least, most = INTEGERS[name]
+        if not isinstance(attr, ir.IntegerAttr) or not least <= attr.value <= most:
+            _reject(op, what, str(attr), f"an integer, {least} to {most}")
+    elif name in TEXTS and not isinstance(attr, ir.StringAttr):
+        _reject(op, what, str(attr), "a string")
+    elif name == "ascend.launch":
+        parts = list(attr) if isinstance(attr, ir.ArrayAttr) else [attr]
+        if not parts or not all(isinstance(part, SYMBOLS) for part in parts):
+            _reject(op, what, str(attr), "a kernel, as in @kernels::@add, or an array of kernels")
+    elif name == "hivm.locations" and not (
+        isinstance(attr, ir.ArrayAttr) and all(isinstance(part, ir.StringAttr) for part in attr)
+    ):
+        _reject(op, what, str(attr), "an array of strings")
+
+
+def _check_host(entry: Any) -> None:
+    """Arguments and buffers of the host are dense and of known size."""
+    if not entry.regions[0].blocks:
+        return
+    block = entry.regions[0].blocks[0]
+    attributes = entry.attributes.get("arg_attrs", [])
+    for number, argument in enumerate(block.arguments):
+        if not isinstance(argument.type, ir.MemRefType):
+            _reject(entry, f"argument {number}", str(argument.type), "a memref")
+        _check_buffer(argument.type, entry, f"argument {number}")
+        names = {mark.name for mark in attributes[number]} if number < len(attributes) else set()
+        element = argument.type.element_type
+        for mark, fits in (
+            ("ascend.boolean", str(element) == "i8"),
+            ("ascend.unsigned", isinstance(element, ir.IntegerType)),
+        ):
+            if mark in names and not fits:
+                _reject(entry, f"argument {number}", f"{mark} of {element}", "integers (i8)")
+    for view in block.operations:
+        if view.operation.name == "memref.alloc":
+            _check_buffer(view.operation.results[0].type, view.operation, "the buffer")
+
+
+def _check_buffer(kind: Any, op: Any, what: str) -> None:
+    element = kind.element_type
+    dense = kind.has_static_shape and kind.memory_space is None
+    if (
+        not dense
+        or kind.affine_map != ir.AffineMap.get_identity(kind.rank, kind.context)
+        or not isinstance(element, (ir.IntegerType, ir.FloatType))
+    ):
+        _reject(op, what, str(kind), "a static shape without strides, of numbers, in global memory")
+
+
+def _reject(op: Any, what: str, found: str, expected: str) -> None:
+    place = str(op.location).removeprefix("loc(").removesuffix(")").replace('"', "")
+    raise InputError(f"'{op.name}' op {what}", where=place, found=found, expected=expected)
