@@ -20,23 +20,13 @@ import venv
 from pathlib import Path
 
 import numpy as np
+from matmul_strategies import TEXT, K, M, N
 
 import davinci
 
-M, N, K = 512, 768, 768
 MACS = M * N * K
 REPEATS = 3
 REQUIREMENTS = ("scalesim==3.0.0", "numpy<2.4")
-
-A = f"tensor<{N // 16}x{M // 16}x16x16xf16>"
-B = f"tensor<{K // 16}x{N // 16}x16x16xf16>"
-C = f"tensor<{K // 16}x{M // 16}x16x16xf32>"
-TEXT = f"""
-func.func @main(%a: {A}, %b: {B}) -> {C} {{
-  %c = "ascend.matmul"(%a, %b) : ({A}, {B}) -> {C}
-  return %c : {C}
-}}
-"""
 
 SCALE_SIM_CONFIG = """
 [general]
