@@ -46,22 +46,43 @@ def stoppable() -> Iterator[None]:
     """Lets Ctrl-C end the process at once, with nothing half-written.
 
     Not by `KeyboardInterrupt`: it may come up in a verifier that MLIR calls, and an exception that
-    crosses MLIR's code aborts the process.
+    crosses MLIR's code aborts the process. Nor in the main thread alone, which runs no handlers
+    while it is in native code, and a kernel may loop there for ever: a thread waits for the byte
+    that the interpreter writes when a signal arrives.
     """
     main = threading.current_thread() is threading.main_thread()
     if not main or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         # Only the main thread may set handlers, and who ignores Ctrl-C (nohup) is to be left alone.
         yield
         return
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    threading.Thread(target=_watch, args=(reader,), daemon=True).start()
+    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
     signal.signal(signal.SIGINT, _stop)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.set_wakeup_fd(before)
+        os.close(writer)  # ends the thread
 
 
-def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    for path in files.TEMPORARIES:
+def _watch(reader: int) -> None:
+    """Reads numbers of signals until the pipe is closed."""
+    while received := os.read(reader, 1):
+        if received[0] == signal.SIGINT:
+            _stop(signal.SIGINT, None)
+    os.close(reader)
+
+
+_STOPPING = threading.Lock()
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    if not _STOPPING.acquire(blocking=False):
+        return  # the other thread ends the process
+    for path in list(files.TEMPORARIES):  # the main thread may be changing it
         Path(path).unlink(missing_ok=True)
     # The progress display hides the cursor.
     os.write(2, b"\x1b[?25h\ninterrupted\n" if os.isatty(2) else b"interrupted\n")

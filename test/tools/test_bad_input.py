@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 import davinci
-from bad_files import EXP, write_all
+from bad_files import EXP, kernel, write_all
 from davinci.errors import DavinciError
 from davinci.tools import npu_opt, npu_run
 
@@ -381,6 +381,33 @@ def test_interrupt(seconds: float, tmp_path: Path) -> None:
     _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (130, "interrupted\n")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_interrupt_in_an_endless_kernel(tmp_path: Path) -> None:
+    """The main thread is in native code, which does not come back."""
+    loop = "llvm.br ^l\n^l:\nllvm.br ^l\n^end:"
+    (tmp_path / "k.mlir").write_text(kernel(loop))
+    program = """
+import sys
+from davinci.runtime import jit
+from davinci.tools import npu_run
+
+run = jit.KernelLibrary.run
+def reported(*args):
+    print("running", flush=True)
+    run(*args)
+jit.KernelLibrary.run = reported
+sys.exit(npu_run.main(["k.mlir", "--json", "r.json"]))
+"""
+    command = [sys.executable, "-c", program]
+    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=tmp_path, text=True, **pipes) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "interrupted\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["k.mlir"]
 
 
 def test_interrupt_while_a_file_is_written(tmp_path: Path) -> None:
