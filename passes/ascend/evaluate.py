@@ -35,7 +35,7 @@ UNARY: dict[str, Evaluator] = {
     "tanh": np.tanh,
     "erf": np.vectorize(scalar_erf, otypes=[np.float64]),
     "logistic": lambda x: 1 / (1 + np.exp(-x)),
-    "sign": np.sign,
+    "sign": lambda x: np.where(x == 0, x, np.sign(x)),
     "floor": np.floor,
     "ceil": np.ceil,
     "round": np.rint,
@@ -94,8 +94,22 @@ def _compare(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]
 
 
 def _cast(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]) -> Any:
-    dtype = dtype_of(result.element)
-    return inputs[0] != 0 if dtype == np.bool_ else inputs[0].astype(dtype)
+    operand, dtype = inputs[0], dtype_of(result.element)
+    if dtype == np.bool_:
+        return operand != 0
+    if operand.dtype == np.int32 and dtype == np.int8:
+        return operand.clip(-128, 127).astype(dtype)
+    if operand.dtype.kind == "f" and dtype.kind in "iu":
+        return _saturated(operand.astype(np.float64), dtype)
+    return operand.astype(dtype)
+
+
+def _saturated(x: Array, dtype: Any) -> Array:
+    """Whole numbers towards zero, the nearest there is beyond the range of `dtype`, 0 of NaN."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    above, below = x >= high + 1.0, x <= low - 1.0
+    inside = np.where(above | below | np.isnan(x), 0, x).astype(dtype)
+    return np.where(above, dtype.type(high), np.where(below, dtype.type(low), inside))
 
 
 def _broadcast(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]) -> Any:

@@ -53,9 +53,6 @@ ERF_DENOMINATOR = (
 """erf(x) / x as a quotient of polynomials in x * x for |x| <= ERF_LIMIT, fitted to minimise the
 largest relative error: 2e-8 before rounding, 4e-7 in f32."""
 
-EXP_LIMIT = 88.0
-"""exp of this and of its negative are finite in f32."""
-
 WHOLE_LIMIT = float(1 << 23)
 """f32 numbers from this on have no fraction."""
 
@@ -102,8 +99,8 @@ def erf(p: Program, x: Value) -> Value:
 
 
 def logistic(p: Program, x: Value) -> Value:
-    """1 / (1 + exp(-x)); x below -EXP_LIMIT is taken as that, so that nothing overflows."""
-    e = p.unary("vexp", p.mul(p.max(x, -EXP_LIMIT), -1.0))
+    """1 / (1 + exp(-x)); where the exponential overflows this is 0."""
+    e = p.unary("vexp", p.mul(x, -1.0))
     return p.unary("vrec", p.add(e, 1.0))
 
 
@@ -113,6 +110,16 @@ def whole(rounding: str) -> Callable[[Program, Value], Value]:
     def rounded(p: Program, x: Value) -> Value:
         integer = p.convert(p.convert(x, "s32", rounding), "f32")
         return p.choose("lt", p.unary("vabs", x), WHOLE_LIMIT, integer, x)
+
+    return rounded
+
+
+def with_sign_of_zero(rounding: str) -> Callable[[Program, Value], Value]:
+    """The same, but a zero has the sign of the operand."""
+
+    def rounded(p: Program, x: Value) -> Value:
+        integer = whole(rounding)(p, x)
+        return p.choose("eq", integer, 0.0, p.mul(x, 0.0), integer)
 
     return rounded
 
@@ -154,15 +161,14 @@ def is_power_of_two(number: float) -> bool:
 
 
 def power(p: Program, a: Operand, b: Operand) -> Value:
-    """a ** b; a product or a root for constants where that is exact.
-
-    Square roots give NaN at -inf, where a power is inf or 0.
-    """
+    """a ** b; a product or a root for constants where that is exact."""
     if isinstance(a, Value) and not isinstance(b, Value):
         if b == 0:
             return p.constant(a.dtype, 1.0)
         if b in (0.5, -0.5):
-            return p.unary("vsqrt" if b > 0 else "vrsqrt", a)
+            # Unlike its roots, powers of -inf and -0 are those of inf and 0.
+            unsigned = p.add(p.choose("eq", a, -math.inf, math.inf, a), 0.0)
+            return p.unary("vsqrt" if b > 0 else "vrsqrt", unsigned)
         if math.isfinite(b) and b == int(b) and abs(b) <= LARGEST_POWER:
             if b > 0:
                 return repeated(p, a, int(b))
@@ -302,9 +308,9 @@ UNARY: dict[str, Callable[[Program, Value], Value]] = {
     "tanh": in_f32(tanh),
     "erf": in_f32(erf),
     "logistic": in_f32(logistic),
-    "floor": in_f32(whole("floor")),
-    "ceil": in_f32(whole("ceil")),
-    "round": in_f32(whole("rint")),
+    "floor": in_f32(with_sign_of_zero("floor")),
+    "ceil": in_f32(with_sign_of_zero("ceil")),
+    "round": in_f32(with_sign_of_zero("rint")),
     "not": complement,
 }
 

@@ -75,7 +75,7 @@ def convert_named(op: Any, ops: TensorOps) -> Sequence[Any] | None:
 
 @conversion("power")
 def convert_power(op: Any, ops: TensorOps) -> Sequence[Any] | None:
-    """Powers by a known 1, 2, 3, 1/2 or -1/2 need no logarithm."""
+    """Powers by a known 1, 2, 3 or -1 are products and quotients."""
     x, exponent = op.operands
     found = tensor_of(x.type)
     value = full_value(exponent)
@@ -88,10 +88,6 @@ def convert_power(op: Any, ops: TensorOps) -> Sequence[Any] | None:
         return [ops.binary("mul", ops.binary("mul", x, x), x)]
     if not is_float(found.element):
         return None
-    if number == 0.5:
-        return [ops.unary("sqrt", x)]
-    if number == -0.5:
-        return [ops.unary("rsqrt", x)]
     if number == -1:
         return [ops.binary("div", ops.full(found.shape, found.element, 1), x)]
     return [ops.binary("pow", x, exponent)]

@@ -41,12 +41,12 @@ def test_power_of_any_base_and_exponent() -> None:
         expect_close(run_text(program({"x": kind, "y": kind}, kind, body), x, y)[0], x**y)
 
 
-@pytest.mark.parametrize("exponent", [0.0, 4.0, -3.0, 65.0, 100.0, 2.5])
+@pytest.mark.parametrize("exponent", [0.0, 0.5, -0.5, 1, -1, 2, 3, 4.0, -3.0, 65.0, 100.0, 2.5])
 def test_power_by_a_constant(exponent: float) -> None:
-    body = f"""%c = stablehlo.constant dense<{exponent}> : tensor<16xf32>
+    body = f"""%c = stablehlo.constant dense<{float(exponent)}> : tensor<16xf32>
       %r = stablehlo.power %x, %c : tensor<16xf32>"""
     with np.errstate(all="ignore"):
-        wanted = ODD ** np.float32(exponent)
+        wanted = np.power(ODD, np.full(16, exponent, np.float32))
     expect_close(run_text(program({"x": "16xf32"}, "16xf32", body), ODD)[0], wanted)
 
 
@@ -67,6 +67,49 @@ def test_floats_beyond_an_integer_saturate(kind: str) -> None:
         for x in ODD
     ]
     np.testing.assert_array_equal(found, np.maximum(wanted, limits.min).astype(dtype))
+
+
+@pytest.mark.parametrize("kind", ["i8", "i32", "i64", "ui8", "ui32"])
+def test_constant_floats_beyond_an_integer_saturate(kind: str) -> None:
+    """As they do when the machine converts them."""
+    body = f"%r = stablehlo.convert %x : (tensor<16xf32>) -> tensor<16x{kind}>"
+    at_run_time = run_text(program({"x": "16xf32"}, f"16x{kind}", body), ODD)[0]
+    numbers = ", ".join(f"0x{bits:08X}" for bits in ODD.view(np.uint32))
+    constant = f"%x = stablehlo.constant dense<[{numbers}]> : tensor<16xf32>"
+    found = run_text(program({}, f"16x{kind}", f"{constant}\n{body}"))[0]
+    np.testing.assert_array_equal(found, at_run_time)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [("floor", np.floor), ("ceil", np.ceil), ("round_nearest_even", np.rint)],
+)
+@pytest.mark.parametrize("kind", ["f32", "f16"])
+def test_rounding_keeps_the_sign_of_zeros(kind: str, name: str, function: Any) -> None:
+    x = np.array([0, -0.0, 0.25, -0.25, 0.5, -0.5, -0.75, -1, 2.5, -np.inf, np.nan])
+    x = x.astype({"f32": np.float32, "f16": np.float16}[kind])
+    shape = f"{x.size}x{kind}"
+    body = f"%r = stablehlo.{name} %x : tensor<{shape}>"
+    expect_close(run_text(program({"x": shape}, shape, body), x)[0], function(x))
+
+
+def test_logistic_of_infinities() -> None:
+    x = np.array([-np.inf, -200, -80, 0, 200, np.inf, np.nan], np.float32)
+    body = "%r = stablehlo.logistic %x : tensor<7xf32>"
+    found = run_text(program({"x": "7xf32"}, "7xf32", body), x)[0]
+    with np.errstate(over="ignore"):
+        expect_close(found, 1 / (1 + np.exp(-x)))
+    assert found[0] == found[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "function"), [("exponential_minus_one", np.expm1), ("log_plus_one", np.log1p)]
+)
+def test_small_arguments_keep_their_digits(name: str, function: Any) -> None:
+    x = np.array([0, -0.0, 1e-3, -1e-3, 1e-6, -3e-7, 1e-10, -1e-37, 2, np.inf, np.nan], np.float32)
+    body = f"%r = stablehlo.{name} %x : tensor<11xf32>"
+    found = run_text(program({"x": "11xf32"}, "11xf32", body), x)[0]
+    np.testing.assert_allclose(found, function(x), rtol=1e-6)
 
 
 def test_narrowed_integers_keep_their_low_byte() -> None:
