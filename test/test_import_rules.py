@@ -23,10 +23,12 @@ MAY_IMPORT = {
     "elements": "errors mlir",
     "passes": "dialects elements errors isa machine mlir units",
     "report": "dialects errors files isa machine mlir simulator units",
-    "runtime": "dialects elements errors isa machine mlir passes report simulator units",
-    "frontends": "elements errors mlir",
+    "runtime": (
+        "diagnostics dialects elements errors isa machine mlir passes report simulator units"
+    ),
+    "frontends": "diagnostics elements errors mlir",
     "zoo": "errors",
-    "compiler": "errors frontends machine mlir passes runtime",
+    "compiler": "diagnostics errors frontends machine mlir passes runtime",
     "diagnostics": "errors mlir",
     "check": "elements errors mlir",
     "job": "arrays check compiler errors frontends report runtime zoo",

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from davinci import frontends
 from davinci import machine as machines
+from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError
-from davinci.frontends.mlir_text import first_diagnostic
 from davinci.mlir import MLIRError, ir, make_context
 from davinci.passes import pipelines, runner
 from davinci.passes.base import accepted

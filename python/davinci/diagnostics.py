@@ -165,3 +165,12 @@ def _next_designating(lines: Sequence[str], number: int) -> int:
         if not _EXPECTED.search(lines[at]):
             return at + 1
     return number
+
+
+def first_diagnostic(error: Any) -> str:
+    """Location and text of the first diagnostic of an MLIR error."""
+    if not error.error_diagnostics:
+        return str(error)
+    first = error.error_diagnostics[0]
+    place = str(first.location).removeprefix("loc(").removesuffix(")").replace('"', "")
+    return f"{place.replace('-:', '<text>:', 1) if place[0] == '-' else place}: {first.message}"

@@ -68,6 +68,11 @@ def load_onnx_importer(context: Any) -> Any:
     return _load("extras.onnx_importer")
 
 
+def symbol_name(operation: Any) -> str:
+    """The name of a function, module or global."""
+    return str(ir.StringAttr(operation.attributes["sym_name"]).value)
+
+
 def run_pipeline(operation: Any, text: str) -> None:
     """Runs upstream passes, `func.func(cse),canonicalize`, on a module; `MLIRError` on failure."""
     register_passes()

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from davinci.diagnostics import first_diagnostic
 from davinci.errors import InputError
 from davinci.frontends.marks import check_marks
-from davinci.mlir import MLIRError, ir
+from davinci.mlir import MLIRError, ir, symbol_name
 
 
 def parse(source: str | Path, context: Any) -> Any:
@@ -29,23 +30,10 @@ def parse(source: str | Path, context: Any) -> Any:
         raise InputError(first_diagnostic(error)) from None
     check_marks(module)
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
-    if any(symbol(op) == "main" for op in functions):
+    if any(symbol_name(op) == "main" for op in functions):
         return module
     public = [op for op in functions if "sym_visibility" not in op.attributes]
     if len(public) == 1 and "ascend.kernel" not in public[0].attributes:
         with context:
             public[0].attributes["sym_name"] = ir.StringAttr.get("main")
     return module
-
-
-def symbol(op: Any) -> str:
-    return str(ir.StringAttr(op.attributes["sym_name"]).value)
-
-
-def first_diagnostic(error: Any) -> str:
-    """Location and text of the first diagnostic of an MLIR error."""
-    if not error.error_diagnostics:
-        return str(error)
-    first = error.error_diagnostics[0]
-    place = str(first.location).removeprefix("loc(").removesuffix(")").replace('"', "")
-    return f"{place.replace('-:', '<text>:', 1) if place[0] == '-' else place}: {first.message}"

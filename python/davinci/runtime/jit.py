@@ -13,12 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from davinci.diagnostics import first_diagnostic
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError, DeviceFault
-from davinci.frontends.mlir_text import first_diagnostic, symbol
 from davinci.isa import RECORD_WORDS, Space
 from davinci.isa.core import LOCATION_SHIFT
-from davinci.mlir import MLIRError, execution_engine, ir, passmanager
+from davinci.mlir import MLIRError, execution_engine, ir, passmanager, symbol_name
 from davinci.passes.hivm.convert_hivm_to_llvm import UPSTREAM
 from davinci.runtime import half
 from davinci.runtime.device_code import (
@@ -174,11 +174,11 @@ class KernelLibrary:
                     check_signature(op, name)
                     kernels[name] = len(op.regions[0].blocks[0].arguments), core_of(op)
         text = ir.Module.parse(definitions(self._context.ctypes.data, names) + half.DEFINITIONS)
-        own = [symbol(view) for view in text.body.operations]
+        own = [symbol_name(view) for view in text.body.operations]
         adopt(native, text)
         passmanager.PassManager.parse(UPSTREAM).run(native.operation)
         # With what upstream's passes declared and defined for operations of `math`.
-        functions = {symbol(view): view.operation for view in native.body.operations}
+        functions = {symbol_name(view): view.operation for view in native.body.operations}
         functions = {name: op for name, op in functions.items() if name not in own}
         check_functions(functions)
         kinds = guard_divisions(functions, self.locations)
