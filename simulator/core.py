@@ -97,8 +97,10 @@ class Core:
             keep_rows: keep the time line's rows.
             link: flags between the cores of a split machine.
         """
+        # Instructions write through their forms, the scalar unit only UB.
+        used = {port.space for form in self.counts for port in form.writes} | {Space.UB}
         for memory in self._memories[Space.L1 :]:
-            if self._data:
+            if self._data and memory.space in used:
                 memory.forget()
         self._kernel, self._block, self._locations = kernel, block, locations
         self._link = link

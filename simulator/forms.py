@@ -33,6 +33,9 @@ ABSOLUTE = RECORD_WORDS
 
 ALL_BITS = (1 << 64) - 1
 
+FIELDS_KEPT = 4096
+"""Different fields of one instruction that only loads registers, of which decoding is kept."""
+
 PROBE = 1 << 44
 """Distance of the made-up operand addresses that show which operand a region belongs to."""
 
@@ -84,17 +87,18 @@ class Form:
     def __init__(
         self,
         machine: Machine,
-        record: Instruction,
+        entry: Entry,
         values: dict[str, int],
         reads: list[Port],
         writes: list[Port],
     ) -> None:
+        record = entry.record
         self.record, self.values = record, values
         self.pipe = record.pipe_of(values)
         self.reads, self.writes = reads, writes
-        self.scalar = scalar_word(record)
+        self.scalar = entry.scalar
         self.names = tuple(operand.name for operand in record.operands)
-        self.alignments = tuple(alignments(machine, record))
+        self.alignments = entry.alignments
         self.macs = values["m"] * values["k"] * values["n"] if record.timing == "cube" else 0
         self.repeats = values.get("repeat", 0) if record.pipe == Pipe.V else 0
         self.sync = record.timing in ("flag", "barrier", "cross_core_flag")
@@ -170,19 +174,23 @@ def scalar_word(record: Instruction) -> int:
     return len(record.operands) + record.words if alone else 0
 
 
-class _Entry:
+class Entry:
     """The forms of one opcode seen so far, by configuration words, then by vector mask.
 
     Attributes:
+        illegal: why the core has not this instruction, "" if it has.
+        alignments: what its addresses must be multiples of.
         scalar: index of the word that holds a scalar operand, 0 if there is none. It is data, no
             part of a form.
         unused: for each configuration word the bits that no field has.
         loose: the instruction touches no memory and only loads registers. Its fields are data, so
-            one form serves all of them.
+            one form serves all of them; `fields` are those seen, by their words.
     """
 
-    def __init__(self, record: Instruction) -> None:
+    def __init__(self, machine: Machine, core: str, record: Instruction) -> None:
         self.record = record
+        self.illegal = illegal_instruction(machine, core, record)
+        self.alignments = tuple(alignments(machine, record))
         self.first = 1 + len(record.operands)
         self.end = self.first + record.words
         used = [0] * record.words
@@ -193,6 +201,7 @@ class _Entry:
         self.loose = record.accesses is no_regions and record.timing == "scalar"
         self.forms: dict[tuple[int, ...], Form] = {}
         self.masked: dict[tuple[int, ...], Form] = {}
+        self.fields: dict[tuple[int, ...], dict[str, int]] = {}
 
 
 class _Watched(Registers):
@@ -214,7 +223,9 @@ class Decoder:
 
     def __init__(self, machine: Machine, core: str) -> None:
         self._machine, self._core = machine, core
-        self._entries = {opcode: _Entry(record) for opcode, record in BY_OPCODE.items()}
+        self._entries = {
+            opcode: Entry(machine, core, record) for opcode, record in BY_OPCODE.items()
+        }
         self._regions: dict[tuple[Any, ...], Region] = {}
 
     def form(self, words: list[int], registers: Registers) -> Form:
@@ -231,6 +242,8 @@ class Decoder:
                 expected=f"1..{len(self._entries)}",
                 hint="this is not machine code of this instruction set",
             )
+        if entry.loose:
+            return self._loose(entry, words)
         if entry.scalar and not words[entry.scalar] & entry.unused[-1]:
             config = tuple(words[entry.first : entry.scalar])
         else:
@@ -243,8 +256,6 @@ class Decoder:
         if form is not None:
             return form
         values = self._values(entry, words)
-        if entry.loose:
-            return self._loose(entry, values)
         form, seen = self._build(entry, values, registers)
         if entry.record.timing == "scalar_access":
             return form
@@ -254,10 +265,10 @@ class Decoder:
             entry.masked[key] = form
         return form
 
-    def _values(self, entry: _Entry, words: list[int]) -> dict[str, int]:
+    def _values(self, entry: Entry, words: list[int]) -> dict[str, int]:
         record = entry.record
-        if message := illegal_instruction(self._machine, self._core, record):
-            raise Problem(f"illegal instruction: {message}")
+        if entry.illegal:
+            raise Problem(f"illegal instruction: {entry.illegal}")
         values = record.decode(words[1:])
         if message := record.illegal(values):
             raise Problem(message)
@@ -286,15 +297,22 @@ class Decoder:
             )
         return values
 
-    def _loose(self, entry: _Entry, values: dict[str, int]) -> Form:
+    def _loose(self, entry: Entry, words: list[int]) -> Form:
+        config = tuple(words[1 : entry.end])
+        values = entry.fields.get(config)
+        if values is None:
+            values = self._values(entry, words)
+            if len(entry.fields) == FIELDS_KEPT:
+                entry.fields.clear()
+            entry.fields[config] = values
         form = entry.masked.get(())
         if form is None:
-            form = entry.masked[()] = Form(self._machine, entry.record, values, [], [])
+            form = entry.masked[()] = Form(self._machine, entry, values, [], [])
         form.values = values
         return form
 
     def _build(
-        self, entry: _Entry, values: dict[str, int], registers: Registers
+        self, entry: Entry, values: dict[str, int], registers: Registers
     ) -> tuple[Form, set[str]]:
         record = entry.record
         probe = dict(values)
@@ -304,7 +322,7 @@ class Decoder:
         reads, writes = record.accesses(probe, watched)
         form = Form(
             self._machine,
-            record,
+            entry,
             {f.name: values[f.name] for f in record.fields},
             [self._port(access, len(record.operands)) for access in reads],
             [self._port(access, len(record.operands)) for access in writes],
