@@ -120,6 +120,17 @@ def test_each_core_of_a_block_is_told_apart(split_page: str) -> None:
     assert "VECTOR" in cores["core 0 AIV1"]["lanes"]
 
 
+def test_shares_of_a_pipe_count_the_cores_that_have_it() -> None:
+    """Of the three cores of each block only one has a cube; its share is that of this one."""
+    executable = davinci.compile(str(SPLIT), machine="ascend910b")
+    executable.run({x.name: np.ones(x.shape, x.dtype) for x in executable.inputs})
+    (launch,), record = executable.launches, executable.profile
+    for pipe, cores in (("PIPE_M", 2), ("PIPE_V", 4), ("PIPE_MTE2", 6)):
+        share = launch.pipes[pipe] / (launch.cycles * cores)
+        assert record["pipes"][pipe]["ratio"] == pytest.approx(share)
+    assert record["limits"]["vector_repeats"] == 48
+
+
 def test_a_wait_for_another_core_is_no_work(split_page: str) -> None:
     vector = data_of(split_page)["matmul"][1]
     scalar = next(pipe for pipe in vector["waits"] if pipe["lane"] == "SCALAR")

@@ -81,7 +81,7 @@ def rooflines(record: Record) -> list[Chart]:
             "vector repeats per KB of GM traffic",
             "vector repeats per cycle",
             lambda row: float(row["vector_repeats"]) if not row["macs"] else 0.0,
-            {"one repeat a cycle and core": limits["vector_repeats"]},
+            {"one repeat a cycle and vector unit": limits["vector_repeats"]},
             1024,
         ),
     ]

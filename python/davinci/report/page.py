@@ -16,6 +16,7 @@ from davinci.report.record import Record
 from davinci.report.tables import COLUMNS, kernel_cells, summary_rows
 from davinci.report.timeline import MOST_ROWS, timelines
 from davinci.simulator.profile import LaunchProfile
+from davinci.simulator.trace import LANES
 
 FOLDER = Path(__file__).parent
 
@@ -49,7 +50,7 @@ def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile])
         columns=COLUMNS,
         kernels=[cells(record, row) for row in record["kernels"]],
         charts=charts,
-        pipes={name[5:]: pipe["ratio"] for name, pipe in record["pipes"].items()},
+        pipes=[(name[5:], LANES[name], pipe["ratio"]) for name, pipe in record["pipes"].items()],
         data=embedded(details(machine, record, launches)),
     )
 

@@ -9,6 +9,7 @@ that of global memory) and of the vector unit (repeats at one a cycle over all c
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from davinci.dialects.base import attribute
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.simulator.profile import LaunchProfile
+from davinci.simulator.trace import seat
 
 Record = dict[str, Any]
 
@@ -105,7 +107,7 @@ def limits(machine: Machine, cores: int) -> Record:
     return {
         "macs_f16": cores * cube.m * cube.n * cube.k_b16,
         "macs_i8": cores * cube.m * cube.n * cube.k_b8,
-        "vector_repeats": cores,
+        "vector_repeats": cores * machine.vector_units,
         "gm_read_bytes": cores * gm.read_bytes_per_cycle,
         "gm_write_bytes": cores * gm.write_bytes_per_cycle,
         "l2_read_bytes": cores * l2.read_bytes_per_cycle,
@@ -146,16 +148,18 @@ def build(
         row["scalar_accesses"] += launch.scalar_accesses
         row["macs"] += launch.macs
         row["vector_repeats"] += launch.vector_repeats
-        row["core_cycles"] += launch.cycles * launch.cores
+        owners = pipe_owners(machine, launch)
         for pipe, cycles in launch.pipes.items():
             row["pipes"][pipe] = row["pipes"].get(pipe, 0) + cycles
+            all_cycles = launch.cycles * owners.get(pipe, 0)
+            row["pipe_cycles"][pipe] = row["pipe_cycles"].get(pipe, 0) + all_cycles
     rows = sorted(kernels.values(), key=lambda row: -int(row["cycles"]))
     for row in rows:
         row["bottleneck"] = bottleneck(row)
     total = sum(row["cycles"] for row in rows)
-    core_cycles = sum(row["core_cycles"] for row in rows)
     pipes = {f"PIPE_{pipe}" for core in machine.core_types.values() for pipe in core.pipes}
     busy = {name: sum(row["pipes"].get(name, 0) for row in rows) for name in sorted(pipes)}
+    owned = {name: sum(row["pipe_cycles"].get(name, 0) for row in rows) for name in busy}
     counts = {unit: sum(r["launches"] for r in rows if r["unit"] == unit) for unit in UNITS}
     overhead = len(launches) * machine.launch.overhead_us
     return {
@@ -169,7 +173,7 @@ def build(
         "bound_cycles": sum(row["bound_cycles"] for row in rows),
         "ops": {"total": len(launches), **counts},
         "pipes": {
-            name: {"busy_cycles": cycles, "ratio": cycles / core_cycles if core_cycles else 0.0}
+            name: {"busy_cycles": cycles, "ratio": cycles / max(1, owned[name])}
             for name, cycles in busy.items()
         },
         "kernels": rows,
@@ -181,11 +185,26 @@ def build(
     }
 
 
+def pipe_owners(machine: Machine, launch: LaunchProfile) -> dict[str, int]:
+    """How many of the cores that took part in a launch have each pipe."""
+    kinds = sorted({seat(machine, block.core)[1] for block in launch.per_block})
+    types = {kind: machine.core_types[kind] for kind in kinds}
+    groups = launch.cores // max(1, sum(core.count for core in types.values()))
+    alone = len(kinds) == 1
+    counts = {kind: launch.cores if alone else groups * types[kind].count for kind in kinds}
+    owners: dict[str, int] = defaultdict(int)
+    for kind, core in types.items():
+        for pipe in core.pipes:
+            owners[f"PIPE_{pipe}"] += counts[kind]
+    return owners
+
+
 def bottleneck(row: Record) -> str:
     """The busiest pipe of a kernel with its share, or that it waits for latencies."""
     if row["unit"] == "scalar":
         return "scalar accesses"
-    shares = {name: busy / max(1, row["core_cycles"]) for name, busy in row["pipes"].items()}
+    owned = row["pipe_cycles"]
+    shares = {name: busy / max(1, owned[name]) for name, busy in row["pipes"].items()}
     name = max(shares, key=lambda pipe: shares[pipe], default="")
     if not name:
         return "nothing to do"
@@ -209,6 +228,6 @@ def _empty_row(launch: LaunchProfile, kernel: Kernel) -> Record:
         "scalar_accesses": 0,
         "macs": 0,
         "vector_repeats": 0,
-        "core_cycles": 0,
         "pipes": {},
+        "pipe_cycles": {},
     }
