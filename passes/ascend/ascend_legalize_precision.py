@@ -53,6 +53,7 @@ class AscendLegalizePrecisionPass(Pass):
 
 
 def legalize(op: Any, precision: str) -> None:
+    """Narrows what `op` takes, and with policy fp16 what it gives, if it is f32."""
     if not op.name.startswith("ascend.") or op.name in CONSTANTS:
         # Constants are narrowed at their uses, where casts of them are folded.
         return

@@ -62,6 +62,7 @@ def neutral(kind: str, element: Any) -> Any:
 
 
 def scalar_op(kind: str, a: Any, b: Any) -> Any:
+    """a combined with b by the scalar unit."""
     floats = {
         "add": arith.AddFOp,
         "mul": arith.MulFOp,

@@ -53,6 +53,7 @@ def lower_store(emitter: Emitter, op: Any) -> None:
 
 
 def element_address(emitter: Emitter, op: Any, memref: Any, indices: list[Any]) -> Address:
+    """Where the element at `indices` lies, for a load or store of the scalar unit."""
     address = emitter.addresses.of(memref)
     if address.space not in (Space.GM, Space.UB):
         fail(

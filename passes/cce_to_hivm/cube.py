@@ -54,6 +54,7 @@ def lower_load2d(emitter: Emitter, op: Any) -> None:
 
 @lowering("mad")
 def lower_mad(emitter: Emitter, op: Any) -> None:
+    """One instruction; `init` is a field if it is known, else computed into it."""
     a, b, c, init = list(op.operands)
     left, right, result = buffer_of(a), buffer_of(b), buffer_of(c)
     inputs = left.dtype if left.dtype == right.dtype else left.dtype + right.dtype

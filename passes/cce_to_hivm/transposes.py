@@ -21,6 +21,7 @@ DST_VA, SRC_VA = 0, 2
 
 @lowering("vnchwconv")
 def lower_vnchwconv(emitter: Emitter, op: Any) -> None:
+    """Dimension 1 becomes the repeat, cut where its field ends."""
     src, dst = (buffer_of(v) for v in op.operands)
     record = emitter.record(op, "scatter_vnchwconv", "b16")
     most = {f.name: f.limit for f in record.fields}

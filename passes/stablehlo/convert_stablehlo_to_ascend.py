@@ -81,6 +81,7 @@ def calls_in(function: Any) -> list[Any]:
 
 
 def convert_function(function: Any, calls: ScalarCalls) -> None:
+    """Converts the operations of a function on tensors, in place."""
     if not function.regions[0].blocks:
         fail(function, "has no body", expected="a function with a body")
     for argument in function.regions[0].blocks[0].arguments:

@@ -28,6 +28,7 @@ EXACT_BYTES = 1024
 
 @conversion("dot_general")
 def convert_dot_general(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+    """A matmul or batch_matmul with what brings its operands to rows; None if the cube cannot."""
     lhs, rhs = op.operands
     a, b = tensor_of(lhs.type), tensor_of(rhs.type)
     result = tensor_of(op.results[0].type)
