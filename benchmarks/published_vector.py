@@ -9,7 +9,11 @@ from streams import Stream, run
 
 from davinci.isa import INSTRUCTIONS
 
-FITTED, INDEPENDENT = "fitted", "independent"
+INDEPENDENT = "independent"
+DEPTH = "fitted: vector.fixed_cycles_of"
+RATE = "fitted: vector.cycles_per_repeat"
+BOTH = "fitted: vector.fixed_cycles_of, cycles_per_repeat"
+ORDER = "fitted: vector.head_cycles"
 
 # Isolated vector operations: one instruction, from its issue to its completion.
 
@@ -37,35 +41,35 @@ def vector_op(mnemonic: str, repeats: int) -> int:
 
 
 SINGLE = [
-    ("TADD f32", "vadd.f32", 64, 160, FITTED),
+    ("TADD f32", "vadd.f32", 64, 160, "fitted: vector.completion_cycles"),
     ("TADD f16", "vadd.f16", 32, 92, INDEPENDENT),
-    ("TMUL f32", "vmul.f32", 64, 168, FITTED),
-    ("TMUL f16", "vmul.f16", 32, 96, FITTED),
+    ("TMUL f32", "vmul.f32", 64, 168, DEPTH),
+    ("TMUL f16", "vmul.f16", 32, 96, DEPTH),
     ("TEXP f32", "vexp.f32", 64, 159, INDEPENDENT),
-    ("TEXP f16", "vexp.f16", 32, 95, FITTED),
+    ("TEXP f16", "vexp.f16", 32, 95, RATE),
     ("TDIV f32", "vdiv.f32", 64, 288, INDEPENDENT),
     ("TRSQRT f16", "vrsqrt.f16", 32, 58, INDEPENDENT),
-    ("TSQRT f16", "vsqrt.f16", 32, 160, FITTED),
-    ("vbrcb b32", "vbrcb.b32", 1, 18, FITTED),
+    ("TSQRT f16", "vsqrt.f16", 32, 160, DEPTH),
+    ("vbrcb b32", "vbrcb.b32", 1, 18, DEPTH),
 ]
 
 FITS = [
     ("TADD f32", "vadd.f32", 2.11, 24, INDEPENDENT),
-    ("TMUL f32", "vmul.f32", 2.3, 25, FITTED),
-    ("TMAX f32", "vmax.f32", 2.01, 23, FITTED),
-    ("TAND", "vand.s16", 2.03, 20, FITTED),
-    ("TDIV f32", "vdiv.f32", 4.03, 31, FITTED),
-    ("TEXP f32", "vexp.f32", 2.00, 31, FITTED),
-    ("TLOG f32", "vln.f32", 2.00, 33, FITTED),
-    ("TRELU f32", "vrelu.f32", 1.00, 23, FITTED),
-    ("TMAXS f32", "vmaxs.f32", 1.00, 23, FITTED),
-    ("TLRELU f32", "vlrelu.f32", 1.03, 26, FITTED),
-    ("TMULS f32", "vmuls.f32", 1.00, 26, FITTED),
-    ("TRSQRT f32", "vrsqrt.f32", 1.07, 24, FITTED),
-    ("vcadd f32", "vcadd.f32", 7.00, 46, FITTED),
-    ("vconv f32 to f16", "vconv_f322f16", 2.00, 32, FITTED),
+    ("TMUL f32", "vmul.f32", 2.3, 25, DEPTH),
+    ("TMAX f32", "vmax.f32", 2.01, 23, DEPTH),
+    ("TAND", "vand.s16", 2.03, 20, DEPTH),
+    ("TDIV f32", "vdiv.f32", 4.03, 31, BOTH),
+    ("TEXP f32", "vexp.f32", 2.00, 31, DEPTH),
+    ("TLOG f32", "vln.f32", 2.00, 33, BOTH),
+    ("TRELU f32", "vrelu.f32", 1.00, 23, DEPTH),
+    ("TMAXS f32", "vmaxs.f32", 1.00, 23, DEPTH),
+    ("TLRELU f32", "vlrelu.f32", 1.03, 26, DEPTH),
+    ("TMULS f32", "vmuls.f32", 1.00, 26, DEPTH),
+    ("TRSQRT f32", "vrsqrt.f32", 1.07, 24, DEPTH),
+    ("vcadd f32", "vcadd.f32", 7.00, 46, DEPTH),
+    ("vconv f32 to f16", "vconv_f322f16", 2.00, 32, BOTH),
 ]
-"""Name, instruction, cycles a repeat and besides, whether a parameter comes from the fit."""
+"""Name, instruction, cycles a repeat and besides, which parameter comes from the fit."""
 
 
 def isolated() -> Iterator[Row]:
@@ -103,13 +107,13 @@ ONE_BLOCK = {"src0_blk_stride": 0, "src0_rep_stride": 1}
 """A source whose repeats read one block for all lanes, each the next one."""
 
 SCENARIOS: list[tuple[str, float, str, int, int, dict[str, int]]] = [
-    ("no conflict", 86.04, FITTED, 0x10100, 0x20000, {}),
+    ("no conflict", 86.04, "fitted: vector.fixed_cycles", 0x10100, 0x20000, {}),
     ("both sources in one bank", 150.0, INDEPENDENT, 0x4000, 0x10000, {}),
     ("both sources in one bank group", 150.0, INDEPENDENT, 0x10000, 0x14100, {}),
     ("source and destination in one bank, aligned", 86.0, INDEPENDENT, 0x10100, 0x4000, {}),
-    ("the same, one block apart", 135.0, FITTED, 0x10100, 0x4020, {}),
+    ("the same, one block apart", 135.0, ORDER, 0x10100, 0x4020, {}),
     ("destination over a source", 86.04, INDEPENDENT, 0x10100, 0x10100, {}),
-    ("the same, one block of the other source", 129.0, FITTED, 0x10100, 0x10100, ONE_BLOCK),
+    ("the same, one block of the other source", 129.0, ORDER, 0x10100, 0x10100, ONE_BLOCK),
     (
         "the same, 8 blocks from repeat to repeat",
         86.0,

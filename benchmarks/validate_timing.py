@@ -74,7 +74,8 @@ NOT_MODELLED = """\
 * Vector masks: masked lanes keep their banks. The 16 extra cycles of tiles that are not whole
   repeats: it is not known whether they are the unit's or those of setting the mask.
 * Why conversions take 2 cycles a repeat, not the official 1; taken as measured.
-* Instructions whose regions depend on data (`vgather`, `vreducev2`, `vmrgsort4`, `vbitsort`), and
+* `vreducev2` has the official 2 cycles a repeat; PTO gives 14.
+* Instructions whose regions depend on data (`vgather`, `vmrgsort4`), sorting (`vbitsort`), and
   `vmulconv`, whose rounding is not certain, do not exist.
 * Caches of instructions and scalar data; the scalar unit issues one operation a cycle.
 * Which core an access comes from: all cores are equally far from the L2.

@@ -73,7 +73,7 @@ def test_accesses_match_operands_and_compute(record):
 
 COUNTS = ("repeat", "n_burst", "m")
 COUNTED = [r for r in ALL if any(r.field_named(name) for name in COUNTS)]
-MASKED = [r for r in ALL if r.timing == "vector" and r.name != "vbrcb"]
+MASKED = [r for r in ALL if r.timing == "vector" and r.name not in ("vbrcb", "vreducev2")]
 
 
 @pytest.mark.parametrize("record", COUNTED, ids=lambda r: r.mnemonic)

@@ -305,6 +305,30 @@ def test_integers_wrap(bench):
     assert (bench.get(Space.UB, 256, (64,), np.int32) == -2).all()
 
 
+@pytest.mark.parametrize("dtype", ["b16", "b32"])
+@given(
+    pattern=st.integers(1, 7),
+    repeat=st.integers(0, 3),
+    blk=st.integers(0, 3),
+    rep=st.integers(0, 20),
+)
+def test_keeping_elements_by_a_pattern(make_bench, dtype, pattern, repeat, blk, rep):
+    bench = make_bench()
+    fill(bench, 6, dtype)
+    before = bench.memory[Space.UB].copy()
+    bench.registers = Registers(mask_low=1, mask_high=0)
+    fields = {"src_blk_stride": blk, "src_rep_stride": rep, "repeat": repeat}
+    bench.run(f"vreducev2.{dtype}", dst=DST, src=SRC0, pattern=pattern, **fields)
+    size = DTYPES[dtype].itemsize
+    ones = 2**64 - 1
+    places = SRC0 + offsets(fields, "src", 256 // size, size, ones, ones)
+    bits = {1: "10", 2: "01", 3: "1000", 4: "0100", 5: "0010", 6: "0001", 7: "1"}[pattern]
+    kept = [place for i, place in enumerate(places.reshape(-1)) if bits[i % len(bits)] == "1"]
+    source = gather(before, np.array(kept, dtype=np.int64), dtype)
+    before[DST : DST + source.nbytes] = source.view(np.uint8)
+    assert np.array_equal(bench.memory[Space.UB], before)
+
+
 ROUND = {
     "": np.rint,
     "r": np.rint,

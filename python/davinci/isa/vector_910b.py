@@ -34,7 +34,7 @@ from davinci.isa.vector_regions import (
     unary_fields,
 )
 from davinci.isa.vector_scalar import scalar_of, with_scalar
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
 FLOATS = ("f16", "f32")
 BRCB_ELEMENTS = 8
@@ -197,4 +197,56 @@ for dtype in ("b16", "b32"):
         broadcast,
         "dst[r, b] = src[8 r + b] in every lane of block b of repeat r. The vector mask has no "
         "effect.",
+    )
+
+PATTERNS: list[tuple[int, int]] = [(2, 0), (2, 1), (4, 0), (4, 1), (4, 2), (4, 3), (1, 0)]
+"""Patterns 1 to 7 of vreducev2: of how many elements one is kept, and which."""
+
+PATTERN = Field(
+    "pattern",
+    48,
+    50,
+    minimum=1,
+    doc="1, 2: even or odd elements; 3 to 6: the first to fourth of every four; 7: all",
+)
+
+
+def kept_regions(dtype: str) -> Callable[[Values, Registers], Accesses]:
+    """Regions of vreducev2: src as [repeat, blocks, lanes of a block], dst as one run."""
+    element = DTYPES[dtype]
+    width = BLOCK_BYTES // element.itemsize
+
+    def regions(values: Values, registers: Registers) -> Accesses:
+        repeat = values["repeat"]
+        dims = (
+            (repeat, values["src_rep_stride"] * BLOCK_BYTES),
+            (REPEAT_BLOCKS, values["src_blk_stride"] * BLOCK_BYTES),
+        )
+        read = Access(Space.UB, values["src"], dims, width, element)
+        count = repeat * REPEAT_BLOCKS * width // PATTERNS[values["pattern"] - 1][0]
+        return [read], [Access(Space.UB, values["dst"], (), count, element)]
+
+    return regions
+
+
+def keep(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+    step, first = PATTERNS[values["pattern"] - 1]
+    return [arrays[0].reshape(-1)[first::step]]
+
+
+for dtype in ("b16", "b32"):
+    define(
+        Instruction(
+            name="vreducev2",
+            type=dtype,
+            pipe=Pipe.V,
+            operands=(ub("dst"), ub("src")),
+            fields=(*unary_fields("src"), PATTERN),
+            accesses=kept_regions(dtype),
+            compute=keep,
+            timing="vector",
+            doc="dst = the elements of src that the pattern keeps, one after the other. The vector "
+            "mask has no effect.",
+            source=SOURCE,
+        )
     )
