@@ -64,20 +64,20 @@ class Product:
         self, values: Values, registers: Registers, arrays: Sequence[Array]
     ) -> Sequence[Array]:
         m1, k1, n1 = self.sizes(values)
-        k = k1 * self.columns
-        a = arrays[0].astype(self.work).reshape(m1, k1, SIDE, self.columns)
-        b = arrays[1].astype(self.work).reshape(k1, n1, SIDE, self.columns)
-        rows = a.transpose(0, 2, 1, 3).reshape(1, m1, SIDE, k)
-        columns = b.transpose(1, 2, 0, 3).reshape(n1, 1, SIDE, k)
-        # One product a fractal of C: it comes out as Nz, and products of this size stay on one
-        # thread of the BLAS library, whose threads cost more than they bring to a busy host.
-        product = np.matmul(rows, columns.swapaxes(2, 3))
-        if self.c.kind == "i":
-            product = product.astype(self.c)
-        result = product.reshape(-1)
+        a = arrays[0].astype(self.work).reshape(1, m1, k1, SIDE, self.columns)
+        b = arrays[1].astype(self.work).reshape(k1, n1, 1, SIDE, self.columns)
+        shape = (n1, m1, SIDE, SIDE)
+        c = np.zeros(shape, self.work)
         if not values["init"]:
-            result = arrays[2] + result
-        return [result.astype(self.c, copy=False)]
+            c += arrays[2].reshape(shape)
+        # One fractal of k after another, as the cube does: how k is cut into instructions does not
+        # change the sum. Products of this size stay on one thread of the BLAS library, whose
+        # threads cost more than they bring to a busy host.
+        for k in range(k1):
+            c += np.matmul(a[:, :, k], b[k].swapaxes(2, 3))
+        if self.c.kind == "i":
+            c = c.astype(np.int64)
+        return [c.reshape(-1).astype(self.c, copy=False)]
 
 
 TYPES: list[tuple[str, str, str, str]] = [
@@ -90,7 +90,7 @@ TYPES: list[tuple[str, str, str, str]] = [
 
 for type_name, a, b, c in TYPES:
     product = Product(a, b, c)
-    how = "exact, sums wrap" if c == "s32" else f"single precision inside, stored as {c}"
+    how = "exact, sums wrap" if c == "s32" else f"f32 sums, fractal by fractal of k, stored as {c}"
     define(
         Instruction(
             name="mad",

@@ -59,6 +59,23 @@ def check(shape: Shape, result: str = "f32", batch: int = 0, **options: object) 
     return run
 
 
+def test_the_sum_does_not_depend_on_how_the_product_is_cut() -> None:
+    """On any number of cores and with any tile the bits are the same."""
+    a, b = operands(129, 257, 129)
+    inputs = [fractals(a), fractals(b)]
+    ways: list[dict[str, object]] = [
+        {"cores": 32},
+        {"cores": 3, "n": 16},
+        {"cores": 1, "n": 112},
+        {"cores": 2, "matmul_strategy": "is"},
+        {"cores": 2, "matmul_strategy": "ws"},
+    ]
+    first = run_kernel(product_text(129, 257, 129), inputs, cores=1).outputs[0]
+    for way in ways:
+        found = run_kernel(product_text(129, 257, 129), inputs, **way).outputs[0]
+        np.testing.assert_array_equal(found, first, err_msg=str(way))
+
+
 SHAPES = [
     (1, 1, 1),
     (15, 16, 17),
