@@ -4,7 +4,9 @@ A process for each core has a lane for each pipe and counters for its memories; 
 has the launches one after the other, each behind its overhead. A slice is the time in which an
 instruction keeps its pipe, so slices of a lane never overlap; when it is complete is among its
 arguments. A `set_flag` keeps no pipe: it is drawn for a nanosecond at least in the lane FLOWCTRL
-when it fires, and an arrow leads to the `wait_flag` that took it.
+when it fires, and an arrow leads to the `wait_flag` that took it. So are flags from a cube core to
+its vector cores and back; other flags between cores have no arrows, since not all of their cores
+need be drawn.
 
 Perfetto reads times as whole nanoseconds and drops a slice that begins before the one to its left
 is over and ends behind it. So every time is rounded to nanoseconds here, once, and a length is the
@@ -17,11 +19,13 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from davinci.isa.core import Space
+from davinci.isa.cross_core import CUBE_AND_VECTOR_CORES
 from davinci.machine import Machine
+from davinci.simulator.critical import WAIT_FOR_A_CORE
 from davinci.simulator.occupancy import occupancy
 from davinci.simulator.profile import LaunchProfile
 from davinci.simulator.timing import Row
@@ -51,6 +55,7 @@ MEMORIES = ("L1", "L0A", "L0B", "L0C", "UB")
 """Whose occupation is drawn."""
 
 SET, WAIT = "set_flag", "wait_flag"
+SET_FOR_CORES = "ffts_cross_core_sync"
 
 Event = dict[str, Any]
 
@@ -106,6 +111,7 @@ class _Writer:
         self._machine = machine
         self._begin_us = 0.0
         self._flows = 0
+        self._set_lanes: dict[tuple[int, int, int], int] = {}
         self._lanes: dict[tuple[int, int], str] = {
             (DEVICE, LAUNCHES): "launches",
             (DEVICE, OVERHEAD): "launch overhead",
@@ -132,6 +138,8 @@ class _Writer:
             by_block[row.core, row.block].append(row)
         for (core, _), rows in sorted(by_block.items()):
             self._block(launch.name, core + 1, rows)
+        self._between_cores(by_block)
+        self._set_lanes.clear()
         self._begin_us += launch.cycles / self._machine.clock_mhz
 
     def names(self) -> Iterator[Event]:
@@ -146,22 +154,17 @@ class _Writer:
             yield self._name("thread_sort_index", process, lane, sort_index=lane)
 
     def _name(self, kind: str, process: int, lane: int, **args: Any) -> Event:
-        return {
-            "name": kind,
-            "ph": "M",
-            "pid": process,
-            "tid": _thread(process, lane),
-            "args": args,
-        }
+        return {"name": kind, "ph": "M", **_where(process, lane), "args": args}
 
     def _first_lane(self, process: int) -> int:
         return min(lane for owner, lane in self._lanes if owner == process)
 
     def _block(self, kernel: str, process: int, rows: Sequence[Row]) -> None:
-        flags: dict[tuple[int, int, int], deque[tuple[int, Row]]] = defaultdict(deque)
+        flags: dict[tuple[int, int, int], deque[Row]] = defaultdict(deque)
         busy_until: list[int] = []
         ordered = sorted(rows, key=lambda row: row.index)
-        for row in sorted((row for row in ordered if row.mnemonic == SET), key=lambda row: row.end):
+        sets = [row for row in ordered if row.mnemonic in (SET, SET_FOR_CORES)]
+        for row in sorted(sets, key=lambda row: row.end):
             number = next((i for i, end in enumerate(busy_until) if end <= row.end), None)
             if number is None:
                 number = len(busy_until)
@@ -170,9 +173,11 @@ class _Writer:
             lane = FLOW_CONTROL + number
             self._lanes[process, lane] = "FLOWCTRL" if not number else f"FLOWCTRL {number + 1}"
             self._row(kernel, process, lane, row, row.end, end)
-            flags[_flag(row)].append((lane, row))
-        for row in ordered:
+            self._set_lanes[_place(row)] = lane
             if row.mnemonic == SET:
+                flags[_flag(row)].append(row)
+        for row in ordered:
+            if _place(row) in self._set_lanes:
                 continue
             lane = NUMBERS[row.pipe]
             self._lanes[process, lane] = LANES[row.pipe]
@@ -181,8 +186,7 @@ class _Writer:
                 start -= self._machine.scalar.issue_cycles
             self._row(kernel, process, lane, row, start, row.free)
             if row.mnemonic == WAIT and flags[_flag(row)]:
-                set_lane, sender = flags[_flag(row)].popleft()
-                self._arrow(process, set_lane, sender, lane, row)
+                self._arrow(flags[_flag(row)].popleft(), row)
         end = max(max(row.end, row.free) for row in rows)
         for space, changes in occupancy(rows, self._sizes).items():
             self._counter(process, space, [*changes, (end, 0)])
@@ -204,20 +208,45 @@ class _Writer:
                 args[name] = sum(sizes)
         self._slice(row.mnemonic, process, lane, self._at(start), self._at(end), args)
 
-    def _arrow(self, process: int, set_lane: int, sender: Row, lane: int, waiter: Row) -> None:
+    def _between_cores(self, by_block: Mapping[tuple[int, int], Sequence[Row]]) -> None:
+        """Arrows between the cube core of a block and its vector cores, from the last set."""
+        sets: dict[tuple[int, int], dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        waits: dict[tuple[int, int, int], list[Row]] = defaultdict(list)
+        unclear = set()
+        for (core, block), rows in by_block.items():
+            for row in sorted(rows, key=lambda row: row.index):
+                if row.mnemonic == SET_FOR_CORES:
+                    sets[block, row.fields["flag"]][core].append(row)
+                    if row.fields["mode"] != CUBE_AND_VECTOR_CORES:
+                        unclear.add(row.fields["flag"])
+                elif row.mnemonic == WAIT_FOR_A_CORE:
+                    waits[core, block, row.fields["flag"]].append(row)
+        for (core, block, flag), rows in waits.items():
+            kind = seat(self._machine, core)[1]
+            senders = [
+                rows_of
+                for sender, rows_of in sets[block, flag].items()
+                if seat(self._machine, sender)[1] != kind
+            ]
+            if senders and flag not in unclear:
+                for waiter, *parts in zip(rows, *senders, strict=False):
+                    self._arrow(max(parts, key=lambda row: row.end), waiter)
+
+    def _arrow(self, sender: Row, waiter: Row) -> None:
         """From the cycle in which a flag was set to the end of the wait for it."""
         self._flows += 1
-        common = {"name": "flag", "cat": "flag", "id": self._flows, "pid": process}
-        tail = {"ph": "s", "tid": _thread(process, set_lane)}
-        self.events.append({**common, **tail, "ts": microseconds(self._at(sender.end))})
+        common = {"name": "flag", "cat": "flag", "id": self._flows}
+        tail = _where(sender.core + 1, self._set_lanes[_place(sender)])
+        head = _where(waiter.core + 1, NUMBERS[waiter.pipe])
+        time = microseconds(self._at(sender.end))
+        self.events.append({**common, "ph": "s", **tail, "ts": time})
         # The head lies in the wait's last nanosecond: at its end the next slice begins.
         end = max(self._at(waiter.start), self._at(waiter.end) - 1)
-        head = {"ph": "f", "bp": "e", "tid": _thread(process, lane)}
-        self.events.append({**common, **head, "ts": microseconds(end)})
+        self.events.append({**common, "ph": "f", "bp": "e", **head, "ts": microseconds(end)})
 
     def _counter(self, process: int, space: Space, changes: Sequence[tuple[int, int]]) -> None:
-        common = {"name": f"{space.name} in use", "ph": "C", "pid": process}
-        common["tid"] = _thread(process, self._first_lane(process))
+        where = _where(process, self._first_lane(process))
+        common = {"name": f"{space.name} in use", "ph": "C", **where}
         for cycle, level in changes:
             time = microseconds(self._at(cycle))
             self.events.append({**common, "ts": time, "args": {"bytes": level}})
@@ -225,17 +254,23 @@ class _Writer:
     def _slice(self, name: str, process: int, lane: int, start: int, end: int, args: Event) -> None:
         """A slice between two times in nanoseconds."""
         times = {"ts": microseconds(start), "dur": microseconds(end - start)}
-        where = {"pid": process, "tid": _thread(process, lane)}
-        self.events.append({"name": name, "ph": "X", **times, **where, "args": args})
+        self.events.append(
+            {"name": name, "ph": "X", **times, **_where(process, lane), "args": args}
+        )
 
     def _at(self, cycle: int) -> int:
         """When a cycle of the launch under way begins, in nanoseconds."""
         return round(1000 * (self._begin_us + cycle / self._machine.clock_mhz))
 
 
-def _thread(process: int, lane: int) -> int:
-    """The number of a lane in the file."""
-    return LANES_OF_A_PROCESS * process + lane
+def _where(process: int, lane: int) -> Event:
+    """A lane, as the file numbers it."""
+    return {"pid": process, "tid": LANES_OF_A_PROCESS * process + lane}
+
+
+def _place(row: Row) -> tuple[int, int, int]:
+    """What no other row of a launch has."""
+    return row.core, row.block, row.index
 
 
 def _flag(row: Row) -> tuple[int, int, int]:

@@ -93,6 +93,10 @@ def of(events: list[Event], phase: str) -> list[Event]:
     return [event for event in events if event["ph"] == phase]
 
 
+SETS = {"set_flag": "wait_flag", "ffts_cross_core_sync": "wait_flag_dev"}
+"""What sets flags, and what waits for them."""
+
+
 def check_as_read(events: list[Event]) -> Reading:
     """Perfetto loses nothing, nests nothing that has a length, and binds the arrows to flags."""
     for nanoseconds in (cut_off, rounded):
@@ -100,7 +104,7 @@ def check_as_read(events: list[Event]) -> Reading:
         assert reading.lost == []
         assert all(nanoseconds(event["dur"]) == 0 for event in reading.nested)
         assert len(reading.arrows) == len(of(events, "s"))
-        assert {(a["name"], b["name"]) for a, b in reading.arrows} <= {("set_flag", "wait_flag")}
+        assert {(a["name"], b["name"]) for a, b in reading.arrows} <= {*SETS.items()}
     return reading
 
 
@@ -134,13 +138,13 @@ def check_flows(events: list[Event]) -> None:
     assert len(tails) == len(of(events, "s")) and tails.keys() == heads.keys()
     slices = defaultdict(list)
     for event in of(events, "X"):
-        if event["name"] in ("set_flag", "wait_flag"):
-            slices[event["name"], event["pid"], event["tid"]].append(event)
+        if event["name"] in {*SETS, *SETS.values()}:
+            slices[event["name"] in SETS, event["pid"], event["tid"]].append(event)
     for number, tail in tails.items():
         head = heads[number]
         assert head["ts"] >= tail["ts"]
-        for name, point in (("set_flag", tail), ("wait_flag", head)):
-            lane = slices[name, point["pid"], point["tid"]]
+        for sets, point in ((True, tail), (False, head)):
+            lane = slices[sets, point["pid"], point["tid"]]
             assert any(encloses(piece, point) for piece in lane), point
 
 

@@ -59,7 +59,10 @@ def test_split_machine(tmp_path: Path) -> None:
     check_format(events)
     check_lanes(events)
     check_flows(events)
-    lanes = check_as_read(events).lanes
+    reading = check_as_read(events)
+    between = [(a["pid"], b["pid"]) for a, b in reading.arrows if b["name"] == "wait_flag_dev"]
+    assert between == [(1, 2), (1, 3)], "from the cube core to its vector cores"
+    lanes = reading.lanes
     assert {core for core, _ in lanes} == {"NPU", "core 0 AIC", "core 0 AIV0", "core 0 AIV1"}
     assert {core for core, lane in lanes if lane == "FIXP"} == {"core 0 AIC"}
     assert {core for core, lane in lanes if lane == "VECTOR"} == {"core 0 AIV0", "core 0 AIV1"}

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
 
 from davinci import machine
+from davinci.simulator import LaunchProfile
+from davinci.simulator.timing import NOTHING, Row
 from davinci.simulator.trace import LANES, LAUNCHES, OVERHEAD, core_name, trace_events, trace_json
 from report_support import (
     DEPTH,
@@ -108,3 +111,27 @@ def test_a_full_queue_is_drawn_without_overlap() -> None:
     program = [("mad.f162f32", {"m": 16, "k": 16, "n": 16, "init": 1})] * (DEPTH + 4)
     events = trace_events(MACHINE, [launch("k", program)])
     check_lanes(events)
+
+
+def test_an_arrow_between_cores_begins_at_the_last_set() -> None:
+    """Both vector cores of a block set the flag that the cube core waits for."""
+    split = machine.load("ascend910b")
+    sets = {"pipe": 5, "mode": 2, "flag": 3}
+    rows = [
+        between(1, "PIPE_MTE3", "ffts_cross_core_sync", 100, sets),
+        between(2, "PIPE_MTE3", "ffts_cross_core_sync", 120, sets),
+        between(0, "PIPE_S", "wait_flag_dev", 140, {"flag": 3}),
+    ]
+    profile = LaunchProfile("k", 1, cycles=140, rows=rows)
+    ((tail, head),) = check_as_read(trace_events(split, [profile])).arrows
+    assert (tail["pid"], head["pid"]) == (3, 1)
+    all_kinds = [replace(row, fields={**row.fields, "mode": 0}) for row in rows[:2]]
+    profile = LaunchProfile("k", 1, cycles=140, rows=[*all_kinds, rows[2]])
+    assert check_as_read(trace_events(split, [profile])).arrows == []
+
+
+def between(core: int, pipe: str, mnemonic: str, end: int, fields: dict[str, int]) -> Row:
+    times = {"start": 1, "end": end, "issued": 1, "free": end if pipe == "PIPE_S" else 1}
+    notes = dict.fromkeys(("issue_after", "start_after", "end_after"), NOTHING)
+    what = {"mnemonic": mnemonic, "location": "", "fields": fields, "touched": ()}
+    return Row(core=core, block=0, pipe=pipe, index=0, shared_cycles=0, **times, **notes, **what)
