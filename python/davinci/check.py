@@ -19,6 +19,8 @@ from davinci.mlir import MLIRError, ir, stablehlo
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
+CANNOT_RUN = "StableHLO's interpreter cannot run the module: "
+
 
 @dataclass(frozen=True)
 class Tolerance:
@@ -60,6 +62,8 @@ def reference_stablehlo(
 ) -> dict[str, npt.NDArray[Any]]:
     """Outputs of a StableHLO `ir.Module` by name, from StableHLO's reference interpreter.
 
+    For programs that it knows: of others it aborts this process, see `davinci.interpreter`.
+
     Args:
         module: StableHLO with `@main`.
         inputs: arrays in the order of the arguments.
@@ -76,10 +80,7 @@ def reference_stablehlo(
         try:
             results = stablehlo.eval_module(module, arguments)
         except (MLIRError, RuntimeError, ValueError) as error:
-            raise InputError(
-                f"StableHLO's interpreter cannot run the module: {error}",
-                hint="run without --check",
-            ) from None
+            raise InputError(f"{CANNOT_RUN}{error}", hint="run without --check") from None
         return {n: elements.to_array(r).copy() for n, r in zip(names, results, strict=True)}
 
 

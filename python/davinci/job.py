@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx
 
-from davinci import arrays, check, frontends, report, zoo
+from davinci import arrays, check, frontends, interpreter, report, zoo
 from davinci.compiler import Progress, compile
 from davinci.errors import InputError
 from davinci.frontends.onnx import read
@@ -136,6 +136,6 @@ def reference_of(source: Source) -> Reference:
 
     def compute(inputs: Arrays, executable: Any) -> Arrays:
         ordered = {spec.name: inputs[spec.name] for spec in executable.inputs}
-        return check.reference_stablehlo(module, ordered, executable.output_names)
+        return interpreter.reference(module, ordered, executable.output_names)
 
     return Reference("StableHLO's interpreter", compute)

@@ -1,0 +1,91 @@
+"""StableHLO's reference interpreter in a process of its own.
+
+Where the interpreter gives up, on an empty contraction for example, it aborts its process. So a
+check runs it as `python -m davinci.interpreter FOLDER` and reads what is left in the folder.
+"""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
+
+from davinci import check
+from davinci.errors import InputError
+from davinci.mlir import ir, make_context
+from davinci.passes import builder
+
+MODULE, INPUTS, OUTPUTS = "module.mlirbc", "inputs", "outputs"
+"""Files: MLIR bytecode, the arguments and names of the results, and the results by name."""
+
+LLVM_ERROR = "LLVM ERROR: "
+"""What LLVM's last words before an abort begin with."""
+
+
+def reference(
+    module: Any, inputs: check.Arrays, names: Sequence[str]
+) -> dict[str, npt.NDArray[Any]]:
+    """Outputs of a StableHLO `ir.Module` by name, see `check.reference_stablehlo`.
+
+    Raises:
+        InputError: the interpreter cannot run the module, or it aborted.
+    """
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        with (folder / MODULE).open("wb") as file:
+            module.operation.write_bytecode(file)
+        (folder / INPUTS).write_bytes(pickle.dumps((dict(inputs), list(names))))
+        command = [sys.executable, "-m", "davinci.interpreter", name]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode == 0:
+            outputs: dict[str, npt.NDArray[Any]] = pickle.loads((folder / OUTPUTS).read_bytes())
+            return outputs
+    reason = f"it ended with status {done.returncode}"
+    for line in done.stderr.splitlines():
+        if line.startswith((LLVM_ERROR, check.CANNOT_RUN)):
+            reason = line.removeprefix(LLVM_ERROR).removeprefix(check.CANNOT_RUN)
+            break
+    raise InputError(f"{check.CANNOT_RUN}{reason}", hint="run without --check")
+
+
+def spell_out_constants(module: Any) -> None:
+    """Makes `stablehlo.constant` of constant tensors of arith, which the interpreter lacks."""
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name == "arith.constant" and isinstance(op.result.type, ir.RankedTensorType):
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    for op in found:
+        with op.location, ir.InsertionPoint(op):
+            value = op.attributes["value"]
+            built = builder.op("stablehlo.constant", [], [op.result.type], value=value)
+        op.result.replace_all_uses_with(built.result)
+        op.erase()
+
+
+def main(folder: Path) -> int:
+    """Runs the module in `folder`; returns the exit status."""
+    inputs, names = pickle.loads((folder / INPUTS).read_bytes())
+    with make_context():
+        module = ir.Module.parse((folder / MODULE).read_bytes())
+    spell_out_constants(module)
+    try:
+        outputs = check.reference_stablehlo(module, inputs, names)
+    except InputError as error:
+        print(error.message, file=sys.stderr)
+        return 1
+    (folder / OUTPUTS).write_bytes(pickle.dumps(outputs))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1])))
