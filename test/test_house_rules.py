@@ -20,6 +20,8 @@ LIT_FILES = sorted((ROOT / "test").rglob("*.mlir"))
 LOWERING_MODULES = [path.stem for path in (ROOT / "passes" / "ascend_to_cce").glob("[a-z]*.py")]
 MACHINE_FILES = sorted((ROOT / "python" / "davinci" / "machines").glob("*.toml"))
 LONGEST_MODULE = 500
+REFUSE_NOTHING = ("stablehlo-expand-reduce",)
+"""Passes that leave alone what they cannot change."""
 
 DIRECTIVES = ("", "-NEXT", "-SAME", "-NOT", "-DAG", "-LABEL", "-EMPTY", "-COUNT-")
 DIRECTIVE = re.compile(r"//\s*([A-Z][A-Z0-9_-]*)\s*:")
@@ -135,6 +137,17 @@ def test_pass_has_a_test(cls: type) -> None:
     stem = cls.NAME.replace("-", "_")
     tests = [*(ROOT / "test").rglob(f"*{stem}*.mlir"), *(ROOT / "test").rglob(f"test_{stem}*.py")]
     assert tests
+
+
+@pytest.mark.parametrize("cls", registry.all_passes(), ids=lambda cls: cls.NAME)
+def test_pass_is_run_twice_and_on_what_it_refuses(cls: type) -> None:
+    """A second run changes nothing: one lit file runs the pass twice against the same checks."""
+    stem = cls.NAME.replace("-", "_")
+    files = {path.stem: path.read_text() for path in LIT_FILES if path.stem.startswith(stem)}
+    options = r"(\{[^}]*\})?"
+    twice = re.compile(rf"RUN:.*{cls.NAME}{options},{cls.NAME}{options}.*FileCheck")
+    assert any(twice.search(text) for text in files.values())
+    assert any(name.endswith("_invalid") for name in files) or cls.NAME in REFUSE_NOTHING
 
 
 @pytest.mark.parametrize("folder", ["dialects", "passes", "python/davinci", "simulator", "tools"])

@@ -1,5 +1,6 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1},canonicalize,cse)' | FileCheck %s
 // RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1 fractalize=naive},canonicalize,cse)' | FileCheck %s --check-prefix=NAIVE
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1},convert-ascend-to-cce{cores=1},canonicalize,cse)' | FileCheck %s
 
 // 80 x 768 at a time: one gather of repeat 240, five scatters of repeat 48, five blocks a burst.
 // CHECK-LABEL: func.func @improved

@@ -2,6 +2,7 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1 matmul-strategy=is m=64 n=128 k=64},canonicalize,cse)' | FileCheck %s --check-prefix=INPUT
 // RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1 matmul-strategy=ws m=64 n=128 k=64},canonicalize,cse)' | FileCheck %s --check-prefix=WEIGHT
 // RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=4 m=64 n=64 k=64},canonicalize,cse)' | FileCheck %s --check-prefix=BLOCKS
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1 m=64 n=64 k=64},convert-ascend-to-cce{cores=1 m=64 n=64 k=64},canonicalize,cse)' | FileCheck %s
 
 // Output stationary: a loop over tiles of C, one over the contracted dimension, two halves each.
 // CHECK-LABEL: func.func @square

@@ -1,4 +1,5 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce)' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce,convert-ascend-to-cce)' | FileCheck %s
 
 // Columns are folded in halves to what a repeat holds, then vcadd sums the lanes of every row.
 // CHECK-LABEL: @sum_of_rows

@@ -1,4 +1,5 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1})' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1},convert-ascend-to-cce{cores=1})' | FileCheck %s
 
 // Form 2: runs move as they are, several at a time.
 // CHECK-LABEL: @heads
