@@ -17,7 +17,7 @@ import davinci
 from davinci import machine
 from davinci.report.drawing import rooflines
 from davinci.report.page import as_html
-from davinci.report.record import Kernel, Program, build
+from davinci.report.record import Kernel, Program, bottleneck, build
 from davinci.report.tables import COLUMNS
 from davinci.simulator import LaunchProfile
 from report_support import MTE2, V, busy_program, copy_in, dup, flag, launch
@@ -245,3 +245,11 @@ def test_everything_is_drawn(page: str, tmp_path: Path) -> None:
         assert body.count("<tr") > 3, f"table {table} is empty"
     assert "copy_gm_to_ubuf" in text
     assert len(elements.of("option")) == 3, "two kernels and a core"
+
+
+@pytest.mark.parametrize(
+    ("busy", "words"), [(79, "latency, V 79%"), (80, "V 80%"), (79.6, "V 80%")]
+)
+def test_bottleneck(busy: float, words: str) -> None:
+    row = {"unit": "vector", "pipes": {"PIPE_V": busy}, "pipe_cycles": {"PIPE_V": 100}}
+    assert bottleneck(row) == words

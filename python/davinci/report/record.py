@@ -210,7 +210,8 @@ def bottleneck(row: Record) -> str:
         return "nothing to do"
     kind = name.removeprefix("PIPE_")
     share = f"{kind} {shares[name]:.0%}"
-    return share if shares[name] >= BUSY_SHARE else f"latency, {share}"
+    # Rounded as it is printed: 80 % never stands beside "latency".
+    return share if round(shares[name], 2) >= BUSY_SHARE else f"latency, {share}"
 
 
 def _empty_row(launch: LaunchProfile, kernel: Kernel) -> Record:
