@@ -183,10 +183,10 @@ def test_malformed_mlir(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
 def test_failed_check(
     add: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from davinci import check
+    from davinci import interpreter
 
     zeros = {"out0": np.zeros((3, 5), np.float32)}
-    monkeypatch.setattr(check, "reference_stablehlo", lambda *arguments: zeros)
+    monkeypatch.setattr(interpreter, "reference", lambda *arguments: zeros)
     assert npu_run.main([add, "--check"]) == 1
     assert "the outputs differ from the reference" in capfd.readouterr().err
 
