@@ -26,7 +26,7 @@ from davinci.machine import Machine
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
 from davinci.simulator.timing_rules import Cost, Lane, Work, cost_of
-from davinci.simulator.vector_banks import bank_bits
+from davinci.simulator.vector_banks import Layout, bank_bits
 
 ABSOLUTE = RECORD_WORDS
 """Index of a zero that the core appends to the words: base of regions that no operand names."""
@@ -117,7 +117,7 @@ class Form:
         self._machine = machine
         self._lanes = _lanes(record, values, reads, writes)
         self._lane_places = tuple((port.word, port.region.high) for port, _ in self._lanes)
-        self._groups = machine.vector.bank_groups
+        self._layout = Layout.of(machine.vector)
         self._costs: dict[tuple[int, ...], Cost] = {}
 
     def cost(self, words: Sequence[int]) -> Cost:
@@ -126,8 +126,8 @@ class Form:
         if self.moves_gm:
             bits = ((words[self._gm_word] + self._gm_offset) % self._line,)
         else:
-            groups = self._groups
-            bits = tuple([bank_bits(words[w], size, groups) for w, size in self._lane_places])
+            ub = self._layout
+            bits = tuple([bank_bits(words[w], size, ub) for w, size in self._lane_places])
         found = self._costs.get(bits)
         if found is None:
             reads = [(p.space, p.region) for p in self.reads]

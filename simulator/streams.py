@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from davinci.isa.core import BY_OPCODE, RECORD_WORDS, Space
+from davinci.isa.core import BY_OPCODE, OPCODE_MASK, RECORD_WORDS, Space
 from davinci.machine import Machine
 from davinci.simulator.collect import Done, gm_ports
 from davinci.simulator.core import Core
@@ -29,7 +29,6 @@ Key = tuple[Rates, bytes]
 KEPT_RECORDS = 1 << 20
 """Records of all streams that are remembered; the oldest are forgotten."""
 
-OPCODE = 0xFFFF
 SCALAR_ACCESS = next(r for r in BY_OPCODE.values() if r.name == "scalar_access")
 LOAD_LOW, LOAD_HIGH, STORE_LOW, STORE_HIGH, SPACE = range(3, 8)
 """Words of a `scalar_access`."""
@@ -116,7 +115,7 @@ class Streams:
 
     def _signature(self, records: Records) -> bytes:
         """The records without the lines of global memory and the data that they name."""
-        opcodes = records[:, 0] & OPCODE
+        opcodes = records[:, 0] & OPCODE_MASK
         if opcodes.size and opcodes.max() >= len(self._bits):
             return records.tobytes()
         kept = records & self._bits[opcodes.astype(np.intp)]
@@ -130,7 +129,7 @@ class Streams:
 
     def _again(self, known: _Known, records: Records) -> Done | None:
         """What a block with these records does; None if not all of it lies in global memory."""
-        scalar = records[records[:, 0] & OPCODE == SCALAR_ACCESS.opcode]
+        scalar = records[records[:, 0] & OPCODE_MASK == SCALAR_ACCESS.opcode]
         scalar = scalar[scalar[:, SPACE] == Space.GM]
         ends = scalar[:, (LOAD_HIGH, STORE_HIGH)]
         addresses = records.reshape(-1)[known.places].astype(np.int64)

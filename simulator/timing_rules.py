@@ -15,7 +15,7 @@ import numpy as np
 from davinci.isa.core import Instruction, Space, Values
 from davinci.machine import Machine
 from davinci.simulator.regions import Region
-from davinci.simulator.vector_banks import Stream, repeats_cycles
+from davinci.simulator.vector_banks import Layout, Stream, repeats_cycles
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def vector(work: Work) -> Cost:
             repeats,
             each,
             max(fixed - unit.head_cycles, 1),
-            unit.bank_groups,
+            Layout.of(unit),
         )
     else:
         cycles = repeats * each

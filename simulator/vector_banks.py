@@ -16,11 +16,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-BLOCK_BYTES = 32
-BANK_BYTES = 4096
+from davinci.machine import Vector
+from davinci.units import BLOCK_BYTES
 
 Banks = frozenset[tuple[int, int]]
 """Banks that are accessed in one cycle: (group, bank of the group)."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How UB is divided: number of bank groups, and blocks of one row of banks over all groups."""
+
+    groups: int
+    row_blocks: int
+
+    @staticmethod
+    def of(vector: Vector) -> Layout:
+        return Layout(vector.bank_groups, vector.bank_groups * vector.bank_bytes // BLOCK_BYTES)
 
 
 @dataclass(frozen=True)
@@ -44,18 +56,18 @@ class Stream:
         return {first + i * self.block_stride for i in range(self.per_repeat)}
 
 
-def bank_bits(address: int, span_bytes: int, groups: int) -> int:
+def bank_bits(address: int, span_bytes: int, layout: Layout) -> int:
     """What of an operand's address says which banks it uses, as a number of blocks.
 
     For an operand that lies in one bank of each group its group and bank; the row matters only
     where it reaches into the next one.
     """
     block = address // BLOCK_BYTES
-    bank_bytes = groups * BANK_BYTES
+    bank_bytes = layout.row_blocks * BLOCK_BYTES
     bank = address // bank_bytes
     if (address + span_bytes - 1) // bank_bytes > bank:
         return block
-    return block % groups + bank * (bank_bytes // BLOCK_BYTES)
+    return block % layout.groups + bank * layout.row_blocks
 
 
 @lru_cache(maxsize=65536)
@@ -65,7 +77,7 @@ def repeats_cycles(
     repeats: int,
     each: int,
     depth: int,
-    groups: int,
+    layout: Layout,
 ) -> int:
     """Cycles that an instruction takes besides those before its first read and its depth.
 
@@ -74,9 +86,8 @@ def repeats_cycles(
         repeats: how many.
         each: cycles of a repeat in the unit.
         depth: cycles from the last read of a repeat to its first write.
-        groups: bank groups.
+        layout: of UB.
     """
-    per_bank = BANK_BYTES // BLOCK_BYTES * groups
     results: deque[tuple[int, Banks]] = deque()
     now = start = 0
     for repeat in range(repeats):
@@ -85,14 +96,14 @@ def repeats_cycles(
             if results and results[0][0] <= now:
                 results.popleft()
             now += 1
-        for banks in _beats([s.of_repeat(repeat) for s in reads], groups, per_bank):
+        for banks in _beats([s.of_repeat(repeat) for s in reads], layout):
             if results and results[0][0] <= now and not banks.isdisjoint(results.popleft()[1]):
                 # The write has had its turn, now the read has its own; another may be written too.
                 now += 1
                 if results and results[0][0] <= now and banks.isdisjoint(results[0][1]):
                     results.popleft()
             now += 1
-        writing = _beats([s.of_repeat(repeat) for s in writes], groups, per_bank)
+        writing = _beats([s.of_repeat(repeat) for s in writes], layout)
         results.extend((now - 1 + depth + i, banks) for i, banks in enumerate(writing))
         start = max(now, start + each, start + len(writing))
     end = now
@@ -101,11 +112,12 @@ def repeats_cycles(
     return max(start, end - depth)
 
 
-def _beats(operands: Sequence[set[int]], groups: int, per_bank: int) -> list[Banks]:
+def _beats(operands: Sequence[set[int]], layout: Layout) -> list[Banks]:
     """The banks accessed in each cycle: as many cycles as the most loaded group has blocks.
 
     An operand of which a block has to wait for another operand is accessed after it as a whole.
     """
+    groups = layout.groups
     cycles: list[set[tuple[int, int]]] = []
     taken: dict[int, int] = {}
     for blocks in operands:
@@ -117,6 +129,6 @@ def _beats(operands: Sequence[set[int]], groups: int, per_bank: int) -> list[Ban
             level[group] = cycle + 1
             while len(cycles) <= cycle:
                 cycles.append(set())
-            cycles[cycle].add((group, block // per_bank))
+            cycles[cycle].add((group, block // layout.row_blocks))
         taken |= level
     return [frozenset(banks) for banks in cycles]

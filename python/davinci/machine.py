@@ -141,6 +141,7 @@ class Vector(Section):
     completion_cycles: Cycles
     bank_groups: Positive
     banks: Positive
+    bank_bytes: Positive
     fixed_cycles_of: dict[str, Positive]
     cycles_per_repeat: dict[str, Positive]
 

@@ -6,9 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci import machine
-from davinci.simulator.vector_banks import Stream, bank_bits, repeats_cycles
+from davinci.simulator.vector_banks import Layout, Stream, bank_bits, repeats_cycles
 
 GROUPS, ROWS = 16, 128
+UB = Layout(GROUPS, GROUPS * ROWS)
 
 
 def bank(block: int) -> tuple[int, int]:
@@ -87,21 +88,21 @@ def streams(draw: st.DrawFn) -> Stream:
 def test_as_cycle_by_cycle(
     reads: list[Stream], writes: list[Stream], repeats: int, each: int, depth: int
 ) -> None:
-    found = repeats_cycles(tuple(reads), tuple(writes), repeats, each, depth, GROUPS)
+    found = repeats_cycles(tuple(reads), tuple(writes), repeats, each, depth, UB)
     assert found == stepwise(reads, writes, repeats, each, depth)
 
 
 def test_conflicts_take_turns_at_worst() -> None:
     reads = (Stream(0, 8, 1, 8), Stream(GROUPS * ROWS + 8, 8, 1, 8))
     for depth in range(8, 30):
-        cycles = repeats_cycles(reads, (Stream(1, 8, 1, 8),), 200, 1, depth, GROUPS)
+        cycles = repeats_cycles(reads, (Stream(1, 8, 1, 8),), 200, 1, depth, UB)
         assert cycles == 200 + 200 - depth
 
 
 @given(address=st.integers(0, 6000).map(lambda n: 32 * n), span=st.integers(1, 70000))
 def test_bits_of_an_address(address: int, span: int) -> None:
     """They name the banks of all its blocks, and no more of the address than that takes."""
-    bits = bank_bits(address, span, GROUPS)
+    bits = bank_bits(address, span, UB)
     for offset in range(0, span, 32 * 37):
         assert bank(bits + offset // 32)[0] == bank(address // 32 + offset // 32)[0]
     crosses = address // 65536 != (address + span - 1) // 65536
