@@ -1,10 +1,11 @@
 """Takes out every synchronisation instruction of every kernel of bert-tiny, one at a time.
 
-    python benchmarks/check_mutations.py [network ...]
+    python benchmarks/check_mutations.py [network ...] [--write]
 
 Each mutant must be reported by the simulator, or shown redundant by an order worked out
 independently (test/happens_before.py). Prints the numbers, and what is redundant: the compiler
-could leave it out. Exits with 1 if a mutant escapes, or if the simulator reports what is ordered.
+could leave it out; --write puts the numbers into docs/checks.md. Exits with 1 if a mutant escapes,
+or if the simulator reports what is ordered.
 """
 
 from __future__ import annotations
@@ -15,32 +16,37 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
+from checks_page import arguments, put
+
 from davinci import zoo
 from sync_mutation import Outcomes, judge, record, sequential_pipes, table
 
-CORES = (32, 1)
+CORES = (1, 32)
 
 
-def main(names: list[str]) -> int:
+def main(names: list[str], write: bool) -> int:
     start = time.perf_counter()
     results = {}
     for name in names or ["bert-tiny"]:
         for cores in CORES:
-            outcomes = results[f"{name}, {cores} cores"] = Outcomes()
+            title = f"{name}, {cores} core{'s' if cores > 1 else ''}"
+            outcomes = results[title] = Outcomes()
             for kernel in record(zoo.build(name), cores):
                 judge(kernel, sequential_pipes(), outcomes)
-    print(table(results))
+    lines = table(results).splitlines()
     for title, outcomes in results.items():
         said = ", ".join(f"{text} {count}" for text, count in outcomes.messages.most_common())
-        print(f"\n{title}, what was reported: {said}")
-        for heading, lines in (
+        lines.append(f"{title}, reported as: {said}")
+    command = " ".join(["check_mutations.py", *names])
+    put("MUTATIONS", command, lines, time.perf_counter() - start, write)
+    for title, outcomes in results.items():
+        for heading, texts in (
             ("redundant in every iteration and block", outcomes.redundant),
             ("escapes and false alarms", outcomes.wrong),
         ):
-            print(f"{title}, {heading}: {len(lines)}", *lines, sep="\n  ")
-    print(f"\n{time.perf_counter() - start:.0f} s")
+            print(f"{title}, {heading}: {len(texts)}", *texts, sep="\n  ")
     return int(any(outcomes.wrong for outcomes in results.values()))
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*arguments()))

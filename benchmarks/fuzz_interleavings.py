@@ -1,10 +1,10 @@
-"""Random programs, and random interleavings of their pipes, against the simulator's verdict.
+"""Random programs, and random interleavings of their pipes and cores, against the race checks.
 
-    python benchmarks/fuzz_interleavings.py [programs] [seed]
+    python benchmarks/fuzz_interleavings.py [programs] [seed] [--write]
 
 A program without a reported fault must give the same bytes in every interleaving of an executor
-that shares nothing with the simulator (test/interleaving.py). Prints the numbers; exits with 1 if
-there is an escape or a false alarm.
+that shares nothing with the simulator (test/interleaving.py). Prints the numbers; --write puts them
+into docs/checks.md. Exits with 1 if there is an escape, a false alarm or a race that was not shown.
 """
 
 from __future__ import annotations
@@ -15,35 +15,58 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
-from interleaving_fuzz import Fuzzer, Tally
+from checks_page import arguments, put
+
+from interleaving_fuzz import CoresFuzzer, Fuzzer, Tally, table
 
 CORES = (("ascend910", "AICORE"), ("ascend910b", "AIC"), ("ascend910b", "AIV"))
+GROUPS = len(CORES) + 1
 CLEAN_RUNS, RACE_RUNS = 40, 200
-PER_POOL = 500
+PER_POOL = 400
 """Programs of one seed: each seed draws its own instructions and contents of memory."""
 
 
-def main(programs: int = 4500, seed: int = 1) -> int:
+def main(programs: int = 3200, seed: int = 1, write: bool = False) -> int:
+    """See above.
+
+    Args:
+        programs: for one block, for two blocks, and for several cores of a split machine, together.
+    """
     start = time.perf_counter()
     totals: dict[str, Tally] = {}
     for number, first in enumerate(range(0, programs, PER_POOL)):
-        machine, kind = CORES[number % len(CORES)]
-        fuzzer = Fuzzer(machine, kind, seed + first, CLEAN_RUNS, RACE_RUNS)
-        for _ in range(min(PER_POOL, programs - first)):
-            fuzzer.one_block()
-            fuzzer.two_blocks()
-        for blocks, tally in (("one block", fuzzer.single), ("two blocks", fuzzer.blocks)):
-            name = f"{machine} {kind}, {blocks}"
+        count = min(PER_POOL, programs - first)
+        for name, tally in run(number % GROUPS, seed + first, count).items():
             totals[name] = totals[name].plus(tally) if name in totals else tally
-    for name, tally in totals.items():
-        print(f"{name}: ", end="")
-        print(*tally.lines(), sep="\n")
-        for kind in ("escapes", "false_alarms", "unexplained"):
-            for text in getattr(tally, kind)[:3]:
-                print(f"{kind}: {text}")
-    print(f"{time.perf_counter() - start:.0f} s")
-    return int(any(tally.escapes or tally.false_alarms for tally in totals.values()))
+    command = f"fuzz_interleavings.py {programs} {seed}"
+    put("FUZZ", command, table(totals), time.perf_counter() - start, write)
+    wrong = [
+        text
+        for tally in totals.values()
+        for text in (*tally.escapes, *tally.false_alarms, *tally.unexplained)
+    ]
+    print(*wrong[:5], sep="\n")
+    return int(bool(wrong))
+
+
+def run(group: int, seed: int, count: int) -> dict[str, Tally]:
+    """So many programs of a group, from one pool of instructions."""
+    if group == len(CORES):
+        cores = CoresFuzzer(seed, CLEAN_RUNS, RACE_RUNS)
+        for _ in range(count):
+            cores.launch()
+        return {"ascend910b, several cores": cores.tally}
+    machine, kind = CORES[group]
+    fuzzer = Fuzzer(machine, kind, seed, CLEAN_RUNS, RACE_RUNS)
+    for _ in range(count):
+        fuzzer.one_block()
+        fuzzer.two_blocks()
+    return {
+        f"{machine} {kind}, one block": fuzzer.single,
+        f"{machine} {kind}, two blocks": fuzzer.blocks,
+    }
 
 
 if __name__ == "__main__":
-    sys.exit(main(*map(int, sys.argv[1:])))
+    words, to_page = arguments()
+    sys.exit(main(*map(int, words), write=to_page))

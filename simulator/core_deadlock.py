@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from davinci.errors import DeviceFault
 from davinci.isa.core import Pipe
-from davinci.simulator.cross_core import MODES, Flags, Link, Seat
+from davinci.simulator.cross_core import Flags, Link, Seat
 from davinci.simulator.deadlock import circle_of, told
 
 MOST_NAMED = 6
@@ -52,10 +52,13 @@ def _wait(link: Link, waiting: Sequence[Link], flags: Flags) -> str:
         text += f", which {_names(there)} set, but not {_names(late)}"
         ended = [seat for seat in late if seat not in running]
         text += f" ({_names(ended)}: the program has ended)" if ended else ""
-    elif able := [] if issued else _able(link, waiting, flags):
-        text += f", which nobody has set: {_names(able)} could, but wait too"
     elif not issued:
-        text += ", which no program that has not ended can set"
+        able = flags.able(link.seat)
+        text += ", which nobody has set"
+        if could := [seat for seat in able if seat in running]:
+            text += f"; {_names(could)} could, but wait too"
+        if could := [seat for seat in able if seat not in running and _near(seat, link.seat)]:
+            text += f"; {_names(could)} could have, but the program has ended"
     for seat, (pipe, place) in issued.items():
         text += f"; the set of {seat} at {place} is in the queue of PIPE_{Pipe(pipe).name}"
     own = link.pipe_waits()
@@ -63,14 +66,25 @@ def _wait(link: Link, waiting: Sequence[Link], flags: Flags) -> str:
 
 
 def _waits_for(link: Link, waiting: Sequence[Link], flags: Flags) -> Sequence[Seat]:
-    """Those of which at least one must go on before the core can."""
+    """Those of which at least one must go on before the core can.
+
+    Of a flag that nobody has set these are all that could, unless one near by has ended: that may
+    be the one that forgot it.
+    """
     assert link.waiting is not None
     running = [other.seat for other in waiting]
     _, late = flags.late(link.seat, link.waiting)
-    certain = [seat for seat in (*late, *_issued(link, waiting, flags)) if seat in running]
-    if late and not certain:
+    issued = _issued(link, waiting, flags)
+    if late or issued:
+        return [seat for seat in (*late, *issued) if seat in running]
+    able = flags.able(link.seat)
+    if any(_near(seat, link.seat) and seat not in running for seat in able):
         return []
-    return certain or _able(link, waiting, flags)
+    return [seat for seat in able if seat in running]
+
+
+def _near(seat: Seat, other: Seat) -> bool:
+    return seat.group == other.group
 
 
 def _issued(link: Link, waiting: Sequence[Link], flags: Flags) -> dict[Seat, tuple[int, str]]:
@@ -81,15 +95,6 @@ def _issued(link: Link, waiting: Sequence[Link], flags: Flags) -> dict[Seat, tup
         for unset in other.unset
         if unset.flag == link.waiting and flags.receives(link.seat, other.seat, unset.mode)
     }
-
-
-def _able(link: Link, waiting: Sequence[Link], flags: Flags) -> list[Seat]:
-    """Who could set a flag that the core receives, the core itself left out."""
-    return [
-        other.seat
-        for other in waiting
-        if other is not link and any(flags.receives(link.seat, other.seat, m) for m in MODES)
-    ]
 
 
 def _names(seats: Sequence[Seat]) -> str:

@@ -198,6 +198,14 @@ class Flags:
                 return [s for s in senders if queues[s]], [s for s in senders if not queues[s]]
         return [], []
 
+    def able(self, seat: Seat) -> list[Seat]:
+        """Which others could set a flag that `seat` receives."""
+        return [
+            other
+            for other in self._seats
+            if other is not seat and any(self.receives(seat, other, mode) for mode in MODES)
+        ]
+
     def receives(self, seat: Seat, setter: Seat, mode: int) -> bool:
         """Whether a flag that `setter` sets counts on `seat`."""
         return seat in self._scope(setter, mode)[1]

@@ -173,6 +173,7 @@ class Timeline:
         ]
         self._held: list[deque[Issued]] = [deque() for _ in range(PIPES)]
         self._flags: dict[Event, deque[tuple[int, int]]] = {}
+        self._woken: deque[int] = deque()
 
     def issue(self, pipe: int, scalar_ops: int, item: Issued) -> None:
         """The scalar unit issues `item` to a pipe, after `scalar_ops` operations of its own.
@@ -186,6 +187,7 @@ class Timeline:
         self.now += (scalar_ops + 1) * self._issue_cycles
         if pipe == S:
             self._scalar(item)
+            self._wake()
             return
         starts, held = self._starts[pipe], self._held[pipe]
         behind = len(starts) + len(held) - self._depth
@@ -199,6 +201,7 @@ class Timeline:
         item.time = self.now
         if held or not self._start(pipe, item):
             held.append(item)
+        self._wake()
 
     def barrier_all(self, scalar_ops: int, item: Issued) -> None:
         """The scalar unit and all pipes wait until everything is complete."""
@@ -317,10 +320,15 @@ class Timeline:
 
     def _send(self, event: Event, time: int, index: int) -> None:
         self._flags.setdefault(event, deque()).append((time + self._flag_cycles, index))
-        pipe = event[1]
-        held = self._held[pipe]
-        while held and self._start(pipe, held[0]):
-            held.popleft()
+        self._woken.append(event[1])
+
+    def _wake(self) -> None:
+        """Executes what waited in the queues of pipes that were sent a flag, and so on."""
+        while self._woken:
+            pipe = self._woken.popleft()
+            held = self._held[pipe]
+            while held and self._start(pipe, held[0]):
+                held.popleft()
 
     def _note(
         self, pipe: int, start: int, free: int, end: int, start_after: int, item: Issued

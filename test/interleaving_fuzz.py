@@ -118,18 +118,39 @@ class Tally:
         """Both together."""
         return Tally(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
 
-    def lines(self) -> list[str]:
-        head = (
-            f"{self.programs} programs, {self.instructions} instructions, "
-            f"{self.interleavings} interleavings, {self.compared} compared with the simulator"
-        )
-        found = [f"  {name:<64}{count:>8}" for name, count in sorted(self.counts.items())]
-        ends = {
-            "escapes": self.escapes,
-            "false alarms": self.false_alarms,
-            "unexplained": self.unexplained,
-        }
-        return [head, *found, *(f"  {name:<64}{len(texts):>8}" for name, texts in ends.items())]
+    def numbers(self) -> list[int]:
+        """As `HEADINGS` names them."""
+        sound = sum(n for text, n in self.counts.items() if text.startswith("no fault reported"))
+        ends = map(len, (self.escapes, self.false_alarms, self.unexplained))
+        return [self.programs, self.interleavings, sound, self.programs - sound, *ends]
+
+
+HEADINGS = (
+    "programs",
+    "interleavings",
+    "no fault",
+    "fault",
+    "escapes",
+    "false alarms",
+    "not shown",
+)
+WIDTHS = tuple(len(heading) + 2 for heading in HEADINGS)
+
+
+def table(tallies: Mapping[str, Tally]) -> list[str]:
+    """A line for each, one for all together, and what the faults were."""
+    together = Tally()
+    for tally in tallies.values():
+        together = together.plus(tally)
+    rows: list[tuple[str, Sequence[int | str]]] = [("", HEADINGS)]
+    rows += [(name, tally.numbers()) for name, tally in {**tallies, "together": together}.items()]
+    lines = [
+        f"{name:<38}" + "".join(f"{cell:>{w}}" for cell, w in zip(cells, WIDTHS, strict=True))
+        for name, cells in rows
+    ]
+    lines.append(f"{together.instructions} instructions; bytes also those of the simulator:")
+    lines[-1] += f" {together.compared} programs"
+    return lines + [f"  {name:<70}{count:>8}" for name, count in sorted(together.counts.items())]
 
 
 def early(steps: Sequence[Step]) -> bool:

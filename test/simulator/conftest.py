@@ -11,6 +11,7 @@ import pytest
 from davinci import machine
 from davinci.isa import INSTRUCTIONS, Pipe, header
 from davinci.simulator import Device, LaunchProfile
+from split_support import Split
 
 
 class Assembler:
@@ -77,3 +78,8 @@ def new_asm() -> Callable[[], Assembler]:
 @pytest.fixture
 def device() -> Device:
     return Device(machine.load("ascend910"), 1 << 24)
+
+
+@pytest.fixture
+def split(new_asm: Callable[[], Assembler]) -> Split:
+    return Split(new_asm)

@@ -229,3 +229,31 @@ def test_mte1_rates(new_asm: Callable[[], Any], quick: Device) -> None:
         asm = new_asm()
         asm.emit(name, src_stride=1, repeat=64)
         assert asm.run(quick).cycles == 1 + 24 + 64 * 512 // rate
+
+
+def test_a_late_flag_wakes_each_instruction_once(asm: Any, quick: Device) -> None:
+    """The two pipes hand a flag to and fro behind a wait that is answered last."""
+    asm.wait(MTE2, V)
+    for _ in range(6):
+        asm.flag(V, M)
+        asm.flag(M, V)
+    dup(asm, 10)
+    asm.set(MTE2, V)
+    profile = asm.run(quick, timeline=True)
+    assert sorted(row.index for row in profile.rows) == list(range(len(asm.rows)))
+    start = len(asm.rows) + FLAG + 6 * 2 * FLAG
+    assert profile.cycles == start + FIXED + 10 + VISIBLE
+
+
+def test_a_queue_of_waits_may_be_long(asm: Any) -> None:
+    """No depth of the host's stack is needed."""
+    path = machine.DIRECTORY / "ascend910.toml"
+    data = machine.tomllib.loads(path.read_text(encoding="utf-8"))
+    data["sync"]["queue_depth"] = 4000
+    deep = machine.parse(data, "deep.toml")
+    asm.wait(MTE2, V)
+    for _ in range(1500):
+        asm.flag(V, M)
+        asm.flag(M, V)
+    asm.set(MTE2, V)
+    asm.run(Device(deep, 1 << 20, checks=False))
