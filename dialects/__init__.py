@@ -10,3 +10,5 @@ def load_all() -> None:
     # The last module that adds operations to a dialect stands for it.
     for dialect in (ascend.Ascend, cce_vector.Cce, hivm.Hivm):
         dialect.load()
+        # What the dialect was made from would keep the context, and with it all constants.
+        dialect._mlir_module = None

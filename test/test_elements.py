@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -55,3 +58,24 @@ def test_a_splat_takes_no_memory() -> None:
     with make_context():
         found = elements.to_array(ir.Attribute.parse("dense<1.0> : tensor<1000x1000xf32>"))
     assert found.strides == (0, 0)
+
+
+def test_a_resource_made_here_is_not_copied() -> None:
+    data = np.arange(300, dtype=np.float32)
+    with make_context(), ir.Location.unknown():
+        attr = elements.to_attribute(data, ir.F32Type.get(), "weight")
+        other = elements.to_attribute(-data, ir.F32Type.get(), "weight")
+        holder = ir.Operation.create("stablehlo.constant", [attr.type], [], {"value": attr})
+        found = elements.to_array(holder.attributes["value"])
+        assert np.shares_memory(found, data) and not found.flags.writeable
+        np.testing.assert_array_equal(elements.to_array(other), -data)
+
+
+def test_arrays_live_as_long_as_their_context() -> None:
+    data = np.arange(300, dtype=np.float32)
+    with make_context(), ir.Location.unknown():
+        elements.to_attribute(data, ir.F32Type.get(), "weight")
+    gone = weakref.ref(data)
+    del data
+    gc.collect()
+    assert gone() is None

@@ -1,8 +1,8 @@
 """Elements attributes as NumPy arrays and back, without a detour through text.
 
-Large constants are `dense_resource` attributes, whose bytes the bindings do not give. They are read
-from the bytecode of an operation that holds nothing else
-(https://mlir.llvm.org/docs/BytecodeFormat).
+Large constants are `dense_resource` attributes, whose bytes the bindings do not give. Those made
+here are remembered; those that a parser made are read from the bytecode of an operation that holds
+nothing else (https://mlir.llvm.org/docs/BytecodeFormat).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,6 +24,10 @@ RESOURCE_BYTES = 1024
 
 RESOURCE_SYNTAX = '{-# dialect_resources: { builtin: { NAME: "0x..." } } #-} at the end of the file'
 """Where the data of resources is in MLIR text."""
+
+_MADE: WeakKeyDictionary[Any, dict[str, Array]] = WeakKeyDictionary()
+"""The arrays behind the resources of a context, which live as long as it does, by the text of the
+attribute: a resource's name is its own in a context."""
 
 SECTION_RESOURCE = 5
 ALIGNED = 0x80
@@ -53,6 +58,9 @@ def to_array(attr: Any) -> Array:
     if not isinstance(attr, ir.DenseElementsAttr):
         # Read back from an operation, a resource comes as a plain attribute.
         attr = ir.DenseResourceElementsAttr(attr)
+        made = _MADE.get(attr.context, {}).get(str(attr))
+        if made is not None:
+            return made
         data = resource_bytes(attr)
         expected = math.prod(shape) * dtype.itemsize
         if len(data) != expected:
@@ -71,7 +79,11 @@ def to_attribute(array: Array, element: Any, name: str = "constant") -> Any:
     if array.size == 0:
         return ir.Attribute.parse(f"dense<> : {shaped}")
     if array.nbytes >= RESOURCE_BYTES and array.dtype != np.bool_:
-        return ir.DenseResourceElementsAttr.get_from_buffer(array, name, shaped)
+        attr = ir.DenseResourceElementsAttr.get_from_buffer(array, name, shaped)
+        made = array.view()
+        made.flags.writeable = False
+        _MADE.setdefault(attr.context, {})[str(attr)] = made
+        return attr
     return ir.DenseElementsAttr.get(array, type=element)
 
 
