@@ -53,6 +53,7 @@ def build_kernel(
     to_stored_types(copy)
     run_pipeline(scratch.operation, TO_LINALG)
     constants = constants_to_arguments(find(scratch, name))
+    protect_arguments(find(scratch, name))
     run_pipeline(scratch.operation, TO_BUFFERS)
     run_pipeline(scratch.operation, TO_LOOPS)
     kernel = find(scratch, name)
@@ -122,6 +123,14 @@ def constants_to_arguments(function: Any) -> list[Any]:
         types = ir.FunctionType.get([a.type for a in block.arguments], list(old.results))
         function.attributes["function_type"] = ir.TypeAttr.get(types)
     return found
+
+
+def protect_arguments(function: Any) -> None:
+    """Keeps upstream from computing in place in the arguments, which others may read later."""
+    with function.location:
+        read_only = ir.DictAttr.get({"bufferization.writable": ir.BoolAttr.get(False)})
+        count = len(function.regions[0].blocks[0].arguments)
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get([read_only] * count)
 
 
 def walk(root: Any, *names: str) -> list[Any]:

@@ -57,3 +57,29 @@ def test_constant_array_inside_a_kernel() -> None:
     x = np.arange(6, dtype=np.float32)[None]
     (found,) = davinci.compile(WINDOW).run({"arg0": x}).values()
     np.testing.assert_allclose(found, x / [[2, 3, 3, 3, 3, 2]], rtol=1e-6)
+
+
+UPDATE = """
+func.func @main(%x: tensor<4xf32>, %y: tensor<2xf32>, %i: tensor<i32>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %0 = stablehlo.negate %x : tensor<4xf32>
+  %1 = stablehlo.dynamic_update_slice %0, %y, %i
+      : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+  %c = stablehlo.constant dense<[1.0, 2.0, 3.0, 4.0]> : tensor<4xf32>
+  %2 = stablehlo.dynamic_update_slice %c, %y, %i
+      : (tensor<4xf32>, tensor<2xf32>, tensor<i32>) -> tensor<4xf32>
+  return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+"""
+
+
+def test_operands_of_an_update_stay_as_they_are() -> None:
+    x, y = np.array([5, 6, 7, 8], np.float32), np.array([10, 20], np.float32)
+    executable = davinci.compile(UPDATE)
+    for start in (0, 2):
+        inputs = {"arg0": x, "arg1": y, "arg2": np.array(start, np.int32)}
+        negated, updated, constant = executable.run(inputs).values()
+        changed = np.isin(np.arange(4), (start, start + 1))
+        np.testing.assert_array_equal(negated, -x)
+        np.testing.assert_array_equal(updated, np.where(changed, np.resize(y, 4), -x))
+        np.testing.assert_array_equal(constant, np.where(changed, np.resize(y, 4), [1, 2, 3, 4]))
