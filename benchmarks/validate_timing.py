@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import published
+import published_memory
 import published_products
 import published_vector
 from published import Row
@@ -25,8 +26,9 @@ GROUPS: list[Callable[[], Iterator[Row]]] = [
     published.chained_mads,
     published.transfers,
     published_products.products,
-    published.vector_addition,
-    published.data_copy,
+    published_products.tuning,
+    published_memory.vector_addition,
+    published_memory.data_copy,
 ]
 
 INTRODUCTION = """\
@@ -46,30 +48,39 @@ rates that differ from the official ones. Independent are the slopes of TADD, al
 copies and the vector times of V4; the single TEXP, TDIV and TRSQRT are of the publication that the
 fits are from.
 
+From the rows of memory and cube come, as their marks say: what a transfer to fractals and each of
+its rows take (C0, C1), what rows take that the L2 has not (V5, staggered), blocks of rows that
+are not aligned (V5 and V7 together), loads that wait for L1 (C8), the wait for one line (between
+C3 and V5 in the same order; C2 was not used), accesses of the scalar unit (V4). That a row has a
+cost of its own was seen in C4 and C8, so their MTE2 times were known when the form of the rule
+was chosen, but gave none of its numbers. The cube's 11 cycles come from C0 and the chained mads
+together. Ports, the shares of memory and L2, the start of a transfer and the rates of MTE1 are
+the vendor's or PTO's.
+
 How the programs were rebuilt where the publication leaves it open:
 
 * Operands of the isolated operations lie 16 KB apart, in one bank; the time is from issue to
   completion. How many repeats `vbrcb` had, and which types `vconv`, is not said.
 * Bank conflicts, strided copies and the vector times of V4 have the published addresses; ticks of
   50 MHz are taken as 36 cycles, as the case without conflicts is 22 + 64.
-* V1: B is stored with k along its rows. C0 to C2 have one buffer in L1, so transfers and loads take
-  turns; C4 and C8 bring four steps of k at a time into two buffers. Each core's second row of
-  blocks is simulated, with the L2 as the first leaves it, and taken for all of its rows, which are
-  identical; on one core two columns (four of C0) stand for all.
-* V4 on one core waits for the first operand before it loads the second, as its published MTE2 time
-  of twice a single transfer shows; the same program is used for all versions. 1/16 of its tiles
-  stand for all. The program runs twice and the second time counts, as repeated measurements do.
-* V5 to L1 waits for each tile; to UB it does not.
+* V1: B is stored with k along its rows. C0 to C3 have one buffer in L1, so transfers and loads
+  take turns; from C4 on everything has two. Blocks of C are computed row by row. Of each core one
+  row of blocks is simulated, with the L2 as the transfers of two rows before leave it, and taken
+  for all of them; on one core two columns (four of C0) stand for all. Pipe times are averages
+  over the cores, the task is the longest core.
+* V4 on one core waits for the first operand before it loads the second, as its published MTE2
+  time of twice a single transfer shows; the same program is used for all versions. 1/16 of its
+  tiles stand for all, with the scalar unit 1/1024. The program runs twice and the second time
+  counts, as repeated measurements do.
+* V5 has the published order and waits for nothing. V7: how the rows and columns are split, and
+  the steps of its large transfers (4 and 4), are not published.
 """
 
 NOT_MODELLED = """\
 ## What is not modelled
 
-* A hint to bypass the L2, and the order in which the L2 replaces lines other than first in, first
-  out.
-* Banks and channels of the memory, refresh, the time of a miss against that of a hit for a single
-  transfer.
-* Loads from L1 that wait while transfers write to it, and the reverse.
+* Banks and channels of the memory, refresh; the time of a miss against that of a hit but for rows.
+* Transfers that wait while loads read from L1.
 * The unit flag, by which fixpipe starts before a mad is complete.
 * Vector masks: masked lanes keep their banks. The 16 extra cycles of tiles that are not whole
   repeats: it is not known whether they are the unit's or those of setting the mask.

@@ -256,7 +256,8 @@ def scalar(work: Work) -> Cost:
 def scalar_access(work: Work) -> Cost:
     """Loads and stores of single elements, one after the other (b3)."""
     count = work.values["loads"] + work.values["stores"]
-    cycles = count * work.machine.scalar.gm_access_cycles
+    unit, in_ub = work.machine.scalar, work.values["space"] == Space.UB
+    cycles = count * (unit.ub_access_cycles if in_ub else unit.gm_access_cycles)
     return Cost(cycles, cycles)
 
 

@@ -120,6 +120,7 @@ class CrossCore(Section):
 class Scalar(Section):
     issue_cycles: Positive
     gm_access_cycles: Positive
+    ub_access_cycles: Positive
 
 
 class Vector(Section):

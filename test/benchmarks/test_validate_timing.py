@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import sys
 from collections.abc import Iterator
@@ -42,10 +43,20 @@ def test_products_of_one_core(published: Any) -> None:
             assert simulated == pytest.approx(real, rel=target)
 
 
-def test_reading_tiles(published: Any) -> None:
-    for rows, columns, measured in ((64, 64, 220.8), (64, 1024, 202.7)):
-        time = published.reading(published.VECTOR_CORES, rows, columns, parts=4)
-        assert time == pytest.approx(measured, rel=0.15)
+def test_memory(published: Any) -> None:
+    """The rows that take little time to simulate, on a part of the data."""
+    memory = importlib.import_module("published_memory")
+    for name, measured, how, _ in memory.READINGS:
+        if name.startswith(("to UB, tiles of 64", "to L1, tiles of 64")):
+            time = memory.reading(dataclasses.replace(how, parts=4))
+            assert time == pytest.approx(measured, rel=0.15), name
+
+
+def test_inputs_past_the_l2(published: Any) -> None:
+    memory = importlib.import_module("published_memory")
+    double = memory.one_after_the_other(32 * published.KB, 2)
+    time = memory.addition(48, 32 * published.KB, double, bypass=memory.BYPASS)
+    assert time == pytest.approx(187.7, rel=0.15)
 
 
 def test_the_page_is_made_from_the_rows(published: Any) -> None:
