@@ -166,7 +166,7 @@ function draw() {
       pen.lineWidth = 1;
       pen.strokeRect(left + 0.5, top + 0.5, long - 1, tall - 1);
     }
-    if (long > 46) label(pen, name, left, top, long, waiting ? text : "#fff");
+    if (long > 46) label(pen, name, left, top, long, waiting ? text : colour("ink"));
   }
   arrows(pen, x, drawn);
   pen.restore();
