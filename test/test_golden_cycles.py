@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ CASES: dict[str, tuple[Any, dict[str, Any]]] = {
 }
 
 
+@cache
 def cycles(name: str, timing_only: bool = True) -> dict[str, list[int]]:
     """Cycles of every launch, by kernel."""
     model, options = CASES[name]
