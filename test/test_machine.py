@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+import davinci
 from davinci import machine as machines
-from davinci.errors import InputError
+from davinci import zoo
+from davinci.errors import CompileError, InputError
+from davinci.tools import npu_run
 
 TEXT = {name: (machines.DIRECTORY / f"{name}.toml").read_text() for name in machines.names()}
 
@@ -54,6 +58,19 @@ def test_coupled_machine() -> None:
             "bad value of 'vector.block_bytes'",
         ),
         ("ascend910", "line_bytes = 512 ", "line_bytes = 500 ", "bad value of 'gm.line_bytes'"),
+        ("ascend910", "line_bytes = 512 ", "line_bytes = 16 ", "a power of two, at least 32"),
+        ("ascend910", "align_bytes = 64 ", "align_bytes = 48 ", "bad value of 'buffers.L0C.align"),
+        ("ascend910", "align_bytes = 1 ", "align_bytes = 3 ", "bad value of 'gm.align_bytes'"),
+        ("ascend910", "event_ids = 4 ", "event_ids = 17 ", "expected less than or equal to 16"),
+        ("ascend910", "queue_depth = 32 ", "queue_depth = 99999999999999999999 ", "1000000000"),
+        (
+            "ascend910",
+            "UB  = { bytes = 262144",
+            "UB  = { bytes = 1099511627776",
+            "'buffers.UB.bytes'",
+        ),
+        ("ascend910", "\nvadd = ", "\nvaddd = ", "found 'vaddd'; did you mean 'vadd'"),
+        ("ascend910", "\nvadd = [", "\nvadd = ['f64', ", "in 'intrinsics.vadd'; found 'f64'"),
         ("ascend910b", "count = 2 ", "count = 0 ", "bad value of 'core.AIV.count'"),
         ("ascend910b", "= 1099511627776", "= 512", "bad value of 'l2.bypass_offset_bytes'"),
         ("ascend910b", "= 1099511627776", "= 1099511627777", "expected a multiple of 512"),
@@ -66,3 +83,15 @@ def test_malformed(tmp_path: Path, name: str, before: str, after: str, message: 
     path.write_text(TEXT[name].replace(before, after, 1))
     with pytest.raises(InputError, match=message.replace("'", ".").replace(" ", r"\s")):
         machines.load(str(path))
+
+
+def test_a_file_name_that_is_too_long(capsys: pytest.CaptureFixture[str]) -> None:
+    assert npu_run.main(["zoo:mlp", "--machine", "a" * 5000 + ".toml"]) == 2
+    assert capsys.readouterr().err.endswith("a: File name too long\n")
+
+
+def test_ub_smaller_than_a_fractal(tmp_path: Path) -> None:
+    path = tmp_path / "small.toml"
+    path.write_text(re.sub(r"(UB +)= { bytes = \d+", r"\1= { bytes = 1000", TEXT["ascend910"]))
+    with pytest.raises(CompileError, match="do not fit UB"):
+        davinci.compile(zoo.build("mlp").proto, machine=str(path))

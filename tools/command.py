@@ -106,6 +106,11 @@ def guarded(main: Callable[..., int]) -> Callable[..., int]:
             # The reader of our output has gone; the interpreter must not flush into it at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return errors.EXIT_OK
+        except OSError as error:
+            # A name that is too long, a disk that is full.
+            place = f"{str(error.filename)[:200]}: " if error.filename else ""
+            print(f"error: {place}{error.strerror or error}", file=sys.stderr)
+            return errors.EXIT_BAD_INPUT
         except Exception as error:
             if os.environ.get("DAVINCI_DEBUG"):
                 traceback.print_exc()

@@ -334,9 +334,9 @@ class Product:
 def slice_of_c(tile: Size, target: Target, itemsize: int) -> tuple[int, int]:
     """Columns and rows, in fractals, of the slices in which a tile of C leaves through UB.
 
-    Two slices take turns, so each has at most half of UB.
+    Two slices take turns, so each has at most half of UB; plan-memory refuses less than a fractal.
     """
-    most = target.machine.buffer("UB").bytes // (2 * FRACTAL * itemsize)
+    most = max(1, target.machine.buffer("UB").bytes // (2 * FRACTAL * itemsize))
     if tile.m > most:
         return 1, most
     return min(tile.k, most // tile.m), tile.m

@@ -185,7 +185,7 @@ def choose(
             f"no tile (m, n, k) for the {STRATEGIES[strategy]} strategy and (M, N, K) = "
             f"{whole.text()}",
             found=given,
-            expected=broken or "sizes that fit L0A, L0B and L0C",
+            expected=broken or "sizes that fit L1, L0A, L0B and L0C",
             hint="give smaller tile sizes, leave them 0, or use matmul-strategy=os",
         )
     return best[1]

@@ -326,7 +326,7 @@ def declare(module: Any) -> None:
     signatures: dict[str, str] = {}
 
     def visit(op: Any) -> Any:
-        if op.name == "llvm.call":
+        if op.name == "llvm.call" and "callee" in op.attributes:  # the runtime refuses the others
             name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
             if name not in declared and name not in signatures:
                 signatures[name] = signature(op)

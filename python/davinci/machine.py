@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import difflib
 import sys
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pydantic
 
@@ -31,15 +32,23 @@ class Section(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-Positive = pydantic.PositiveInt
-Cycles = pydantic.NonNegativeInt
-Amount = pydantic.NonNegativeFloat | pydantic.NonNegativeInt
+MOST = 10**9
+"""The largest number that is no size: products of two such numbers are exact in 64 bits."""
+
+Positive = Annotated[int, pydantic.Field(gt=0, le=MOST)]
+Cycles = Annotated[int, pydantic.Field(ge=0, le=MOST)]
+Amount = Annotated[float, pydantic.Field(ge=0, le=MOST)] | Cycles
+MemoryBytes = Annotated[int, pydantic.Field(gt=0, le=1 << 48)]
+BufferBytes = Annotated[int, pydantic.Field(gt=0, le=1 << 26)]
+Ids = Annotated[int, pydantic.Field(gt=0, le=16)]
+"""Events and flags: their instructions have four bits for the number."""
+
 PipeName = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
 MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB"]
 
 
 class Buffer(Section):
-    bytes: Positive
+    bytes: BufferBytes
     align_bytes: Positive
 
 
@@ -52,7 +61,7 @@ class Buffers(Section):
 
 
 class GlobalMemory(Section):
-    bytes: Positive
+    bytes: MemoryBytes
     align_bytes: Positive
     read_bytes_per_cycle: Positive
     write_bytes_per_cycle: Positive
@@ -69,10 +78,10 @@ class L2(Section):
             none on a machine where they cannot.
     """
 
-    bytes: Positive
+    bytes: MemoryBytes
     read_bytes_per_cycle: Positive
     write_bytes_per_cycle: Positive
-    bypass_offset_bytes: Positive | None = None
+    bypass_offset_bytes: MemoryBytes | None = None
 
 
 class CoreType(Section):
@@ -102,7 +111,7 @@ KINDS = {"coupled": ["AICORE"], "split": ["AIC", "AIV"]}
 
 
 class Sync(Section):
-    event_ids: Positive
+    event_ids: Ids
     queue_depth: Positive
     flag_cycles: Cycles
     barrier_cycles: Cycles
@@ -112,7 +121,7 @@ class Sync(Section):
 class CrossCore(Section):
     """Flags between the cores of a split machine."""
 
-    flag_ids: Positive
+    flag_ids: Ids
     depth: Positive
     flag_cycles: Cycles
 
@@ -220,7 +229,7 @@ class Fixpipe(Section):
 
 
 class Launch(Section):
-    overhead_us: pydantic.NonNegativeInt
+    overhead_us: Cycles
 
 
 class Machine(Section):
@@ -306,6 +315,8 @@ def load(name: str) -> Machine:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InputError(f"not a TOML file: {error}", where=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", where=str(path)) from None
     return parse(data, str(path))
 
 
@@ -334,6 +345,8 @@ def parse(data: dict[str, Any], where: str) -> Machine:
             expected=first["msg"].removeprefix("Input should be "),
         ) from None
     check_consistent(machine, where)
+    check_powers(machine, where)
+    check_instructions(machine, where)
     check_bypass(machine, where)
     return machine
 
@@ -378,13 +391,6 @@ def check_consistent(machine: Machine, where: str) -> None:
                 found=str(found),
                 expected=f"{number}, which the encoding of vector instructions fixes",
             )
-    if machine.gm.line_bytes & (machine.gm.line_bytes - 1):
-        raise InputError(
-            "bad value of 'gm.line_bytes'",
-            where=where,
-            found=str(machine.gm.line_bytes),
-            expected="a power of two: buffers begin at lines",
-        )
     present: dict[tuple[str, str], bool] = {}
     needed: dict[tuple[str, str], str] = {}
     for instruction, section, key in NEEDS:
@@ -400,6 +406,56 @@ def check_consistent(machine: Machine, where: str) -> None:
         if there and place not in needed:
             hint = "remove it: no instruction of [intrinsics] uses it"
             raise InputError("key without use", where=where, found=repr(name), hint=hint)
+
+
+def check_powers(machine: Machine, where: str) -> None:
+    """Alignments and lines are powers of two, and a line holds whole blocks.
+
+    Raises:
+        InputError: one is not.
+    """
+    numbers = {
+        f"buffers.{name}.align_bytes": (machine.buffer(name).align_bytes, 1)
+        for name in Buffers.model_fields
+    }
+    numbers["gm.align_bytes"] = machine.gm.align_bytes, 1
+    numbers["gm.line_bytes"] = machine.gm.line_bytes, BLOCK_BYTES
+    for key, (number, least) in numbers.items():
+        if number < least or number & (number - 1):
+            raise InputError(
+                f"bad value of {key!r}",
+                where=where,
+                found=str(number),
+                expected="a power of two" + (f", at least {least}" if least > 1 else ""),
+            )
+
+
+def check_instructions(machine: Machine, where: str) -> None:
+    """Instructions and types that the machine file names must exist.
+
+    Raises:
+        InputError: one does not, with the nearest one that does.
+    """
+    from davinci.isa import INSTRUCTIONS  # whose modules read machine files
+
+    types: dict[str, list[str]] = {}
+    for record in INSTRUCTIONS.values():
+        types.setdefault(record.name, []).append(record.type)
+    places: list[tuple[str, Iterable[str], Iterable[str]]] = [
+        ("intrinsics", machine.intrinsics, types)
+    ]
+    for name, found in machine.intrinsics.items():
+        places.append((f"intrinsics.{name}", found, types.get(name, [])))
+    for key, names, known in places:
+        for name in names:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                raise InputError(
+                    f"no such instruction or type in {key!r}",
+                    where=where,
+                    found=repr(name),
+                    hint=f"did you mean {near[0]!r}?" if near else "see docs/instructions.md",
+                )
 
 
 def check_bypass(machine: Machine, where: str) -> None:
