@@ -81,8 +81,8 @@ NOT_MODELLED = """\
 
 * Banks and channels of the memory, refresh; the time of a miss against that of a hit but for rows.
 * Transfers that wait while loads read from L1.
-* Launches whose cores exchange flags: their times are made as if the L2 held nothing, and as if cube
-  cores and vector cores had the memory to themselves.
+* Launches whose cores exchange flags: their times are made as if the L2 held nothing, and as if
+  cube cores and vector cores had the memory to themselves.
 * The unit flag, by which fixpipe starts before a mad is complete.
 * Vector masks: masked lanes keep their banks. The 16 extra cycles of tiles that are not whole
   repeats: it is not known whether they are the unit's or those of setting the mask.
