@@ -22,11 +22,11 @@ from interleaving_fuzz import CoresFuzzer, Fuzzer, Tally, table
 CORES = (("ascend910", "AICORE"), ("ascend910b", "AIC"), ("ascend910b", "AIV"))
 GROUPS = len(CORES) + 1
 CLEAN_RUNS, RACE_RUNS = 40, 200
-PER_POOL = 400
+PER_POOL = 200
 """Programs of one seed: each seed draws its own instructions and contents of memory."""
 
 
-def main(programs: int = 3200, seed: int = 1, write: bool = False) -> int:
+def main(programs: int = 1600, seed: int = 1, write: bool = False) -> int:
     """See above.
 
     Args:

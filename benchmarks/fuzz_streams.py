@@ -34,7 +34,7 @@ NETWORK = "bert-tiny"
 MOST_NAMED = 8
 
 
-def main(launches: int = 40000, seed: int = 1, write: bool = False) -> None:
+def main(launches: int = 20000, seed: int = 1, write: bool = False) -> None:
     start = time.perf_counter()
     rng = np.random.default_rng(seed)
     devices = [(kind, Device(machines.load(name), 1 << 16)) for name, kind in CORES]

@@ -3,16 +3,32 @@
 from __future__ import annotations
 
 import copy
+import threading
+from collections import Counter
 from typing import Any
 
 import numpy as np
 import pytest
 
+from damaged_streams import (
+    EDGES,
+    Hang,
+    add,
+    at_the_limits,
+    damaged,
+    damaged_team,
+    launch,
+    random_words,
+    watched,
+)
 from davinci import machine as machines
-from davinci.errors import DeviceFault, InputError
-from davinci.isa import INSTRUCTIONS, header
+from davinci import zoo
+from davinci.errors import InputError
+from davinci.isa import INSTRUCTIONS
 from davinci.simulator import Device
-from random_programs import Pool, Writer
+from interleaving_fuzz import SHAPES
+from random_cores import CoresPool, seats
+from sync_mutation import record as record_kernels
 
 CORES = [
     ("ascend310", "AICORE"),
@@ -20,56 +36,60 @@ CORES = [
     ("ascend910b", "AIC"),
     ("ascend910b", "AIV"),
 ]
-EDGES = [0, 1, 31, 32, 512, 1 << 17, (1 << 18) - 32, 1 << 31, 1 << 44, (1 << 63) - 1, (1 << 64) - 1]
 ODD: list[Any] = [0, 1, -1, 3, 1 << 40, 1 << 62, 0.5, -0.5, float("nan"), float("inf"), "", "x"]
 ODD += [True, None, [], [1], {}, {"x": 1}]
 
 
-def launch(device: Device, kind: str, words: Any, blocks: int) -> str:
-    """Runs words on every block; returns the fault, or ""."""
-    array = np.array(words, dtype=np.uint64).reshape(-1, 8)
-    try:
-        device.launch("k", {kind: lambda a, b, n, core: core.consume(array)}, [], blocks)
-    except DeviceFault as fault:
-        return str(fault)
-    return ""
+@pytest.mark.parametrize(("machine", "kind"), CORES)
+def test_random_words(machine: str, kind: str) -> None:
+    device = Device(machines.load(machine), 1 << 16)
+    rng = np.random.default_rng(7)
+    counts: Counter[str] = Counter()
+    for _ in range(400):
+        add(counts, launch(device, {kind: random_words(rng, int(rng.integers(1, 3)), EDGES)}))
+    assert counts["ran"] and counts["unknown opcode"] and counts["misaligned address of"]
 
 
 @pytest.mark.parametrize(("machine", "kind"), CORES)
 def test_every_instruction_at_its_limits(machine: str, kind: str) -> None:
-    """Each record with fields and addresses at, near and beyond their limits."""
     device = Device(machines.load(machine), 1 << 16)
     rng = np.random.default_rng(13)
-    ran = set()
+    ran: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for record in INSTRUCTIONS.values():
-        for _ in range(12):
-            row = [header(record.opcode, int(rng.integers(1 << 16)), int(rng.integers(1 << 32)))]
-            row += [EDGES[i] for i in rng.integers(len(EDGES), size=len(record.operands))]
-            words = [0] * record.words
-            for f in record.fields:
-                choices = [f.minimum, f.minimum + 1, f.limit, (1 << f.width) - 1]
-                words[f.word] |= (choices[rng.integers(4)] & (1 << f.width) - 1) << f.lo
-            row += words
-            if not launch(device, kind, row + [0] * (8 - len(row)), int(rng.integers(1, 3))):
-                ran.add(record.mnemonic)
-    assert len(ran) > 5
+        for _ in range(6):
+            blocks = int(rng.integers(1, 3))
+            fault = launch(device, {kind: at_the_limits(rng, record)}, blocks)
+            add(counts, fault)
+            ran[record.mnemonic] += not fault
+    assert sum(count > 0 for count in ran.values()) > 5
 
 
-@pytest.mark.parametrize(("machine", "kind"), CORES)
-def test_programs_with_flipped_bits(machine: str, kind: str) -> None:
+def test_damaged_kernels() -> None:
     rng = np.random.default_rng(17)
-    pool = Pool(machine, kind, rng, tries=16)
-    outcomes = set()
-    for _ in range(60):
-        rows = Writer(pool, rng, 6, scalar=True).rows
-        words = np.array(rows, dtype=np.uint64)
-        for _ in range(int(rng.integers(1, 4))):
-            i, j = rng.integers(words.shape[0]), rng.integers(words.shape[1])
-            words[i, j] ^= np.uint64(1) << np.uint64(rng.integers(64))
-        fault = pool.simulate([words.tolist()])
-        outcomes.add(bool(fault))
-        assert "Traceback" not in fault
-    assert outcomes == {True, False}
+    kernels = record_kernels(zoo.build("mlp,batch=16,features=32,hidden=48,layers=2"), cores=1)
+    counts: Counter[str] = Counter()
+    for i in range(200):
+        kernel = kernels[i % len(kernels)]
+        add(counts, launch(kernel.device, {"AICORE": damaged(rng, kernel.streams[0])}))
+    assert counts["ran"] > 20 and counts["race"] and counts["deadlock"]
+
+
+def test_damaged_programs_for_several_cores() -> None:
+    rng = np.random.default_rng(29)
+    pool = CoresPool(rng, tries=16)
+    counts: Counter[str] = Counter()
+    threads = threading.active_count()
+    for i in range(60):
+        add(counts, damaged_team(rng, pool, list(seats(*SHAPES[i % len(SHAPES)]))))
+    assert counts["ran"] and counts["deadlock"]
+    assert threading.active_count() == threads
+
+
+def test_a_launch_that_hangs_would_be_noticed() -> None:
+    with pytest.raises(Hang), watched(1):
+        while True:
+            pass
 
 
 def leaves(table: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str, ...]]:

@@ -12,8 +12,10 @@ import pytest
 
 from davinci.isa import Pipe
 from davinci.simulator import races
+from davinci.simulator.core_races import CoreRaces
+from davinci.simulator.cross_core import Knowledge
 from davinci.simulator.races import ALL, PIPES, Races
-from interleaving_fuzz import Fuzzer
+from interleaving_fuzz import CoresFuzzer, Fuzzer
 
 
 def run(machine: str, kind: str, programs: int) -> Fuzzer:
@@ -28,13 +30,25 @@ def run(machine: str, kind: str, programs: int) -> Fuzzer:
     ("machine", "kind"), [("ascend910", "AICORE"), ("ascend910b", "AIC"), ("ascend910b", "AIV")]
 )
 def test_no_escape_and_no_false_alarm(machine: str, kind: str) -> None:
-    fuzzer = run(machine, kind, 60)
+    fuzzer = run(machine, kind, 45)
     for tally in (fuzzer.single, fuzzer.blocks):
         assert tally.escapes == []
         assert tally.false_alarms == []
         assert tally.unexplained == []
-        assert tally.counts["no fault reported: the same bytes in every interleaving"] > 30
+        assert tally.counts["no fault reported: the same bytes in every interleaving"] > 25
         assert tally.counts["race: other bytes in some interleaving"] > 1
+
+
+def test_several_cores_without_escape_and_false_alarm() -> None:
+    fuzzer = CoresFuzzer(seed=2, clean_runs=10, race_runs=60)
+    for _ in range(60):
+        fuzzer.launch()
+    tally = fuzzer.tally
+    assert tally.escapes == []
+    assert tally.false_alarms == []
+    assert tally.unexplained == []
+    assert tally.counts["no fault reported: the same bytes in every interleaving"] > 25
+    assert tally.counts["race: other bytes in some interleaving"] > 1
 
 
 def barrier_of_all(self: Races, pipe: int) -> None:
@@ -85,5 +99,37 @@ def test_a_weaker_check_is_caught(
     for _ in range(400):
         fuzzer.one_block()
         if fuzzer.single.escapes:
+            return
+    pytest.fail("no escape found")
+
+
+def all_pipes_are_done(self: Races, pipe: int, seat: int) -> tuple[Knowledge, int]:
+    knowledge, number = REAL_SEND(self, pipe, seat)
+    return {**knowledge, seat: self._numbers.copy()}, number
+
+
+def nothing_is_compared(self: CoreRaces) -> None:
+    """Another block, or another core of the block, may do as it likes."""
+
+
+REAL_SEND = Races.send
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "weaker"),
+    [
+        (Races, "send", all_pipes_are_done),
+        (CoreRaces, "check_blocks", nothing_is_compared),
+        (CoreRaces, "check_all", nothing_is_compared),
+    ],
+)
+def test_a_weaker_check_between_cores_is_caught(
+    owner: type, name: str, weaker: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, name, weaker)
+    fuzzer = CoresFuzzer(seed=2, clean_runs=15, race_runs=0)
+    for _ in range(200):
+        fuzzer.launch()
+        if fuzzer.tally.escapes:
             return
     pytest.fail("no escape found")
