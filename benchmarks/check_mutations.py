@@ -18,10 +18,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from checks_page import arguments, put
 
+import cores_mutation
 from davinci import zoo
 from sync_mutation import Outcomes, judge, record, sequential_pipes, table
 
 CORES = (1, 32)
+SEED, PROGRAMS = 1, 400
+"""Of random programs for several cores, whose mutants are judged as well."""
 
 
 def main(names: list[str], write: bool) -> int:
@@ -37,6 +40,11 @@ def main(names: list[str], write: bool) -> int:
     for title, outcomes in results.items():
         said = ", ".join(f"{text} {count}" for text, count in outcomes.messages.most_common())
         lines.append(f"{title}, reported as: {said}")
+    cores = cores_mutation.judge(SEED, PROGRAMS)
+    lines.append(
+        f"random programs for several cores of ascend910b: {cores['programs']} programs, "
+        + ", ".join(f"{kind} {cores[kind]}" for kind in cores_mutation.OUTCOMES)
+    )
     command = " ".join(["check_mutations.py", *names])
     put("MUTATIONS", command, lines, time.perf_counter() - start, write)
     for title, outcomes in results.items():
@@ -45,7 +53,8 @@ def main(names: list[str], write: bool) -> int:
             ("escapes and false alarms", outcomes.wrong),
         ):
             print(f"{title}, {heading}: {len(texts)}", *texts, sep="\n  ")
-    return int(any(outcomes.wrong for outcomes in results.values()))
+    wrong = any(outcomes.wrong for outcomes in results.values())
+    return int(wrong or cores["escaped"] or cores["false alarm"])
 
 
 if __name__ == "__main__":

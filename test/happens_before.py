@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from davinci.isa.core import Pipe
-from stream_steps import AWAIT, SIGNAL, Conflicts, Step
+from stream_steps import AWAIT, SCALAR, SIGNAL, Conflicts, Step
 
 
 @dataclass(frozen=True)
@@ -151,8 +151,10 @@ class Order:
                 if pipe == Pipe.S:
                     core.issue = [write]
             else:
-                core.started[pipe] = read
                 core.running[pipe].append(write)
+                # What the scalar unit accesses may take longer than its next waits.
+                if step.name != SCALAR:
+                    core.started[pipe] = read
 
     def _answer_flags(self) -> None:
         """A wait for a flag comes after its set."""

@@ -11,7 +11,7 @@ records; it shares nothing with the simulator. What may happen next is chosen at
 A `set_flag` leaves the queue at once and fires when what was under way on its pipe has written; a
 `wait_flag` stays at the head until the flag is there. Flags between cores count; their waits hold
 the scalar unit. Scalar accesses, whose data a stream does not
-tell, write a digest of what the scalar unit has read so far.
+tell, read late, when they write; they write a digest of what the scalar unit has read so far.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy.typing as npt
 
 from davinci.isa.core import Access, Pipe, Registers, Space
 from happens_before import Place, scope
-from stream_steps import AWAIT, SIGNAL, Event, Step
+from stream_steps import AWAIT, SCALAR, SIGNAL, Event, Step
 
 Bytes = npt.NDArray[np.uint8]
 Action = tuple[int, str, Pipe, int]
@@ -165,12 +165,14 @@ class Core:
                 self.pending.append(_Pending(step, set(self.running[pipe])))
                 self._fire()
             elif step.name != "pipe_barrier":
-                self._read(pipe, i)
+                self.running[pipe].append(i)
+                if step.name != SCALAR:
+                    self._read(i)
 
-    def _read(self, pipe: Pipe, i: int) -> None:
+    def _read(self, i: int) -> None:
         step = self.steps[i]
         reads, writes = step.accesses
-        if step.name == "scalar_access":
+        if step.name == SCALAR:
             data = [self.memories[access.space].view(access).tobytes() for access in reads]
             self.seen = hashlib.sha256(self.seen + b"".join(data) + bytes([i])).digest()
             self.results[i] = [
@@ -186,9 +188,10 @@ class Core:
             arrays = [self.memories[access.space].view(access).copy() for access in reads]
             results = step.record.compute(step.values, registers, arrays)
             self.results[i] = [np.array(result) for result in results]
-        self.running[pipe].append(i)
 
     def _write(self, pipe: Pipe, i: int) -> None:
+        if self.steps[i].name == SCALAR:
+            self._read(i)
         _, writes = self.steps[i].accesses
         for access, result in zip(writes, self.results.pop(i), strict=True):
             view = self.memories[access.space].view(access)
@@ -215,8 +218,9 @@ class Core:
         self.pending = waiting
 
 
-EVENTS = {"reads": "start", "writes": "write"}
-"""When an instruction does what."""
+def event_of(step: Step, access: str) -> str:
+    """When an instruction "reads" or "writes"."""
+    return "start" if access == "reads" and step.name != SCALAR else "write"
 
 
 class Run:
@@ -304,6 +308,9 @@ class Run:
             did, does: "reads" or "writes", the accesses of the two.
         """
         times = {(core, what, i): t for t, (core, what, _, i) in enumerate(self.log)}
-        a = times.get((first[0], EVENTS[did], first[1]))
-        b = times.get((second[0], EVENTS[does], second[1]))
+
+        def time(core: int, i: int, access: str) -> int | None:
+            return times.get((core, event_of(self.cores[core].steps[i], access), i))
+
+        a, b = time(*first, did), time(*second, does)
         return a is not None and (b is None or a < b)

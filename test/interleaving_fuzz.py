@@ -17,7 +17,7 @@ import numpy as np
 
 from davinci.isa.core import Pipe, Space
 from happens_before import Order, Place
-from interleaving import EVENTS, Bytes, Run, Window
+from interleaving import Bytes, Run, Window, event_of
 from random_cores import CoresPool, Team, seats
 from random_programs import Pool, Writer
 from stream_steps import Conflicts, Event, Step
@@ -309,7 +309,8 @@ class Judge:
         for number in range(self._race_runs):
             tally.interleavings += 1
             # Half of the time the first of the two accesses comes as late as it can.
-            held_back = (first[0], EVENTS[did], first[1]) if number % 2 else None
+            step = launch.programs[first[0]][first[1]]
+            held_back = (first[0], event_of(step, did), first[1]) if number % 2 else None
             run = self._run(launch, held_back=held_back)
             if run.outcome != straight.outcome:
                 tally.counts["race: other bytes in some interleaving"] += 1

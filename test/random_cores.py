@@ -196,18 +196,18 @@ class Team:
         """Removes, moves or changes a flag or barrier."""
         rng = self._rng
         opcodes = {INSTRUCTIONS[name].opcode for name in (*SYNC, SIGNAL, AWAIT)}
-        places = [(member.rows, i) for member in self.members
+        places = [(member, i) for member in self.members
                   for i, row in enumerate(member.rows) if row[0] & 0xFFFF in opcodes]  # fmt: skip
         if not places:
             return
-        rows, i = places[rng.integers(len(places))]
+        member, i = places[rng.integers(len(places))]
+        rows = member.rows
         row, kind = rows[i], rng.integers(8)
         if row[0] & 0xFFFF != INSTRUCTIONS[SIGNAL].opcode or kind < 4:
             rows.pop(i)
             if kind < 2:
                 rows.insert(int(rng.integers(len(rows) + 1)), row)
         elif kind == 4:
-            member = self.members[rng.integers(len(self.members))]
             rows[i] = [row[0], row[1] & ~0xF | member.any_pipe(), *row[2:]]
         elif kind < 7:
             self._remove(row[1] >> FLAG_BIT)

@@ -24,6 +24,7 @@ FLAGS = ("set_flag", "wait_flag")
 SYNC = (*FLAGS, "pipe_barrier")
 SIGNAL, AWAIT = "ffts_cross_core_sync", "wait_flag_dev"
 """Set and wait of a flag between cores."""
+SCALAR = "scalar_access"
 
 
 @dataclass(frozen=True)

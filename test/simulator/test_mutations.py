@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import cores_mutation
 from davinci import zoo
 from davinci.isa import Pipe
 from davinci.simulator import Device
@@ -28,6 +29,12 @@ def test_kernels_of_a_network() -> None:
     assert outcomes.counts["static instruction", "reported"] > 40
     assert outcomes.counts["static flag", "reported"] > 15
     assert outcomes.counts["static instruction", "redundant"] == 0, "each leaves half a flag over"
+
+
+def test_programs_for_several_cores() -> None:
+    counts = cores_mutation.judge(seed=5, programs=24)
+    assert counts["escaped"] == counts["false alarm"] == 0
+    assert counts["reported"] > 100
 
 
 def test_what_is_not_needed_is_redundant(new_asm: Callable[[], Any], device: Device) -> None:
