@@ -89,11 +89,21 @@ def _stop(number: int, frame: FrameType | None) -> None:
     os._exit(EXIT_INTERRUPTED)
 
 
+def open_standard_streams() -> None:
+    """Gives the numbers of closed standard streams to the null device, not to the next file."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    sys.stdout = sys.stdout or os.fdopen(1, "w", closefd=False)
+    sys.stderr = sys.stderr or os.fdopen(2, "w", closefd=False)
+
+
 def guarded(main: Callable[..., int]) -> Callable[..., int]:
     """Turns exceptions of a command into one message on stderr and its exit code."""
 
     @functools.wraps(main)
     def run(argv: list[str] | None = None) -> int:
+        open_standard_streams()
         try:
             with stoppable():
                 code = main(argv)

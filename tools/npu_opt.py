@@ -112,6 +112,8 @@ class Session:
 
     def read(self) -> str:
         file = self.options.file
+        if file == "-" and sys.stdin is None:
+            raise InputError("cannot read: standard input is closed", where=file)
         try:
             data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
             return data.decode("utf-8")

@@ -18,9 +18,16 @@ def check_writable(path: str | Path) -> None:
     if not str(path) or Path(path).is_dir():
         found = "a folder" if str(path) else "an empty name"
         raise InputError("cannot write", where=str(path), found=found, expected="a file name")
-    folder = Path(path).parent
+    if is_device(path) and os.access(path, os.W_OK):
+        return
+    folder = Path(os.path.realpath(path)).parent
     if not folder.is_dir() or not os.access(folder, os.W_OK):
         raise InputError("cannot write: no such folder, or not a writable one", where=str(path))
+
+
+def is_device(path: str | Path) -> bool:
+    """Whether `path` is a device or pipe, which takes data and must not be replaced by a file."""
+    return os.path.exists(path) and not os.path.isfile(path)
 
 
 def check_distinct(results: Iterable[str], sources: Iterable[str]) -> None:
@@ -37,11 +44,16 @@ def check_distinct(results: Iterable[str], sources: Iterable[str]) -> None:
 def write_atomically(path: str | Path, data: bytes) -> None:
     """Writes `data` to a temporary file beside `path` and renames it.
 
+    A link stays one, and its file is replaced; a device or pipe gets the data itself.
+
     Raises:
         InputError: the place cannot be written to.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(path))
     try:
+        if is_device(path):
+            Path(path).write_bytes(data)
+            return
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         TEMPORARIES.add(temporary)
         try:

@@ -6,6 +6,7 @@ file left behind.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import signal
@@ -21,6 +22,7 @@ import pytest
 
 import davinci
 from bad_files import EXP, kernel, write_all
+from davinci import files
 from davinci.errors import DavinciError
 from davinci.tools import npu_opt, npu_run
 
@@ -362,6 +364,34 @@ def test_run(inputs: dict[str, Any], message: str) -> None:
     with pytest.raises(DavinciError) as error:
         davinci.compile(EXP).run(inputs)
     assert message in str(error.value)
+
+
+def test_results_into_pipes_and_links(tmp_path: Path) -> None:
+    """A pipe (or device) gets the data and stays; a link stays a link."""
+    pipe, link = tmp_path / "pipe", tmp_path / "link"
+    os.mkfifo(pipe)
+    link.symlink_to("file")
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    for path in (pipe, link):
+        files.check_writable(path)
+        files.write_atomically(path, b"data")
+    assert os.read(reader, 9) == (tmp_path / "file").read_bytes() == b"data"
+    os.close(reader)
+    assert pipe.is_fifo() and link.is_symlink()
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_closed_standard_streams(tmp_path: Path) -> None:
+    opt = f"{sys.executable} -m davinci.tools.npu_opt"
+    script = f"echo 'module {{}}' | {opt} -o out.mlir >&- 2>&- && {opt} <&-"
+    done = subprocess.run(
+        script, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: -: cannot read: standard input is closed\n",
+    )
+    assert (tmp_path / "out.mlir").read_text() == "module {\n}\n"
 
 
 def test_standard_input_that_is_no_text() -> None:
