@@ -11,6 +11,7 @@ says what its expansion computes.
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,9 @@ WEIGHT_ELEMENTS = 256
 """Initializers with fewer elements may be wanted by a conversion and stay constants."""
 
 FIX = "fix it: python -m onnxruntime.tools.make_dynamic_shape_fixed --help"
+
+MOST_ELEMENTS = 1 << 48
+"""Of an input; numbers of bytes stay within 64 bits."""
 
 TO_TORCH = "func.func(convert-torch-onnx-to-torch)"
 TO_CHLO = (
@@ -90,6 +94,7 @@ def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
         CompileError: a dynamic dimension, or an operator that cannot be imported.
     """
     model, weights = without_weights(model)
+    check_sizes(weights, where)
     typed = prepare(model, where, set(weights))
     importer = Importer(context, where, Nodes(typed))
     module = importer.stablehlo(importable(typed, where))
@@ -196,7 +201,35 @@ def prepare(model: onnx.ModelProto, where: str, weights: set[str]) -> onnx.Model
     if model.functions:
         model = onnx.inliner.inline_local_functions(model)
     name_nodes(model)
+    check_axes(model, where)
     return infer_shapes(model, where)
+
+
+def check_axes(model: onnx.ModelProto, where: str) -> None:
+    """Axes must be those of the operand: the importer takes others, and loops or computes anything.
+
+    Other contradictions are found by the lowering, which names more of the operator.
+    """
+    try:
+        onnx.shape_inference.infer_shapes(model, strict_mode=True)
+    except onnx.shape_inference.InferenceError as error:
+        text = one_line(error)
+        if re.search(r"\b(axis|axes)\b", text):
+            raise InputError(f"not a valid ONNX model: {text}", where=where) from None
+
+
+def check_sizes(weights: dict[str, onnx.TensorProto], where: str) -> None:
+    """The data of an initializer, also from a file of its own, must be as much as its shape."""
+    for name, tensor in weights.items():
+        item = 2 if tensor.data_type == onnx.TensorProto.FLOAT16 else 4
+        expected = math.prod(tensor.dims) * item
+        if tensor.HasField("raw_data") and len(tensor.raw_data) != expected:
+            raise InputError(
+                f"initializer {name!r} has the wrong size",
+                where=where,
+                found=f"{len(tensor.raw_data)} bytes",
+                expected=f"{expected} bytes for shape {list(tensor.dims)}",
+            )
 
 
 def importable(model: onnx.ModelProto, where: str) -> onnx.ModelProto:
@@ -246,7 +279,10 @@ def check_input(value: onnx.ValueInfoProto, where: str) -> None:
         raise CompileError(
             f"input {value.name!r} has no shape", where=where, expected="static shapes", hint=FIX
         )
-    for i, dim in enumerate(value.type.tensor_type.shape.dim):
+    dims = value.type.tensor_type.shape.dim
+    if math.prod(dim.dim_value for dim in dims) > MOST_ELEMENTS:
+        raise CompileError(f"input {value.name!r} is too large for any memory", where=where)
+    for i, dim in enumerate(dims):
         if not dim.HasField("dim_value") or dim.dim_value < 0:
             raise CompileError(
                 f"input {value.name!r} has a dynamic dimension",
