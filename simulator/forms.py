@@ -21,8 +21,8 @@ from davinci.isa.core import (
     Space,
     no_regions,
 )
-from davinci.isa.legality import align_bytes, illegal_instruction, illegal_pipes
 from davinci.machine import Machine
+from davinci.machine.legality import align_bytes, illegal_instruction, illegal_pipes
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
 from davinci.simulator.timing_rules import Cost, Lane, Work, cost_of

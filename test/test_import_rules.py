@@ -15,8 +15,8 @@ MAY_IMPORT = {
     "units": "",
     "files": "errors",
     "arrays": "errors files",
-    "machine": "errors units",
-    "isa": "errors machine units",
+    "isa": "errors units",
+    "machine": "errors isa units",
     "simulator": "errors isa machine units",
     "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
     "dialects": "isa mlir units",

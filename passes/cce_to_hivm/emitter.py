@@ -9,8 +9,8 @@ from davinci.dialects import hivm
 from davinci.dialects.cce_buffers import Dim
 from davinci.errors import CompileError
 from davinci.isa import INSTRUCTIONS, Instruction
-from davinci.isa.legality import align_bytes
 from davinci.machine import Machine
+from davinci.machine.legality import align_bytes
 from davinci.mlir import ir
 from davinci.passes import builder
 from davinci.passes.base import fail, location_text

@@ -31,8 +31,8 @@ from davinci.dialects.base import attribute
 from davinci.dialects.hivm import SCALAR_TYPES
 from davinci.isa import INSTRUCTIONS, Instruction, Pipe
 from davinci.isa.core import LOCATION_SHIFT, MOST_SCALAR_OPS, SCALAR_OPS_SHIFT
-from davinci.isa.legality import PIPE_FIELDS, illegal_instruction, illegal_pipes
 from davinci.machine import Machine
+from davinci.machine.legality import PIPE_FIELDS, illegal_instruction, illegal_pipes
 from davinci.mlir import arith, ir, llvm, passmanager
 from davinci.passes.base import Pass, fail, location_text, option, register_pass
 

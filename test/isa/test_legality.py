@@ -4,7 +4,7 @@ import pytest
 
 from davinci import machine as machines
 from davinci.isa import BY_NAME, INSTRUCTIONS, Pipe
-from davinci.isa.legality import illegal_instruction, illegal_pipes
+from davinci.machine.legality import illegal_instruction, illegal_pipes
 
 CORES = [(name, core) for name in machines.names() for core in machines.load(name).core_types]
 

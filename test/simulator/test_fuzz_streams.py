@@ -105,7 +105,7 @@ def leaves(table: dict[str, Any], path: tuple[str, ...] = ()) -> list[tuple[str,
 def test_machine_files_with_odd_values(machine: str) -> None:
     """One value of a machine file is odd: refused with a message, or the machine works."""
     path = machines.DIRECTORY / f"{machine}.toml"
-    data = machines.tomllib.loads(path.read_text(encoding="utf-8"))
+    data = machines.read(path)
     rng = np.random.default_rng(19)
     refused = 0
     for keys in leaves(data):

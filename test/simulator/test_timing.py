@@ -248,7 +248,7 @@ def test_a_late_flag_wakes_each_instruction_once(asm: Any, quick: Device) -> Non
 def test_a_queue_of_waits_may_be_long(asm: Any) -> None:
     """No depth of the host's stack is needed."""
     path = machine.DIRECTORY / "ascend910.toml"
-    data = machine.tomllib.loads(path.read_text(encoding="utf-8"))
+    data = machine.read(path)
     data["sync"]["queue_depth"] = 4000
     deep = machine.parse(data, "deep.toml")
     asm.wait(MTE2, V)

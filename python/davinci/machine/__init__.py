@@ -1,0 +1,17 @@
+"""Machine files: what a chip is like, read by compiler and simulator alike."""
+
+from davinci.machine.files import DIRECTORY, check_cores, load, names, parse, read
+from davinci.machine.schema import Buffer, CrossCore, Machine, Vector
+
+__all__ = [
+    "DIRECTORY",
+    "Buffer",
+    "CrossCore",
+    "Machine",
+    "Vector",
+    "check_cores",
+    "load",
+    "names",
+    "parse",
+    "read",
+]

@@ -1,0 +1,136 @@
+"""What a machine file may not say although each of its keys is well formed."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from davinci.errors import InputError
+from davinci.isa import BY_NAME
+from davinci.machine.schema import Buffers, Machine
+from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES
+
+KINDS = {"coupled": ["AICORE"], "split": ["AIC", "AIV"]}
+"""Core types of each kind of machine."""
+
+NEEDS = (
+    ("fixpipe", "fixpipe", ""),
+    ("ffts_cross_core_sync", "cross_core", ""),
+    ("wait_flag_dev", "cross_core", ""),
+    ("copy_matrix_cc_to_ubuf", "l0c", ""),
+    ("copy_cbuf_to_ubuf", "mte1", "l1_to_ub_bytes_per_cycle"),
+    ("copy_ubuf_to_cbuf", "mte3", "ub_to_l1_bytes_per_cycle"),
+    ("copy_ubuf_to_cbuf", "mte3", "on_chip_start_cycles"),
+)
+"""Instructions that need an optional section, or an optional key of a section."""
+
+FIXED = {"block_bytes": BLOCK_BYTES, "repeat_bytes": REPEAT_BYTES, "max_repeat": MAX_REPEAT}
+"""Keys of `[vector]` that the encoding fixes; a machine file says them for its readers."""
+
+
+def check(machine: Machine, where: str) -> None:
+    """All of the checks below; `where` names the file in messages.
+
+    Raises:
+        InputError: the first thing that is wrong.
+    """
+    check_core_types(machine, where)
+    check_encoded(machine, where)
+    check_optional(machine, where)
+    check_powers(machine, where)
+    check_instructions(machine, where)
+    check_bypass(machine, where)
+
+
+def check_core_types(machine: Machine, where: str) -> None:
+    """The core types are those of the machine's kind."""
+    expected = KINDS[machine.kind]
+    if list(machine.core_types) != expected:
+        raise InputError(
+            f"wrong core types for kind {machine.kind!r}",
+            where=where,
+            found=", ".join(f"core.{name}" for name in machine.core_types) or "none",
+            expected=", ".join(f"core.{name}" for name in expected),
+        )
+
+
+def check_encoded(machine: Machine, where: str) -> None:
+    """Numbers that instructions encode are those of `davinci.units`."""
+    for key, number in FIXED.items():
+        found = getattr(machine.vector, key)
+        if found != number:
+            raise InputError(
+                f"bad value of 'vector.{key}'",
+                where=where,
+                found=str(found),
+                expected=f"{number}, which the encoding of vector instructions fixes",
+            )
+
+
+def check_optional(machine: Machine, where: str) -> None:
+    """Optional sections and keys are there exactly where an instruction needs them."""
+    present: dict[tuple[str, str], bool] = {}
+    needed: dict[tuple[str, str], str] = {}
+    for instruction, section, key in NEEDS:
+        owner = getattr(machine, section)
+        present[section, key] = owner is not None and (not key or getattr(owner, key) is not None)
+        if instruction in machine.intrinsics:
+            needed[section, key] = instruction
+    for place, there in present.items():
+        name = ".".join(filter(None, place))
+        if place in needed and not there:
+            hint = f"{needed[place]} of [intrinsics] needs it"
+            raise InputError("missing key", where=where, expected=repr(name), hint=hint)
+        if there and place not in needed:
+            hint = "remove it: no instruction of [intrinsics] uses it"
+            raise InputError("key without use", where=where, found=repr(name), hint=hint)
+
+
+def check_powers(machine: Machine, where: str) -> None:
+    """Alignments and lines are powers of two, and a line holds whole blocks."""
+    numbers = {
+        f"buffers.{name}.align_bytes": (machine.buffer(name).align_bytes, 1)
+        for name in Buffers.model_fields
+    }
+    numbers["gm.align_bytes"] = machine.gm.align_bytes, 1
+    numbers["gm.line_bytes"] = machine.gm.line_bytes, BLOCK_BYTES
+    for key, (number, least) in numbers.items():
+        if number < least or number & (number - 1):
+            raise InputError(
+                f"bad value of {key!r}",
+                where=where,
+                found=str(number),
+                expected="a power of two" + (f", at least {least}" if least > 1 else ""),
+            )
+
+
+def check_instructions(machine: Machine, where: str) -> None:
+    """Instructions and types that the machine file names exist."""
+    places: list[tuple[str, Iterable[str], Iterable[str]]] = [
+        ("intrinsics", machine.intrinsics, BY_NAME)
+    ]
+    for name, found in machine.intrinsics.items():
+        places.append((f"intrinsics.{name}", found, BY_NAME.get(name, {})))
+    for key, names, known in places:
+        for name in names:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                raise InputError(
+                    f"no such instruction or type in {key!r}",
+                    where=where,
+                    found=repr(name),
+                    hint=f"did you mean {near[0]!r}?" if near else "see docs/instructions.md",
+                )
+
+
+def check_bypass(machine: Machine, where: str) -> None:
+    """Addresses that bypass the L2 are none of global memory's, and keep their place in a line."""
+    offset, gm = machine.l2.bypass_offset_bytes, machine.gm
+    if offset is not None and (offset < gm.bytes or offset % gm.line_bytes):
+        raise InputError(
+            "bad value of 'l2.bypass_offset_bytes'",
+            where=where,
+            found=str(offset),
+            expected=f"a multiple of {gm.line_bytes} (gm.line_bytes), at least {gm.bytes} "
+            "(gm.bytes)",
+        )

@@ -1,0 +1,105 @@
+"""Machine files: the one place for sizes, rates and limits, read by compiler and simulator.
+
+`load("ascend910")` reads the file of that name in `davinci/machines`; `load("my.toml")` reads a
+user's own.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pydantic
+
+from davinci.errors import InputError
+from davinci.machine.checks import check
+from davinci.machine.schema import Machine, known_keys
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DIRECTORY = Path(__file__).parent.parent / "machines"
+
+
+def names() -> list[str]:
+    """Names of the machines that come with the package."""
+    return sorted(path.stem for path in DIRECTORY.glob("*.toml"))
+
+
+@cache
+def load(name: str) -> Machine:
+    """Returns the machine called `name`, or the one described by the TOML file at that path.
+
+    Raises:
+        InputError: no such machine or file, malformed TOML, an unknown, missing or mistyped key.
+    """
+    path = Path(name) if name.endswith(".toml") else DIRECTORY / f"{name}.toml"
+    if not path.is_file():
+        near = difflib.get_close_matches(name, names(), n=1)
+        raise InputError(
+            "no such machine",
+            where="--machine",
+            found=repr(name),
+            expected=f"one of {', '.join(names())}, or the path of a .toml file",
+            hint=f"did you mean {near[0]!r}?" if near else "",
+        )
+    return parse(read(path), str(path))
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The tables of a machine file, unchecked.
+
+    Raises:
+        InputError: the file cannot be read, or is no TOML.
+    """
+    try:
+        tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"not a TOML file: {error}", where=str(path)) from None
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", where=str(path)) from None
+    return tables
+
+
+def parse(data: dict[str, Any], where: str) -> Machine:
+    """Checks a machine file's tables against the schema; `where` names the file in messages."""
+    try:
+        machine = Machine.model_validate(data)
+    except pydantic.ValidationError as error:
+        # A misspelt key is also a missing one; the misspelling says more.
+        first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+        key = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            near = difflib.get_close_matches(str(first["loc"][-1]), known_keys(), n=1)
+            raise InputError(
+                "unknown key",
+                where=where,
+                found=repr(key),
+                hint=f"did you mean {near[0]!r}?" if near else "remove it",
+            ) from None
+        if first["type"] == "missing":
+            raise InputError("missing key", where=where, expected=repr(key)) from None
+        raise InputError(
+            f"bad value of {key!r}",
+            where=where,
+            found=repr(first["input"]),
+            expected=first["msg"].removeprefix("Input should be "),
+        ) from None
+    check(machine, where)
+    return machine
+
+
+def check_cores(machine: Machine, cores: int) -> None:
+    """Raises an `InputError` unless `machine` has that many cores; 0 stands for all."""
+    if not 0 <= cores <= machine.cores:
+        raise InputError(
+            "no such number of cores",
+            where="cores",
+            found=str(cores),
+            expected=f"1 to {machine.cores}, or 0 for all of {machine.name}",
+        )

@@ -1,0 +1,276 @@
+"""The tables and keys of a machine file.
+
+Every key carries its unit: bytes, cycles of the core's clock, or bytes a cycle. The schema is
+strict: an unknown key is an error that names the nearest known one.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import pydantic
+
+
+class Section(pydantic.BaseModel):
+    """A table of a machine file: frozen, no unknown keys, no silent conversion of types."""
+
+    model_config = pydantic.ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+MOST = 10**9
+"""The largest number that is no size: products of two such numbers are exact in 64 bits."""
+
+Positive = Annotated[int, pydantic.Field(gt=0, le=MOST)]
+Cycles = Annotated[int, pydantic.Field(ge=0, le=MOST)]
+Amount = Annotated[float, pydantic.Field(ge=0, le=MOST)] | Cycles
+MemoryBytes = Annotated[int, pydantic.Field(gt=0, le=1 << 48)]
+BufferBytes = Annotated[int, pydantic.Field(gt=0, le=1 << 26)]
+Ids = Annotated[int, pydantic.Field(gt=0, le=16)]
+"""Events and flags: their instructions have four bits for the number."""
+
+PipeName = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
+MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB"]
+
+
+class Buffer(Section):
+    bytes: BufferBytes
+    align_bytes: Positive
+
+
+class Buffers(Section):
+    L1: Buffer
+    L0A: Buffer
+    L0B: Buffer
+    L0C: Buffer
+    UB: Buffer
+
+
+class GlobalMemory(Section):
+    bytes: MemoryBytes
+    align_bytes: Positive
+    read_bytes_per_cycle: Positive
+    write_bytes_per_cycle: Positive
+    line_bytes: Positive
+    same_line_percent: Amount
+    idle_credit_cycles: Cycles
+
+
+class L2(Section):
+    """The cache before global memory.
+
+    Attributes:
+        bypass_offset_bytes: transfers whose address in global memory has this added bypass it;
+            none on a machine where they cannot.
+    """
+
+    bytes: MemoryBytes
+    read_bytes_per_cycle: Positive
+    write_bytes_per_cycle: Positive
+    bypass_offset_bytes: MemoryBytes | None = None
+
+
+class CoreType(Section):
+    """One kind of core.
+
+    Attributes:
+        count: cores of this kind in each of the machine's `cores`.
+        pipes: queues it has.
+        memories: on-chip memories it has, as in `[buffers]`.
+    """
+
+    count: Positive
+    pipes: list[PipeName]
+    memories: list[MemoryName]
+
+
+class CoreTypes(Section):
+    """The kinds of cores: one that has all pipes, or a cube core and vector cores."""
+
+    AICORE: CoreType | None = None
+    AIC: CoreType | None = None
+    AIV: CoreType | None = None
+
+
+class Sync(Section):
+    event_ids: Ids
+    queue_depth: Positive
+    flag_cycles: Cycles
+    barrier_cycles: Cycles
+    sequential_pipes: list[PipeName]
+
+
+class CrossCore(Section):
+    """Flags between the cores of a split machine."""
+
+    flag_ids: Ids
+    depth: Positive
+    flag_cycles: Cycles
+
+
+class Scalar(Section):
+    issue_cycles: Positive
+    gm_access_cycles: Positive
+    ub_access_cycles: Positive
+
+
+class Vector(Section):
+    """The vector unit.
+
+    Attributes:
+        fixed_cycles: of an instruction besides its repeats; `fixed_cycles_of` has what differs.
+        head_cycles: the part of them before the first repeat is read; the rest is the depth of the
+            unit, from the last read of a repeat to its write.
+        completion_cycles: from when the unit takes the next instruction until results are visible.
+        fixed_cycles_of, cycles_per_repeat: by instruction, see `cycles_of`.
+    """
+
+    block_bytes: Positive
+    repeat_bytes: Positive
+    max_repeat: Positive
+    fixed_cycles: Cycles
+    head_cycles: Cycles
+    completion_cycles: Cycles
+    bank_groups: Positive
+    banks: Positive
+    bank_bytes: Positive
+    fixed_cycles_of: dict[str, Positive]
+    cycles_per_repeat: dict[str, Positive]
+
+    @staticmethod
+    def cycles_of(table: dict[str, int], name: str, type_: str, default: int) -> int:
+        """The entry of the instruction `name`.`type_`: of its name and type, its name, or of its
+        family, which is its name before the first underscore."""
+        for key in (f"{name}.{type_}", name, name.partition("_")[0]):
+            if key in table:
+                return table[key]
+        return default
+
+
+class Cube(Section):
+    m: Positive
+    n: Positive
+    k_b16: Positive
+    k_b8: Positive
+    occupancy_cycles: Cycles
+    latency_cycles: Cycles
+
+
+class Mte1(Section):
+    """Loads from L1.
+
+    Attributes:
+        stall_bytes: that come into L1 for each cycle that a load under way waits.
+    """
+
+    fixed_cycles: Cycles
+    stall_bytes: Positive
+    l0a_bytes_per_cycle: Positive
+    l0b_bytes_per_cycle: Positive
+    l1_to_ub_bytes_per_cycle: Positive | None = None
+
+
+class Mte2(Section):
+    """Transfers from global memory.
+
+    Attributes:
+        row_miss_cycles: for each row that is not in the L2; a long run has none of its own.
+        nd2nz_fixed_cycles, nd2nz_row_cycles: of a transfer to fractals and of each of its rows,
+            besides the bytes; `nd2nz_row_miss_cycles` as above.
+        nd2nz_block_cycles: of each block of a row that does not begin at a whole one.
+    """
+
+    start_cycles: Cycles
+    issue_cycles: Cycles
+    port_bytes_per_cycle: Positive
+    l1_port_bytes_per_cycle: Positive
+    row_miss_cycles: Amount
+    nd2nz_fixed_cycles: Amount | None = None
+    nd2nz_row_cycles: Amount | None = None
+    nd2nz_row_miss_cycles: Amount | None = None
+    nd2nz_block_cycles: Amount | None = None
+
+
+class Mte3(Section):
+    start_cycles: Cycles
+    issue_cycles: Cycles
+    on_chip_start_cycles: Cycles | None = None
+    port_bytes_per_cycle: Positive
+    ub_to_l1_bytes_per_cycle: Positive | None = None
+
+
+class L0C(Section):
+    to_ub_bytes_per_cycle: Positive
+
+
+class Fixpipe(Section):
+    fixed_cycles: Cycles
+    start_cycles: Cycles
+    elements_per_cycle: Positive
+    port_bytes_per_cycle: Positive
+
+
+class Launch(Section):
+    overhead_us: Cycles
+
+
+class Machine(Section):
+    """One NPU. Fields carry their unit; see the comments of the file for the source of a number.
+
+    Attributes:
+        kind: "coupled": one core runs all pipes; "split": a cube core and vector cores, each with a
+            scalar unit and program of its own, exchange data through GM.
+        cores: cores that run blocks at once; on a split machine cube cores, each with its vector
+            cores.
+        core: the kinds of cores.
+        intrinsics: the types of every instruction the machine has; "" for one without a type.
+
+    Sections and keys that describe what only some machines have may be missing.
+    """
+
+    name: str
+    kind: Literal["coupled", "split"]
+    cores: Positive
+    clock_mhz: Positive
+    core: CoreTypes
+    buffers: Buffers
+    gm: GlobalMemory
+    l2: L2
+    sync: Sync
+    scalar: Scalar
+    vector: Vector
+    cube: Cube
+    mte1: Mte1
+    mte2: Mte2
+    mte3: Mte3
+    l0c: L0C | None = None
+    fixpipe: Fixpipe | None = None
+    cross_core: CrossCore | None = None
+    launch: Launch
+    intrinsics: dict[str, list[str]]
+
+    @property
+    def split(self) -> bool:
+        """Whether cube and vector cores run programs of their own."""
+        return self.kind == "split"
+
+    @property
+    def vector_units(self) -> int:
+        """Vector units in each of the `cores`."""
+        return sum(core.count for core in self.core_types.values() if "V" in core.pipes)
+
+    @property
+    def core_types(self) -> dict[str, CoreType]:
+        """The kinds of cores by name."""
+        types = {name: getattr(self.core, name) for name in type(self.core).model_fields}
+        return {name: core for name, core in types.items() if core is not None}
+
+    def buffer(self, space: str) -> Buffer:
+        """Capacity and alignment of the on-chip memory `space` ("L1", "L0A", ..., "UB")."""
+        found: Buffer = getattr(self.buffers, space)
+        return found
+
+
+def known_keys() -> list[str]:
+    """Keys of all tables, sorted."""
+    sections: list[type[Section]] = [Machine, *Section.__subclasses__()]
+    return sorted({key for section in sections for key in section.model_fields})
