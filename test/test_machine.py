@@ -61,6 +61,7 @@ def test_coupled_machine() -> None:
         ("ascend910", "line_bytes = 512 ", "line_bytes = 16 ", "a power of two, at least 32"),
         ("ascend910", "align_bytes = 64 ", "align_bytes = 48 ", "bad value of 'buffers.L0C.align"),
         ("ascend910", "align_bytes = 1 ", "align_bytes = 3 ", "bad value of 'gm.align_bytes'"),
+        ("ascend910", 'pipes = ["S", "M"]', 'pipes = ["M"]', "found M; expected S and others"),
         ("ascend910", "event_ids = 4 ", "event_ids = 17 ", "expected less than or equal to 16"),
         ("ascend910", "queue_depth = 32 ", "queue_depth = 99999999999999999999 ", "1000000000"),
         (

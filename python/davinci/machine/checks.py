@@ -37,6 +37,7 @@ def check(machine: Machine, where: str) -> None:
     check_core_types(machine, where)
     check_encoded(machine, where)
     check_optional(machine, where)
+    check_sequential(machine, where)
     check_powers(machine, where)
     check_instructions(machine, where)
     check_bypass(machine, where)
@@ -65,6 +66,18 @@ def check_encoded(machine: Machine, where: str) -> None:
                 found=str(found),
                 expected=f"{number}, which the encoding of vector instructions fixes",
             )
+
+
+def check_sequential(machine: Machine, where: str) -> None:
+    """The scalar unit is sequential on every machine: it issues the instructions of the others."""
+    pipes = machine.sync.sequential_pipes
+    if "S" not in pipes:
+        raise InputError(
+            "bad value of 'sync.sequential_pipes'",
+            where=where,
+            found=", ".join(pipes) or "none",
+            expected="S and others",
+        )
 
 
 def check_optional(machine: Machine, where: str) -> None:
