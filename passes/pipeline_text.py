@@ -40,6 +40,10 @@ class Node:
         return f"{self.name}({','.join(map(str, self.children))}){options}"
 
 
+MOST_ANCHORS = 100
+"""Anchors may be nested, and the parser calls itself for each."""
+
+
 def parse(text: str) -> Node:
     """Parses pipeline text whose outermost anchor is `builtin.module`.
 
@@ -48,6 +52,13 @@ def parse(text: str) -> Node:
     """
     if not text.strip():
         raise InputError("the pipeline is empty", where=WHERE, expected=f"'{ROOT}(PASS,...)'")
+    if text.count("(") > MOST_ANCHORS:
+        raise InputError(
+            "the pipeline has too many anchor operations",
+            where=WHERE,
+            found=str(text.count("(")),
+            expected=f"at most {MOST_ANCHORS}",
+        )
     nodes = _Parser(text).parse()
     if len(nodes) != 1 or nodes[0].name != ROOT or nodes[0].children is None:
         raise InputError(

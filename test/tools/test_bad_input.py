@@ -204,6 +204,7 @@ OPT = [
     (pipeline(""), 2, "the pipeline is empty"),
     (pipeline("builtin.module"), 2, "has no anchor operation; found 'builtin.module'"),
     (pipeline("func.func(cse)"), 2, "has no anchor operation; found 'func.func(cse)'"),
+    (pipeline("builtin.module(" * 3000), 2, "too many anchor operations; found 3000; expected at"),
     (pipeline("builtin.module(cse"), 2, ":19: unbalanced parentheses; found end of the pipeline"),
     (pipeline("builtin.module(cse))"), 2, ":20: unbalanced parentheses; found ')'"),
     (pipeline("builtin.module(cse;cse)"), 2, ":19: unbalanced parentheses; found ';'"),
