@@ -33,11 +33,21 @@ MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB"]
 
 
 class Buffer(Section):
+    """An on-chip memory.
+
+    Attributes:
+        bytes: capacity.
+        align_bytes: what addresses of instructions are multiples of, unless their operand says
+            otherwise.
+    """
+
     bytes: BufferBytes
     align_bytes: Positive
 
 
 class Buffers(Section):
+    """The on-chip memories; of a split machine each is in the cores that list it."""
+
     L1: Buffer
     L0A: Buffer
     L0B: Buffer
@@ -46,6 +56,19 @@ class Buffers(Section):
 
 
 class GlobalMemory(Section):
+    """Global memory.
+
+    Attributes:
+        bytes: capacity.
+        align_bytes: what addresses of instructions are multiples of.
+        read_bytes_per_cycle, write_bytes_per_cycle: the share of each of the machine's `cores` with
+            all at work; fewer cores share the same total.
+        line_bytes: what a core asks for at a time; requests are cut where lines end.
+        same_line_percent: how much longer a read takes for each other core that reads the same line
+            at the time.
+        idle_credit_cycles: for how long a core may catch up on what it did not use of its share.
+    """
+
     bytes: MemoryBytes
     align_bytes: Positive
     read_bytes_per_cycle: Positive
@@ -59,6 +82,8 @@ class L2(Section):
     """The cache before global memory.
 
     Attributes:
+        bytes: capacity.
+        read_bytes_per_cycle, write_bytes_per_cycle: as of global memory.
         bypass_offset_bytes: transfers whose address in global memory has this added bypass it;
             none on a machine where they cannot.
     """
@@ -92,6 +117,16 @@ class CoreTypes(Section):
 
 
 class Sync(Section):
+    """Flags, barriers and queues inside a core.
+
+    Attributes:
+        event_ids: for each pair of pipes, flags that can be set at the same time.
+        queue_depth: instructions of a pipe that the scalar unit can issue ahead.
+        flag_cycles: from a set to when the waiting pipe sees it.
+        barrier_cycles: of a barrier when all before it is complete.
+        sequential_pipes: those whose own instructions never overlap.
+    """
+
     event_ids: Ids
     queue_depth: Positive
     flag_cycles: Cycles
@@ -100,7 +135,13 @@ class Sync(Section):
 
 
 class CrossCore(Section):
-    """Flags between the cores of a split machine."""
+    """Flags between the cores of a split machine.
+
+    Attributes:
+        flag_ids: flags of each core.
+        depth: what the counter of a flag can hold.
+        flag_cycles: from the last set of a group to when the receivers see it.
+    """
 
     flag_ids: Ids
     depth: Positive
@@ -108,19 +149,29 @@ class CrossCore(Section):
 
 
 class Scalar(Section):
+    """The scalar unit.
+
+    Attributes:
+        issue_cycles: of an operation, or of an instruction that it puts into a queue.
+        gm_access_cycles, ub_access_cycles: of a load or store of one element.
+    """
+
     issue_cycles: Positive
     gm_access_cycles: Positive
     ub_access_cycles: Positive
 
 
 class Vector(Section):
-    """The vector unit.
+    """The vector unit and the banks of UB.
 
     Attributes:
+        block_bytes, repeat_bytes, max_repeat: those of `davinci.units`, said for the reader.
         fixed_cycles: of an instruction besides its repeats; `fixed_cycles_of` has what differs.
         head_cycles: the part of them before the first repeat is read; the rest is the depth of the
             unit, from the last read of a repeat to its write.
         completion_cycles: from when the unit takes the next instruction until results are visible.
+        bank_groups: groups of the banks of UB; in a cycle each serves a read and a write.
+        bank_bytes: of a bank.
         fixed_cycles_of, cycles_per_repeat: by instruction, see `cycles_of`.
     """
 
@@ -131,7 +182,6 @@ class Vector(Section):
     head_cycles: Cycles
     completion_cycles: Cycles
     bank_groups: Positive
-    banks: Positive
     bank_bytes: Positive
     fixed_cycles_of: dict[str, Positive]
     cycles_per_repeat: dict[str, Positive]
@@ -147,6 +197,15 @@ class Vector(Section):
 
 
 class Cube(Section):
+    """The matrix unit, which multiplies a pair of fractals in a cycle.
+
+    Attributes:
+        m, n: rows and columns of a fractal product.
+        k_b16, k_b8: its depth in elements of 16 and of 8 bits.
+        occupancy_cycles: of an instruction besides its fractal products.
+        latency_cycles: from its start to its result, besides the fractal products.
+    """
+
     m: Positive
     n: Positive
     k_b16: Positive
@@ -159,6 +218,8 @@ class Mte1(Section):
     """Loads from L1.
 
     Attributes:
+        fixed_cycles: of an instruction besides its bytes.
+        l0a_bytes_per_cycle, l0b_bytes_per_cycle, l1_to_ub_bytes_per_cycle: by destination.
         stall_bytes: that come into L1 for each cycle that a load under way waits.
     """
 
@@ -173,6 +234,9 @@ class Mte2(Section):
     """Transfers from global memory.
 
     Attributes:
+        start_cycles: latency of the first byte, in which other transfers may go on.
+        issue_cycles: least distance of two transfers.
+        port_bytes_per_cycle, l1_port_bytes_per_cycle: what the core takes into UB, and into L1.
         row_miss_cycles: for each row that is not in the L2; a long run has none of its own.
         nd2nz_fixed_cycles, nd2nz_row_cycles: of a transfer to fractals and of each of its rows,
             besides the bytes; `nd2nz_row_miss_cycles` as above.
@@ -191,6 +255,15 @@ class Mte2(Section):
 
 
 class Mte3(Section):
+    """Transfers from UB.
+
+    Attributes:
+        start_cycles, issue_cycles: to global memory, as of `Mte2`.
+        port_bytes_per_cycle: what the core gives to global memory.
+        on_chip_start_cycles: of a transfer to L1 besides its bytes.
+        ub_to_l1_bytes_per_cycle: rate of those.
+    """
+
     start_cycles: Cycles
     issue_cycles: Cycles
     on_chip_start_cycles: Cycles | None = None
@@ -199,10 +272,21 @@ class Mte3(Section):
 
 
 class L0C(Section):
+    """The way out of L0C on machines where the vector pipe takes it."""
+
     to_ub_bytes_per_cycle: Positive
 
 
 class Fixpipe(Section):
+    """The way out of L0C to global memory on machines that have a pipe for it.
+
+    Attributes:
+        fixed_cycles: of an instruction besides its elements.
+        start_cycles: latency until the last byte is written, in which others may go on.
+        elements_per_cycle: rate of the conversion.
+        port_bytes_per_cycle: what the core gives to global memory.
+    """
+
     fixed_cycles: Cycles
     start_cycles: Cycles
     elements_per_cycle: Positive
@@ -210,6 +294,12 @@ class Fixpipe(Section):
 
 
 class Launch(Section):
+    """What the host does for a launch.
+
+    Attributes:
+        overhead_us: microseconds before each launch.
+    """
+
     overhead_us: Cycles
 
 
