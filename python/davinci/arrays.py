@@ -46,6 +46,10 @@ def load_npz(path: str) -> Arrays:
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror or error}", where=path) from None
     except (ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        if not zipfile.is_zipfile(path):  # NumPy takes it for pickled objects and offers to load it
+            raise InputError(
+                "not an .npz file", where=path, hint="numpy.savez writes one"
+            ) from None
         raise InputError(f"not an .npz file: {error}", where=path) from None
     for name, array in found.items():
         if not isinstance(array, np.ndarray):  # a member that is no .npy file comes as bytes

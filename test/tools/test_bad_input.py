@@ -62,6 +62,7 @@ RUN = [
     ("good.onnx --inputs .", 2, ".: cannot read: Is a directory"),
     ("good.onnx --inputs truncated.npz", 2, "truncated.npz: not an .npz file"),
     ("good.onnx --inputs flipped.npz", 2, "flipped.npz: not an .npz file: Bad CRC-32"),
+    ("good.onnx --inputs good.onnx", 2, "good.onnx: not an .npz file; numpy.savez writes one"),
     ("good.onnx --inputs empty.npz", 2, "empty.npz: not an .npz file"),
     ("good.onnx --inputs array.npz", 2, "array.npz: not an .npz file; write it with numpy.savez"),
     ("good.onnx --inputs other.npz", 2, "other.npz: not an array; found 'a.txt'"),
