@@ -23,6 +23,7 @@ import dataclasses
 from typing import Any, NoReturn, TypeVar
 
 from davinci.errors import CompileError
+from davinci.mlir import location_text
 
 PASSES: dict[str, type[Pass]] = {}
 
@@ -80,11 +81,3 @@ def fail(op: Any, message: str, *, found: str = "", expected: str = "", hint: st
         expected=expected,
         hint=hint,
     )
-
-
-def location_text(location: Any) -> str:
-    """`loc("a.mlir":3:5)` as `a.mlir:3:5`."""
-    text = str(location)
-    if text.startswith("loc(") and text.endswith(")"):
-        text = text[4:-1]
-    return text.replace('"', "")

@@ -39,7 +39,7 @@ from typing import Any
 from davinci import machine as machines
 from davinci.elements import to_array, to_attribute
 from davinci.errors import CompileError
-from davinci.mlir import func, ir, memref
+from davinci.mlir import func, function_type, ir, location_text, memref
 from davinci.passes import builder
 from davinci.passes.analysis.packing import Item, pack, round_up
 from davinci.passes.ascend.kernel_outline import (
@@ -52,7 +52,7 @@ from davinci.passes.ascend.kernel_outline import (
     symbols,
     unique,
 )
-from davinci.passes.base import Pass, fail, location_text, option, register_pass
+from davinci.passes.base import Pass, fail, option, register_pass
 from davinci.units import BLOCK_BYTES
 
 BUFFERS_ONLY = frozenset(
@@ -241,7 +241,7 @@ class HostBuilder:
         self._views: dict[Any, Any] = {}
         self._declarations: dict[str, str] = {}
         self._arena_bytes, self._line_bytes = arena_bytes, line_bytes
-        old_type = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        old_type = function_type(function)
         types = [memref_of(t) for t in (*old_type.inputs, *old_type.results)]
         locations = [argument.location for argument in function.regions[0].blocks[0].arguments]
         locations += [function.location] * len(old_type.results)
@@ -320,12 +320,12 @@ class HostBuilder:
         return name
 
 
-def _argument_names(function: Any, function_type: Any) -> Any:
+def _argument_names(function: Any, old_type: Any) -> Any:
     """Attributes of the new arguments: names; outputs, booleans and unsigned integers marked."""
     attributes = []
     for key, name, types in (
-        ("arg_attrs", "arg", function_type.inputs),
-        ("res_attrs", "out", function_type.results),
+        ("arg_attrs", "arg", old_type.inputs),
+        ("res_attrs", "out", old_type.results),
     ):
         given = function.attributes[key] if key in function.attributes else [{}] * len(types)
         for number, tensor in enumerate(types):

@@ -24,12 +24,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.errors import CompileError
-from davinci.mlir import MLIRError, func, ir
+from davinci.mlir import MLIRError, func, function_type, ir, location_text, operations
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import kernels_module, symbols
-from davinci.passes.ascend.scalar_kernels import build_kernel, walk
+from davinci.passes.ascend.scalar_kernels import build_kernel
 from davinci.passes.ascend.tensor_ops import TensorOps, tensor_functions
-from davinci.passes.base import Pass, location_text, register_pass
+from davinci.passes.base import Pass, register_pass
 
 
 @register_pass
@@ -42,7 +42,7 @@ class AscendOutlineScalarPass(Pass):
     def run(self, op: Any) -> None:
         calls: dict[str, list[Any]] = defaultdict(list)
         for entry in tensor_functions(op):
-            for call in walk(entry, "func.call"):
+            for call in operations(entry, "func.call"):
                 calls[ir.FlatSymbolRefAttr(call.attributes["callee"]).value].append(call)
         functions = dict(symbols(op))
         for name, same in calls.items():
@@ -63,7 +63,7 @@ def outline(root: Any, function: Any, name: str, calls: list[Any]) -> None:
                 f"bring it to loops: {first}",
                 where=location_text(calls[0].location),
             ) from None
-        old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        old = function_type(function)
         inputs = [*old.inputs, *(constant.type for constant in constants)]
         types = (inputs, [*old.results, *temporaries])
         with ir.InsertionPoint(function):

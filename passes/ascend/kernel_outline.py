@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.errors import CompileError
-from davinci.mlir import func, ir
+from davinci.mlir import func, ir, location_text, symbol_name
 from davinci.passes import builder
-from davinci.passes.base import location_text
 
 UNITS = {"matmul": "cube", "batch_matmul": "cube"}
 """Unit of an operator's kernel, for reports; any other operator runs on the vector unit."""
@@ -124,11 +123,7 @@ def is_unsigned(shaped_type: Any) -> bool:
 def symbols(module: Any) -> list[tuple[str, Any]]:
     """Names and operations of the symbols directly in `module`."""
     operations = [op.operation for op in module.regions[0].blocks[0].operations]
-    return [
-        (str(ir.StringAttr(op.attributes["sym_name"]).value), op)
-        for op in operations
-        if "sym_name" in op.attributes
-    ]
+    return [(symbol_name(op), op) for op in operations if "sym_name" in op.attributes]
 
 
 def unique(base: str, taken: dict[str, Any]) -> str:

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from davinci.mlir import arith, func, ir, memref, run_pipeline
+from davinci.mlir import arith, func, function_type, ir, memref, operations, run_pipeline
 from davinci.passes import builder
-from davinci.passes.ascend.kernel_outline import is_boolean, stored_tensor
+from davinci.passes.ascend.kernel_outline import is_boolean, stored_tensor, symbols
 from davinci.passes.base import fail
 
 TO_LINALG = (
@@ -68,10 +68,8 @@ def build_kernel(
 
 
 def find(module: Any, name: str) -> Any:
-    for op in module.body.operations:
-        if "sym_name" in op.attributes and ir.StringAttr(op.attributes["sym_name"]).value == name:
-            return op.operation
-    raise AssertionError(f"function {name} is lost")
+    """The function `name`, which upstream's passes replace by new operations."""
+    return dict(symbols(module.operation))[name]
 
 
 def to_stored_types(function: Any) -> None:
@@ -79,7 +77,7 @@ def to_stored_types(function: Any) -> None:
 
     Booleans become bytes by a conversion; unsigned integers, signless ones of the same bits.
     """
-    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    old = function_type(function)
     block = function.regions[0].blocks[0]
     terminator = block.operations[len(block.operations) - 1].operation
     with function.location:
@@ -113,12 +111,12 @@ def constants_to_arguments(function: Any) -> list[Any]:
     """Makes arguments of the constant tensors of a function; returns their values."""
     block = function.regions[0].blocks[0]
     found = []
-    for op in walk(function, "arith.constant"):
+    for op in operations(function, "arith.constant"):
         if isinstance(op.result.type, ir.RankedTensorType):
             found.append(op.attributes["value"])
             op.result.replace_all_uses_with(block.add_argument(op.result.type, op.location))
             op.erase()
-    old = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+    old = function_type(function)
     with function.location:
         types = ir.FunctionType.get([a.type for a in block.arguments], list(old.results))
         function.attributes["function_type"] = ir.TypeAttr.get(types)
@@ -133,21 +131,9 @@ def protect_arguments(function: Any) -> None:
         function.attributes["arg_attrs"] = ir.ArrayAttr.get([read_only] * count)
 
 
-def walk(root: Any, *names: str) -> list[Any]:
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name in names:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
-    return found
-
-
 def expand_copies(kernel: Any) -> None:
     """Replaces `memref.copy` by loops of loads and stores."""
-    for op in walk(kernel, "memref.copy"):
+    for op in operations(kernel, "memref.copy"):
         source, target = op.operands
         with op.location, ir.InsertionPoint(op):
             copy_elements(source, target, list(ir.MemRefType(source.type).shape), [])
@@ -167,7 +153,7 @@ def saturate_conversions(kernel: Any) -> None:
 
     What is out of range becomes the nearest integer and NaN zero; upstream leaves both undefined.
     """
-    for op in walk(kernel, "arith.fptosi", "arith.fptoui"):
+    for op in operations(kernel, "arith.fptosi", "arith.fptoui"):
         number, kind = op.operands[0], op.result.type
         signed = op.name == "arith.fptosi"
         bits = kind.width - signed
@@ -207,11 +193,11 @@ def access_bytes(booleans: Any, buffer: Any) -> None:
 
 def allocations_to_arguments(kernel: Any) -> list[Any]:
     """Makes arguments of the temporaries of `kernel`; returns their types as tensors."""
-    for op in walk(kernel, "memref.dealloc"):
+    for op in operations(kernel, "memref.dealloc"):
         op.erase()
     block = kernel.regions[0].blocks[0]
     temporaries = []
-    for op in walk(kernel, "memref.alloc", "memref.alloca"):
+    for op in operations(kernel, "memref.alloc", "memref.alloca"):
         temporary = ir.MemRefType(op.result.type)
         element = temporary.element_type
         if str(element) == "i1":

@@ -22,10 +22,9 @@ from davinci.dialects.ascend_shapes import (
 from davinci.dialects.base import python_value
 from davinci.elements import Array
 from davinci.errors import InputError
-from davinci.mlir import ir
+from davinci.mlir import ir, location_text
 from davinci.passes import builder
 from davinci.passes.ascend.evaluate import evaluate
-from davinci.passes.base import location_text
 
 FOLD_BYTES = 1 << 20
 """Constants up to this size are computed with at once, larger ones by ascend-fold-constants."""

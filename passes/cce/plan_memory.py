@@ -22,10 +22,11 @@ from typing import Any
 from davinci import machine as machines
 from davinci.errors import CompileError
 from davinci.machine import Buffer as Memory
+from davinci.mlir import location_text
 from davinci.passes import builder
 from davinci.passes.analysis.lifetimes import Buffer, lifetimes
 from davinci.passes.analysis.packing import Item, pack, round_up
-from davinci.passes.base import Pass, location_text, option, register_pass
+from davinci.passes.base import Pass, option, register_pass
 from davinci.passes.cce.convert_ascend_to_cce import kernel_name, kernels
 
 

@@ -11,9 +11,9 @@ from davinci.errors import CompileError
 from davinci.isa import INSTRUCTIONS, Instruction
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes
-from davinci.mlir import ir
+from davinci.mlir import ir, location_text
 from davinci.passes import builder
-from davinci.passes.base import fail, location_text
+from davinci.passes.base import fail
 from davinci.passes.cce_to_hivm.addresses import Address, Addresses, Shift, scaled
 
 MOST_UNROLLED = 8

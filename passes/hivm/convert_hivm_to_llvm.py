@@ -30,11 +30,19 @@ from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import SCALAR_TYPES
 from davinci.isa import INSTRUCTIONS, Instruction, Pipe
-from davinci.isa.core import LOCATION_SHIFT, MOST_SCALAR_OPS, SCALAR_OPS_SHIFT
+from davinci.isa.core import LOCATION_SHIFT, MOST_SCALAR_OPS, PIPE_FIELDS, SCALAR_OPS_SHIFT
 from davinci.machine import Machine
-from davinci.machine.legality import PIPE_FIELDS, illegal_instruction, illegal_pipes
-from davinci.mlir import arith, ir, llvm, passmanager
-from davinci.passes.base import Pass, fail, location_text, option, register_pass
+from davinci.machine.legality import illegal_instruction, illegal_pipes
+from davinci.mlir import (
+    arith,
+    ir,
+    llvm,
+    location_text,
+    operations,
+    passmanager,
+    symbol_name,
+)
+from davinci.passes.base import Pass, fail, option, register_pass
 
 WORD = (1 << 64) - 1
 
@@ -300,39 +308,30 @@ def lower_functions(module: Any) -> None:
 def device_functions(body: Any) -> list[Any]:
     """Kernels, the functions reached from them by calls, and LLVM functions, in order."""
     functions = {
-        str(ir.StringAttr(view.operation.attributes["sym_name"]).value): view.operation
+        symbol_name(view): view.operation
         for view in body.operations
         if view.operation.name in ("func.func", "llvm.func")
     }
     reached = {n for n, f in functions.items() if is_kernel(f) or f.name == "llvm.func"}
     pending = list(reached)
-
-    def visit(op: Any) -> Any:
-        if op.name == "func.call":
+    while pending:
+        for op in operations(functions[pending.pop()], "func.call"):
             callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
             if callee in functions and callee not in reached:
                 reached.add(callee)
                 pending.append(callee)
-        return ir.WalkResult.ADVANCE
-
-    while pending:
-        functions[pending.pop()].walk(visit)
     return [f for n, f in functions.items() if n in reached]
 
 
 def declare(module: Any) -> None:
     """Declares every intrinsic that is called and not yet declared, in order of the first call."""
-    declared = {str(ir.StringAttr(o.attributes["sym_name"]).value) for o in module.body.operations}
+    declared = {symbol_name(o) for o in module.body.operations}
     signatures: dict[str, str] = {}
-
-    def visit(op: Any) -> Any:
-        if op.name == "llvm.call" and "callee" in op.attributes:  # the runtime refuses the others
+    for op in operations(module.operation, "llvm.call"):
+        if "callee" in op.attributes:  # the runtime refuses the others
             name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
-            if name not in declared and name not in signatures:
-                signatures[name] = signature(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
+            if name not in declared:
+                signatures.setdefault(name, signature(op))
     text = "\n".join(f"llvm.func @{n}{s}" for n, s in signatures.items())
     declarations = ir.Module.parse(text)
     start = ir.InsertionPoint.at_block_begin(module.body)

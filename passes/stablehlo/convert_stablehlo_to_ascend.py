@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.elements import DTYPES
-from davinci.mlir import ir
+from davinci.mlir import ir, operations
+from davinci.passes.ascend.kernel_outline import symbols
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     TensorOps,
@@ -62,22 +63,13 @@ class ConvertStablehloToAscendPass(Pass):
 
 def require_inlined(module: Any) -> None:
     """Fails at a call of a function that has calls itself: recursion, once calls are inlined."""
-    functions = {
-        ir.StringAttr(op.attributes["sym_name"]).value: op.operation
-        for op in module.regions[0].blocks[0].operations
-        if op.operation.name == "func.func"
-    }
+    functions = {name: op for name, op in symbols(module) if op.name == "func.func"}
     for function in tensor_functions(module):
-        for call in calls_in(function):
+        for call in operations(function, "func.call"):
             callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-            if callee in functions and calls_in(functions[callee]):
+            if callee in functions and operations(functions[callee], "func.call"):
                 hint = "run inline first; recursion cannot be compiled"
                 fail(call, "calls a function that has calls itself", found=f"@{callee}", hint=hint)
-
-
-def calls_in(function: Any) -> list[Any]:
-    operations = (op.operation for block in function.regions[0] for op in block)
-    return [op for op in operations if op.name == "func.call"]
 
 
 def convert_function(function: Any, calls: ScalarCalls) -> None:

@@ -9,28 +9,18 @@ from typing import Any
 
 from davinci import elements
 from davinci.dialects.ascend_shapes import tensor_of
-from davinci.mlir import ir
+from davinci.mlir import ir, operations
 from davinci.passes import builder
 
 
 def expand_integer_powers(root: Any) -> None:
     """Replaces each `stablehlo.power` of integers in `root` by products modulo 2^bits."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "stablehlo.power" and is_integer(op):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
-    for op in found:
+    for op in operations(root, "stablehlo.power"):
+        if not isinstance(tensor_of(op.result.type).element, ir.IntegerType):
+            continue
         with op.location, ir.InsertionPoint(op):
             op.result.replace_all_uses_with(Integers(op.result.type).power(*op.operands))
         op.erase()
-
-
-def is_integer(op: Any) -> bool:
-    return isinstance(tensor_of(op.result.type).element, ir.IntegerType)
 
 
 class Integers:

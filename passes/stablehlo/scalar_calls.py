@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.elements import scalar_attribute
-from davinci.mlir import func, ir
+from davinci.mlir import func, ir, operations, symbol_name
 from davinci.passes import builder
-from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned
+from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, symbols
 from davinci.passes.ascend.tensor_ops import full_value
 from davinci.passes.stablehlo.integer_power import expand_integer_powers
 
@@ -27,11 +27,7 @@ class ScalarCalls:
     def __init__(self, module: Any) -> None:
         self._module = module
         self._functions: dict[str, str] = {}
-        self._names = {
-            str(ir.StringAttr(op.attributes["sym_name"]).value)
-            for op in module.regions[0].blocks[0].operations
-            if "sym_name" in op.attributes
-        }
+        self._names = {name for name, _ in symbols(module)}
 
     def call(self, op: Any) -> list[Any]:
         """Builds the call of a function that holds a copy of `op`; returns its results."""
@@ -39,7 +35,7 @@ class ScalarCalls:
         inlined = {v: c for v in used if (c := splat_constant(v)) is not None}
         operands = [v for v in used if v not in inlined]
         function = self._build(op, inlined, operands)
-        symbol = str(ir.StringAttr(function.attributes["sym_name"]).value)
+        symbol = symbol_name(function)
         function.attributes["sym_name"] = ir.StringAttr.get("")
         key = str(function)
         if key in self._functions:
@@ -87,11 +83,10 @@ class ScalarCalls:
             return ir.WalkResult.ADVANCE
 
         self._module.walk(visit)
-        for op in list(self._module.regions[0].blocks[0].operations):
-            if op.operation.name != "func.func" or "sym_visibility" not in op.attributes:
-                continue
-            if str(ir.StringAttr(op.attributes["sym_name"]).value) not in used:
-                op.operation.erase()
+        for name, op in symbols(self._module):
+            private = op.name == "func.func" and "sym_visibility" in op.attributes
+            if private and name not in used:
+                op.erase()
 
 
 def captured(op: Any) -> list[Any]:
@@ -129,15 +124,9 @@ def replace_operands(op: Any, values: dict[Any, Any]) -> None:
 
 def spell_out_booleans(op: Any) -> None:
     """Sums of booleans in the regions of `op` become `or`; upstream's loops add modulo 2."""
-    found: list[Any] = []
-
-    def visit(nested: Any) -> Any:
-        if nested.name == "stablehlo.add" and nested != op and is_boolean(nested.result.type):
-            found.append(nested)
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
-    for nested in found:
+    for nested in operations(op, "stablehlo.add"):
+        if nested == op or not is_boolean(nested.result.type):
+            continue
         with nested.location, ir.InsertionPoint(nested):
             either = builder.op("stablehlo.or", list(nested.operands), [nested.result.type]).result
         nested.result.replace_all_uses_with(either)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.mlir import ir, operations
 from davinci.passes import builder
 from davinci.passes.base import Pass, register_pass
 
@@ -31,16 +31,9 @@ class StablehloExpandReducePass(Pass):
     NAME = "stablehlo-expand-reduce"
 
     def run(self, op: Any) -> None:
-        found: list[Any] = []
-
-        def visit(nested: Any) -> Any:
-            if nested.name == "stablehlo.reduce" and not attribute(nested, "dimensions"):
-                found.append(nested)
-            return ir.WalkResult.ADVANCE
-
-        op.walk(visit)
-        for reduction in found:
-            expand(reduction)
+        for reduction in operations(op, "stablehlo.reduce"):
+            if not attribute(reduction, "dimensions"):
+                expand(reduction)
 
 
 def expand(reduction: Any) -> None:

@@ -12,7 +12,7 @@ from davinci import frontends
 from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError
-from davinci.mlir import MLIRError, ir, make_context
+from davinci.mlir import MLIRError, ir, make_context, symbol_name
 from davinci.passes import pipelines, runner
 from davinci.passes.base import accepted
 
@@ -84,7 +84,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
 def require_main(module: Any, where: str) -> None:
     """Raises an `InputError` unless `module` has a function that a run can start with."""
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
-    names = [ir.StringAttr(op.attributes["sym_name"]).value for op in functions]
+    names = [symbol_name(op) for op in functions]
     for name, op in zip(names, functions, strict=True):
         if op.regions[0].blocks and (name == "main" or "ascend.entry" in op.attributes):
             return

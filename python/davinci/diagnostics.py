@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.errors import DavinciError
-from davinci.mlir import MLIRError
+from davinci.mlir import MLIRError, location_text
 
 _LOCATION = re.compile(r'"?([^"(\[]+?)"?:(\d+):(\d+)')
 _EXPECTED = re.compile(
@@ -172,5 +172,7 @@ def first_diagnostic(error: Any) -> str:
     if not error.error_diagnostics:
         return str(error)
     first = error.error_diagnostics[0]
-    place = str(first.location).removeprefix("loc(").removesuffix(")").replace('"', "")
-    return f"{place.replace('-:', '<text>:', 1) if place[0] == '-' else place}: {first.message}"
+    place = location_text(first.location)
+    if place.startswith("-:"):
+        place = f"<text>{place[1:]}"
+    return f"{place}: {first.message}"

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from davinci import check
 from davinci.errors import InputError
-from davinci.mlir import ir, make_context
+from davinci.mlir import ir, make_context, operations
 from davinci.passes import builder
 
 MODULE, INPUTS, OUTPUTS = "module.mlirbc", "inputs", "outputs"
@@ -56,15 +56,9 @@ def reference(
 
 def spell_out_constants(module: Any) -> None:
     """Makes `stablehlo.constant` of constant tensors of arith, which the interpreter lacks."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "arith.constant" and isinstance(op.result.type, ir.RankedTensorType):
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    for op in found:
+    for op in operations(module.operation, "arith.constant"):
+        if not isinstance(op.result.type, ir.RankedTensorType):
+            continue
         with op.location, ir.InsertionPoint(op):
             value = op.attributes["value"]
             built = builder.op("stablehlo.constant", [], [op.result.type], value=value)

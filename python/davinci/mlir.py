@@ -73,6 +73,32 @@ def symbol_name(operation: Any) -> str:
     return str(ir.StringAttr(operation.attributes["sym_name"]).value)
 
 
+def function_type(function: Any) -> Any:
+    """The `ir.FunctionType` of a function on tensors or buffers."""
+    return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+
+
+def operations(root: Any, *names: str) -> list[Any]:
+    """The operations of these names at or below `root`, those inside a region before its owner.
+
+    A list, because errors must not cross MLIR's `walk`, and what it visits must not be erased.
+    """
+    found: list[Any] = []
+
+    def visit(op: Any) -> Any:
+        if op.name in names:
+            found.append(op)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit)
+    return found
+
+
+def location_text(location: Any) -> str:
+    """`loc("a.mlir":3:5)` as `a.mlir:3:5`."""
+    return str(location).removeprefix("loc(").removesuffix(")").replace('"', "")
+
+
 def run_pipeline(operation: Any, text: str) -> None:
     """Runs upstream passes, `func.func(cse),canonicalize`, on a module; `MLIRError` on failure."""
     register_passes()

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from davinci.mlir import func, ir
+from davinci.mlir import func, ir, operations
 
 KEPT = frozenset({"chlo.erf"})
 """Operators for which the ascend dialect has one of its own."""
@@ -21,16 +21,8 @@ KEPT = frozenset({"chlo.erf"})
 
 def wrap_chlo(module: Any) -> None:
     """Wraps every operation of `module` in `KEPT` that is not yet alone in a private function."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name in KEPT:
-            found.append(op)
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
     functions: dict[tuple[str, Any], str] = {}
-    for op in found:
+    for op in operations(module.operation, *KEPT):
         key = (op.name, op.operands[0].type)
         if key not in functions:
             functions[key] = f"{op.name}_{len(functions)}"

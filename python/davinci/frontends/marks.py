@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from davinci.errors import InputError
-from davinci.mlir import ir
+from davinci.mlir import ir, location_text
 
 MOST_BLOCKS = 65535
 """Of a launch: what CANN's `SetBlockDim` takes."""
@@ -117,5 +117,5 @@ def _check_buffer(kind: Any, op: Any, what: str) -> None:
 
 
 def _reject(op: Any, what: str, found: str, expected: str) -> None:
-    place = str(op.location).removeprefix("loc(").removesuffix(")").replace('"', "")
+    place = location_text(op.location)
     raise InputError(f"'{op.name}' op {what}", where=place, found=found, expected=expected)

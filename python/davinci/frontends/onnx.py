@@ -36,7 +36,14 @@ from davinci.frontends.onnx_errors import (
 )
 from davinci.frontends.onnx_known import fold, used_names
 from davinci.frontends.onnx_rewrites import EXPANDED, rewrite
-from davinci.mlir import MLIRError, ir, load_onnx_importer, run_pipeline
+from davinci.mlir import (
+    MLIRError,
+    function_type,
+    ir,
+    load_onnx_importer,
+    operations,
+    run_pipeline,
+)
 
 WEIGHT_ELEMENTS = 256
 """Initializers with fewer elements may be wanted by a conversion and stay constants."""
@@ -331,16 +338,13 @@ def is_static(value: onnx.ValueInfoProto) -> bool:
 
 def unconverted(module: Any) -> list[tuple[str, str]]:
     """ONNX operators still in the module: operator and node names."""
-    found: list[tuple[str, str]] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "torch.operator":
-            name = str(ir.StringAttr(op.attributes["name"]).value).removeprefix("onnx.")
-            found.append((name, location_name(op.location)))
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
+    return [
+        (
+            str(ir.StringAttr(op.attributes["name"]).value).removeprefix("onnx."),
+            location_name(op.location),
+        )
+        for op in operations(module.operation, "torch.operator")
+    ]
 
 
 def has_definition(op_type: str, model: onnx.ModelProto) -> bool:
@@ -433,7 +437,7 @@ def finish(module: Any, model: onnx.ModelProto, weights: dict[str, onnx.TensorPr
                 block.arguments[number].replace_all_uses_with(constant)
                 block.erase_argument(number)
         kept = [name for name in inputs if name not in weights]
-        results = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
+        results = function_type(function).results
         types = ir.FunctionType.get([a.type for a in block.arguments], results)
         function.attributes["function_type"] = ir.TypeAttr.get(types)
         for key, names in (("arg_attrs", kept), ("res_attrs", outputs)):

@@ -16,7 +16,7 @@ from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.machine import Machine
-from davinci.mlir import ir
+from davinci.mlir import function_type, ir, symbol_name
 from davinci.simulator.profile import LaunchProfile
 from davinci.simulator.trace import seat
 
@@ -66,13 +66,13 @@ def describe(module: Any) -> Program:
             weights += memref_bytes(ir.TypeAttr(op.attributes["type"]).value)
         elif op.name == "func.func" and "ascend.launch" in op.attributes:
             name = kernel_names(op.attributes["ascend.launch"])[0][-1]
-            inputs = ir.FunctionType(ir.TypeAttr(op.attributes["function_type"]).value).inputs
+            inputs = function_type(op).inputs
             sizes[name] = tuple(memref_bytes(argument) for argument in inputs)
         elif op.name in ("func.func", "llvm.func"):
             arena += attribute(op, "ascend.arena_bytes", 0)
             unplanned += attribute(op, "ascend.arena_unplanned_bytes", 0)
             if "ascend.kernel" in op.attributes:
-                name = ir.StringAttr(op.attributes["sym_name"]).value
+                name = symbol_name(op)
                 kernels[name] = Kernel(
                     attribute(op, "ascend.op", name), attribute(op, "ascend.unit", "vector")
                 )
