@@ -1,8 +1,8 @@
 """Gathers what the blocks of a launch did into its profile.
 
 The time lines of the blocks are made while they run, as if all their bytes passed the memory. How
-the L2 serves the launch is known when all have run; then they are made again, once for blocks that
-issue the same. Programs that wait for flags of other cores keep their first time line.
+the L2 serves the launch is known when all have run; then they are made again: once for blocks that
+issue the same, but all together where cores wait for flags of each other.
 """
 
 from __future__ import annotations
@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from davinci.isa.core import Pipe, Space
 from davinci.machine import Machine
 from davinci.simulator.core import Core
+from davinci.simulator.cross_core import Seat
+from davinci.simulator.cross_core_times import Replay, replay_together
 from davinci.simulator.forms import Form, Port
 from davinci.simulator.gm_model import competing, rates_of
 from davinci.simulator.l2 import L2, GmAccess, Touched, Traffic, touched
@@ -70,6 +72,7 @@ class Run:
     timeline: Timeline
     profile: BlockProfile
     rows: bool
+    seat: Seat | None
 
 
 class Collector:
@@ -89,7 +92,9 @@ class Collector:
         self._runs: list[Run] = []
         self._logs: dict[Key, list[tuple[int, int, Issued]]] = {}
 
-    def add(self, done: Done, place: int, block: int, begin: int = 0) -> None:
+    def add(
+        self, done: Done, place: int, block: int, begin: int = 0, seat: Seat | None = None
+    ) -> None:
         """Takes over what a program did.
 
         Args:
@@ -97,10 +102,13 @@ class Collector:
             place: number of the core on the machine.
             block: that it ran.
             begin: cycle of the launch at which it began.
+            seat: of the program on a split machine.
         """
         timeline, profile = done.timeline, BlockProfile(place, block, done.cycles, {})
         rows = timeline.rows is not None
-        self._runs.append(Run(place, block, begin, done, done.cycles, timeline, profile, rows))
+        self._runs.append(
+            Run(place, block, begin, done, done.cycles, timeline, profile, rows, seat)
+        )
         if not rows:
             timeline.log = self._logs.setdefault(done.key, timeline.log)
         _count(self.profile, profile, done)
@@ -117,8 +125,11 @@ class Collector:
             rounds.setdefault(run.block // at_once, []).append(run.done.touched)
         served = l2.launch(list(rounds.values()))
         self.profile.traffic = served.traffic
-        if not any(run.timeline.crossed for run in self._runs):
-            self._retime(dict(zip(rounds, served.rounds, strict=True)), served.traffic, at_once)
+        parts = dict(zip(rounds, served.rounds, strict=True))
+        if any(run.timeline.crossed for run in self._runs):
+            self._retime_together(parts, served.traffic, at_once)
+        else:
+            self._retime(parts, served.traffic, at_once)
             self._begin_blocks(at_once)
         profile = self.profile
         profile.cycles = max(run.begin + run.cycles for run in self._runs)
@@ -154,6 +165,30 @@ class Collector:
                 cycles = timeline.replay(run.timeline.log)
                 found = done[number, run.done.key] = (cycles, timeline)
             run.cycles, run.timeline = found
+
+    def _retime_together(
+        self, rounds: Mapping[int, Sequence[Traffic]], traffic: Traffic, at_once: int
+    ) -> None:
+        """Makes the time lines of each round again, with the flags between its cores."""
+        limits = self._machine.cross_core
+        assert limits is not None, "split machines have flags between cores"
+        clocks = [0] * at_once
+        for number in sorted(rounds):
+            runs = [run for run in self._runs if run.block // at_once == number]
+            sizes = [run.done.touched.total_bytes for run in runs]
+            replays = []
+            for run, size in zip(runs, sizes, strict=True):
+                assert run.seat is not None, "on a split machine"
+                rates = run.timeline.rates
+                if size:
+                    cores = competing(size, sizes)
+                    rates = rates_of(self._machine, cores, traffic, rounds[number], size)
+                log, run.begin = run.timeline.log, clocks[run.block % at_once]
+                run.timeline = Timeline(self._machine, run.rows, rates)
+                replays.append(Replay(run.seat, run.begin, log, run.timeline))
+            for run, cycles in zip(runs, replay_together(replays, limits), strict=True):
+                run.cycles, slot = cycles, run.block % at_once
+                clocks[slot] = max(clocks[slot], run.begin + cycles)
 
     def _begin_blocks(self, at_once: int) -> None:
         """A block begins when the one before it on its core has ended."""

@@ -197,7 +197,7 @@ class Core:
                 return
             item.barrier = True
         elif name == "ffts_cross_core_sync":
-            item.cross = self._cross_core_flag(values)
+            item.cross, item.cross_core = self._cross_core_flag(values), values
         elif name == "wait_flag_dev":
             assert self._link is not None, "only split machines have it"
             stuck = Stuck("a flag of another core", item, ())
@@ -206,7 +206,7 @@ class Core:
             )
             if self._checks:
                 self._races.receive(count.knowledge, self._link.seat.number)
-            item.until = count.time
+            item.until, item.cross_core = count.time, values
         else:
             event = (values["src_pipe"], values["dst_pipe"], values["event"])
             if name == "set_flag":

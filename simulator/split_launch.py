@@ -148,7 +148,7 @@ class SplitLaunch:
                 core.begin(self._name, seat.block, rates[seat.core], locations, keep, link)
                 self._programs[seat.core](arguments, seat.block, self._blocks, core)
                 done = Done.of(core, self._machine.gm.line_bytes)
-                self._collector.add(done, seat.place, seat.block, begin)
+                self._collector.add(done, seat.place, seat.block, begin, seat)
                 ends[seat.block] = max(ends[seat.block], begin + done.cycles)
                 if races is not None:
                     races.add(seat, core)

@@ -12,7 +12,7 @@ notes from the last instruction is the critical path (`davinci.simulator.critica
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
@@ -75,6 +75,7 @@ class Issued:
     `wait`, `send` and `barrier` are set for the instructions of those names; `form` and `words` if
     rows are kept, `issue_after` and `end_after` as in `Row`. `cross` sets a flag of other cores, in
     the cycle it is called with; the scalar unit does not start the instruction before `until`.
+    `cross_core` holds the fields of an instruction that sets or waits for a flag of other cores.
     `direct`: its address in global memory is one that bypasses the L2.
     """
 
@@ -92,6 +93,7 @@ class Issued:
     issue_after: int = NOTHING
     end_after: int = NOTHING
     cross: Callable[[int], None] | None = None
+    cross_core: Mapping[str, int] | None = None
     until: int = 0
     shared: int = 0
     direct: bool = False
@@ -182,7 +184,7 @@ class Timeline:
             Problem: it can never be issued or executed: a deadlock.
         """
         self.log.append((pipe, scalar_ops, item))
-        if item.cross is not None or item.until:
+        if item.cross_core is not None:
             self.crossed = True
         self.now += (scalar_ops + 1) * self._issue_cycles
         if pipe == S:
@@ -224,13 +226,17 @@ class Timeline:
     def replay(self, log: Sequence[tuple[int, int, Issued]]) -> int:
         """Issues what another time line has issued; returns its cycles."""
         for pipe, scalar_ops, item in log:
-            item.issue_after = item.end_after = NOTHING
-            item.shared = 0
-            if pipe == Pipe.ALL:
-                self.barrier_all(scalar_ops, item)
-            else:
-                self.issue(pipe, scalar_ops, item)
+            self.issue_again(pipe, scalar_ops, item)
         return self.finish()
+
+    def issue_again(self, pipe: int, scalar_ops: int, item: Issued) -> None:
+        """Issues what another time line has issued."""
+        item.issue_after = item.end_after = NOTHING
+        item.shared = 0
+        if pipe == Pipe.ALL:
+            self.barrier_all(scalar_ops, item)
+        else:
+            self.issue(pipe, scalar_ops, item)
 
     def finish(self) -> int:
         """Cycles until everything is complete.

@@ -28,7 +28,7 @@ class Split:
         self.device.write(self.gm, np.zeros(1 << 20, np.uint8))
         self._new = new_asm
 
-    def run(self, blocks: int = 1, **builds: Build) -> LaunchProfile:
+    def run(self, blocks: int = 1, timeline: bool = False, **builds: Build) -> LaunchProfile:
         def program(build: Build) -> Any:
             def run(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
                 asm = self._new()
@@ -38,7 +38,7 @@ class Split:
             return run
 
         programs = {kind: program(build) for kind, build in builds.items()}
-        return self.device.launch("test", programs, [], blocks=blocks)
+        return self.device.launch("test", programs, [], blocks=blocks, timeline=timeline)
 
     def write(self, asm: Any, part: int, value: int = 1) -> None:
         """A vector core fills a part of the buffer."""

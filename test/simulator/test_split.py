@@ -275,3 +275,75 @@ def test_cube_and_vector_cores_of_a_block_run_at_the_same_time(split: Split) -> 
     profile = split.run(blocks=25, AIC=nothing, AIV=vector)
     assert sorted(seen) == [(block, sub) for block in range(25) for sub in (0, 1)]
     assert (profile.cycles, profile.cores, len(profile.per_block)) == (2 * one, 72, 75)
+
+
+def load_and_signal(split: Split, flags: bool) -> tuple[Any, Any]:
+    """Each cube core loads 32 KB of its own; with `flags` its vector cores wait for that."""
+
+    def cube(asm: Any, block: int, sub: int) -> None:
+        place = split.gm + block * 32 * PART
+        asm.emit("copy_gm_to_cbuf", dst=0, src=place, n_burst=1, len_burst=PART)
+        if flags:
+            signal(asm, CUBE_VECTOR, 0, Pipe.MTE2)
+
+    def vector(asm: Any, block: int, sub: int) -> None:
+        if flags:
+            wait(asm)
+        dup(asm)
+
+    return cube, vector
+
+
+@pytest.mark.parametrize("blocks", [24, 30])
+def test_what_the_l2_holds_shortens_waits_for_other_cores(split: Split, blocks: int) -> None:
+    """The second time the loads are faster, and whoever waits for them begins earlier."""
+    cube, vector = load_and_signal(split, flags=True)
+    cold = split.run(blocks=blocks, timeline=True, AIC=cube, AIV=vector)
+    hot = split.run(blocks=blocks, timeline=True, AIC=cube, AIV=vector)
+    assert hot.traffic.read_hit_rate == 1
+    assert hot.cycles < 0.7 * cold.cycles
+    for profile in (cold, hot):
+        sets = {r.block: r.end for r in profile.rows if r.mnemonic == "ffts_cross_core_sync"}
+        waits = [row for row in profile.rows if row.mnemonic == "wait_flag_dev"]
+        assert len(waits) == 2 * blocks
+        for row in waits:
+            assert row.end == sets[row.block] + FLAG_CYCLES
+
+
+def test_flags_between_cores_leave_loads_their_time(split: Split) -> None:
+    """A load takes as long with flags as without."""
+    found = []
+    for flags in (False, True):
+        split.device.flush()
+        cube, vector = load_and_signal(split, flags)
+        profile = split.run(blocks=24, AIC=cube, AIV=vector)
+        found.append(sorted(b.pipes["PIPE_MTE2"] for b in profile.per_block))
+    assert found[0] == found[1]
+
+
+def test_programs_that_issue_the_same_wait_for_their_own_flags(split: Split) -> None:
+    """Two rounds through a ring of flags: each core's times are its own, without rows too."""
+
+    def cube(asm: Any, block: int, sub: int) -> None:
+        for tile in range(4):
+            if tile:
+                wait(asm, 1)
+            place = split.gm + (block % 24) * 32 * PART
+            asm.emit("copy_gm_to_cbuf", dst=0, src=place, n_burst=1, len_burst=PART)
+            signal(asm, CUBE_VECTOR, 0, Pipe.MTE2)
+            asm.barrier(Pipe.MTE2)
+
+    def vector(asm: Any, block: int, sub: int) -> None:
+        for tile in range(4):
+            wait(asm, 0)
+            dup(asm)
+            if tile < 3:
+                signal(asm, CUBE_VECTOR, 1, Pipe.V)
+
+    found = []
+    for timeline in (True, False):
+        split.device.flush()
+        found.append(split.run(blocks=30, timeline=timeline, AIC=cube, AIV=vector))
+    rows, plain = found
+    assert plain.cycles == rows.cycles
+    assert [b.cycles for b in plain.per_block] == [b.cycles for b in rows.per_block]
