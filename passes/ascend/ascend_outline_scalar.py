@@ -59,8 +59,8 @@ def outline(root: Any, function: Any, name: str, calls: list[Any]) -> None:
         except MLIRError as error:
             first = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
             raise CompileError(
-                f"unsupported operator '{op_name}': it has no kernel, and upstream MLIR cannot "
-                f"bring it to loops: {first}",
+                f"operator '{op_name}' is not supported: no unit has a kernel for it, and upstream "
+                f"MLIR cannot bring it to loops: {first}",
                 where=location_text(calls[0].location),
             ) from None
         old = function_type(function)

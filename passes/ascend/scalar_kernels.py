@@ -44,7 +44,8 @@ def build_kernel(
         elements attributes of constants, which are arguments behind the operands.
 
     Raises:
-        MLIRError: upstream cannot lower the function to loops.
+        CompileError: upstream has no loops for an operation.
+        MLIRError: one of upstream's passes fails.
     """
     scratch = ir.Module.create(function.location)
     copy = function.clone(ip=ir.InsertionPoint(scratch.body))
@@ -52,6 +53,7 @@ def build_kernel(
     copy.attributes["sym_name"] = ir.StringAttr.get(name)
     to_stored_types(copy)
     run_pipeline(scratch.operation, TO_LINALG)
+    require_loops(find(scratch, name))
     constants = constants_to_arguments(find(scratch, name))
     protect_arguments(find(scratch, name))
     run_pipeline(scratch.operation, TO_BUFFERS)
@@ -70,6 +72,21 @@ def build_kernel(
 def find(module: Any, name: str) -> Any:
     """The function `name`, which upstream's passes replace by new operations."""
     return dict(symbols(module.operation))[name]
+
+
+def require_loops(function: Any) -> None:
+    """Fails at an operation that `TO_LINALG` left as it was; bufferization would not name it."""
+    for op in operations(function, "stablehlo")[-1:]:  # the owner of a region comes last
+        types = ", ".join(str(value.type) for value in op.operands)
+        attributes = [f"{name} = {op.attributes[name]}" for name in op.attributes]
+        fail(
+            op,
+            "is not supported in this form: no unit has a kernel for it, and upstream MLIR has no "
+            "loops for it",
+            found=", ".join([f"operands ({types})", *attributes]),
+            hint="replace it in the model; docs/onnx-coverage.md lists the operators of ONNX that "
+            "compile",
+        )
 
 
 def to_stored_types(function: Any) -> None:

@@ -30,7 +30,7 @@ from typing import Any
 
 from davinci import machine as machines
 from davinci.isa import Space
-from davinci.mlir import ir, passmanager
+from davinci.mlir import ir, operations, passmanager
 from davinci.passes import cce_to_hivm
 from davinci.passes.base import Pass, fail, option, register_pass
 from davinci.passes.cce_to_hivm import LOWERINGS
@@ -77,15 +77,7 @@ def kernels_on_arrays(root: Any) -> list[Any]:
 def on_arrays(kernel: Any) -> bool:
     if any(isinstance(a.type, ir.MemRefType) for a in kernel.regions[0].blocks[0].arguments):
         return True
-    found = False
-
-    def visit(op: Any) -> Any:
-        nonlocal found
-        found = found or op.name.startswith(("cce.", "memref."))
-        return ir.WalkResult.INTERRUPT if found else ir.WalkResult.ADVANCE
-
-    kernel.walk(visit)
-    return found
+    return bool(operations(kernel, "cce", "memref"))
 
 
 def lower_kernel(kernel: Any, emitter: Emitter) -> None:

@@ -12,7 +12,7 @@ from davinci import frontends
 from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError
-from davinci.mlir import MLIRError, ir, make_context, symbol_name
+from davinci.mlir import MLIRError, make_context, operations, symbol_name
 from davinci.passes import pipelines, runner
 from davinci.passes.base import accepted
 
@@ -101,21 +101,13 @@ def require_kernels(module: Any, description: machines.Machine, where: str) -> N
     """Raises a `CompileError` for operators on a split machine, which no pass makes kernels for."""
     if not description.split:
         return
-    found: list[str] = []
-
-    def visit(op: Any) -> Any:
-        if op.name.split(".")[0] in OPERATORS:
-            found.append(op.name)
-            return ir.WalkResult.INTERRUPT
-        return ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
+    found = operations(module.operation, *OPERATORS)
     if found:
         raise CompileError(
             f"the compiler makes no kernels for {description.name}, whose cube and vector cores "
             "run programs of their own",
             where=where,
-            found=f"the operator {found[0]}",
+            found=f"the operator {found[0].name}",
             expected="kernels written by hand in hivm instructions",
             hint="see examples/split_matmul_add.mlir, or compile for a coupled machine "
             "(ascend910, ascend310)",

@@ -82,11 +82,15 @@ def operations(root: Any, *names: str) -> list[Any]:
     """The operations of these names at or below `root`, those inside a region before its owner.
 
     A list, because errors must not cross MLIR's `walk`, and what it visits must not be erased.
+
+    Args:
+        names: `stablehlo.add`, or a whole dialect, `stablehlo`.
     """
     found: list[Any] = []
 
     def visit(op: Any) -> Any:
-        if op.name in names:
+        name = op.name
+        if name in names or name.partition(".")[0] in names:
             found.append(op)
         return ir.WalkResult.ADVANCE
 
