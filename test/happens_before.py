@@ -136,7 +136,9 @@ class Order:
                 before.append(core.started[pipe])
             if step.name in ("set_flag", SIGNAL, "pipe_barrier"):
                 before += core.running[pipe]
-            elif pipe in self._sequential and step.name not in ("wait_flag", AWAIT):
+            elif step.name == SCALAR or (
+                pipe in self._sequential and pipe != Pipe.S and step.name != "wait_flag"
+            ):
                 before += core.running[pipe][-1:]
             if step.name == "set_flag":
                 self._sets[(step.core, *step.event)].append(write)
@@ -150,11 +152,13 @@ class Order:
                     self._awaits[step.core, step.values["flag"]].append(write)
                 if pipe == Pipe.S:
                     core.issue = [write]
-            else:
+            elif step.name == SCALAR:
+                # It may take longer than the next waits of the scalar unit.
                 core.running[pipe].append(write)
-                # What the scalar unit accesses may take longer than its next waits.
-                if step.name != SCALAR:
-                    core.started[pipe] = read
+            else:
+                core.started[pipe] = read
+                if pipe != Pipe.S:
+                    core.running[pipe].append(write)
 
     def _answer_flags(self) -> None:
         """A wait for a flag comes after its set."""

@@ -133,6 +133,9 @@ class Core:
             return self.cross.counts[self.number, step.values["flag"]] > 0
         if step.name in ("set_flag", SIGNAL):
             return True
+        if pipe == Pipe.S and step.name != SCALAR:
+            # Setting a register waits for no load or store.
+            return True
         if step.name == "pipe_barrier" or pipe in self.sequential:
             return not self.running[pipe]
         return True

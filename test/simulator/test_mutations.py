@@ -13,7 +13,9 @@ import pytest
 
 import cores_mutation
 from davinci import zoo
+from davinci.errors import DeviceFault
 from davinci.isa import Pipe
+from davinci.isa.core import Space
 from davinci.simulator import Device
 from happens_before import Order
 from stream_steps import Conflicts, decode
@@ -75,3 +77,31 @@ def test_the_order_itself(
     verdict = Order(steps, sequential_pipes(), without).verdict(Conflicts(steps))
     assert verdict.sound == sound
     assert set(unordered) <= set(verdict.unordered)
+
+
+def test_scalar_accesses_are_ordered_by_a_flag_of_the_scalar_unit_only(
+    new_asm: Callable[[], Any], device: Device
+) -> None:
+    """Not by a wait of it, nor by a register that it sets before: simulator and order agree."""
+    x = device.allocate(4096)
+    device.write(x, np.zeros(4096, dtype=np.uint8))
+    for ordered in (False, True):
+        asm = new_asm()
+        asm.emit("scalar_access", loads=1, load_low=x, load_high=x + 4, space=1)
+        asm.emit("set_va_reg")
+        asm.flag(Pipe.V, Pipe.S)
+        if ordered:
+            asm.flag(Pipe.S, Pipe.MTE3)
+        asm.emit("copy_ubuf_to_gm", dst=x, src=0, n_burst=1, len_burst=1)
+        steps = decode(asm.array())
+        assert Order(steps, sequential_pipes()).verdict(Conflicts(steps)).sound == ordered
+
+        def program(arguments: Any, block: int, blocks: int, core: Any, asm: Any = asm) -> None:
+            core.memory(Space.UB).written[:32] = True
+            core.consume(asm.array())
+
+        if ordered:
+            device.launch("k", program, [], 1)
+        else:
+            with pytest.raises(DeviceFault, match="race: it writes GM"):
+                device.launch("k", program, [], 1)
