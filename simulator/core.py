@@ -60,10 +60,7 @@ class Core:
         data: bool = True,
     ) -> None:
         self._machine, self._decoder, self._checks, self._data = machine, decoder, checks, data
-        chip = on_chip(machine, kind)
-        if not data:
-            for memory in chip.values():
-                memory.written.fill(True)
+        chip = on_chip(machine, kind, shadowed=data)
         self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
         # Addresses from here on are those of global memory again, but bypass the L2.
         self._bypass = machine.l2.bypass_offset_bytes or 1 << 64

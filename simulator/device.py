@@ -44,9 +44,7 @@ class Device:
     ) -> None:
         self.machine, self.data = machine, data
         self.checks = checks = checks and data
-        self._gm = GlobalMemory(machine, gm_bytes)
-        if not data:
-            self._gm.written.fill(True)
+        self._gm = GlobalMemory(machine, gm_bytes, shadowed=data)
         decoders = {kind: Decoder(machine, kind) for kind in machine.core_types}
         self._pool = Pool(lambda kind: Core(machine, kind, self._gm, decoders[kind], checks, data))
         self._l2 = L2(machine, gm_bytes)

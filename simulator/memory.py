@@ -27,14 +27,16 @@ class Memory:
         size: capacity in bytes.
         align_bytes: granularity of the addresses that instructions may name.
         data: uint8[size], the bytes.
-        written: bool[size], whether a byte holds anything.
+        written: bool[size], whether a byte holds anything; bool[0] where all of them count as
+            written, and nothing is noted.
         backing, shadow: the same with `SLACK_BYTES` behind, to make views from.
     """
 
-    def __init__(self, space: Space, size: int, align_bytes: int) -> None:
+    def __init__(self, space: Space, size: int, align_bytes: int, shadowed: bool = True) -> None:
         self.space, self.size, self.align_bytes = space, size, align_bytes
         self.backing: npt.NDArray[np.uint8] = np.zeros(size + SLACK_BYTES, dtype=np.uint8)
-        self.shadow: npt.NDArray[np.bool_] = np.zeros(size + SLACK_BYTES, dtype=np.bool_)
+        shadow_bytes = size + SLACK_BYTES if shadowed else 0
+        self.shadow: npt.NDArray[np.bool_] = np.zeros(shadow_bytes, dtype=np.bool_)
         self.data, self.written = self.backing[:size], self.shadow[:size]
 
     def forget(self) -> None:
@@ -42,13 +44,14 @@ class Memory:
         self.written.fill(False)
 
 
-def on_chip(machine: Machine, core: str) -> dict[Space, Memory]:
+def on_chip(machine: Machine, core: str, shadowed: bool = True) -> dict[Space, Memory]:
     """The memories of one core of that kind; those it has not hold no bytes."""
     spaces = (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.UB)
     there = machine.core_types[core].memories
     buffers = {space: machine.buffer(space.name) for space in spaces}
     return {
-        s: Memory(s, b.bytes if s.name in there else 0, b.align_bytes) for s, b in buffers.items()
+        s: Memory(s, b.bytes if s.name in there else 0, b.align_bytes, shadowed)
+        for s, b in buffers.items()
     }
 
 
@@ -59,7 +62,7 @@ class GlobalMemory(Memory):
         InputError: more bytes than the machine has.
     """
 
-    def __init__(self, machine: Machine, size: int) -> None:
+    def __init__(self, machine: Machine, size: int, shadowed: bool = True) -> None:
         if size > machine.gm.bytes:
             raise InputError(
                 "global memory too small",
@@ -68,7 +71,7 @@ class GlobalMemory(Memory):
                 expected=f"at most {machine.gm.bytes} bytes (gm.bytes of the machine file)",
                 hint="use a smaller model or batch, or a machine with more memory",
             )
-        super().__init__(Space.GM, size, machine.gm.align_bytes)
+        super().__init__(Space.GM, size, machine.gm.align_bytes, shadowed)
         self._next = self._line_bytes = machine.gm.line_bytes
 
     def allocate(self, nbytes: int) -> int:

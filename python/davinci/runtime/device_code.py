@@ -14,8 +14,8 @@ from typing import Any
 
 from davinci.errors import CompileError
 from davinci.isa.core import LOCATION_SHIFT
-from davinci.mlir import ir, llvm
-from davinci.passes.base import fail, location_text
+from davinci.mlir import ir, llvm, location_text
+from davinci.passes.base import fail
 from davinci.runtime.intrinsics import signature
 
 INTRINSIC, RESERVED = "hivm.", "davinci."
@@ -105,24 +105,30 @@ def check_name(function: Any, name: str) -> None:
         fail(function, "has a reserved name", found=f"@{name}", hint="rename the function")
 
 
-def check_functions(functions: dict[str, Any]) -> None:
+def check_functions(functions: dict[str, Any]) -> set[str]:
     """Checks the functions of a library, by name, at the llvm level.
+
+    Returns:
+        Names of those that load from global memory, by themselves or by calls.
 
     Raises:
         CompileError: an operation that the scalar unit has not, a function of the host, or
             recursion.
     """
-    callees: dict[str, set[str]] = {}
-    for name, function in functions.items():
-        callees[name] = {
-            callee for op in _operations(function) if (callee := _check_operation(op)) in functions
-        }
+    called = {
+        name: {_check_operation(op) for op in _operations(function)}
+        for name, function in functions.items()
+    }
+    callees = {name: found & functions.keys() for name, found in called.items()}
     for name in set().union(*callees.values()):
         if not functions[name].regions[0].blocks:
             _check_external(functions[name], name)
+    reached = {name: _reached(name, callees) for name in functions}
     for name, function in functions.items():
-        if _reaches(name, callees):
+        if name in reached[name]:
             fail(function, f"@{name} calls itself", expected="calls without a cycle")
+    load = {name for name, found in called.items() if any(map(_is_load, found))}
+    return {name for name in functions if load & {name, *reached[name]}}
 
 
 def guard_divisions(functions: dict[str, Any], locations: list[str]) -> set[str]:
@@ -195,8 +201,13 @@ def _check_operation(op: Any) -> str:
     return str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
 
 
-def _reaches(name: str, callees: dict[str, set[str]]) -> bool:
-    """Whether a function can come back to itself by calls."""
+def _is_load(callee: str) -> bool:
+    """Whether it is an intrinsic that loads from global memory."""
+    return callee.startswith(f"{INTRINSIC}ld.") and not callee.startswith(f"{INTRINSIC}ld.ub.")
+
+
+def _reached(name: str, callees: dict[str, set[str]]) -> set[str]:
+    """Functions that calls from this one come to; itself if they go in a circle."""
     seen: set[str] = set()
     pending = list(callees[name])
     while pending:
@@ -204,7 +215,7 @@ def _reaches(name: str, callees: dict[str, set[str]]) -> bool:
         if callee not in seen:
             seen.add(callee)
             pending += callees[callee]
-    return name in seen
+    return seen
 
 
 def _is_safe(divisor: Any) -> bool:

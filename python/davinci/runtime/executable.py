@@ -190,7 +190,7 @@ class HostProgram:
     """The host function, read once.
 
     Attributes:
-        device: with the constants in its memory.
+        device: with the constants in its memory; without data those that scalar programs get.
         inputs, outputs: specifications, by the arguments' attributes.
         input_addresses, output_addresses: by name; an input and an output may have the same.
         launches: in order.
@@ -216,7 +216,8 @@ class HostProgram:
         self.volatile: list[tuple[int, int]] = []
         self.padding: list[tuple[int, int]] = []
         self._places: dict[Any, int] = {}
-        self._loaded: dict[str, int] = {}
+        self._constants: dict[str, int] = {}
+        self._unfilled: dict[int, str] = {}
         self._arguments(main)
         for view in main.regions[0].blocks[0].operations:
             self._visit(view.operation)
@@ -224,6 +225,7 @@ class HostProgram:
         self.firsts = {names.index(name) for name in set(names)}
         # Lets go of the module, whose constants are on the device now.
         del self._module, self._symbols, self._globals, self._places, self._libraries
+        del self._constants, self._unfilled
 
     def _main(self) -> Any:
         for op in self._symbols.values():
@@ -275,6 +277,7 @@ class HostProgram:
             name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
             self._places[op.results[0]] = self._constant(name)
         elif op.name == "memref.view":
+            self._fill(self._places[op.operands[0]])  # A view may begin elsewhere.
             offset = ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value
             address = self._places[op.results[0]] = self._places[op.operands[0]] + offset
             end = address + report.memref_bytes(op.results[0].type)
@@ -290,13 +293,24 @@ class HostProgram:
             fail(op, "cannot be run by the host", hint="run the whole npu-pipeline first")
 
     def _constant(self, name: str) -> int:
-        """Address of a global, which is copied to the device once."""
-        if name not in self._loaded:
+        """Address of a global, which is placed on the device once.
+
+        Without data only scalar programs see what it holds: it is filled when one gets it.
+        """
+        if name not in self._constants:
+            size = report.memref_bytes(ir.TypeAttr(self._globals[name].attributes["type"]).value)
+            address = self._constants[name] = self.device.allocate(size)
+            self._unfilled[address] = name
+            if self.device.data:
+                self._fill(address)
+        return self._constants[name]
+
+    def _fill(self, address: int) -> None:
+        """Copies the constant at this address to the device, if there is one and it is not."""
+        name = self._unfilled.pop(address, None)
+        if name is not None:
             array = to_array(self._globals[name].attributes["initial_value"])
-            address = self.device.allocate(array.nbytes)
             self.device.write(address, array)
-            self._loaded[name] = address
-        return self._loaded[name]
 
     def _launch(self, op: Any) -> None:
         declaration = self._symbols[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
@@ -318,6 +332,9 @@ class HostProgram:
                 fail(op, f"calls kernel {kernel} wrongly", found=given, expected=str(found.inputs))
             programs[found.core] = found
         arguments = [self._places[value] for value in op.operands]
+        if any(program.loads for program in programs.values()):
+            for address in arguments:
+                self._fill(address)
         blocks = attribute(op, "ascend.blocks", 1)
         self.launches.append(Launch(name, programs, library.locations, arguments, blocks))
 

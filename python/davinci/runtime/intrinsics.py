@@ -53,7 +53,7 @@ class Port(enum.IntEnum):
     STORE_LOW = 4
     STORE_HIGH = 5
     DATA = 6  # address of the bytes
-    WRITTEN = 7  # address of the shadow, a byte of 0 or 1 for each byte
+    WRITTEN = 7  # address of the shadow, a byte of 0 or 1 for each byte; 0 where all are written
     SIZE = 8
 
 
@@ -356,16 +356,18 @@ def scalar_access(context: int, name: str, kind: str, element: str, prefix: str)
     )
     text.do(result)
     count_access(text, port, kind, address, end)
-    shadow = text.pointer(port + Port.WRITTEN, address)
     data = text.pointer(port + Port.DATA, address)
     all_written = int.from_bytes(b"\1" * count, "little")
     if kind == "ld":
-        check_written(text, shadow, all_written, count, address, space)
+        check_written(text, port, all_written, count, address, space)
         value = text.add(f"llvm.load {data} {{alignment = 1 : i64}} : !llvm.ptr -> {element}")
         text.do(f"scf.yield {value} : {element}")
     else:
+        text.do(f"scf.if {text.is_set(port + Port.WRITTEN)} {{")
+        shadow = text.pointer(port + Port.WRITTEN, address)
         mark = text.constant(all_written, f"i{8 * count}")
         text.do(f"llvm.store {mark}, {shadow} {{alignment = 1 : i64}} : i{8 * count}, !llvm.ptr")
+        text.do("}")
         text.do(f"llvm.store %value, {data} {{alignment = 1 : i64}} : {element}, !llvm.ptr")
     text.do("} else {")
     report(text, OUT_OF_BOUNDS, address, count, space)
@@ -405,14 +407,18 @@ def count_access(text: Text, port: int, kind: str, address: str, end: str) -> No
 
 
 def check_written(
-    text: Text, shadow: str, expected: int, count: int, address: str, space: Space
+    text: Text, port: int, expected: int, count: int, address: str, space: Space
 ) -> None:
+    """A fault unless all bytes of a load are written; where none are noted all of them are."""
+    text.do(f"scf.if {text.is_set(port + Port.WRITTEN)} {{")
+    shadow = text.pointer(port + Port.WRITTEN, address)
     kind = f"i{8 * count}"
     found = text.add(f"llvm.load {shadow} {{alignment = 1 : i64}} : !llvm.ptr -> {kind}")
     wanted = text.constant(expected, kind)
     bad = text.add(f"arith.cmpi ne, {found}, {wanted} : {kind}")
     text.do(f"scf.if {bad} {{")
     report(text, UNWRITTEN, address, count, space)
+    text.do("}")
     text.do("}")
 
 

@@ -51,7 +51,7 @@ OPT_LEVEL = 1
 
 
 class MemoryView(Protocol):
-    """A simulated memory: bytes, and which of them were ever written."""
+    """A simulated memory: bytes, and which of them were ever written; none where all count so."""
 
     data: npt.NDArray[np.uint8]
     written: npt.NDArray[np.bool_]
@@ -78,12 +78,13 @@ class Program:
         name: of the kernel.
         inputs: number of arguments, addresses in GM.
         core: kind of core it is for.
+        loads: whether its scalar unit loads from GM.
     """
 
     def __init__(
-        self, library: KernelLibrary, name: str, inputs: int, core: str, entry: int
+        self, library: KernelLibrary, name: str, inputs: int, core: str, loads: bool, entry: int
     ) -> None:
-        self.name, self.inputs, self.core = name, inputs, core
+        self.name, self.inputs, self.core, self.loads = name, inputs, core, loads
         self._library = library
         self._entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(entry)
 
@@ -134,20 +135,21 @@ class KernelLibrary:
         self._context[Slot.FLUSH] = ctypes.cast(self._flush, ctypes.c_void_p).value or 0
         with module.context, ir.Location.unknown():
             try:
-                native, kernels = self._native_module(module)
+                native, kernels, loading = self._native_module(module)
             except MLIRError as error:
                 raise CompileError(first_diagnostic(error)) from None
             self._engine = execution_engine.ExecutionEngine(native, opt_level=OPT_LEVEL)
         self.programs = {
-            name: Program(self, name, inputs, core, self._engine.raw_lookup(name))
+            name: Program(self, name, inputs, core, name in loading, self._engine.raw_lookup(name))
             for name, (inputs, core) in kernels.items()
         }
 
-    def _native_module(self, module: Any) -> tuple[Any, dict[str, tuple[int, str]]]:
+    def _native_module(self, module: Any) -> tuple[Any, dict[str, tuple[int, str]], set[str]]:
         """A module of its own: copies of the functions, definitions of the intrinsics.
 
         Returns:
-            The module, and by kernel the number of arguments and the kind of core.
+            The module, by kernel the number of arguments and the kind of core, and the names of
+            functions that load from GM.
         """
         native = ir.Module.create()
         names: list[str] = []
@@ -180,13 +182,13 @@ class KernelLibrary:
         # With what upstream's passes declared and defined for operations of `math`.
         functions = {symbol_name(view): view.operation for view in native.body.operations}
         functions = {name: op for name, op in functions.items() if name not in own}
-        check_functions(functions)
+        loading = check_functions(functions)
         kinds = guard_divisions(functions, self.locations)
         if kinds:
             text = ir.Module.parse(divisors(self._context.ctypes.data, kinds))
             passmanager.PassManager.parse(UPSTREAM).run(text.operation)
             adopt(native, text)
-        return native, kernels
+        return native, kernels, loading
 
     def run(self, program: Program, entry: Any, block: int, blocks: int, core: Core) -> None:
         """Runs `entry` with the context set up for one block, and hands over the last records."""
@@ -200,7 +202,7 @@ class KernelLibrary:
             memory = core.memory(space)
             context[port : port + len(NO_ACCESS)] = NO_ACCESS
             context[port + Port.DATA] = memory.data.ctypes.data
-            context[port + Port.WRITTEN] = memory.written.ctypes.data
+            context[port + Port.WRITTEN] = memory.written.ctypes.data if memory.written.size else 0
             context[port + Port.SIZE] = memory.data.size
         self._core, self._error = core, None
         entry()

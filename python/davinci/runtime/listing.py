@@ -30,7 +30,7 @@ class Zeros:
 
     def __init__(self, size: int) -> None:
         self.data = np.zeros(size, dtype=np.uint8)
-        self.written = np.ones(size, dtype=np.bool_)
+        self.written = np.zeros(0, dtype=np.bool_)
 
 
 class Recorder:
