@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from davinci.isa.core import BY_OPCODE, OPCODE_MASK, RECORD_WORDS, Space
+from davinci.isa.core import BY_OPCODE, OPCODE_MASK, RECORD_WORDS, Records, Space
 from davinci.machine import Machine
 from davinci.simulator.collect import Done, gm_ports
 from davinci.simulator.core import Core
@@ -21,7 +21,6 @@ from davinci.simulator.gm_model import Rates
 from davinci.simulator.memory import Memory
 from davinci.simulator.regions import Region
 
-Records = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 Key = tuple[Rates, bytes]
 """Share of global memory, and the records without what makes no difference."""

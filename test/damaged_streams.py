@@ -15,10 +15,9 @@ from typing import Any
 import numpy as np
 
 from davinci.errors import DeviceFault
-from davinci.isa.core import BY_OPCODE, RECORD_WORDS, header
+from davinci.isa.core import BY_OPCODE, RECORD_WORDS, Records, header
 from davinci.simulator import Device
 from random_cores import CoresPool, Seat, Team
-from stream_steps import Records
 
 EDGES = [0, 1, 31, 32, 512, 1 << 17, (1 << 18) - 32, 1 << 31, 1 << 44, (1 << 63) - 1, (1 << 64) - 1]
 """Addresses: aligned and not, near the ends of memories, far outside."""

@@ -15,9 +15,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from davinci.isa.core import BY_OPCODE, Access, Instruction, Pipe, Registers, Space
+from davinci.isa.core import (
+    BY_OPCODE,
+    OPCODE_MASK,
+    Access,
+    Instruction,
+    Pipe,
+    Records,
+    Registers,
+    Space,
+)
 
-Records = npt.NDArray[np.uint64]
 Ints = npt.NDArray[np.int64]
 Event = tuple[int, int, int]
 FLAGS = ("set_flag", "wait_flag")
@@ -98,7 +106,7 @@ class Decoder:
         self._registers, self._core = Registers(), core
 
     def step(self, words: Sequence[int]) -> Step:
-        record, registers = BY_OPCODE[words[0] & 0xFFFF], self._registers
+        record, registers = BY_OPCODE[words[0] & OPCODE_MASK], self._registers
         values = record.decode(words[1:])
         now = Registers(registers.mask_low, registers.mask_high, va=registers.va.copy())
         reads, writes = accesses = record.accesses(values, now)

@@ -15,13 +15,12 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import numpy.typing as npt
 
 from davinci import compiler, frontends, zoo
 from davinci import machine as machines
 from davinci.dialects.base import attribute
 from davinci.errors import DeviceFault
-from davinci.isa.core import Pipe
+from davinci.isa.core import LOCATION_SHIFT, Pipe, Records
 from davinci.mlir import ir, make_context
 from davinci.passes import pipelines
 from davinci.passes.builder import as_attribute, op
@@ -30,8 +29,7 @@ from davinci.simulator import Device
 from happens_before import Order
 from stream_steps import FLAGS, SYNC, Conflicts, Step, decode
 
-Records = npt.NDArray[np.uint64]
-LOCATION = np.uint64(32)
+LOCATION = np.uint64(LOCATION_SHIFT)
 
 
 @dataclass

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from davinci.errors import InputError
 from davinci.isa.core import (
@@ -18,20 +17,19 @@ from davinci.isa.core import (
     LOCATION_SHIFT,
     MOST_SCALAR_OPS,
     OPCODE_MASK,
+    PIPE_FIELDS,
     RECORD_WORDS,
     SCALAR_OPS_SHIFT,
     Field,
     Instruction,
     Pipe,
+    Records,
     Space,
     Values,
     header,
 )
 
-Records = npt.NDArray[np.uint64]
-
 RECORD_BYTES = 8 * RECORD_WORDS
-PIPE_FIELDS = ("src_pipe", "dst_pipe", "pipe")
 HEX_WIDTH = 32
 """Fields of this many bits and more hold addresses, masks or raw values: shown in hexadecimal."""
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from davinci.isa.core import Array, Field, Instruction, Pipe, Registers, Values, define
-from davinci.isa.vector_regions import Compute, Lanes, binary_fields, check_repeats, elementwise, ub
+from davinci.isa.core import Array, Compute, Field, Instruction, Pipe, Registers, Values, define
+from davinci.isa.vector_regions import Lanes, binary_fields, check_repeats, elementwise, ub
 
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (select mode 0)"
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from davinci.isa.core import DTYPES, Array, Instruction, Pipe, Registers, Values, define
-from davinci.isa.vector_regions import Compute, Lanes, check_repeats, elementwise, ub, unary_fields
+from davinci.isa.core import DTYPES, Array, Compute, Instruction, Pipe, Registers, Values, define
+from davinci.isa.vector_regions import Lanes, check_repeats, elementwise, ub, unary_fields
 
 
 def round_away(x: Array) -> Array:

@@ -7,7 +7,7 @@ An encoded instruction is a header and up to seven 64-bit words:
     words    first the address operands, one a word, in order; then the configuration words
 
 Configuration words hold the fields; bits 56..63 hold the repeat count where there is one. Opcode
-and address words are what the call in LLVM code names and passes; see `hivm -> llvm`.
+and address words are what the call in LLVM code names and passes; see docs/architecture.md, llvm.
 
 Semantics read no simulator state: `accesses` says which bytes are read and written, as strided
 regions; `compute` maps the arrays read to the arrays written, which broadcast to the shapes of the
@@ -36,6 +36,9 @@ Array = npt.NDArray[Any]
 RECORD_WORDS = 8
 """64-bit words of one encoded instruction in the stream: a header and seven operand words."""
 
+Records = npt.NDArray[np.uint64]
+"""A stream of encoded instructions in program order, of shape [n, RECORD_WORDS]."""
+
 
 class Space(enum.IntEnum):
     """Memories; the number is the LLVM address space of pointers into them."""
@@ -59,6 +62,10 @@ class Pipe(enum.IntEnum):
     MTE3 = 5
     ALL = 6
     FIX = 10
+
+
+PIPE_FIELDS = ("src_pipe", "dst_pipe", "pipe")
+"""Fields of flags and barriers that hold a `Pipe`."""
 
 
 TIMING_RULES: dict[str, str] = {
@@ -218,6 +225,12 @@ Values = Mapping[str, int]
 Accesses = tuple[Sequence[Access], Sequence[Access]]
 """Regions read and regions written."""
 
+Regions = Callable[[Values, Registers], Accesses]
+"""`accesses` of a record."""
+
+Compute = Callable[[Values, Registers, Sequence[Array]], Sequence[Array]]
+"""`compute` of a record: from the arrays read to the arrays written."""
+
 
 @dataclass(frozen=True)
 class Instruction:
@@ -236,7 +249,6 @@ class Instruction:
         doc: what it does; units of its fields.
         source: where the fact comes from.
         check: further limits that relate several values; returns a message or "".
-        result: type of the value returned to the scalar unit, "" for none.
     """
 
     name: str
@@ -244,13 +256,12 @@ class Instruction:
     pipe: Pipe
     operands: tuple[Operand, ...]
     fields: tuple[Field, ...]
-    accesses: Callable[[Values, Registers], Accesses]
-    compute: Callable[[Values, Registers, Sequence[Array]], Sequence[Array]]
+    accesses: Regions
+    compute: Compute
     timing: str
     doc: str
     source: str
     check: Callable[[Values], str] = lambda values: ""
-    result: str = ""
     opcode: int = -1
     _layout: tuple[tuple[str, int, int, int], ...] = field(init=False, repr=False, compare=False)
     _names: tuple[str, ...] = field(init=False, repr=False, compare=False)

@@ -64,17 +64,17 @@ class Product:
         self, values: Values, registers: Registers, arrays: Sequence[Array]
     ) -> Sequence[Array]:
         m1, k1, n1 = self.sizes(values)
-        a = arrays[0].astype(self.work).reshape(1, m1, k1, SIDE, self.columns)
-        b = arrays[1].astype(self.work).reshape(k1, n1, 1, SIDE, self.columns)
+        a = arrays[0].astype(self.work).reshape(m1, k1, SIDE, self.columns).swapaxes(0, 1)
+        b = arrays[1].astype(self.work).reshape(k1, n1, 1, SIDE, self.columns).swapaxes(3, 4)
         shape = (n1, m1, SIDE, SIDE)
         c = np.zeros(shape, self.work)
         if not values["init"]:
             c += arrays[2].reshape(shape)
         # One fractal of k after another, as the cube does: how k is cut into instructions does not
-        # change the sum. Products of this size stay on one thread of the BLAS library, whose
-        # threads cost more than they bring to a busy host.
-        for k in range(k1):
-            c += np.matmul(a[:, :, k], b[k].swapaxes(2, 3))
+        # change the sum. The fractals' products are one call each of the BLAS library, whose larger
+        # ones add up in another order; of this size they stay on one thread.
+        for product in np.matmul(a[:, None], b):  # [n1, m1, 16, 16] for each k
+            c += product
         if self.c.kind == "i":
             c = c.astype(np.int64)
         return [c.reshape(-1).astype(self.c, copy=False)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,10 +11,12 @@ from davinci.isa.core import (
     Access,
     Accesses,
     Array,
+    Compute,
     Field,
     Instruction,
     Operand,
     Pipe,
+    Regions,
     Registers,
     Space,
     Values,
@@ -65,7 +67,7 @@ def check_sizes(values: Values) -> str:
     return ""
 
 
-def regions(src_type: str, dst_type: str) -> Callable[[Values, Registers], Accesses]:
+def regions(src_type: str, dst_type: str) -> Regions:
     """L0C is read in blocks of 16 columns; GM gets rows, or the blocks one after the other."""
     src, dst = DTYPES[src_type], DTYPES[dst_type]
     row = SIDE * src.itemsize
@@ -85,7 +87,7 @@ def regions(src_type: str, dst_type: str) -> Callable[[Values, Registers], Acces
     return accesses
 
 
-def convert(dst_type: str) -> Callable[[Values, Registers, Sequence[Array]], Sequence[Array]]:
+def convert(dst_type: str) -> Compute:
     """`compute`: relu, then the type, then the layout."""
     dst: np.dtype[np.generic] = DTYPES[dst_type]
 

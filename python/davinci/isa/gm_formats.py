@@ -19,6 +19,7 @@ from davinci.isa.core import (
     Instruction,
     Operand,
     Pipe,
+    Regions,
     Registers,
     Space,
     Values,
@@ -63,7 +64,7 @@ def check_nd2nz(values: Values) -> str:
     return ""
 
 
-def nd2nz_regions(dtype: str) -> Callable[[Values, Registers], Accesses]:
+def nd2nz_regions(dtype: str) -> Regions:
     """Rows of GM; in L1 one run of 32 bytes for each row and block of columns."""
     element = DTYPES[dtype]
     size = element.itemsize
@@ -142,7 +143,7 @@ def check_length(size: int) -> Callable[[Values], str]:
     return check
 
 
-def aligned_regions(src: Space, dst: Space, dtype: str) -> Callable[[Values, Registers], Accesses]:
+def aligned_regions(src: Space, dst: Space, dtype: str) -> Regions:
     """Bursts of any length; in UB each begins at the next whole block."""
     element = DTYPES[dtype]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,10 +11,12 @@ from davinci.isa.core import (
     Access,
     Accesses,
     Array,
+    Compute,
     Field,
     Instruction,
     Operand,
     Pipe,
+    Regions,
     Registers,
     Space,
     Values,
@@ -23,8 +25,6 @@ from davinci.isa.core import (
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_SIDE
 
 L0C_ELEMENTS = FRACTAL_SIDE * FRACTAL_SIDE
-
-Regions = Callable[[Values, Registers], Accesses]
 
 
 def burst_fields(unit: str) -> tuple[Field, ...]:
@@ -150,7 +150,7 @@ for name, dst in [("load_cbuf_to_ca", Space.L0A), ("load_cbuf_to_cb", Space.L0B)
         )
 
 
-def narrow(dtype: str) -> Callable[[Values, Registers, Sequence[Array]], Sequence[Array]]:
+def narrow(dtype: str) -> Compute:
     """`compute` of a copy that converts to `dtype`."""
     element: np.dtype[np.generic] = DTYPES[dtype]
 

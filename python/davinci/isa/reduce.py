@@ -12,6 +12,7 @@ from davinci.isa.core import (
     Access,
     Accesses,
     Array,
+    Compute,
     Instruction,
     Pipe,
     Registers,
@@ -19,12 +20,7 @@ from davinci.isa.core import (
     Values,
     define,
 )
-from davinci.isa.vector_regions import (
-    Compute,
-    check_repeats,
-    ub,
-    unary_fields,
-)
+from davinci.isa.vector_regions import check_repeats, ub, unary_fields
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 from davinci.units import REPEAT_BLOCKS as BLOCKS
 

@@ -12,19 +12,21 @@ from davinci.isa.core import (
     Access,
     Accesses,
     Array,
+    Compute,
     Field,
     Instruction,
     Operand,
     Pipe,
+    Regions,
     Registers,
     Space,
     Values,
     define,
 )
+from davinci.isa.mte import move
 from davinci.isa.vector import relu
 from davinci.isa.vector_regions import (
     SCALAR,
-    Compute,
     Lanes,
     binary_fields,
     check_repeats,
@@ -46,7 +48,7 @@ def vector(
     dtype: str,
     operands: tuple[Operand, ...],
     fields: tuple[Field, ...],
-    accesses: Callable[[Values, Registers], Accesses],
+    accesses: Regions,
     compute: Compute,
     doc: str,
 ) -> None:
@@ -152,11 +154,7 @@ for dtype in FLOATS:
         )
 
 
-def copy(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
-    return list(arrays)
-
-
-def broadcast_regions(dtype: str) -> Callable[[Values, Registers], Accesses]:
+def broadcast_regions(dtype: str) -> Regions:
     """Regions of vbrcb: elements read as [repeat, 8], dst as [repeat, 8, lanes of a block]."""
     element = DTYPES[dtype]
 
@@ -185,7 +183,7 @@ for dtype in ("b16", "b32"):
         (ub("dst"), ub("src")),
         unary_fields("dst", "src"),
         elementwise([("dst", dtype), ("src", dtype)]).regions,
-        copy,
+        move,
         "dst = src.",
     )
     vector(
@@ -211,7 +209,7 @@ PATTERN = Field(
 )
 
 
-def kept_regions(dtype: str) -> Callable[[Values, Registers], Accesses]:
+def kept_regions(dtype: str) -> Regions:
     """Regions of vreducev2: src as [repeat, blocks, lanes of a block], dst as one run."""
     element = DTYPES[dtype]
     width = BLOCK_BYTES // element.itemsize

@@ -17,6 +17,7 @@ from davinci.isa.core import (
     Access,
     Accesses,
     Array,
+    Compute,
     Field,
     Operand,
     Registers,
@@ -162,9 +163,6 @@ def elementwise(operands: Sequence[tuple[str, str]]) -> Lanes:
         tuple(s for s in sides if s.name != "dst"),
         tuple(s for s in sides if s.name == "dst"),
     )
-
-
-Compute = Callable[[Values, Registers, Sequence[Array]], Sequence[Array]]
 
 
 def lanewise(function: Callable[..., Array], dtype: str) -> Compute:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from davinci.isa.core import DTYPES, Array, Instruction, Pipe, Registers, Values, define
-from davinci.isa.vector_regions import SCALAR, Compute, check_repeats, elementwise, ub, unary_fields
+from davinci.isa.core import DTYPES, Array, Compute, Instruction, Pipe, Registers, Values, define
+from davinci.isa.vector_regions import SCALAR, check_repeats, elementwise, ub, unary_fields
 
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (strides, repeat, mask)"
 

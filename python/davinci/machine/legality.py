@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from davinci.isa.core import Instruction, Operand, Pipe, Space, Values
+from davinci.isa.core import PIPE_FIELDS, Instruction, Operand, Pipe, Space, Values
 from davinci.machine.schema import Machine
 
 CORE_NAMES = {"AICORE": "core", "AIC": "cube core (AIC)", "AIV": "vector core (AIV)"}
-PIPE_FIELDS = ("src_pipe", "dst_pipe", "pipe")
 
 
 def illegal_instruction(machine: Machine, core: str, record: Instruction) -> str:
