@@ -7,10 +7,8 @@ compute the data, and tell the time line. The first fault ends the launch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from davinci.errors import DeviceFault
 from davinci.isa.core import (
@@ -18,8 +16,8 @@ from davinci.isa.core import (
     MOST_SCALAR_OPS,
     RECORD_WORDS,
     SCALAR_OPS_SHIFT,
-    Array,
     Pipe,
+    Records,
     Registers,
     Space,
 )
@@ -27,21 +25,13 @@ from davinci.machine import Machine
 from davinci.simulator.cross_core import Knowledge, Link, Set, Unset
 from davinci.simulator.deadlock import Deadlock, Stuck
 from davinci.simulator.events import Events
-from davinci.simulator.forms import Decoder, Form, Port
+from davinci.simulator.forms import Decoder, Form
 from davinci.simulator.gm_model import Rates
 from davinci.simulator.memory import GlobalMemory, Memory, on_chip
 from davinci.simulator.problems import Problem
 from davinci.simulator.races import ALL, Party, Race, Races
 from davinci.simulator.regions import Region
 from davinci.simulator.timing import Issued, Timeline
-
-WRITTEN: dict[int, tuple[Any, int]] = {
-    1: (np.uint8, 0x01),
-    2: (np.uint16, 0x0101),
-    4: (np.uint32, 0x01010101),
-    8: (np.uint64, 0x0101010101010101),
-}
-"""How the shadow of a written element looks, by its size in bytes."""
 
 GmAccess = tuple[Region, int, Party, int, Knowledge]
 """Region and address, who, its number in its pipe, and what it knew of other cores."""
@@ -113,7 +103,7 @@ class Core:
         self._words: list[int] = []
         self._form: Form | None = None
 
-    def consume(self, records: npt.NDArray[np.uint64]) -> None:
+    def consume(self, records: Records) -> None:
         """Executes records, in program order.
 
         Args:
@@ -253,8 +243,7 @@ class Core:
     def _check(self, form: Form, words: list[int]) -> None:
         exact = not form.summary
         if exact:
-            for port in form.reads:
-                self._check_written(port, words[port.word] + port.offset)
+            self._check_written(form, words)
         party = Party(self._index, form, words[0] >> LOCATION_SHIFT)
         self._races.access(party, words)
         if form.moves_gm and exact:
@@ -265,38 +254,17 @@ class Core:
                         address = words[port.word] + port.offset
                         log.append((port.region, address, party, number, known))
 
-    def _check_written(self, port: Port, base: int) -> None:
-        region, memory = port.region, self._memories[port.space]
-        if region.empty:
-            return
-        shadow = memory.shadow
-        if region.contiguous:
-            whole = shadow[base : base + region.run_bytes].all()
-        elif region.mask is None:
-            whole = np.ndarray(
-                region.byte_shape,
-                np.bool_,
-                shadow,
-                base,
-                region.byte_strides,
-            ).all()
-        else:
-            kind, full = WRITTEN[region.dtype.itemsize]
-            view = np.ndarray(region.shape, kind, shadow, base, region.strides)
-            whole = np.logical_or(view == full, ~region.mask).all()
-        if not whole:
-            starts, lengths = region.runs
-            for start, length in zip(starts.tolist(), lengths.tolist(), strict=True):
-                run = shadow[base + start : base + start + length]
-                if not run.all():
-                    byte = base + start + int(np.argmin(run))
-                    break
-            raise Problem(
-                "it reads bytes that nobody wrote",
-                found=f"{port.space.name} byte {byte:#x}, the first unwritten one of "
-                f"[{base + region.low:#x}, {base + region.high:#x})",
-                hint="write them before, or narrow the access by mask, repeat or length",
-            )
+    def _check_written(self, form: Form, words: list[int]) -> None:
+        for port in form.reads:
+            region, base = port.region, words[port.word] + port.offset
+            byte = self._memories[port.space].first_unwritten(region, base)
+            if byte is not None:
+                raise Problem(
+                    "it reads bytes that nobody wrote",
+                    found=f"{port.space.name} byte {byte:#x}, the first unwritten one of "
+                    f"[{base + region.low:#x}, {base + region.high:#x})",
+                    hint="write them before, or narrow the access by mask, repeat or length",
+                )
 
     def _compute(self, form: Form, words: list[int]) -> None:
         values = form.values
@@ -314,44 +282,16 @@ class Core:
             return
         memories = self._memories
         try:
-            arrays = []
-            for port in form.reads:
-                region = port.region
-                if region.empty:
-                    arrays.append(np.zeros(region.shape, region.dtype))
-                else:
-                    arrays.append(
-                        np.ndarray(
-                            region.shape,
-                            region.dtype,
-                            memories[port.space].backing,
-                            words[port.word] + port.offset,
-                            region.strides,
-                        )
-                    )
+            arrays = [
+                memories[port.space].view(port.region, words[port.word] + port.offset)
+                for port in form.reads
+            ]
             results = form.record.compute(values, self._registers, arrays)
             for port, result in zip(form.writes, results, strict=True):
-                self._store(port, words[port.word] + port.offset, result)
+                base = words[port.word] + port.offset
+                memories[port.space].store(port.region, base, result)
         except (ValueError, TypeError, IndexError, ArithmeticError) as error:
             raise Problem(f"malformed instruction: {error}") from error
-
-    def _store(self, port: Port, base: int, result: Array) -> None:
-        region, memory = port.region, self._memories[port.space]
-        if region.empty:
-            return
-        view: Array = np.ndarray(region.shape, region.dtype, memory.backing, base, region.strides)
-        shadow = memory.shadow
-        if region.mask is not None:
-            np.copyto(view, result, where=region.mask, casting="unsafe")
-            kind, full = WRITTEN[region.dtype.itemsize]
-            marks: Array = np.ndarray(region.shape, kind, shadow, base, region.strides)
-            np.copyto(marks, full, where=region.mask)
-            return
-        view[...] = result
-        if region.contiguous:
-            shadow[base : base + region.run_bytes] = True
-        else:
-            np.ndarray(region.byte_shape, np.bool_, shadow, base, region.byte_strides)[...] = True
 
     def _fields(self, form: Form, words: list[int]) -> dict[str, int]:
         values = form.values

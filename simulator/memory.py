@@ -6,12 +6,15 @@ a byte that nobody wrote is a fault of the program.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
 from davinci.errors import DeviceFault, InputError
 from davinci.isa.core import Array, Space
 from davinci.machine import Machine
+from davinci.simulator.regions import Region
 from davinci.units import BLOCK_BYTES
 
 SLACK_BYTES = 1 << 25
@@ -19,8 +22,17 @@ SLACK_BYTES = 1 << 25
 masked may end inside the memory while its NumPy view reaches past it. Longer than any such tail."""
 
 
+WRITTEN: dict[int, tuple[Any, int]] = {
+    1: (np.uint8, 0x01),
+    2: (np.uint16, 0x0101),
+    4: (np.uint32, 0x01010101),
+    8: (np.uint64, 0x0101010101010101),
+}
+"""How the shadow of a written element looks, by its size in bytes."""
+
+
 class Memory:
-    """One memory.
+    """One memory. Regions of instructions lie at a base address.
 
     Attributes:
         space: which one.
@@ -38,6 +50,52 @@ class Memory:
         shadow_bytes = size + SLACK_BYTES if shadowed else 0
         self.shadow: npt.NDArray[np.bool_] = np.zeros(shadow_bytes, dtype=np.bool_)
         self.data, self.written = self.backing[:size], self.shadow[:size]
+
+    def view(self, region: Region, base: int) -> Array:
+        """The elements of a region as an array of its shape, which shares the bytes."""
+        if region.empty:
+            return np.zeros(region.shape, region.dtype)
+        return np.ndarray(region.shape, region.dtype, self.backing, base, region.strides)
+
+    def store(self, region: Region, base: int, values: Array) -> None:
+        """Writes what broadcasts to the shape of a region, but for what its mask leaves out."""
+        if region.empty:
+            return
+        view, shadow = self.view(region, base), self.shadow
+        if region.mask is not None:
+            np.copyto(view, values, where=region.mask, casting="unsafe")
+            kind, full = WRITTEN[region.dtype.itemsize]
+            marks: Array = np.ndarray(region.shape, kind, shadow, base, region.strides)
+            np.copyto(marks, full, where=region.mask)
+            return
+        view[...] = values
+        if region.contiguous:
+            shadow[base : base + region.run_bytes] = True
+        else:
+            np.ndarray(region.byte_shape, np.bool_, shadow, base, region.byte_strides)[...] = True
+
+    def first_unwritten(self, region: Region, base: int) -> int | None:
+        """Address of the first byte of a region that nobody wrote, None if there is none."""
+        if region.empty:
+            return None
+        shadow = self.shadow
+        if region.contiguous:
+            whole = shadow[base : base + region.run_bytes].all()
+        elif region.mask is None:
+            shape, strides = region.byte_shape, region.byte_strides
+            whole = np.ndarray(shape, np.bool_, shadow, base, strides).all()
+        else:
+            kind, full = WRITTEN[region.dtype.itemsize]
+            marks: Array = np.ndarray(region.shape, kind, shadow, base, region.strides)
+            whole = np.logical_or(marks == full, ~region.mask).all()
+        if whole:
+            return None
+        starts, lengths = region.runs
+        for start, length in zip((starts + base).tolist(), lengths.tolist(), strict=True):
+            run = shadow[start : start + length]
+            if not run.all():
+                return int(start + np.argmin(run))
+        raise AssertionError("the marks of elements and those of bytes differ")
 
     def forget(self) -> None:
         """Marks every byte as unwritten, as at the start of a block."""
