@@ -75,6 +75,25 @@ def test_mad(make_bench, types, m, k, n, init):
     assert changed.size == 0 or changed[-1] < 2048 + found.nbytes
 
 
+@pytest.mark.parametrize("m1,k1,n1", [(1, 1, 1), (1, 7, 3), (5, 1, 2), (2, 12, 1), (4, 4, 4)])
+@pytest.mark.parametrize("init", [0, 1])
+def test_bits_are_those_of_fractal_after_fractal(make_bench, m1, k1, n1, init):
+    bench = make_bench()
+    rng = np.random.default_rng(m1 + 10 * k1 + 100 * n1)
+    a = rng.normal(size=(m1, k1, 16, 16)).astype(np.float16)
+    b = rng.normal(size=(k1, n1, 16, 16)).astype(np.float16)
+    c = rng.normal(size=(n1, m1, 16, 16)).astype(np.float32)
+    for space, array in ((Space.L0A, a), (Space.L0B, b), (Space.L0C, c)):
+        bench.put(space, 0, array)
+    bench.run("mad.f162f32", a=0, b=0, c=0, m=16 * m1, k=16 * k1, n=16 * n1, init=init)
+
+    wanted = np.zeros_like(c) if init else c.copy()
+    for n, m, k in np.ndindex(n1, m1, k1):
+        wanted[n, m] += a[m, k].astype(np.float32) @ b[k, n].astype(np.float32).T
+    found = bench.get(Space.L0C, 0, c.shape, np.float32)
+    assert np.array_equal(found.view(np.uint32), wanted.view(np.uint32))
+
+
 @pytest.mark.parametrize("zero", ["m", "k", "n"])
 def test_a_size_of_zero_is_no_operation(bench, zero):
     before = bench.memory[Space.L0C].copy()

@@ -73,8 +73,8 @@ class Product:
         # One fractal of k after another, as the cube does: how k is cut into instructions does not
         # change the sum. The fractals' products are one call each of the BLAS library, whose larger
         # ones add up in another order; of this size they stay on one thread.
-        for product in np.matmul(a[:, None], b):  # [n1, m1, 16, 16] for each k
-            c += product
+        for part in np.matmul(a[:, None], b):  # [n1, m1, 16, 16] for each k
+            c += part
         if self.c.kind == "i":
             c = c.astype(np.int64)
         return [c.reshape(-1).astype(self.c, copy=False)]
