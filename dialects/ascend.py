@@ -12,9 +12,8 @@ This module defines operations by annotations, so it must not postpone their eva
 from typing import Any
 
 from davinci.dialects.ascend_operators import OPS
-from davinci.dialects.ascend_rules import require
 from davinci.dialects.ascend_shapes import Call, is_float, is_integer, tensor_of
-from davinci.dialects.base import verifier
+from davinci.dialects.base import require, verifier
 from davinci.mlir import ext, ir
 
 Operand = ext.Operand

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from davinci.dialects import ascend_rules as rules
-from davinci.dialects.ascend_rules import require
 from davinci.dialects.ascend_shapes import Call
+from davinci.dialects.base import require
 from davinci.mlir import ir
 
 PREDICATES = ("EQ", "NE", "LT", "LE", "GT", "GE")

@@ -19,17 +19,11 @@ from davinci.dialects.ascend_shapes import (
     reduce_shape,
     slice_shape,
 )
-from davinci.dialects.base import Invalid
+from davinci.dialects.base import Invalid, require
 from davinci.mlir import ir
 from davinci.units import FRACTAL_SIDE
 
 REDUCTIONS = ("add", "max", "min", "mul")
-
-
-def require(holds: bool, constraint: str, found: object = "", expected: object = "") -> None:
-    """Raises `Invalid` with these parts unless `holds`."""
-    if not holds:
-        raise Invalid(constraint, found, expected)
 
 
 def require_length(name: str, values: Sequence[int], tensor: Tensor) -> None:

@@ -23,6 +23,12 @@ class Invalid(Exception):
         super().__init__("; ".join(parts))
 
 
+def require(holds: bool, constraint: str, found: object = "", expected: object = "") -> None:
+    """Raises `Invalid` with these parts unless `holds`."""
+    if not holds:
+        raise Invalid(constraint, found, expected)
+
+
 def verifier(check: Callable[[Any], None]) -> Callable[[Any], bool]:
     """Wraps a check that raises `Invalid` into the form that MLIR calls."""
 

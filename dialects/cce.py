@@ -12,7 +12,7 @@ This module defines operations by annotations, so it must not postpone their eva
 
 from typing import Any
 
-from davinci.dialects.base import attribute, verifier
+from davinci.dialects.base import attribute, require, verifier
 from davinci.dialects.cce_buffers import buffer_of
 from davinci.dialects.cce_checks import (
     L0C_TYPES,
@@ -20,7 +20,6 @@ from davinci.dialects.cce_checks import (
     PIPES,
     check_copy,
     check_flag,
-    require,
     require_contiguous,
     require_fractals,
     require_space,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from davinci.dialects.base import Invalid, attribute
+from davinci.dialects.base import attribute, require
 from davinci.dialects.cce_buffers import (
     Buffer,
     merge_dims,
@@ -62,12 +62,6 @@ VECTOR_TYPES = {
     "vector_dup": ("f16", "f32", "s16", "s32"),
 }
 """Element types of the elementwise operations (docs/hardware.md a1)."""
-
-
-def require(holds: bool, constraint: str, found: object = "", expected: object = "") -> None:
-    """Raises `Invalid` with these parts unless `holds`."""
-    if not holds:
-        raise Invalid(constraint, found, expected)
 
 
 def require_space(role: str, buffer: Buffer, *spaces: str) -> None:

@@ -8,7 +8,7 @@ This module defines operations by annotations, so it must not postpone their eva
 
 from typing import Any
 
-from davinci.dialects.base import attribute, verifier
+from davinci.dialects.base import attribute, require, verifier
 from davinci.dialects.cce import Cce as Cce  # complete only with the operations below
 from davinci.dialects.cce_buffers import buffer_of
 from davinci.dialects.cce_checks import (
@@ -21,7 +21,6 @@ from davinci.dialects.cce_checks import (
     check_row_reduction,
     check_scalar,
     check_vector,
-    require,
     require_contiguous,
     require_space,
     require_type,

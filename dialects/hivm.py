@@ -12,11 +12,11 @@ Five operations of the scalar unit have no record: `ld`, `st`, `get_block_idx`, 
 This module defines operations by annotations, so it must not postpone their evaluation.
 """
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from davinci.dialects.base import Invalid, verifier
+from davinci.errors import did_you_mean
 from davinci.isa import BY_NAME, Field, Instruction, Space
 from davinci.mlir import ext, ir, llvm
 
@@ -40,10 +40,10 @@ class Hivm(ext.Dialect, name="hivm"):
     """Exact instructions on `!llvm.ptr` addresses, with their fields as attributes or operands."""
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """The known name that is nearest to `name`, as a question, or "" if none is near."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"; did you mean {near[0]!r}?" if near else ""
+def no_field(record: Instruction, name: str, known: Iterable[str]) -> Invalid:
+    """The error about a field that an instruction has not."""
+    parts = [f"{record.mnemonic} has no field {name!r}", did_you_mean(name, known)]
+    return Invalid("; ".join(filter(None, parts)))
 
 
 def static_value(attr: Any, width: int) -> int | None:
@@ -108,7 +108,7 @@ def check_attribute_names(op: Any, record: Instruction) -> None:
     known = {"type", "dynamic", *(f.name for f in record.fields)}
     for name in op.attributes:
         if name not in known and "." not in name:
-            raise Invalid(f"{record.mnemonic} has no field {name!r}{suggestion(name, known)}")
+            raise no_field(record, name, known)
 
 
 def static_fields(op: Any, record: Instruction, dynamic: Sequence[str]) -> dict[str, int]:
@@ -166,7 +166,7 @@ class InstructionOp(Hivm.Operation):
         fields = {f.name: f for f in record.fields}
         for name in dynamic:
             if name not in fields:
-                raise Invalid(f"{record.mnemonic} has no field {name!r}{suggestion(name, fields)}")
+                raise no_field(record, name, fields)
         values = static_fields(self, record, dynamic)
         operands = list(self.operation.operands)
         addresses = len(record.operands)

@@ -7,12 +7,11 @@ a lookup imports that one file and npu-opt starts fast.
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import importlib
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from davinci.errors import did_you_mean
 from davinci.passes import base
 from davinci.passes.pipeline_text import Node, fail_at, parse_options
 
@@ -93,12 +92,6 @@ def convert(node: Node, key: str, text: str, field: dataclasses.Field[Any]) -> o
     if expected:
         fail_at(node.column, f"bad value of option '{key}' of '{node.name}'", repr(text), expected)
     return value
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint that names the nearest known name, or ""."""
-    near = difflib.get_close_matches(name, list(known), n=1)
-    return f"did you mean '{near[0]}'?" if near else ""
 
 
 def summary(cls: type[base.Pass]) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TextIO
 
 from davinci import mlir
-from davinci.errors import CompileError, InputError
+from davinci.errors import CompileError, InputError, did_you_mean
 from davinci.mlir import ir, passmanager
 from davinci.passes import pipelines, registry
 from davinci.passes.base import Pass
@@ -134,9 +134,7 @@ def _upstream(node: Node, anchor: str) -> Upstream:
         message = str(error)
         if "does not refer to a registered pass" in message and node.children is None:
             known = [cls.NAME for cls in registry.all_passes()]
-            hint = registry.did_you_mean(
-                node.name, [*known, *pipelines.PIPELINES, *registry.UPSTREAM]
-            )
+            hint = did_you_mean(node.name, [*known, *pipelines.PIPELINES, *registry.UPSTREAM])
             fail_at(
                 node.column,
                 f"unknown pass '{node.name}'",

@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "machine": "errors isa units",
     "simulator": "errors isa machine units",
     "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
-    "dialects": "isa mlir units",
+    "dialects": "errors isa mlir units",
     "elements": "errors mlir",
     "passes": "dialects elements errors isa machine mlir units",
     "report": "dialects errors files isa machine mlir simulator units",
@@ -30,8 +30,8 @@ MAY_IMPORT = {
     "zoo": "errors",
     "compiler": "diagnostics errors frontends machine mlir passes runtime",
     "diagnostics": "errors mlir",
-    "check": "elements errors mlir",
-    "interpreter": "check elements errors mlir passes",
+    "check": "errors",
+    "interpreter": "arrays elements errors mlir passes",
     "job": "arrays check compiler errors frontends interpreter report runtime zoo",
 }
 """Rooms of the package: directories and single modules; tools may import all of them."""

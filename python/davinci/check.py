@@ -1,4 +1,4 @@
-"""Comparison of a run with a reference: onnxruntime, or StableHLO's own interpreter.
+"""Comparison of a run with a reference: onnxruntime's outputs, or those of `interpreter`.
 
 A network passes if for every output the cosine of the angle to the reference is high enough, and no
 element is off by more than a share of the largest one; integers and booleans must be equal.
@@ -6,20 +6,16 @@ element is off by more than a share of the largest one; integers and booleans mu
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from davinci import elements
 from davinci.errors import CheckFailed, InputError
-from davinci.mlir import MLIRError, ir, stablehlo
 
 Arrays = Mapping[str, npt.NDArray[Any]]
-
-CANNOT_RUN = "StableHLO's interpreter cannot run the module: "
 
 
 @dataclass(frozen=True)
@@ -55,33 +51,6 @@ def reference_onnx(model: Any, inputs: Arrays) -> dict[str, npt.NDArray[Any]]:
         ) from None
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, values, strict=True))
-
-
-def reference_stablehlo(
-    module: Any, inputs: Arrays, names: Sequence[str]
-) -> dict[str, npt.NDArray[Any]]:
-    """Outputs of a StableHLO `ir.Module` by name, from StableHLO's reference interpreter.
-
-    For programs that it knows: of others it aborts this process, see `davinci.interpreter`.
-
-    Args:
-        module: StableHLO with `@main`.
-        inputs: arrays in the order of the arguments.
-        names: of the results, in order.
-    """
-    main = next(op for op in module.body.operations if op.operation.name == "func.func")
-    with module.context:
-        arguments = [
-            ir.DenseElementsAttr.get(
-                np.ascontiguousarray(array).reshape(array.shape), type=kind.element_type
-            )
-            for array, kind in zip(inputs.values(), main.type.inputs, strict=True)
-        ]
-        try:
-            results = stablehlo.eval_module(module, arguments)
-        except (MLIRError, RuntimeError, ValueError) as error:
-            raise InputError(f"{CANNOT_RUN}{error}", hint="run without --check") from None
-        return {n: elements.to_array(r).copy() for n, r in zip(names, results, strict=True)}
 
 
 def compare(found: Arrays, reference: Arrays) -> dict[str, float]:

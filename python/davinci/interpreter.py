@@ -1,7 +1,8 @@
-"""StableHLO's reference interpreter in a process of its own.
+"""StableHLO's reference interpreter: in this process, or in one of its own.
 
 Where the interpreter gives up, on an empty contraction for example, it aborts its process. So a
-check runs it as `python -m davinci.interpreter FOLDER` and reads what is left in the folder.
+check of a user's program calls `reference`, which runs `python -m davinci.interpreter FOLDER` and
+reads what is left in the folder; `evaluate` is for programs that it is known to take.
 """
 
 from __future__ import annotations
@@ -14,24 +15,50 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy.typing as npt
+import numpy as np
 
-from davinci import check
+from davinci import elements
+from davinci.arrays import Arrays
 from davinci.errors import InputError
-from davinci.mlir import ir, make_context, operations
+from davinci.mlir import MLIRError, ir, make_context, operations, stablehlo
 from davinci.passes import builder
 
 MODULE, INPUTS, OUTPUTS = "module.mlirbc", "inputs", "outputs"
 """Files: MLIR bytecode, the arguments and names of the results, and the results by name."""
 
+CANNOT_RUN = "StableHLO's interpreter cannot run the module: "
 LLVM_ERROR = "LLVM ERROR: "
 """What LLVM's last words before an abort begin with."""
 
 
-def reference(
-    module: Any, inputs: check.Arrays, names: Sequence[str]
-) -> dict[str, npt.NDArray[Any]]:
-    """Outputs of a StableHLO `ir.Module` by name, see `check.reference_stablehlo`.
+def evaluate(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
+    """Outputs of a StableHLO `ir.Module` by name, computed in this process.
+
+    Args:
+        module: StableHLO with `@main`.
+        inputs: arrays in the order of the arguments.
+        names: of the results, in order.
+
+    Raises:
+        InputError: the interpreter cannot run the module, and said so without aborting.
+    """
+    main = next(op for op in module.body.operations if op.operation.name == "func.func")
+    with module.context:
+        arguments = [
+            ir.DenseElementsAttr.get(
+                np.ascontiguousarray(array).reshape(array.shape), type=kind.element_type
+            )
+            for array, kind in zip(inputs.values(), main.type.inputs, strict=True)
+        ]
+        try:
+            results = stablehlo.eval_module(module, arguments)
+        except (MLIRError, RuntimeError, ValueError) as error:
+            raise InputError(f"{CANNOT_RUN}{error}", hint="run without --check") from None
+        return {n: elements.to_array(r).copy() for n, r in zip(names, results, strict=True)}
+
+
+def reference(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
+    """What `evaluate` returns, computed in a process of its own.
 
     Raises:
         InputError: the interpreter cannot run the module, or it aborted.
@@ -44,14 +71,14 @@ def reference(
         command = [sys.executable, "-m", "davinci.interpreter", name]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
-            outputs: dict[str, npt.NDArray[Any]] = pickle.loads((folder / OUTPUTS).read_bytes())
+            outputs: Arrays = pickle.loads((folder / OUTPUTS).read_bytes())
             return outputs
     reason = f"it ended with status {done.returncode}"
     for line in done.stderr.splitlines():
-        if line.startswith((LLVM_ERROR, check.CANNOT_RUN)):
-            reason = line.removeprefix(LLVM_ERROR).removeprefix(check.CANNOT_RUN)
+        if line.startswith((LLVM_ERROR, CANNOT_RUN)):
+            reason = line.removeprefix(LLVM_ERROR).removeprefix(CANNOT_RUN)
             break
-    raise InputError(f"{check.CANNOT_RUN}{reason}", hint="run without --check")
+    raise InputError(f"{CANNOT_RUN}{reason}", hint="run without --check")
 
 
 def spell_out_constants(module: Any) -> None:
@@ -73,7 +100,7 @@ def main(folder: Path) -> int:
         module = ir.Module.parse((folder / MODULE).read_bytes())
     spell_out_constants(module)
     try:
-        outputs = check.reference_stablehlo(module, inputs, names)
+        outputs = evaluate(module, inputs, names)
     except InputError as error:
         print(error.message, file=sys.stderr)
         return 1

@@ -10,12 +10,12 @@ from typing import Any
 import onnx
 
 from davinci import arrays, check, frontends, interpreter, report, zoo
+from davinci.arrays import Arrays
 from davinci.compiler import Progress, compile
 from davinci.errors import InputError
 from davinci.frontends.onnx import read
 from davinci.runtime.executable import TimelineChoice
 
-Arrays = arrays.Arrays
 ZOO = "zoo:"
 
 

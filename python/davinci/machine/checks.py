@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
-from davinci.errors import InputError
+from davinci.errors import InputError, did_you_mean
 from davinci.isa import BY_NAME
 from davinci.machine.schema import Buffers, Machine
 from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES
@@ -127,12 +126,11 @@ def check_instructions(machine: Machine, where: str) -> None:
     for key, names, known in places:
         for name in names:
             if name not in known:
-                near = difflib.get_close_matches(name, known, n=1)
                 raise InputError(
                     f"no such instruction or type in {key!r}",
                     where=where,
                     found=repr(name),
-                    hint=f"did you mean {near[0]!r}?" if near else "see docs/instructions.md",
+                    hint=did_you_mean(name, known) or "see docs/instructions.md",
                 )
 
 

@@ -6,7 +6,6 @@ user's own.
 
 from __future__ import annotations
 
-import difflib
 import sys
 from functools import cache
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import pydantic
 
-from davinci.errors import InputError
+from davinci.errors import InputError, did_you_mean
 from davinci.machine.checks import check
 from davinci.machine.schema import Machine, known_keys
 
@@ -40,13 +39,12 @@ def load(name: str) -> Machine:
     """
     path = Path(name) if name.endswith(".toml") else DIRECTORY / f"{name}.toml"
     if not path.is_file():
-        near = difflib.get_close_matches(name, names(), n=1)
         raise InputError(
             "no such machine",
             where="--machine",
             found=repr(name),
             expected=f"one of {', '.join(names())}, or the path of a .toml file",
-            hint=f"did you mean {near[0]!r}?" if near else "",
+            hint=did_you_mean(name, names()),
         )
     return parse(read(path), str(path))
 
@@ -75,12 +73,11 @@ def parse(data: dict[str, Any], where: str) -> Machine:
         first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
         key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            near = difflib.get_close_matches(str(first["loc"][-1]), known_keys(), n=1)
             raise InputError(
                 "unknown key",
                 where=where,
                 found=repr(key),
-                hint=f"did you mean {near[0]!r}?" if near else "remove it",
+                hint=did_you_mean(str(first["loc"][-1]), known_keys()) or "remove it",
             ) from None
         if first["type"] == "missing":
             raise InputError("missing key", where=where, expected=repr(key)) from None

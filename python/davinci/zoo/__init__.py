@@ -8,7 +8,6 @@ model.inputs(seed=0)   # a dict of arrays that suit it
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -16,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 
-from davinci.errors import InputError
+from davinci.errors import InputError, did_you_mean
 from davinci.zoo.bert import Bert
 from davinci.zoo.mlp import Mlp
 
@@ -72,7 +71,7 @@ def build(spec: str) -> Model:
             where=f"zoo:{spec}",
             found=repr(name),
             expected=f"one of {', '.join(NETWORKS)}",
-            hint=_did_you_mean(name, list(NETWORKS)),
+            hint=did_you_mean(name, list(NETWORKS)),
         )
     known = [field.name for field in dataclasses.fields(NETWORKS[name]())]
     changes: dict[str, int] = {}
@@ -84,7 +83,7 @@ def build(spec: str) -> Model:
                 where=f"zoo:{spec}",
                 found=repr(key),
                 expected=f"one of {', '.join(known)}",
-                hint=_did_you_mean(key, known),
+                hint=did_you_mean(key, known),
             )
         if key in changes:
             raise InputError(f"parameter '{key}' is given twice", where=f"zoo:{spec}")
@@ -102,8 +101,3 @@ def build(spec: str) -> Model:
     except (MemoryError, OverflowError, ValueError) as error:
         # NumPy says the same of an array that is too large in three ways.
         raise InputError(f"the network is too large: {error}", where=f"zoo:{spec}") from None
-
-
-def _did_you_mean(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {near[0]!r}?" if near else ""

@@ -8,8 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from davinci import frontends
-from davinci.check import reference_stablehlo
+from davinci import frontends, interpreter
 from davinci.mlir import make_context
 from support import run_text
 
@@ -38,7 +37,7 @@ def expect_interpreter(text: str, *inputs: npt.NDArray[Any]) -> None:
     module = frontends.load(text, make_context())
     named = {str(i): array for i, array in enumerate(inputs)}
     outputs = range(text.split("return ")[1].count("%"))
-    wanted = list(reference_stablehlo(module, named, [str(i) for i in outputs]).values())
+    wanted = list(interpreter.evaluate(module, named, [str(i) for i in outputs]).values())
     for found, expected in zip(run_text(text, *inputs), wanted, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
