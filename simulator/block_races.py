@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci.errors import DeviceFault
-from davinci.simulator.core import Core, GmAccess
+from davinci.simulator.core import Core
+from davinci.simulator.races import GmAccess
 from davinci.simulator.regions import Region
 
 Ints = npt.NDArray[np.int64]
@@ -73,19 +74,20 @@ class BlockRaces:
         )
 
     def _touching(self, log: list[GmAccess], byte: int) -> str:
-        for region, address, party, *_ in log:
-            starts, lengths = region.runs
-            inside = (starts + address <= byte) & (byte < starts + address + lengths)
-            if inside.any():
-                return self._core.describe(party)
+        for access in log:
+            starts, lengths = access.region.runs
+            starts = starts + access.address
+            if ((starts <= byte) & (byte < starts + lengths)).any():
+                return self._core.describe(access.party)
         return "unknown instruction"
 
 
 def merged(log: list[GmAccess]) -> tuple[Ints, Ints]:
     """Starts and ends of the ranges of bytes that a log touches: sorted, disjoint, maximal."""
     by_region: dict[int, tuple[Region, list[int]]] = {}
-    for region, address, *_ in log:
-        by_region.setdefault(id(region), (region, []))[1].append(address)
+    for access in log:
+        region = access.region
+        by_region.setdefault(id(region), (region, []))[1].append(access.address)
     lows: list[Ints] = [np.zeros(0, dtype=np.int64)]
     highs: list[Ints] = [np.zeros(0, dtype=np.int64)]
     for region, addresses in by_region.values():

@@ -24,17 +24,13 @@ from davinci.isa.core import (
 from davinci.machine import Machine
 from davinci.simulator.cross_core import Knowledge, Link, Set, Unset
 from davinci.simulator.deadlock import Deadlock, Stuck
-from davinci.simulator.events import Events
+from davinci.simulator.events import ALL, Events
 from davinci.simulator.forms import Decoder, Form
 from davinci.simulator.gm_model import Rates
 from davinci.simulator.memory import GlobalMemory, Memory, on_chip
 from davinci.simulator.problems import Problem
-from davinci.simulator.races import ALL, Party, Race, Races
-from davinci.simulator.regions import Region
+from davinci.simulator.races import GmAccess, Party, Race, Races
 from davinci.simulator.timing import Issued, Timeline
-
-GmAccess = tuple[Region, int, Party, int, Knowledge]
-"""Region and address, who, its number in its pipe, and what it knew of other cores."""
 
 
 class Core:
@@ -252,7 +248,7 @@ class Core:
                 for port in ports:
                     if port.space == Space.GM:
                         address = words[port.word] + port.offset
-                        log.append((port.region, address, party, number, known))
+                        log.append(GmAccess(port.region, address, party, number, known))
 
     def _check_written(self, form: Form, words: list[int]) -> None:
         for port in form.reads:

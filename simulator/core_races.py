@@ -16,24 +16,25 @@ import numpy.typing as npt
 
 from davinci.errors import DeviceFault
 from davinci.simulator.block_races import merged
-from davinci.simulator.core import Core, GmAccess
+from davinci.simulator.core import Core
 from davinci.simulator.cross_core import Seat
+from davinci.simulator.races import GmAccess
 
 Ints = npt.NDArray[np.int64]
 
 
-class Log:
+class PipeLog:
     """The accesses of one pipe of one core, reads or writes, in program order."""
 
     def __init__(self, accesses: list[GmAccess]) -> None:
         self.accesses = accesses
-        self.numbers = np.array([number for *_, number, _ in accesses], dtype=np.int64)
-        self.lows = np.array([a + r.low for r, a, *_ in accesses], dtype=np.int64)
-        self.highs = np.array([a + r.high for r, a, *_ in accesses], dtype=np.int64)
+        self.numbers = np.array([a.number for a in accesses], dtype=np.int64)
+        self.lows = np.array([a.address + a.region.low for a in accesses], dtype=np.int64)
+        self.highs = np.array([a.address + a.region.high for a in accesses], dtype=np.int64)
 
     def known(self, seat: int, pipe: int) -> Ints:
         """How many instructions of a pipe of another core each access knows to be complete."""
-        clocks = [known.get(seat) for *_, known in self.accesses]
+        clocks = [access.known.get(seat) for access in self.accesses]
         return np.array([0 if clock is None else clock[pipe] for clock in clocks], dtype=np.int64)
 
 
@@ -46,13 +47,13 @@ class Side:
         self.read_ranges, self.write_ranges = merged(core.gm_reads), merged(core.gm_writes)
 
 
-def by_pipe(accesses: Iterable[GmAccess]) -> dict[int, Log]:
+def by_pipe(accesses: Iterable[GmAccess]) -> dict[int, PipeLog]:
     """A log of each pipe."""
     found: dict[int, list[GmAccess]] = {}
     for access in accesses:
-        if not access[0].empty:
-            found.setdefault(int(access[2].form.pipe), []).append(access)
-    return {pipe: Log(entries) for pipe, entries in found.items()}
+        if not access.region.empty:
+            found.setdefault(int(access.party.form.pipe), []).append(access)
+    return {pipe: PipeLog(entries) for pipe, entries in found.items()}
 
 
 class CoreRaces:
@@ -96,7 +97,13 @@ class CoreRaces:
                 self._compare(a, a.reads, b, b.writes, "reads", "writes")
 
     def _compare(
-        self, a: Side, logs: dict[int, Log], b: Side, others: dict[int, Log], did: str, does: str
+        self,
+        a: Side,
+        logs: dict[int, PipeLog],
+        b: Side,
+        others: dict[int, PipeLog],
+        did: str,
+        does: str,
     ) -> None:
         for pipe, log in logs.items():
             for other_pipe, other in others.items():
@@ -104,22 +111,29 @@ class CoreRaces:
                 knows = log.known(b.seat.number, other_pipe)
                 last = np.searchsorted(knows, other.numbers, "left")
                 for i in np.flatnonzero(first < last).tolist():
-                    window = slice(int(first[i]), int(last[i]))
-                    near = (log.lows[window] < other.highs[i]) & (log.highs[window] > other.lows[i])
-                    region, address, party, *_ = other.accesses[i]
-                    for j in (np.flatnonzero(near) + window.start).tolist():
-                        before, before_address, earlier, *_ = log.accesses[j]
-                        common = region.overlaps(address, before, before_address)
-                        if common is not None:
-                            raise DeviceFault(
-                                f"race between cores: {b.seat} {does} GM [{common[0]:#x}, "
-                                f"{common[1]:#x}) ({b.describe(party)}), which {a.seat} {did} "
-                                f"({a.describe(earlier)}), without an order between them",
-                                where=f"kernel {self._kernel}",
-                                expected="a flag between the cores",
-                                hint="set one after the first access (ffts_cross_core_sync, on its "
-                                "pipe) and wait for it before the second (wait_flag_dev)",
-                            )
+                    window = range(int(first[i]), int(last[i]))
+                    self._compare_one(a, log, window, b, other.accesses[i], did, does)
+
+    def _compare_one(
+        self, a: Side, log: PipeLog, window: range, b: Side, late: GmAccess, did: str, does: str
+    ) -> None:
+        """Holds an access of `b` against those of `a` that nothing orders with it."""
+        low, high = late.address + late.region.low, late.address + late.region.high
+        part = slice(window.start, window.stop)
+        near = (log.lows[part] < high) & (log.highs[part] > low)
+        for j in (np.flatnonzero(near) + window.start).tolist():
+            before = log.accesses[j]
+            common = late.region.overlaps(late.address, before.region, before.address)
+            if common is not None:
+                raise DeviceFault(
+                    f"race between cores: {b.seat} {does} GM [{common[0]:#x}, {common[1]:#x}) "
+                    f"({b.describe(late.party)}), which {a.seat} {did} "
+                    f"({a.describe(before.party)}), without an order between them",
+                    where=f"kernel {self._kernel}",
+                    expected="a flag between the cores",
+                    hint="set one after the first access (ffts_cross_core_sync, on its pipe) and "
+                    "wait for it before the second (wait_flag_dev)",
+                )
 
 
 def meet(ranges: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> bool:

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from davinci.isa.core import Pipe
+from davinci.simulator.events import Event, S
 from davinci.simulator.problems import Problem
-from davinci.simulator.races import Event, S
 
 if TYPE_CHECKING:
     from davinci.simulator.timing import Issued

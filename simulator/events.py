@@ -1,10 +1,17 @@
-"""Flags in program order: how often each was set and waited for."""
+"""Pipes and flags of one core by their numbers; how often each flag was set and waited for."""
 
 from __future__ import annotations
 
 from davinci.isa.core import Pipe
 from davinci.simulator.problems import Problem
-from davinci.simulator.races import Event
+
+PIPES = int(max(Pipe)) + 1
+"""Length of lists that are indexed by pipes."""
+
+S, ALL = int(Pipe.S), int(Pipe.ALL)
+
+Event = tuple[int, int, int]
+"""Source pipe, destination pipe, event id."""
 
 
 def name_of(event: Event) -> str:

@@ -8,6 +8,9 @@ from math import ceil
 KEPT = 8
 """Transfers into L1 that are remembered: more than can be under way with a load."""
 
+MOST_TAKEN = 0.5
+"""Loads and fills take turns: fills get no more of the port's cycles."""
+
 
 class L1Port:
     """When bytes come into L1.
@@ -42,7 +45,3 @@ class L1Port:
             left -= (end - now) * (1 - taken)
             now = end
         return ceil(now + left) - start - cycles
-
-
-MOST_TAKEN = 0.5
-"""Loads and fills take turns: fills get no more of the port's cycles."""

@@ -15,23 +15,19 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from davinci.isa.core import Pipe, Space
 from davinci.simulator.cross_core import WAITS, Knowledge, join
+from davinci.simulator.events import ALL, PIPES, Event, S
 from davinci.simulator.forms import Form, Port
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
 
-PIPES = int(max(Pipe)) + 1
-S, ALL = int(Pipe.S), int(Pipe.ALL)
-
 FEW = 24
 """Accesses that are compared one by one; more are first sieved by their bounds with NumPy."""
-
-Event = tuple[int, int, int]
-"""Source pipe, destination pipe, event id."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +37,23 @@ class Party:
     index: int
     form: Form
     location: int
+
+
+class GmAccess(NamedTuple):
+    """A region of global memory that an instruction touched, for checks between blocks and cores.
+
+    Attributes:
+        region, address: what it touched.
+        party: the instruction.
+        number: of the instruction in its pipe.
+        known: what it knew of other cores.
+    """
+
+    region: Region
+    address: int
+    party: Party
+    number: int
+    known: Knowledge
 
 
 Entry = tuple[Region, int, Party]

@@ -19,10 +19,10 @@ from math import ceil
 from davinci.isa.core import Pipe, Space
 from davinci.machine import Machine
 from davinci.simulator.deadlock import Deadlock, Stuck
+from davinci.simulator.events import PIPES, Event, S
 from davinci.simulator.forms import Form
 from davinci.simulator.gm_model import Rates, Share
 from davinci.simulator.l1_port import L1Port
-from davinci.simulator.races import PIPES, Event, S
 from davinci.simulator.regions import Region
 from davinci.simulator.timing_rules import Cost
 
@@ -115,28 +115,27 @@ class Step:
         item = self.item
         form, words = item.form, item.words
         assert form is not None
-        fields = item.fields or {}
         return Row(
-            core,
-            f"PIPE_{Pipe(self.pipe).name}",
-            begin + self.start,
-            begin + self.end,
-            item.name,
-            item.index,
-            location,
-            block,
-            begin + item.time,
-            begin + self.free,
-            item.issue_after,
-            self.start_after,
-            item.end_after,
-            fields,
-            tuple(
+            core=core,
+            pipe=f"PIPE_{Pipe(self.pipe).name}",
+            start=begin + self.start,
+            end=begin + self.end,
+            mnemonic=item.name,
+            index=item.index,
+            location=location,
+            block=block,
+            issued=begin + item.time,
+            free=begin + self.free,
+            issue_after=item.issue_after,
+            start_after=self.start_after,
+            end_after=item.end_after,
+            fields=item.fields or {},
+            touched=tuple(
                 (port.space, words[port.word] + port.offset, port.region, written)
                 for ports, written in ((form.reads, False), (form.writes, True))
                 for port in ports
             ),
-            item.shared,
+            shared_cycles=item.shared,
         )
 
 

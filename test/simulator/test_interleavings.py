@@ -14,7 +14,8 @@ from davinci.isa import Pipe
 from davinci.simulator import races
 from davinci.simulator.core_races import CoreRaces
 from davinci.simulator.cross_core import Knowledge
-from davinci.simulator.races import ALL, PIPES, Races
+from davinci.simulator.events import ALL, PIPES
+from davinci.simulator.races import Races
 from interleaving_fuzz import CoresFuzzer, Fuzzer
 
 
