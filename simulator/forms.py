@@ -25,7 +25,7 @@ from davinci.machine import Machine
 from davinci.machine.legality import align_bytes, illegal_instruction, illegal_pipes
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
-from davinci.simulator.timing_rules import Cost, Lane, Work, cost_of
+from davinci.simulator.timing_rules import COPIES, FLAGS, Cost, Lane, Work, cost_of
 from davinci.simulator.vector_banks import Layout, bank_bits
 
 ABSOLUTE = RECORD_WORDS
@@ -60,12 +60,6 @@ class Alignment:
     space: Space
 
 
-COPIES = frozenset(
-    ["mte1_load2d", "mte1_copy", "mte2", "nd2nz", "mte3", "ub_to_ub", "l0c_to_ub", "fixpipe"]
-)
-"""Timing rules of copies between memories."""
-
-
 class Form:
     """An instruction with everything fixed but its addresses.
 
@@ -74,6 +68,7 @@ class Form:
         values: its fields.
         pipe: the queue it goes to.
         reads, writes: the regions it touches.
+        names: of its operands, whose words are addresses.
         alignments: what its addresses must be multiples of.
         scalar: index of the word that holds the field `value`, a scalar operand; 0 if none.
         macs, repeats, gm_read_bytes, gm_write_bytes: what the profile counts.
@@ -101,7 +96,7 @@ class Form:
         self.alignments = entry.alignments
         self.macs = values["m"] * values["k"] * values["n"] if record.timing == "cube" else 0
         self.repeats = values.get("repeat", 0) if record.pipe == Pipe.V else 0
-        self.sync = record.timing in ("flag", "barrier", "cross_core_flag")
+        self.sync = record.timing in FLAGS
         self.summary = record.timing == "scalar_access"
         self.gm_read_bytes = 0 if self.summary else _gm_bytes(reads)
         self.gm_write_bytes = 0 if self.summary else _gm_bytes(writes)
@@ -110,10 +105,9 @@ class Form:
             self.copies = f"{reads[0].space.name}_to_{writes[0].space.name}"
             self.copied_bytes = sum(port.region.size_bytes for port in writes)
         gm = next((p for p in (*reads, *writes) if p.space == Space.GM), None)
-        self._line = machine.gm.line_bytes
-        self._gm_word, self._gm_offset = (gm.word, gm.offset) if gm else (0, 0)
+        self._gm, self._line = gm, machine.gm.line_bytes
         self.moves_gm = gm is not None
-        self.gm_word = self._gm_word if self._gm_word <= len(record.operands) else 0
+        self.gm_word = gm.word if gm is not None and gm.word != ABSOLUTE else 0
         self._machine = machine
         self._lanes = _lanes(record, values, reads, writes)
         self._lane_places = tuple((port.word, port.region.high) for port, _ in self._lanes)
@@ -123,8 +117,9 @@ class Form:
     def cost(self, words: Sequence[int]) -> Cost:
         """Cycles it takes; they depend on a few bits of the addresses, see `Work`."""
         bits: tuple[int, ...]
-        if self.moves_gm:
-            bits = ((words[self._gm_word] + self._gm_offset) % self._line,)
+        gm = self._gm
+        if gm is not None:
+            bits = ((words[gm.word] + gm.offset) % self._line,)
         else:
             ub = self._layout
             bits = tuple([bank_bits(words[w], size, ub) for w, size in self._lane_places])

@@ -290,20 +290,7 @@ class Timeline:
                 end = self._free[pipe] = end + self._barrier_cycles
                 self._kept_by[pipe] = item.index
         else:
-            cost = item.cost
-            free, end = start + cost.occupancy, start + cost.latency
-            if cost.from_l1:
-                stalled = self._l1.stalls(start, cost.occupancy)
-                free, end = free + stalled, end + stalled
-            if cost.gm_read or cost.gm_write:
-                passed = self._share.claim(pipe, start, cost.gm_read, cost.gm_write)
-                if cost.gm_read:
-                    held = cost.occupancy + cost.miss_cycles * self._share.missing
-                    passed = max(passed, start + ceil(held * self.rates.stretch))
-                item.shared = max(passed - free, 0)
-                free, end = free + item.shared, end + item.shared
-                if cost.to_l1:
-                    self._l1.fill(start, free, cost.gm_read)
+            free, end = self._work(pipe, start, item)
             self._free[pipe], self._kept_by[pipe] = free, item.index
             if pipe in UNITS:
                 cycles = self.unit_cycles.get(item.name, 0)
@@ -322,6 +309,24 @@ class Timeline:
         if item.cross is not None:
             item.cross(end)
         return True
+
+    def _work(self, pipe: int, start: int, item: Issued) -> tuple[int, int]:
+        """When an instruction that begins at `start` frees its pipe, and when it is complete."""
+        cost = item.cost
+        free, end = start + cost.occupancy, start + cost.latency
+        if cost.from_l1:
+            stalled = self._l1.stalls(start, cost.occupancy)
+            free, end = free + stalled, end + stalled
+        if cost.gm_read or cost.gm_write:
+            passed = self._share.claim(pipe, start, cost.gm_read, cost.gm_write)
+            if cost.gm_read:
+                held = cost.occupancy + cost.miss_cycles * self._share.missing
+                passed = max(passed, start + ceil(held * self.rates.stretch))
+            item.shared = max(passed - free, 0)
+            free, end = free + item.shared, end + item.shared
+            if cost.to_l1:
+                self._l1.fill(start, free, cost.gm_read)
+        return free, end
 
     def _send(self, event: Event, time: int, index: int) -> None:
         self._flags.setdefault(event, deque()).append((time + self._flag_cycles, index))

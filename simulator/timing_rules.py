@@ -280,6 +280,14 @@ RULES: dict[str, Callable[[Work], Cost]] = {
     "scalar_access": scalar_access,
 }
 
+COPIES = frozenset(
+    ["mte1_load2d", "mte1_copy", "mte2", "nd2nz", "mte3", "ub_to_ub", "l0c_to_ub", "fixpipe"]
+)
+"""Timing rules of copies between memories."""
+
+FLAGS = frozenset(["flag", "barrier", "cross_core_flag"])
+"""Timing rules of what orders other instructions."""
+
 
 def cost_of(work: Work) -> Cost:
     """Applies the rule that the record names."""
