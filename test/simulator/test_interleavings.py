@@ -96,7 +96,7 @@ def test_a_weaker_check_is_caught(
 ) -> None:
     """The fuzzer itself: it finds programs that a race check with a hole lets through."""
     monkeypatch.setattr(races.Races, name, weaker)
-    fuzzer = Fuzzer("ascend910", "AICORE", 5, clean_runs=15, race_runs=0)
+    fuzzer = Fuzzer("ascend910", "AICORE", 2, clean_runs=15, race_runs=0)
     for _ in range(400):
         fuzzer.one_block()
         if fuzzer.single.escapes:
