@@ -5,6 +5,7 @@ All of them build at the current insertion point and take the current location.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -138,6 +139,22 @@ def restride(source: Any, shape: Sequence[int], strides: Sequence[int], offset: 
     return memref.ReinterpretCastOp(
         result, source, [], [], [], [offset], list(shape), list(strides)
     ).result
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Strides of a contiguous array.
+
+    >>> row_major([2, 3, 4])
+    (12, 4, 1)
+    """
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+
+
+def reshaped(buffer: Any, shape: Sequence[int]) -> Any:
+    """The first elements of a contiguous buffer as a contiguous array of `shape`."""
+    if list(ir.MemRefType(buffer.type).shape) == list(shape):
+        return buffer
+    return restride(buffer, shape, row_major(shape))
 
 
 @contextmanager

@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci import machine as machines
-from davinci.mlir import ir, make_context
+from davinci.mlir import ir, make_context, symbol_name
 from davinci.passes import runner
-from davinci.passes.cce.convert_ascend_to_cce import kernel_name, kernels
+from davinci.passes.analysis.kernels import kernels
 from davinci.runtime.jit import KernelLibrary
 from davinci.simulator.device import Device
 from davinci.simulator.profile import LaunchProfile
@@ -78,7 +78,7 @@ def run_cce_text(text: str, inputs: Sequence[Array], outputs: int = 1) -> Kernel
 def run_cce(module: Any, inputs: Sequence[Array], outputs: int, machine: str) -> KernelRun:
     """Lowers a module whose one kernel is at the cce level, and runs it on a new device."""
     kernel = kernels(module.operation)[0]
-    name, blocks = kernel_name(kernel), kernel.attributes["ascend.blocks"].value
+    name, blocks = symbol_name(kernel), kernel.attributes["ascend.blocks"].value
     types = [argument.type for argument in kernel.regions[0].blocks[0].arguments]
     buffers = [(tuple(t.shape), np.dtype(DTYPES[str(t.element_type)])) for t in types]
     runner.run(module.operation, f"builtin.module({TO_LLVM.format(machine=machine)})")

@@ -24,6 +24,7 @@ from davinci.mlir import ir
 from davinci.passes.ascend.evaluate import evaluate
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
+    PRODUCTS,
     TensorOps,
     constant_array,
     defining_op,
@@ -33,8 +34,6 @@ from davinci.passes.ascend.tensor_ops import (
     tensor_functions,
 )
 from davinci.passes.base import Pass, register_pass
-
-PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
 
 GROWN_BYTES = 4 << 20
 """Results larger than all their operands are folded up to this size."""

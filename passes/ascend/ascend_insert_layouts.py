@@ -24,6 +24,7 @@ from davinci.dialects.ascend_rules import MATMUL_TYPES
 from davinci.dialects.ascend_shapes import Tensor, lanes, tensor_of
 from davinci.mlir import ir
 from davinci.passes.ascend.tensor_ops import (
+    PRODUCTS,
     TensorOps,
     defining_op,
     merge_equal,
@@ -31,8 +32,6 @@ from davinci.passes.ascend.tensor_ops import (
 )
 from davinci.passes.base import Pass, fail, register_pass
 from davinci.units import FRACTAL_SIDE
-
-PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
 
 
 @register_pass

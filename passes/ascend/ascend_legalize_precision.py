@@ -23,6 +23,7 @@ from davinci.mlir import ir
 from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
+    PRODUCTS,
     TensorOps,
     defining_op,
     definition,
@@ -30,9 +31,7 @@ from davinci.passes.ascend.tensor_ops import (
     tensor_functions,
 )
 from davinci.passes.base import Pass, option, register_pass
-
-POLICIES = ("mixed", "fp16")
-PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
+from davinci.passes.pipelines import PRECISIONS
 
 
 @register_pass
@@ -42,7 +41,7 @@ class AscendLegalizePrecisionPass(Pass):
 
     NAME = "ascend-legalize-precision"
 
-    precision: str = option("mixed", "f16 products, f32 elsewhere; or f16 everywhere", POLICIES)
+    precision: str = option("mixed", "f16 products, f32 elsewhere; or f16 everywhere", PRECISIONS)
 
     def run(self, op: Any) -> None:
         for function in tensor_functions(op):

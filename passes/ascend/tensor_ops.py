@@ -26,6 +26,8 @@ from davinci.mlir import ir, location_text
 from davinci.passes import builder
 from davinci.passes.ascend.evaluate import evaluate
 
+PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
+
 FOLD_BYTES = 1 << 20
 """Constants up to this size are computed with at once, larger ones by ascend-fold-constants."""
 

@@ -21,14 +21,12 @@ from davinci.passes.ascend_to_cce.moves import (
     Array,
     blocks_of_run,
     move,
-    row_major,
     shape_of,
     whole,
 )
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, portion_parts
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
-from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, op
-from davinci.passes.builder import subview as view
+from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, op, row_major, subview
 
 
 @lowering("broadcast")
@@ -77,9 +75,12 @@ def fill_rows(
         at = [as_value(i) for i in unflatten(repetition, sizes[:-1])]
         with for_loop(0, count) as row:
             value = memref.LoadOp(values, [*at, as_value(add(start, row))]).result
-            op("cce.vector_dup", [value, view(buffer, [row, 0], [1, width], drop=[0])])
+            op("cce.vector_dup", [value, subview(buffer, [row, 0], [1, width], drop=[0])])
         for first, size in pieces:
-            ub = view(buffer, [0, 0], [count, size])
-            op("cce.copy", [ub, view(rows, [repetition, start, first], [1, count, size], drop=[0])])
+            ub = subview(buffer, [0, 0], [count, size])
+            op(
+                "cce.copy",
+                [ub, subview(rows, [repetition, start, first], [1, count, size], drop=[0])],
+            )
 
     return portion_parts(portions, build, times)

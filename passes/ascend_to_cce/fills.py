@@ -19,14 +19,12 @@ from davinci.passes.ascend_to_cce.moves import (
     copy_rounded,
     mark_scalar,
     move,
-    row_major,
     shape_of,
     whole,
 )
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, portion_parts
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
-from davinci.passes.builder import IndexLike, alloc, as_value, for_loop, op
-from davinci.passes.builder import subview as view
+from davinci.passes.builder import IndexLike, alloc, as_value, for_loop, op, row_major, subview
 
 FILLABLE = ("f16", "f32", "i32", "i16")
 """Element types of vector_dup."""
@@ -44,7 +42,7 @@ def fill(result: Any, value: Any, target: Target) -> list[Part]:
     out = array.view([total], [1])
 
     def build(_: IndexLike, start: IndexLike, size: int) -> None:
-        ub, gm = view(buffer, [0], [size]), view(out, [start], [size])
+        ub, gm = subview(buffer, [0], [size]), subview(out, [start], [size])
         copy_rounded(ub, gm, target.machine.vector.block_bytes)
 
     return portion_parts(portions, build)

@@ -31,14 +31,23 @@ from davinci.passes.ascend_to_cce.tiles import (
     Part,
     Segment,
     ceil_div,
-    contiguous,
     even_cut,
     segments,
     share_blocks,
     unflatten,
 )
 from davinci.passes.base import fail
-from davinci.passes.builder import IndexLike, add, alloc, mul, op, restride, subview
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    mul,
+    op,
+    reshaped,
+    restride,
+    row_major,
+    subview,
+)
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -256,13 +265,13 @@ class Layout:
             self.fill(garbage)
         for blocks, fractals in strip_views(transposed, ub, p, w):
             op("cce.vnchwconv", [blocks, fractals])
-        nz = restride(ub, [w, p, SIDE, SIDE], contiguous([w, p, SIDE, SIDE]))
+        nz = restride(ub, [w, p, SIDE, SIDE], row_major([w, p, SIDE, SIDE]))
         op("cce.copy", [nz, self.nz_part(tile)])
 
     def gather_in(self, tile: Tile, ub: Any, transposed: Any) -> None:
         """Nz to matrix: `scatter_out` backwards."""
         p, w = tile.strips, tile.columns
-        nz = restride(ub, [w, p, SIDE, SIDE], contiguous([w, p, SIDE, SIDE]))
+        nz = restride(ub, [w, p, SIDE, SIDE], row_major([w, p, SIDE, SIDE]))
         op("cce.copy", [self.nz_part(tile), nz])
         for blocks, fractals in strip_views(transposed, ub, p, w):
             op("cce.vnchwconv", [fractals, blocks])
@@ -294,7 +303,7 @@ class Layout:
             fractals = [1, tile.strips, SIDE, self.c]
             op(
                 "cce.copy",
-                [restride(zeros, fractals, contiguous(fractals)), self.nz_part(tile, whole, 1)],
+                [restride(zeros, fractals, row_major(fractals)), self.nz_part(tile, whole, 1)],
             )
 
     def copy_in(self, tile: Tile, ub: Any, zeros: Any) -> None:
@@ -346,13 +355,6 @@ class Layout:
             op("cce.vmuls", [source, self.constant(1), zeros])
 
 
-def reshaped(value: Any, shape: list[int]) -> Any:
-    """A GM buffer in another shape."""
-    if list(ir.MemRefType(value.type).shape) == shape:
-        return value
-    return restride(value, shape, contiguous(shape))
-
-
 def lanes_view(buffer: Any, offset: int, blocks: int, stride: int, block_stride: int) -> Any:
     """A [16, blocks, 16] operand of vnchwconv: strides of its first two dimensions."""
     return restride(buffer, [SIDE, blocks, SIDE], [stride, block_stride, 1], offset)
@@ -377,7 +379,7 @@ def strip_views(transposed: Any, fractals: Any, p: int, w: int) -> Iterator[tupl
 def rows_view(ub: Any, tile: Tile) -> Any:
     """A buffer as the rows of a tile, [16 p, w c]."""
     shape = [tile.strips * SIDE, tile.columns * tile.c]
-    return restride(ub, shape, contiguous(shape))
+    return restride(ub, shape, row_major(shape))
 
 
 def nz_view(ub: Any, tile: Tile) -> Any:

@@ -15,8 +15,7 @@ from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.moves import MOVABLE, blocks_of_run, mark_scalar, shape_of, whole
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, portion_parts
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
-from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, op
-from davinci.passes.builder import subview as view
+from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, op, subview
 
 
 @lowering("gather")
@@ -50,11 +49,11 @@ def lower_gather(operation: Any, target: Target) -> int:
         with for_loop(0, size) as index:
             entry = entry_of(indices, add(start, index), entries)
             for (first, wide), buffer in zip(pieces, buffers, strict=True):
-                gm = view(rows, [entry, first], [1, wide])
-                op("cce.copy", [gm, view(buffer, [index, 0], [1, wide])])
+                gm = subview(rows, [entry, first], [1, wide])
+                op("cce.copy", [gm, subview(buffer, [index, 0], [1, wide])])
         for (first, wide), buffer in zip(pieces, buffers, strict=True):
-            gm = view(out, [start, first], [size, wide])
-            op("cce.copy", [view(buffer, [0, 0], [size, wide]), gm])
+            gm = subview(out, [start, first], [size, wide])
+            op("cce.copy", [subview(buffer, [0, 0], [size, wide]), gm])
 
     return share_blocks(portion_parts(portions, build), target)
 

@@ -32,14 +32,23 @@ from davinci.passes.ascend_to_cce.matmul_strategies import Size, choose
 from davinci.passes.ascend_to_cce.tiles import (
     Part,
     Segment,
-    contiguous,
     for_tiles,
     segments,
     share_blocks,
     unflatten,
 )
 from davinci.passes.base import fail
-from davinci.passes.builder import IndexLike, add, alloc, for_loop, op, restride, subview
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    for_loop,
+    op,
+    reshaped,
+    restride,
+    row_major,
+    subview,
+)
 from davinci.units import FRACTAL_SIDE as SIDE
 
 FRACTAL = SIDE * SIDE
@@ -62,8 +71,8 @@ def lower_matmul(operation: Any, target: Target) -> int:
     """
     a, b, c = operation.operands
     check_types(operation, a, b, c)
-    batch, n, m = shape_of(a)[:3]
-    k = shape_of(c)[1]
+    batch, n, m = nz_shape(a)[:3]
+    k = nz_shape(c)[1]
     whole = Size(m, n, k)
     if not (batch and m and n and k):
         return fill_with_zeros(c, target)
@@ -109,7 +118,7 @@ def check_types(operation: Any, a: Any, b: Any, c: Any) -> None:
         )
 
 
-def shape_of(value: Any) -> list[int]:
+def nz_shape(value: Any) -> list[int]:
     """[batch, columns / 16, rows / 16, 16, 16] of an Nz operand; batch is 1 if it has none."""
     shape = list(ir.MemRefType(value.type).shape)
     return shape if len(shape) == 5 else [1, *shape]
@@ -117,23 +126,13 @@ def shape_of(value: Any) -> list[int]:
 
 def batched(value: Any) -> Any:
     """An Nz operand with its batch dimension, added if it has none."""
-    shape = shape_of(value)
-    if len(ir.MemRefType(value.type).shape) == len(shape):
-        return value
-    return restride(value, shape, contiguous(shape))
-
-
-def view(buffer: Any, shape: list[int]) -> Any:
-    """The first elements of an on-chip buffer as an array of `shape`."""
-    if list(ir.MemRefType(buffer.type).shape) == shape:
-        return buffer
-    return restride(buffer, shape, contiguous(shape))
+    return reshaped(value, nz_shape(value))
 
 
 def swapped(buffer: Any) -> Any:
     """A contiguous array with its first two dimensions exchanged."""
     rows, columns, *fractal = ir.MemRefType(buffer.type).shape
-    strides = contiguous([rows, columns, *fractal])
+    strides = row_major([rows, columns, *fractal])
     return restride(buffer, [columns, rows, *fractal], [strides[1], strides[0], *strides[2:]])
 
 
@@ -287,37 +286,37 @@ class Product:
         """A(x, s) to L1: the Nz piece [s, x] of GM is [x, s] there."""
         start = [n, s.start, x.start, 0, 0]
         source = subview(self.tensors.a, start, [1, s.size, x.size, SIDE, SIDE], drop=[0])
-        op("cce.copy", [source, swapped(view(self.l1_a[half], [x.size, s.size, SIDE, SIDE]))])
+        op("cce.copy", [source, swapped(reshaped(self.l1_a[half], [x.size, s.size, SIDE, SIDE]))])
 
     def copy_b(self, half: int, n: IndexLike, s: Span, y: Span) -> None:
         """B(s, y) to L1: the Nz piece [y, s] of GM is [s, y] there."""
         start = [n, y.start, s.start, 0, 0]
         source = subview(self.tensors.b, start, [1, y.size, s.size, SIDE, SIDE], drop=[0])
-        op("cce.copy", [source, swapped(view(self.l1_b[half], [s.size, y.size, SIDE, SIDE]))])
+        op("cce.copy", [source, swapped(reshaped(self.l1_b[half], [s.size, y.size, SIDE, SIDE]))])
 
     def load_a(self, half: int, x: Span, s: Span) -> None:
         """A(x, s) to L0A in Zz."""
         shape = [x.size, s.size, SIDE, SIDE]
-        op("cce.load2d", [view(self.l1_a[half], shape), view(self.l0_a[half], shape)])
+        op("cce.load2d", [reshaped(self.l1_a[half], shape), reshaped(self.l0_a[half], shape)])
 
     def load_b(self, half: int, s: Span, y: Span) -> None:
         """B(s, y) to L0B in Zn: every fractal is transposed."""
         shape = [s.size, y.size, SIDE, SIDE]
-        buffers = [view(self.l1_b[half], shape), view(self.l0_b[half], shape)]
+        buffers = [reshaped(self.l1_b[half], shape), reshaped(self.l0_b[half], shape)]
         op("cce.load2d", buffers, transpose=True)
 
     def mad(self, half: int, x: Span, s: Span, y: Span, init: Any) -> None:
         """L0C (+)= L0A * L0B for tiles of these sizes."""
         operands = [
-            view(self.l0_a[half], [x.size, s.size, SIDE, SIDE]),
-            view(self.l0_b[half], [s.size, y.size, SIDE, SIDE]),
-            view(self.l0_c, [y.size, x.size, SIDE, SIDE]),
+            reshaped(self.l0_a[half], [x.size, s.size, SIDE, SIDE]),
+            reshaped(self.l0_b[half], [s.size, y.size, SIDE, SIDE]),
+            reshaped(self.l0_c, [y.size, x.size, SIDE, SIDE]),
         ]
         op("cce.mad", [*operands, init])
 
     def store(self, n: IndexLike, x: Span, y: Span) -> None:
         """C(x, y) from L0C to GM in slices that take turns in the UB buffers."""
-        tile = view(self.l0_c, [y.size, x.size, SIDE, SIDE])
+        tile = reshaped(self.l0_c, [y.size, x.size, SIDE, SIDE])
         slices = [
             (column, row)
             for column in pieces(y.size, self.slice[0])
@@ -325,7 +324,7 @@ class Product:
         ]
         for turn, ((column, columns), (row, rows)) in enumerate(slices):
             shape = [columns, rows, SIDE, SIDE]
-            ub = view(self.ub[turn % len(self.ub)], shape)
+            ub = reshaped(self.ub[turn % len(self.ub)], shape)
             op("cce.copy_l0c", [subview(tile, [column, row, 0, 0], shape), ub])
             start = [n, add(y.start, column), add(x.start, row), 0, 0]
             op("cce.copy", [ub, subview(self.tensors.c, start, [1, *shape], drop=[0])])

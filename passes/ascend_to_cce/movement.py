@@ -6,8 +6,9 @@ from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.passes.ascend_to_cce import Target, lowering
-from davinci.passes.ascend_to_cce.moves import Array, move, row_major, shape_of, whole
+from davinci.passes.ascend_to_cce.moves import Array, move, shape_of, whole
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
+from davinci.passes.builder import row_major
 
 
 @lowering("copy")

@@ -24,8 +24,18 @@ from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, portion_parts
 from davinci.passes.ascend_to_cce.tiles import Part, unflatten
-from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, mul, op, restride
-from davinci.passes.builder import subview as view
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_value,
+    for_loop,
+    mul,
+    op,
+    restride,
+    row_major,
+    subview,
+)
 
 MOVABLE = frozenset({"f16", "f32", "i8", "ui8", "i16", "i32"})
 """Element types that copies on the device take; others go through the scalar unit."""
@@ -50,11 +60,6 @@ class Array:
     def view(self, shape: Sequence[int], strides: Sequence[int]) -> Any:
         """The array seen with other dimensions."""
         return restride(self.buffer, shape, strides, self.offset)
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a contiguous array."""
-    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def shape_of(buffer: Any) -> list[int]:
@@ -108,9 +113,9 @@ def move_runs(
 
     def build(repetition: IndexLike, start: IndexLike, size: int) -> None:
         for first, count in blocks_of_run(size, block):
-            ub = view(buffer, [0], [count]) if first == 0 else last
+            ub = subview(buffer, [0], [count]) if first == 0 else last
             at = [*unflatten(repetition, sizes), add(start, first)]
-            piece = [view(v, at, [*ones, count], drop=drop) for v in views]
+            piece = [subview(v, at, [*ones, count], drop=drop) for v in views]
             op("cce.copy", [piece[0], ub])
             op("cce.copy", [ub, piece[1]])
 
@@ -153,8 +158,8 @@ def move_tiles(
                 for (start, width), buffer in zip(pieces, buffers, strict=True):
                     tile = [rows, *inner, width]
                     shape = [*[1] * level, *tile]
-                    ub = buffer if rows == chunk else view(buffer, [0] * len(tile), tile)
-                    gm = view(views[0 if load else 1], [*at, start], shape, drop=drop)
+                    ub = buffer if rows == chunk else subview(buffer, [0] * len(tile), tile)
+                    gm = subview(views[0 if load else 1], [*at, start], shape, drop=drop)
                     op("cce.copy", [gm, ub] if load else [ub, gm])
 
         return Part(math.prod(sizes[:level]) * count, build)

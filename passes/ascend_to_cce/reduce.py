@@ -22,7 +22,6 @@ from davinci.passes.ascend_to_cce.moves import (
     blocks_of_run,
     mark_scalar,
     move,
-    row_major,
     shape_of,
     whole,
 )
@@ -36,8 +35,17 @@ from davinci.passes.ascend_to_cce.reduction import (
     scalar_op,
 )
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
-from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, mul, op
-from davinci.passes.builder import subview as view
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_value,
+    for_loop,
+    mul,
+    op,
+    row_major,
+    subview,
+)
 
 VECTOR_TYPES = ("f16", "f32", "i32")
 
@@ -112,9 +120,9 @@ def columns(
         outside = unflatten(repetition, [a.size for a in outer])
 
         def load(buffer: Any, at: list[IndexLike], first: IndexLike, rows: int) -> Any:
-            ub = view(buffer, [0, 0], [rows, count])
+            ub = subview(buffer, [0, 0], [rows, count])
             shape = [*[1] * len(drop), rows, count]
-            op("cce.copy", [view(gm, [*outside, *at, first, start], shape, drop=drop), ub])
+            op("cce.copy", [subview(gm, [*outside, *at, first, start], shape, drop=drop), ub])
             return ub
 
         def step(index: IndexLike) -> None:
@@ -129,10 +137,10 @@ def columns(
             sizes = [a.size for a in loops]
             with for_loop(0, math.prod(sizes)) as index:
                 tail = load(temporary, unflatten(index, sizes), steps * tall, rest)
-                combine(kind, view(acc, [0, 0], [rest, count]), tail)
+                combine(kind, subview(acc, [0, 0], [rest, count]), tail)
         fold_rows(kind, acc, tall, count)
-        place = view(out, [repetition, start], [1, count], drop=[0])
-        op("cce.copy", [view(acc, [0, 0], [1, count], drop=[0]), place])
+        place = subview(out, [repetition, start], [1, count], drop=[0])
+        op("cce.copy", [subview(acc, [0, 0], [1, count], drop=[0]), place])
 
     return portion_parts(portions, build, times)
 

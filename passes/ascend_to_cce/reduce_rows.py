@@ -38,8 +38,7 @@ from davinci.passes.ascend_to_cce.reduction import (
 )
 from davinci.passes.ascend_to_cce.tiles import Part, unflatten
 from davinci.passes.ascend_to_cce.vector_program import scalar
-from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, mul, op
-from davinci.passes.builder import subview as view
+from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, mul, op, subview
 
 
 @dataclass(frozen=True)
@@ -148,9 +147,9 @@ class RowReduction:
             self._load(number, outside, start, rows)
         results = [self._finish(number, rows) for number in range(len(self.pieces))]
         for other in results[1:]:
-            combine(self.kind, view(results[0], [0], [rows]), view(other, [0], [rows]))
-        place = view(self.out, [repetition, start], [1, rows], drop=[0])
-        copy_rounded(view(results[0], [0], [rows]), place, self.block * self.source.itemsize)
+            combine(self.kind, subview(results[0], [0], [rows]), subview(other, [0], [rows]))
+        place = subview(self.out, [repetition, start], [1, rows], drop=[0])
+        copy_rounded(subview(results[0], [0], [rows]), place, self.block * self.source.itemsize)
 
     def _load(self, number: int, outside: list[IndexLike], start: IndexLike, rows: int) -> None:
         """Loads the rows of a piece, combined over the reduced dimensions and the chunks."""
@@ -162,8 +161,8 @@ class RowReduction:
             *at, chunk = unflatten(index, sizes)
             column = add(piece.start, mul(chunk, piece.width))
             shape = [*[1] * len(drop), rows, piece.width]
-            ub = view(buffer, [0, 0], [rows, piece.width])
-            op("cce.copy", [view(self.gm, [*outside, *at, start, column], shape, drop=drop), ub])
+            ub = subview(buffer, [0, 0], [rows, piece.width])
+            op("cce.copy", [subview(self.gm, [*outside, *at, start, column], shape, drop=drop), ub])
             return ub
 
         total = load(self.tiles[number], 0)
@@ -178,21 +177,21 @@ class RowReduction:
         width = fold_columns(self.kind, tile, rows, piece.width, self.block, most)
         if self.by_lanes:
             lanes = self.lane_rows[number]
-            result = view(lanes, [0, 0], [1, ir.MemRefType(lanes.type).shape[1]], drop=[0])
+            result = subview(lanes, [0, 0], [1, ir.MemRefType(lanes.type).shape[1]], drop=[0])
         else:
             result = self.sums[number]
         if rows % self.block:
             kind = buffer_of(result).dtype
-            op("cce.vector_dup", [scalar(kind, 0), view(result, [0], [self.block])])
-        folded = view(tile, [0, 0], [rows, width])
+            op("cce.vector_dup", [scalar(kind, 0), subview(result, [0], [self.block])])
+        folded = subview(tile, [0, 0], [rows, width])
         if not self.float:
             self._finish_by_scalars(folded, result, rows, piece.lane)
         elif not self.by_lanes:
             lanes = {"first_lane": piece.lane, "lanes": width - piece.lane} if piece.lane else {}
-            op("cce.vcadd", [folded, view(result, [0], [rows])], **lanes)
+            op("cce.vcadd", [folded, subview(result, [0], [rows])], **lanes)
         else:
             for lane in range(piece.lane, width):
-                place = view(lanes, [lane - piece.lane, 0], [1, rows], drop=[0])
+                place = subview(lanes, [lane - piece.lane, 0], [1, rows], drop=[0])
                 op("cce.vcadd", [folded, place], first_lane=lane, lanes=1)
             fold_rows(self.kind, lanes, width - piece.lane, rows)
         return result

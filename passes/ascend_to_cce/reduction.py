@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.mlir import arith, ir
-from davinci.passes.builder import op
-from davinci.passes.builder import subview as view
+from davinci.passes.builder import op, subview
 
 VECTOR_OPS = {"add": "cce.vadd", "max": "cce.vmax", "min": "cce.vmin", "mul": "cce.vmul"}
 
@@ -31,8 +30,8 @@ def fold_rows(kind: str, buffer: Any, rows: int, width: int) -> None:
     """Combines the first `rows` rows of a [.., ..] buffer into row 0, in halves."""
     while rows > 1:
         half = -(-rows // 2)
-        upper = view(buffer, [half, 0], [rows - half, width])
-        combine(kind, view(buffer, [0, 0], [rows - half, width]), upper)
+        upper = subview(buffer, [half, 0], [rows - half, width])
+        combine(kind, subview(buffer, [0, 0], [rows - half, width]), upper)
         rows = half
 
 
@@ -45,8 +44,8 @@ def fold_columns(kind: str, buffer: Any, rows: int, width: int, block: int, most
     """
     while width > most:
         half = -(-width // (2 * block)) * block
-        upper = view(buffer, [0, half], [rows, width - half])
-        combine(kind, view(buffer, [0, 0], [rows, width - half]), upper)
+        upper = subview(buffer, [0, half], [rows, width - half])
+        combine(kind, subview(buffer, [0, 0], [rows, width - half]), upper)
         width = half
     return width
 

@@ -7,7 +7,6 @@ piece by piece, going on with the next part where the one before ended.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -114,12 +113,3 @@ def even_cut(total: int, most: int) -> int:
     8
     """
     return max(1, ceil_div(total, max(1, ceil_div(total, max(1, most)))))
-
-
-def contiguous(shape: Sequence[int]) -> list[int]:
-    """Row-major strides.
-
-    >>> contiguous([2, 3, 4])
-    [12, 4, 1]
-    """
-    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]

@@ -27,11 +27,19 @@ from davinci.dialects.cce_buffers import Dim, merge_dims
 from davinci.isa.transpose import ROWS as SIDE
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target, lowering
-from davinci.passes.ascend_to_cce.moves import Array, move, row_major, shape_of, whole
+from davinci.passes.ascend_to_cce.moves import Array, move, shape_of, whole
 from davinci.passes.ascend_to_cce.portions import cut, in_blocks, portion_parts
 from davinci.passes.ascend_to_cce.tiles import Part, for_tiles, segments, share_blocks, unflatten
-from davinci.passes.builder import IndexLike, alloc, constant_index, op, restride, space
-from davinci.passes.builder import subview as view
+from davinci.passes.builder import (
+    IndexLike,
+    alloc,
+    constant_index,
+    op,
+    restride,
+    row_major,
+    space,
+    subview,
+)
 
 HALF_BYTES = 2
 """Bytes of an element of vnchwconv."""
@@ -118,11 +126,11 @@ class Transposition:
 
             def tile(row: IndexLike, height: int) -> None:
                 loaded = restride(self.buffers[0], [height, width], [width, 1])
-                gm = view(gm_in, [*outside, row, column], [*ones, height, width], drop=drop)
+                gm = subview(gm_in, [*outside, row, column], [*ones, height, width], drop=drop)
                 op("cce.copy", [gm, loaded])
                 self._transpose(height, width)
                 turned = restride(self.buffers[1], [width, height], [height, 1])
-                gm = view(gm_out, [*outside, column, row], [*ones, width, height], drop=drop)
+                gm = subview(gm_out, [*outside, column, row], [*ones, width, height], drop=drop)
                 op("cce.copy", [turned, gm])
 
             for segment in segments(self.rows.count * self.rows.size, self.rows.size):

@@ -13,7 +13,7 @@ after:
       }
 
 Needs kernels on memrefs (`ascend-bufferize`). The lowering of each operator lies in
-`davinci.passes.ascend_to_cce`. Sets `ascend.blocks` on kernels and `blocks` on their launches.
+`davinci.passes.ascend_to_cce`. Sets `ascend.blocks` on kernels and on their launches.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
-from davinci.mlir import ir
+from davinci.mlir import ir, operations, symbol_name
 from davinci.passes import ascend_to_cce, builder
+from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend_to_cce import LOWERINGS, Target
 from davinci.passes.base import Pass, fail, option, register_pass
+from davinci.passes.pipelines import FRACTALIZE, STRATEGIES
 
 
 @register_pass
@@ -39,11 +41,11 @@ class ConvertAscendToCcePass(Pass):
 
     machine: str = option("ascend910", "machine file that gives sizes and limits")
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
-    matmul_strategy: str = option("os", "output, input or weight stationary", ("os", "is", "ws"))
+    matmul_strategy: str = option("os", "output, input or weight stationary", STRATEGIES)
     m: int = option(0, "rows of A and C a matmul tile holds; 0: chosen")
     n: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
     k: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
-    fractalize: str = option("improved", "the algorithm of fractalisation", ("improved", "naive"))
+    fractalize: str = option("improved", "the algorithm of fractalisation", FRACTALIZE)
 
     def run(self, op: Any) -> None:
         for module in pkgutil.iter_modules(ascend_to_cce.__path__):
@@ -62,28 +64,9 @@ class ConvertAscendToCcePass(Pass):
             if units := lower_kernel(kernel, target):
                 count = max(1, min(units, target.cores))
                 kernel.attributes["ascend.blocks"] = builder.as_attribute(count)
-                blocks[kernel_name(kernel)] = count
+                blocks[symbol_name(kernel)] = count
         if blocks:
             update_launches(op, blocks)
-
-
-def kernels(root: Any) -> list[Any]:
-    """All kernel functions below `root`, in order."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name == "func.func":
-            if "ascend.kernel" in op.attributes:
-                found.append(op)
-            return ir.WalkResult.SKIP
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
-def kernel_name(kernel: Any) -> str:
-    return str(ir.StringAttr(kernel.attributes["sym_name"]).value)
 
 
 def lower_kernel(kernel: Any, target: Target) -> int:
@@ -112,28 +95,19 @@ def lower_kernel(kernel: Any, target: Target) -> int:
 def update_launches(root: Any, blocks: dict[str, int]) -> None:
     """Sets `ascend.blocks` on every launch of the kernels named in `blocks`."""
     kernels_of = launched_kernels(root)
-
-    def visit(op: Any) -> Any:
-        if op.name == "func.call" and "ascend.blocks" in op.attributes:
-            kernel = kernels_of.get(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
+    for call in operations(root, "func.call"):
+        if "ascend.blocks" in call.attributes:
+            kernel = kernels_of.get(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
             if kernel in blocks:
-                op.attributes["ascend.blocks"] = builder.as_attribute(blocks[kernel])
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
+                call.attributes["ascend.blocks"] = builder.as_attribute(blocks[kernel])
 
 
 def launched_kernels(root: Any) -> dict[str, str]:
     """Kernel names by the names of the declarations that stand for them in the host's part."""
     found: dict[str, str] = {}
-
-    def visit(op: Any) -> Any:
-        launch = op.attributes.get("ascend.launch", None) if op.name == "func.func" else None
+    for function in operations(root, "func.func"):
+        launch = function.attributes.get("ascend.launch", None)
         # A list names the programs of two kinds of cores, which nobody lowers from ascend.
         if isinstance(launch, ir.SymbolRefAttr | ir.FlatSymbolRefAttr):
-            reference = ir.SymbolRefAttr(launch).value
-            found[ir.StringAttr(op.attributes["sym_name"]).value] = reference[-1]
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit)
+            found[symbol_name(function)] = ir.SymbolRefAttr(launch).value[-1]
     return found

@@ -22,12 +22,12 @@ from typing import Any
 from davinci import machine as machines
 from davinci.errors import CompileError
 from davinci.machine import Buffer as Memory
-from davinci.mlir import location_text
+from davinci.mlir import location_text, symbol_name
 from davinci.passes import builder
+from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.lifetimes import Buffer, lifetimes
 from davinci.passes.analysis.packing import Item, pack, round_up
 from davinci.passes.base import Pass, option, register_pass
-from davinci.passes.cce.convert_ascend_to_cce import kernel_name, kernels
 
 
 @register_pass
@@ -96,7 +96,7 @@ def _overflow(kernel: Any, buffers: list[Buffer], items: list[Item], memory: Mem
     rows.append(f"{live_bytes(peak):>10}  in all, of {memory.bytes}")
     end = max(item.end for item in items)
     raise CompileError(
-        f"the buffers of kernel @{kernel_name(kernel)} do not fit {buffers[0].space}",
+        f"the buffers of kernel @{symbol_name(kernel)} do not fit {buffers[0].space}",
         where=location_text(kernel.location),
         found=f"{live_bytes(peak)} bytes alive at once, {end} with gaps between buffers",
         expected=f"at most {memory.bytes} bytes",

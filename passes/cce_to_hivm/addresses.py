@@ -13,16 +13,9 @@ from davinci.dialects.base import Invalid, attribute
 from davinci.dialects.cce_buffers import space_name
 from davinci.isa.core import Space
 from davinci.mlir import arith, ir, llvm
+from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.base import fail
 
-VIEWS = (
-    "memref.subview",
-    "memref.view",
-    "memref.reinterpret_cast",
-    "memref.collapse_shape",
-    "memref.expand_shape",
-    "memref.cast",
-)
 GEP_DYNAMIC = -(1 << 31)
 """What stands for an SSA index among the constant indices of llvm.getelementptr."""
 
@@ -127,7 +120,7 @@ class Addresses:
             fail(
                 op,
                 "makes a memref that cannot be traced to a buffer",
-                expected=f"memref.alloc, a kernel argument, {', '.join(VIEWS)}",
+                expected=f"memref.alloc, a kernel argument, {', '.join(sorted(VIEWS))}",
             )
         source = self.of(op.operands[0])
         if name == "memref.subview":

@@ -32,9 +32,11 @@ from davinci import machine as machines
 from davinci.isa import Space
 from davinci.mlir import ir, operations, passmanager
 from davinci.passes import cce_to_hivm
+from davinci.passes.analysis.kernels import kernels
+from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.base import Pass, fail, option, register_pass
 from davinci.passes.cce_to_hivm import LOWERINGS
-from davinci.passes.cce_to_hivm.addresses import VIEWS, Address, Shift, pointer_type
+from davinci.passes.cce_to_hivm.addresses import Address, Shift, pointer_type
 from davinci.passes.cce_to_hivm.emitter import Emitter
 
 CLEAN_UP = "func.func(canonicalize,cse,loop-invariant-code-motion)"
@@ -60,24 +62,16 @@ class ConvertCceToHivmPass(Pass):
 
 
 def kernels_on_arrays(root: Any) -> list[Any]:
-    """Kernels below `root` that take memrefs or hold cce operations."""
-    found: list[Any] = []
-
-    def visit(op: Any) -> Any:
-        if op.name != "func.func":
-            return ir.WalkResult.ADVANCE
-        if "ascend.kernel" in op.attributes and list(op.regions[0]) and on_arrays(op):
-            found.append(op)
-        return ir.WalkResult.SKIP
-
-    root.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
-def on_arrays(kernel: Any) -> bool:
-    if any(isinstance(a.type, ir.MemRefType) for a in kernel.regions[0].blocks[0].arguments):
-        return True
-    return bool(operations(kernel, "cce", "memref"))
+    """Kernels below `root` that take memrefs or hold operations on them."""
+    return [
+        kernel
+        for kernel in kernels(root)
+        if list(kernel.regions[0])
+        and (
+            any(isinstance(a.type, ir.MemRefType) for a in kernel.regions[0].blocks[0].arguments)
+            or operations(kernel, "cce", "memref")
+        )
+    ]
 
 
 def lower_kernel(kernel: Any, emitter: Emitter) -> None:
