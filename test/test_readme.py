@@ -1,0 +1,36 @@
+"""The README's short examples do what it shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from davinci.tools import npu_opt
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+SHOWN = re.findall(r"^\$ npu-opt (.*)\n((?:.+\n)*?)```", README, re.MULTILINE)
+SNIPPETS = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize(("arguments", "output"), SHOWN, ids=["pipeline", "assembly"])
+def test_npu_opt_prints_what_is_shown(
+    arguments: str, output: str, monkeypatch: Any, capsys: Any
+) -> None:
+    monkeypatch.chdir(ROOT)
+    assert npu_opt.main(shlex.split(arguments)) == 0
+    printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
+    shown = [line.strip() for line in output.splitlines() if line != "..."]
+    assert len(shown) > 5 and [line for line in shown if line not in printed] == []
+
+
+def test_the_python_example_runs(monkeypatch: Any) -> None:
+    monkeypatch.chdir(ROOT)
+    (snippet,) = SNIPPETS
+    names: dict[str, Any] = {}
+    exec(snippet, names)
+    assert (names["outputs"]["out0"] == 2).all()
