@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 import numpy as np
 
-from davinci.isa import INSTRUCTIONS, Pipe, header
+from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.simulator import Device, LaunchProfile
+from encoded import encoded
 
 CHUNK = 16384
 """Instructions that are handed to the core at a time."""
 
 
 class Stream:
-    """Issues instructions to a core by mnemonic; what is not given is 0, block strides are 1."""
+    """Issues instructions to a core by mnemonic, as `encoded` makes them."""
 
     def __init__(self, core: Any) -> None:
         self._core = core
@@ -29,10 +34,7 @@ class Stream:
         key = (mnemonic, scalar_ops, *values.items())
         row = self._made.get(key)
         if row is None:
-            full = {f.name: int(f.name.endswith("_blk_stride")) for f in record.fields}
-            full |= {operand.name: 0 for operand in record.operands}
-            row = [header(record.opcode, scalar_ops), *record.encode({**full, **values})]
-            self._made[key] = row = row + [0] * (8 - len(row))
+            row = self._made[key] = encoded(mnemonic, scalar_ops, **values)
         row = row.copy()
         row[1 : 1 + len(addresses)] = addresses
         self._rows.append(row)

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from davinci import machine as machines
 from davinci.errors import DeviceFault
-from davinci.isa.core import INSTRUCTIONS, RECORD_WORDS, Pipe, Space, header
+from davinci.isa.assembly import encode_record
+from davinci.isa.core import INSTRUCTIONS, RECORD_WORDS, Pipe, Space
 from davinci.simulator import Device
 from happens_before import Order
 from interleaving import SLACK_BYTES, Window
@@ -122,8 +123,7 @@ class Pool:
 
     @staticmethod
     def row(record: Any, values: dict[str, int]) -> Row:
-        words = [header(record.opcode), *record.encode(values)]
-        return words + [0] * (RECORD_WORDS - len(words))
+        return encode_record(record, values)
 
     def _try(self, record: Any) -> None:
         values = {o.name: self._address(o) for o in record.operands}

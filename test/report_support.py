@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from davinci import machine
-from davinci.isa import INSTRUCTIONS, Pipe, header
+from davinci.isa import Pipe
 from davinci.simulator import Device, LaunchProfile
+from encoded import encoded
 from trace_reader import Reading, cut_off, read, rounded
 
 S, V, M = Pipe.S, Pipe.V, Pipe.M
@@ -73,14 +74,8 @@ def launch(name: str, program: Sequence[Line], **options: Any) -> LaunchProfile:
     """Runs a program without checks, with its timeline; all lines come from `k.mlir:7:3`."""
     device = Device(machine.load("ascend910"), 1 << 24, checks=False)
     device.write(device.allocate(1 << 20), np.zeros(1 << 20, dtype=np.uint8))
-    records = []
-    for mnemonic, values in program:
-        record = INSTRUCTIONS[mnemonic]
-        full = {f.name: int(f.name.endswith("_blk_stride")) for f in record.fields}
-        full |= {operand.name: 0 for operand in record.operands}
-        row = [header(record.opcode, 0, 1), *record.encode({**full, **values})]
-        records.append(row + [0] * (8 - len(row)))
-    stream = np.array(records, dtype=np.uint64).reshape(-1, 8)
+    rows = [encoded(mnemonic, location=1, **values) for mnemonic, values in program]
+    stream = np.array(rows, dtype=np.uint64).reshape(-1, 8)
 
     def run(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
         core.consume(stream)

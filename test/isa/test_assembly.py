@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from davinci.errors import InputError
-from davinci.isa import INSTRUCTIONS, RECORD_WORDS, header
+from davinci.isa import INSTRUCTIONS, header
 from davinci.isa.assembly import (
-    assemble,
     encode_record,
     format_instruction,
     format_record,
@@ -26,8 +25,9 @@ def test_text_round_trip(text):
 
 def test_listing():
     program = [parse_instruction(text) for text in (COPY, FLAG, MASK)]
-    records = assemble(program, location=1)
-    records[1, 0] = header(INSTRUCTIONS["set_flag"].opcode, scalar_ops=5, location=9)
+    rows = [encode_record(record, values, location=1) for record, values in program]
+    rows[1] = encode_record(*program[1], location=9, scalar_ops=5)
+    records = np.array(rows, dtype=np.uint64)
     assert list(listing(records, ["", "kernel.mlir:3:5"])) == [
         "000000  PIPE_MTE2 copy_gm_to_ubuf          "
         "dst=UB[0x40] src=GM[0x201] n_burst=1 len_burst=8 src_gap=0 dst_gap=0"
@@ -41,15 +41,9 @@ def test_listing():
 
 def test_assembled_words():
     record, values = parse_instruction(COPY)
-    words = assemble([(record, values)])
-    assert words.dtype == np.uint64
-    assert words.shape == (1, RECORD_WORDS)
-    assert words[0].tolist() == encode_record(record, values)
-    assert words[0].tolist() == [record.opcode, 0x40, 0x201, 1 << 4 | 8 << 16, 0, 0, 0, 0]
-
-
-def test_no_instructions():
-    assert assemble([]).shape == (0, RECORD_WORDS)
+    words = encode_record(record, values, location=3, scalar_ops=2)
+    head = header(record.opcode, scalar_ops=2, location=3)
+    assert words == [head, 0x40, 0x201, 1 << 4 | 8 << 16, 0, 0, 0, 0]
 
 
 def test_unknown_opcode_is_shown():
@@ -86,4 +80,4 @@ def test_malformed_text(text, message):
 def test_illegal_instruction_is_not_assembled():
     record, values = parse_instruction(FLAG)
     with pytest.raises(InputError, match="two pipes"):
-        assemble([(record, values | {"dst_pipe": values["src_pipe"]})])
+        encode_record(record, values | {"dst_pipe": values["src_pipe"]})

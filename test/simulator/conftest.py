@@ -9,24 +9,21 @@ import numpy as np
 import pytest
 
 from davinci import machine
-from davinci.isa import INSTRUCTIONS, Pipe, header
+from davinci.isa import Pipe
 from davinci.simulator import Device, LaunchProfile
+from encoded import encoded
 from split_support import Split
 
 
 class Assembler:
-    """Collects instructions by mnemonic; what is not given is 0, block strides 1."""
+    """Collects instructions by mnemonic, as `encoded` makes them."""
 
     def __init__(self) -> None:
         self.rows: list[list[int]] = []
         self.names: list[str] = []
 
     def emit(self, mnemonic: str, scalar_ops: int = 0, location: int = 0, **values: int) -> None:
-        record = INSTRUCTIONS[mnemonic]
-        full = {f.name: int(f.name.endswith("_blk_stride")) for f in record.fields}
-        full |= {operand.name: 0 for operand in record.operands}
-        row = [header(record.opcode, scalar_ops, location), *record.encode({**full, **values})]
-        self.raw(mnemonic, row + [0] * (8 - len(row)))
+        self.raw(mnemonic, encoded(mnemonic, scalar_ops, location, **values))
 
     def raw(self, name: str, row: Sequence[int]) -> None:
         self.names.append(name)

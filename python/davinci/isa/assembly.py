@@ -6,9 +6,7 @@ set_flag src_pipe=PIPE_MTE2 dst_pipe=PIPE_V event=EVENT_ID0
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-
-import numpy as np
+from collections.abc import Iterator, Sequence
 
 from davinci.errors import InputError
 from davinci.isa.core import (
@@ -108,21 +106,17 @@ def parse_instruction(text: str) -> tuple[Instruction, dict[str, int]]:
     return record, values
 
 
-def assemble(program: Iterable[tuple[Instruction, Values]], location: int = 0) -> Records:
-    """Encodes instructions into records of shape [n, 8].
+def encode_record(
+    record: Instruction, values: Values, location: int = 0, scalar_ops: int = 0
+) -> list[int]:
+    """The eight words of one instruction.
 
     Raises:
-        InputError: an illegal instruction.
+        InputError: a value is missing or outside its field.
     """
-    rows = [encode_record(record, values, location) for record, values in program]
-    return np.array(rows, dtype=np.uint64).reshape(-1, RECORD_WORDS)
-
-
-def encode_record(record: Instruction, values: Values, location: int = 0) -> list[int]:
-    """The eight words of one instruction."""
     words = record.encode(values)
     return [
-        header(record.opcode, location=location),
+        header(record.opcode, scalar_ops, location),
         *words,
         *[0] * (RECORD_WORDS - 1 - len(words)),
     ]
