@@ -23,6 +23,9 @@ V, M, MTE1, MTE2, MTE3, FIX = Pipe.V, Pipe.M, Pipe.MTE1, Pipe.MTE2, Pipe.MTE3, P
 
 KB = 1024
 
+SEEN, INDEPENDENT = "seen", "independent"
+MARKS = ("fitted", SEEN, INDEPENDENT)
+
 
 @dataclass(frozen=True)
 class Row:
@@ -34,7 +37,9 @@ class Row:
         measured, simulated: the figures.
         target: largest error that is accepted, as a fraction.
         missing: the mechanism that the model lacks, if the row is outside.
-        evidence: "fitted" if a parameter of the model comes from this row, else "independent".
+        evidence: "fitted: keys" if those keys of the machine file were set with this row in view,
+            "seen" if it gave no number but was known when the form of a mechanism that decides it
+            was chosen, "independent" if form and numbers come from elsewhere.
     """
 
     group: str
@@ -44,7 +49,7 @@ class Row:
     simulated: float
     target: float
     missing: str = ""
-    evidence: str = "independent"
+    evidence: str = SEEN
 
     @property
     def error(self) -> float:
@@ -56,8 +61,8 @@ class Row:
 
 
 def evidence(keys: str = "") -> str:
-    """Of a row from which those parameters of the machine file come."""
-    return f"fitted: {keys}" if keys else "independent"
+    """Of a row that was in view when those keys of the machine file were set."""
+    return f"fitted: {keys}" if keys else SEEN
 
 
 def device(gm_bytes: int = 1 << 20) -> Device:
@@ -84,8 +89,9 @@ def mads(n: int) -> int:
 
 def chained_mads() -> Iterator[Row]:
     """API, unit flag table."""
+    key = evidence("cube.occupancy_cycles")
     for n, measured in ((256, 4209), (128, 2172)):
-        yield Row("chained mads", f"n {n}", "cycles", measured, mads(n), 0.05, evidence="fitted")
+        yield Row("chained mads", f"n {n}", "cycles", measured, mads(n), 0.05, evidence=key)
 
 
 # GM to UB: one transfer.
@@ -102,9 +108,10 @@ def tload(size: int) -> int:
 
 def transfers() -> Iterator[Row]:
     """PTO `tload`."""
+    key = evidence("mte2.start_cycles")
     for size, measured in ((65536, 776), (65024, 773), (32512, 519), (16256, 392)):
         name = f"{size / KB:.2f} KB"
-        yield Row("GM to UB", name, "cycles", measured, tload(size), 0.05, evidence="fitted")
+        yield Row("GM to UB", name, "cycles", measured, tload(size), 0.05, evidence=key)
 
 
 def nd2nz(s: Stream, dst: int, src: int, rows: int, columns: int, row_elements: int) -> None:

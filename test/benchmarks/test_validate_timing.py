@@ -66,3 +66,36 @@ def test_the_page_is_made_from_the_rows(published: Any) -> None:
     page = script.PAGE.read_text(encoding="utf-8")
     for line in script.table(rows):
         assert line.strip() in page
+
+
+def test_marks_name_keys_of_the_machine_file(published: Any) -> None:
+    """And rows that exist."""
+    products = importlib.import_module("published_products")
+    memory = importlib.import_module("published_memory")
+    vector = importlib.import_module("published_vector")
+    versions = {name.split(",")[0] for name, *_ in products.PRODUCTS}
+    for name, pipe in (row for rows in products.FITTED.values() for row in rows):
+        assert name in versions and pipe in products.NAMES
+    marks = [published.evidence(keys) for keys in products.FITTED]
+    marks += [published.evidence(keys) for *_, keys in memory.READINGS]
+    marks += [mark for *_, mark in (*vector.SINGLE, *vector.FITS)]
+    marks += [scenario[2] for scenario in vector.SCENARIOS]
+    for mark in marks:
+        kind, _, keys = mark.partition(": ")
+        assert kind in published.MARKS
+        section = ""
+        for key in filter(None, keys.split(", ")):
+            section, name = key.split(".") if "." in key else (section, key)
+            assert name in type(getattr(published.MACHINE, section)).model_fields, mark
+
+
+def test_rows_are_counted_by_mark(published: Any) -> None:
+    script = importlib.import_module("validate_timing")
+    good = published.Row("g", "a", "us", 100, 101, 0.05)
+    bad = published.Row("g", "b", "us", 100, 120, 0.05, evidence=published.evidence("gm.bytes"))
+    assert list(script.summary([good, bad]))[2:] == [
+        "| fitted | 1 | 0 |",
+        "| seen | 1 | 1 |",
+        "| independent | 0 | 0 |",
+        "| all | 2 | 1 |",
+    ]
