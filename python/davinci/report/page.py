@@ -13,7 +13,7 @@ import jinja2
 from davinci.machine import Machine
 from davinci.report.drawing import Chart, rooflines
 from davinci.report.record import Record
-from davinci.report.tables import COLUMNS, kernel_cells, summary_rows
+from davinci.report.tables import COLUMNS, summary_rows
 from davinci.report.timeline import MOST_ROWS, timelines
 from davinci.simulator.profile import LaunchProfile
 from davinci.simulator.trace import LANES
@@ -47,7 +47,7 @@ def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile])
         style=(FOLDER / "page.css").read_text(encoding="utf-8"),
         script=(FOLDER / "page.js").read_text(encoding="utf-8"),
         summary=summary_rows(record),
-        columns=COLUMNS,
+        columns=[column.title for column in COLUMNS],
         kernels=[cells(record, row) for row in record["kernels"]],
         charts=charts,
         pipes=[(name[5:], LANES[name], pipe["ratio"]) for name, pipe in record["pipes"].items()],
@@ -57,20 +57,8 @@ def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile])
 
 def cells(record: Record, row: Record) -> list[Cell]:
     """A kernel's line, in the order of `COLUMNS`; the first cell is its name."""
-    keys: list[str | float] = [
-        row["name"],
-        row["unit"],
-        row["launches"],
-        row["blocks"],
-        row["cycles"],
-        row["cycles"],
-        row["bound_cycles"] / max(1, row["cycles"]),
-        row["gm_read_bytes"],
-        row["gm_write_bytes"],
-        row["instructions"],
-        row["bottleneck"],
-    ]
-    return [Cell(text, key) for text, key in zip(kernel_cells(record, row), keys, strict=True)]
+    values = [(column, column.value(record, row)) for column in COLUMNS]
+    return [Cell(column.shown(value), value) for column, value in values]
 
 
 def details(

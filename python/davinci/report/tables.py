@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from davinci.report.record import UNITS, Record
@@ -67,36 +69,38 @@ def megabytes(count: int) -> str:
     return f"{count / 1e6:,.2f} MB"
 
 
+@dataclass(frozen=True)
+class Column:
+    """A column of the table of kernels.
+
+    Attributes:
+        title: above it.
+        value: of a kernel's row in a record, what the page sorts by.
+        shown: the text of a value.
+    """
+
+    title: str
+    value: Callable[[Record, Record], Any]
+    shown: Callable[[Any], str] = str
+
+
 COLUMNS = (
-    "kernel",
-    "unit",
-    "launches",
-    "blocks",
-    "cycles",
-    "share",
-    "limit",
-    "GM read",
-    "GM written",
-    "instructions",
-    "bottleneck",
+    Column("kernel", lambda record, row: row["name"]),
+    Column("unit", lambda record, row: row["unit"]),
+    Column("launches", lambda record, row: row["launches"]),
+    Column("blocks", lambda record, row: row["blocks"]),
+    Column("cycles", lambda record, row: row["cycles"], "{:,}".format),
+    Column(
+        "share",
+        lambda record, row: row["cycles"] / max(1, record["total_cycles"]),
+        "{:.1%}".format,
+    ),
+    Column("limit", lambda _, row: row["bound_cycles"] / max(1, row["cycles"]), "{:.0%}".format),
+    Column("GM read", lambda record, row: row["gm_read_bytes"], megabytes),
+    Column("GM written", lambda record, row: row["gm_write_bytes"], megabytes),
+    Column("instructions", lambda record, row: row["instructions"], "{:,}".format),
+    Column("bottleneck", lambda record, row: row["bottleneck"]),
 )
-
-
-def kernel_cells(record: Record, row: Record) -> list[str]:
-    """The cells of one kernel, in the order of `COLUMNS`."""
-    return [
-        row["name"],
-        row["unit"],
-        str(row["launches"]),
-        str(row["blocks"]),
-        f"{row['cycles']:,}",
-        f"{row['cycles'] / max(1, record['total_cycles']):.1%}",
-        f"{row['bound_cycles'] / max(1, row['cycles']):.0%}",
-        megabytes(row["gm_read_bytes"]),
-        megabytes(row["gm_write_bytes"]),
-        f"{row['instructions']:,}",
-        row["bottleneck"],
-    ]
 
 
 def print_tables(record: Record, console: Any, most: int) -> None:
@@ -108,10 +112,10 @@ def print_tables(record: Record, console: Any, most: int) -> None:
         summary.add_row(f"[bold]{name}", value)
     table = Table()
     for column in COLUMNS:
-        text = column in ("kernel", "unit", "bottleneck")
-        table.add_column(column, justify="left" if text else "right", overflow="fold")
+        text = column.title in ("kernel", "unit", "bottleneck")
+        table.add_column(column.title, justify="left" if text else "right", overflow="fold")
     for row in record["kernels"][:most]:
-        table.add_row(*kernel_cells(record, row))
+        table.add_row(*(column.shown(column.value(record, row)) for column in COLUMNS))
     console.print(table)
     if len(record["kernels"]) > most:
         console.print(f"... and {len(record['kernels']) - most} shorter kernels (--json has all)")
