@@ -402,12 +402,19 @@ def test_standard_input_that_is_no_text() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"error: -: not a text file\n")
 
 
+def take_interrupts() -> None:
+    """In the child: a shell that starts the tests in the background makes them ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("seconds", [0.4, 1.2])
 def test_interrupt(seconds: float, tmp_path: Path) -> None:
     """While modules are imported, and while a network is compiled: no traceback, no files."""
     results = ["--outputs", str(tmp_path / "o.npz"), "--json", str(tmp_path / "r.json")]
     command = [sys.executable, "-m", "davinci.tools.npu_run", "zoo:bert,layers=4", *results]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        command, stderr=subprocess.PIPE, text=True, preexec_fn=take_interrupts
+    )
     time.sleep(seconds)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
@@ -432,8 +439,9 @@ jit.KernelLibrary.run = reported
 sys.exit(npu_run.main(["k.mlir", "--json", "r.json"]))
 """
     command = [sys.executable, "-c", program]
-    pipes: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, cwd=tmp_path, text=True, **pipes) as process:
+    how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    how["preexec_fn"] = take_interrupts
+    with subprocess.Popen(command, cwd=tmp_path, **how) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "running\n"
         process.send_signal(signal.SIGINT)
@@ -457,6 +465,8 @@ def main(argv):
 sys.exit(main(sys.argv[1:]))
 """
     command = [sys.executable, "-c", program, str(tmp_path / "o.npz")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, preexec_fn=take_interrupts
+    )
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
     assert list(tmp_path.iterdir()) == []
