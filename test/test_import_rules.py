@@ -20,7 +20,8 @@ MAY_IMPORT = {
     "simulator": "errors isa machine units",
     "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
     "dialects": "errors isa mlir units",
-    "elements": "errors mlir",
+    "bytecode": "errors mlir",
+    "elements": "bytecode errors mlir",
     "passes": "dialects elements errors isa machine mlir units",
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (

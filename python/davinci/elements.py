@@ -1,19 +1,18 @@
 """Elements attributes as NumPy arrays and back, without a detour through text.
 
 Large constants are `dense_resource` attributes, whose bytes the bindings do not give. Those made
-here are remembered; those that a parser made are read from the bytecode of an operation that holds
-nothing else (https://mlir.llvm.org/docs/BytecodeFormat).
+here are remembered; those that a parser made are read by `davinci.bytecode`.
 """
 
 from __future__ import annotations
 
-import io
 import math
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from davinci.bytecode import resource_bytes
 from davinci.errors import InputError
 from davinci.mlir import ir
 
@@ -22,15 +21,9 @@ Array = np.ndarray[Any, np.dtype[Any]]
 RESOURCE_BYTES = 1024
 """Constants of at least this size become resources."""
 
-RESOURCE_SYNTAX = '{-# dialect_resources: { builtin: { NAME: "0x..." } } #-} at the end of the file'
-"""Where the data of resources is in MLIR text."""
-
 _MADE: WeakKeyDictionary[Any, dict[str, Array]] = WeakKeyDictionary()
 """The arrays behind the resources of a context, which live as long as it does, by the text of the
 attribute: a resource's name is its own in a context."""
-
-SECTION_RESOURCE = 5
-ALIGNED = 0x80
 
 DTYPES: dict[str, Any] = {
     "i1": np.bool_,
@@ -99,55 +92,3 @@ def scalar_attribute(value: Any, element: Any) -> Any:
 def scalar_value(attr: Any) -> Any:
     """The number in a typed attribute."""
     return attr.value
-
-
-def resource_bytes(attr: Any) -> memoryview:
-    """The bytes of a dense_resource attribute."""
-    with attr.context, ir.Location.unknown():
-        holder = ir.Operation.create(
-            "builtin.unrealized_conversion_cast", attributes={"value": attr}
-        )
-        stream = io.BytesIO()
-        holder.write_bytecode(stream)
-        holder.erase()
-    data = stream.getbuffer()
-    for kind, begin, end in sections(data):
-        if kind == SECTION_RESOURCE:
-            alignment, position = varint(data, begin)
-            size, position = varint(data, position)
-            position = -(-position // alignment) * alignment
-            if size > end - position:
-                break
-            return data[position : position + size]
-    raise InputError("a constant has no data", found=str(attr), expected=RESOURCE_SYNTAX)
-
-
-def sections(data: memoryview) -> list[tuple[int, int, int]]:
-    """Kind, begin and end of the sections of a bytecode file."""
-    _, position = varint(data, 4)
-    while data[position]:
-        position += 1
-    position += 1
-    found = []
-    while position < len(data):
-        kind = data[position]
-        size, position = varint(data, position + 1)
-        if kind & ALIGNED:
-            alignment, position = varint(data, position)
-            position = -(-position // alignment) * alignment
-        found.append((kind & ~ALIGNED, position, position + size))
-        position += size
-    return found
-
-
-def varint(data: memoryview, position: int) -> tuple[int, int]:
-    """A number at `position`, and the position behind it.
-
-    The count of trailing zeros of the first byte is the number of further bytes.
-    """
-    first = data[position]
-    if first == 0:
-        return int.from_bytes(data[position + 1 : position + 9], "little"), position + 9
-    size = (first & -first).bit_length()
-    word = int.from_bytes(data[position : position + size], "little")
-    return word >> size, position + size
