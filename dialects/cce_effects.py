@@ -21,10 +21,6 @@ class Effects:
     writes: tuple[Any, ...]
 
 
-PIPES = {"copy_l0c": "V", "load2d": "MTE1", "mad": "M"}
-"""Pipes of the operations that are neither `copy` nor vector operations."""
-
-
 def effects_of(op: Any) -> Effects | None:
     """Effects of an operation (an `ir.Operation`), None if it touches no memory."""
     name = op.name
@@ -39,7 +35,7 @@ def effects_of(op: Any) -> Effects | None:
     if name == "mad":
         a, b, c, init = operands
         return Effects("M", (a, b) if _is_true(init) else (a, b, c), (c,))
-    pipe = PIPES.get(name, "V")
+    pipe = "MTE1" if name == "load2d" else "V"
     if name == "copy":
         pipe = ROUTES[space_name(operands[0].type), space_name(operands[1].type)]
     reads = tuple(v for v in operands[:-1] if isinstance(v.type, ir.MemRefType))

@@ -33,7 +33,7 @@ MAY_IMPORT = {
     "diagnostics": "errors mlir",
     "check": "errors",
     "interpreter": "arrays elements errors mlir passes",
-    "job": "arrays check compiler errors frontends interpreter report runtime zoo",
+    "job": "arrays check compiler errors frontends interpreter mlir report runtime zoo",
 }
 """Rooms of the package: directories and single modules; tools may import all of them."""
 

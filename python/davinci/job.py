@@ -14,6 +14,7 @@ from davinci.arrays import Arrays
 from davinci.compiler import Progress, compile
 from davinci.errors import InputError
 from davinci.frontends.onnx import read
+from davinci.mlir import operations
 from davinci.runtime.executable import TimelineChoice
 
 ZOO = "zoo:"
@@ -126,7 +127,7 @@ def reference_of(source: Source) -> Reference:
     if proto is not None:
         return Reference("onnxruntime", lambda inputs, _: check.reference_onnx(proto, inputs))
     module = frontends.load(source.model)
-    if "stablehlo." not in module.operation.get_asm(large_elements_limit=8):
+    if not operations(module.operation, "stablehlo"):
         raise InputError(
             "there is no reference for this model",
             where="--check",
