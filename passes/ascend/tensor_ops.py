@@ -31,6 +31,9 @@ PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
 FOLD_BYTES = 1 << 20
 """Constants up to this size are computed with at once, larger ones by ascend-fold-constants."""
 
+PROBED_ELEMENTS = 64
+"""Of a constant that may be a splat, before all of it is looked at."""
+
 
 class TensorOps:
     """A builder that remembers what it built, so that a conversion can be undone."""
@@ -224,7 +227,8 @@ def is_splat(array: Array) -> bool:
     if array.size and not any(array.strides):
         return True
     first = array.flat[0]
-    if not (array == first).all():
+    # Nearly all other arrays differ early: looking there first spares going through large ones.
+    if not ((array.flat[:PROBED_ELEMENTS] == first).all() and (array == first).all()):
         return False
     return bool(array.dtype.kind != "f" or first != 0 or np.ptp(np.signbit(array).view("u1")) == 0)
 
