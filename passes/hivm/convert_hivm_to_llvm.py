@@ -47,12 +47,14 @@ from davinci.passes.base import Pass, fail, option, register_pass
 WORD = (1 << 64) - 1
 
 UPSTREAM = (
-    "builtin.module(canonicalize,cse,convert-scf-to-cf,convert-math-to-funcs,convert-math-to-libm,"
-    "convert-math-to-llvm,convert-to-llvm,reconcile-unrealized-casts)"
+    "builtin.module(canonicalize,cse,convert-scf-to-cf,convert-math-to-funcs,"
+    "math-expand-ops{ops=rsqrt},convert-math-to-libm,convert-math-to-llvm,convert-to-llvm,"
+    "reconcile-unrealized-casts)"
 )
 """Upstream's passes from scf, arith, math and func to llvm.
 
 The library comes first: what convert-math-to-llvm makes of log1p and expm1 loses small arguments.
+The pass would also call a function for rsqrt, which the library has not: a division of 1 by sqrt.
 """
 
 FREE = (
