@@ -17,7 +17,7 @@ from davinci.diagnostics import first_diagnostic
 from davinci.dialects.base import attribute
 from davinci.errors import CompileError, DeviceFault
 from davinci.isa import RECORD_WORDS, Space
-from davinci.isa.core import LOCATION_SHIFT
+from davinci.isa.core import LOCATION_SHIFT, Records
 from davinci.mlir import MLIRError, execution_engine, ir, passmanager, symbol_name
 from davinci.passes.hivm.convert_hivm_to_llvm import UPSTREAM
 from davinci.runtime import half
@@ -40,8 +40,6 @@ from davinci.runtime.intrinsics import (
     definitions,
     divisors,
 )
-
-Records = npt.NDArray[np.uint64]
 
 CAPACITY = 4096
 """Records handed to the device at a time."""

@@ -14,8 +14,9 @@ from davinci.dialects.base import attribute
 from davinci.errors import DeviceFault
 from davinci.isa import RECORD_WORDS, Space
 from davinci.isa.assembly import listing
+from davinci.isa.core import Records
 from davinci.mlir import ir
-from davinci.runtime.jit import KernelLibrary, Program, Records
+from davinci.runtime.jit import KernelLibrary, Program
 
 GM_BYTES = 1 << 26
 UB_BYTES = 1 << 18
