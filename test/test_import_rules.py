@@ -32,7 +32,7 @@ MAY_IMPORT = {
     "compiler": "diagnostics errors frontends machine mlir passes runtime",
     "diagnostics": "errors mlir",
     "check": "errors",
-    "interpreter": "arrays elements errors mlir passes",
+    "interpreter": "arrays elements errors files mlir passes",
     "job": "arrays check compiler errors frontends interpreter mlir report runtime zoo",
 }
 """Rooms of the package: directories and single modules; tools may import all of them."""

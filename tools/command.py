@@ -12,7 +12,6 @@ import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -82,8 +81,7 @@ _STOPPING = threading.Lock()
 def _stop(number: int, frame: FrameType | None) -> None:
     if not _STOPPING.acquire(blocking=False):
         return  # the other thread ends the process
-    for path in list(files.TEMPORARIES):  # the main thread may be changing it
-        Path(path).unlink(missing_ok=True)
+    files.remove_temporaries()
     # The progress display hides the cursor.
     os.write(2, b"\x1b[?25h\ninterrupted\n" if os.isatty(2) else b"interrupted\n")
     os._exit(EXIT_INTERRUPTED)

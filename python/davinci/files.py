@@ -1,16 +1,38 @@
-"""Writing of result files: complete or not at all."""
+"""Writing of result files: complete or not at all; temporary files and folders."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from davinci.errors import InputError
 
 TEMPORARIES: set[str] = set()
-"""Files being written, for a process that ends at once to remove."""
+"""Files being written and folders in use, for a process that ends at once to remove."""
+
+
+def remove_temporaries() -> None:
+    """Removes what is unfinished, from any thread, before the process ends at once."""
+    for path in list(TEMPORARIES):  # the main thread may be changing it
+        if os.path.isdir(path):
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            Path(path).unlink(missing_ok=True)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """A folder for files between processes."""
+    with tempfile.TemporaryDirectory(prefix="davinci.") as name:
+        TEMPORARIES.add(name)
+        try:
+            yield Path(name)
+        finally:
+            TEMPORARIES.discard(name)
 
 
 def check_writable(path: str | Path) -> None:

@@ -7,17 +7,18 @@ reads what is left in the folder; `evaluate` is for programs that it is known to
 
 from __future__ import annotations
 
+import ctypes
 import pickle
+import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from davinci import elements
+from davinci import elements, files
 from davinci.arrays import Arrays
 from davinci.errors import InputError
 from davinci.mlir import MLIRError, ir, make_context, operations, stablehlo
@@ -27,6 +28,8 @@ MODULE, INPUTS, OUTPUTS = "module.mlirbc", "inputs", "outputs"
 """Files: MLIR bytecode, the arguments and names of the results, and the results by name."""
 
 CANNOT_RUN = "StableHLO's interpreter cannot run the module: "
+SET_PARENT_DEATH_SIGNAL = 1
+"""PR_SET_PDEATHSIG of Linux's prctl."""
 LLVM_ERROR = "LLVM ERROR: "
 """What LLVM's last words before an abort begin with."""
 
@@ -63,12 +66,11 @@ def reference(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
     Raises:
         InputError: the interpreter cannot run the module, or it aborted.
     """
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
+    with files.temporary_folder() as folder:
         with (folder / MODULE).open("wb") as file:
             module.operation.write_bytecode(file)
         (folder / INPUTS).write_bytes(pickle.dumps((dict(inputs), list(names))))
-        command = [sys.executable, "-m", "davinci.interpreter", name]
+        command = [sys.executable, "-m", "davinci.interpreter", str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             outputs: Arrays = pickle.loads((folder / OUTPUTS).read_bytes())
@@ -93,8 +95,19 @@ def spell_out_constants(module: Any) -> None:
         op.erase()
 
 
+def end_with_parent() -> None:
+    """Lets Ctrl-C, and on Linux the end of the parent, end this process.
+
+    A program may loop for ever, in native code, where Python handles no signals.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
+
+
 def main(folder: Path) -> int:
     """Runs the module in `folder`; returns the exit status."""
+    end_with_parent()
     inputs, names = pickle.loads((folder / INPUTS).read_bytes())
     with make_context():
         module = ir.Module.parse((folder / MODULE).read_bytes())

@@ -9,10 +9,8 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ import numpy as np
 import pytest
 
 import davinci
-from bad_files import EXP, kernel, write_all
+from bad_files import EXP, write_all
 from davinci import files
 from davinci.errors import DavinciError
 from davinci.tools import npu_opt, npu_run
@@ -400,73 +398,3 @@ def test_standard_input_that_is_no_text() -> None:
     command = [sys.executable, "-m", "davinci.tools.npu_opt"]
     done = subprocess.run(command, input=b"\xff\0", capture_output=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (2, b"", b"error: -: not a text file\n")
-
-
-def take_interrupts() -> None:
-    """In the child: a shell that starts the tests in the background makes them ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-@pytest.mark.parametrize("seconds", [0.4, 1.2])
-def test_interrupt(seconds: float, tmp_path: Path) -> None:
-    """While modules are imported, and while a network is compiled: no traceback, no files."""
-    results = ["--outputs", str(tmp_path / "o.npz"), "--json", str(tmp_path / "r.json")]
-    command = [sys.executable, "-m", "davinci.tools.npu_run", "zoo:bert,layers=4", *results]
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, preexec_fn=take_interrupts
-    )
-    time.sleep(seconds)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (130, "interrupted\n")
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_interrupt_in_an_endless_kernel(tmp_path: Path) -> None:
-    """The main thread is in native code, which does not come back."""
-    loop = "llvm.br ^l\n^l:\nllvm.br ^l\n^end:"
-    (tmp_path / "k.mlir").write_text(kernel(loop))
-    program = """
-import sys
-from davinci.runtime import jit
-from davinci.tools import npu_run
-
-run = jit.KernelLibrary.run
-def reported(*args):
-    print("running", flush=True)
-    run(*args)
-jit.KernelLibrary.run = reported
-sys.exit(npu_run.main(["k.mlir", "--json", "r.json"]))
-"""
-    command = [sys.executable, "-c", program]
-    how: dict[str, Any] = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    how["preexec_fn"] = take_interrupts
-    with subprocess.Popen(command, cwd=tmp_path, **how) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "running\n"
-        process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (130, "interrupted\n")
-    assert [path.name for path in tmp_path.iterdir()] == ["k.mlir"]
-
-
-def test_interrupt_while_a_file_is_written(tmp_path: Path) -> None:
-    program = """
-import os, signal, sys
-from davinci import files
-from davinci.tools.command import guarded
-
-@guarded
-def main(argv):
-    os.replace = lambda *paths: os.kill(os.getpid(), signal.SIGINT)
-    files.write_atomically(argv[0], b"data")
-    return 0
-
-sys.exit(main(sys.argv[1:]))
-"""
-    command = [sys.executable, "-c", program, str(tmp_path / "o.npz")]
-    done = subprocess.run(
-        command, capture_output=True, text=True, check=False, preexec_fn=take_interrupts
-    )
-    assert (done.returncode, done.stderr) == (130, "interrupted\n")
-    assert list(tmp_path.iterdir()) == []
