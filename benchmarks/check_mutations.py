@@ -3,7 +3,7 @@
     python benchmarks/check_mutations.py [network ...] [--write]
 
 Each mutant must be reported by the simulator, or shown redundant by an order worked out
-independently (test/happens_before.py). Prints the numbers, and what is redundant: the compiler
+independently (test/fuzz/happens_before.py). Prints the numbers, and what is redundant: the compiler
 could leave it out; --write puts the numbers into docs/checks.md. Exits with 1 if a mutant escapes,
 or if the simulator reports what is ordered.
 """
@@ -18,9 +18,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from checks_page import arguments, put
 
-import cores_mutation
 from davinci import zoo
-from sync_mutation import Outcomes, judge, record, sequential_pipes, table
+from fuzz import cores_mutation
+from fuzz.sync_mutation import Outcomes, judge, record, sequential_pipes, table
 
 CORES = (1, 32)
 SEED, PROGRAMS = 1, 400

@@ -3,8 +3,9 @@
     python benchmarks/fuzz_interleavings.py [programs] [seed] [--write]
 
 A program without a reported fault must give the same bytes in every interleaving of an executor
-that shares nothing with the simulator (test/interleaving.py). Prints the numbers; --write puts them
-into docs/checks.md. Exits with 1 if there is an escape, a false alarm or a race that was not shown.
+that shares nothing with the simulator (test/fuzz/interleaving.py). Prints the numbers; --write puts
+them into docs/checks.md. Exits with 1 if there is an escape, a false alarm or a race that was not
+shown.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 
 from checks_page import arguments, put
 
-from interleaving_fuzz import CoresFuzzer, Fuzzer, Tally, table
+from fuzz.interleaving_fuzz import CoresFuzzer, Fuzzer, Tally, table
 
 CORES = (("ascend910", "AICORE"), ("ascend910b", "AIC"), ("ascend910b", "AIV"))
 GROUPS = len(CORES) + 1

@@ -19,14 +19,22 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
 import numpy as np
 from checks_page import arguments, put
 
-from damaged_streams import EDGES, add, at_the_limits, damaged, damaged_team, launch, random_words
 from davinci import machine as machines
 from davinci import zoo
 from davinci.isa.core import INSTRUCTIONS
 from davinci.simulator import Device
-from interleaving_fuzz import SHAPES
-from random_cores import CoresPool, seats
-from sync_mutation import record
+from fuzz.damaged_streams import (
+    EDGES,
+    add,
+    at_the_limits,
+    damaged,
+    damaged_team,
+    launch,
+    random_words,
+)
+from fuzz.interleaving_fuzz import SHAPES
+from fuzz.random_cores import CoresPool, seats
+from fuzz.sync_mutation import record
 
 CORES = [("ascend310", "AICORE"), ("ascend910", "AICORE"), ("ascend910b", "AIC")]
 CORES += [("ascend910b", "AIV")]

@@ -10,7 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from damaged_streams import (
+from davinci import machine as machines
+from davinci import zoo
+from davinci.errors import InputError
+from davinci.isa import INSTRUCTIONS
+from davinci.simulator import Device
+from fuzz.damaged_streams import (
     EDGES,
     Hang,
     add,
@@ -21,14 +26,9 @@ from damaged_streams import (
     random_words,
     watched,
 )
-from davinci import machine as machines
-from davinci import zoo
-from davinci.errors import InputError
-from davinci.isa import INSTRUCTIONS
-from davinci.simulator import Device
-from interleaving_fuzz import SHAPES
-from random_cores import CoresPool, seats
-from sync_mutation import record as record_kernels
+from fuzz.interleaving_fuzz import SHAPES
+from fuzz.random_cores import CoresPool, seats
+from fuzz.sync_mutation import record as record_kernels
 
 CORES = [
     ("ascend310", "AICORE"),

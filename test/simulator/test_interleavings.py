@@ -16,7 +16,7 @@ from davinci.simulator.core_races import CoreRaces
 from davinci.simulator.cross_core import Knowledge
 from davinci.simulator.events import ALL, PIPES
 from davinci.simulator.races import Races
-from interleaving_fuzz import CoresFuzzer, Fuzzer
+from fuzz.interleaving_fuzz import CoresFuzzer, Fuzzer
 
 
 def run(machine: str, kind: str, programs: int) -> Fuzzer:

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-import cores_mutation
 from davinci import zoo
 from davinci.errors import DeviceFault
 from davinci.isa import Pipe
 from davinci.isa.core import Space
 from davinci.simulator import Device
-from happens_before import Order
-from stream_steps import Conflicts, decode
-from sync_mutation import Kernel, Outcomes, judge, record, sequential_pipes
+from fuzz import cores_mutation
+from fuzz.happens_before import Order
+from fuzz.stream_steps import Conflicts, decode
+from fuzz.sync_mutation import Kernel, Outcomes, judge, record, sequential_pipes
 
 
 def test_kernels_of_a_network() -> None:

@@ -14,10 +14,10 @@ import numpy as np
 
 from davinci.errors import DeviceFault
 from davinci.isa.core import INSTRUCTIONS, Pipe, Space
-from happens_before import Order, Place, Verdict, scope
-from interleaving import Bytes
-from random_programs import CARE, GM_ORIGIN, WINDOW_BYTES, Pool, Row, Writer
-from stream_steps import AWAIT, SIGNAL, SYNC, Conflicts, Step
+from fuzz.happens_before import Order, Place, Verdict, scope
+from fuzz.interleaving import Bytes
+from fuzz.random_programs import CARE, GM_ORIGIN, WINDOW_BYTES, Pool, Row, Writer, pick
+from fuzz.stream_steps import AWAIT, SIGNAL, SYNC, Conflicts, Step, opcode_of
 
 MACHINE = "ascend910b"
 GM_BYTES = 1024
@@ -25,6 +25,11 @@ FLAG_BIT = 8
 FLAGS_OF_A_MODE, FLAG_IDS = 3, 11
 VECTOR_CORES = 2
 """Of a cube core."""
+
+DAMAGES = {"move": 2, "remove": 2, "set on another pipe": 1, "remove the flag": 2}
+DAMAGES |= {"rename the flag": 1}
+"""What happens to the set of a flag between cores that is damaged, by weight. Others are moved or
+removed."""
 
 
 @dataclass(frozen=True)
@@ -197,19 +202,20 @@ class Team:
         rng = self._rng
         opcodes = {INSTRUCTIONS[name].opcode for name in (*SYNC, SIGNAL, AWAIT)}
         places = [(member, i) for member in self.members
-                  for i, row in enumerate(member.rows) if row[0] & 0xFFFF in opcodes]  # fmt: skip
+                  for i, row in enumerate(member.rows) if opcode_of(row) in opcodes]  # fmt: skip
         if not places:
             return
         member, i = places[rng.integers(len(places))]
         rows = member.rows
-        row, kind = rows[i], rng.integers(8)
-        if row[0] & 0xFFFF != INSTRUCTIONS[SIGNAL].opcode or kind < 4:
+        row, damage = rows[i], pick(rng, DAMAGES)
+        if damage == "move":
             rows.pop(i)
-            if kind < 2:
-                rows.insert(int(rng.integers(len(rows) + 1)), row)
-        elif kind == 4:
+            rows.insert(int(rng.integers(len(rows) + 1)), row)
+        elif damage == "remove" or opcode_of(row) != INSTRUCTIONS[SIGNAL].opcode:
+            rows.pop(i)
+        elif damage == "set on another pipe":
             rows[i] = [row[0], row[1] & ~0xF | member.any_pipe(), *row[2:]]
-        elif kind < 7:
+        elif damage == "remove the flag":
             self._remove(row[1] >> FLAG_BIT)
         else:
             flags = 0, int(rng.integers(FLAG_IDS))

@@ -7,7 +7,7 @@ random places and with random flags; then some programs are damaged.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,9 +18,9 @@ from davinci.errors import DeviceFault
 from davinci.isa.assembly import encode_record
 from davinci.isa.core import INSTRUCTIONS, RECORD_WORDS, Pipe, Space
 from davinci.simulator import Device
-from happens_before import Order
-from interleaving import SLACK_BYTES, Window
-from stream_steps import FLAGS, SYNC, Conflicts, Step, decode
+from fuzz.happens_before import Order
+from fuzz.interleaving import SLACK_BYTES, Window
+from fuzz.stream_steps import FLAGS, SYNC, Conflicts, Step, decode, opcode_of
 
 GM_ORIGIN = 512
 WINDOW_BYTES = {
@@ -36,7 +36,16 @@ EVENT_BIT = 8
 CARE = (1.0, 1.0, 1.0, 0.97, 0.8)
 """How likely missing synchronisation is put in; one of these for each program."""
 
+DAMAGES = {"move": 4, "remove the flag": 5, "remove": 1, "rename the flag": 2}
+"""What happens to a flag or barrier that is damaged, by weight. "remove" takes half a flag."""
+
 Row = list[int]
+
+
+def pick(rng: np.random.Generator, weights: Mapping[str, int]) -> str:
+    """One of the names, as often as its weight says."""
+    names = [name for name, weight in weights.items() for _ in range(weight)]
+    return names[rng.integers(len(names))]
 
 
 def ranges() -> dict[str, tuple[int, int]]:
@@ -282,20 +291,23 @@ class Writer:
     def _damage(self) -> None:
         """Removes a flag, half a flag or a barrier, or moves one."""
         opcodes = {INSTRUCTIONS[name].opcode for name in SYNC}
-        places = [i for i, row in enumerate(self.rows) if row[0] & 0xFFFF in opcodes]
+        places = [i for i, row in enumerate(self.rows) if opcode_of(row) in opcodes]
         if not places:
             return
         i = places[self._rng.integers(len(places))]
         row = self.rows.pop(i)
-        kind = self._rng.integers(12)
-        if kind < 4:
+        damage = pick(self._rng, DAMAGES)
+        if damage == "move":
             self.rows.insert(int(self._rng.integers(len(self.rows) + 1)), row)
-        elif kind < 9 and row[0] != INSTRUCTIONS["pipe_barrier"].opcode:
+        elif opcode_of(row) == INSTRUCTIONS["pipe_barrier"].opcode:
+            # It has no other half and no event id: it is just gone.
+            return
+        elif damage == "remove the flag":
             other = [k for k in places if k != i and self.rows[k - (k > i)][1] == row[1]]
             if other:
                 k = min(other, key=lambda k: abs(k - i))
                 self.rows.pop(k - (k > i))
-        elif kind >= 10 and row[0] != INSTRUCTIONS["pipe_barrier"].opcode:
+        elif damage == "rename the flag":
             self.rows.insert(i, row)
             self._rename(row[1])
 

@@ -26,8 +26,8 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci.isa.core import Access, Pipe, Registers, Space
-from happens_before import Place, scope
-from stream_steps import AWAIT, SCALAR, SIGNAL, Event, Step
+from fuzz.happens_before import Place, scope
+from fuzz.stream_steps import AWAIT, SCALAR, SIGNAL, Event, Step
 
 Bytes = npt.NDArray[np.uint8]
 Action = tuple[int, str, Pipe, int]

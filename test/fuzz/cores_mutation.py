@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from davinci.isa.core import INSTRUCTIONS
-from happens_before import Order
-from interleaving_fuzz import SHAPES
-from random_cores import FLAG_BIT, CoresPool, Seat, Team, seats
-from random_programs import Row
-from stream_steps import AWAIT, FLAGS, SIGNAL, SYNC, Conflicts
+from fuzz.happens_before import Order
+from fuzz.interleaving_fuzz import SHAPES
+from fuzz.random_cores import FLAG_BIT, CoresPool, Seat, Team, seats
+from fuzz.random_programs import Row
+from fuzz.stream_steps import AWAIT, SIGNAL, SYNC, Conflicts, matched, opcode_of
 
 OUTCOMES = ("mutants", "reported", "redundant", "escaped", "false alarm")
 OPCODES = {name: INSTRUCTIONS[name].opcode for name in (*SYNC, SIGNAL, AWAIT)}
@@ -35,30 +35,18 @@ def mutants(programs: Programs) -> Iterator[list[list[Row]]]:
     """All of them: each instruction, each flag of a core, each flag between cores."""
     between: dict[int, set[tuple[int, int]]] = {}
     for core, rows in enumerate(programs):
-        for i, (head, word, *_) in enumerate(rows):
-            opcode = head & 0xFFFF
+        for i, row in enumerate(rows):
+            opcode, word = opcode_of(row), row[1]
             if opcode in OPCODES.values():
                 yield without(programs, {(core, i)})
             if opcode == OPCODES[SIGNAL]:
                 between.setdefault(word >> FLAG_BIT, set()).add((core, i))
             elif opcode == OPCODES[AWAIT]:
                 between.setdefault(word, set()).add((core, i))
-        for pair in _pairs(rows):
+        for pair in matched(rows):
             yield without(programs, {(core, i) for i in pair})
     for left_out in between.values():
         yield without(programs, left_out)
-
-
-def _pairs(rows: Sequence[Row]) -> Iterator[tuple[int, int]]:
-    """Each set_flag of a core with the wait_flag that it answers."""
-    places: dict[tuple[str, int], list[int]] = {}
-    for i, (head, word, *_) in enumerate(rows):
-        for name in FLAGS:
-            if head & 0xFFFF == OPCODES[name]:
-                places.setdefault((name, word), []).append(i)
-    for (name, word), sets in places.items():
-        if name == FLAGS[0]:
-            yield from zip(sets, places.get((FLAGS[1], word), []), strict=True)
 
 
 def sound(pool: CoresPool, where: Sequence[Seat], programs: Programs) -> bool:

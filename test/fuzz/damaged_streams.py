@@ -17,10 +17,15 @@ import numpy as np
 from davinci.errors import DeviceFault
 from davinci.isa.core import BY_OPCODE, RECORD_WORDS, Records, header
 from davinci.simulator import Device
-from random_cores import CoresPool, Seat, Team
+from fuzz.random_cores import CoresPool, Seat, Team
+from fuzz.random_programs import pick
 
 EDGES = [0, 1, 31, 32, 512, 1 << 17, (1 << 18) - 32, 1 << 31, 1 << 44, (1 << 63) - 1, (1 << 64) - 1]
 """Addresses: aligned and not, near the ends of memories, far outside."""
+
+DAMAGES = {"flip a bit": 3, "random word": 1, "word of another": 1, "delete": 1, "repeat": 1}
+DAMAGES |= {"swap": 1}
+"""What happens to instructions of a stream that is damaged, by weight."""
 
 SECONDS = 30
 """No single launch of these takes a tenth of it."""
@@ -104,16 +109,16 @@ def damaged(rng: np.random.Generator, stream: Records) -> Records:
         if not len(words):
             return words
         i, j = int(rng.integers(len(words))), int(rng.integers(RECORD_WORDS))
-        kind = rng.integers(8)
-        if kind < 3:
+        damage = pick(rng, DAMAGES)
+        if damage == "flip a bit":
             words[i, j] ^= np.uint64(1) << np.uint64(rng.integers(64))
-        elif kind == 3:
+        elif damage == "random word":
             words[i, j] = rng.integers(0, 1 << 64, dtype=np.uint64)
-        elif kind == 4:
+        elif damage == "word of another":
             words[i, j] = words[int(rng.integers(len(words))), j]
-        elif kind == 5:
+        elif damage == "delete":
             words = np.delete(words, slice(i, i + int(rng.integers(1, 4))), axis=0)
-        elif kind == 6:
+        elif damage == "repeat":
             words = np.insert(words, i, words[int(rng.integers(len(words)))], axis=0)
         else:
             k = int(rng.integers(len(words)))

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 
 from davinci.isa.core import Pipe
-from stream_steps import AWAIT, SCALAR, SIGNAL, Conflicts, Step
+from fuzz.stream_steps import AWAIT, SCALAR, SIGNAL, Conflicts, Step
 
 
 @dataclass(frozen=True)

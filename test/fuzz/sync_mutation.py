@@ -26,8 +26,8 @@ from davinci.passes import pipelines
 from davinci.passes.builder import as_attribute, op
 from davinci.runtime.executable import Executable
 from davinci.simulator import Device
-from happens_before import Order
-from stream_steps import FLAGS, SYNC, Conflicts, Step, decode
+from fuzz.happens_before import Order
+from fuzz.stream_steps import SYNC, Conflicts, Step, decode, matched
 
 LOCATION = np.uint64(LOCATION_SHIFT)
 
@@ -196,12 +196,12 @@ def mutants(kernel: Kernel, blocks: Sequence[Sequence[Step]]) -> Iterator[Mutant
         return number
 
     pairs = []
-    for block, (stream, steps) in enumerate(zip(kernel.streams, blocks, strict=True)):
+    for block, stream in enumerate(kernel.streams):
         places = (stream[:, 0] >> LOCATION).tolist()
         for i, place in enumerate(places):
             if place in kernel.statics:
                 statics[place].setdefault(block, set()).add(i)
-        for first, second in matched(steps):
+        for first, second in matched(stream.tolist()):
             pairs.append((block, {first, second}))
             groups[root(places[first])] = root(places[second])
     together: dict[int, dict[int, set[int]]] = defaultdict(dict)
@@ -220,16 +220,6 @@ def mutants(kernel: Kernel, blocks: Sequence[Sequence[Step]]) -> Iterator[Mutant
     for block, numbers in pairs:
         what = " and ".join(f"#{i} {blocks[block][i].name}" for i in sorted(numbers))
         yield Mutant("dynamic flag", f"{what} of block {block}", {block: numbers})
-
-
-def matched(steps: Sequence[Step]) -> list[tuple[int, int]]:
-    """Each set_flag with the wait_flag that it answers."""
-    sides: dict[str, dict[Any, list[int]]] = {name: defaultdict(list) for name in FLAGS}
-    for i, step in enumerate(steps):
-        if step.name in FLAGS:
-            sides[step.name][step.event].append(i)
-    sets, waits = sides.values()
-    return [pair for event in sets for pair in zip(sets[event], waits[event], strict=True)]
 
 
 def judge(kernel: Kernel, sequential: Sequence[Pipe], outcomes: Outcomes) -> None:

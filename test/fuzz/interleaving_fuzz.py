@@ -16,11 +16,11 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 
 from davinci.isa.core import Pipe, Space
-from happens_before import Order, Place
-from interleaving import Bytes, Run, Window, event_of
-from random_cores import CoresPool, Team, seats
-from random_programs import Pool, Writer
-from stream_steps import Conflicts, Event, Step
+from fuzz.happens_before import Order, Place
+from fuzz.interleaving import Bytes, Run, Window, event_of
+from fuzz.random_cores import CoresPool, Team, seats
+from fuzz.random_programs import Pool, Writer
+from fuzz.stream_steps import Conflicts, Event, Step
 
 RACE = re.compile(
     r"kernel random, (?P<core>[^,]+), instruction #(?P<second>\d+) .*"

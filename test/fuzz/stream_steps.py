@@ -6,7 +6,7 @@ Made from the instruction records alone; it shares nothing with the simulator.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import or_
@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from davinci.isa.core import (
     BY_OPCODE,
+    INSTRUCTIONS,
     OPCODE_MASK,
     Access,
     Instruction,
@@ -33,6 +34,24 @@ SYNC = (*FLAGS, "pipe_barrier")
 SIGNAL, AWAIT = "ffts_cross_core_sync", "wait_flag_dev"
 """Set and wait of a flag between cores."""
 SCALAR = "scalar_access"
+
+
+def opcode_of(row: Sequence[int]) -> int:
+    """The opcode of an encoded instruction."""
+    return row[0] & OPCODE_MASK
+
+
+def matched(rows: Iterable[Sequence[int]]) -> list[tuple[int, int]]:
+    """Each set_flag of a core's program with the wait_flag that it answers: their numbers."""
+    sides: dict[int, dict[int, list[int]]] = {
+        INSTRUCTIONS[name].opcode: defaultdict(list) for name in FLAGS
+    }
+    for i, row in enumerate(rows):
+        if opcode_of(row) in sides:
+            # The word holds both pipes and the event.
+            sides[opcode_of(row)][row[1]].append(i)
+    sets, waits = sides.values()
+    return [pair for flag in sets for pair in zip(sets[flag], waits[flag], strict=True)]
 
 
 @dataclass(frozen=True)
@@ -106,7 +125,7 @@ class Decoder:
         self._registers, self._core = Registers(), core
 
     def step(self, words: Sequence[int]) -> Step:
-        record, registers = BY_OPCODE[words[0] & OPCODE_MASK], self._registers
+        record, registers = BY_OPCODE[opcode_of(words)], self._registers
         values = record.decode(words[1:])
         now = Registers(registers.mask_low, registers.mask_high, va=registers.va.copy())
         reads, writes = accesses = record.accesses(values, now)
