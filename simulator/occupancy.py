@@ -33,7 +33,7 @@ def occupancy(rows: Sequence[Row], sizes: dict[Space, int]) -> dict[Space, list[
     for row in sorted(rows, key=lambda row: (row.start, row.index)):
         # What an instruction reads is in use until its end, even if it writes the same place.
         for written in (False, True):
-            for space, base, region, is_write in row.touched:
+            for space, base, region, is_write in row.accesses:
                 if space in memories and is_write == written and not region.empty:
                     filled.update([space] if written else [])
                     grains = memories[space].grains(base, region)

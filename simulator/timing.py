@@ -46,7 +46,7 @@ class Row:
         end_after: number of the `set_flag` a `wait_flag` waited for, or of the instruction whose
             completion a `set_flag` or barrier waited for, or `NOTHING`.
         fields: values of its fields.
-        touched: (memory, base address, region, written) of each access.
+        accesses: (memory, base address, region, written) of each.
         shared_cycles: how much longer it keeps its pipe because GM serves other cores as well.
     """
 
@@ -64,7 +64,7 @@ class Row:
     start_after: int
     end_after: int
     fields: dict[str, int]
-    touched: tuple[tuple[Space, int, Region, bool], ...]
+    accesses: tuple[tuple[Space, int, Region, bool], ...]
     shared_cycles: int
 
 
@@ -130,7 +130,7 @@ class Step:
             start_after=self.start_after,
             end_after=item.end_after,
             fields=item.fields or {},
-            touched=tuple(
+            accesses=tuple(
                 (port.space, words[port.word] + port.offset, port.region, written)
                 for ports, written in ((form.reads, False), (form.writes, True))
                 for port in ports

@@ -203,8 +203,8 @@ class _Writer:
             "complete_cycle": row.end,
         }
         for written, name in ((False, "read_bytes"), (True, "written_bytes")):
-            if any(access[3] == written for access in row.touched):
-                sizes = (region.size_bytes for _, _, region, w in row.touched if w == written)
+            if any(access[3] == written for access in row.accesses):
+                sizes = (region.size_bytes for _, _, region, w in row.accesses if w == written)
                 args[name] = sum(sizes)
         self._slice(row.mnemonic, process, lane, self._at(start), self._at(end), args)
 

@@ -133,5 +133,5 @@ def test_an_arrow_between_cores_begins_at_the_last_set() -> None:
 def between(core: int, pipe: str, mnemonic: str, end: int, fields: dict[str, int]) -> Row:
     times = {"start": 1, "end": end, "issued": 1, "free": end if pipe == "PIPE_S" else 1}
     notes = dict.fromkeys(("issue_after", "start_after", "end_after"), NOTHING)
-    what = {"mnemonic": mnemonic, "location": "", "fields": fields, "touched": ()}
+    what = {"mnemonic": mnemonic, "location": "", "fields": fields, "accesses": ()}
     return Row(core=core, block=0, pipe=pipe, index=0, shared_cycles=0, **times, **notes, **what)
