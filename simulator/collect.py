@@ -17,7 +17,7 @@ from davinci.simulator.cross_core import Seat
 from davinci.simulator.cross_core_times import Replay, replay_together
 from davinci.simulator.forms import Form, Port
 from davinci.simulator.gm_model import competing, rates_of
-from davinci.simulator.l2 import L2, GmAccess, Touched, Traffic, touched
+from davinci.simulator.l2 import L2, Touched, Traffic, Transfer, lines_touched
 from davinci.simulator.profile import BlockProfile, LaunchProfile
 from davinci.simulator.timing import Issued, Timeline
 
@@ -52,7 +52,7 @@ class Done:
             DeviceFault: deadlock, or flags left set.
         """
         cycles, timeline = core.finish(), core.timeline
-        lines = touched(_transfers(timeline), line_bytes)
+        lines = lines_touched(_transfers(timeline), line_bytes)
         key = (timeline.rates.cores, *[id(item.cost) << 16 | ops for _, ops, item in timeline.log])
         return cls(cycles, timeline, lines, key, core.counts, core.scalar_accesses)
 
@@ -216,7 +216,7 @@ def gm_ports(timeline: Timeline) -> Iterator[tuple[Issued, Port, bool, bool]]:
                     yield item, port, moves, written
 
 
-def _transfers(timeline: Timeline) -> Iterator[GmAccess]:
+def _transfers(timeline: Timeline) -> Iterator[Transfer]:
     """What a program's transfers touched in global memory."""
     for item, port, moves, written in gm_ports(timeline):
         if moves:

@@ -20,7 +20,6 @@ from davinci.simulator.regions import Region
 
 Lines = npt.NDArray[np.int64]
 Kinds = npt.NDArray[np.uint8]
-Flags = npt.NDArray[np.bool_]
 
 WRITTEN, DIRECT = 1, 2
 """Bits of a kind of access: it writes; it bypasses the L2."""
@@ -29,7 +28,7 @@ READS, STORES, DIRECT_READS, DIRECT_STORES = range(4)
 CHUNKS = 8
 """Parts of the L2's capacity that are looked up at once: hits inside a part are always hits."""
 
-GmAccess = tuple[Region, int, bool, bool]
+Transfer = tuple[Region, int, bool, bool]
 """Region, address, whether it is written, whether it bypasses the L2."""
 
 
@@ -102,7 +101,7 @@ class L2:
 
     def flush(self) -> None:
         """Empties it."""
-        self._dirty: Flags = np.zeros(self._count, dtype=np.bool_)
+        self._dirty: npt.NDArray[np.bool_] = np.zeros(self._count, dtype=np.bool_)
         # The number of the step in which a line was last used; 0: it is not there.
         self._used: Lines = np.zeros(self._count, dtype=np.int64)
         self._steps: deque[tuple[int, Lines]] = deque()
@@ -201,18 +200,18 @@ def _merged(blocks: Sequence[Touched], capacity: int) -> tuple[Lines, Kinds, Lin
     return lines, kinds, owners
 
 
-def touched(accesses: Iterable[GmAccess], line_bytes: int) -> Touched:
+def lines_touched(transfers: Iterable[Transfer], line_bytes: int) -> Touched:
     """The lines that a block's transfers touch.
 
     Args:
-        accesses: in order.
+        transfers: in order.
         line_bytes: size of a line.
     """
     first: list[int] = []
     last: list[int] = []
     kinds: list[int] = []
     sizes = [0, 0, 0, 0]
-    for region, address, written, direct in accesses:
+    for region, address, written, direct in transfers:
         kind = written * WRITTEN + direct * DIRECT
         sizes[kind] += region.size_bytes
         if region.contiguous:

@@ -176,7 +176,7 @@ def _bits(line_bytes: int) -> Records:
 
 
 def _count_lines(region: Region, address: int, line_bytes: int) -> int:
-    """How many lines `davinci.simulator.l2.touched` lists for an access."""
+    """How many lines `davinci.simulator.l2.lines_touched` lists for an access."""
     starts, lengths = region.runs
     first, last = starts + address, starts + (lengths - 1) + address
     return int(np.maximum(last // line_bytes - first // line_bytes + 1, 0).sum())

@@ -7,7 +7,7 @@ import pytest
 
 from davinci import machine
 from davinci.isa.core import Access, Space
-from davinci.simulator.l2 import DIRECT, L2, WRITTEN, Touched, Traffic, touched
+from davinci.simulator.l2 import DIRECT, L2, WRITTEN, Touched, Traffic, lines_touched
 from davinci.simulator.regions import Region
 
 MACHINE = machine.load("ascend910")
@@ -130,11 +130,11 @@ def test_touched_lines() -> None:
     dtype = np.dtype(np.uint8)
     rows = Region(Access(Space.GM, 0, ((3, 2048),), 600, dtype))
     byte = Region(Access(Space.GM, 0, (), 1, dtype))
-    found = touched([(rows, 512 + 500, True, False), (byte, 0, False, True)], 512)
+    found = lines_touched([(rows, 512 + 500, True, False), (byte, 0, False, True)], 512)
     assert found.lines.tolist() == [1, 2, 3, 5, 6, 7, 9, 10, 11, 0]
     assert found.kinds.tolist() == [WRITTEN] * 9 + [DIRECT]
     assert found.sizes == (0, 1800, 1, 0)
-    assert touched([], 512).lines.size == 0
+    assert lines_touched([], 512).lines.size == 0
 
 
 def test_blocks_that_read_the_same_lines() -> None:
