@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy.typing as npt
@@ -20,10 +20,7 @@ from davinci.simulator.l2 import L2
 from davinci.simulator.memory import GlobalMemory
 from davinci.simulator.profile import LaunchProfile
 from davinci.simulator.split_launch import Pool, SplitLaunch
-from davinci.simulator.streams import Recorder, Streams
-
-Program = Callable[[Sequence[int], int, int, Core | Recorder], None]
-"""`program(arguments, block, blocks, core)`: runs the scalar program of one block."""
+from davinci.simulator.streams import Program, StreamRecorder, Streams
 
 
 class Device:
@@ -150,7 +147,7 @@ class Device:
                 program(arguments, block, blocks, core)
                 done = Done.of(core, self.machine.gm.line_bytes)
             else:
-                recorder = Recorder(core)
+                recorder = StreamRecorder(core)
                 program(arguments, block, blocks, recorder)
                 done = self._streams.run(core, rates, recorder.records(), begin)
             collector.add(done, block % cores, block)

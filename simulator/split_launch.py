@@ -19,8 +19,7 @@ from davinci.simulator.core_races import CoreRaces
 from davinci.simulator.coroutines import Coroutine
 from davinci.simulator.cross_core import Flags, Link, Seat
 from davinci.simulator.gm_model import rates_of
-
-Program = Callable[[Sequence[int], int, int, Core], None]
+from davinci.simulator.streams import Program
 
 
 class Pool:

@@ -6,7 +6,7 @@ Its stream is decoded and put on the time line once, also if another launch issu
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -33,7 +33,7 @@ LOAD_LOW, LOAD_HIGH, STORE_LOW, STORE_HIGH, SPACE = range(3, 8)
 """Words of a `scalar_access`."""
 
 
-class Recorder:
+class StreamRecorder:
     """A core to programs, which keeps what they issue; scalar accesses see a real one's memory."""
 
     sub_block = 0
@@ -51,6 +51,10 @@ class Recorder:
     def records(self) -> Records:
         """All of them, uint64[n, 8] in program order."""
         return self._parts[1] if len(self._parts) == 2 else np.concatenate(self._parts)
+
+
+Program = Callable[[Sequence[int], int, int, Core | StreamRecorder], None]
+"""`program(arguments, block, blocks, core)`: runs the scalar program of one block."""
 
 
 @dataclass(frozen=True)

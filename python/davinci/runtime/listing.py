@@ -34,8 +34,8 @@ class Zeros:
         self.written = np.zeros(0, dtype=np.bool_)
 
 
-class Recorder:
-    """A core that keeps the records and executes nothing."""
+class ListingCore:
+    """A core that keeps the records and executes nothing; its memories are made up."""
 
     sub_block = 0
 
@@ -55,7 +55,7 @@ class Recorder:
         return np.concatenate([np.zeros((0, RECORD_WORDS), np.uint64), *parts])
 
 
-def record_stream(program: Program, core: Recorder, block: int = 0, blocks: int = 1) -> Records:
+def record_stream(program: Program, core: ListingCore, block: int = 0, blocks: int = 1) -> Records:
     """The records that one block of a kernel issues.
 
     Raises:
@@ -71,7 +71,7 @@ def record_stream(program: Program, core: Recorder, block: int = 0, blocks: int 
 def list_module(module: Any) -> str:
     """The listing of block 0 of every kernel in `module`, an `ir.Module` at the llvm level."""
     lines: list[str] = []
-    core = Recorder()
+    core = ListingCore()
     for owner, kernels in kernel_modules(module.operation):
         library = KernelLibrary(owner)
         for name, blocks in kernels.items():
