@@ -21,7 +21,7 @@ from davinci.simulator.l2 import L2, Touched, Traffic, Transfer, lines_touched
 from davinci.simulator.profile import BlockProfile, LaunchProfile
 from davinci.simulator.timing import Issued, Timeline
 
-Key = tuple[float, ...]
+LogKey = tuple[float, ...]
 """Cores at work, and what was issued: a cost and the scalar operations before it."""
 
 
@@ -40,7 +40,7 @@ class Done:
     cycles: int
     timeline: Timeline
     touched: Touched
-    key: Key
+    key: LogKey
     counts: Mapping[Form, int]
     scalar_accesses: int
 
@@ -90,7 +90,7 @@ class Collector:
         self._pipes = {f"PIPE_{name}": int(Pipe[name]) for name in names}
         profile.pipes = dict.fromkeys(self._pipes, 0)
         self._runs: list[Run] = []
-        self._logs: dict[Key, list[tuple[int, int, Issued]]] = {}
+        self._logs: dict[LogKey, list[tuple[int, int, Issued]]] = {}
 
     def add(
         self, done: Done, place: int, block: int, begin: int = 0, seat: Seat | None = None
@@ -152,7 +152,7 @@ class Collector:
         sizes: dict[int, list[int]] = {number: [] for number in rounds}
         for run in self._runs:
             sizes[run.block // at_once].append(run.done.touched.total_bytes)
-        done: dict[tuple[int, Key], tuple[int, Timeline]] = {}
+        done: dict[tuple[int, LogKey], tuple[int, Timeline]] = {}
         for run in self._runs:
             size, number = run.done.touched.total_bytes, run.block // at_once
             if not size:

@@ -82,7 +82,7 @@ class Form:
     def __init__(
         self,
         machine: Machine,
-        entry: Entry,
+        entry: OpcodeForms,
         values: dict[str, int],
         reads: list[Port],
         writes: list[Port],
@@ -169,7 +169,7 @@ def scalar_word(record: Instruction) -> int:
     return len(record.operands) + record.words if alone else 0
 
 
-class Entry:
+class OpcodeForms:
     """The forms of one opcode seen so far, by configuration words, then by vector mask.
 
     Attributes:
@@ -219,7 +219,7 @@ class Decoder:
     def __init__(self, machine: Machine, core: str) -> None:
         self._machine, self._core = machine, core
         self._entries = {
-            opcode: Entry(machine, core, record) for opcode, record in BY_OPCODE.items()
+            opcode: OpcodeForms(machine, core, record) for opcode, record in BY_OPCODE.items()
         }
         self._regions: dict[tuple[Any, ...], Region] = {}
 
@@ -260,7 +260,7 @@ class Decoder:
             entry.masked[key] = form
         return form
 
-    def _values(self, entry: Entry, words: list[int]) -> dict[str, int]:
+    def _values(self, entry: OpcodeForms, words: list[int]) -> dict[str, int]:
         record = entry.record
         if entry.illegal:
             raise Problem(f"illegal instruction: {entry.illegal}")
@@ -292,7 +292,7 @@ class Decoder:
             )
         return values
 
-    def _loose(self, entry: Entry, words: list[int]) -> Form:
+    def _loose(self, entry: OpcodeForms, words: list[int]) -> Form:
         config = tuple(words[1 : entry.end])
         values = entry.fields.get(config)
         if values is None:
@@ -307,7 +307,7 @@ class Decoder:
         return form
 
     def _build(
-        self, entry: Entry, values: dict[str, int], registers: Registers
+        self, entry: OpcodeForms, values: dict[str, int], registers: Registers
     ) -> tuple[Form, set[str]]:
         record = entry.record
         probe = dict(values)

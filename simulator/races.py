@@ -56,7 +56,8 @@ class GmAccess(NamedTuple):
     known: Knowledge
 
 
-Entry = tuple[Region, int, Party]
+LogEntry = tuple[Region, int, Party]
+"""Region and address of an access, and its instruction."""
 
 
 class Log:
@@ -67,16 +68,16 @@ class Log:
     def __init__(self) -> None:
         self.last = 0
         self.numbers, self.lows, self.highs = array("q"), array("q"), array("q")
-        self.entries: list[Entry] = []
+        self.entries: list[LogEntry] = []
 
-    def add(self, number: int, low: int, high: int, entry: Entry) -> None:
+    def add(self, number: int, low: int, high: int, entry: LogEntry) -> None:
         self.last = number
         self.numbers.append(number)
         self.lows.append(low)
         self.highs.append(high)
         self.entries.append(entry)
 
-    def meeting(self, known: int, low: int, high: int) -> Iterable[Entry]:
+    def meeting(self, known: int, low: int, high: int) -> Iterable[LogEntry]:
         """Entries numbered above `known` whose bounds meet [low, high)."""
         first = bisect_right(self.numbers, known)
         lows, highs = self.lows, self.highs

@@ -22,7 +22,7 @@ from davinci.simulator.memory import Memory
 from davinci.simulator.regions import Region
 
 Ints = npt.NDArray[np.int64]
-Key = tuple[Rates, bytes]
+StreamKey = tuple[Rates, bytes]
 """Share of global memory, and the records without what makes no difference."""
 
 KEPT_RECORDS = 1 << 20
@@ -89,7 +89,7 @@ class Streams:
     def __init__(self, machine: Machine, gm_bytes: int) -> None:
         self._line, self._gm_bytes = machine.gm.line_bytes, gm_bytes
         self._bits = _bits(self._line)
-        self._known: dict[Key, _Known] = {}
+        self._known: dict[StreamKey, _Known] = {}
         self._records = 0
 
     def run(self, core: Core, rates: Rates, records: Records, begin: Callable[[], None]) -> Done:
@@ -142,7 +142,7 @@ class Streams:
         lines = touched.lines + ((addresses - known.addresses) // self._line)[known.owners]
         return replace(known.done, touched=replace(touched, lines=lines))
 
-    def _keep(self, key: Key, records: Records, done: Done) -> None:
+    def _keep(self, key: StreamKey, records: Records, done: Done) -> None:
         places, reach, counts = [], [], []
         for item, port, moves, _ in gm_ports(done.timeline):
             places.append(item.index * RECORD_WORDS + port.word)
