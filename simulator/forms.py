@@ -25,7 +25,7 @@ from davinci.machine import Machine
 from davinci.machine.legality import align_bytes, illegal_instruction, illegal_pipes
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
-from davinci.simulator.timing_rules import COPIES, FLAGS, Cost, Lane, Work, cost_of
+from davinci.simulator.timing_rules import COPIES, FLAGS, Cost, StridedOperand, Work, cost_of
 from davinci.simulator.vector_banks import Layout, bank_bits
 
 ABSOLUTE = RECORD_WORDS
@@ -109,8 +109,8 @@ class Form:
         self.moves_gm = gm is not None
         self.gm_word = gm.word if gm is not None and gm.word != ABSOLUTE else 0
         self._machine = machine
-        self._lanes = _lanes(record, values, reads, writes)
-        self._lane_places = tuple((port.word, port.region.high) for port, _ in self._lanes)
+        self._strided = _strided_operands(record, values, reads, writes)
+        self._strided_places = tuple((port.word, port.region.high) for port, _ in self._strided)
         self._layout = Layout.of(machine.vector)
         self._costs: dict[tuple[int, ...], Cost] = {}
 
@@ -122,25 +122,25 @@ class Form:
             bits = ((words[gm.word] + gm.offset) % self._line,)
         else:
             ub = self._layout
-            bits = tuple([bank_bits(words[w], size, ub) for w, size in self._lane_places])
+            bits = tuple([bank_bits(words[w], size, ub) for w, size in self._strided_places])
         found = self._costs.get(bits)
         if found is None:
             reads = [(p.space, p.region) for p in self.reads]
             writes = [(p.space, p.region) for p in self.writes]
-            lanes = [lane for _, lane in self._lanes]
-            work = Work(self._machine, self.record, self.values, reads, writes, lanes, bits)
+            strided = [operand for _, operand in self._strided]
+            work = Work(self._machine, self.record, self.values, reads, writes, strided, bits)
             found = self._costs[bits] = cost_of(work)
         return found
 
 
-def _lanes(
+def _strided_operands(
     record: Instruction, values: dict[str, int], reads: list[Port], writes: list[Port]
-) -> list[tuple[Port, Lane]]:
+) -> list[tuple[Port, StridedOperand]]:
     """The operands of a vector instruction that are spread over blocks at a stride."""
     if record.timing != "vector":
         return []
     return [
-        (port, Lane(name, port.region.dtype.itemsize, written))
+        (port, StridedOperand(name, port.region.dtype.itemsize, written))
         for ports, written in ((reads, False), (writes, True))
         for port in ports
         if port.word <= len(record.operands)

@@ -37,7 +37,7 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class Lane:
+class StridedOperand:
     """A strided operand of a vector instruction: its name, and bytes of an element."""
 
     name: str
@@ -50,9 +50,9 @@ class Work:
     """What a rule may look at.
 
     Attributes:
-        lanes: strided operands of a vector instruction.
+        strided: strided operands of a vector instruction.
         bits: what of the addresses matters: the place of the first GM byte in its line, or for each
-            of `lanes` its banks, see `vector_banks.bank_bits`.
+            of `strided` its banks, see `vector_banks.bank_bits`.
     """
 
     machine: Machine
@@ -60,7 +60,7 @@ class Work:
     values: Values
     reads: Sequence[tuple[Space, Region]]
     writes: Sequence[tuple[Space, Region]]
-    lanes: Sequence[Lane]
+    strided: Sequence[StridedOperand]
     bits: Sequence[int]
 
     def bytes_of(self, ports: Sequence[tuple[Space, Region]]) -> int:
@@ -84,20 +84,20 @@ def vector(work: Work) -> Cost:
     each = unit.cycles_of(unit.cycles_per_repeat, name, type_, 1)
     fixed = unit.cycles_of(unit.fixed_cycles_of, name, type_, unit.fixed_cycles)
     repeats = values["repeat"]
-    if work.lanes and repeats:
-        count = unit.repeat_bytes // max(lane.itemsize for lane in work.lanes)
+    if work.strided and repeats:
+        count = unit.repeat_bytes // max(operand.itemsize for operand in work.strided)
         streams = [
             Stream(
                 block,
-                max(1, count * lane.itemsize // unit.block_bytes),
-                values[f"{lane.name}_blk_stride"],
-                values.get(f"{lane.name}_rep_stride", 0),
+                max(1, count * operand.itemsize // unit.block_bytes),
+                values[f"{operand.name}_blk_stride"],
+                values.get(f"{operand.name}_rep_stride", 0),
             )
-            for lane, block in zip(work.lanes, work.bits, strict=True)
+            for operand, block in zip(work.strided, work.bits, strict=True)
         ]
         cycles = repeats_cycles(
-            tuple(s for s, lane in zip(streams, work.lanes, strict=True) if not lane.written),
-            tuple(s for s, lane in zip(streams, work.lanes, strict=True) if lane.written),
+            tuple(s for s, o in zip(streams, work.strided, strict=True) if not o.written),
+            tuple(s for s, o in zip(streams, work.strided, strict=True) if o.written),
             repeats,
             each,
             max(fixed - unit.head_cycles, 1),
