@@ -7,14 +7,11 @@ What the scalar unit did is known as bounds only and takes no part.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from davinci.errors import DeviceFault
 from davinci.simulator.core import Core
 from davinci.simulator.races import GmAccess
-from davinci.simulator.regions import Region
-
-Ints = npt.NDArray[np.int64]
+from davinci.simulator.regions import Ints, Region
 
 
 class BlockRaces:

@@ -12,15 +12,13 @@ from collections.abc import Iterable
 from itertools import combinations
 
 import numpy as np
-import numpy.typing as npt
 
 from davinci.errors import DeviceFault
 from davinci.simulator.block_races import merged
 from davinci.simulator.core import Core
 from davinci.simulator.cross_core import Seat
 from davinci.simulator.races import GmAccess
-
-Ints = npt.NDArray[np.int64]
+from davinci.simulator.regions import Ints
 
 
 class PipeLog:

@@ -10,14 +10,12 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from davinci.isa.core import Space
-from davinci.simulator.regions import Region
+from davinci.simulator.regions import Ints, Region
 from davinci.simulator.timing import Row
 from davinci.units import BLOCK_BYTES as GRAIN_BYTES
 
-Ints = npt.NDArray[np.int64]
 Grains = slice | Ints
 
 

@@ -15,7 +15,8 @@ import numpy.typing as npt
 
 from davinci.isa.core import Access
 
-Offsets = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int64]
+"""Offsets, addresses, and numbers of lines, grains or instructions."""
 
 
 class Region:
@@ -54,7 +55,7 @@ class Region:
         self._gcd = gcd(*(stride for _, stride in dims)) if self.mask is None else 0
 
     @cached_property
-    def runs(self) -> tuple[Offsets, Offsets]:
+    def runs(self) -> tuple[Ints, Ints]:
         """Start and length of every contiguous run, sorted by start."""
         if self.mask is None:
             starts = np.zeros(1, dtype=np.int64)
@@ -92,13 +93,13 @@ class Region:
         distance = (other_address - address) % step
         return self.run_bytes <= distance and distance + other.run_bytes <= step
 
-    def _absolute(self, address: int) -> tuple[Offsets, Offsets]:
+    def _absolute(self, address: int) -> tuple[Ints, Ints]:
         starts, lengths = self.runs
         return starts + address, starts + lengths + address
 
 
 def first_common(
-    starts: Offsets, ends: Offsets, other_starts: Offsets, other_ends: Offsets
+    starts: Ints, ends: Ints, other_starts: Ints, other_ends: Ints
 ) -> tuple[int, int] | None:
     """First common range of two lists of ranges, each sorted by start; ranges may overlap."""
     reach = np.maximum.accumulate(other_ends)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from davinci.isa.core import BY_OPCODE, OPCODE_MASK, RECORD_WORDS, Records, Space
 from davinci.machine import Machine
@@ -19,9 +18,8 @@ from davinci.simulator.core import Core
 from davinci.simulator.forms import ALL_BITS, scalar_word
 from davinci.simulator.gm_model import Rates
 from davinci.simulator.memory import Memory
-from davinci.simulator.regions import Region
+from davinci.simulator.regions import Ints, Region
 
-Ints = npt.NDArray[np.int64]
 StreamKey = tuple[Rates, bytes]
 """Share of global memory, and the records without what makes no difference."""
 
