@@ -78,6 +78,10 @@ def replay_together(replays: Sequence[Replay], limits: CrossCore) -> list[int]:
             if flag is not None:
                 waiting[seat] = flag
                 left.append((replay, turns))
-        assert moved, "programs that ended once end again"
+        # Sets and waits follow the order in which programs issue, and no times: since all programs
+        # ended when they took these turns first, they end again.
+        assert moved, "cores wait for flags that came when they ran first: " + ", ".join(
+            f"{replay.seat} for flag {waiting[replay.seat]}" for replay, _ in left
+        )
         running = left
     return [replay.timeline.finish() for replay in replays]

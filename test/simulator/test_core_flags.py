@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
+from davinci import machine
 from davinci.errors import DeviceFault
 from davinci.isa import Pipe
+from davinci.simulator.cross_core import Seat
+from davinci.simulator.cross_core_times import Replay, replay_together
+from davinci.simulator.gm_model import rates_of
+from davinci.simulator.timing import Issued, Timeline
+from davinci.simulator.timing_rules import Cost
 from split_support import ALL, CUBE_VECTOR, PAIR, Split, nothing, signal, wait
 
 
@@ -208,3 +214,18 @@ def test_flag_left_set(split: Split) -> None:
 
     with pytest.raises(DeviceFault, match=r"left set.*flag 5 on AIV 0 of block 0, flag 5 on AIV 1"):
         split.run(AIC=cube, AIV=nothing)
+
+
+def test_a_replay_that_stops_names_the_cores_that_wait() -> None:
+    chip = machine.load("ascend910b")
+    assert chip.cross_core is not None
+
+    def waits(number: int, flag: int) -> Replay:
+        fields = {"flag": flag}
+        item = Issued("wait_flag_dev", 0, 0, 0, Cost(0, 0), fields=fields, cross_core=fields)
+        seat = Seat(number, "AIC", number, 0, number, 3 * number)
+        return Replay(seat, 0, [(Pipe.S, 0, item)], Timeline(chip, False, rates_of(chip, 2)))
+
+    expected = "AIC of block 0 for flag 3, AIC of block 1 for flag 5"
+    with pytest.raises(AssertionError, match=expected):
+        replay_together([waits(0, 3), waits(1, 5)], chip.cross_core)
