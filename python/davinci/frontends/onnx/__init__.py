@@ -1,0 +1,96 @@
+"""ONNX models into StableHLO, node by node, without any other importer in between.
+
+`model.py` reads and checks the file, `importer.py` walks the graph, `operators/` holds a lowering
+for each operator that is not defined by others, written in the functions of `ops.py` on the
+`Tensor`s of `tensor.py`. All shapes are known while the graph is walked. A location names the ONNX
+node, so that reports and errors can; weights are resources, never copied.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from davinci.errors import CompileError
+from davinci.frontends.composites import wrap_chlo
+from davinci.frontends.onnx.importer import Importer, Scope
+from davinci.frontends.onnx.model import check, inputs_of, read
+from davinci.frontends.onnx.tensor import Refused, Tensor
+from davinci.mlir import func, ir, run_pipeline
+
+__all__ = ["import_model", "read"]
+
+CLEAN_UP = "func.func(chlo-legalize-to-stablehlo,canonicalize,cse)"
+
+
+def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
+    """Returns an `ir.Module` in StableHLO with `@main`.
+
+    Its arguments and results carry the ONNX names as `ascend.name`; initializers are not arguments.
+
+    Raises:
+        InputError: the model is not valid ONNX.
+        CompileError: a dynamic dimension, or an operator that is not supported.
+    """
+    check(model, where)
+    with context, ir.Location.name(model.graph.name or "graph"):
+        module = ir.Module.create()
+        build(module, model, where)
+        wrap_chlo(module)
+        run_pipeline(module.operation, CLEAN_UP)
+    return module
+
+
+def build(module: Any, model: onnx.ModelProto, where: str) -> None:
+    """Adds `@main` of a checked model to `module`."""
+    inputs = [input_of(value, where) for value in inputs_of(model)]
+    names = [value.name for value in inputs_of(model)]
+    with ir.InsertionPoint(module.body):
+        main = func.FuncOp("main", ([x.type for x in inputs], []))
+    block = main.add_entry_block([ir.Location.name(name) for name in names])
+    scope: Scope = {
+        name: Tensor(x.dtype, x.shape, value)
+        for name, x, value in zip(names, inputs, block.arguments, strict=True)
+    }
+    with ir.InsertionPoint(block):
+        outputs = Importer(model, where).graph(model.graph, scope)
+        results = [
+            result_of(x, v.name, where) for x, v in zip(outputs, model.graph.output, strict=True)
+        ]
+        func.ReturnOp([x.value for x in results])
+    types = ir.FunctionType.get([x.type for x in inputs], [x.type for x in results])
+    main.attributes["function_type"] = ir.TypeAttr.get(types)
+    main.attributes["arg_attrs"] = named(names)
+    main.attributes["res_attrs"] = named([value.name for value in model.graph.output])
+
+
+def input_of(value: onnx.ValueInfoProto, where: str) -> Tensor:
+    """The type of an input, as a tensor without a value."""
+    kind = value.type.tensor_type
+    dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
+    tensor = Tensor(dtype, tuple(dim.dim_value for dim in kind.shape.dim))
+    try:
+        assert tensor.type is not None  # looks the element type up
+    except Refused as refused:
+        kinds = refused.expected
+        raise CompileError(
+            refused.message, where=f"{where}: input {value.name!r}", expected=kinds
+        ) from None
+    return tensor
+
+
+def result_of(value: Any, name: str, where: str) -> Tensor:
+    if not isinstance(value, Tensor):
+        found = "a sequence" if isinstance(value, list) else "an optional value left out"
+        raise CompileError(
+            f"output {name!r} is not a tensor", where=where, found=found, expected="a tensor"
+        )
+    return value
+
+
+def named(names: list[str]) -> Any:
+    return ir.ArrayAttr.get(
+        [ir.DictAttr.get({"ascend.name": ir.StringAttr.get(name)}) for name in names]
+    )

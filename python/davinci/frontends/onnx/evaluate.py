@@ -1,0 +1,82 @@
+"""Computes nodes whose operands are all known, by ONNX's reference implementation.
+
+What a network computes of shapes and constants is gone before anything is compiled.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx.reference import ReferenceEvaluator
+
+from davinci.frontends.onnx.node import Node
+from davinci.frontends.onnx.tensor import ELEMENTS, Array, Tensor
+
+KNOWN_ELEMENTS = 4096
+"""Larger values are not computed here: they are data, not shapes."""
+
+NOT_EVALUATED = frozenset(
+    {
+        *("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike"),
+        *("RandomUniform", "RandomUniformLike", "If", "Loop", "Scan", "SequenceMap"),
+    }
+)
+"""Random, or with graphs of their own, which are imported."""
+
+GROWING = frozenset({"ConstantOfShape", "Expand", "Tile", "Range", "Resize", "Upsample", "Pad"})
+"""Operators whose result may be much larger than their operands."""
+
+
+def evaluate(node: Node, operands: list[Tensor | None], opsets: Mapping[str, int]) -> Any:
+    """Arrays of the results of `node`, or None if an operand is not known, or it is too large."""
+    given = [x for x in operands if x is not None]
+    if node.op_type in NOT_EVALUATED or not given:
+        return None
+    if any(x.known is None or x.count > KNOWN_ELEMENTS for x in given):
+        return None
+    if node.op_type in GROWING and _too_large(node, given):
+        return None
+    names = [f"x{i}" if x is not None else "" for i, x in enumerate(operands)]
+    values = {n: x.known for n, x in zip(names, operands, strict=True) if x is not None}
+    return run(node.proto, names, values, opsets)
+
+
+def run(
+    proto: onnx.NodeProto, names: list[str], values: dict[str, Any], opsets: Mapping[str, int]
+) -> list[Array] | None:
+    """Runs one node; None if the reference implementation cannot, or a result is no array."""
+    alone = onnx.NodeProto()
+    alone.CopyFrom(proto)
+    alone.input[:] = names
+    alone.output[:] = [f"y{i}" if name else "" for i, name in enumerate(proto.output)]
+    undefined = onnx.TypeProto()
+    graph = onnx.helper.make_graph(
+        [alone],
+        "node",
+        [onnx.helper.make_value_info(name, undefined) for name in values],
+        [onnx.helper.make_value_info(name, undefined) for name in alone.output if name],
+    )
+    imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
+            model = onnx.helper.make_model(graph, opset_imports=imports)
+            results = ReferenceEvaluator(model).run(None, values)
+    except Exception:  # whatever is wrong, the node's lowering will say it
+        return None
+    arrays = [np.asarray(result) for result in results]
+    usual = all(a.dtype in ELEMENTS and a.size <= KNOWN_ELEMENTS for a in arrays)
+    return arrays if usual else None
+
+
+def _too_large(node: Node, given: list[Tensor]) -> bool:
+    """Whether shapes or counts among the operands say that the result is large."""
+    counts = [x.known for x in given if x.known is not None and x.is_integer and x.count]
+    return any(
+        math.prod(np.abs(c.astype(object)).ravel().tolist()) > KNOWN_ELEMENTS for c in counts
+    )

@@ -1,0 +1,44 @@
+"""Lowerings of ONNX operators to StableHLO, by family.
+
+    @operator("LeakyRelu")
+    def leaky_relu(node: Call) -> Tensor:
+        x = node.take(0)
+        return where(compare("GE", x, 0), x, x * node.attr("alpha"))
+
+A lowering asks the node for its operands and attributes, and refuses (`node.refuse`) what it cannot
+do. Whatever the node has and the lowering did not ask for is refused by the importer. Lowerings
+serve all versions of the operator sets: what became an input is asked for with `node.integers`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from davinci.frontends.onnx.tensor import Flowing
+
+if TYPE_CHECKING:
+    from davinci.frontends.onnx.importer import Call
+
+Lowering = Callable[["Call"], "Flowing | tuple[Flowing, ...]"]
+"""Returns the result, or a tuple of several; a list is one result, a sequence."""
+
+LOWERINGS: dict[tuple[str, str], Lowering] = {}
+"""By domain ("" is ONNX's own) and operator."""
+
+FAMILIES = ("elementwise", "linear", "reductions", "shapes")
+
+
+def operator(*names: str, domain: str = "") -> Callable[[Lowering], Lowering]:
+    """Registers a function as the lowering of operators."""
+
+    def register(function: Lowering) -> Lowering:
+        LOWERINGS.update({(domain, name): function for name in names})
+        return function
+
+    return register
+
+
+for family in FAMILIES:
+    importlib.import_module(f"{__name__}.{family}")
