@@ -76,7 +76,5 @@ def run(
 
 def _too_large(node: Node, given: list[Tensor]) -> bool:
     """Whether shapes or counts among the operands say that the result is large."""
-    counts = [x.known for x in given if x.known is not None and x.is_integer and x.count]
-    return any(
-        math.prod(np.abs(c.astype(object)).ravel().tolist()) > KNOWN_ELEMENTS for c in counts
-    )
+    counts = [x.known.ravel() for x in given if x.known is not None and x.is_integer]
+    return any(math.prod(max(1, abs(int(v))) for v in c) > KNOWN_ELEMENTS for c in counts)

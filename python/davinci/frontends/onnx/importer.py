@@ -217,7 +217,7 @@ def with_bound_graph(
 def definition_of(node: Node, operands: Sequence[Flowing]) -> onnx.FunctionProto | None:
     """ONNX's definition of an operator by simpler ones; None if there is none."""
     schema = node.schema
-    if schema is None or node.domain:
+    if schema is None:
         return None
     if schema.has_context_dependent_function:
         versions = schema.context_dependent_function_opset_versions

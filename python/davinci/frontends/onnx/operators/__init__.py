@@ -27,7 +27,7 @@ Lowering = Callable[["Call"], "Flowing | tuple[Flowing, ...]"]
 LOWERINGS: dict[tuple[str, str], Lowering] = {}
 """By domain ("" is ONNX's own) and operator."""
 
-FAMILIES = ("elementwise", "linear", "reductions", "shapes")
+FAMILIES = ("control", "einsum", "elementwise", "linear", "recurrent", "reductions", "shapes")
 
 
 def operator(*names: str, domain: str = "") -> Callable[[Lowering], Lowering]:
