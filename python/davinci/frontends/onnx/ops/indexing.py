@@ -1,0 +1,67 @@
+"""Gather and scatter."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from davinci.frontends.onnx.ops.arithmetic import compare, where
+from davinci.frontends.onnx.ops.shapes import axis_of
+from davinci.frontends.onnx.tensor import Tensor, constant, emit, emit_all
+
+
+def take(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """NumPy's `take`: [..before axis, ..shape of indices, ..behind axis].
+
+    Indices outside of [-n, n) are the caller's fault: they are clamped, as StableHLO does.
+    """
+    at = axis_of(axis, x.rank)
+    shape = [*x.shape[:at], *indices.shape, *x.shape[at + 1 :]]
+    offsets = [*range(at), *range(at + indices.rank, len(shape))]
+    sizes = [1 if i == at else size for i, size in enumerate(x.shape)]
+    numbers = (
+        f"offset_dims = {offsets}, collapsed_slice_dims = [{at}], "
+        f"start_index_map = [{at}], index_vector_dim = {indices.rank}"
+    )
+    return gather(x, indices, numbers, sizes, shape)
+
+
+def gather(
+    x: Tensor, indices: Tensor, numbers: str, sizes: Sequence[int], shape: Sequence[int]
+) -> Tensor:
+    """StableHLO's gather; `numbers` is the text inside of `#stablehlo.gather<..>`."""
+    return emit(
+        "gather",
+        [x, indices],
+        x.dtype,
+        shape,
+        dimension_numbers=f"#stablehlo.gather<{numbers}>",
+        slice_sizes=list(sizes),
+    )
+
+
+def wrap_indices(indices: Tensor, size: int) -> Tensor:
+    """Negative indices count from the end."""
+    if indices.known is not None:
+        return constant(np.where(indices.known < 0, indices.known + size, indices.known))
+    return where(compare("LT", indices, 0), indices + size, indices)
+
+
+def scatter(
+    x: Tensor,
+    indices: Tensor,
+    updates: Tensor,
+    numbers: str,
+    combine: Callable[[Tensor, Tensor], Tensor],
+) -> Tensor:
+    """StableHLO's scatter; `combine(old, update)` gives what is stored."""
+    scalar = (x.dtype, ())
+    body = ([scalar, scalar], lambda old, new: [combine(old, new)])
+    return emit_all(
+        "scatter",
+        [x, indices, updates],
+        [(x.dtype, x.shape)],
+        [body],
+        scatter_dimension_numbers=f"#stablehlo.scatter<{numbers}>",
+    )[0]

@@ -1,0 +1,80 @@
+"""Products of matrices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from davinci.frontends.onnx.ops.shapes import expand_dims, reshape, squeeze
+from davinci.frontends.onnx.tensor import Invalid, Tensor, broadcast, emit
+
+
+def dot_general(
+    a: Tensor,
+    b: Tensor,
+    contract: tuple[Sequence[int], Sequence[int]],
+    batch: tuple[Sequence[int], Sequence[int]] = ((), ()),
+    dtype: Any = None,
+) -> Tensor:
+    """StableHLO's product: [batch.., free of a.., free of b..].
+
+    Args:
+        contract, batch: dimensions of `a` and of `b`.
+        dtype: of the result, that of `a` if not given.
+    """
+
+    def free(x: Tensor, side: int) -> list[int]:
+        taken = {*contract[side], *batch[side]}
+        return [size for i, size in enumerate(x.shape) if i not in taken]
+
+    shape = [*(a.shape[i] for i in batch[0]), *free(a, 0), *free(b, 1)]
+    names = ("lhs_batching", "rhs_batching", "lhs_contracting", "rhs_contracting")
+    numbers = ", ".join(
+        f"{name}_dimensions = {list(dims)}"
+        for name, dims in zip(names, (*batch, *contract), strict=True)
+        if dims
+    )
+    return emit(
+        "dot_general",
+        [a, b],
+        dtype or a.dtype,
+        shape,
+        dot_dimension_numbers=f"#stablehlo.dot<{numbers}>",
+    )
+
+
+def matmul(a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
+    """NumPy's matmul: stacks of matrices broadcast, vectors are rows and columns.
+
+    Raises:
+        Invalid: the shapes do not fit.
+    """
+    if not a.rank or not b.rank:
+        raise Invalid("a factor has no dimensions", "vectors or matrices")
+    rows = a if a.rank > 1 else expand_dims(a, [0])
+    columns = b if b.rank > 1 else expand_dims(b, [1])
+    if rows.shape[-1] != columns.shape[-2]:
+        raise Invalid(f"{rows.shape[-1]} columns and {columns.shape[-2]} rows do not fit")
+    product = _stacks(rows, columns, dtype)
+    gone = ([] if a.rank > 1 else [product.rank - 2]) + ([] if b.rank > 1 else [product.rank - 1])
+    return squeeze(product, gone)
+
+
+def _stacks(a: Tensor, b: Tensor, dtype: Any) -> Tensor:
+    """A product of matrices; one matrix on the right (a weight) is not repeated for the stack."""
+    if math.prod(b.shape[:-2]) == 1:
+        shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), *a.shape[-2:])
+        left, right = reshape(a, shape), reshape(b, b.shape[-2:])
+        return dot_general(left, right, ([left.rank - 1], [0]), dtype=dtype)
+    try:
+        stack_shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    except ValueError:
+        raise Invalid(f"shapes {list(a.shape)} and {list(b.shape)} do not broadcast") from None
+    a = broadcast(a, (*stack_shape, *a.shape[-2:]))
+    b = broadcast(b, (*stack_shape, *b.shape[-2:]))
+    rank = a.rank
+    dims = list(range(rank - 2))
+    return dot_general(a, b, ([rank - 1], [rank - 2]), (dims, dims), dtype)

@@ -1,0 +1,65 @@
+"""Reductions over some axes, and what is made of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from davinci.frontends.onnx.ops.arithmetic import BOOL, exp
+from davinci.frontends.onnx.ops.shapes import axes_of, expand_dims
+from davinci.frontends.onnx.tensor import Tensor, binary, bounds, constant, emit_all, is_float
+
+
+def lowest(dtype: Any) -> Any:
+    """The neutral element of a maximum: -inf, or the least value."""
+    if np.dtype(dtype) == BOOL:
+        return False
+    return -np.inf if is_float(dtype) else bounds(dtype)[0]
+
+
+def highest(dtype: Any) -> Any:
+    """The neutral element of a minimum."""
+    if np.dtype(dtype) == BOOL:
+        return True
+    return np.inf if is_float(dtype) else bounds(dtype)[1]
+
+
+NEUTRAL: dict[str, Callable[[Any], Any]] = {
+    "add": lambda dtype: 0,
+    "multiply": lambda dtype: 1,
+    "maximum": lowest,
+    "minimum": highest,
+    "and": lambda dtype: True,
+    "or": lambda dtype: False,
+}
+
+
+def reduce(name: str, x: Tensor, axes: Sequence[int], keepdims: bool = False) -> Tensor:
+    """Over some axes, with `add`, `multiply`, `maximum`, `minimum`, `and` or `or`.
+
+    Over no elements the result is the neutral one.
+    """
+    gone = axes_of(axes, x.rank)
+    kept = [size for i, size in enumerate(x.shape) if i not in gone]
+    result = x
+    if gone:
+        start = constant(np.asarray(NEUTRAL[name](x.dtype)).astype(x.dtype))
+        scalar = (x.dtype, ())
+        body = ([scalar, scalar], lambda a, b: [binary(name, a, b)])
+        results = [(x.dtype, kept)]
+        result = emit_all("reduce", [x, start], results, [body], dimensions=gone)[0]
+    return expand_dims(result, gone) if keepdims else result
+
+
+def mean(x: Tensor, axes: Sequence[int], keepdims: bool = False) -> Tensor:
+    """Average over some axes, of floats."""
+    count = math.prod(x.shape[i] for i in axes_of(axes, x.rank))
+    return reduce("add", x, axes, keepdims) / count
+
+
+def softmax(x: Tensor, axis: int) -> Tensor:
+    shifted = exp(x - reduce("maximum", x, [axis], keepdims=True))
+    return shifted / reduce("add", shifted, [axis], keepdims=True)

@@ -1,0 +1,48 @@
+"""Operations that hold code: sorting, loops and branches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from davinci.frontends.onnx.ops.shapes import axis_of
+from davinci.frontends.onnx.tensor import Tensor, emit_all
+
+
+def sort(
+    operands: Sequence[Tensor], axis: int, before: Callable[..., Tensor], stable: bool = True
+) -> list[Tensor]:
+    """Sorts tensors of one shape together along an axis.
+
+    Args:
+        before: whether an element comes first; takes two elements of each operand, in turn.
+    """
+    arguments = [(t.dtype, ()) for t in operands for _ in range(2)]
+    return emit_all(
+        "sort",
+        operands,
+        [(t.dtype, t.shape) for t in operands],
+        [(arguments, lambda *elements: [before(*elements)])],
+        dimension=axis_of(axis, operands[0].rank),
+        is_stable=stable,
+    )
+
+
+def while_loop(
+    holds: Callable[..., Tensor],
+    step: Callable[..., Sequence[Tensor]],
+    start: Sequence[Tensor],
+) -> list[Tensor]:
+    """Repeats `step` on what it carries while `holds` gives true; shapes do not change."""
+    carried = [(t.dtype, t.shape) for t in start]
+    return emit_all("while", start, carried, [(carried, lambda *x: [holds(*x)]), (carried, step)])
+
+
+def branch(
+    condition: Tensor,
+    then: Callable[[], Sequence[Tensor]],
+    otherwise: Callable[[], Sequence[Tensor]],
+    results: Sequence[tuple[Any, Sequence[int]]],
+) -> list[Tensor]:
+    """What `then` builds if `condition` (rank 0) holds, else what `otherwise` does."""
+    return emit_all("if", [condition], results, [([], then), ([], otherwise)])
