@@ -37,10 +37,7 @@ class Importer:
 
     def __init__(self, model: onnx.ModelProto, where: str) -> None:
         self.where = where
-        self.opsets = {
-            "" if entry.domain in MAIN_DOMAINS else entry.domain: entry.version
-            for entry in model.opset_import
-        }
+        self.opsets = versions_of(model.opset_import)
         self._functions = {(f.domain, f.name, f.overload): f for f in model.functions}
 
     def graph(self, graph: onnx.GraphProto, scope: Scope) -> list[Flowing]:
@@ -87,12 +84,15 @@ class Importer:
             return self._node(node, operands, scope, opsets)
         except Refused as refused:
             if inner:
+                form = f"{node.op_type} with {form_of(node.proto, operands)}"
+                refused.add_form(form)
                 raise
             kind = InputError if isinstance(refused, Invalid) else CompileError
             raise kind(
                 refused.message,
                 where=self.where,
-                found=f"{describe(node.op_type, node.name)}, {form_of(node.proto, operands)}",
+                found=f"{describe(node.op_type, node.name)}, {form_of(node.proto, operands)}"
+                f"{refused.within}",
                 expected=refused.expected,
                 hint="" if kind is InputError else HINT,
             ) from None
@@ -106,7 +106,7 @@ class Importer:
                 return [constant(array) for array in values]
         function = self._functions.get((node.proto.domain, node.op_type, node.proto.overload))
         if function is not None:
-            return self._expand(node, operands, function)
+            return self._expand(node, operands, function, opsets)
         lowering = LOWERINGS.get((node.domain, node.op_type))
         if lowering is not None:
             made = lowering(Call(node, self, scope))
@@ -116,20 +116,21 @@ class Importer:
         definition = definition_of(node, operands)
         if definition is None:
             raise Refused("unsupported operator")
-        return self._expand(node, operands, definition)
+        return self._expand(node, operands, definition, opsets)
 
     def _expand(
-        self, node: Node, operands: Sequence[Flowing], function: onnx.FunctionProto
+        self,
+        node: Node,
+        operands: Sequence[Flowing],
+        function: onnx.FunctionProto,
+        opsets: Mapping[str, int],
     ) -> list[Flowing]:
         """The results of a node that is the call of a function."""
         given = {a.name: a for a in node.proto.attribute}
         given = {a.name: a for a in function.attribute_proto} | given
         scope: Scope = dict.fromkeys(function.input)
         scope |= dict(zip(function.input, operands, strict=False))
-        opsets = {
-            "" if entry.domain in MAIN_DOMAINS else entry.domain: entry.version
-            for entry in function.opset_import
-        }
+        opsets = {**opsets, **versions_of(function.opset_import)}
         body = [bound(inner, given) for inner in function.node]
         self.nodes(body, scope, opsets, owner=node.name)
         return [scope[name] for name in function.output]
@@ -161,6 +162,11 @@ class Call(Node):
         scope: Scope = {n: x for n, x in zip(names, operands, strict=True) if n}
         self._importer.nodes([proto], scope, {"": onnx.defs.onnx_opset_version()}, self.name)
         return [scope[name] for name in outputs]
+
+
+def versions_of(entries: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    """Versions of operator sets by domain, ONNX's own under ""."""
+    return {"" if x.domain in MAIN_DOMAINS else x.domain: x.version for x in entries}
 
 
 def weight(tensor: onnx.TensorProto) -> Tensor:

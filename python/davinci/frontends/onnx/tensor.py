@@ -31,11 +31,20 @@ ELEMENTS: dict[np.dtype[Any], str] = {
 
 
 class Refused(Exception):
-    """A form of an operator that is not supported; the importer adds node and place."""
+    """A form of an operator that is not supported; the importer adds node and place.
+
+    Attributes:
+        within: what of the operator's definition it is about.
+    """
 
     def __init__(self, message: str, expected: str = "") -> None:
         super().__init__(message)
         self.message, self.expected = message, expected
+        self.within = ""
+
+    def add_form(self, form: str) -> None:
+        """Says which node of a definition is refused; the innermost one counts."""
+        self.within = self.within or f", whose definition has {form}"
 
 
 class Invalid(Refused):
