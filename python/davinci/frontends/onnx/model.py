@@ -106,6 +106,9 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     copy.graph.node.extend(graph.node)
     copy.graph.input.extend(graph.input)
     copy.graph.output.extend(graph.output)
+    for value in copy.graph.output:
+        if value.type.WhichOneof("value") == "tensor_type":
+            value.type.tensor_type.shape.SetInParent()  # what it is, the graph says
     copy.graph.initializer.extend(t for t in graph.initializer if t.name not in names)
     copy.graph.sparse_initializer.extend(graph.sparse_initializer)
     declared = {value.name for value in graph.input}

@@ -86,10 +86,11 @@ class Layer:
     def _bound(
         self, function: Callable[[Tensor, float, float], Tensor], alpha: float, beta: float
     ) -> Activation:
-        return lambda x: function(self.clipped(x), alpha, beta)
+        return lambda x: function(x, alpha, beta)
 
-    def clipped(self, x: Tensor) -> Tensor:
-        return x if self._limit is None else ops.clip(x, -self._limit, self._limit)
+    def clipped(self, gate: Tensor) -> Tensor:
+        """What goes into the activation of a gate; that of LSTM's memory is not clipped."""
+        return gate if self._limit is None else ops.clip(gate, -self._limit, self._limit)
 
     def run(
         self, make_cell: Callable[[int, list[Activation]], Cell], states: Sequence[Tensor | None]
@@ -175,7 +176,7 @@ def lower_rnn(node: Call) -> tuple[Flowing, ...]:
 
         def cell(states: list[Tensor], gates: Tensor) -> list[Tensor]:
             total = gates + ops.matmul(states[0], r)
-            return [activations[0](total if bias is None else total + bias[1])]
+            return [activations[0](layer.clipped(total if bias is None else total + bias[1]))]
 
         return cell
 
@@ -199,12 +200,12 @@ def lower_gru(node: Call) -> tuple[Flowing, ...]:
             xz, xr, xh = layer.parts(gates)
             hz, hr = ops.split(ops.matmul(h, of_gates), 1, [layer.hidden] * 2)
             bz, br, bh = (0, 0, 0) if bias is None else ops.split(bias[1], 0, [layer.hidden] * 3)
-            z, r = f(xz + hz + bz), f(xr + hr + br)
+            z, r = f(layer.clipped(xz + hz + bz)), f(layer.clipped(xr + hr + br))
             if after_product:
-                new = g(xh + r * (ops.matmul(h, of_state) + bh))
+                gate = xh + r * (ops.matmul(h, of_state) + bh)
             else:
-                new = g(xh + ops.matmul(r * h, of_state) + bh)
-            return [(1 - z) * new + z * h]
+                gate = xh + ops.matmul(r * h, of_state) + bh
+            return [(1 - z) * g(layer.clipped(gate)) + z * h]
 
         return cell
 
@@ -229,10 +230,10 @@ def lower_lstm(node: Call) -> tuple[Flowing, ...]:
             before, memory = states
             total = gates + ops.matmul(before, weights)
             i, o, forget, c = layer.parts(total if bias is None else total + bias[1])
-            i = f(peeped(i, p[0], memory))
-            kept = 1 - i if coupled else f(peeped(forget, p[2], memory))
-            memory = kept * memory + i * g(c)
-            return [f(peeped(o, p[1], memory)) * h(memory), memory]
+            i = f(layer.clipped(peeped(i, p[0], memory)))
+            kept = 1 - i if coupled else f(layer.clipped(peeped(forget, p[2], memory)))
+            memory = kept * memory + i * g(layer.clipped(c))
+            return [f(layer.clipped(peeped(o, p[1], memory))) * h(memory), memory]
 
         return cell
 

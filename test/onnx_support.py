@@ -1,0 +1,100 @@
+"""ONNX models for tests, and their outputs held against onnxruntime or ONNX's reference."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+from onnx.reference import ReferenceEvaluator
+
+import davinci
+from davinci import check
+
+Arrays = dict[str, Any]
+OPSET, IR_VERSION = 22, 10
+
+
+def value_info(name: str, array: Any) -> onnx.ValueInfoProto:
+    found = np.asarray(array)
+    kind = helper.np_dtype_to_tensor_dtype(found.dtype)
+    return helper.make_tensor_value_info(name, kind, found.shape)
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Mapping[str, Any],
+    outputs: Sequence[str] = ("y",),
+    constants: Mapping[str, Any] | None = None,
+    opset: int = OPSET,
+) -> onnx.ModelProto:
+    """A model of these nodes; inputs and constants are arrays by name."""
+    graph = helper.make_graph(
+        list(nodes),
+        "graph",
+        [value_info(name, array) for name, array in inputs.items()],
+        [onnx.ValueInfoProto(name=name) for name in outputs],
+        [numpy_helper.from_array(np.asarray(a), name) for name, a in (constants or {}).items()],
+    )
+    imports = [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
+    inferred = onnx.shape_inference.infer_shapes(model)
+    for value in inferred.graph.output:
+        if not value.type.WhichOneof("value"):  # ONNX's inference has its gaps
+            value.type.tensor_type.elem_type = TensorProto.FLOAT
+    return inferred
+
+
+def node_model(
+    op_type: str,
+    *operands: Any,
+    outputs: int = 1,
+    known: Sequence[int] = (),
+    opset: int = OPSET,
+    **attributes: Any,
+) -> tuple[onnx.ModelProto, Arrays]:
+    """A model of one node and its inputs.
+
+    Args:
+        operands: arrays; None is left out.
+        known: numbers of operands that are constants of the model.
+    """
+    names = [f"x{i}" if x is not None else "" for i, x in enumerate(operands)]
+    given = {n: np.asarray(x) for n, x in zip(names, operands, strict=True) if n}
+    constants = {names[i]: given.pop(names[i]) for i in known}
+    results = ["y"] if outputs == 1 else [f"y{i}" for i in range(outputs)]
+    node = helper.make_node(op_type, names, results, name="the_node", **attributes)
+    return model_of([node], given, results, constants, opset), given
+
+
+def run(model: onnx.ModelProto, inputs: Arrays, **options: Any) -> Arrays:
+    """Outputs of the compiled model on two simulated cores."""
+    options.setdefault("cores", 2)
+    executable = davinci.compile(model, **options)
+    kept = set(executable.input_names)
+    return executable.run({name: x for name, x in inputs.items() if name in kept})
+
+
+def reference(model: onnx.ModelProto, inputs: Arrays) -> Arrays:
+    """Outputs of ONNX's own reference implementation."""
+    names = [value.name for value in model.graph.output]
+    return dict(zip(names, ReferenceEvaluator(model).run(None, inputs), strict=True))
+
+
+def against_onnxruntime(model: onnx.ModelProto, inputs: Arrays, **options: Any) -> None:
+    """Asserts that the compiled model gives what onnxruntime does."""
+    agree(model, inputs, check.reference_onnx(model, inputs), **options)
+
+
+def against_reference(model: onnx.ModelProto, inputs: Arrays, **options: Any) -> None:
+    """Asserts that the compiled model gives what ONNX's reference implementation does."""
+    agree(model, inputs, reference(model, inputs), **options)
+
+
+def agree(model: onnx.ModelProto, inputs: Arrays, wanted: Arrays, **options: Any) -> None:
+    found = run(model, inputs, **options)
+    for name, array in wanted.items():
+        assert found[name].dtype == np.asarray(array).dtype, name
+    check.require(check.compare(found, wanted), options.get("precision", "mixed"))
