@@ -65,7 +65,8 @@ FIRST_PARAMETER = {
     **dict.fromkeys(("CenterCropPad", "CumProd", "CumSum", "DFT", "Expand", "OneHot", "Pad"), 1),
     **dict.fromkeys(("Col2Im", "Reshape", "Resize", "Slice", "Split", "Squeeze", "STFT"), 1),
     **dict.fromkeys(("Tile", "TopK", "Trilu", "Unsqueeze", "Upsample"), 1),
-    **dict.fromkeys(("AffineGrid",), 1),
+    **dict.fromkeys(("AffineGrid", "Compress"), 1),
+    "MaxUnpool": 2,
     **{
         f"Reduce{kind}": 1
         for kind in ("L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum")

@@ -27,7 +27,10 @@ Lowering = Callable[["Call"], "Flowing | tuple[Flowing, ...]"]
 LOWERINGS: dict[tuple[str, str], Lowering] = {}
 """By domain ("" is ONNX's own) and operator."""
 
-FAMILIES = ("control", "einsum", "elementwise", "linear", "recurrent", "reductions", "shapes")
+FAMILIES = (
+    *("control", "convolution", "einsum", "elementwise", "indexing", "linear", "movement"),
+    *("pooling", "recurrent", "reductions", "shapes"),
+)
 
 
 def operator(*names: str, domain: str = "") -> Callable[[Lowering], Lowering]:

@@ -110,11 +110,6 @@ def lower_reciprocal(node: Call) -> Tensor:
     return 1 / node.take(0)
 
 
-@operator("Identity")
-def lower_identity(node: Call) -> Tensor:
-    return node.take(0)
-
-
 @operator("Where")
 def lower_where(node: Call) -> Tensor:
     return ops.where(node.take(0), node.take(1), node.take(2))

@@ -1,14 +1,16 @@
-"""Operators that move, cut and join data, or say shapes."""
+"""Operators that say shapes, or give data another one."""
 
 from __future__ import annotations
 
+import math
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Tensor, constant
+from davinci.frontends.onnx.tensor import Flowing, Invalid, Tensor, broadcast, constant
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -19,6 +21,11 @@ def lower_shape(node: Call) -> Tensor:
     x = node.take(0)
     start, end = node.attr("start", 0), node.attr("end", x.rank)
     return constant(np.array(x.shape[slice(start, end)], np.int64))
+
+
+@operator("Size")
+def lower_size(node: Call) -> Tensor:
+    return constant(np.array(node.take(0).count, np.int64))
 
 
 @operator("Constant")
@@ -33,22 +40,42 @@ def lower_constant(node: Call) -> Tensor:
     return constant(node.attr("value"))
 
 
+@operator("Identity")
+def lower_identity(node: Call) -> Flowing:
+    return node.flowing(0)
+
+
 @operator("Reshape")
 def lower_reshape(node: Call) -> Tensor:
     """0 keeps a dimension unless `allowzero`; -1 takes what is left."""
+    node.ignore("consumed_inputs")
     x, wanted = node.take(0), node.integers("shape", 1) or []
     if not node.attr("allowzero"):
-        wanted = [x.shape[i] if size == 0 else size for i, size in enumerate(wanted)]
+        wanted = [_kept(x, i) if size == 0 else size for i, size in enumerate(wanted)]
     if -1 in wanted:
-        rest = int(np.prod([size for size in wanted if size != -1], dtype=np.int64))
+        rest = math.prod(size for size in wanted if size != -1)
         wanted[wanted.index(-1)] = x.count // rest if rest else 0
     return ops.reshape(x, wanted)
 
 
-@operator("Transpose")
-def lower_transpose(node: Call) -> Tensor:
-    x = node.take(0)
-    return ops.transpose(x, node.attr("perm") or list(range(x.rank))[::-1])
+def _kept(x: Tensor, dimension: int) -> int:
+    if dimension >= x.rank:
+        raise Invalid(f"the shape keeps dimension {dimension} of a tensor of rank {x.rank}")
+    return x.shape[dimension]
+
+
+@operator("Flatten")
+def lower_flatten(node: Call) -> Tensor:
+    x, axis = node.take(0), node.attr("axis")
+    axis = axis if axis == x.rank else ops.axis_of(axis, x.rank)
+    return ops.reshape(x, [math.prod(x.shape[:axis]), math.prod(x.shape[axis:])])
+
+
+@operator("Squeeze")
+def lower_squeeze(node: Call) -> Tensor:
+    """Without axes, all dimensions of size 1."""
+    x, axes = node.take(0), node.integers("axes", 1)
+    return ops.squeeze(x, [i for i, n in enumerate(x.shape) if n == 1] if axes is None else axes)
 
 
 @operator("Unsqueeze")
@@ -56,8 +83,52 @@ def lower_unsqueeze(node: Call) -> Tensor:
     return ops.expand_dims(node.take(0), node.integers("axes", 1) or [])
 
 
-@operator("Gather")
-def lower_gather(node: Call) -> Tensor:
-    x, indices = node.take(0), node.take(1)
-    axis = ops.axis_of(node.attr("axis"), x.rank)
-    return ops.take(x, ops.wrap_indices(indices, x.shape[axis]), axis)
+@operator("Transpose")
+def lower_transpose(node: Call) -> Tensor:
+    x, order = node.take(0), node.attr("perm")
+    return ops.transpose(x, list(range(x.rank))[::-1] if order is None else order)
+
+
+@operator("Concat")
+def lower_concat(node: Call) -> Tensor:
+    return ops.concat(node.tensors(), node.attr("axis"))
+
+
+@operator("Split")
+def lower_split(node: Call) -> tuple[Tensor, ...]:
+    """Into parts of given sizes, or of equal ones, of which the last may be smaller."""
+    x = node.take(0)
+    axis = ops.axis_of(node.attr("axis", 0), x.rank)
+    sizes = node.integers("split", 1)
+    if sizes is None:
+        parts, size = node.attr("num_outputs", None) or len(node.outputs), x.shape[axis]
+        step = -(-size // parts)
+        ends = [min(size, step * i) for i in range(parts + 1)]
+        sizes = [b - a for a, b in pairwise(ends)]
+    return tuple(ops.split(x, axis, sizes))
+
+
+@operator("Expand")
+def lower_expand(node: Call) -> Tensor:
+    """Both ways: a dimension of size 1 in the wanted shape keeps that of the input."""
+    x, wanted = node.take(0), tuple(node.integers("shape", 1) or [])
+    try:
+        shape = np.broadcast_shapes(x.shape, wanted)
+    except ValueError:
+        raise Invalid(f"shape {list(x.shape)} does not broadcast to {list(wanted)}") from None
+    return broadcast(x, shape)
+
+
+@operator("Tile")
+def lower_tile(node: Call) -> Tensor:
+    """Operator set 1 repeats along one axis."""
+    x, repeats = node.take(0), node.integers("repeats", 1) or []
+    if node.version < 6:
+        axis = (node.integers("axis", 2) or [0])[0]
+        repeats = [repeats[0] if i == axis else 1 for i in range(x.rank)]
+    if len(repeats) != x.rank:
+        raise Invalid(f"{len(repeats)} repeats for a tensor of rank {x.rank}")
+    apart = ops.expand_dims(x, range(0, 2 * x.rank, 2))
+    sizes = [size for pair in zip(repeats, x.shape, strict=True) for size in pair]
+    tiled = [r * n for r, n in zip(repeats, x.shape, strict=True)]
+    return ops.reshape(broadcast(apart, sizes), tiled)

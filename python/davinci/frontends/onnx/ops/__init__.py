@@ -29,7 +29,8 @@ from davinci.frontends.onnx.ops.arithmetic import (
     where,
 )
 from davinci.frontends.onnx.ops.indexing import gather, scatter, take, wrap_indices
-from davinci.frontends.onnx.ops.products import dot_general, matmul
+from davinci.frontends.onnx.ops.places import along, row_numbers, take_known, take_range, take_rows
+from davinci.frontends.onnx.ops.products import convolution, dot_general, matmul
 from davinci.frontends.onnx.ops.reductions import NEUTRAL, highest, lowest, mean, reduce, softmax
 from davinci.frontends.onnx.ops.regions import branch, sort, while_loop
 from davinci.frontends.onnx.ops.shapes import (
@@ -55,6 +56,7 @@ __all__ = [
     "BOOL",
     "NEUTRAL",
     "absolute",
+    "along",
     "as_bool",
     "axes_of",
     "axis_of",
@@ -63,6 +65,7 @@ __all__ = [
     "clip",
     "compare",
     "concat",
+    "convolution",
     "cut",
     "cut_axis",
     "dot_general",
@@ -91,6 +94,7 @@ __all__ = [
     "reshape",
     "reverse",
     "round_half_even",
+    "row_numbers",
     "scatter",
     "sigmoid",
     "softmax",
@@ -100,6 +104,9 @@ __all__ = [
     "squeeze",
     "stack",
     "take",
+    "take_known",
+    "take_range",
+    "take_rows",
     "tanh",
     "transpose",
     "unstack",

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Products of matrices, and convolutions."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from davinci.frontends.onnx.ops.shapes import expand_dims, reshape, squeeze
 from davinci.frontends.onnx.tensor import Invalid, Tensor, broadcast, emit
+from davinci.mlir import ir
 
 
 def dot_general(
@@ -78,3 +79,40 @@ def _stacks(a: Tensor, b: Tensor, dtype: Any) -> Tensor:
     rank = a.rank
     dims = list(range(rank - 2))
     return dot_general(a, b, ([rank - 1], [rank - 2]), (dims, dims), dtype)
+
+
+def convolution(
+    x: Tensor,
+    w: Tensor,
+    strides: Sequence[int],
+    low: Sequence[int],
+    high: Sequence[int],
+    dilations: Sequence[int],
+    groups: int = 1,
+    dtype: Any = None,
+) -> Tensor:
+    """[N, C, ..] and weights [M, C / groups, ..] make [N, M, ..].
+
+    Args:
+        strides, low, high, dilations: of the windows along each spatial axis, and the zeros around.
+        dtype: of the result, that of `x` if not given.
+    """
+    axes = range(x.rank - 2)
+    extents = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
+    padded = [n + a + b for n, a, b in zip(x.shape[2:], low, high, strict=True)]
+    counts = [(n - e) // s + 1 for n, e, s in zip(padded, extents, strides, strict=True)]
+    places = ", ".join(map(str, axes))
+    padding = np.array([low, high], np.int64).T
+    return emit(
+        "convolution",
+        [x, w],
+        dtype or x.dtype,
+        [x.shape[0], w.shape[0], *counts],
+        dimension_numbers=f"#stablehlo.conv<[b, f, {places}]x[o, i, {places}]->[b, f, {places}]>",
+        window_strides=list(strides),
+        padding=ir.DenseIntElementsAttr.get(np.ascontiguousarray(padding)),
+        lhs_dilation=[1 for _ in axes],
+        rhs_dilation=list(dilations),
+        feature_group_count=groups,
+        batch_group_count=1,
+    )

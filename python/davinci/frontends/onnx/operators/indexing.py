@@ -1,0 +1,180 @@
+"""Operators that read or write elements at indices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from davinci.frontends.onnx import ops
+from davinci.frontends.onnx.operators import operator
+from davinci.frontends.onnx.tensor import Invalid, Tensor, broadcast, constant, convert
+
+if TYPE_CHECKING:
+    from davinci.frontends.onnx.importer import Call
+
+Combine = Callable[[Tensor, Tensor], Tensor]
+
+REDUCTIONS: dict[str, Combine] = {
+    "none": lambda old, new: new,
+    "add": lambda old, new: old + new,
+    "mul": lambda old, new: old * new,
+    "max": ops.maximum,
+    "min": ops.minimum,
+}
+
+
+@operator("Gather")
+def lower_gather(node: Call) -> Tensor:
+    x, indices = node.take(0), node.take(1)
+    axis = ops.axis_of(node.attr("axis"), x.rank)
+    chosen = ops.wrap_indices(indices, x.shape[axis])
+    if chosen.known is None:
+        return ops.take(x, chosen, axis)
+    check_indices(chosen, x.shape[axis])
+    taken = ops.take_known(x, chosen.known.reshape(-1), axis)
+    return ops.reshape(taken, [*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]])
+
+
+def check_indices(indices: Tensor, size: int) -> None:
+    """Known indices, counted from the front, must lie within a dimension."""
+    found = indices.known
+    if found is not None and found.size and (found.min() < 0 or found.max() >= size):
+        raise Invalid("an index is out of range", f"{-size} to {size - 1}")
+
+
+@operator("GatherElements")
+def lower_gather_elements(node: Call) -> Tensor:
+    x, indices = node.take(0), node.take(1)
+    rows = element_numbers(x, indices, ops.axis_of(node.attr("axis"), x.rank))
+    return ops.reshape(ops.take_rows(ops.reshape(x, [x.count]), rows), indices.shape)
+
+
+def element_numbers(x: Tensor, indices: Tensor, axis: int) -> Tensor:
+    """The number in `x` of the element with the place of an index, but along `axis` the index.
+
+    Returns:
+        One number for each index, as a vector.
+    """
+    if x.rank != indices.rank:
+        raise Invalid(f"indices of rank {indices.rank} into a tensor of rank {x.rank}")
+    chosen = ops.wrap_indices(indices, x.shape[axis])
+    check_indices(chosen, x.shape[axis])
+    places = [
+        convert(chosen, np.int32) if i == axis else ops.iota(np.int32, indices.shape, i)
+        for i in range(x.rank)
+    ]
+    return ops.reshape(ops.row_numbers(places, x.shape), [indices.count])
+
+
+@operator("GatherND")
+def lower_gather_nd(node: Call) -> Tensor:
+    """Rows at tuples of indices, which are the last dimension; batch dimensions go together."""
+    x, indices, batch = node.take(0), node.take(1), node.attr("batch_dims") or 0
+    depth = indices.shape[-1]
+    rows = tuple_numbers(x, indices, batch)
+    behind = x.shape[batch + depth :]
+    table = ops.reshape(x, [math.prod(x.shape[: batch + depth]), *behind])
+    return ops.reshape(ops.take_rows(table, rows), [*indices.shape[:-1], *behind])
+
+
+def tuple_numbers(x: Tensor, indices: Tensor, batch: int = 0) -> Tensor:
+    """Tuples of indices into the dimensions of `x` behind `batch` ones, as numbers of rows."""
+    depth, outer = indices.shape[-1], indices.shape[:-1]
+    if batch + depth > x.rank or x.shape[:batch] != indices.shape[:batch]:
+        raise Invalid(f"tuples {list(indices.shape)} do not index {list(x.shape)}")
+    places = [ops.iota(np.int32, outer, i) for i in range(batch)]
+    for i in range(depth):
+        index = ops.squeeze(cut_last(indices, i), [-1])
+        wrapped = ops.wrap_indices(index, x.shape[batch + i])
+        check_indices(wrapped, x.shape[batch + i])
+        places.append(convert(wrapped, np.int32))
+    if not places:
+        return ops.full([math.prod(outer)], np.int32, 0)
+    return ops.reshape(ops.row_numbers(places, x.shape[: batch + depth]), [math.prod(outer)])
+
+
+def cut_last(x: Tensor, number: int) -> Tensor:
+    if x.known is not None:
+        return constant(x.known[..., number : number + 1])
+    return ops.cut_axis(x, -1, number, number + 1)
+
+
+@operator("ScatterElements", "Scatter")
+def lower_scatter_elements(node: Call) -> Tensor:
+    x, indices, updates = node.take(0), node.take(1), node.take(2)
+    rows = element_numbers(x, indices, ops.axis_of(node.attr("axis"), x.rank))
+    flat, new = ops.reshape(x, [x.count]), ops.reshape(updates, [updates.count])
+    return ops.reshape(scatter_rows(flat, rows, new, reduction(node)), x.shape)
+
+
+@operator("ScatterND")
+def lower_scatter_nd(node: Call) -> Tensor:
+    x, indices, updates = node.take(0), node.take(1), node.take(2)
+    depth = indices.shape[-1]
+    rows = tuple_numbers(x, indices)
+    behind = x.shape[depth:]
+    table = ops.reshape(x, [math.prod(x.shape[:depth]), *behind])
+    new = ops.reshape(updates, [rows.count, *behind])
+    return ops.reshape(scatter_rows(table, rows, new, reduction(node)), x.shape)
+
+
+def reduction(node: Call) -> Combine:
+    name = node.attr("reduction") or "none"
+    if name not in REDUCTIONS:
+        node.refuse(f"reduction {name!r} is not supported", ", ".join(REDUCTIONS))
+    return REDUCTIONS[name]
+
+
+def scatter_rows(table: Tensor, rows: Tensor, updates: Tensor, combine: Combine) -> Tensor:
+    """`table` with `updates` [n, ..] combined into its rows at `rows` [n], in order."""
+    if not updates.count:
+        return table
+    numbers = (
+        f"update_window_dims = {list(range(1, updates.rank))}, inserted_window_dims = [0], "
+        "scatter_dims_to_operand_dims = [0], index_vector_dim = 1"
+    )
+    return ops.scatter(table, rows, updates, numbers, combine)
+
+
+@operator("TensorScatter")
+def lower_tensor_scatter(node: Call) -> Tensor:
+    """A cache [batch, .., steps, ..] with new steps written from an index of each batch on."""
+    cache, new, first = node.take(0), node.take(1), node.optional(2)
+    mode = node.attr("mode")
+    axis = ops.axis_of(node.attr("axis"), cache.rank)
+    size, count = cache.shape[axis], new.shape[axis]
+    shape = (cache.shape[0], count)
+    step = ops.iota(np.int32, shape, 1)
+    if first is not None:
+        step = step + broadcast(convert(first, np.int32), shape, [0])
+    if mode == "circular":
+        step = ops.remainder(step, size)
+    front = [i for i in range(cache.rank) if i not in (0, axis)]
+    order = [0, axis, *front]
+    moved, update = ops.transpose(cache, order), ops.transpose(new, order)
+    rows = ops.reshape(ops.iota(np.int32, shape, 0) * size + step, [shape[0] * count])
+    table = ops.reshape(moved, [shape[0] * size, *moved.shape[2:]])
+    updates = ops.reshape(update, [shape[0] * count, *moved.shape[2:]])
+    written = ops.reshape(scatter_rows(table, rows, updates, REDUCTIONS["none"]), moved.shape)
+    return ops.transpose(written, np.argsort(order).tolist())
+
+
+@operator("TopK")
+def lower_top_k(node: Call) -> tuple[Tensor, Tensor]:
+    """Of equal elements the first comes first; results are sorted also where they need not be."""
+    node.ignore("sorted")
+    x = node.take(0)
+    axis = ops.axis_of(node.attr("axis"), x.rank)
+    count = (node.integers("k", 1) or [0])[0]
+    if not 0 <= count <= x.shape[axis]:
+        raise Invalid(f"{count} of {x.shape[axis]} elements")
+    direction = "GT" if node.attr("largest", 1) else "LT"
+    number = ops.iota(np.int32, x.shape, axis)
+    values, order = ops.sort(
+        [x, number], axis, lambda a, b, i, j: ops.compare(direction, a, b), stable=True
+    )
+    kept = [ops.cut_axis(t, axis, 0, count) for t in (values, order)]
+    return kept[0], convert(kept[1], np.int64)

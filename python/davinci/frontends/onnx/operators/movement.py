@@ -1,0 +1,187 @@
+"""Operators that cut, pad and rearrange data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from davinci.frontends.onnx import ops
+from davinci.frontends.onnx.operators import operator
+from davinci.frontends.onnx.tensor import Invalid, Tensor, constant, convert
+
+if TYPE_CHECKING:
+    from davinci.frontends.onnx.importer import Call
+
+
+@operator("Slice")
+def lower_slice(node: Call) -> Tensor:
+    """Bounds are clamped as Python's; steps may be negative."""
+    x = node.take(0)
+    starts, ends = node.integers("starts", 1) or [], node.integers("ends", 2) or []
+    axes = node.integers("axes", 3)
+    axes = [ops.axis_of(a, x.rank) for a in (range(len(starts)) if axes is None else axes)]
+    steps = node.integers("steps", 4) or [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise Invalid("starts, ends, axes and steps do not fit", "as many of each, no step of 0")
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        chosen = range(x.shape[axis])[start:end:step]
+        x = ops.take_range(x, axis, chosen)
+    return x
+
+
+@operator("Pad")
+def lower_pad(node: Call) -> Tensor:
+    """With a value, or with elements of the tensor; negative pads cut."""
+    x, mode = node.take(0), node.attr("mode")
+    pads = node.integers("paddings" if node.given("paddings") else "pads", 1) or []
+    axes = node.integers("axes", 3)
+    axes = [ops.axis_of(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
+    if len(pads) != 2 * len(axes):
+        raise Invalid(f"{len(pads)} pads for {len(axes)} axes", "two for each axis")
+    low, high = [0] * x.rank, [0] * x.rank
+    for i, axis in enumerate(axes):
+        low[axis], high[axis] = pads[i], pads[i + len(axes)]
+    value: Any = node.attr("value") if node.given("value") else node.optional(2)
+    if mode == "constant":
+        return ops.pad(x, low, high, _filler(value, x))
+    if mode not in ("reflect", "edge", "wrap"):
+        node.refuse(f"mode {mode!r} is not supported", "constant, edge, reflect or wrap")
+    for axis, (a, b) in enumerate(zip(low, high, strict=True)):
+        x = ops.take_known(x, _padded_indices(x.shape[axis], a, b, mode), axis)
+    return x
+
+
+def _filler(value: Any, x: Tensor) -> Any:
+    if value is None:
+        return False if x.dtype == ops.BOOL else 0
+    return ops.reshape(value, []) if isinstance(value, Tensor) else value
+
+
+def _padded_indices(size: int, low: int, high: int, mode: Any) -> Any:
+    """The index that each element of a padded axis comes from; what is cut is cut first."""
+    kept = np.arange(size)[max(0, -low) : size - max(0, -high)]
+    amounts = (max(0, low), max(0, high))
+    if not kept.size and any(amounts):
+        raise Invalid(f"an axis of size {size} has no elements to pad with")
+    return np.pad(kept, amounts, mode=mode)
+
+
+@operator("DepthToSpace")
+def lower_depth_to_space(node: Call) -> Tensor:
+    x, block, mode = node.take(0), node.attr("blocksize"), node.attr("mode", "DCR")
+    n, c, h, w = _image(x, block)
+    if c % (block * block):
+        raise Invalid(f"{c} channels are no multiple of {block * block}")
+    kept = c // (block * block)
+    if mode == "DCR":
+        blocks, order = ops.reshape(x, [n, block, block, kept, h, w]), [0, 3, 4, 1, 5, 2]
+    elif mode == "CRD":
+        blocks, order = ops.reshape(x, [n, kept, block, block, h, w]), [0, 1, 4, 2, 5, 3]
+    else:
+        node.refuse(f"mode {mode!r} is not supported", "DCR or CRD")
+    return ops.reshape(ops.transpose(blocks, order), [n, kept, h * block, w * block])
+
+
+@operator("SpaceToDepth")
+def lower_space_to_depth(node: Call) -> Tensor:
+    x, block, mode = node.take(0), node.attr("blocksize"), node.attr("mode", "DCR")
+    n, c, h, w = _image(x, block)
+    if h % block or w % block:
+        raise Invalid(f"an image of {h} x {w} has no whole blocks of {block}")
+    orders = {"DCR": [0, 3, 5, 1, 2, 4], "CRD": [0, 1, 3, 5, 2, 4]}
+    if mode not in orders:
+        node.refuse(f"mode {mode!r} is not supported", "DCR or CRD")
+    blocks = ops.reshape(x, [n, c, h // block, block, w // block, block])
+    shape = [n, c * block * block, h // block, w // block]
+    return ops.reshape(ops.transpose(blocks, orders[mode]), shape)
+
+
+def _image(x: Tensor, block: int) -> tuple[int, ...]:
+    if x.rank != 4 or block < 1:
+        raise Invalid(f"blocks of {block} of a tensor of rank {x.rank}", "images [N, C, H, W]")
+    return x.shape
+
+
+@operator("ReverseSequence")
+def lower_reverse_sequence(node: Call) -> Tensor:
+    """The first elements along the time axis backwards, as many as each sequence is long."""
+    x, lengths = node.take(0), node.take(1)
+    batch, time = ops.axis_of(node.attr("batch_axis"), x.rank), node.attr("time_axis")
+    time = ops.axis_of(time, x.rank)
+    rest = [i for i in range(x.rank) if i not in (batch, time)]
+    order = [batch, time, *rest]
+    rows = ops.transpose(x, order)
+    shape = rows.shape[:2]
+    step = ops.iota(np.int32, shape, 1)
+    length = ops.along(convert(lengths, np.int32), shape, 0)
+    step = ops.where(ops.compare("LT", step, length), length - 1 - step, step)
+    row = ops.iota(np.int32, shape, 0) * shape[1] + step
+    taken = ops.take(ops.reshape(rows, [shape[0] * shape[1], *rows.shape[2:]]), row, 0)
+    return ops.transpose(taken, np.argsort(order).tolist())
+
+
+@operator("CenterCropPad")
+def lower_center_crop_pad(node: Call) -> Tensor:
+    x, sizes = node.take(0), node.integers("shape", 1) or []
+    axes = node.attr("axes", None)
+    axes = [ops.axis_of(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
+    low, high = [0] * x.rank, [0] * x.rank
+    for axis, size in zip(axes, sizes, strict=True):
+        more = size - x.shape[axis]
+        low[axis] = more // 2 if more > 0 else -(-more // 2)
+        high[axis] = more - low[axis]
+    return ops.pad(x, low, high, _filler(None, x))
+
+
+@operator("Compress")
+def lower_compress(node: Call) -> Tensor:
+    x, axis = node.take(0), node.attr("axis")
+    condition = node.known(1)
+    if axis is None:
+        x, axis = ops.reshape(x, [x.count]), 0
+    assert condition is not None
+    return ops.take_known(x, np.flatnonzero(condition), ops.axis_of(axis, x.rank))
+
+
+@operator("NonZero")
+def lower_non_zero(node: Call) -> Tensor:
+    values = node.known(0)
+    assert values is not None
+    return constant(np.array(np.nonzero(np.atleast_1d(values)), np.int64))
+
+
+@operator("Unique", "NonMaxSuppression", "ImageDecoder")
+def refuse_by_shape(node: Call) -> Tensor:
+    node.refuse("the shape of the result depends on the data", "results of known shape")
+
+
+@operator("Col2Im")
+def lower_col2im(node: Call) -> Tensor:
+    """Blocks [N, C * block, number] added up in images [N, C, ..]."""
+    x, image, block = node.take(0), node.integers("image_shape", 1), node.integers("block_shape", 2)
+    assert image is not None and block is not None
+    rank = len(image)
+    strides, dilations = node.attr("strides") or [1] * rank, node.attr("dilations") or [1] * rank
+    pads = node.attr("pads") or [0] * 2 * rank
+    extents = [n + a + b for n, a, b in zip(image, pads[:rank], pads[rank:], strict=True)]
+    counts = [
+        (n - d * (k - 1) - 1) // s + 1
+        for n, k, d, s in zip(extents, block, dilations, strides, strict=True)
+    ]
+    n, channels = x.shape[0], x.shape[1] // int(np.prod(block))
+    blocks = ops.reshape(x, [n, channels, int(np.prod(block)), *counts])
+    total: Tensor | None = None
+    for number, offset in enumerate(np.ndindex(*block)):
+        part = ops.squeeze(ops.cut_axis(blocks, 2, number, number + 1), [2])
+        first = [o * d for o, d in zip(offset, dilations, strict=True)]
+        last = [
+            e - f - ((c - 1) * s + 1)
+            for e, f, c, s in zip(extents, first, counts, strides, strict=True)
+        ]
+        inner = [s - 1 for s in strides]
+        placed = ops.pad(part, [0, 0, *first], [0, 0, *last], _filler(None, x), [0, 0, *inner])
+        total = placed if total is None else total + placed
+    assert total is not None
+    back = [0, 0, *(-p for p in pads[:rank])], [0, 0, *(-p for p in pads[rank:])]
+    return ops.pad(total, *back, _filler(None, x))

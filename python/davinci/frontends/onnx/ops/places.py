@@ -1,0 +1,97 @@
+"""Elements at places that are known at compile time, or that are computed, as rows of a table.
+
+Known places become slices, reversals and repetitions where these are few: they move whole rows and
+need no indices. Computed places of several dimensions become numbers of rows.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Sequence
+
+import numpy as np
+
+from davinci.frontends.onnx.ops.indexing import take
+from davinci.frontends.onnx.ops.shapes import concat, cut_axis, expand_dims, reshape, reverse
+from davinci.frontends.onnx.tensor import Array, Tensor, broadcast, constant
+
+MOST_RUNS = 16
+"""Slices that are cheaper than a gather with an index for each element."""
+
+
+def take_range(x: Tensor, axis: int, chosen: range) -> Tensor:
+    """The elements of an axis at the numbers of a range, which may go backwards."""
+    if not chosen:
+        return cut_axis(x, axis, 0, 0)
+    low, high = min(chosen), max(chosen)
+    part = cut_axis(x, axis, low, high + 1, abs(chosen.step))
+    return reverse(part, [axis]) if chosen.step < 0 and len(chosen) > 1 else part
+
+
+def take_known(x: Tensor, indices: Array, axis: int) -> Tensor:
+    """The elements of an axis at known, non-negative indices."""
+    times = repeats_of(indices)
+    if times > 1:
+        once = take_known(x, indices[::times], axis)
+        return repeat(once, axis, times)
+    runs = runs_of(indices.tolist())
+    if len(runs) > MOST_RUNS:
+        return take(x, constant(indices.astype(np.int32)), axis)
+    return concat([take_range(x, axis, run) for run in runs], axis)
+
+
+def repeats_of(indices: Array) -> int:
+    """How often each index stands behind itself, at least, everywhere."""
+    if indices.size < 2:
+        return 1
+    starts = np.flatnonzero(np.diff(indices, prepend=indices[0] - 1))
+    return math.gcd(*starts.tolist(), indices.size)
+
+
+def repeat(x: Tensor, axis: int, times: int) -> Tensor:
+    """Each element of an axis `times` times behind itself."""
+    apart = expand_dims(x, [axis + 1])
+    shape = [*x.shape[: axis + 1], times, *x.shape[axis + 1 :]]
+    whole = [*x.shape[:axis], x.shape[axis] * times, *x.shape[axis + 1 :]]
+    return reshape(broadcast(apart, shape), whole)
+
+
+def runs_of(indices: Sequence[int]) -> list[range]:
+    """The indices as ranges behind each other, each as long as it can be."""
+    if not indices:
+        return [range(0)]
+    runs, first = [], 0
+    while first < len(indices):
+        end = first + 1
+        step = indices[end] - indices[first] if end < len(indices) else 0
+        while step and end < len(indices) and indices[end] - indices[end - 1] == step:
+            end += 1
+        start = indices[first]
+        runs.append(
+            range(start, start + step * (end - first), step) if step else range(start, start + 1)
+        )
+        first = end
+    return runs
+
+
+def along(x: Tensor, shape: Sequence[int], axis: int) -> Tensor:
+    """A vector along one axis of `shape`, repeated over the others."""
+    return broadcast(x, shape, [axis])
+
+
+def take_rows(table: Tensor, rows: Tensor) -> Tensor:
+    """[..shape of rows, ..behind the first dimension of the table]."""
+    return take(table, rows, 0)
+
+
+def strides_of(shape: Sequence[int]) -> list[int]:
+    """Elements between neighbours along each dimension, row-major."""
+    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+
+
+def row_numbers(places: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
+    """Places in several dimensions of these sizes as one number, row-major."""
+    parts = [place * stride for place, stride in zip(places, strides_of(shape), strict=True)]
+    return functools.reduce(operator.add, parts)
