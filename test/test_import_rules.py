@@ -25,7 +25,7 @@ MAY_IMPORT = {
     "passes": "dialects elements errors isa machine mlir units",
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
-        "diagnostics dialects elements errors isa machine mlir passes report simulator units"
+        "diagnostics dialects elements errors files isa machine mlir passes report simulator units"
     ),
     "frontends": "diagnostics elements errors mlir",
     "zoo": "errors",
