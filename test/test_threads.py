@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +15,9 @@ from threadpoolctl import threadpool_info
 
 import davinci
 from davinci.simulator.host_threads import one_thread
+
+PROOF = Path(__file__).parent.parent / "benchmarks" / "proofs" / "threads.py"
+"""The same with large numbers, as a command."""
 
 PRODUCT = """
 func.func @main(%x: tensor<16x64xf32>, %y: tensor<64x16xf32>) -> tensor<16x16xf32> {
@@ -93,3 +99,10 @@ def test_linear_algebra_gets_its_threads_back() -> None:
     assert set(blas_threads()) == {1}
     second.__exit__(None, None, None)
     assert blas_threads() == before
+
+
+@pytest.mark.parametrize("models", ["stablehlo", "both"])
+def test_first_compiles_of_a_process_in_several_threads(models: str) -> None:
+    command = [sys.executable, str(PROOF), "--first", models, "--threads", "4"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr

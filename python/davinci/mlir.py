@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import threading
 from functools import cache
 from typing import Any
 
@@ -34,27 +35,37 @@ stablehlo = _load("_mlir_libs._stablehlo")
 
 MLIRError = ir.MLIRError
 
+_PROCESS_STATE = threading.RLock()
+"""Held while the process's tables of dialects, operations and passes change: a dialect defined in
+Python keeps its module in its class while a context loads it."""
+
 
 def make_context() -> Any:
     """Returns a new `ir.Context` with the upstream dialects, StableHLO, ascend, cce and hivm."""
     from davinci import dialects
 
-    context = ir.Context()
-    # Verifiers written in Python need the interpreter's lock, which the thread that waits holds.
-    context.enable_multithreading(False)
-    stablehlo.register_dialect(context)
-    with context, ir.Location.unknown():
-        dialects.load_all()
-    # For every operation it wraps, MLIR tries to import the Python module of the operation's
-    # namespace from its own package until that succeeds; a failed import costs 0.1 ms each time.
-    for namespace in ("ascend", "cce", "hivm", "stablehlo"):
-        sys.modules.setdefault(f"{PACKAGE}.dialects.{namespace}", dialects)
+    with _PROCESS_STATE:
+        context = ir.Context()
+        # Verifiers written in Python need the interpreter's lock, which the waiting thread holds.
+        context.enable_multithreading(False)
+        stablehlo.register_dialect(context)
+        with context, ir.Location.unknown():
+            dialects.load_all()
+        # For every operation it wraps, MLIR tries to import the Python module of the operation's
+        # namespace from its own package until that succeeds; a failed import costs 0.1 ms each.
+        for namespace in ("ascend", "cce", "hivm", "stablehlo"):
+            sys.modules.setdefault(f"{PACKAGE}.dialects.{namespace}", dialects)
     return context
 
 
-@cache
 def register_passes() -> None:
     """Makes StableHLO's passes known to MLIR's pipeline parser; the upstream ones already are."""
+    with _PROCESS_STATE:
+        _register_passes_once()
+
+
+@cache
+def _register_passes_once() -> None:
     stablehlo.register_stablehlo_passes()
     if importlib.util.find_spec(f"{PACKAGE}.dialects.torch"):
         # Some StableHLO passes are registered only together with those of the torch dialect.
@@ -64,8 +75,9 @@ def register_passes() -> None:
 def load_onnx_importer(context: Any) -> Any:
     """Returns the module that imports ONNX graphs and registers the torch dialect it needs."""
     register_passes()
-    _load("dialects.torch").register_dialect(context)
-    return _load("extras.onnx_importer")
+    with _PROCESS_STATE:
+        _load("dialects.torch").register_dialect(context)
+        return _load("extras.onnx_importer")
 
 
 def symbol_name(operation: Any) -> str:
