@@ -84,6 +84,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         "inline",
         "stablehlo-expand-reduce",
         "func.func(canonicalize,stablehlo-aggressive-simplification,canonicalize,cse)",
+        _pass("stablehlo-widen-half", options, "precision"),
         "convert-stablehlo-to-ascend",
         "canonicalize",
         "cse",

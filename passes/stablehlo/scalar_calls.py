@@ -10,8 +10,14 @@ from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, symbols
 from davinci.passes.ascend.tensor_ops import full_value
 from davinci.passes.stablehlo.integer_power import expand_integer_powers
+from davinci.passes.stablehlo.stablehlo_widen_half import widen
 
 PRODUCTS = frozenset({"stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution"})
+
+SUMS = PRODUCTS | {
+    f"stablehlo.{name}" for name in ("reduce", "reduce_window", "scatter", "select_and_scatter")
+}
+"""Operations that add up many values: in f32, also where they are stored as f16."""
 
 FIRST_INDEX = {
     "stablehlo.gather": 1,
@@ -62,6 +68,8 @@ class ScalarCalls:
             spell_out_booleans(copy)
             widen_unsigned(copy)
             func.ReturnOp(list(copy.results))
+        if op.name in SUMS:
+            widen(copy, {})
         expand_integer_powers(function.operation)
         return function
 
