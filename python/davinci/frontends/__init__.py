@@ -45,7 +45,10 @@ def load(model: Any, context: Any = None) -> Any:
     path = Path(model)
     if path.suffix not in SUFFIXES:
         raise InputError(
-            "not a model file", where=str(path), expected="a file name that ends in .onnx or .mlir"
+            "not a model file",
+            where=str(path),
+            expected="a file name that ends in .onnx or .mlir",
+            hint="davinci.load takes saved executables" if path.suffix == ".davinci" else "",
         )
     if not path.is_file():
         raise InputError("no such file", where=str(path))
