@@ -28,7 +28,7 @@ MAY_IMPORT = {
         "diagnostics dialects elements errors files isa machine mlir passes report simulator units "
         "version"
     ),
-    "frontends": "diagnostics elements errors mlir",
+    "frontends": "bytecode diagnostics elements errors mlir",
     "zoo": "errors",
     "compiler": "diagnostics errors frontends machine mlir passes runtime",
     "version": "mlir",

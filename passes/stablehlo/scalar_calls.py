@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.elements import scalar_attribute
-from davinci.mlir import func, ir, operations, symbol_name
+from davinci.mlir import func, ir, is_public, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, symbols
 from davinci.passes.ascend.tensor_ops import full_value
@@ -92,7 +92,7 @@ class ScalarCalls:
 
         self._module.walk(visit)
         for name, op in symbols(self._module):
-            private = op.name == "func.func" and "sym_visibility" in op.attributes
+            private = op.name == "func.func" and not is_public(op)
             if private and name not in used:
                 op.erase()
 

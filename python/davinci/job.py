@@ -161,7 +161,7 @@ def reference_of(source: Source) -> Reference:
     if proto is not None:
         return Reference("onnxruntime", lambda inputs, _: check.reference_onnx(proto, inputs))
     module = frontends.load(source.model)
-    if not operations(module.operation, "stablehlo"):
+    if not operations(module.operation, "stablehlo", "chlo"):
         raise InputError(
             "there is no reference for this model",
             where="--check",
