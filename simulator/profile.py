@@ -34,6 +34,7 @@ class LaunchProfile:
 
     Attributes:
         name: the kernel.
+        operators: names of the model's nodes that it computes, where the caller knows them.
         blocks: number of blocks.
         cores: that took part, cube and vector cores.
         cycles: from the start until the last core is done.
@@ -63,3 +64,4 @@ class LaunchProfile:
     scalar_accesses: int = 0
     per_block: list[BlockProfile] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
+    operators: tuple[str, ...] = ()

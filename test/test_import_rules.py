@@ -25,13 +25,11 @@ MAY_IMPORT = {
     "passes": "dialects elements errors isa machine mlir units",
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
-        "diagnostics dialects elements errors files isa machine mlir passes report simulator units "
-        "version"
+        "diagnostics dialects elements errors files isa machine mlir passes report simulator units"
     ),
-    "frontends": "bytecode diagnostics elements errors mlir",
+    "frontends": "diagnostics elements errors mlir",
     "zoo": "errors",
     "compiler": "diagnostics errors frontends machine mlir passes runtime",
-    "version": "mlir",
     "diagnostics": "errors mlir",
     "check": "errors",
     "interpreter": "arrays elements errors files mlir passes",

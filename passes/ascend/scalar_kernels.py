@@ -13,6 +13,7 @@ from typing import Any
 
 from davinci.mlir import arith, func, function_type, ir, memref, operations, run_pipeline
 from davinci.passes import builder
+from davinci.passes.ascend.kernel_facts import facts_of_function
 from davinci.passes.ascend.kernel_outline import is_boolean, stored_tensor, symbols
 from davinci.passes.base import fail
 
@@ -47,6 +48,7 @@ def build_kernel(
         CompileError: upstream has no loops for an operation.
         MLIRError: one of upstream's passes fails.
     """
+    facts = facts_of_function(op_name, function)
     scratch = ir.Module.create(function.location)
     copy = function.clone(ip=ir.InsertionPoint(scratch.body))
     del copy.attributes["sym_visibility"]
@@ -66,6 +68,7 @@ def build_kernel(
     moved.attributes["ascend.kernel"] = ir.UnitAttr.get()
     moved.attributes["ascend.op"] = ir.StringAttr.get(op_name)
     moved.attributes["ascend.unit"] = ir.StringAttr.get("scalar")
+    facts.mark(moved)
     return temporaries, constants
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
 
 from davinci.errors import InputError
 
@@ -64,14 +63,10 @@ def check_distinct(results: Iterable[str], sources: Iterable[str]) -> None:
         seen.add(place)
 
 
-def write_atomically(path: str | Path, data: bytes | Callable[[BinaryIO], None]) -> None:
+def write_atomically(path: str | Path, data: bytes) -> None:
     """Writes `data` to a temporary file beside `path` and renames it.
 
     A link stays one, and its file is replaced; a device or pipe gets the data itself.
-
-    Args:
-        path: of the result.
-        data: all of it, or what writes it to an open file.
 
     Raises:
         InputError: the place cannot be written to.
@@ -79,14 +74,13 @@ def write_atomically(path: str | Path, data: bytes | Callable[[BinaryIO], None])
     target = Path(os.path.realpath(path))
     try:
         if is_device(path):
-            with open(path, "wb") as file:
-                _put(file, data)
+            Path(path).write_bytes(data)
             return
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         TEMPORARIES.add(temporary)
         try:
             with os.fdopen(handle, "wb") as file:
-                _put(file, data)
+                file.write(data)
             # mkstemp makes files private; a result file gets what any new file would.
             umask = os.umask(0)
             os.umask(umask)
@@ -99,10 +93,3 @@ def write_atomically(path: str | Path, data: bytes | Callable[[BinaryIO], None])
             TEMPORARIES.discard(temporary)
     except OSError as error:
         raise InputError(f"cannot write: {error.strerror}", where=str(path)) from None
-
-
-def _put(file: BinaryIO, data: bytes | Callable[[BinaryIO], None]) -> None:
-    if callable(data):
-        data(file)
-    else:
-        file.write(data)

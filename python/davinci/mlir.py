@@ -53,18 +53,9 @@ def make_context() -> Any:
             dialects.load_all()
         # For every operation it wraps, MLIR tries to import the Python module of the operation's
         # namespace from its own package until that succeeds; a failed import costs 0.1 ms each.
-        for namespace in ("ascend", "cce", "hivm", "stablehlo", "chlo"):
+        for namespace in ("ascend", "cce", "hivm", "stablehlo"):
             sys.modules.setdefault(f"{PACKAGE}.dialects.{namespace}", dialects)
-        _load_chlo(context)
     return context
-
-
-def _load_chlo(context: Any) -> None:
-    """Makes the text of CHLO operations known: a pass that depends on a dialect loads it."""
-    register_passes()
-    if importlib.util.find_spec(f"{PACKAGE}.dialects.torch"):
-        with context, ir.Location.unknown():
-            run_pipeline(ir.Module.create().operation, "func.func(convert-torch-to-stablehlo)")
 
 
 def register_passes() -> None:
@@ -94,12 +85,6 @@ def symbol_name(operation: Any) -> str:
     return str(ir.StringAttr(operation.attributes["sym_name"]).value)
 
 
-def is_public(function: Any) -> bool:
-    """Whether others than its module may call the function: MLIR's default, also spelt out."""
-    visibility = function.attributes.get("sym_visibility")
-    return visibility is None or ir.StringAttr(visibility).value == "public"
-
-
 def function_type(function: Any) -> Any:
     """The `ir.FunctionType` of a function on tensors or buffers."""
     return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
@@ -126,8 +111,9 @@ def operations(root: Any, *names: str) -> list[Any]:
 
 
 def location_text(location: Any) -> str:
-    """`loc("a.mlir":3:5)` as `a.mlir:3:5`."""
-    return str(location).removeprefix("loc(").removesuffix(")").replace('"', "")
+    """`loc("a.mlir":3:5)` as `a.mlir:3:5`, `loc(fused["Add_1", "Add_2"])` as `Add_1, Add_2`."""
+    text = str(location).removeprefix("loc(").removesuffix(")").replace('"', "")
+    return text.removeprefix("fused[").removesuffix("]") if text.startswith("fused[") else text
 
 
 def run_pipeline(operation: Any, text: str) -> None:
