@@ -14,6 +14,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import davinci
+from davinci.passes import registry
 from davinci.simulator.host_threads import one_thread
 
 PROOF = Path(__file__).parent.parent / "benchmarks" / "proofs" / "threads.py"
@@ -106,3 +107,12 @@ def test_first_compiles_of_a_process_in_several_threads(models: str) -> None:
     command = [sys.executable, str(PROOF), "--first", models, "--threads", "4"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_pass_is_found_when_its_module_is_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is registered in the middle of it; another thread that asks must wait for the rest."""
+    imported: list[str] = []
+    assert registry.find("plan-memory")
+    monkeypatch.setattr(registry.importlib, "import_module", imported.append)
+    registry.find("plan-memory")
+    assert [name.rpartition(".")[2] for name in imported] == ["plan_memory"]

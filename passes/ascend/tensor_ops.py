@@ -22,7 +22,7 @@ from davinci.dialects.ascend_shapes import (
 from davinci.dialects.base import python_value
 from davinci.elements import Array
 from davinci.errors import InputError
-from davinci.mlir import ir, location_text
+from davinci.mlir import ir, is_public, location_text
 from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.ascend.evaluate import evaluate
@@ -248,7 +248,7 @@ def tensor_functions(module: Any) -> list[Any]:
     found = []
     for operation in module.regions[0].blocks[0].operations:
         op = operation.operation
-        if op.name != "func.func" or "sym_visibility" in op.attributes:
+        if op.name != "func.func" or not is_public(op):
             continue
         if "ascend.kernel" not in op.attributes and "ascend.entry" not in op.attributes:
             found.append(op)

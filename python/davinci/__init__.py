@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from davinci.compiler import compile
     from davinci.errors import CheckFailed, CompileError, DavinciError, DeviceFault, InputError
     from davinci.runtime.executable import Executable
+    from davinci.runtime.saved import load
 
 __version__ = "0.1.0"
 __all__ = [
@@ -24,11 +25,13 @@ __all__ = [
     "Executable",
     "InputError",
     "compile",
+    "load",
 ]
 
 _HOMES = {
     "compile": "davinci.compiler",
     "Executable": "davinci.runtime.executable",
+    "load": "davinci.runtime.saved",
     **dict.fromkeys(
         ("CheckFailed", "CompileError", "DavinciError", "DeviceFault", "InputError"),
         "davinci.errors",

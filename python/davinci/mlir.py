@@ -53,9 +53,18 @@ def make_context() -> Any:
             dialects.load_all()
         # For every operation it wraps, MLIR tries to import the Python module of the operation's
         # namespace from its own package until that succeeds; a failed import costs 0.1 ms each.
-        for namespace in ("ascend", "cce", "hivm", "stablehlo"):
+        for namespace in ("ascend", "cce", "hivm", "stablehlo", "chlo"):
             sys.modules.setdefault(f"{PACKAGE}.dialects.{namespace}", dialects)
+        _load_chlo(context)
     return context
+
+
+def _load_chlo(context: Any) -> None:
+    """Makes the text of CHLO operations known: a pass that depends on a dialect loads it."""
+    register_passes()
+    if importlib.util.find_spec(f"{PACKAGE}.dialects.torch"):
+        with context, ir.Location.unknown():
+            run_pipeline(ir.Module.create().operation, "func.func(convert-torch-to-stablehlo)")
 
 
 def register_passes() -> None:
@@ -83,6 +92,12 @@ def load_onnx_importer(context: Any) -> Any:
 def symbol_name(operation: Any) -> str:
     """The name of a function, module or global."""
     return str(ir.StringAttr(operation.attributes["sym_name"]).value)
+
+
+def is_public(function: Any) -> bool:
+    """Whether others than its module may call the function: MLIR's default, also spelt out."""
+    visibility = function.attributes.get("sym_visibility")
+    return visibility is None or ir.StringAttr(visibility).value == "public"
 
 
 def function_type(function: Any) -> Any:

@@ -32,6 +32,9 @@ LISTS = ("ascend.operators", "hivm.locations")
 TEXTS = ("ascend.core", "ascend.label", "ascend.name", "ascend.op", "ascend.unit")
 """Attributes that are strings."""
 
+MARKS = {*INTEGERS, *TEXTS, "ascend.launch", "hivm.locations"}
+"""All attributes that are checked."""
+
 SYMBOLS = (ir.SymbolRefAttr, ir.FlatSymbolRefAttr)
 
 
@@ -44,13 +47,15 @@ def check_marks(module: Any) -> None:
     """
     entries = []
     for op in _operations(module.operation):
-        for name in op.attributes:
-            _check_attribute(name, op.attributes[name], op)
+        for name in MARKS.intersection(op.attributes):
+            _check_attribute(name, _attribute(op, name), op)
         for kind in ("argument", "result"):
             key = f"{kind[:3]}_attrs"
-            for number, marks in enumerate(op.attributes.get(key, [])):
+            lists = op.attributes.get(key, []) if op.name == "func.func" else []
+            for number, marks in enumerate(lists):
                 for mark in marks:
-                    _check_attribute(mark.name, mark.attr, op, f" of {kind} {number}")
+                    if mark.name in MARKS:
+                        _check_attribute(mark.name, mark.attr, op, f" of {kind} {number}")
         if op.name == "func.func" and "ascend.entry" in op.attributes:
             entries.append(op)
     if len(entries) > 1:
@@ -68,6 +73,14 @@ def _operations(root: Any) -> Iterator[Any]:
         for region in op.regions:
             for block in region:
                 pending += [view.operation for view in block.operations]
+
+
+def _attribute(op: Any, name: str) -> Any:
+    """The attribute; None if it is a location, which the bindings cannot hand out."""
+    try:
+        return op.attributes[name]
+    except TypeError:
+        return None
 
 
 def _check_attribute(name: str, attr: Any, op: Any, place: str = "") -> None:

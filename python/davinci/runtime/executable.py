@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -52,6 +52,7 @@ class Executable:
     Attributes:
         machine: it runs on.
         cores: that kernels may use, for the report.
+        checks, data: whether races and unwritten bytes are looked for, and data computed.
         inputs, outputs: what `run` takes and returns, in the order of the host's arguments.
         details: what the compiler adds to the record: model, precision, compile_seconds.
     """
@@ -63,6 +64,7 @@ class Executable:
         cores: int = 0,
         checks: bool = True,
         data: bool = True,
+        constants: Mapping[str, Array] | None = None,
     ) -> None:
         """Compiles the kernels of `module` and places its buffers.
 
@@ -73,15 +75,17 @@ class Executable:
             checks: check for unwritten bytes and races.
             data: compute data. Without it `run` finds times only and returns no outputs; a scalar
                 program still sees inputs and constants, and zeros for what kernels compute.
+            constants: the bytes of the module's constants, where it was saved without them.
 
         Raises:
             CompileError: there is no host function, or the module is not fully lowered.
         """
         self.machine, self.cores = machine, cores or machine.cores
+        self.checks, self.data = checks, data
         self.details: Record = {}
         with module.context, ir.Location.unknown():
             self._facts = describe(module)
-            host = HostProgram(module, machine, checks, data)
+            host = HostProgram(module, machine, checks, data, constants)
         self.inputs, self.outputs = host.inputs, host.outputs
         self._host = host
         self._lock = threading.Lock()
@@ -157,6 +161,21 @@ class Executable:
     def _record(self, run: Run) -> Record:
         record = build(run.launches, self._facts, self.machine, self.cores)
         return {**self.details, **record, "simulate_seconds": run.simulate_seconds}
+
+    def save(self, path: str | Path) -> None:
+        """Writes a file that `davinci.load` and `npu-run` take; see `davinci.runtime.saved`.
+
+        Raises:
+            InputError: the file cannot be written.
+        """
+        from davinci.runtime import saved
+
+        saved.save(self, path)
+
+    def image(self) -> tuple[bytes, dict[str, Array]]:
+        """The module without its constants as bytecode, and the bytes of the constants by name."""
+        with self._lock:
+            return self._host.code, self._host.constants()
 
     def report(self, path: str | Path, timeline: TimelineChoice = "first") -> None:
         """Writes the last run as a page.

@@ -6,7 +6,8 @@ addresses of its arguments.
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+import io
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ import numpy as np
 from davinci import report
 from davinci.dialects.base import attribute
 from davinci.elements import dtype_of, to_array
-from davinci.errors import CompileError
+from davinci.errors import CompileError, InputError
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.passes.base import fail
@@ -51,10 +52,21 @@ class HostProgram:
         firsts: numbers of those that launch their kernel for the first time.
         volatile: (address, bytes) of what holds nothing at the start of a run.
         padding: (address, bytes) behind buffers in the arena, zero at the start of a run.
+        code: the module without the values of its constants, as bytecode.
     """
 
-    def __init__(self, module: Any, machine: Machine, checks: bool, data: bool) -> None:
+    def __init__(
+        self,
+        module: Any,
+        machine: Machine,
+        checks: bool,
+        data: bool,
+        constants: Mapping[str, Array] | None = None,
+    ) -> None:
+        """Reads `module`; `constants` are the bytes of those whose values it does not have."""
         self._module = module.operation
+        self._given = constants
+        self.code = code_of(self._module)
         self._symbols = symbols(self._module)
         self._libraries: dict[tuple[str, ...], KernelLibrary] = {}
         main = self._main()
@@ -70,7 +82,7 @@ class HostProgram:
         self.volatile: list[tuple[int, int]] = []
         self.padding: list[tuple[int, int]] = []
         self._places: dict[Any, int] = {}
-        self._constants: dict[str, int] = {}
+        self._constants: dict[str, tuple[int, int]] = {}
         self._unfilled: dict[int, str] = {}
         self._arguments(main)
         for view in main.regions[0].blocks[0].operations:
@@ -78,8 +90,7 @@ class HostProgram:
         names = [launch.name for launch in self.launches]
         self.firsts = {names.index(name) for name in set(names)}
         # Lets go of the module, whose constants are on the device now.
-        del self._module, self._symbols, self._globals, self._places, self._libraries
-        del self._constants, self._unfilled
+        del self._module, self._symbols, self._globals, self._places, self._libraries, self._given
 
     def execute(self, arrays: Sequence[Array], timeline: str) -> list[LaunchProfile]:
         """Writes the inputs, arrays in order, and launches everything.
@@ -118,6 +129,14 @@ class HostProgram:
             spec.name: self.device.read(self.output_addresses[spec.name], spec.dtype, spec.shape)
             for spec in self.outputs
             if self.device.data
+        }
+
+    def constants(self) -> dict[str, Array]:
+        """The bytes of the constants that are on the device, by name."""
+        return {
+            name: self.device.read(address, np.uint8, (size,))
+            for name, (address, size) in self._constants.items()
+            if address not in self._unfilled
         }
 
     def _main(self) -> Any:
@@ -192,18 +211,25 @@ class HostProgram:
         """
         if name not in self._constants:
             size = report.memref_bytes(ir.TypeAttr(self._globals[name].attributes["type"]).value)
-            address = self._constants[name] = self.device.allocate(size)
+            address = self.device.allocate(size)
+            self._constants[name] = address, size
             self._unfilled[address] = name
             if self.device.data:
                 self._fill(address)
-        return self._constants[name]
+        return self._constants[name][0]
 
     def _fill(self, address: int) -> None:
         """Copies the constant at this address to the device, if there is one and it is not."""
         name = self._unfilled.pop(address, None)
         if name is not None:
-            array = to_array(self._globals[name].attributes["initial_value"])
-            self.device.write(address, array)
+            self.device.write(address, self._value(name))
+
+    def _value(self, name: str) -> Array:
+        if self._given is None:
+            return to_array(self._globals[name].attributes["initial_value"])
+        if name not in self._given:
+            raise InputError("a constant has no values", found=name)
+        return self._given[name]
 
     def _launch(self, op: Any) -> None:
         declaration = self._symbols[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
@@ -244,6 +270,17 @@ class HostProgram:
                 module = found
             self._libraries[path] = KernelLibrary(module)
         return self._libraries[path]
+
+
+def code_of(module: Any) -> bytes:
+    """A module operation as bytecode, its constants without their values."""
+    code = module.clone()
+    for op in symbols(code).values():
+        if op.name == "memref.global":
+            op.attributes["initial_value"] = ir.UnitAttr.get()
+    stream = io.BytesIO()
+    code.write_bytecode(stream)
+    return stream.getvalue()
 
 
 def symbols(module: Any) -> dict[str, Any]:
