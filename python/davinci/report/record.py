@@ -16,6 +16,7 @@ from davinci.machine import Machine
 from davinci.report.idle import Idle, idle_of
 from davinci.report.limits import limits, times
 from davinci.report.program import Kernel, Program
+from davinci.report.value_range import value_range
 from davinci.report.verdict import warnings_of
 from davinci.simulator.profile import LaunchProfile
 from davinci.simulator.trace import seat
@@ -66,6 +67,7 @@ def build(
         "pipes": pipe_summary(rows, machine),
         "kernels": rows,
         "launches_list": list(launch_times(launches, machine)),
+        "range": value_range(launches),
         "memory": {
             "weights_bytes": program.weights_bytes,
             "arena_bytes": program.arena_bytes,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.report.record import UNITS, Record
+from davinci.report.value_range import range_summary
 
 
 def summary_rows(record: Record) -> list[tuple[str, str]]:
@@ -33,6 +34,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
         ),
         ("pipes", ", ".join(f"{n[5:]} {p['ratio']:.1%}" for n, p in record["pipes"].items())),
     ]
+    if lost := range_summary(record):
+        rows.append(("range", lost))
     if "compile_seconds" in record:
         seconds = (record["compile_seconds"], record["simulate_seconds"])
         rows.append(("took", f"{seconds[0]:.1f} s to compile, {seconds[1]:.1f} s to simulate"))
