@@ -179,7 +179,8 @@ class Operator:
             return f"{name} {by(source.shape)} {source.element}"
         if self.name in RESHAPING:
             return f"{name} {by(source.shape)} -> {by(result.shape)} {result.element}"
-        return f"{name} {by(result.shape)} {(source if kind else result).element}"
+        compared = self.name == "compare"
+        return f"{name} {by(result.shape)} {(source if compared else result).element}"
 
 
 def facts_of_function(name: str, function: Any) -> Facts:

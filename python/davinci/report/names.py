@@ -1,4 +1,4 @@
-"""Names of the model's nodes, as a reader can take them in."""
+"""Names, counts and shares, as a reader can take them in."""
 
 from __future__ import annotations
 
@@ -28,3 +28,8 @@ def tail(name: str, longest: int = LONGEST) -> str:
 def plural(count: int, one: str, many: str) -> str:
     """`1 kernel`, `1,042 kernels`."""
     return f"{count:,} {one if count == 1 else many}"
+
+
+def percent(share: float) -> str:
+    """`81 %`; `under 1 %` of what is not nothing."""
+    return "under 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.report.names import plural, shortened
+from davinci.report.names import percent, plural, shortened
 
 Record = dict[str, Any]
 
@@ -87,9 +87,9 @@ def launching(record: Record) -> Loss | None:
     each = record["launch_overhead_us"] / count
     return Loss(
         share,
-        f"launches take {share:.0%} of the time",
+        f"launches take {percent(share)} of the time",
         f"To start a kernel takes {each:g} us; {plural(count, 'launch', 'launches')} take "
-        f"{share:.0%} of the time.",
+        f"{percent(share)} of the time.",
         "Give each launch more to do: the same launches serve a larger batch or a longer sequence. "
         "Merge small operators in the model where one of ONNX does the same.",
     )
@@ -105,9 +105,9 @@ def scalar_kernels(record: Record) -> Loss | None:
     verb = "takes" if count.startswith("1 ") else "take"
     return Loss(
         share,
-        f"{count} on the scalar unit {verb} {share:.0%}",
-        f"{count} on the scalar unit, which loads and stores single elements, {verb} {share:.0%} "
-        f"of the time: {_named(record, rows)}.",
+        f"{count} on the scalar unit {verb} {percent(share)}",
+        f"{count} on the scalar unit, which loads and stores single elements, {verb} "
+        f"{percent(share)} of the time: {_named(record, rows)}.",
         " ".join(_scalar_advice(rows)),
     )
 
@@ -135,15 +135,15 @@ def idle_cores(record: Record) -> Loss | None:
     half = idle["half_idle_ratio"]
     working = cores * (1 - idle["ratio"])
     short = (
-        f"half of the cores idle in {half:.0%} of the kernels' time"
+        f"half of the cores idle in {percent(half)} of the kernels' time"
         if half >= WORTH_SAYING
-        else f"cores idle {idle['ratio']:.0%} of the kernels' time"
+        else f"cores idle {percent(idle['ratio'])} of the kernels' time"
     )
     return Loss(
         idle["ratio"] * kernel_share,
         short,
         f"Of {cores} cores {working:.1f} work on average while kernels run; half of them or more "
-        f"have nothing to do in {half:.0%} of that time.",
+        f"have nothing to do in {percent(half)} of that time.",
         "Tensors are too small to be shared by all cores: larger shapes fill them; a batch does, "
         "or heads and channels computed in one operator instead of one after the other.",
     )
@@ -157,8 +157,8 @@ def moving(record: Record) -> Loss | None:
     share = _share(record, rows)
     return Loss(
         share,
-        f"moving and converting data takes {share:.0%}",
-        f"Casts, layouts, transposes, broadcasts and copies take {share:.0%} of the time: "
+        f"moving and converting data takes {percent(share)}",
+        f"Casts, layouts, transposes, broadcasts and copies take {percent(share)} of the time: "
         f"{_named(record, rows)}.",
         "Casts go with --precision fp16; layouts are those that the cube wants, and cost least "
         "between products that follow each other; transposes and slices go where the model can do "
@@ -174,9 +174,9 @@ def latency(record: Record) -> Loss | None:
     share = _share(record, rows)
     return Loss(
         share,
-        f"kernels that wait for latencies take {share:.0%}",
-        f"In kernels that take {share:.0%} of the time no pipe is busy: they wait for the first "
-        "bytes, and for each other's flags.",
+        f"kernels that wait for latencies take {percent(share)}",
+        f"In kernels that take {percent(share)} of the time no pipe is busy: they wait for the "
+        "first bytes, and for each other's flags.",
         "More work for each block hides latencies: larger shapes, or fewer cores (--cores). "
         "Where cycles were lost, below, names each wait.",
     )
@@ -204,6 +204,6 @@ def _named(record: Record, rows: list[Record]) -> str:
     for row in longest:
         nodes = shortened(row["operators"])
         where = f" ({nodes})" if nodes else ""
-        texts.append(f"{row['label']}{where} {_share(record, [row]):.0%}")
+        texts.append(f"{row['label']}{where} {percent(_share(record, [row]))}")
     more = len(rows) - len(longest)
     return ", ".join(texts) + (f" and {plural(more, 'kernel', 'kernels')} more" if more else "")
