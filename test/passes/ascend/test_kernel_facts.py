@@ -20,21 +20,21 @@ OPERATORS = [
     ),
     (
         "%r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : "
-        "(tensor<17x33xf16>, tensor<33x5xf16>) -> tensor<17x5xf16>",
-        {"a": "17x33xf16", "b": "33x5xf16"},
-        "17x5xf16",
+        "(tensor<17x33xf32>, tensor<33x5xf32>) -> tensor<17x5xf32>",
+        {"a": "17x33xf32", "b": "33x5xf32"},
+        "17x5xf32",
         "matmul 17x5x33 f16",
         {"macs": 17 * 5 * 33, "factor_bits": 16, "read_bytes": 2 * (17 + 5) * 33}
-        | {"write_bytes": 2 * 17 * 5},
+        | {"write_bytes": 4 * 17 * 5},
     ),
     (
         "%r = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [1]"
-        " : (tensor<2x17x33xf16>, tensor<2x33x5xf16>) -> tensor<2x17x5xf16>",
-        {"a": "2x17x33xf16", "b": "2x33x5xf16"},
-        "2x17x5xf16",
+        " : (tensor<2x17x33xf32>, tensor<2x33x5xf32>) -> tensor<2x17x5xf32>",
+        {"a": "2x17x33xf32", "b": "2x33x5xf32"},
+        "2x17x5xf32",
         "batch_matmul 2x17x5x33 f16",
         {"macs": 2 * 17 * 5 * 33, "factor_bits": 16, "read_bytes": 4 * (17 + 5) * 33}
-        | {"write_bytes": 4 * 17 * 5},
+        | {"write_bytes": 8 * 17 * 5},
     ),
     (
         "%r = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : "
