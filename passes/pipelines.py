@@ -85,6 +85,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         "chlo-keep-operators",
         "func.func(chlo-legalize-to-stablehlo,stablehlo-legalize-composite-to-call)",
         "inline",
+        "func.func(canonicalize,stablehlo-unroll-loops,stablehlo-select-branches)",
         "stablehlo-expand-reduce",
         "func.func(canonicalize,stablehlo-aggressive-simplification,canonicalize,cse)",
         _pass("stablehlo-widen-half", options, "precision"),

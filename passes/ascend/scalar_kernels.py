@@ -73,6 +73,7 @@ def build_kernel(
         run_pipeline(scratch.operation, FOLD_VIEWS)
         kernel = find(scratch, name)
     saturate_conversions(kernel)
+    booleans_to_bytes(kernel)
     temporaries = allocations_to_arguments(kernel)
     moved = kernel.clone(ip=ir.InsertionPoint(kernels.regions[0].blocks[0]))
     moved.attributes["ascend.kernel"] = ir.UnitAttr.get()
@@ -246,6 +247,16 @@ def access_bytes(booleans: Any, buffer: Any) -> None:
             else:
                 fail(op, "on a buffer of booleans", expected="loads and stores")
         op.erase()
+
+
+def booleans_to_bytes(kernel: Any) -> None:
+    """Makes arguments of bytes of those of booleans, which are constants."""
+    for argument in kernel.regions[0].blocks[0].arguments:
+        kind = ir.MemRefType(argument.type)
+        if is_boolean(kind):
+            stored = ir.MemRefType.get(kind.shape, ir.IntegerType.get_signless(8))
+            argument.set_type(stored)
+            access_bytes(argument, argument)
 
 
 def allocations_to_arguments(kernel: Any) -> list[Any]:

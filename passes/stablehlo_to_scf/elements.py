@@ -61,14 +61,22 @@ def rank_zero(scalar: Any, kind: Any) -> Any:
     return cast(tensor.FromElementsOp(signless(kind), [scalar]).result, kind)
 
 
-def inline(block: Any, arguments: Sequence[Any]) -> Values:
-    """Copies the operations of `block` here; returns what its terminator returns."""
+def inline(block: Any, arguments: Sequence[Any], made: Values | None = None) -> Values:
+    """Copies the operations of `block` here; returns what its terminator returns.
+
+    Args:
+        block: of a region.
+        arguments: values for its arguments.
+        made: if given, a list to which the copies are added.
+    """
     values = dict(zip(block.arguments, arguments, strict=True))
     *body, terminator = list(block.operations)
     for view in body:
         copy = view.operation.clone()
         replace_operands(copy, values)
         values.update(zip(view.operation.results, copy.results, strict=True))
+        if made is not None:
+            made.append(copy)
     return [values.get(v, v) for v in terminator.operation.operands]
 
 
