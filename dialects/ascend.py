@@ -13,7 +13,7 @@ from typing import Any
 
 from davinci.dialects.ascend_operators import OPS
 from davinci.dialects.ascend_shapes import Call, is_float, is_integer, tensor_of
-from davinci.dialects.base import require, verifier
+from davinci.dialects.base import attribute_of, require, verifier
 from davinci.mlir import ext, ir
 
 Operand = ext.Operand
@@ -50,6 +50,8 @@ class AscendOp(Ascend.Operation):
     @verifier
     def verify_invariants(self) -> None:
         info = OPS[self.operation.name.removeprefix("ascend.")]
+        for name in self.attributes:
+            attribute_of(self, name)  # passes copy all of them
         call = call_of(self)
         wanted = {"float": is_float, "integer": is_integer}.get(info.types)
         if wanted and call.inputs and not wanted(call.inputs[0].element):

@@ -219,6 +219,7 @@ def check_product(call: Call, batch: int) -> None:
         check_plain_product(call, batch)
         return
     for role, operand in (("A", a), ("B", b)):
+        require_fractal_type(operand.element)
         require(
             operand.rank == 4 + batch
             and operand.shape[-2:] == (FRACTAL_SIDE, lanes(operand.element)),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.base import Invalid, attribute
+from davinci.dialects.base import Invalid, attribute, attribute_of
 from davinci.mlir import ir
 from davinci.units import BLOCK_BYTES, FRACTAL_SIDE
 
@@ -52,7 +52,7 @@ class Call:
 
     def given(self, name: str) -> Any:
         """The attribute `name` as it is, or None."""
-        return self.op.attributes.get(name)
+        return attribute_of(self.op, name)
 
     def array(self, name: str) -> list[int]:
         """The `array<i64>` attribute `name`."""

@@ -1,16 +1,19 @@
-"""What the three dialects share: verifier messages and access to attributes.
+"""What the three dialects share: verifier messages, counts of operands, and access to attributes.
 
 A verifier is a method `verify_invariants(self) -> bool` that raises `Invalid`; the `verifier`
-decorator turns that into a diagnostic at the operation's location.
+decorator turns that into a diagnostic at the operation's location. MLIR calls it before it compares
+the operation with its definition, so the decorator does that first: a check may rely on counts.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from davinci.mlir import ir
+from davinci.errors import did_you_mean
+from davinci.mlir import ext, ir
 
 
 class Invalid(Exception):
@@ -38,6 +41,8 @@ def verifier(check: Callable[[Any], None]) -> Callable[[Any], bool]:
         try:
             # A module may be parsed where no context is current, but checks make types.
             with operation.context:
+                check_form(self)
+                check_attributes(self)
                 check(self)
         except Invalid as error:
             operation.location.emit_error(f"'{operation.name}' op {error}")
@@ -47,14 +52,95 @@ def verifier(check: Callable[[Any], None]) -> Callable[[Any], bool]:
     return verify_invariants
 
 
+def check_form(op: Any) -> None:
+    """Operands and results are as many as the fields of the operation's class; no region.
+
+    Groups of optional or repeated ones are checked by the operation itself.
+    """
+    operands, _, results, _ = ext.partition_fields(op._fields)
+    for role, values, fields in (
+        ("operands", op.operands, operands),
+        ("results", op.results, results),
+    ):
+        if all(field.variadicity == ext.Variadicity.single for field in fields):
+            names = ", ".join(field.name for field in fields)
+            expected = f"{len(fields)} ({names})" if fields else "none"
+            require(len(values) == len(fields), f"number of {role}", len(values), expected)
+    require(len(op.regions) == 0, "number of regions", len(op.regions), "none")
+
+
+def check_attributes(op: Any) -> None:
+    """Attributes are those in the class's table `ATTRIBUTES`, if it has one.
+
+    Others may be given only with a dialect's name before a dot.
+    """
+    table: dict[str, AttributeKind] | None = getattr(type(op), "ATTRIBUTES", None)
+    if table is None:
+        return
+    for name in op.attributes:
+        if name not in table and "." not in name:
+            parts = [f"has no attribute {name!r}", did_you_mean(name, table)]
+            raise Invalid("; ".join(filter(None, parts)))
+    for name, kind in table.items():
+        if name in op.attributes:
+            value = attribute(op, name)
+            require(kind.accepts(value), f"attribute {name}", repr(value), kind.expected)
+        else:
+            require(not kind.required, f"attribute {name} is missing", "", kind.expected)
+
+
+@dataclass(frozen=True)
+class AttributeKind:
+    """What an attribute may be: in words, as a test of its Python value, and whether it must be."""
+
+    expected: str
+    accepts: Callable[[Any], bool]
+    required: bool = True
+
+
+FLAG = AttributeKind("a unit attribute", lambda value: isinstance(value, bool), required=False)
+"""An attribute that is there or not; true and false are taken too."""
+
+
+def one_of(*texts: str, required: bool = True) -> AttributeKind:
+    """One of some strings."""
+    expected = ", ".join(texts)
+    return AttributeKind(expected, lambda v: isinstance(v, str) and v in texts, required)
+
+
+def integer(minimum: int, maximum: int, required: bool = True) -> AttributeKind:
+    """An integer between two others, both included."""
+
+    def accepts(value: Any) -> bool:
+        return (
+            isinstance(value, int) and not isinstance(value, bool) and minimum <= value <= maximum
+        )
+
+    return AttributeKind(f"{minimum}..{maximum}", accepts, required)
+
+
+def attribute_of(op: Any, name: str) -> Any:
+    """The attribute of `op`, None where it is absent.
+
+    Raises:
+        Invalid: it is a location, which the bindings cannot hand out.
+    """
+    if name not in op.attributes:
+        return None
+    try:
+        return op.attributes[name]
+    except TypeError:
+        raise Invalid(f"attribute {name}", "a location", "a value") from None
+
+
 def attribute(op: Any, name: str, default: Any = None) -> Any:
     """The Python value of an attribute of `op`, or `default` where it is absent.
 
     Integers, floats, booleans, strings and arrays of them become Python values; `array<i64: ..>`
     a list of ints; anything else is returned as the attribute itself.
     """
-    attributes = op.attributes
-    return python_value(attributes[name]) if name in attributes else default
+    found = attribute_of(op, name)
+    return default if found is None else python_value(found)
 
 
 def python_value(attr: Any) -> Any:

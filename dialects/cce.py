@@ -12,9 +12,10 @@ This module defines operations by annotations, so it must not postpone their eva
 
 from typing import Any
 
-from davinci.dialects.base import attribute, require, verifier
+from davinci.dialects.base import FLAG, attribute, one_of, require, verifier
 from davinci.dialects.cce_buffers import buffer_of
 from davinci.dialects.cce_checks import (
+    EVENT,
     L0C_TYPES,
     MAD_TYPES,
     PIPES,
@@ -35,6 +36,9 @@ class Cce(ext.Dialect, name="cce"):
     """Instruction-like operations on arrays in the memories of one core."""
 
 
+Cce.Operation.ATTRIBUTES = {}  # of operations that say nothing else
+
+
 class SpaceAttr(Cce.Attribute, name="space"):
     """Memory space of a memref: `#cce.space<"L1">`, "L0A", "L0B", "L0C" or "UB"."""
 
@@ -50,6 +54,7 @@ class CopyOp(Cce.Operation, name="copy"):
     C4 strides on chip are multiples of 32 bytes; the destination has no stride 0.
     """
 
+    ATTRIBUTES = {"round_up": FLAG}  # noqa: RUF012 - an annotation would make an operand of it
     src: Operand[Any]
     dst: Operand[Any]
 
@@ -95,6 +100,7 @@ class Load2dOp(Cce.Operation, name="load2d"):
     C3 `transpose` only for 16-bit types.
     """
 
+    ATTRIBUTES = {"transpose": FLAG}  # noqa: RUF012 - see CopyOp
     src: Operand[Any]
     dst: Operand[Any]
 
@@ -144,39 +150,50 @@ class MadOp(Cce.Operation, name="mad"):
         require(str(self.init.type) == "i1", "type of init", self.init.type, "i1")
 
 
-class SetFlagOp(Cce.Operation, name="set_flag"):
+class Flag(Cce.Operation):
+    """Event `event` from pipe `src` to `dst`.
+
+    C1 `src` and `dst` are pipes, `event` is an event id. C2 the pipes differ.
+    """
+
+    ATTRIBUTES = EVENT
+
+    @verifier
+    def verify_invariants(self) -> None:
+        check_flag(self)
+
+
+class SetFlagOp(Flag, name="set_flag"):
     """Fires event `event` from pipe `src` to `dst` when all earlier work of `src` is complete."""
 
-    @verifier
-    def verify_invariants(self) -> None:
-        check_flag(self)
 
-
-class WaitFlagOp(Cce.Operation, name="wait_flag"):
+class WaitFlagOp(Flag, name="wait_flag"):
     """Holds pipe `dst` until event `event` from `src` has fired, and clears it."""
-
-    @verifier
-    def verify_invariants(self) -> None:
-        check_flag(self)
 
 
 class PipeBarrierOp(Cce.Operation, name="pipe_barrier"):
     """Holds later instructions of `pipe` until its earlier ones are complete; "ALL": all pipes."""
 
+    ATTRIBUTES = {"pipe": one_of(*(p for p in PIPES if p != "S"), "ALL")}  # noqa: RUF012
+
     @verifier
     def verify_invariants(self) -> None:
-        pipe = attribute(self, "pipe")
-        legal = (*(p for p in PIPES if p != "S"), "ALL")
-        require(pipe in legal, "attribute pipe", repr(pipe), ", ".join(legal))
+        pass
 
 
-class GetBlockIdxOp(Cce.Operation, name="get_block_idx", traits=[ext.Pure]):
+class BlockNumber(Cce.Operation, traits=[ext.Pure]):
+    """A special register of the scalar unit."""
+
+    result: ext.Result[ir.IndexType]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        pass
+
+
+class GetBlockIdxOp(BlockNumber, name="get_block_idx"):
     """Number of this block, from 0."""
 
-    result: ext.Result[ir.IndexType]
 
-
-class GetBlockNumOp(Cce.Operation, name="get_block_num", traits=[ext.Pure]):
+class GetBlockNumOp(BlockNumber, name="get_block_num"):
     """Number of blocks of the launch."""
-
-    result: ext.Result[ir.IndexType]

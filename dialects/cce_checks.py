@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from davinci.dialects.base import attribute, require
+from davinci.dialects.base import attribute, integer, one_of, require
 from davinci.dialects.cce_buffers import (
     Buffer,
     merge_dims,
@@ -15,7 +15,7 @@ from davinci.dialects.cce_buffers import (
     type_name,
 )
 from davinci.isa import INSTRUCTIONS, Pipe
-from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
+from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS, REPEAT_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
 PIPES = tuple(p.name for p in Pipe if p < Pipe.ALL)
@@ -162,30 +162,32 @@ def check_row_reduction(src: Buffer, dst: Buffer, rows: tuple[int, ...]) -> None
     require_contiguous("destination", dst)
 
 
+LANES = {
+    "first_lane": integer(0, REPEAT_BYTES, required=False),
+    "lanes": integer(1, REPEAT_BYTES, required=False),
+}
+"""Attributes of operations that reduce some lanes of a repeat."""
+
+
 def check_lanes(op: Any, src: Buffer) -> None:
     first = attribute(op, "first_lane", 0)
     lanes = attribute(op, "lanes", src.shape[1] - first)
     require(
-        first >= 0 and lanes >= 1 and first + lanes <= src.shape[1],
+        lanes >= 1 and first + lanes <= src.shape[1],
         "lanes outside the row",
         f"first_lane {first}, lanes {lanes}",
         f"within {src.shape[1]}",
     )
 
 
+EVENT = {"src": one_of(*PIPES), "dst": one_of(*PIPES), "event": integer(0, MOST_EVENT)}
+"""Attributes of `set_flag` and `wait_flag`."""
+
+
 def check_flag(op: Any) -> None:
-    """C1 `src` and `dst` are different pipes; C2 `event` is an event id."""
+    """`src` and `dst` are different pipes."""
     src, dst = attribute(op, "src"), attribute(op, "dst")
-    for role, pipe in (("src", src), ("dst", dst)):
-        require(pipe in PIPES, f"attribute {role}", repr(pipe), ", ".join(PIPES))
     require(src != dst, "a flag within one pipe", src, "two pipes; use pipe_barrier")
-    event = attribute(op, "event")
-    require(
-        isinstance(event, int) and 0 <= event <= MOST_EVENT,
-        "attribute event",
-        event,
-        f"0..{MOST_EVENT}",
-    )
 
 
 def check_copy(src: Buffer, dst: Buffer, round_up: bool) -> None:

@@ -8,12 +8,13 @@ This module defines operations by annotations, so it must not postpone their eva
 
 from typing import Any
 
-from davinci.dialects.base import attribute, require, verifier
+from davinci.dialects.base import one_of, require, verifier
 from davinci.dialects.cce import Cce as Cce  # complete only with the operations below
 from davinci.dialects.cce_buffers import buffer_of
 from davinci.dialects.cce_checks import (
     CONVERSIONS,
     FLOATS,
+    LANES,
     PREDICATES,
     ROUNDS,
     check_elementwise,
@@ -160,6 +161,7 @@ class VconvOp(Cce.Operation, name="vconv"):
     C3 as for elementwise operations.
     """
 
+    ATTRIBUTES = {"round": one_of(*ROUNDS, required=False)}  # noqa: RUF012 - see CopyOp
     a: Operand[Any]
     dst: Operand[Any]
 
@@ -171,8 +173,6 @@ class VconvOp(Cce.Operation, name="vconv"):
             "no such conversion",
             f"{src.dtype} to {dst.dtype}",
         )
-        mode = attribute(self, "round", "none")
-        require(mode in ROUNDS, "attribute round", repr(mode), ", ".join(ROUNDS))
         check_elementwise([src, dst])
 
 
@@ -183,6 +183,7 @@ class VcmpselOp(Cce.Operation, name="vcmpsel"):
     C2 `predicate` is one of PREDICATES. C3 as for elementwise operations.
     """
 
+    ATTRIBUTES = {"predicate": one_of(*PREDICATES)}  # noqa: RUF012 - see CopyOp
     a: Operand[Any]
     b: Operand[Any]
     x: Operand[Any]
@@ -201,10 +202,6 @@ class VcmpselOp(Cce.Operation, name="vcmpsel"):
             f"{x.dtype}, {y.dtype}, {dst.dtype}",
         )
         require(x.itemsize == a.itemsize, "width of the selected values", x.dtype, a.dtype)
-        predicate = attribute(self, "predicate", "")
-        require(
-            predicate in PREDICATES, "attribute predicate", repr(predicate), ", ".join(PREDICATES)
-        )
         check_elementwise([a, b, x, y, dst])
 
 
@@ -215,6 +212,7 @@ class VcaddOp(Cce.Operation, name="vcadd"):
     at blocks; dst [r] contiguous. C2 f16 or f32. C3 the lanes lie within l.
     """
 
+    ATTRIBUTES = LANES
     src: Operand[Any]
     dst: Operand[Any]
 
@@ -229,6 +227,7 @@ class VcaddOp(Cce.Operation, name="vcadd"):
 class Extreme(Cce.Operation):
     """dst[r] = (value, index) of the extreme lane of src[r]; the index is a 16-bit integer."""
 
+    ATTRIBUTES = LANES
     src: Operand[Any]
     dst: Operand[Any]
 

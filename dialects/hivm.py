@@ -15,7 +15,7 @@ This module defines operations by annotations, so it must not postpone their eva
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from davinci.dialects.base import Invalid, verifier
+from davinci.dialects.base import Invalid, attribute_of, verifier
 from davinci.errors import did_you_mean
 from davinci.isa import BY_NAME, Field, Instruction, Space
 from davinci.mlir import ext, ir, llvm
@@ -62,7 +62,7 @@ def record_of(op: Any) -> Instruction:
     """
     name = op.operation.name.removeprefix("hivm.")
     types = BY_NAME[name]
-    attr = op.attributes.get("type", None)
+    attr = attribute_of(op, "type")
     if attr is not None and not isinstance(attr, ir.StringAttr):
         raise Invalid("attribute type", attr, "a string")
     dtype = "" if attr is None else attr.value
@@ -78,9 +78,9 @@ def dynamic_fields(op: Any) -> list[str]:
     Raises:
         Invalid: it is not an array of different strings.
     """
-    if "dynamic" not in op.attributes:
+    attr = attribute_of(op, "dynamic")
+    if attr is None:
         return []
-    attr = op.attributes["dynamic"]
     if not isinstance(attr, ir.ArrayAttr) or not all(isinstance(a, ir.StringAttr) for a in attr):
         raise Invalid("attribute dynamic", attr, "an array of field names")
     names = [ir.StringAttr(a).value for a in attr]
@@ -126,7 +126,7 @@ def static_fields(op: Any, record: Instruction, dynamic: Sequence[str]) -> dict[
             continue
         if name in dynamic:
             raise Invalid(f"field {name} is given twice", "an attribute and an operand", "one")
-        value = static_value(attributes[name], field.width)
+        value = static_value(attribute_of(op, name), field.width)
         if value is None:
             raise Invalid(f"field {name}", attributes[name], "an i64 attribute")
         check_range(field, value)

@@ -81,9 +81,14 @@ def _pass(name: str, options: Options, *keys: str) -> str:
 def stablehlo_to_ascend(options: Options) -> list[str]:
     """StableHLO to ascend operators on tensors; calls inlined, equal computations merged."""
     return [
+        "stablehlo-custom-calls-to-chlo",
+        "chlo-keep-operators",
+        "func.func(chlo-legalize-to-stablehlo,stablehlo-legalize-composite-to-call)",
         "inline",
+        "func.func(canonicalize,stablehlo-unroll-loops,stablehlo-select-branches)",
         "stablehlo-expand-reduce",
         "func.func(canonicalize,stablehlo-aggressive-simplification,canonicalize,cse)",
+        _pass("stablehlo-widen-half", options, "precision"),
         "convert-stablehlo-to-ascend",
         "canonicalize",
         "cse",

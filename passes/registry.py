@@ -23,12 +23,15 @@ UPSTREAM = ("canonicalize", "cse", "inline", "symbol-dce", "loop-invariant-code-
 
 
 def find(name: str) -> type[base.Pass] | None:
-    """The pass of that name, or None if it is not one of this project's."""
-    if name not in base.PASSES:
-        stem = name.replace("-", "_")
-        for folder in FOLDERS:
-            if (Path(__file__).parent / folder / f"{stem}.py").is_file():
-                importlib.import_module(f"davinci.passes.{folder}.{stem}")
+    """The pass of that name, or None if it is not one of this project's.
+
+    A pass is registered while the rest of its module is still to come: only an import waits until
+    another thread is through.
+    """
+    stem = name.replace("-", "_")
+    for folder in FOLDERS:
+        if (Path(__file__).parent / folder / f"{stem}.py").is_file():
+            importlib.import_module(f"davinci.passes.{folder}.{stem}")
     return base.PASSES.get(name)
 
 

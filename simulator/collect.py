@@ -17,6 +17,7 @@ from davinci.simulator.cross_core import Seat
 from davinci.simulator.cross_core_times import Replay, replay_together
 from davinci.simulator.forms import Form, Port
 from davinci.simulator.gm_model import competing, rates_of
+from davinci.simulator.half_range import Lost
 from davinci.simulator.l2 import L2, Touched, Traffic, Transfer, lines_touched
 from davinci.simulator.profile import BlockProfile, LaunchProfile
 from davinci.simulator.timing import Issued, Timeline
@@ -35,6 +36,7 @@ class Done:
         key: equal for programs that issue the same.
         counts: instructions by form.
         scalar_accesses: loads and stores of the scalar unit.
+        lost: values that left the range of f16.
     """
 
     cycles: int
@@ -43,6 +45,7 @@ class Done:
     key: LogKey
     counts: Mapping[Form, int]
     scalar_accesses: int
+    lost: Lost
 
     @classmethod
     def of(cls, core: Core, line_bytes: int) -> Done:
@@ -54,7 +57,7 @@ class Done:
         cycles, timeline = core.finish(), core.timeline
         lines = lines_touched(_transfers(timeline), line_bytes)
         key = (timeline.rates.cores, *[id(item.cost) << 16 | ops for _, ops, item in timeline.log])
-        return cls(cycles, timeline, lines, key, core.counts, core.scalar_accesses)
+        return cls(cycles, timeline, lines, key, core.counts, core.scalar_accesses, core.lost)
 
 
 @dataclass
@@ -235,3 +238,4 @@ def _count(profile: LaunchProfile, block: BlockProfile, done: Done) -> None:
         if form.copies:
             copied[form.copies] = copied.get(form.copies, 0) + count * form.copied_bytes
     profile.scalar_accesses += done.scalar_accesses
+    profile.lost += done.lost

@@ -27,6 +27,7 @@ from davinci.simulator.deadlock import Deadlock, Stuck
 from davinci.simulator.events import ALL, Events
 from davinci.simulator.forms import Decoder, Form
 from davinci.simulator.gm_model import Rates
+from davinci.simulator.half_range import NOTHING, lost_by_arithmetic, lost_by_conversion
 from davinci.simulator.memory import GlobalMemory, Memory, on_chip
 from davinci.simulator.problems import Problem
 from davinci.simulator.races import GmAccess, Party, Race, Races
@@ -95,6 +96,7 @@ class Core:
         self.gm_reads: list[GmAccess] = []
         self.gm_writes: list[GmAccess] = []
         self.scalar_accesses = 0
+        self.lost = NOTHING
         self._index = -1
         self._words: list[int] = []
         self._form: Form | None = None
@@ -283,6 +285,10 @@ class Core:
                 for port in form.reads
             ]
             results = form.record.compute(values, self._registers, arrays)
+            if form.converts_to_half:
+                self.lost += lost_by_conversion(arrays[0], results[0])
+            elif form.computes_half:
+                self.lost += lost_by_arithmetic(arrays, results[0])
             for port, result in zip(form.writes, results, strict=True):
                 base = words[port.word] + port.offset
                 memories[port.space].store(port.region, base, result)

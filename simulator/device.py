@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy.typing as npt
-from threadpoolctl import ThreadpoolController
 
 from davinci.errors import DeviceFault
 from davinci.isa.core import Array
@@ -16,6 +15,7 @@ from davinci.simulator.collect import Collector, Done
 from davinci.simulator.core import Core
 from davinci.simulator.forms import Decoder
 from davinci.simulator.gm_model import rates_of
+from davinci.simulator.host_threads import one_thread
 from davinci.simulator.l2 import L2
 from davinci.simulator.memory import GlobalMemory
 from davinci.simulator.profile import LaunchProfile
@@ -46,9 +46,6 @@ class Device:
         self._pool = Pool(lambda kind: Core(machine, kind, self._gm, decoders[kind], checks, data))
         self._l2 = L2(machine, gm_bytes)
         self._streams = Streams(machine, gm_bytes)
-        # A tile's product is too small for several threads: with any other load on the host they
-        # wait for each other, a hundred times as long as the product takes.
-        self._threads = ThreadpoolController()
 
     def allocate(self, nbytes: int) -> int:
         """See `GlobalMemory.allocate`."""
@@ -103,7 +100,7 @@ class Device:
         profile = LaunchProfile(name, blocks)
         collector = Collector(profile, self.machine, locations)
         kept = (blocks if timeline_blocks is None else timeline_blocks) if timeline else 0
-        with self._threads.limit(limits=1, user_api="blas"):
+        with one_thread():
             if self.machine.split:
                 split = SplitLaunch(self.machine, self._pool, name, programs, blocks, collector)
                 profile.cores = split.cores

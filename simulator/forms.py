@@ -23,6 +23,7 @@ from davinci.isa.core import (
 )
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes, illegal_instruction, illegal_pipes
+from davinci.simulator.half_range import computes, converts
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
 from davinci.simulator.timing_rules import COPIES, FLAGS, Cost, StridedOperand, Work, cost_of
@@ -77,6 +78,7 @@ class Form:
         gm_word: index of the word that holds its address there; 0 if none does.
         sync: it is a flag or a barrier.
         summary: it sums up scalar accesses, whose data is in memory already.
+        converts_to_half, computes_half: what it rounds may leave the range of f16.
     """
 
     def __init__(
@@ -98,6 +100,7 @@ class Form:
         self.repeats = values.get("repeat", 0) if record.pipe == Pipe.V else 0
         self.sync = record.timing in FLAGS
         self.summary = record.timing == "scalar_access"
+        self.converts_to_half, self.computes_half = converts(record), computes(record)
         self.gm_read_bytes = 0 if self.summary else _gm_bytes(reads)
         self.gm_write_bytes = 0 if self.summary else _gm_bytes(writes)
         self.copies, self.copied_bytes = "", 0

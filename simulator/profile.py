@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from davinci.simulator.half_range import NOTHING, Lost
 from davinci.simulator.l2 import UNCACHED, Traffic
 from davinci.simulator.timing import Row
 
@@ -34,6 +35,7 @@ class LaunchProfile:
 
     Attributes:
         name: the kernel.
+        operators: names of the model's nodes that it computes, where the caller knows them.
         blocks: number of blocks.
         cores: that took part, cube and vector cores.
         cycles: from the start until the last core is done.
@@ -45,6 +47,7 @@ class LaunchProfile:
         macs: multiply-accumulates that the cube was asked for (m * k * n).
         vector_repeats: repeats of vector instructions.
         scalar_accesses: loads and stores of single elements by the scalar unit.
+        lost: values that left the range of f16 where they were rounded to it.
         per_block: counts of each block.
         rows: the time line, if the launch was asked to keep it.
     """
@@ -61,5 +64,7 @@ class LaunchProfile:
     macs: int = 0
     vector_repeats: int = 0
     scalar_accesses: int = 0
+    lost: Lost = NOTHING
     per_block: list[BlockProfile] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
+    operators: tuple[str, ...] = ()

@@ -126,6 +126,7 @@ class _Writer:
         self._begin_us += self._machine.launch.overhead_us
         self._slice(launch.name, DEVICE, OVERHEAD, begin, self._at(0), {})
         counts = {
+            "operators": ", ".join(launch.operators),
             "blocks": launch.blocks,
             "cycles": launch.cycles,
             "instructions": sum(launch.instructions.values()),

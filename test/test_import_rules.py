@@ -25,11 +25,13 @@ MAY_IMPORT = {
     "passes": "dialects elements errors isa machine mlir units",
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
-        "diagnostics dialects elements errors isa machine mlir passes report simulator units"
+        "diagnostics dialects elements errors files isa machine mlir passes report simulator units "
+        "version"
     ),
-    "frontends": "diagnostics elements errors mlir",
+    "frontends": "bytecode diagnostics elements errors mlir",
     "zoo": "errors",
     "compiler": "diagnostics errors frontends machine mlir passes runtime",
+    "version": "mlir",
     "diagnostics": "errors mlir",
     "check": "errors",
     "interpreter": "arrays elements errors files mlir passes",

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import numpy as np
 import pytest
 
-from davinci import frontends, interpreter
+from davinci import elements, frontends, interpreter
 from davinci.errors import InputError
-from davinci.mlir import make_context
+from davinci.mlir import ir, make_context, operations
+from davinci.passes import builder
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 
@@ -55,3 +57,38 @@ def test_an_abort_is_a_message(case: str) -> None:
     with pytest.raises(InputError, match=expected) as raised:
         interpreter.reference(module, {"x": x}, ["r"])
     assert raised.value.hint == "run without --check"
+
+
+def test_the_data_of_resources() -> None:
+    """The interpreter reads other bytes than those of a resource."""
+    weight = np.linspace(-1, 1, 600, dtype=np.float32).reshape(200, 3)
+    module = frontends.load(
+        program("200x3xf32", "200x3xf32", "%r = stablehlo.add %x, %x : tensor<200x3xf32>")
+    )
+    add = operations(module.operation, "stablehlo.add")[0]
+    with module.context, ir.Location.unknown(), ir.InsertionPoint(add):
+        value = elements.to_attribute(weight, ir.F32Type.get(), "w")
+        assert "dense_resource" in str(value)
+        add.operands[1] = builder.op("stablehlo.constant", [], [value.type], value=value).result
+    x = np.ones((200, 3), np.float32)
+    found = interpreter.reference(module, {"x": x}, ["r"])
+    np.testing.assert_array_equal(found["r"], x + weight)
+
+
+def test_chlo_and_custom_calls_that_mean_it() -> None:
+    body = """%0 = chlo.sinh %x : tensor<2x3xf32> -> tensor<2x3xf32>
+      %r = stablehlo.custom_call @mhlo.erf(%0) : (tensor<2x3xf32>) -> tensor<2x3xf32>"""
+    module = frontends.load(program("2x3xf32", "2x3xf32", body))
+    found = interpreter.reference(module, {"x": X / 4}, ["r"])
+    wanted = np.vectorize(math.erf)(np.sinh(X / 4))
+    np.testing.assert_allclose(found["r"], wanted, rtol=1e-5)
+
+
+def test_main_need_not_be_the_first_function() -> None:
+    text = program("2x3xf32", "2x3xf32", "%r = call @f(%x) : (tensor<2x3xf32>) -> tensor<2x3xf32>")
+    callee = """func.func private @f(%y: tensor<2x3xf32>) -> tensor<2x3xf32> {
+      return %y : tensor<2x3xf32>
+    }
+    """
+    found = interpreter.reference(frontends.load(callee + text), {"x": X}, ["r"])
+    np.testing.assert_array_equal(found["r"], X)

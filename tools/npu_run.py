@@ -14,8 +14,9 @@ LONGEST_KERNELS = 20
 """Kernels shown on the terminal."""
 
 EPILOG = """\
-MODEL is an .onnx file, an .mlir file at any level, or zoo:NAME[,key=value...] with NAME one of mlp,
-bert, bert-tiny, bert-base; for example  npu-run zoo:bert,layers=2,hidden=768,heads=12 --check
+MODEL is an .onnx file, an .mlir file at any level, a .davinci file that --save wrote, or
+zoo:NAME[,key=value...] with NAME one of mlp, bert, bert-tiny, bert-base; for example
+npu-run zoo:bert,layers=2,hidden=768,heads=12 --check
 
 exit codes: 0 good, 1 check failed, 2 bad usage or input, 3 cannot compile, 4 device fault
 """
@@ -31,13 +32,14 @@ def make_parser() -> Parser:
     )
     add = parser.add_argument
     add("model", metavar="MODEL", nargs="?", help="what to run, see below")
-    add("--machine", default="ascend910", metavar="NAME|FILE.toml", help="default: ascend910")
-    add("--cores", type=int, default=0, metavar="N", help="default: all of the machine")
-    add("--precision", default="mixed", metavar="P", help="mixed (default) or fp16")
+    add("--machine", metavar="NAME|FILE.toml", help="default: ascend910")
+    add("--cores", type=int, metavar="N", help="default: all of the machine")
+    add("--precision", metavar="P", help="mixed (default) or fp16")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--inputs", metavar="F.npz", help="inputs by name")
     source.add_argument("--seed", type=int, default=0, metavar="N", help="random inputs (default)")
     add("--outputs", metavar="F.npz", help="write the outputs")
+    add("--save", metavar="F.davinci", help="write what was compiled, to run it again as MODEL")
     add("--timing-only", action="store_true", help="leave out data, checks and outputs")
     add("--check", action="store_true", help="compare with onnxruntime or StableHLO's interpreter")
     add("--json", metavar="F", help="write the record of the run")
@@ -82,7 +84,7 @@ def execute(options: Any) -> int:
     from davinci.passes import pipelines
     from davinci.tools.progress import Progress
 
-    given = (options.outputs, options.json, options.trace, options.report)
+    given = (options.outputs, options.save, options.json, options.trace, options.report)
     results = [path for path in given if path is not None]
     for path in results:
         check_writable(path)
@@ -96,7 +98,9 @@ def execute(options: Any) -> int:
             found="--check" if options.check else "--outputs",
             hint="leave one of them out",
         )
-    check_options(pipelines.Options(options.machine, options.cores, options.precision))
+    chosen = {name: getattr(options, name) for name in ("machine", "cores", "precision")}
+    chosen = {name: value for name, value in chosen.items() if value is not None}
+    check_options(pipelines.Options(**chosen))
     if options.csv is not None:
         from davinci.report.csv_files import make_folder
 
@@ -113,25 +117,25 @@ def execute(options: Any) -> int:
             checked=options.check,
             timeline=options.timeline if drawn else "none",
             progress=progress,
-            machine=options.machine,
-            cores=options.cores,
-            precision=options.precision,
-            timing_only=options.timing_only,
+            **chosen,
+            **({"timing_only": True} if options.timing_only else {}),
         )
         progress("writing results")
         write(options, result)
     show(result.record)
     if options.check:
-        check.require(result.record["check"], options.precision)
+        check.require(result.record["check"], result.record["precision"])
     return errors.EXIT_OK
 
 
 def write(options: Any, result: Any) -> None:
     """Writes the files that were asked for."""
-    from davinci import arrays, machine
+    from davinci import arrays
     from davinci.files import write_atomically
 
-    chip = machine.load(options.machine)
+    chip = result.executable.machine
+    if options.save:
+        result.executable.save(options.save)
     if options.outputs:
         arrays.save_npz(options.outputs, result.outputs)
     if options.json:

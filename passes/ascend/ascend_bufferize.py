@@ -13,8 +13,8 @@ after:
       %arena = memref.alloc() : memref<1216xi8>
       %w = memref.get_global @constant_0 : memref<300xf32>
       %t = memref.view %arena[%c0][] : memref<1216xi8> to memref<300xf32>
-      call @add_f32_300(%x, %w, %t) {ascend.blocks = 1 : i64}
-      call @exp_f32_300(%t, %r) {ascend.blocks = 1 : i64}
+      call @add_f32_300(%x, %w, %t) {ascend.blocks = 1 : i64, ascend.operators = ["Add_0"]}
+      call @exp_f32_300(%t, %r) {ascend.blocks = 1 : i64, ascend.operators = ["Exp_1"]}
     }
     func.func private @add_f32_300(...) attributes {ascend.launch = @kernels::@add_f32_300}
     ...
@@ -22,6 +22,7 @@ after:
 
 Needs straight-line ascend ops with static shapes in @main, and the functions called
 already outlined (`ascend-outline-scalar`). Each op becomes a launch; equal ops share a kernel.
+A launch names the nodes of the model that it computes, from the locations of its op.
 Intermediate values are placed in one arena by their lifetimes; `reshape` is a view, `constant` a
 global, and `full` a constant of the kernel that uses it. Buffers begin at lines of GM and are whole
 blocks long, so that whole blocks may be copied. Results are written in place to the output
@@ -41,6 +42,7 @@ from davinci.elements import to_array, to_attribute
 from davinci.errors import CompileError
 from davinci.mlir import func, function_type, ir, location_text, memref
 from davinci.passes import builder
+from davinci.passes.analysis.origins import served
 from davinci.passes.analysis.packing import Item, pack, round_up
 from davinci.passes.ascend.kernel_outline import (
     Full,
@@ -52,6 +54,7 @@ from davinci.passes.ascend.kernel_outline import (
     symbols,
     unique,
 )
+from davinci.passes.ascend.tensor_ops import defining_op
 from davinci.passes.base import Pass, fail, option, register_pass
 from davinci.units import BLOCK_BYTES
 
@@ -114,11 +117,16 @@ class Storage:
 
 @dataclass(frozen=True)
 class Launch:
-    """A kernel to launch on buffers, each a storage and the memref type it is seen as."""
+    """A kernel to launch on buffers, each a storage and the memref type it is seen as.
+
+    Attributes:
+        operators: names of the model's nodes that it computes.
+    """
 
     kernel: str
     buffers: list[tuple[Storage, Any]]
     location: Any
+    operators: tuple[str, ...]
 
 
 class Plan:
@@ -202,7 +210,7 @@ class Plan:
     def _launch(self, kernel: str, buffers: list[tuple[Storage, Any]], op: Any) -> None:
         for storage, _ in buffers:
             storage.item.last = len(self.launches)
-        self.launches.append(Launch(kernel, buffers, op.location))
+        self.launches.append(Launch(kernel, buffers, op.location, served(op)))
 
     def _visit_return(self, op: Any) -> None:
         """Lets producers write straight to the outputs; launches copies for the other results."""
@@ -215,7 +223,8 @@ class Plan:
             if source.item.size:
                 copy = KernelOp("copy", (output.type,), (output.type,))
                 kernel = self._kernels.outlined(copy, op.location)
-                self._launch(kernel, [(source, output.type), (output, output.type)], op)
+                copied = [(source, output.type), (output, output.type)]
+                self._launch(kernel, copied, defining_op(value) or op)
 
     def _find(self, value: Any, user: Any) -> Storage:
         """Storage of `value`; a `full` that needs a buffer becomes a constant."""
@@ -262,7 +271,11 @@ class HostBuilder:
     def _launch(self, launch: Launch) -> None:
         values = [self._view(storage, seen_as) for storage, seen_as in launch.buffers]
         callee = ir.FlatSymbolRefAttr.get(self._declaration(launch.kernel, values))
-        builder.op("func.call", values, [], callee=callee, **{"ascend.blocks": 1})
+        marks: dict[str, Any] = {"ascend.blocks": 1}
+        if launch.operators:
+            names = [ir.StringAttr.get(name) for name in launch.operators]
+            marks["ascend.operators"] = ir.ArrayAttr.get(names)
+        builder.op("func.call", values, [], callee=callee, **marks)
 
     def _declaration(self, kernel: str, values: list[Any]) -> str:
         """Name of the function that stands for `kernel` in the host's symbol table."""

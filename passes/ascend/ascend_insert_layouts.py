@@ -5,12 +5,14 @@ before:
 after:
     %0 = "ascend.fractalize"(%a) : (tensor<8x16xf16>) -> tensor<1x1x16x16xf16>
     %1 = "ascend.fractalize"(%b) : (tensor<16x4xf16>) -> tensor<1x1x16x16xf16>
-    %2 = "ascend.matmul"(%0, %1) : (..) -> tensor<1x1x16x16xf32>
+    %2 = "ascend.matmul"(%0, %1) {ascend.sizes = array<i64: 8, 4, 16>}
+        : (..) -> tensor<1x1x16x16xf32>
     %c = "ascend.defractalize"(%2) : (tensor<1x1x16x16xf32>) -> tensor<8x4xf32>
 
 A value is fractalized once for all its uses. A fractalize of a defractalize of the same layout is
 dropped, also through a cast that lies between them: a cast acts on Nz as well. Padding stays zero
-in that case, because a product of padded operands is padded with zeros.
+in that case, because a product of padded operands is padded with zeros. `ascend.sizes` keeps m, n
+and k without padding, for reports.
 
 Needs products of types that the cube has (`ascend-legalize-precision`).
 """
@@ -23,6 +25,8 @@ from typing import Any
 from davinci.dialects.ascend_rules import MATMUL_TYPES
 from davinci.dialects.ascend_shapes import Tensor, lanes, tensor_of
 from davinci.mlir import ir
+from davinci.passes.analysis.origins import fuse
+from davinci.passes.ascend.kernel_facts import SIZES
 from davinci.passes.ascend.tensor_ops import (
     PRODUCTS,
     TensorOps,
@@ -81,7 +85,8 @@ def lay_out(product: Any, laid_out: dict[Any, Any]) -> None:
         side = FRACTAL_SIDE
         shape = (*batch, -(-columns // side), -(-rows // side), side, side)
         name = product.name.removeprefix("ascend.")
-        made = ops.emit(name, operands, Tensor(shape, result.element))
+        sizes = [rows, columns, tensor_of(product.operands[0].type).shape[-1]]
+        made = ops.emit(name, operands, Tensor(shape, result.element), **{SIZES: sizes})
         new = ops.defractalize(made, rows, columns)
     product.result.replace_all_uses_with(new)
     product.erase()
@@ -92,6 +97,8 @@ def nz(value: Any, laid_out: dict[Any, Any], ops: TensorOps) -> Any:
     if value not in laid_out:
         found = undone(value, ops)
         laid_out[value] = ops.fractalize(value) if found is None else found
+    elif (made := defining_op(laid_out[value])) is not None and made.name == "ascend.fractalize":
+        fuse(made, [ir.Location.current])
     return laid_out[value]
 
 

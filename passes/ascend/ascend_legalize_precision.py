@@ -116,7 +116,8 @@ def narrowed(value: Any, half: Any, ops: TensorOps) -> Any:
         source = narrowed(owner.operands[0], half, ops)
         result = Tensor(tensor_of(value.type).shape, half)
         attributes = {key: owner.attributes[key] for key in owner.attributes}
-        return ops.emit(owner.name.removeprefix("ascend."), [source], result, **attributes)
+        with owner.location:
+            return ops.emit(owner.name.removeprefix("ascend."), [source], result, **attributes)
     return ops.cast(value, half)
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from davinci.dialects.ascend_shapes import tensor_of
 from davinci.errors import CompileError
 from davinci.mlir import func, ir, location_text, symbol_name
 from davinci.passes import builder
+from davinci.passes.ascend.kernel_facts import Facts, Operator
 
 UNITS = {"matmul": "cube", "batch_matmul": "cube"}
 """Unit of an operator's kernel, for reports; any other operator runs on the vector unit."""
@@ -36,6 +38,13 @@ class KernelOp:
     operands: tuple[Any, ...]
     results: tuple[Any, ...]
     attributes: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def facts(self) -> Facts:
+        """What reports say of its kernel; constants of the kernel are no operands."""
+        buffers = (x for x in self.operands if not isinstance(x, Full))
+        operands, results = (tuple(map(tensor_of, x)) for x in (buffers, self.results))
+        return Operator(self.name, operands, results, dict(self.attributes)).facts
 
     @property
     def symbol(self) -> str:
@@ -88,6 +97,7 @@ class KernelTable:
             kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
             kernel.attributes["ascend.op"] = ir.StringAttr.get(op.name)
             kernel.attributes["ascend.unit"] = ir.StringAttr.get(UNITS.get(op.name, "vector"))
+            op.facts.mark(kernel)
             block = kernel.add_entry_block([location] * (len(buffers) + len(op.results)))
         self._kernels[symbol] = kernel.operation
         arguments = iter(block.arguments)

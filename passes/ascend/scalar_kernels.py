@@ -1,6 +1,7 @@
 """Makes kernels for the scalar unit of functions on tensors, by upstream's passes.
 
-    StableHLO -> linalg on tensors -> buffers -> results as arguments -> loops of loads and stores
+    StableHLO -> scf and linalg on tensors -> buffers -> results as arguments -> loops of loads and
+    stores
 
 Booleans are bytes in GM, so arguments and results of type `i1` become `i8`, converted inside, and
 unsigned integers are signless.
@@ -13,8 +14,10 @@ from typing import Any
 
 from davinci.mlir import arith, func, function_type, ir, memref, operations, run_pipeline
 from davinci.passes import builder
+from davinci.passes.ascend.kernel_facts import facts_of_function
 from davinci.passes.ascend.kernel_outline import is_boolean, stored_tensor, symbols
 from davinci.passes.base import fail
+from davinci.passes.stablehlo_to_scf import elements, lower_to_scf
 
 TO_LINALG = (
     "inline,stablehlo-legalize-to-linalg,reconcile-unrealized-casts,canonicalize,cse,"
@@ -33,6 +36,9 @@ TO_LOOPS = (
     "loop-invariant-code-motion,symbol-dce"
 )
 
+FOLD_VIEWS = "fold-memref-alias-ops,lower-affine,canonicalize,cse"
+"""Makes loads and stores of views those of whole buffers."""
+
 
 def build_kernel(
     function: Any, kernels: Any, name: str, op_name: str
@@ -47,25 +53,33 @@ def build_kernel(
         CompileError: upstream has no loops for an operation.
         MLIRError: one of upstream's passes fails.
     """
+    facts = facts_of_function(op_name, function)
     scratch = ir.Module.create(function.location)
     copy = function.clone(ip=ir.InsertionPoint(scratch.body))
     del copy.attributes["sym_visibility"]
     copy.attributes["sym_name"] = ir.StringAttr.get(name)
     to_stored_types(copy)
+    lower_to_scf(copy)
     run_pipeline(scratch.operation, TO_LINALG)
     require_loops(find(scratch, name))
+    if make_scalars(find(scratch, name)):
+        run_pipeline(scratch.operation, "canonicalize,cse")
     constants = constants_to_arguments(find(scratch, name))
     protect_arguments(find(scratch, name))
     run_pipeline(scratch.operation, TO_BUFFERS)
     run_pipeline(scratch.operation, TO_LOOPS)
     kernel = find(scratch, name)
-    expand_copies(kernel)
+    if expand_copies(kernel):
+        run_pipeline(scratch.operation, FOLD_VIEWS)
+        kernel = find(scratch, name)
     saturate_conversions(kernel)
+    booleans_to_bytes(kernel)
     temporaries = allocations_to_arguments(kernel)
     moved = kernel.clone(ip=ir.InsertionPoint(kernels.regions[0].blocks[0]))
     moved.attributes["ascend.kernel"] = ir.UnitAttr.get()
     moved.attributes["ascend.op"] = ir.StringAttr.get(op_name)
     moved.attributes["ascend.unit"] = ir.StringAttr.get("scalar")
+    facts.mark(moved)
     return temporaries, constants
 
 
@@ -84,9 +98,34 @@ def require_loops(function: Any) -> None:
             "is not supported in this form: no unit has a kernel for it, and upstream MLIR has no "
             "loops for it",
             found=", ".join([f"operands ({types})", *attributes]),
-            hint="replace it in the model; docs/onnx-coverage.md lists the operators of ONNX that "
+            hint="replace it in the model; docs/stablehlo-coverage.md lists the operators that "
             "compile",
         )
+
+
+def make_scalars(function: Any) -> bool:
+    """Computes on scalars what linalg computes on tensors of rank 0; says whether it found any."""
+    found = [
+        op
+        for op in operations(function, "linalg.generic")
+        if not any(v.type.rank for v in op.results) and not any(tensor_rank(v) for v in op.operands)
+    ]
+    for op in found:
+        with op.location, ir.InsertionPoint(op):
+            scalars = [elements.extract(v) if is_tensor(v) else v for v in op.operands]
+            values = elements.inline(op.regions[0].blocks[0], scalars)
+            for old, value in zip(op.results, values, strict=True):
+                old.replace_all_uses_with(elements.rank_zero(value, old.type))
+        op.erase()
+    return bool(found)
+
+
+def tensor_rank(value: Any) -> int:
+    return int(value.type.rank) if isinstance(value.type, ir.RankedTensorType) else 0
+
+
+def is_tensor(value: Any) -> bool:
+    return isinstance(value.type, ir.RankedTensorType)
 
 
 def to_stored_types(function: Any) -> None:
@@ -148,13 +187,15 @@ def protect_arguments(function: Any) -> None:
         function.attributes["arg_attrs"] = ir.ArrayAttr.get([read_only] * count)
 
 
-def expand_copies(kernel: Any) -> None:
-    """Replaces `memref.copy` by loops of loads and stores."""
-    for op in operations(kernel, "memref.copy"):
+def expand_copies(kernel: Any) -> bool:
+    """Replaces `memref.copy` by loops of loads and stores; says whether there was any."""
+    copies = operations(kernel, "memref.copy")
+    for op in copies:
         source, target = op.operands
         with op.location, ir.InsertionPoint(op):
             copy_elements(source, target, list(ir.MemRefType(source.type).shape), [])
         op.erase()
+    return bool(copies)
 
 
 def copy_elements(source: Any, target: Any, shape: list[int], indices: list[Any]) -> None:
@@ -179,7 +220,7 @@ def saturate_conversions(kernel: Any) -> None:
         result = op.result
         with op.location, ir.InsertionPoint.after(op):
             for predicate, bound, integer in (
-                (arith.CmpFPredicate.OGE, 2.0**bits, (1 << bits) - 1),
+                (arith.CmpFPredicate.OGE, 2.0**bits, (1 << bits) - 1 if signed else -1),
                 (arith.CmpFPredicate.OLE, float(low), low),
                 (arith.CmpFPredicate.UNO, 0.0, 0),
             ):
@@ -206,6 +247,16 @@ def access_bytes(booleans: Any, buffer: Any) -> None:
             else:
                 fail(op, "on a buffer of booleans", expected="loads and stores")
         op.erase()
+
+
+def booleans_to_bytes(kernel: Any) -> None:
+    """Makes arguments of bytes of those of booleans, which are constants."""
+    for argument in kernel.regions[0].blocks[0].arguments:
+        kind = ir.MemRefType(argument.type)
+        if is_boolean(kind):
+            stored = ir.MemRefType.get(kind.shape, ir.IntegerType.get_signless(8))
+            argument.set_type(stored)
+            access_bytes(argument, argument)
 
 
 def allocations_to_arguments(kernel: Any) -> list[Any]:

@@ -22,8 +22,9 @@ from davinci.dialects.ascend_shapes import (
 from davinci.dialects.base import python_value
 from davinci.elements import Array
 from davinci.errors import InputError
-from davinci.mlir import ir, location_text
+from davinci.mlir import ir, is_public, location_text
 from davinci.passes import builder
+from davinci.passes.analysis.origins import fuse
 from davinci.passes.ascend.evaluate import evaluate
 
 PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
@@ -247,7 +248,7 @@ def tensor_functions(module: Any) -> list[Any]:
     found = []
     for operation in module.regions[0].blocks[0].operations:
         op = operation.operation
-        if op.name != "func.func" or "sym_visibility" in op.attributes:
+        if op.name != "func.func" or not is_public(op):
             continue
         if "ascend.kernel" not in op.attributes and "ascend.entry" not in op.attributes:
             found.append(op)
@@ -265,5 +266,6 @@ def merge_equal(block: Any) -> None:
         key = (op.name, tuple(op.operands), op.result.type, attributes)
         first = seen.setdefault(key, op)
         if first is not op:
+            fuse(first, [op.location])
             op.result.replace_all_uses_with(first.result)
     erase_unused(block)

@@ -5,8 +5,9 @@ dimension are loaded and combined with whole-vector operations:
 
     acc = src[outer, rows 0 .. r, portion]; for further rows: acc = op(acc, src[..]); fold acc
 
-Where the last is reduced, see `reduce_rows`. Kept runs shorter than a 32-byte block, and types
-without vector instructions, are left to the scalar unit.
+Where the last is reduced, see `reduce_rows`. Sums and products of f16 are accumulated in f32: what
+was loaded is converted, and what is left at the end converted back. Kept runs shorter than a
+32-byte block, and types without vector instructions, are left to the scalar unit.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import math
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.mlir import memref
+from davinci.mlir import arith, ir, memref, scf
 from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.moves import (
     Array,
@@ -29,10 +30,12 @@ from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, portion_part
 from davinci.passes.ascend_to_cce.reduce_rows import Rows, reduce_rows
 from davinci.passes.ascend_to_cce.reduction import (
     Axis,
+    accumulator,
     combine,
     fold_rows,
     neutral,
     scalar_op,
+    widened,
 )
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
 from davinci.passes.builder import (
@@ -96,17 +99,21 @@ def columns(
     *loops, inner = reduced
     itemsize = source.itemsize
     block = target.machine.vector.block_bytes // itemsize
-    room = target.machine.buffers.UB.bytes // itemsize
+    held = accumulator(kind, source.element)
+    wider = held != source.element
+    # Of an element: the accumulator, what is added to it and, if it was converted, what was loaded.
+    room = target.machine.buffers.UB.bytes // (5 * itemsize if wider else 2 * itemsize)
     times = math.prod(a.size for a in outer)
     cores = -(-target.cores // times)
-    portions = cut(last.size, block, block, room // 4, LEAST_BYTES // itemsize, cores)
+    portions = cut(last.size, block, block, room // 2, LEAST_BYTES // itemsize, cores)
     width = -(-portions.largest // block) * block
-    tall = min(inner.size, room // 2 // width)
+    tall = min(inner.size, room // width)
     steps, rest = divmod(inner.size, tall)
     loop_sizes = [*(a.size for a in loops), steps]
-    acc = alloc([tall, width], source.element, "UB")
+    acc = alloc([tall, width], held, "UB")
     more = math.prod(loop_sizes) > 1 or rest > 0
-    temporary = alloc([tall, width], source.element, "UB") if more else None
+    temporary = alloc([tall, width], held, "UB") if more else None
+    staging = alloc([tall, width], source.element, "UB") if wider else None
     axes = [*outer, *loops, inner, last]
     gm = source.view([a.size for a in axes], [a.stride for a in axes])
     out = whole(result).view([times, last.size], [last.size, 1])
@@ -121,9 +128,11 @@ def columns(
 
         def load(buffer: Any, at: list[IndexLike], first: IndexLike, rows: int) -> Any:
             ub = subview(buffer, [0, 0], [rows, count])
+            loaded = subview(staging, [0, 0], [rows, count]) if wider else None
             shape = [*[1] * len(drop), rows, count]
-            op("cce.copy", [subview(gm, [*outside, *at, first, start], shape, drop=drop), ub])
-            return ub
+            gm_rows = subview(gm, [*outside, *at, first, start], shape, drop=drop)
+            op("cce.copy", [gm_rows, loaded if wider else ub])
+            return widened(loaded, ub)
 
         def step(index: IndexLike) -> None:
             *at, position = unflatten(index, loop_sizes)
@@ -140,29 +149,42 @@ def columns(
                 combine(kind, subview(acc, [0, 0], [rest, count]), tail)
         fold_rows(kind, acc, tall, count)
         place = subview(out, [repetition, start], [1, count], drop=[0])
-        op("cce.copy", [subview(acc, [0, 0], [1, count], drop=[0]), place])
+        total = subview(acc, [0, 0], [1, count], drop=[0])
+        if wider:
+            narrow = subview(staging, [0, 0], [1, count], drop=[0])
+            op("cce.vconv", [total, narrow])
+            total = narrow
+        op("cce.copy", [total, place])
 
     return portion_parts(portions, build, times)
 
 
 def by_scalars(operation: Any, kind: str, kept: list[Axis], reduced: list[Axis]) -> list[Part]:
-    """dst = neutral element; then element by element of src into dst, all in GM."""
+    """dst = the elements of src combined one by one, from the neutral element on, all in GM."""
     mark_scalar(operation)
     source, result = operation.operands
     element = whole(source).element
+    held = accumulator(kind, element)
     axes = [*kept, *reduced]
     sizes = [a.size for a in kept]
+    sizes_inside = [a.size for a in reduced]
     gm = whole(source).view([a.size for a in axes], [a.stride for a in axes])
     out = whole(result).view([math.prod(sizes)], [1])
 
     def build(row: IndexLike) -> None:
         at = [as_value(row)]
         outside = [as_value(i) for i in unflatten(row, sizes)]
-        memref.StoreOp(neutral(kind, element), out, at)
-        with for_loop(0, math.prod(a.size for a in reduced)) as index:
-            inside = [as_value(i) for i in unflatten(index, [a.size for a in reduced])]
+        count = as_value(math.prod(a.size for a in reduced))
+        loop = scf.ForOp(as_value(0), count, as_value(1), [neutral(kind, held)])
+        with ir.InsertionPoint(loop.body):
+            inside = [as_value(i) for i in unflatten(loop.induction_variable, sizes_inside)]
             value = memref.LoadOp(gm, [*outside, *inside]).result
-            combined = scalar_op(kind, memref.LoadOp(out, at).result, value)
-            memref.StoreOp(combined, out, at)
+            if held != element:
+                value = arith.ExtFOp(held, value).result
+            scf.YieldOp([scalar_op(kind, loop.inner_iter_args[0], value)])
+        total = loop.results[0]
+        if held != element:
+            total = arith.TruncFOp(element, total).result
+        memref.StoreOp(total, out, at)
 
     return [Part(math.prod(sizes), build)]

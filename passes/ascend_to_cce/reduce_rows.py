@@ -9,7 +9,8 @@ Rows are first folded in halves to what one repeat (add) or one block (the other
 
 Other reduced dimensions come first: tiles of rows are combined, one after the other. So are chunks
 of rows too long for UB. A row that is not a whole number of blocks brings its last block along once
-more, ending where the row ends; the lanes that repeat earlier ones are left out.
+more, ending where the row ends; the lanes that repeat earlier ones are left out. Sums and products
+of f16 are accumulated in f32: tiles are converted when loaded, the results at the end.
 """
 
 from __future__ import annotations
@@ -31,10 +32,12 @@ from davinci.passes.ascend_to_cce.portions import (
 )
 from davinci.passes.ascend_to_cce.reduction import (
     Axis,
+    accumulator,
     combine,
     fold_columns,
     fold_rows,
     scalar_op,
+    widened,
 )
 from davinci.passes.ascend_to_cce.tiles import Part, unflatten
 from davinci.passes.ascend_to_cce.vector_program import scalar
@@ -102,17 +105,24 @@ class RowReduction:
         self.kind, self.rows, self.source = kind, rows, source
         vector, itemsize = target.machine.vector, source.itemsize
         self.block = vector.block_bytes // itemsize
-        self.lanes = vector.repeat_bytes // itemsize
+        self.held = accumulator(kind, source.element)
+        self.wider = self.held != source.element
+        held_bytes = itemsize * (2 if self.wider else 1)
+        self.lanes = vector.repeat_bytes // held_bytes
         self.float = isinstance(source.element, ir.FloatType)
         self.times = math.prod(a.size for a in rows.outer)
-        room = target.machine.buffers.UB.bytes // itemsize
+        room = target.machine.buffers.UB.bytes // held_bytes
         self.pieces = pieces_of(rows.length, self.block, room // self.block // 4)
         self.portions = self._cut(target, room // self.row_elements())
         tall = -(-self.portions.largest // self.block) * self.block
-        element = source.element
+        element = self.held
         self.tiles = [alloc([tall, p.width], element, "UB") for p in self.pieces]
         self.more = [
             alloc([tall, p.width], element, "UB") if self.steps(p) > 1 else None
+            for p in self.pieces
+        ]
+        self.staging = [
+            alloc([tall, p.width], source.element, "UB") if self.wider else None
             for p in self.pieces
         ]
         self.sums = [alloc([tall], element, "UB") for _ in self.pieces]
@@ -120,6 +130,7 @@ class RowReduction:
         self.lane_rows: list[Any] = [
             alloc([self.block, tall], element, "UB") if self.by_lanes else None for _ in self.pieces
         ]
+        self.narrow = alloc([tall], source.element, "UB") if self.wider else None
         axes = [*rows.outer, *rows.loops, rows.inner, Axis(rows.length, 1, False)]
         self.gm = source.view([a.size for a in axes], [a.stride for a in axes])
         self.out = whole(result).view([self.times, rows.inner.size], [rows.inner.size, 1])
@@ -129,9 +140,10 @@ class RowReduction:
         return math.prod(a.size for a in self.rows.loops) * piece.count
 
     def row_elements(self) -> int:
-        """Elements of UB that a row takes."""
+        """Elements of UB, of the accumulator's type, that a row takes."""
         tiles = sum(p.width * (2 if self.steps(p) > 1 else 1) + 1 for p in self.pieces)
-        return tiles + self.block * len(self.pieces)
+        staging = sum(-(-p.width // 2) for p in self.pieces) + 1 if self.wider else 0
+        return tiles + staging + self.block * len(self.pieces)
 
     def _cut(self, target: Target, room: int) -> Portions:
         """Portions of rows. Results are copied in whole blocks: if the rows are not a whole number
@@ -149,11 +161,17 @@ class RowReduction:
         for other in results[1:]:
             combine(self.kind, subview(results[0], [0], [rows]), subview(other, [0], [rows]))
         place = subview(self.out, [repetition, start], [1, rows], drop=[0])
-        copy_rounded(subview(results[0], [0], [rows]), place, self.block * self.source.itemsize)
+        total = subview(results[0], [0], [rows])
+        if self.narrow is not None:
+            narrow = subview(self.narrow, [0], [rows])
+            self._fill_block(self.narrow, rows)
+            op("cce.vconv", [total, narrow])
+            total = narrow
+        copy_rounded(total, place, self.block * self.source.itemsize)
 
     def _load(self, number: int, outside: list[IndexLike], start: IndexLike, rows: int) -> None:
         """Loads the rows of a piece, combined over the reduced dimensions and the chunks."""
-        piece = self.pieces[number]
+        piece, staging = self.pieces[number], self.staging[number]
         sizes = [*(a.size for a in self.rows.loops), piece.count]
         drop = list(range(len(self.rows.outer) + len(self.rows.loops)))
 
@@ -162,8 +180,10 @@ class RowReduction:
             column = add(piece.start, mul(chunk, piece.width))
             shape = [*[1] * len(drop), rows, piece.width]
             ub = subview(buffer, [0, 0], [rows, piece.width])
-            op("cce.copy", [subview(self.gm, [*outside, *at, start, column], shape, drop=drop), ub])
-            return ub
+            loaded = subview(staging, [0, 0], [rows, piece.width]) if self.wider else None
+            gm_rows = subview(self.gm, [*outside, *at, start, column], shape, drop=drop)
+            op("cce.copy", [gm_rows, loaded if self.wider else ub])
+            return widened(loaded, ub)
 
         total = load(self.tiles[number], 0)
         if self.steps(piece) > 1:
@@ -180,9 +200,7 @@ class RowReduction:
             result = subview(lanes, [0, 0], [1, ir.MemRefType(lanes.type).shape[1]], drop=[0])
         else:
             result = self.sums[number]
-        if rows % self.block:
-            kind = buffer_of(result).dtype
-            op("cce.vector_dup", [scalar(kind, 0), subview(result, [0], [self.block])])
+        self._fill_block(result, rows)
         folded = subview(tile, [0, 0], [rows, width])
         if not self.float:
             self._finish_by_scalars(folded, result, rows, piece.lane)
@@ -195,6 +213,12 @@ class RowReduction:
                 op("cce.vcadd", [folded, place], first_lane=lane, lanes=1)
             fold_rows(self.kind, lanes, width - piece.lane, rows)
         return result
+
+    def _fill_block(self, results: Any, rows: int) -> None:
+        """Gives the lanes of a block that `rows` results leave over a value: blocks are copied."""
+        if rows % self.block:
+            kind = buffer_of(results).dtype
+            op("cce.vector_dup", [scalar(kind, 0), subview(results, [0], [self.block])])
 
     def _finish_by_scalars(self, folded: Any, result: Any, rows: int, first: int) -> None:
         """Combines the lanes that are left of every row: no instruction does it for integers."""

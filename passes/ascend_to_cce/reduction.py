@@ -9,6 +9,9 @@ from typing import Any
 from davinci.mlir import arith, ir
 from davinci.passes.builder import op, subview
 
+ROUNDED = frozenset({"add", "mul"})
+"""Kinds whose partial results are rounded: f16 accumulates in f32."""
+
 VECTOR_OPS = {"add": "cce.vadd", "max": "cce.vmax", "min": "cce.vmin", "mul": "cce.vmul"}
 
 
@@ -19,6 +22,20 @@ class Axis:
     size: int
     stride: int
     kept: bool
+
+
+def accumulator(kind: str, element: Any) -> Any:
+    """The element type in which values of type `element` are combined."""
+    if kind in ROUNDED and isinstance(element, ir.F16Type):
+        return ir.F32Type.get(element.context)
+    return element
+
+
+def widened(staging: Any, wide: Any) -> Any:
+    """Converts what was loaded to the accumulator's type; without staging it is there already."""
+    if staging is not None:
+        op("cce.vconv", [staging, wide])
+    return wide
 
 
 def combine(kind: str, total: Any, more: Any) -> None:

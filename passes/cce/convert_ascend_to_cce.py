@@ -78,6 +78,14 @@ def lower_kernel(kernel: Any, target: Target) -> int:
             name = op.operation.name
             if not name.startswith("ascend.") or name == "ascend.full":
                 continue
+            if list(op.operation.results):
+                fail(
+                    op.operation,
+                    "is on tensors, in a kernel",
+                    found=str(op.operation.results[0].type),
+                    expected="buffers: its outputs as last operands, and no result",
+                    hint="npu-pipeline makes kernels of a function @main on tensors",
+                )
             lower = LOWERINGS.get(name.removeprefix("ascend."))
             if lower is None:
                 fail(op.operation, "has no lowering to cce", hint="make it a scalar kernel")

@@ -42,6 +42,7 @@ from davinci.mlir import (
     passmanager,
     symbol_name,
 )
+from davinci.passes import builder
 from davinci.passes.base import Pass, fail, option, register_pass
 
 WORD = (1 << 64) - 1
@@ -56,6 +57,13 @@ UPSTREAM = (
 The library comes first: what convert-math-to-llvm makes of log1p and expm1 loses small arguments.
 The pass would also call a function for rsqrt, which the library has not: a division of 1 by sqrt.
 """
+
+COUNT_BITS: dict[str, dict[str, bool]] = {
+    "ctpop": {},
+    "ctlz": {"is_zero_poison": False},
+    "cttz": {"is_zero_poison": False},
+}
+"""Operations of math on integers and the attributes of their intrinsics."""
 
 FREE = (
     "arith.bitcast",
@@ -302,9 +310,23 @@ def lower_functions(module: Any) -> None:
     for op in device_functions(body):
         scratch.body.append(op)
     declare(scratch)
+    count_bits(scratch.operation)
     passmanager.PassManager.parse(UPSTREAM).run(scratch.operation)
     for view in list(scratch.body.operations):
         body.append(view.operation)
+
+
+def count_bits(root: Any) -> None:
+    """Makes intrinsics of the operations that count bits, which upstream's library pass refuses."""
+    for op in operations(root, *(f"math.{name}" for name in COUNT_BITS)):
+        name = op.name.removeprefix("math.")
+        with op.location, ir.InsertionPoint(op):
+            kind = op.result.type
+            intrinsic = builder.op(
+                f"llvm.intr.{name}", list(op.operands), [kind], **COUNT_BITS[name]
+            )
+        op.result.replace_all_uses_with(intrinsic.result)
+        op.erase()
 
 
 def device_functions(body: Any) -> list[Any]:

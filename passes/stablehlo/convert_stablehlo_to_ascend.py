@@ -31,6 +31,7 @@ from davinci.passes.ascend.tensor_ops import (
 from davinci.passes.ascend_to_cce.supports import supports
 from davinci.passes.base import Pass, fail, register_pass
 from davinci.passes.stablehlo import CONVERSIONS
+from davinci.passes.stablehlo.refusals import refuse_by_name, refuse_target
 from davinci.passes.stablehlo.scalar_calls import ScalarCalls
 
 FAMILIES = ("elementwise", "movement", "dot_general")
@@ -98,6 +99,7 @@ def convert(op: Any, calls: ScalarCalls) -> list[Any]:
     name = op.name.removeprefix("stablehlo.")
     if op.name == "arith.constant" and isinstance(op.result.type, ir.RankedTensorType):
         name = "constant"
+    refuse_by_name(op)
     require_static(op)
     pattern = CONVERSIONS.get(name)
     ops = TensorOps()
@@ -106,6 +108,8 @@ def convert(op: Any, calls: ScalarCalls) -> list[Any]:
         return list(results)
     for built in reversed(ops.built):
         built.erase()
+    if op.name == "stablehlo.custom_call":
+        refuse_target(op)
     if not op.name.startswith("stablehlo."):
         fail(op, "cannot be converted to ascend", expected="StableHLO operations on tensors")
     return calls.call(op)

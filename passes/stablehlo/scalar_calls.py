@@ -5,13 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.elements import scalar_attribute
-from davinci.mlir import func, ir, operations, symbol_name
+from davinci.mlir import func, ir, is_public, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, symbols
 from davinci.passes.ascend.tensor_ops import full_value
 from davinci.passes.stablehlo.integer_power import expand_integer_powers
+from davinci.passes.stablehlo.stablehlo_widen_half import widen
 
 PRODUCTS = frozenset({"stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution"})
+
+SUMS = PRODUCTS | {
+    f"stablehlo.{name}" for name in ("reduce", "reduce_window", "scatter", "select_and_scatter")
+}
+"""Operations that add up many values: in f32, also where they are stored as f16."""
 
 FIRST_INDEX = {
     "stablehlo.gather": 1,
@@ -62,6 +68,8 @@ class ScalarCalls:
             spell_out_booleans(copy)
             widen_unsigned(copy)
             func.ReturnOp(list(copy.results))
+        if op.name in SUMS:
+            widen(copy, {})
         expand_integer_powers(function.operation)
         return function
 
@@ -84,7 +92,7 @@ class ScalarCalls:
 
         self._module.walk(visit)
         for name, op in symbols(self._module):
-            private = op.name == "func.func" and "sym_visibility" in op.attributes
+            private = op.name == "func.func" and not is_public(op)
             if private and name not in used:
                 op.erase()
 

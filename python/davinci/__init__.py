@@ -7,16 +7,45 @@ executable.profile
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from davinci.compiler import compile
+    from davinci.errors import CheckFailed, CompileError, DavinciError, DeviceFault, InputError
+    from davinci.runtime.executable import Executable
+    from davinci.runtime.saved import load
 
 __version__ = "0.1.0"
-__all__ = ["compile"]
+__all__ = [
+    "CheckFailed",
+    "CompileError",
+    "DavinciError",
+    "DeviceFault",
+    "Executable",
+    "InputError",
+    "compile",
+    "load",
+]
+
+_HOMES = {
+    "compile": "davinci.compiler",
+    "Executable": "davinci.runtime.executable",
+    "load": "davinci.runtime.saved",
+    **dict.fromkeys(
+        ("CheckFailed", "CompileError", "DavinciError", "DeviceFault", "InputError"),
+        "davinci.errors",
+    ),
+}
+"""Where the names live. Importing the compiler takes a while, which --help should not."""
 
 
 def __getattr__(name: str) -> Any:
-    # Importing the compiler takes a while, which the command lines' --help should not.
-    if name == "compile":
-        from davinci.compiler import compile
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value
 
-        return compile
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

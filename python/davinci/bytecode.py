@@ -15,6 +15,9 @@ from davinci.mlir import ir
 RESOURCE_SYNTAX = '{-# dialect_resources: { builtin: { NAME: "0x..." } } #-} at the end of the file'
 """Where the data of resources is in MLIR text."""
 
+MAGIC = b"ML\xefR"
+"""What bytecode begins with."""
+
 SECTION_RESOURCE = 5
 """Kind of the section that holds resources."""
 
@@ -49,7 +52,7 @@ def resource_bytes(attr: Any) -> memoryview:
 
 def sections(data: memoryview) -> list[tuple[int, int, int]]:
     """Kind, begin and end of the sections of a bytecode file."""
-    _, position = varint(data, 4)
+    _, position = varint(data, len(MAGIC))
     while data[position]:
         position += 1
     position += 1

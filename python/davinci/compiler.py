@@ -12,7 +12,7 @@ from davinci import frontends
 from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError
-from davinci.mlir import MLIRError, make_context, operations, symbol_name
+from davinci.mlir import MLIRError, is_public, make_context, operations, symbol_name
 from davinci.passes import pipelines, runner
 from davinci.passes.base import accepted
 
@@ -88,6 +88,15 @@ def require_main(module: Any, where: str) -> None:
     for name, op in zip(names, functions, strict=True):
         if op.regions[0].blocks and (name == "main" or "ascend.entry" in op.attributes):
             return
+    public = [name for name, op in zip(names, functions, strict=True) if is_public(op)]
+    if len(public) > 1 and not operations(module.operation, "memref", "cce", "hivm"):
+        raise InputError(
+            "the module has several functions to start with",
+            where=where,
+            found=", ".join(f"@{name}" for name in public),
+            expected="@main, or one public function",
+            hint="name the one that is meant @main, or make the others private",
+        )
     raise InputError(
         "the module has no function to start with",
         where=where,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from davinci.errors import InputError
 
@@ -63,10 +64,14 @@ def check_distinct(results: Iterable[str], sources: Iterable[str]) -> None:
         seen.add(place)
 
 
-def write_atomically(path: str | Path, data: bytes) -> None:
+def write_atomically(path: str | Path, data: bytes | Callable[[BinaryIO], None]) -> None:
     """Writes `data` to a temporary file beside `path` and renames it.
 
     A link stays one, and its file is replaced; a device or pipe gets the data itself.
+
+    Args:
+        path: of the result.
+        data: all of it, or what writes it to an open file.
 
     Raises:
         InputError: the place cannot be written to.
@@ -74,13 +79,14 @@ def write_atomically(path: str | Path, data: bytes) -> None:
     target = Path(os.path.realpath(path))
     try:
         if is_device(path):
-            Path(path).write_bytes(data)
+            with open(path, "wb") as file:
+                _put(file, data)
             return
         handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         TEMPORARIES.add(temporary)
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(data)
+                _put(file, data)
             # mkstemp makes files private; a result file gets what any new file would.
             umask = os.umask(0)
             os.umask(umask)
@@ -93,3 +99,10 @@ def write_atomically(path: str | Path, data: bytes) -> None:
             TEMPORARIES.discard(temporary)
     except OSError as error:
         raise InputError(f"cannot write: {error.strerror}", where=str(path)) from None
+
+
+def _put(file: BinaryIO, data: bytes | Callable[[BinaryIO], None]) -> None:
+    if callable(data):
+        data(file)
+    else:
+        file.write(data)

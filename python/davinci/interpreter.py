@@ -20,12 +20,24 @@ import numpy as np
 
 from davinci import elements, files
 from davinci.arrays import Arrays
-from davinci.errors import InputError
-from davinci.mlir import MLIRError, ir, make_context, operations, stablehlo
-from davinci.passes import builder
+from davinci.elements import Array
+from davinci.errors import DavinciError, InputError
+from davinci.mlir import (
+    MLIRError,
+    function_type,
+    ir,
+    make_context,
+    operations,
+    stablehlo,
+)
+from davinci.passes import builder, runner
+from davinci.passes.ascend.kernel_outline import symbols
 
 MODULE, INPUTS, OUTPUTS = "module.mlirbc", "inputs", "outputs"
 """Files: MLIR bytecode, the arguments and names of the results, and the results by name."""
+
+PREPARATION = "builtin.module(stablehlo-custom-calls-to-chlo,func.func(chlo-legalize-to-stablehlo))"
+"""Passes that replace what the interpreter does not know."""
 
 CANNOT_RUN = "StableHLO's interpreter cannot run the module: "
 SET_PARENT_DEATH_SIGNAL = 1
@@ -45,13 +57,11 @@ def evaluate(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
     Raises:
         InputError: the interpreter cannot run the module, and said so without aborting.
     """
-    main = next(op for op in module.body.operations if op.operation.name == "func.func")
+    main = dict(symbols(module.operation))["main"]
     with module.context:
         arguments = [
-            ir.DenseElementsAttr.get(
-                np.ascontiguousarray(array).reshape(array.shape), type=kind.element_type
-            )
-            for array, kind in zip(inputs.values(), main.type.inputs, strict=True)
+            dense_attribute(array, kind)
+            for array, kind in zip(inputs.values(), function_type(main).inputs, strict=True)
         ]
         try:
             results = stablehlo.eval_module(module, arguments)
@@ -83,16 +93,36 @@ def reference(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
     raise InputError(f"{CANNOT_RUN}{reason}", hint="run without --check")
 
 
+def prepare(module: Any) -> None:
+    """Brings `module` to what the interpreter knows: no CHLO, no arith, no resources."""
+    runner.run(module.operation, PREPARATION)
+    spell_out_constants(module)
+
+
 def spell_out_constants(module: Any) -> None:
-    """Makes `stablehlo.constant` of constant tensors of arith, which the interpreter lacks."""
-    for op in operations(module.operation, "arith.constant"):
-        if not isinstance(op.result.type, ir.RankedTensorType):
+    """Makes `stablehlo.constant` of constant tensors of arith, which the interpreter lacks.
+
+    And gives them their data: the interpreter reads other bytes where they are resources.
+    """
+    for op in operations(module.operation, "arith.constant", "stablehlo.constant"):
+        value = op.attributes["value"]
+        dense = isinstance(value, ir.DenseElementsAttr)
+        if not isinstance(op.result.type, ir.RankedTensorType) or (
+            dense and op.name == "stablehlo.constant"
+        ):
             continue
         with op.location, ir.InsertionPoint(op):
-            value = op.attributes["value"]
+            if not dense:
+                value = dense_attribute(elements.to_array(value), value.type)
             built = builder.op("stablehlo.constant", [], [op.result.type], value=value)
         op.result.replace_all_uses_with(built.result)
         op.erase()
+
+
+def dense_attribute(array: Array, kind: Any) -> Any:
+    """`array` as an elements attribute of the tensor type `kind` that holds its data."""
+    array = np.ascontiguousarray(array).reshape(array.shape)
+    return ir.DenseElementsAttr.get(array, type=kind.element_type, shape=list(kind.shape))
 
 
 def end_with_parent() -> None:
@@ -111,10 +141,10 @@ def main(folder: Path) -> int:
     inputs, names = pickle.loads((folder / INPUTS).read_bytes())
     with make_context():
         module = ir.Module.parse((folder / MODULE).read_bytes())
-    spell_out_constants(module)
     try:
+        prepare(module)
         outputs = evaluate(module, inputs, names)
-    except InputError as error:
+    except DavinciError as error:
         print(error.message, file=sys.stderr)
         return 1
     (folder / OUTPUTS).write_bytes(pickle.dumps(outputs))

@@ -15,7 +15,8 @@ from davinci.compiler import Progress, compile
 from davinci.errors import InputError
 from davinci.frontends.onnx import read
 from davinci.mlir import operations
-from davinci.runtime.executable import TimelineChoice
+from davinci.runtime import saved
+from davinci.runtime.executable import Executable, TimelineChoice
 
 ZOO = "zoo:"
 
@@ -25,14 +26,19 @@ class Source:
     """A model as the user named it.
 
     Attributes:
-        name: `zoo:mlp`, `net.onnx`, `kernel.mlir`.
-        model: what `davinci.compile` takes, a path or an `onnx.ModelProto`.
+        name: `zoo:mlp`, `net.onnx`, `kernel.mlir`, `net.davinci`.
+        model: what `davinci.compile` or `davinci.load` takes, a path or an `onnx.ModelProto`.
         example: makes inputs that suit the model from a seed; None if any inputs do.
     """
 
     name: str
     model: Any
     example: Callable[[int], Arrays] | None = None
+
+    @property
+    def saved(self) -> bool:
+        """Whether it is compiled already."""
+        return isinstance(self.model, str) and self.model.endswith(saved.SUFFIX)
 
     def proto(self) -> onnx.ModelProto | None:
         """The model as ONNX, if that is what it is."""
@@ -51,15 +57,16 @@ class Reference:
 
 @dataclass
 class Result:
-    """What a job leaves: outputs by name and the record of the run."""
+    """What a job leaves: the executable, outputs by name and the record of the run."""
 
+    executable: Executable
     outputs: Arrays
     record: report.Record
     launches: list[Any]
 
 
 def open_source(name: str) -> Source:
-    """Finds the model: `zoo:NAME[,key=value...]`, an `.onnx` or an `.mlir` file.
+    """Finds the model: `zoo:NAME[,key=value...]`, an `.onnx`, `.mlir` or `.davinci` file.
 
     Raises:
         InputError: no such network or file, or a file that cannot be read.
@@ -99,8 +106,7 @@ def run(
     if seed < 0:
         raise InputError("no such seed", where="--seed", found=str(seed), expected="0 or more")
     reference = reference_of(source) if checked else None
-    executable = compile(source.model, progress=progress, **options)
-    executable.details["model"] = source.name
+    executable = make(source, progress, **options)
     if inputs is None:
         inputs = (
             source.example(seed)
@@ -114,7 +120,28 @@ def run(
         progress("computing the reference")
         errors = check.compare(outputs, reference.compute(inputs, executable))
         record["check"] = {**errors, "reference": reference.name}
-    return Result(outputs, record, executable.launches)
+    return Result(executable, outputs, record, executable.launches)
+
+
+def make(source: Source, progress: Progress, **options: Any) -> Executable:
+    """Compiles the model, or loads it where it is a saved executable.
+
+    Raises:
+        InputError: options for what is compiled already.
+    """
+    if not source.saved:
+        executable = compile(source.model, progress=progress, **options)
+        executable.details["model"] = source.name
+        return executable
+    if options:
+        raise InputError(
+            "a saved executable has its options from when it was compiled",
+            where=source.name,
+            found=", ".join(f"--{name.replace('_', '-')}" for name in options),
+            hint="compile the model again with others",
+        )
+    progress("loading")
+    return saved.load(source.model)
 
 
 def reference_of(source: Source) -> Reference:
@@ -123,11 +150,18 @@ def reference_of(source: Source) -> Reference:
     Raises:
         InputError: there is none.
     """
+    if source.saved:
+        raise InputError(
+            "there is no reference for a saved executable",
+            where="--check",
+            found=source.name,
+            hint="its model was not saved with it",
+        )
     proto = source.proto()
     if proto is not None:
         return Reference("onnxruntime", lambda inputs, _: check.reference_onnx(proto, inputs))
     module = frontends.load(source.model)
-    if not operations(module.operation, "stablehlo"):
+    if not operations(module.operation, "stablehlo", "chlo"):
         raise InputError(
             "there is no reference for this model",
             where="--check",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import threading
 from functools import cache
 from typing import Any
 
@@ -34,27 +35,46 @@ stablehlo = _load("_mlir_libs._stablehlo")
 
 MLIRError = ir.MLIRError
 
+_PROCESS_STATE = threading.RLock()
+"""Held while the process's tables of dialects, operations and passes change: a dialect defined in
+Python keeps its module in its class while a context loads it."""
+
 
 def make_context() -> Any:
     """Returns a new `ir.Context` with the upstream dialects, StableHLO, ascend, cce and hivm."""
     from davinci import dialects
 
-    context = ir.Context()
-    # Verifiers written in Python need the interpreter's lock, which the thread that waits holds.
-    context.enable_multithreading(False)
-    stablehlo.register_dialect(context)
-    with context, ir.Location.unknown():
-        dialects.load_all()
-    # For every operation it wraps, MLIR tries to import the Python module of the operation's
-    # namespace from its own package until that succeeds; a failed import costs 0.1 ms each time.
-    for namespace in ("ascend", "cce", "hivm", "stablehlo"):
-        sys.modules.setdefault(f"{PACKAGE}.dialects.{namespace}", dialects)
+    with _PROCESS_STATE:
+        context = ir.Context()
+        # Verifiers written in Python need the interpreter's lock, which the waiting thread holds.
+        context.enable_multithreading(False)
+        stablehlo.register_dialect(context)
+        with context, ir.Location.unknown():
+            dialects.load_all()
+        # For every operation it wraps, MLIR tries to import the Python module of the operation's
+        # namespace from its own package until that succeeds; a failed import costs 0.1 ms each.
+        for namespace in ("ascend", "cce", "hivm", "stablehlo", "chlo"):
+            sys.modules.setdefault(f"{PACKAGE}.dialects.{namespace}", dialects)
+        _load_chlo(context)
     return context
 
 
-@cache
+def _load_chlo(context: Any) -> None:
+    """Makes the text of CHLO operations known: a pass that depends on a dialect loads it."""
+    register_passes()
+    if importlib.util.find_spec(f"{PACKAGE}.dialects.torch"):
+        with context, ir.Location.unknown():
+            run_pipeline(ir.Module.create().operation, "func.func(convert-torch-to-stablehlo)")
+
+
 def register_passes() -> None:
     """Makes StableHLO's passes known to MLIR's pipeline parser; the upstream ones already are."""
+    with _PROCESS_STATE:
+        _register_passes_once()
+
+
+@cache
+def _register_passes_once() -> None:
     stablehlo.register_stablehlo_passes()
     if importlib.util.find_spec(f"{PACKAGE}.dialects.torch"):
         # Some StableHLO passes are registered only together with those of the torch dialect.
@@ -64,13 +84,20 @@ def register_passes() -> None:
 def load_onnx_importer(context: Any) -> Any:
     """Returns the module that imports ONNX graphs and registers the torch dialect it needs."""
     register_passes()
-    _load("dialects.torch").register_dialect(context)
-    return _load("extras.onnx_importer")
+    with _PROCESS_STATE:
+        _load("dialects.torch").register_dialect(context)
+        return _load("extras.onnx_importer")
 
 
 def symbol_name(operation: Any) -> str:
     """The name of a function, module or global."""
     return str(ir.StringAttr(operation.attributes["sym_name"]).value)
+
+
+def is_public(function: Any) -> bool:
+    """Whether others than its module may call the function: MLIR's default, also spelt out."""
+    visibility = function.attributes.get("sym_visibility")
+    return visibility is None or ir.StringAttr(visibility).value == "public"
 
 
 def function_type(function: Any) -> Any:
@@ -99,8 +126,9 @@ def operations(root: Any, *names: str) -> list[Any]:
 
 
 def location_text(location: Any) -> str:
-    """`loc("a.mlir":3:5)` as `a.mlir:3:5`."""
-    return str(location).removeprefix("loc(").removesuffix(")").replace('"', "")
+    """`loc("a.mlir":3:5)` as `a.mlir:3:5`, `loc(fused["Add_1", "Add_2"])` as `Add_1, Add_2`."""
+    text = str(location).removeprefix("loc(").removesuffix(")").replace('"', "")
+    return text.removeprefix("fused[").removesuffix("]") if text.startswith("fused[") else text
 
 
 def run_pipeline(operation: Any, text: str) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import davinci
 from davinci import frontends
 from davinci.errors import InputError
 
@@ -51,3 +53,25 @@ def test_bad_text(content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / "net.mlir").write_bytes(content)
     with pytest.raises(InputError, match=message):
         frontends.load(tmp_path / "net.mlir")
+
+
+PUBLIC = TEXT.replace("func.func @", "func.func public @")
+
+
+@pytest.mark.parametrize("name", ["main", "net", "jit_f"])
+def test_a_public_function_is_the_entry(name: str) -> None:
+    executable = davinci.compile(PUBLIC.replace("@net", f"@{name}"))
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(executable.run({"arg0": x})["out0"], x + x)
+
+
+def test_public_functions_beside_main_are_left_out() -> None:
+    other = PUBLIC.replace("4xf32", "?xf32")
+    executable = davinci.compile(PUBLIC.replace("@net", "@main") + other)
+    assert executable.output_names == ["out0"]
+
+
+def test_several_public_functions_are_one_message() -> None:
+    with pytest.raises(InputError, match=r"several .* found @net, @other") as raised:
+        davinci.compile(PUBLIC + PUBLIC.replace("@net", "@other"))
+    assert "private" in raised.value.hint

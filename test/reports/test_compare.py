@@ -18,6 +18,7 @@ from davinci.tools import npu_run
 def record(**cycles: int) -> dict[str, Any]:
     total = sum(cycles.values())
     return {
+        "schema_version": 1,
         "machine": "ascend910",
         "total_cycles": total,
         "launch_overhead_us": 10,
@@ -87,6 +88,28 @@ def test_other_files(text: str, message: str, tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         load_record(str(path))
+
+
+@pytest.mark.parametrize(
+    ("change", "found"), [({}, "found no schema_version"), ({"schema_version": 7}, "version 7")]
+)
+def test_records_of_other_versions(change: dict[str, int], found: str, tmp_path: Path) -> None:
+    old = record(a=1)
+    del old["schema_version"]
+    path = tmp_path / "old.json"
+    path.write_text(json.dumps(old | change))
+    with pytest.raises(InputError, match=f"another version.*{found}; expected schema_version 1"):
+        load_record(str(path))
+
+
+def test_kernels_are_shown_by_what_they_compute() -> None:
+    before, after = record(a=1000, b=5, c=7), record(a=500, b=6, c=8)
+    for one in (before, after):
+        for row in one["kernels"]:
+            row["label"] = "matmul 8x8x8 f16" if row["name"] == "a" else "add 8 f32"
+    text = shown(before, after)
+    assert "│ matmul 8x8x8 f16 " in text and "│ a " not in text
+    assert "│ b " in text and "│ c " in text, "two of one label are told apart by their names"
 
 
 def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

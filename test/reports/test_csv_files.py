@@ -17,7 +17,7 @@ from report_support import busy_program, launch
 
 MACHINE = machine.load("ascend910")
 SPLIT = Path(__file__).parents[2] / "examples" / "split_matmul_add.mlir"
-RECORD = {"kernels": [{"name": "k", "op": "add", "unit": "vector"}]}
+RECORD = {"kernels": [{"name": "k", "label": "add 8 f32", "op": "add", "unit": "vector"}]}
 FILES = {
     "op_summary.csv",
     "OpBasicInfo.csv",
@@ -33,7 +33,9 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def profile() -> LaunchProfile:
-    return launch("k", busy_program(), blocks=3, timeline_blocks=1)
+    found = launch("k", busy_program(), blocks=3, timeline_blocks=1)
+    found.operators = ("/a/Add", "/b/Add")
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +50,12 @@ def test_files(tables: dict[str, list[dict[str, str]]]) -> None:
     assert lines.pop("op_summary.csv") == lines.pop("OpBasicInfo.csv") == 2
     assert lines.pop("ResourceConflictRatio.csv") == lines.pop("L2Cache.csv") == 2
     assert set(lines.values()) == {6}
+
+
+@pytest.mark.parametrize("name", ["op_summary.csv", "OpBasicInfo.csv"])
+def test_what_a_launch_computes(name: str, tables: dict[str, list[dict[str, str]]]) -> None:
+    row = tables[name][0]
+    assert (row["label"], row["operators"]) == ("add 8 f32", "/a/Add;/b/Add")
 
 
 def test_op_summary(tables: dict[str, list[dict[str, str]]], profile: LaunchProfile) -> None:

@@ -35,6 +35,14 @@ def events() -> list[dict[str, Any]]:
     return found
 
 
+def test_a_launch_names_its_nodes() -> None:
+    profile = launch("k", busy_program(), timeline=False)
+    profile.operators = ("/a/Add", "/b/Add")
+    events = of(trace_events(MACHINE, [profile]), "X")
+    (found,) = (event for event in events if event["tid"] == LAUNCHES)
+    assert found["args"]["operators"] == "/a/Add, /b/Add"
+
+
 def test_format(events: list[dict[str, Any]]) -> None:
     check_format(events)
     check_lanes(events)

@@ -12,7 +12,7 @@ from davinci.elements import to_array
 from davinci.mlir import ir, make_context
 from davinci.passes.hivm.convert_cce_to_hivm import ConvertCceToHivmPass
 from davinci.passes.hivm.convert_hivm_to_llvm import ConvertHivmToLlvmPass
-from davinci.runtime import executable
+from davinci.runtime import host
 from davinci.runtime.executable import Executable
 from runtime.kernel_harness import BARRIER
 
@@ -92,7 +92,7 @@ def test_constants_that_are_copied(
         arrays.append(to_array(attr))
         return arrays[-1]
 
-    monkeypatch.setattr(executable, "to_array", noted)
+    monkeypatch.setattr(host, "to_array", noted)
     compiled(data)
     assert len(arrays) == copied
     assert np.any(arrays[-1] == 5)

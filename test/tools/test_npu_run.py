@@ -193,3 +193,20 @@ def test_failed_check(
 
 def test_unwritable_result(add: str, capfd: pytest.CaptureFixture[str]) -> None:
     check_failure([add, "--json", "no/such/place.json"], 2, "cannot write", capfd)
+
+
+def test_save_and_run_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    saved, first, second = (str(tmp_path / n) for n in ("net.davinci", "a.npz", "b.npz"))
+    assert npu_run.main(["zoo:mlp", "--cores", "2", "--save", saved, "--outputs", first]) == 0
+    assert npu_run.main([saved, "--seed", "0", "--outputs", second]) == 0
+    out = capfd.readouterr().out
+    assert out.count("zoo:mlp") == 2 and out.count(", 2 cores,") == 2
+    assert npu_run.main([saved, "--check"]) == 2
+    assert "--check: there is no reference for a saved executable" in capfd.readouterr().err
+    assert npu_run.main([saved, "--machine", "ascend310", "--timing-only"]) == 2
+    assert "found --machine, --timing-only; compile the model again" in capfd.readouterr().err
+    assert npu_run.main([saved, "--save", saved]) == 2
+    assert "would replace another file" in capfd.readouterr().err
+    Path(saved).write_bytes(Path(saved).read_bytes()[:-9])
+    assert npu_run.main([saved]) == 2
+    assert "net.davinci: not a saved executable" in capfd.readouterr().err

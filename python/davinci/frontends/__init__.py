@@ -1,6 +1,7 @@
 """Frontends: every way a model comes in, each ending in an MLIR module with a `@main`.
 
-`load(model)` takes the path of an `.onnx` or `.mlir` file, MLIR text, or an ONNX `ModelProto`.
+`load(model)` takes the path of an `.onnx` or `.mlir` file, MLIR text, an ONNX `ModelProto`, or MLIR
+bytecode and StableHLO's portable artifacts, as bytes or in a file of any name.
 """
 
 from __future__ import annotations
@@ -19,33 +20,39 @@ def load(model: Any, context: Any = None) -> Any:
     """Returns `model` as an `ir.Module` in `context`, or in a new one.
 
     Args:
-        model: path of an `.onnx`, `.mlir` or `.mlirbc` file, MLIR text, or an `onnx.ModelProto`.
+        model: path of an `.onnx`, `.mlir` or `.mlirbc` file, MLIR text, MLIR bytecode or a portable
+            artifact of StableHLO (bytes, or the path of a file), or an `onnx.ModelProto`.
         context: an `ir.Context` from `davinci.mlir.make_context`.
 
     Raises:
         InputError: no such file, a file of another kind, or one that cannot be read.
         CompileError: an ONNX model that uses something outside what can be compiled.
     """
-    from davinci.frontends import mlir_text
+    from davinci.frontends import mlir_text, portable
     from davinci.frontends import onnx as onnx_frontend
 
     context = context or make_context()
     if isinstance(model, ir.Module):
         return model
+    if isinstance(model, bytes):
+        return mlir_text.parse(model, context)
     if not isinstance(model, (str, os.PathLike)):
         if type(model).__name__ != "ModelProto":
             raise InputError(
                 "not a model",
                 found=f"an object of type {type(model).__name__}",
-                expected="a path, MLIR text or an onnx.ModelProto",
+                expected="a path, MLIR text or bytecode, or an onnx.ModelProto",
             )
         return onnx_frontend.import_model(model, context, "<ModelProto>")
     if isinstance(model, str) and ("\n" in model or "func.func" in model):
         return mlir_text.parse(model, context)
     path = Path(model)
-    if path.suffix not in SUFFIXES:
+    if path.suffix not in SUFFIXES and not portable.is_bytecode_file(path):
         raise InputError(
-            "not a model file", where=str(path), expected="a file name that ends in .onnx or .mlir"
+            "not a model file",
+            where=str(path),
+            hint="davinci.load takes saved executables" if path.suffix == ".davinci" else "",
+            expected="a file name that ends in .onnx or .mlir, or MLIR bytecode",
         )
     if not path.is_file():
         raise InputError("no such file", where=str(path))

@@ -23,8 +23,17 @@ INTEGERS = {
 }
 """Attributes that are integers: the least and the most."""
 
-TEXTS = ("ascend.core", "ascend.name", "ascend.op", "ascend.unit")
+COUNTS = "ascend.work"
+"""The attribute that is a dictionary of integers."""
+
+LISTS = ("ascend.operators", "hivm.locations")
+"""Attributes that are arrays of strings."""
+
+TEXTS = ("ascend.core", "ascend.label", "ascend.name", "ascend.op", "ascend.unit")
 """Attributes that are strings."""
+
+MARKS = {*INTEGERS, *TEXTS, "ascend.launch", "hivm.locations"}
+"""All attributes that are checked."""
 
 SYMBOLS = (ir.SymbolRefAttr, ir.FlatSymbolRefAttr)
 
@@ -38,13 +47,15 @@ def check_marks(module: Any) -> None:
     """
     entries = []
     for op in _operations(module.operation):
-        for name in op.attributes:
-            _check_attribute(name, op.attributes[name], op)
+        for name in MARKS.intersection(op.attributes):
+            _check_attribute(name, _attribute(op, name), op)
         for kind in ("argument", "result"):
             key = f"{kind[:3]}_attrs"
-            for number, marks in enumerate(op.attributes.get(key, [])):
+            lists = op.attributes.get(key, []) if op.name == "func.func" else []
+            for number, marks in enumerate(lists):
                 for mark in marks:
-                    _check_attribute(mark.name, mark.attr, op, f" of {kind} {number}")
+                    if mark.name in MARKS:
+                        _check_attribute(mark.name, mark.attr, op, f" of {kind} {number}")
         if op.name == "func.func" and "ascend.entry" in op.attributes:
             entries.append(op)
     if len(entries) > 1:
@@ -64,6 +75,14 @@ def _operations(root: Any) -> Iterator[Any]:
                 pending += [view.operation for view in block.operations]
 
 
+def _attribute(op: Any, name: str) -> Any:
+    """The attribute; None if it is a location, which the bindings cannot hand out."""
+    try:
+        return op.attributes[name]
+    except TypeError:
+        return None
+
+
 def _check_attribute(name: str, attr: Any, op: Any, place: str = "") -> None:
     what = f"attribute {name}{place}"
     if name in INTEGERS:
@@ -76,7 +95,11 @@ def _check_attribute(name: str, attr: Any, op: Any, place: str = "") -> None:
         parts = list(attr) if isinstance(attr, ir.ArrayAttr) else [attr]
         if not parts or not all(isinstance(part, SYMBOLS) for part in parts):
             _reject(op, what, str(attr), "a kernel, as in @kernels::@add, or an array of kernels")
-    elif name == "hivm.locations" and not (
+    elif name == COUNTS:
+        numbers = [item.attr for item in attr] if isinstance(attr, ir.DictAttr) else [None]
+        if not all(isinstance(x, ir.IntegerAttr) and 0 <= x.value < 1 << 62 for x in numbers):
+            _reject(op, what, str(attr), "a dictionary of integers, 0 or more")
+    elif name in LISTS and not (
         isinstance(attr, ir.ArrayAttr) and all(isinstance(part, ir.StringAttr) for part in attr)
     ):
         _reject(op, what, str(attr), "an array of strings")

@@ -7,33 +7,60 @@ from typing import Any
 
 from davinci.diagnostics import first_diagnostic
 from davinci.errors import InputError
+from davinci.frontends import portable
 from davinci.frontends.marks import check_marks
-from davinci.mlir import MLIRError, ir, symbol_name
+from davinci.mlir import MLIRError, ir, is_public, symbol_name
 
 
-def parse(source: str | Path, context: Any) -> Any:
-    """Returns the `ir.Module` of a text or file; the entry function is renamed to `main`.
+def parse(source: str | bytes | Path, context: Any) -> Any:
+    """Returns the `ir.Module` of text, bytecode, a portable artifact, or a file of one of these.
 
-    The entry is the function `main`, or else the only public one. A module without functions, or
-    with several public ones (a file of kernels), stays as it is.
+    The entry function is `main`, or else the only public one, which is renamed. Other public
+    functions beside `main` become private. A module without functions, or a file of kernels, stays
+    as it is.
 
     Raises:
         InputError: `source` does not parse or verify; the message has MLIR's first diagnostic.
             Or an attribute that marks kernels and launches is malformed.
     """
-    try:
-        if isinstance(source, Path):
-            module = ir.Module.parseFile(str(source), context)
-        else:
-            module = ir.Module.parse(source, context)
-    except MLIRError as error:
-        raise InputError(first_diagnostic(error)) from None
+    module = _module(source, context)
     check_marks(module)
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
-    if any(symbol_name(op) == "main" for op in functions):
-        return module
-    public = [op for op in functions if "sym_visibility" not in op.attributes]
-    if len(public) == 1 and "ascend.kernel" not in public[0].attributes:
-        with context:
-            public[0].attributes["sym_name"] = ir.StringAttr.get("main")
+    public = [op for op in functions if is_public(op) and not KEPT.intersection(op.attributes)]
+    main = next((op for op in functions if symbol_name(op) == "main"), None)
+    with context:
+        if main is None and len(public) == 1:
+            main = public[0]
+            main.attributes["sym_name"] = ir.StringAttr.get("main")
+        for op in public if main is not None else []:
+            if op != main and is_on_tensors(op):
+                op.attributes["sym_visibility"] = ir.StringAttr.get("private")
     return module
+
+
+KEPT = frozenset({"ascend.kernel", "ascend.entry"})
+"""Attributes of functions that keep their names and visibility."""
+
+
+def is_on_tensors(function: Any) -> bool:
+    """Whether the function is a program of a model, not of a host or a kernel."""
+    values = [*function.type.inputs, *function.type.results]
+    return bool(values) and all(isinstance(value, ir.RankedTensorType) for value in values)
+
+
+def _module(source: str | bytes | Path, context: Any) -> Any:
+    where = str(source) if isinstance(source, Path) else "<bytes>"
+    try:
+        data = source.read_bytes() if isinstance(source, Path) else source
+        if isinstance(data, bytes) and portable.is_bytecode(data):
+            return portable.read(data, context, where)
+        if isinstance(source, Path):
+            return ir.Module.parseFile(str(source), context)
+        return ir.Module.parse(source.decode() if isinstance(source, bytes) else source, context)
+    except MLIRError as error:
+        raise InputError(first_diagnostic(error)) from None
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror}", where=where) from None
+    except UnicodeDecodeError as error:
+        found = repr(error.object[:16])
+        raise InputError("neither MLIR bytecode nor text", where=where, found=found) from None

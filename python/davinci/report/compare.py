@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from davinci.errors import InputError
-from davinci.report.record import Record
+from davinci.report.record import SCHEMA_VERSION, Record
 
 TOTALS = ("total_cycles", "launch_overhead_us", "time_us")
 
 
 @dataclass(frozen=True)
 class Change:
-    """One line of the comparison; None where only the other record has the kernel."""
+    """One line of the comparison; None where only the other record has the kernel.
+
+    Attributes:
+        name: that tells the kernel from others.
+        label: what is printed of it.
+    """
 
     name: str
     before: float | None
     after: float | None
+    label: str = ""
 
     @property
     def ratio(self) -> float | None:
@@ -34,7 +41,7 @@ def load_record(path: str) -> Record:
     """Reads what `--json` wrote.
 
     Raises:
-        InputError: there is no such file, or it is something else.
+        InputError: there is no such file, or it is something else, or of another version.
     """
     try:
         record = json.loads(Path(path).read_bytes())
@@ -45,6 +52,15 @@ def load_record(path: str) -> Record:
     if message := _problem(record):
         raise InputError(
             "not the record of a run", where=path, found=message, hint="npu-run --json writes one"
+        )
+    version = record.get("schema_version")
+    if version != SCHEMA_VERSION:
+        raise InputError(
+            "the record of another version of davinci",
+            where=path,
+            found="no schema_version" if version is None else f"schema_version {version}",
+            expected=f"schema_version {SCHEMA_VERSION}",
+            hint="run the model again with --json",
         )
     found: Record = record
     return found
@@ -76,7 +92,8 @@ def changes(before: Record, after: Record) -> list[Change]:
     """The kernels of both records, the largest difference in cycles first."""
     old = {row["name"]: row["cycles"] for row in before["kernels"]}
     new = {row["name"]: row["cycles"] for row in after["kernels"]}
-    found = [Change(name, old.get(name), new.get(name)) for name in {**old, **new}]
+    labels = {row["name"]: row.get("label", "") for row in [*before["kernels"], *after["kernels"]]}
+    found = [Change(name, old.get(name), new.get(name), labels[name]) for name in {**old, **new}]
     return sorted(found, key=lambda x: (-abs((x.after or 0) - (x.before or 0)), x.name))
 
 
@@ -89,11 +106,14 @@ def print_comparison(before: Record, after: Record, console: Any) -> None:
         kernels.add_column(column, justify="left" if column == "kernel" else "right")
     found = changes(before, after)
     different = [change for change in found if change.before != change.after]
+    shown = Counter(change.label for change in found)
     for change in different:
-        kernels.add_row(*_cells(change))
+        # Kernels that compute the same in different ways are told apart by their names.
+        alone = change.label and shown[change.label] == 1
+        kernels.add_row(change.label if alone else change.name, *_cells(change))
     kernels.add_section()
     for name in TOTALS:
-        kernels.add_row(*_cells(Change(name, before[name], after[name])))
+        kernels.add_row(name, *_cells(Change(name, before[name], after[name])))
     console.print(kernels)
     if equal := len(found) - len(different):
         console.print(f"{equal} kernel{'s' * (equal > 1)} with the same cycles in both")
@@ -105,7 +125,6 @@ def print_comparison(before: Record, after: Record, console: Any) -> None:
 def _cells(change: Change) -> list[str]:
     before, after, ratio = change.before, change.after, change.ratio
     return [
-        change.name,
         "only after" if before is None else _number(before),
         "only before" if after is None else _number(after),
         _number((after or 0) - (before or 0), "+"),

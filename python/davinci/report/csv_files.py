@@ -115,6 +115,7 @@ def op_summary(run: Run) -> Iterator[Line]:
     for launch in run.launches:
         line: Line = {
             "Op Name": launch.name,
+            **_meaning(run, launch),
             "OP Type": run.kernels[launch.name]["op"],
             "Task Type": _task_type(run, launch),
             "Task Duration(us)": run.us(launch.cycles),
@@ -149,6 +150,7 @@ def op_basic_info(run: Run) -> Iterator[Line]:
     for launch in run.launches:
         yield {
             "Op Name": launch.name,
+            **_meaning(run, launch),
             "Op Type": _task_type(run, launch),
             "Task Duration(us)": run.us(launch.cycles),
             "Block Dim": launch.blocks,
@@ -265,6 +267,12 @@ def _blocks(run: Run) -> Iterator[tuple[LaunchProfile, BlockProfile]]:
     for launch in run.launches:
         for block in launch.per_block:
             yield launch, block
+
+
+def _meaning(run: Run, launch: LaunchProfile) -> Line:
+    """The simulator's own columns: what a launch computes, and which nodes of the model."""
+    label = run.kernels[launch.name]["label"]
+    return {"label": label, "operators": ";".join(launch.operators)}
 
 
 def _head(run: Run, launch: LaunchProfile, block: BlockProfile) -> Line:

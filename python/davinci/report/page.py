@@ -48,7 +48,7 @@ def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile])
         script=(FOLDER / "page.js").read_text(encoding="utf-8"),
         summary=summary_rows(record),
         columns=[column.title for column in COLUMNS],
-        kernels=[cells(record, row) for row in record["kernels"]],
+        kernels=[(row["name"], cells(record, row)) for row in record["kernels"]],
         charts=charts,
         pipes=[(name[5:], LANES[name], pipe["ratio"]) for name, pipe in record["pipes"].items()],
         data=embedded(details(machine, record, launches)),
@@ -56,7 +56,7 @@ def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile])
 
 
 def cells(record: Record, row: Record) -> list[Cell]:
-    """A kernel's line, in the order of `COLUMNS`; the first cell is its name."""
+    """A kernel's line, in the order of `COLUMNS`."""
     values = [(column, column.value(record, row)) for column in COLUMNS]
     return [Cell(column.shown(value), value) for column, value in values]
 

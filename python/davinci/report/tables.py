@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from davinci.report.names import percent, shortened
 from davinci.report.record import UNITS, Record
+from davinci.report.value_range import range_summary
+from davinci.report.verdict import verdict
+
+SCALAR_KERNELS = 6
+"""Scalar kernels named in the summary."""
 
 
 def summary_rows(record: Record) -> list[tuple[str, str]]:
@@ -22,7 +29,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
             f" + {record['launch_overhead_us']:,} us to launch {ops['total']} "
             f"kernel{'s' * (ops['total'] != 1)}",
         ),
-        ("limit", f"{record['bound_cycles']:,} cycles"),
+        ("limit", limit_summary(record)),
+        ("cores", idle_summary(record)),
         ("operators", ", ".join(f"{ops[unit]} {unit}" for unit in UNITS)),
         ("scalar", scalar_summary(record)),
         (
@@ -33,6 +41,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
         ),
         ("pipes", ", ".join(f"{n[5:]} {p['ratio']:.1%}" for n, p in record["pipes"].items())),
     ]
+    if lost := range_summary(record):
+        rows.append(("range", lost))
     if "compile_seconds" in record:
         seconds = (record["compile_seconds"], record["simulate_seconds"])
         rows.append(("took", f"{seconds[0]:.1f} s to compile, {seconds[1]:.1f} s to simulate"))
@@ -59,10 +69,35 @@ def check_summary(check: Record) -> str:
     )
 
 
+def limit_summary(record: Record) -> str:
+    """What the machine could do at best, for what the operators mean."""
+    share = record["bound_cycles"] / max(1, record["total_cycles"])
+    return f"{record['bound_cycles']:,} cycles, {percent(share)} of those that kernels take"
+
+
+def idle_summary(record: Record) -> str:
+    """How many of the cores had nothing to do."""
+    idle = record["idle"]
+    return (
+        f"idle {percent(idle['ratio'])} of the kernels' time; half of the {record['cores']} or "
+        f"more in {percent(idle['half_idle_ratio'])} of it"
+    )
+
+
 def scalar_summary(record: Record) -> str:
-    """The operators that run as scalar kernels, which are slow, by name and number."""
-    rows = [row for row in record["kernels"] if row["unit"] == "scalar"]
-    return ", ".join(f"{row['name']} x{row['launches']}" for row in rows) or "none"
+    """The kernels on the scalar unit, which are slow, with the longest first."""
+    launches: Counter[str] = Counter()
+    for row in record["kernels"]:
+        if row["unit"] == "scalar":
+            launches[row["label"]] += row["launches"]
+    named = [f"{label} x{count}" for label, count in [*launches.items()][:SCALAR_KERNELS]]
+    more = len(launches) - len(named)
+    return ", ".join(named + [f"{more} more"] * (more > 0)) or "none"
+
+
+def kilobytes_or_more(count: int) -> str:
+    """`12.3 KB`, `1.50 MB`: what a column has room for."""
+    return f"{count / 1e3:,.1f} KB" if count < 1e6 else megabytes(count)
 
 
 def megabytes(count: int) -> str:
@@ -77,15 +112,18 @@ class Column:
         title: above it.
         value: of a kernel's row in a record, what the page sorts by.
         shown: the text of a value.
+        widest: letters on the terminal; 0 as many as it takes, None to leave it to the page.
     """
 
     title: str
     value: Callable[[Record, Record], Any]
     shown: Callable[[Any], str] = str
+    widest: int | None = 0
 
 
 COLUMNS = (
-    Column("kernel", lambda record, row: row["name"]),
+    Column("kernel", lambda record, row: row["label"], widest=44),
+    Column("nodes", lambda record, row: shortened(row["operators"]), widest=30),
     Column("unit", lambda record, row: row["unit"]),
     Column("launches", lambda record, row: row["launches"]),
     Column("blocks", lambda record, row: row["blocks"]),
@@ -96,27 +134,39 @@ COLUMNS = (
         "{:.1%}".format,
     ),
     Column("limit", lambda _, row: row["bound_cycles"] / max(1, row["cycles"]), "{:.0%}".format),
-    Column("GM read", lambda record, row: row["gm_read_bytes"], megabytes),
-    Column("GM written", lambda record, row: row["gm_write_bytes"], megabytes),
-    Column("instructions", lambda record, row: row["instructions"], "{:,}".format),
+    Column(
+        "idle",
+        lambda _, row: row["idle_core_cycles"] / max(1, row["core_cycles"]),
+        "{:.0%}".format,
+    ),
+    Column("GM read", lambda record, row: row["gm_read_bytes"], kilobytes_or_more),
+    Column("GM written", lambda record, row: row["gm_write_bytes"], kilobytes_or_more),
+    Column("instructions", lambda record, row: row["instructions"], "{:,}".format, widest=None),
     Column("bottleneck", lambda record, row: row["bottleneck"]),
 )
 
 
 def print_tables(record: Record, console: Any, most: int) -> None:
     """Prints the summary and the `most` longest kernels to a `rich.console.Console`."""
+    from rich.markup import escape
     from rich.table import Table
 
     summary = Table(show_header=False, box=None)
-    for name, value in summary_rows(record):
-        summary.add_row(f"[bold]{name}", value)
+    for name, value in [*summary_rows(record), ("verdict", verdict(record))]:
+        summary.add_row(f"[bold]{name}", escape(value))
     table = Table()
-    for column in COLUMNS:
-        text = column.title in ("kernel", "unit", "bottleneck")
-        table.add_column(column.title, justify="left" if text else "right", overflow="fold")
+    columns = [column for column in COLUMNS if column.widest is not None]
+    for column in columns:
+        text = column.title in ("kernel", "nodes", "unit", "bottleneck")
+        justify: Literal["left", "right"] = "left" if text else "right"
+        table.add_column(
+            column.title, justify=justify, overflow="fold", max_width=column.widest or None
+        )
     for row in record["kernels"][:most]:
-        table.add_row(*(column.shown(column.value(record, row)) for column in COLUMNS))
+        table.add_row(*(escape(column.shown(column.value(record, row))) for column in columns))
     console.print(table)
     if len(record["kernels"]) > most:
         console.print(f"... and {len(record['kernels']) - most} shorter kernels (--json has all)")
     console.print(summary)
+    for warning in record["warnings"]:
+        console.print(f"[bold yellow]warning:[/] {escape(warning)}")

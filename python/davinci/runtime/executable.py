@@ -1,76 +1,59 @@
-"""A compiled module, ready to run: the host's launch list over a simulated device.
-
-The host function is read once: every buffer gets an address in GM, every launch becomes a kernel's
-native program with the addresses of its arguments. `run` copies inputs in, launches, copies outputs
-out.
-"""
+"""A compiled module, ready to run: the host's launch list over a simulated device."""
 
 from __future__ import annotations
 
-import math
+import threading
 import time
-from collections.abc import Container, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from davinci import report
-from davinci.dialects.base import attribute
-from davinci.elements import dtype_of, to_array
-from davinci.errors import CompileError, InputError
+from davinci.errors import InputError
+from davinci.files import check_writable, write_atomically
 from davinci.machine import Machine
 from davinci.mlir import ir
-from davinci.passes.base import fail
-from davinci.runtime.jit import KernelLibrary, Program
-from davinci.simulator import Device, LaunchProfile
-from davinci.units import BLOCK_BYTES
-
-ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
-"""Views of a whole buffer under another shape."""
-
-Array = npt.NDArray[Any]
+from davinci.report import Record, build, describe
+from davinci.runtime.arguments import Array, bind
+from davinci.runtime.host import HostProgram
+from davinci.simulator import LaunchProfile
 
 TimelineChoice = Literal["none", "first", "all"]
+TIMELINES: tuple[TimelineChoice, ...] = ("none", "first", "all")
+"""From the least to the most that a run keeps."""
 
 
 @dataclass(frozen=True)
-class Spec:
-    """Name, shape and element type of an input or output."""
+class Run:
+    """One run that came to its end.
 
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
+    Attributes:
+        launches: the profile of each.
+        simulate_seconds: that it took.
+        inputs: copies of what it was given, in order.
+        timeline: which rows `launches` has.
+    """
 
-    def __str__(self) -> str:
-        return f"{self.dtype}{list(self.shape)}"
-
-    @property
-    def nbytes(self) -> int:
-        return math.prod(self.shape) * self.dtype.itemsize
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One entry of the launch list."""
-
-    name: str
-    programs: dict[str, Program]
-    locations: list[str]
-    arguments: list[int]
-    blocks: int
+    launches: list[LaunchProfile] = field(default_factory=list)
+    simulate_seconds: float = 0.0
+    inputs: tuple[Array, ...] | None = None
+    timeline: TimelineChoice = "none"
 
 
 class Executable:
     """A module at the llvm level with its host function, on a simulated device.
 
+    There is one device, so threads that call `run` at the same time take turns. `launches`,
+    `simulate_seconds`, `profile` and what is written from them are of the last run of the thread
+    that asks; in a thread that has run nothing, of the last run in any.
+
     Attributes:
         machine: it runs on.
         cores: that kernels may use, for the report.
+        checks, data: whether races and unwritten bytes are looked for, and data computed.
         inputs, outputs: what `run` takes and returns, in the order of the host's arguments.
-        launches: the profile of each launch of the last run.
-        simulate_seconds: that the last run took.
         details: what the compiler adds to the record: model, precision, compile_seconds.
     """
 
@@ -81,6 +64,7 @@ class Executable:
         cores: int = 0,
         checks: bool = True,
         data: bool = True,
+        constants: Mapping[str, Array] | None = None,
     ) -> None:
         """Compiles the kernels of `module` and places its buffers.
 
@@ -91,19 +75,22 @@ class Executable:
             checks: check for unwritten bytes and races.
             data: compute data. Without it `run` finds times only and returns no outputs; a scalar
                 program still sees inputs and constants, and zeros for what kernels compute.
+            constants: the bytes of the module's constants, where it was saved without them.
 
         Raises:
             CompileError: there is no host function, or the module is not fully lowered.
         """
         self.machine, self.cores = machine, cores or machine.cores
-        self.launches: list[LaunchProfile] = []
-        self.simulate_seconds = 0.0
-        self.details: report.Record = {}
+        self.checks, self.data = checks, data
+        self.details: Record = {}
         with module.context, ir.Location.unknown():
-            self._facts = report.describe(module)
-            host = HostProgram(module, machine, checks, data)
+            self._facts = describe(module)
+            host = HostProgram(module, machine, checks, data, constants)
         self.inputs, self.outputs = host.inputs, host.outputs
         self._host = host
+        self._lock = threading.Lock()
+        self._latest = Run()
+        self._of_thread = threading.local()
 
     @property
     def input_names(self) -> list[str]:
@@ -113,266 +100,127 @@ class Executable:
     def output_names(self) -> list[str]:
         return [spec.name for spec in self.outputs]
 
-    def run(self, inputs: Mapping[str, Any], timeline: TimelineChoice = "none") -> dict[str, Array]:
-        """Runs the program on the device.
+    def run(
+        self, /, *arrays: Any, timeline: TimelineChoice = "none", **named: Any
+    ) -> dict[str, Array]:
+        """Runs the program on the device; threads take turns.
+
+        `run({"x": x, "y": y})`, `run(x, y)`, `run(x, y=y)`. An array is anything that NumPy takes,
+        PyTorch tensors on the CPU and JAX arrays too, of the very shape and element type of its
+        input; Python's numbers and lists take the type.
 
         Args:
-            inputs: an array for each input, of its very shape and element type.
+            arrays: one mapping by name, or inputs in the order of `inputs`.
             timeline: keep one row an instruction in `launches`, "all" of them or those of the
                 "first" launch of each kernel and its first block.
+            named: inputs by name. One that is called `timeline` is given in a mapping.
+
+        Returns:
+            The outputs by name, in the order of `outputs`; none without data.
 
         Raises:
             InputError: an input is missing, unknown, or has another shape or type.
             DeviceFault: the simulated machine found a fault.
         """
-        arrays = self._checked(inputs)
-        device, host = self._host.device, self._host
-        start = time.perf_counter()
-        device.flush()
-        for address, size in host.volatile:
-            device.discard(address, size)
-        for address, size in host.padding:
-            device.write(address, np.zeros(size, dtype=np.uint8))
-        for spec, array in zip(self.inputs, arrays, strict=True):
-            device.write(host.input_addresses[spec.name], array)
-        self.launches = [
-            device.launch(
-                x.name,
-                x.programs,
-                x.arguments,
-                x.blocks,
-                x.locations,
-                timeline=timeline == "all" or (timeline == "first" and i in host.firsts),
-                timeline_blocks=1 if timeline == "first" else None,
+        if timeline not in TIMELINES:
+            raise InputError(
+                "bad value", where="timeline", found=repr(timeline), expected=", ".join(TIMELINES)
             )
-            for i, x in enumerate(host.launches)
-        ]
-        results = {
-            spec.name: device.read(host.output_addresses[spec.name], spec.dtype, spec.shape)
-            for spec in self.outputs
-            if device.data
-        }
-        self.simulate_seconds = time.perf_counter() - start
+        return self._run(bind(self.inputs, arrays, named), timeline)
+
+    def _run(self, arrays: list[Array], timeline: TimelineChoice) -> dict[str, Array]:
+        kept = tuple(np.array(array) for array in arrays)
+        with self._lock:
+            start = time.perf_counter()
+            launches = self._host.execute(kept, timeline)
+            results = self._host.results()
+            run = Run(launches, time.perf_counter() - start, kept, timeline)
+            self._latest = self._of_thread.run = run
         return results
 
-    def _checked(self, inputs: Mapping[str, Any]) -> list[Array]:
-        """The inputs in order, as arrays of exactly the expected shapes and types."""
-        unknown = [name for name in inputs if name not in self.input_names]
-        missing = [name for name in self.input_names if name not in inputs]
-        if unknown or missing:
-            raise InputError(
-                "wrong input names",
-                where="inputs",
-                found=", ".join(inputs) or "none",
-                expected=", ".join(f"{spec.name}: {spec}" for spec in self.inputs) or "none",
-            )
-        arrays = []
-        for spec in self.inputs:
-            array = np.asarray(inputs[spec.name])
-            if array.shape != spec.shape or array.dtype != spec.dtype:
-                raise InputError(
-                    "wrong shape or element type",
-                    where=f"input {spec.name!r}",
-                    found=f"{array.dtype}{list(array.shape)}",
-                    expected=str(spec),
-                )
-            arrays.append(array)
-        return arrays
+    @property
+    def _last(self) -> Run:
+        run: Run = getattr(self._of_thread, "run", self._latest)
+        return run
 
     @property
-    def profile(self) -> report.Record:
+    def launches(self) -> list[LaunchProfile]:
+        """The profile of each launch of the last run."""
+        return self._last.launches
+
+    @property
+    def simulate_seconds(self) -> float:
+        """That the last run took."""
+        return self._last.simulate_seconds
+
+    @property
+    def profile(self) -> Record:
         """The record of the last run, as `--json` writes it."""
-        record = report.build(self.launches, self._facts, self.machine, self.cores)
-        return {**self.details, **record, "simulate_seconds": self.simulate_seconds}
+        return self._record(self._last)
 
+    def _record(self, run: Run) -> Record:
+        record = build(run.launches, self._facts, self.machine, self.cores)
+        return {**self.details, **record, "simulate_seconds": run.simulate_seconds}
 
-class HostProgram:
-    """The host function, read once.
+    def save(self, path: str | Path) -> None:
+        """Writes a file that `davinci.load` and `npu-run` take; see `davinci.runtime.saved`.
 
-    Attributes:
-        device: with the constants in its memory; without data those that scalar programs get.
-        inputs, outputs: specifications, by the arguments' attributes.
-        input_addresses, output_addresses: by name; an input and an output may have the same.
-        launches: in order.
-        firsts: numbers of those that launch their kernel for the first time.
-        volatile: (address, bytes) of what holds nothing at the start of a run.
-        padding: (address, bytes) behind buffers in the arena, zero at the start of a run.
-    """
+        Raises:
+            InputError: the file cannot be written.
+        """
+        from davinci.runtime import saved
 
-    def __init__(self, module: Any, machine: Machine, checks: bool, data: bool) -> None:
-        self._module = module.operation
-        self._symbols = symbols(self._module)
-        self._libraries: dict[tuple[str, ...], KernelLibrary] = {}
-        main = self._main()
-        self._globals = {
-            name: op for name, op in self._symbols.items() if op.name == "memref.global"
-        }
-        self.device = Device(machine, self._gm_bytes(main, machine.gm.line_bytes), checks, data)
-        self.inputs: list[Spec] = []
-        self.outputs: list[Spec] = []
-        self.input_addresses: dict[str, int] = {}
-        self.output_addresses: dict[str, int] = {}
-        self.launches: list[Launch] = []
-        self.volatile: list[tuple[int, int]] = []
-        self.padding: list[tuple[int, int]] = []
-        self._places: dict[Any, int] = {}
-        self._constants: dict[str, int] = {}
-        self._unfilled: dict[int, str] = {}
-        self._arguments(main)
-        for view in main.regions[0].blocks[0].operations:
-            self._visit(view.operation)
-        names = [launch.name for launch in self.launches]
-        self.firsts = {names.index(name) for name in set(names)}
-        # Lets go of the module, whose constants are on the device now.
-        del self._module, self._symbols, self._globals, self._places, self._libraries
-        del self._constants, self._unfilled
+        saved.save(self, path)
 
-    def _main(self) -> Any:
-        for op in self._symbols.values():
-            if op.name == "func.func" and "ascend.entry" in op.attributes:
-                return op
-        raise CompileError(
-            "the module has no host function",
-            expected="a func.func with the attribute ascend.entry",
-            hint="run ascend-bufferize first, or launch single kernels with KernelLibrary",
+    def image(self) -> tuple[bytes, dict[str, Array]]:
+        """The module without its constants as bytecode, and the bytes of the constants by name."""
+        with self._lock:
+            return self._host.code, self._host.constants()
+
+    def report(self, path: str | Path, timeline: TimelineChoice = "first") -> None:
+        """Writes the last run as a page.
+
+        A run that kept fewer rows than `timeline` is made again, with the same inputs.
+
+        Raises:
+            InputError: nothing has run yet, or the file cannot be written.
+        """
+        from davinci.report.page import as_html
+
+        self._write(
+            path, timeline, lambda run: as_html(self.machine, self._record(run), run.launches)
         )
 
-    def _gm_bytes(self, main: Any, line_bytes: int) -> int:
-        """Room for everything the host allocates, each buffer in lines of its own."""
-        types = [argument.type for argument in main.regions[0].blocks[0].arguments]
-        types += [ir.TypeAttr(op.attributes["type"]).value for op in self._globals.values()]
-        for view in main.regions[0].blocks[0].operations:
-            if view.operation.name == "memref.alloc":
-                types.append(view.operation.results[0].type)
-        lines = 1 + sum(report.memref_bytes(t) // line_bytes + 1 for t in types)
-        return lines * line_bytes
+    def trace(self, path: str | Path, timeline: TimelineChoice = "first") -> None:
+        """Writes a timeline of the last run for Perfetto, as `report` does its page."""
+        from davinci.simulator.trace import trace_json
 
-    def _arguments(self, main: Any) -> None:
-        block = main.regions[0].blocks[0]
-        given = main.attributes.get("arg_attrs")
-        for number, argument in enumerate(block.arguments):
-            names = {x.name: x.attr for x in given[number]} if given is not None else {}
-            output = "ascend.output" in names
-            specs = self.outputs if output else self.inputs
-            addresses = self.output_addresses if output else self.input_addresses
-            default = f"{'out' if output else 'arg'}{len(specs)}"
-            name = ir.StringAttr(names["ascend.name"]).value if "ascend.name" in names else default
-            spec = spec_of(name, argument.type, names)
-            if name in addresses:
-                kind = "outputs" if output else "inputs"
-                fail(main, f"has two {kind} of one name", found=repr(name))
-            specs.append(spec)
-            address = self.device.allocate(spec.nbytes)
-            addresses[name] = self._places[argument] = address
-            if output:
-                self.volatile.append((address, spec.nbytes))
+        self._write(path, timeline, lambda run: trace_json(self.machine, run.launches))
 
-    def _visit(self, op: Any) -> None:
-        """Places a buffer, or adds a launch."""
-        if op.name == "memref.alloc":
-            size = report.memref_bytes(op.results[0].type)
-            address = self._places[op.results[0]] = self.device.allocate(size)
-            self.volatile.append((address, size))
-        elif op.name == "memref.get_global":
-            name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
-            self._places[op.results[0]] = self._constant(name)
-        elif op.name == "memref.view":
-            self._fill(self._places[op.operands[0]])  # A view may begin elsewhere.
-            offset = ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value
-            address = self._places[op.results[0]] = self._places[op.operands[0]] + offset
-            end = address + report.memref_bytes(op.results[0].type)
-            if end % BLOCK_BYTES:
-                self.padding.append((end, -end % BLOCK_BYTES))
-        elif op.name in ELEMENTS_KEPT:
-            if any(attribute(op, "static_offsets", [])):
-                fail(op, "moves the start of a buffer", expected="offset 0")
-            self._places[op.results[0]] = self._places[op.operands[0]]
-        elif op.name == "func.call":
-            self._launch(op)
-        elif op.name not in ("arith.constant", "func.return"):
-            fail(op, "cannot be run by the host", hint="run the whole npu-pipeline first")
+    def csv(self, folder: str | Path, timeline: TimelineChoice = "first") -> None:
+        """Writes CSV files of the last run, named as the vendor's profiler names them."""
+        from davinci.report.csv_files import make_folder, write_csv
 
-    def _constant(self, name: str) -> int:
-        """Address of a global, which is placed on the device once.
+        make_folder(str(folder))
+        run = self._drawn(timeline)
+        write_csv(str(folder), self.machine, self._record(run), run.launches)
 
-        Without data only scalar programs see what it holds: it is filled when one gets it.
-        """
-        if name not in self._constants:
-            size = report.memref_bytes(ir.TypeAttr(self._globals[name].attributes["type"]).value)
-            address = self._constants[name] = self.device.allocate(size)
-            self._unfilled[address] = name
-            if self.device.data:
-                self._fill(address)
-        return self._constants[name]
+    def _write(
+        self, path: str | Path, timeline: TimelineChoice, text: Callable[[Run], str]
+    ) -> None:
+        check_writable(path)
+        write_atomically(path, text(self._drawn(timeline)).encode())
 
-    def _fill(self, address: int) -> None:
-        """Copies the constant at this address to the device, if there is one and it is not."""
-        name = self._unfilled.pop(address, None)
-        if name is not None:
-            array = to_array(self._globals[name].attributes["initial_value"])
-            self.device.write(address, array)
-
-    def _launch(self, op: Any) -> None:
-        declaration = self._symbols[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
-        if "ascend.launch" not in declaration.attributes:
-            fail(op, "calls a function that is not a kernel", expected="attribute ascend.launch")
-        names = report.kernel_names(declaration.attributes["ascend.launch"])
-        *path, name = names[0]
-        library = self._library(tuple(path), op)
-        programs: dict[str, Program] = {}
-        for *place, kernel in names:
-            found = library.programs.get(kernel) if place == path else None
-            if found is None:
-                known = ", ".join(library.programs)
-                fail(op, "launches an unknown kernel", found=kernel, expected=known)
-            if found.core in programs:
-                fail(op, "launches two kernels for one kind of core", found=found.core.lower())
-            if found.inputs != len(op.operands):
-                given = f"{len(op.operands)} arguments"
-                fail(op, f"calls kernel {kernel} wrongly", found=given, expected=str(found.inputs))
-            programs[found.core] = found
-        arguments = [self._places[value] for value in op.operands]
-        if any(program.loads for program in programs.values()):
-            for address in arguments:
-                self._fill(address)
-        blocks = attribute(op, "ascend.blocks", 1)
-        self.launches.append(Launch(name, programs, library.locations, arguments, blocks))
-
-    def _library(self, path: tuple[str, ...], user: Any) -> KernelLibrary:
-        """The compiled kernels of the nested module with that symbol path."""
-        if path not in self._libraries:
-            module = self._module
-            for name in path:
-                found = symbols(module).get(name)
-                if found is None:
-                    fail(user, "names an unknown module", found="::".join(path))
-                module = found
-            self._libraries[path] = KernelLibrary(module)
-        return self._libraries[path]
-
-
-def symbols(module: Any) -> dict[str, Any]:
-    """Operations directly inside a module by symbol name."""
-    return {
-        ir.StringAttr(view.operation.attributes["sym_name"]).value: view.operation
-        for view in module.regions[0].blocks[0].operations
-        if "sym_name" in view.operation.attributes
-    }
-
-
-def spec_of(name: str, memref_type: Any, marks: Container[str]) -> Spec:
-    """The specification of an argument; booleans are bytes in GM, unsigned integers signless."""
-    typed = ir.MemRefType(memref_type)
-    try:
-        dtype = dtype_of(typed.element_type)
-    except KeyError:
-        raise CompileError(
-            "an argument has a type that arrays cannot have",
-            where=f"argument {name!r}",
-            found=str(memref_type),
-        ) from None
-    if "ascend.boolean" in marks:
-        dtype = np.dtype(np.bool_)
-    elif "ascend.unsigned" in marks:
-        dtype = np.dtype(f"u{dtype.name}")
-    return Spec(name, tuple(typed.shape), dtype)
+    def _drawn(self, timeline: TimelineChoice) -> Run:
+        """The last run with at least the rows of `timeline`."""
+        run = self._last
+        if run.inputs is None:
+            raise InputError(
+                "nothing has run yet",
+                where=str(self.details.get("model", "")),
+                hint="call run first",
+            )
+        if TIMELINES.index(run.timeline) < TIMELINES.index(timeline):
+            self._run(list(run.inputs), timeline)
+            run = self._last
+        return run

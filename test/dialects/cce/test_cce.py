@@ -9,19 +9,9 @@ from davinci.dialects.cce_checks import CONVERSIONS, L0C_TYPES, MAD_TYPES, VECTO
 from davinci.dialects.cce_effects import effects_of
 from davinci.isa import INSTRUCTIONS
 from davinci.mlir import MLIRError, ir, make_context
+from legal_operations import CCE, L0A, L0C, L1, NZ_A, NZ_B, NZ_C, UB4, memref, ub
 
 NAMES = {"f16": "f16", "f32": "f32", "s8": "i8", "u8": "ui8", "s16": "i16", "s32": "i32"}
-
-
-def memref(shape: str, element: str, space: str = "", layout: str = "") -> str:
-    parts = [f"{shape}x{element}"]
-    parts += [f"strided<{layout}>"] if layout else []
-    parts += [f'#cce.space<"{space}">'] if space else []
-    return f"memref<{', '.join(parts)}>"
-
-
-def ub(shape: str, element: str = "f32", layout: str = "") -> str:
-    return memref(shape, element, "UB", layout)
 
 
 def parse(name: str, types: list[str], attributes: str = "", results: str = "()") -> str:
@@ -38,45 +28,7 @@ def parse(name: str, types: list[str], attributes: str = "", results: str = "()"
         return str(ir.Module.parse(text))
 
 
-FLAG = 'src = "MTE2", dst = "V", event = 0 : i64'
-NZ_A, NZ_B = memref("2x3x16x16", "f16", "L0A"), memref("3x4x16x16", "f16", "L0B")
-NZ_C = memref("4x2x16x16", "f32", "L0C")
-L1, L0A = memref("2x3x16x16", "f16", "L1"), memref("2x3x16x16", "f16", "L0A")
-L0C, UB4 = memref("4x2x16x16", "f32", "L0C"), ub("4x2x16x16")
-
-VALID = [
-    ("copy", [memref("8x16", "f32"), ub("8x16")], ""),
-    ("copy", [memref("300", "f32"), ub("300")], "round_up"),
-    ("copy", [memref("4x8", "f32", layout="[0, 1]"), memref("4x8", "f32", "L1")], ""),
-    ("copy_l0c", [L0C, UB4], ""),
-    ("load2d", [L1, L0A], "transpose"),
-    ("mad", [NZ_A, NZ_B, NZ_C, "i1"], ""),
-    *((name, [ub("8x16")] * 3, "") for name in ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin")),
-    *((name, [ub("64", "i16")] * 3, "") for name in ("vand", "vor")),
-    *((name, [ub("5")] * 2, "") for name in ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs")),
-    ("vrelu", [ub("5")] * 2, ""),
-    ("vnot", [ub("5", "i16")] * 2, ""),
-    ("vadd", [ub("4x8", layout="[0, 1]"), ub("4x8"), ub("4x8")], ""),
-    ("vadds", [ub("5"), "f32", ub("5")], ""),
-    ("vmuls", [ub("5", "f16"), "f16", ub("5", "f16")], ""),
-    ("vector_dup", ["i32", ub("5", "i32")], ""),
-    ("vconv", [ub("70"), ub("70", "f16")], ""),
-    ("vconv", [ub("70", "f16"), ub("70", "i8")], 'round = "floor"'),
-    ("vcmpsel", [ub("9")] * 5, 'predicate = "lt"'),
-    ("vcadd", [ub("3x64"), ub("3")], "first_lane = 2 : i64, lanes = 5 : i64"),
-    *((name, [ub("3x128", "f16"), ub("3x2", "f16")], "") for name in ("vcmax", "vcmin")),
-    *(
-        (name, [ub("3x8x16", "f16"), ub("3x8", "f16")], "")
-        for name in ("vcgadd", "vcgmax", "vcgmin")
-    ),
-    ("vnchwconv", [ub("16x3x16", "f16"), ub("16x3x16", "f16", "[16, 256, 1]")], ""),
-    ("set_flag", [], FLAG),
-    ("wait_flag", [], FLAG),
-    ("pipe_barrier", [], 'pipe = "ALL"'),
-]
-
-
-@pytest.mark.parametrize(("name", "types", "attributes"), VALID)
+@pytest.mark.parametrize(("name", "types", "attributes"), CCE)
 def test_round_trip(name: str, types: list[str], attributes: str) -> None:
     text = parse(name, types, attributes)
     with make_context(), ir.Location.unknown():
@@ -89,11 +41,11 @@ def test_block_number(name: str) -> None:
 
 
 def test_every_operation_is_tested() -> None:
-    tested = {name for name, *_ in VALID} | {"get_block_idx", "get_block_num"}
+    tested = {name for name, *_ in CCE} | {"get_block_idx", "get_block_num"}
     assert tested == {op._op_name for op in Cce.operations}
 
 
-INVALID = [
+INCCE = [
     ("copy", [memref("8", "f32"), ub("16")], "", "shapes differ; found [8]; expected [16]"),
     ("copy", [memref("8", "f32"), ub("8", "i32")], "", "element types differ"),
     ("copy", [memref("8", "f32"), memref("8", "f32", "L0A")], "", "no copy between these memories"),
@@ -250,7 +202,7 @@ INVALID = [
 ]
 
 
-@pytest.mark.parametrize(("name", "types", "attributes", "message"), INVALID)
+@pytest.mark.parametrize(("name", "types", "attributes", "message"), INCCE)
 def test_invalid(name: str, types: list[str], attributes: str, message: str) -> None:
     with pytest.raises(MLIRError) as error:
         parse(name, types, attributes)

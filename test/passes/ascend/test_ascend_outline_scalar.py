@@ -87,25 +87,19 @@ def test_operands_of_an_update_stay_as_they_are() -> None:
         np.testing.assert_array_equal(constant, np.where(changed, np.resize(y, 4), [1, 2, 3, 4]))
 
 
-SCATTER = """
-func.func @main(%x: tensor<8xf32>, %i: tensor<3x1xi32>, %u: tensor<3xf32>) -> tensor<8xf32> {
-  %0 = "stablehlo.scatter"(%x, %i, %u) ({
-  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-    %s = stablehlo.add %a, %b : tensor<f32>
-    stablehlo.return %s : tensor<f32>
-  }) {scatter_dimension_numbers = #stablehlo.scatter<inserted_window_dims = [0],
-      scatter_dims_to_operand_dims = [0], index_vector_dim = 1>}
-      : (tensor<8xf32>, tensor<3x1xi32>, tensor<3xf32>) -> tensor<8xf32>
-  return %0 : tensor<8xf32>
+CHOLESKY = """
+func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  %0 = "stablehlo.cholesky"(%x) {lower = true} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+  return %0 : tensor<4x4xf32>
 }
 """
 
 
 def test_an_operator_without_loops_is_named_with_its_form() -> None:
     with pytest.raises(CompileError) as caught:
-        davinci.compile(SCATTER)
+        davinci.compile(CHOLESKY)
     text = str(caught.value)
-    assert text.startswith("-:3:8: 'stablehlo.scatter' op is not supported in this form: ")
-    assert "found operands (tensor<8xf32>, tensor<3x1xi32>, tensor<3xf32>), " in text
-    assert "inserted_window_dims = [0]" in text
-    assert text.endswith("docs/onnx-coverage.md lists the operators of ONNX that compile")
+    assert text.startswith("-:3:8: 'stablehlo.cholesky' op is not supported in this form: ")
+    assert "found operands (tensor<4x4xf32>), " in text
+    assert "lower = true" in text
+    assert text.endswith("docs/stablehlo-coverage.md lists the operators that compile")

@@ -1,0 +1,48 @@
+"""Which nodes of the model an operation computes, by its location.
+
+A frontend gives every operation a location that names what it comes from: `loc("/encoder/MatMul")`
+for a node of ONNX or a scope of JAX, `loc("net.mlir":12:5)` for a line of text. Passes keep it, or
+fuse the locations of what they merge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePath
+from typing import Any
+
+from davinci.mlir import ir
+
+
+def origins(location: Any) -> tuple[str, ...]:
+    """The names in a location, each once; of a call that was inlined those of the callee."""
+    if isinstance(location, ir.NameLoc):
+        return (location.name_str,)
+    if isinstance(location, ir.FileLineColLoc):
+        name = PurePath(location.filename).name
+        file = f"{name}:" if name != "-" else "line "  # "-" is text that comes from no file
+        return (f"{file}{location.start_line}:{location.start_col}",)
+    if isinstance(location, ir.CallSiteLoc):
+        return origins(location.callee) or origins(location.caller)
+    if isinstance(location, ir.FusedLoc):
+        return tuple(dict.fromkeys(name for part in location.locations for name in origins(part)))
+    return ()
+
+
+def served(op: Any) -> tuple[str, ...]:
+    """The nodes that `op` computes; of one without a name those that its results serve first."""
+    level, seen = [op], {op}
+    while level:
+        names = dict.fromkeys(name for one in level for name in origins(one.location))
+        if names:
+            return tuple(names)
+        users = {use.owner.operation: None for one in level for r in one.results for use in r.uses}
+        level = [user for user in users if user not in seen and user.name != "func.return"]
+        seen.update(level)
+    return ()
+
+
+def fuse(op: Any, others: Iterable[Any]) -> None:
+    """Adds the places of `others`, whose work `op` does too, to its own."""
+    with op.context:
+        op.location = ir.Location.fused([op.location, *others])

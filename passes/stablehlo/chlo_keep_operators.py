@@ -1,0 +1,54 @@
+"""chlo-keep-operators: keeps operations that upstream would expand, and ascend has an operator for.
+
+before:
+    %0 = chlo.erf %x : tensor<4xf32> -> tensor<4xf32>
+    %1 = stablehlo.composite "chlo.erf" %x {decomposition = @erf} : ...
+after:
+    %0 = stablehlo.custom_call @chlo.erf(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %1 = stablehlo.custom_call @chlo.erf(%x) : (tensor<4xf32>) -> tensor<4xf32>
+
+Runs before `chlo-legalize-to-stablehlo` and `stablehlo-legalize-composite-to-call`, which expand
+all others. What the vector unit cannot do, in f64, is left to them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.base import attribute
+from davinci.mlir import ir, operations
+from davinci.passes import builder
+from davinci.passes.base import Pass, register_pass
+
+KEPT = frozenset({"chlo.erf"})
+"""Operations for which the ascend dialect has an operator."""
+
+MOST_BITS = 32
+"""Of the floats that the operators take; narrower ones are widened."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class ChloKeepOperatorsPass(Pass):
+    """Make custom calls of CHLO operations that have an ascend operator."""
+
+    NAME = "chlo-keep-operators"
+
+    def run(self, op: Any) -> None:
+        for found in operations(op, "stablehlo.composite", *KEPT):
+            name = found.name
+            if name == "stablehlo.composite":
+                name = str(attribute(found, "name"))
+            element = found.results[0].type.element_type
+            if name in KEPT and isinstance(element, ir.FloatType) and element.width <= MOST_BITS:
+                keep(found, name)
+
+
+def keep(op: Any, name: str) -> None:
+    """Replaces `op`, of one operand and result, by a custom call of `name`."""
+    with op.location, ir.InsertionPoint(op):
+        types = [result.type for result in op.results]
+        call = builder.op("stablehlo.custom_call", list(op.operands), types, call_target_name=name)
+    op.results[0].replace_all_uses_with(call.result)
+    op.erase()

@@ -1,0 +1,124 @@
+"""What a run is given: arrays by position or by name, made fit for the device or refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.errors import InputError, did_you_mean
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Name, shape and element type of an input or output."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def __str__(self) -> str:
+        return f"{self.dtype}{list(self.shape)}"
+
+    @property
+    def nbytes(self) -> int:
+        return math.prod(self.shape) * self.dtype.itemsize
+
+
+def signature(specs: Sequence[Spec]) -> str:
+    """`x: float32[2, 3], y: int64[4]`, or `none`."""
+    return ", ".join(f"{spec.name}: {spec}" for spec in specs) or "none"
+
+
+def bind(specs: Sequence[Spec], given: Sequence[Any], named: Mapping[str, Any]) -> list[Array]:
+    """The arrays of a call in the order of `specs`, each of exactly its shape and element type.
+
+    Args:
+        specs: the inputs of the program.
+        given: by position, first ones first; or one mapping, by name.
+        named: by name, those that `given` leaves out.
+
+    Raises:
+        InputError: an input is missing, unknown or given twice, or is no array that fits.
+    """
+    if len(given) == 1 and isinstance(given[0], Mapping):
+        values = dict(given[0])
+    elif len(given) > len(specs):
+        raise InputError(
+            "too many inputs",
+            where="inputs",
+            found=", ".join(described(value) for value in given),
+            expected=signature(specs),
+        )
+    else:
+        values = {spec.name: value for spec, value in zip(specs, given, strict=False)}
+    if twice := [name for name in named if name in values]:
+        raise InputError(
+            "given twice", where=f"input {twice[0]!r}", expected=f"once: {signature(specs)}"
+        )
+    values.update(named)
+    names = [spec.name for spec in specs]
+    unknown = [name for name in values if name not in names]
+    if unknown or len(values) != len(specs):
+        raise InputError(
+            "wrong input names",
+            where="inputs",
+            found=", ".join(map(str, values)) or "none",
+            expected=signature(specs),
+            hint=did_you_mean(str(unknown[0]), names) if unknown else "",
+        )
+    return [fitting(values[spec.name], spec, specs) for spec in specs]
+
+
+def fitting(value: Any, spec: Spec, specs: Sequence[Spec]) -> Array:
+    """`value` as the array that `spec` describes.
+
+    What has an element type must have the right one. Python's numbers and lists have none, and take
+    the one expected where they are of its kind or a narrower one.
+    """
+    array = as_array(value, f"input {spec.name!r}")
+    if array.shape == spec.shape:
+        if array.dtype == spec.dtype:
+            return array
+        untyped = getattr(value, "dtype", None) is None
+        if untyped and np.can_cast(array.dtype, spec.dtype, "same_kind"):
+            with suppress(OverflowError):  # what holds the numbers is refused below
+                return np.asarray(value, spec.dtype)
+    raise InputError(
+        "wrong shape or element type",
+        where=f"input {spec.name!r}",
+        found=described(array),
+        expected=str(spec),
+        hint=f"all inputs are {signature(specs)}" if len(specs) > 1 else "",
+    )
+
+
+def as_array(value: Any, where: str) -> Array:
+    """Anything that NumPy takes: arrays, PyTorch tensors on the CPU, JAX arrays, numbers, lists."""
+    if hasattr(value, "detach"):  # a tensor that takes part in automatic differentiation
+        value = value.detach()
+    try:
+        return np.asarray(value)
+    except Exception as error:  # whatever the object's own conversion raises
+        first = str(error).partition("\n")[0]
+        raise InputError(
+            f"not an array: {first}",
+            where=where,
+            found=type(value).__name__,
+            expected="something that numpy.asarray takes",
+        ) from None
+
+
+def described(value: Any) -> str:
+    """`float32[2, 3]`, or the type of what is no array."""
+    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape is None or dtype is None:
+        return type(value).__name__
+    return f"{dtype}{list(shape)}"

@@ -1,0 +1,310 @@
+"""The host's function, read once: what lies where on the device, and the list of launches.
+
+Every buffer gets an address in GM, every launch becomes a kernel's native program with the
+addresses of its arguments.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from davinci import report
+from davinci.dialects.base import attribute
+from davinci.elements import dtype_of, to_array
+from davinci.errors import CompileError, InputError
+from davinci.machine import Machine
+from davinci.mlir import ir
+from davinci.passes.base import fail
+from davinci.runtime.arguments import Array, Spec
+from davinci.runtime.jit import KernelLibrary, Program
+from davinci.simulator import Device, LaunchProfile
+from davinci.units import BLOCK_BYTES
+
+ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
+"""Views of a whole buffer under another shape."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One entry of the launch list."""
+
+    name: str
+    programs: dict[str, Program]
+    locations: list[str]
+    arguments: list[int]
+    blocks: int
+    operators: tuple[str, ...]
+
+
+class HostProgram:
+    """The host function, read once.
+
+    Attributes:
+        device: with the constants in its memory; without data those that scalar programs get.
+        inputs, outputs: specifications, by the arguments' attributes.
+        input_addresses, output_addresses: by name; an input and an output may have the same.
+        launches: in order.
+        firsts: numbers of those that launch their kernel for the first time.
+        volatile: (address, bytes) of what holds nothing at the start of a run.
+        padding: (address, bytes) behind buffers in the arena, zero at the start of a run.
+        code: the module without the values of its constants, as bytecode.
+    """
+
+    def __init__(
+        self,
+        module: Any,
+        machine: Machine,
+        checks: bool,
+        data: bool,
+        constants: Mapping[str, Array] | None = None,
+    ) -> None:
+        """Reads `module`; `constants` are the bytes of those whose values it does not have."""
+        self._module = module.operation
+        self._given = constants
+        self.code = code_of(self._module)
+        self._symbols = symbols(self._module)
+        self._libraries: dict[tuple[str, ...], KernelLibrary] = {}
+        main = self._main()
+        self._globals = {
+            name: op for name, op in self._symbols.items() if op.name == "memref.global"
+        }
+        self.device = Device(machine, self._gm_bytes(main, machine.gm.line_bytes), checks, data)
+        self.inputs: list[Spec] = []
+        self.outputs: list[Spec] = []
+        self.input_addresses: dict[str, int] = {}
+        self.output_addresses: dict[str, int] = {}
+        self.launches: list[Launch] = []
+        self.volatile: list[tuple[int, int]] = []
+        self.padding: list[tuple[int, int]] = []
+        self._places: dict[Any, int] = {}
+        self._constants: dict[str, tuple[int, int]] = {}
+        self._unfilled: dict[int, str] = {}
+        self._arguments(main)
+        for view in main.regions[0].blocks[0].operations:
+            self._visit(view.operation)
+        names = [launch.name for launch in self.launches]
+        self.firsts = {names.index(name) for name in set(names)}
+        # Lets go of the module, whose constants are on the device now.
+        del self._module, self._symbols, self._globals, self._places, self._libraries, self._given
+
+    def execute(self, arrays: Sequence[Array], timeline: str) -> list[LaunchProfile]:
+        """Writes the inputs, arrays in order, and launches everything.
+
+        Args:
+            arrays: of the shapes and types of `inputs`.
+            timeline: launches that keep their rows, see `Executable.run`.
+        """
+        device = self.device
+        device.flush()
+        for address, size in self.volatile:
+            device.discard(address, size)
+        for address, size in self.padding:
+            device.write(address, np.zeros(size, dtype=np.uint8))
+        for spec, array in zip(self.inputs, arrays, strict=True):
+            device.write(self.input_addresses[spec.name], array)
+        profiles = [
+            device.launch(
+                x.name,
+                x.programs,
+                x.arguments,
+                x.blocks,
+                x.locations,
+                timeline=timeline == "all" or (timeline == "first" and i in self.firsts),
+                timeline_blocks=1 if timeline == "first" else None,
+            )
+            for i, x in enumerate(self.launches)
+        ]
+        for profile, launch in zip(profiles, self.launches, strict=True):
+            profile.operators = launch.operators
+        return profiles
+
+    def results(self) -> dict[str, Array]:
+        """The outputs by name, in order; none without data."""
+        return {
+            spec.name: self.device.read(self.output_addresses[spec.name], spec.dtype, spec.shape)
+            for spec in self.outputs
+            if self.device.data
+        }
+
+    def constants(self) -> dict[str, Array]:
+        """The bytes of the constants that are on the device, by name."""
+        return {
+            name: self.device.read(address, np.uint8, (size,))
+            for name, (address, size) in self._constants.items()
+            if address not in self._unfilled
+        }
+
+    def _main(self) -> Any:
+        for op in self._symbols.values():
+            if op.name == "func.func" and "ascend.entry" in op.attributes:
+                return op
+        raise CompileError(
+            "the module has no host function",
+            expected="a func.func with the attribute ascend.entry",
+            hint="run ascend-bufferize first, or launch single kernels with KernelLibrary",
+        )
+
+    def _gm_bytes(self, main: Any, line_bytes: int) -> int:
+        """Room for everything the host allocates, each buffer in lines of its own."""
+        types = [argument.type for argument in main.regions[0].blocks[0].arguments]
+        types += [ir.TypeAttr(op.attributes["type"]).value for op in self._globals.values()]
+        for view in main.regions[0].blocks[0].operations:
+            if view.operation.name == "memref.alloc":
+                types.append(view.operation.results[0].type)
+        lines = 1 + sum(report.memref_bytes(t) // line_bytes + 1 for t in types)
+        return lines * line_bytes
+
+    def _arguments(self, main: Any) -> None:
+        block = main.regions[0].blocks[0]
+        given = main.attributes.get("arg_attrs")
+        for number, argument in enumerate(block.arguments):
+            names = {x.name: x.attr for x in given[number]} if given is not None else {}
+            output = "ascend.output" in names
+            specs = self.outputs if output else self.inputs
+            addresses = self.output_addresses if output else self.input_addresses
+            default = f"{'out' if output else 'arg'}{len(specs)}"
+            name = ir.StringAttr(names["ascend.name"]).value if "ascend.name" in names else default
+            spec = spec_of(name, argument.type, names)
+            if name in addresses:
+                kind = "outputs" if output else "inputs"
+                fail(main, f"has two {kind} of one name", found=repr(name))
+            specs.append(spec)
+            address = self.device.allocate(spec.nbytes)
+            addresses[name] = self._places[argument] = address
+            if output:
+                self.volatile.append((address, spec.nbytes))
+
+    def _visit(self, op: Any) -> None:
+        """Places a buffer, or adds a launch."""
+        if op.name == "memref.alloc":
+            size = report.memref_bytes(op.results[0].type)
+            address = self._places[op.results[0]] = self.device.allocate(size)
+            self.volatile.append((address, size))
+        elif op.name == "memref.get_global":
+            name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
+            self._places[op.results[0]] = self._constant(name)
+        elif op.name == "memref.view":
+            self._fill(self._places[op.operands[0]])  # A view may begin elsewhere.
+            offset = ir.IntegerAttr(op.operands[1].owner.attributes["value"]).value
+            address = self._places[op.results[0]] = self._places[op.operands[0]] + offset
+            end = address + report.memref_bytes(op.results[0].type)
+            if end % BLOCK_BYTES:
+                self.padding.append((end, -end % BLOCK_BYTES))
+        elif op.name in ELEMENTS_KEPT:
+            if any(attribute(op, "static_offsets", [])):
+                fail(op, "moves the start of a buffer", expected="offset 0")
+            self._places[op.results[0]] = self._places[op.operands[0]]
+        elif op.name == "func.call":
+            self._launch(op)
+        elif op.name not in ("arith.constant", "func.return"):
+            fail(op, "cannot be run by the host", hint="run the whole npu-pipeline first")
+
+    def _constant(self, name: str) -> int:
+        """Address of a global, which is placed on the device once.
+
+        Without data only scalar programs see what it holds: it is filled when one gets it.
+        """
+        if name not in self._constants:
+            size = report.memref_bytes(ir.TypeAttr(self._globals[name].attributes["type"]).value)
+            address = self.device.allocate(size)
+            self._constants[name] = address, size
+            self._unfilled[address] = name
+            if self.device.data:
+                self._fill(address)
+        return self._constants[name][0]
+
+    def _fill(self, address: int) -> None:
+        """Copies the constant at this address to the device, if there is one and it is not."""
+        name = self._unfilled.pop(address, None)
+        if name is not None:
+            self.device.write(address, self._value(name))
+
+    def _value(self, name: str) -> Array:
+        if self._given is None:
+            return to_array(self._globals[name].attributes["initial_value"])
+        if name not in self._given:
+            raise InputError("a constant has no values", found=name)
+        return self._given[name]
+
+    def _launch(self, op: Any) -> None:
+        declaration = self._symbols[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
+        if "ascend.launch" not in declaration.attributes:
+            fail(op, "calls a function that is not a kernel", expected="attribute ascend.launch")
+        names = report.kernel_names(declaration.attributes["ascend.launch"])
+        *path, name = names[0]
+        library = self._library(tuple(path), op)
+        programs: dict[str, Program] = {}
+        for *place, kernel in names:
+            found = library.programs.get(kernel) if place == path else None
+            if found is None:
+                known = ", ".join(library.programs)
+                fail(op, "launches an unknown kernel", found=kernel, expected=known)
+            if found.core in programs:
+                fail(op, "launches two kernels for one kind of core", found=found.core.lower())
+            if found.inputs != len(op.operands):
+                given = f"{len(op.operands)} arguments"
+                fail(op, f"calls kernel {kernel} wrongly", found=given, expected=str(found.inputs))
+            programs[found.core] = found
+        arguments = [self._places[value] for value in op.operands]
+        if any(program.loads for program in programs.values()):
+            for address in arguments:
+                self._fill(address)
+        blocks = attribute(op, "ascend.blocks", 1)
+        operators = tuple(attribute(op, "ascend.operators", ()))
+        launch = Launch(name, programs, library.locations, arguments, blocks, operators)
+        self.launches.append(launch)
+
+    def _library(self, path: tuple[str, ...], user: Any) -> KernelLibrary:
+        """The compiled kernels of the nested module with that symbol path."""
+        if path not in self._libraries:
+            module = self._module
+            for name in path:
+                found = symbols(module).get(name)
+                if found is None:
+                    fail(user, "names an unknown module", found="::".join(path))
+                module = found
+            self._libraries[path] = KernelLibrary(module)
+        return self._libraries[path]
+
+
+def code_of(module: Any) -> bytes:
+    """A module operation as bytecode, its constants without their values."""
+    code = module.clone()
+    for op in symbols(code).values():
+        if op.name == "memref.global":
+            op.attributes["initial_value"] = ir.UnitAttr.get()
+    stream = io.BytesIO()
+    code.write_bytecode(stream)
+    return stream.getvalue()
+
+
+def symbols(module: Any) -> dict[str, Any]:
+    """Operations directly inside a module by symbol name."""
+    return {
+        ir.StringAttr(view.operation.attributes["sym_name"]).value: view.operation
+        for view in module.regions[0].blocks[0].operations
+        if "sym_name" in view.operation.attributes
+    }
+
+
+def spec_of(name: str, memref_type: Any, marks: Container[str]) -> Spec:
+    """The specification of an argument; booleans are bytes in GM, unsigned integers signless."""
+    typed = ir.MemRefType(memref_type)
+    try:
+        dtype = dtype_of(typed.element_type)
+    except KeyError:
+        raise CompileError(
+            "an argument has a type that arrays cannot have",
+            where=f"argument {name!r}",
+            found=str(memref_type),
+        ) from None
+    if "ascend.boolean" in marks:
+        dtype = np.dtype(np.bool_)
+    elif "ascend.unsigned" in marks:
+        dtype = np.dtype(f"u{dtype.name}")
+    return Spec(name, tuple(typed.shape), dtype)

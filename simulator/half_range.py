@@ -1,0 +1,70 @@
+"""Counts what leaves the range of f16 when an instruction rounds to it.
+
+Overflow: a finite value becomes an infinity. Underflow: a value that is not zero becomes zero. What
+was an infinity, a NaN or a zero before is neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from davinci.isa.core import Array, Instruction
+
+TINY = 2.0**-25
+"""Values up to this are rounded to zero: half of the least f16, and ties go to even."""
+
+ARITHMETIC = frozenset(
+    {"vadd", "vsub", "vmul", "vadds", "vmuls", "vexp", "vaxpy", "vmla", "vmadd", "mad"}
+)
+"""Instructions on f16 whose results are infinite for finite operands only beyond its range; a
+quotient or a logarithm of zero is an infinity by right."""
+
+
+@dataclass(frozen=True)
+class Lost:
+    """Values that left the range of f16."""
+
+    overflows: int = 0
+    underflows: int = 0
+
+    def __add__(self, other: Lost) -> Lost:
+        return Lost(self.overflows + other.overflows, self.underflows + other.underflows)
+
+
+NOTHING = Lost()
+
+
+def lost_by_conversion(source: Array, result: Array) -> Lost:
+    """What a conversion of `source`, f32, to `result`, f16, lost; shapes may differ."""
+    overflows = np.count_nonzero(np.isinf(result))
+    if overflows:
+        overflows -= np.count_nonzero(np.isinf(source))
+    underflows = result.size - np.count_nonzero(result)
+    if underflows:
+        underflows = np.count_nonzero((np.abs(source) <= TINY) & (source != 0))
+    # A rectifier behind a conversion drops infinities as well.
+    return Lost(max(0, int(overflows)), int(underflows)) if overflows or underflows else NOTHING
+
+
+def lost_by_arithmetic(sources: Sequence[Array], result: Array) -> Lost:
+    """Overflows of an instruction on f16 whose operands have the shape of the result."""
+    infinite = np.isinf(result)
+    if not infinite.any():
+        return NOTHING
+    for source in sources:
+        if source.size == result.size:
+            infinite &= np.isfinite(source.reshape(result.shape))
+    return Lost(int(np.count_nonzero(infinite)))
+
+
+def converts(record: Instruction) -> bool:
+    """Whether `record` rounds f32 to f16: by the vector unit, or on the way out of L0C."""
+    return record.mnemonic.endswith("f322f16")
+
+
+def computes(record: Instruction) -> bool:
+    """Whether `record` computes in f16, so that a result may leave its range."""
+    return record.type in ("f16", "f162f16") and record.name in ARITHMETIC

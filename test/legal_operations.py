@@ -1,0 +1,98 @@
+"""Legal operations of the cce and ascend dialects: what round trips, and what is then spoiled."""
+
+from __future__ import annotations
+
+
+def memref(shape: str, element: str, space: str = "", layout: str = "") -> str:
+    parts = [f"{shape}x{element}"]
+    parts += [f"strided<{layout}>"] if layout else []
+    parts += [f'#cce.space<"{space}">'] if space else []
+    return f"memref<{', '.join(parts)}>"
+
+
+def ub(shape: str, element: str = "f32", layout: str = "") -> str:
+    return memref(shape, element, "UB", layout)
+
+
+FLAG = 'src = "MTE2", dst = "V", event = 0 : i64'
+NZ_A, NZ_B = memref("2x3x16x16", "f16", "L0A"), memref("3x4x16x16", "f16", "L0B")
+NZ_C = memref("4x2x16x16", "f32", "L0C")
+L1, L0A = memref("2x3x16x16", "f16", "L1"), memref("2x3x16x16", "f16", "L0A")
+L0C, UB4 = memref("4x2x16x16", "f32", "L0C"), ub("4x2x16x16")
+
+CCE = [
+    ("copy", [memref("8x16", "f32"), ub("8x16")], ""),
+    ("copy", [memref("300", "f32"), ub("300")], "round_up"),
+    ("copy", [memref("4x8", "f32", layout="[0, 1]"), memref("4x8", "f32", "L1")], ""),
+    ("copy_l0c", [L0C, UB4], ""),
+    ("load2d", [L1, L0A], "transpose"),
+    ("mad", [NZ_A, NZ_B, NZ_C, "i1"], ""),
+    *((name, [ub("8x16")] * 3, "") for name in ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin")),
+    *((name, [ub("64", "i16")] * 3, "") for name in ("vand", "vor")),
+    *((name, [ub("5")] * 2, "") for name in ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs")),
+    ("vrelu", [ub("5")] * 2, ""),
+    ("vnot", [ub("5", "i16")] * 2, ""),
+    ("vadd", [ub("4x8", layout="[0, 1]"), ub("4x8"), ub("4x8")], ""),
+    ("vadds", [ub("5"), "f32", ub("5")], ""),
+    ("vmuls", [ub("5", "f16"), "f16", ub("5", "f16")], ""),
+    ("vector_dup", ["i32", ub("5", "i32")], ""),
+    ("vconv", [ub("70"), ub("70", "f16")], ""),
+    ("vconv", [ub("70", "f16"), ub("70", "i8")], 'round = "floor"'),
+    ("vcmpsel", [ub("9")] * 5, 'predicate = "lt"'),
+    ("vcadd", [ub("3x64"), ub("3")], "first_lane = 2 : i64, lanes = 5 : i64"),
+    *((name, [ub("3x128", "f16"), ub("3x2", "f16")], "") for name in ("vcmax", "vcmin")),
+    *(
+        (name, [ub("3x8x16", "f16"), ub("3x8", "f16")], "")
+        for name in ("vcgadd", "vcgmax", "vcgmin")
+    ),
+    ("vnchwconv", [ub("16x3x16", "f16"), ub("16x3x16", "f16", "[16, 256, 1]")], ""),
+    ("set_flag", [], FLAG),
+    ("wait_flag", [], FLAG),
+    ("pipe_barrier", [], 'pipe = "ALL"'),
+]
+"""Name, types of the operands, attributes."""
+
+ASCEND = [
+    "add(3x4xf32, 3x4xf32) -> 3x4xf32",
+    "add(3x4xf32, 3x4xf32) ~ -> 3x4xf32",
+    "add(0xf32, 0xf32) -> 0xf32",
+    "and(4xi1, 4xi1) -> 4xi1",
+    "and(4xi8, 4xi8) ~ -> 4xi8",
+    "exp(f32) -> f32",
+    "cast(4xf32) -> 4xi1",
+    "cast(4xf32) ~ -> 4xi8",
+    'compare(4xf32, 4xf32) {predicate = "LT"} -> 4xi1',
+    'compare(4xf32, 4xf32) {predicate = "LT"} ~ -> 4xi8',
+    "select(4xi1, 4xf32, 4xf32) -> 4xf32",
+    "select(4xi8, 4xf32, 4xf32) ~ -> 4xf32",
+    "clamp(4xf32, 4xf32, 4xf32) -> 4xf32",
+    "copy(4xf32) ~ -> 4xf32",
+    "full() {value = 1.0 : f32} -> 4xf32",
+    "full() {value = true} -> 4xi1",
+    "constant() {value = dense<1.0> : tensor<4xf32>} -> 4xf32",
+    "iota() {dim = 1 : i64} -> 3x4xi32",
+    "iota() {dim = 1 : i64} ~ -> 3x4xi32",
+    "broadcast(1x4xf32) {dims = array<i64: 2, 0>} -> 4x3x5xf32",
+    "broadcast(f32) {dims = array<i64>} -> 4x3xf32",
+    "reshape(3x4xf32) -> 2x6xf32",
+    "transpose(3x4xf32) {permutation = array<i64: 1, 0>} -> 4x3xf32",
+    'reduce(3x4xf32) {kind = "add", dims = array<i64: 0>} -> 4xf32',
+    'reduce(3x4xf32) {kind = "add", dims = array<i64: 0>} ~ -> 4xf32',
+    "slice(9x4xf32) {starts = array<i64: 1, 0>, limits = array<i64: 9, 4>, "
+    "strides = array<i64: 3, 1>} -> 3x4xf32",
+    "concat(3x4xf32, 3x1xf32) {dim = 1 : i64} -> 3x5xf32",
+    "concat(3x4xf32, 3x1xf32) {dim = 1 : i64} ~ -> 3x5xf32",
+    "pad(3xf32, f32) {low = array<i64: -1>, high = array<i64: 2>, interior = array<i64: 1>}"
+    " -> 6xf32",
+    "gather(9x4xf32, 5xi64) -> 5x4xf32",
+    "fractalize(17x33xf16) -> 3x2x16x16xf16",
+    "fractalize(2x17x33xi8) -> 2x2x2x16x32xi8",
+    "defractalize(3x2x16x16xf32) -> 17x33xf32",
+    "matmul(3x2x16x16xf16, 4x3x16x16xf16) -> 4x2x16x16xf32",
+    "matmul(3x2x16x16xf16, 4x3x16x16xf16) ~ -> 4x2x16x16xf16",
+    "matmul(2x2x16x32xi8, 2x4x16x32xi8) -> 4x2x16x16xi32",
+    "matmul(17x33xf32, 33x5xf32) -> 17x5xf32",
+    "batch_matmul(7x3x2x16x16xf16, 7x4x3x16x16xf16) -> 7x4x2x16x16xf32",
+    "batch_matmul(7x17x33xf32, 7x33x5xf32) -> 7x17x5xf32",
+]
+"""`name(operand types) {attributes} -> result type`; `~` before the arrow: on buffers."""

@@ -1,0 +1,94 @@
+"""What leaves the range of f16 is counted where it happens, and told."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from test.support import compile_text
+
+from davinci.report.value_range import range_summary
+from davinci.simulator.half_range import Lost, lost_by_arithmetic, lost_by_conversion
+
+PRODUCT = """func.func @main(%x: tensor<16x32xf32>, %y: tensor<32x8xf32>) -> tensor<16x8xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+    : (tensor<16x32xf32>, tensor<32x8xf32>) -> tensor<16x8xf32>
+  return %0 : tensor<16x8xf32>
+}"""
+MASKED = """func.func @main(%x: tensor<64xf32>, %m: tensor<64xf32>) -> tensor<64xf32> {
+  %0 = stablehlo.add %x, %m : tensor<64xf32>
+  %1 = stablehlo.exponential %0 : tensor<64xf32>
+  return %1 : tensor<64xf32>
+}"""
+
+
+def run(text: str, x: Any, y: Any, **options: Any) -> dict[str, Any]:
+    executable = compile_text(text, **options)
+    executable.run(x, y)
+    profile: dict[str, Any] = executable.profile
+    return profile
+
+
+@pytest.mark.parametrize("precision", ["mixed", "fp16"])
+def test_operands_of_a_product(precision: str) -> None:
+    x, y = np.ones((16, 32), np.float32), np.ones((32, 8), np.float32)
+    x[0, :3], x[1, 2], x[2, :7], x[3, 3] = -1e5, np.inf, 1e-9, np.nan
+    record = run(PRODUCT, x, y, precision=precision)
+    (row,) = record["range"]["kernels"]
+    assert (row["name"], row["overflows"], row["underflows"]) == ("cast_f16_16x32", 3, 7)
+    assert (record["range"]["overflows"], record["range"]["underflows"]) == (3, 7)
+    line = range_summary(record)
+    assert "3 values became infinite in cast_f16_16x32" in line
+    assert "7 values became 0 in cast_f16_16x32" in line
+    assert "--precision fp32" in line
+
+
+def test_results_on_the_way_out_of_l0c() -> None:
+    x, y = np.full((16, 32), 100, np.float32), np.full((32, 8), 100, np.float32)
+    record = run(PRODUCT, x, y, precision="fp16")
+    (row,) = record["range"]["kernels"]
+    assert row["name"].startswith("matmul")
+    assert row["overflows"] >= 16 * 8
+
+
+def test_masks_that_are_added_in_f32() -> None:
+    x = np.zeros(64, np.float32)
+    mask = np.where(np.arange(64) % 2, np.float32(-1e9), np.float32(0))
+    record = run(MASKED, x, mask)
+    assert record["range"] == {"overflows": 0, "underflows": 0, "kernels": []}
+    assert range_summary(record) == ""
+
+
+def test_arithmetic_in_half_precision() -> None:
+    record = run(MASKED, np.full(64, 12, np.float32), np.zeros(64, np.float32), precision="fp16")
+    (row,) = record["range"]["kernels"]
+    assert (row["name"], row["overflows"], row["underflows"]) == ("exp_f16_64", 64, 0)
+
+
+HALVES = np.array([65504, np.inf, -np.inf, np.nan, 0, 1], np.float16)
+
+
+@pytest.mark.parametrize(
+    ("value", "lost"),
+    [
+        (65519.0, Lost()),
+        (65520.0, Lost(1, 0)),
+        (-65520.0, Lost(1, 0)),
+        (np.inf, Lost()),
+        (np.nan, Lost()),
+        (2.0**-25, Lost(0, 1)),
+        (2.0**-25 * 1.0001, Lost()),
+        (-0.0, Lost()),
+    ],
+)
+def test_conversions(value: float, lost: Lost) -> None:
+    source = np.array([1.0, value], np.float32)
+    with np.errstate(all="ignore"):
+        assert lost_by_conversion(source, source.astype(np.float16)) == lost
+
+
+def test_infinite_operands_and_what_they_give_are_no_overflows() -> None:
+    with np.errstate(all="ignore"):
+        result = HALVES + HALVES
+    assert lost_by_arithmetic([HALVES, HALVES], result) == Lost(1, 0)
