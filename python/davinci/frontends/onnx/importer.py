@@ -133,7 +133,12 @@ class Importer:
         opsets = {**opsets, **versions_of(function.opset_import)}
         body = [bound(inner, given) for inner in function.node]
         self.nodes(body, scope, opsets, owner=node.name)
-        return [scope[name] for name in function.output]
+        # A definition leaves out what is made for optional outputs that nobody asked for.
+        missing = [name for name in function.output if name not in scope]
+        wanted = [f for i, f in enumerate(function.output) if node.wants(i) and f in missing]
+        if wanted:
+            raise Refused(f"output {wanted[0]!r} is not supported")
+        return [scope.get(name) for name in function.output]
 
 
 class Call(Node):
