@@ -1,0 +1,266 @@
+"""Resize and Upsample: each axis on its own, from elements at known places with known weights."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from davinci.frontends.onnx import ops
+from davinci.frontends.onnx.operators import operator
+from davinci.frontends.onnx.tensor import Array, Invalid, Tensor, constant, convert
+
+if TYPE_CHECKING:
+    from davinci.frontends.onnx.importer import Call
+
+CROP = "tf_crop_and_resize"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """How one axis is resized: sizes, their ratio as it is given, and the part that is taken."""
+
+    number: int
+    old: int
+    new: int
+    scale: float
+    start: float = 0.0
+    end: float = 1.0
+
+    @property
+    def length(self) -> float:
+        """The new size before it is rounded."""
+        return self.scale * self.old
+
+
+def half_pixel(axis: Axis, i: Array) -> Array:
+    return (i + 0.5) / axis.scale - 0.5
+
+
+def half_pixel_symmetric(axis: Axis, i: Array) -> Array:
+    return axis.old / 2 * (1 - axis.new / axis.length) + half_pixel(axis, i)
+
+
+def pytorch_half_pixel(axis: Axis, i: Array) -> Array:
+    return half_pixel(axis, i) if axis.new > 1 else 0 * i
+
+
+def align_corners(axis: Axis, i: Array) -> Array:
+    return i * (axis.old - 1) / (axis.length - 1) if axis.new > 1 else 0 * i
+
+
+def asymmetric(axis: Axis, i: Array) -> Array:
+    return i / axis.scale
+
+
+def tf_half_pixel_for_nn(axis: Axis, i: Array) -> Array:
+    return (i + 0.5) / axis.scale
+
+
+def tf_crop_and_resize(axis: Axis, i: Array) -> Array:
+    last = axis.old - 1
+    if axis.new == 1:
+        return np.full_like(i, (axis.start + axis.end) * last / 2)
+    return axis.start * last + i * (axis.end - axis.start) * last / (axis.new - 1)
+
+
+COORDINATES: dict[str, Callable[[Axis, Array], Array]] = {
+    coordinate.__name__: coordinate
+    for coordinate in (
+        *(half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric),
+        *(tf_half_pixel_for_nn, tf_crop_and_resize),
+    )
+}
+"""Where element i of the result lies among those of the input."""
+
+NEAREST: dict[str, Callable[[Array], Array]] = {
+    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "floor": np.floor,
+    "ceil": np.ceil,
+}
+
+
+@operator("Resize", "Upsample")
+def lower_resize(node: Call) -> Tensor:
+    """Upsample, and Resize of operator set 10, count as `asymmetric`."""
+    x, mode = node.take(0), node.attr("mode")
+    old = node.op_type == "Upsample" or node.version < 11
+    way = "asymmetric" if old else node.attr("coordinate_transformation_mode")
+    if way not in COORDINATES:
+        node.refuse(
+            f"coordinate_transformation_mode {way!r} is not supported", ", ".join(COORDINATES)
+        )
+    axes = [axis for axis in resized_axes(node, x) if changes(axis, way)]
+    if not x.count and all(axis.new for axis in axes):
+        raise Invalid("an empty tensor has no elements to resize")
+    if mode == "nearest":
+        rounding = None if old else node.attr("nearest_mode")
+        for axis in axes:
+            x = ops.take_known(x, nearest(axis, way, rounding), axis.number)
+        return outside(node, x, axes) if way == CROP else x
+    return interpolated(node, x, axes, way)
+
+
+def resized_axes(node: Call, x: Tensor) -> list[Axis]:
+    """The axes with their new sizes: from scales, or from sizes, some of which keep a ratio."""
+    numbers = node.attr("axes", None)
+    numbers = [ops.axis_of(a, x.rank) for a in (range(x.rank) if numbers is None else numbers)]
+    olds = [x.shape[a] for a in numbers]
+    scales, sizes = given_scales(node), node.integers("sizes", 3)
+    policy = node.attr("keep_aspect_ratio_policy", None) or "stretch"
+    if scales and not sizes:
+        news = [math.floor(n * s) for n, s in zip(olds, scales, strict=True)]
+    elif sizes and len(sizes) == len(olds):
+        scales = [new / old if old else 1.0 for new, old in zip(sizes, olds, strict=True)]
+        news = list(sizes)
+        if policy != "stretch":
+            scales = [(min if policy == "not_larger" else max)(scales)] * len(scales)
+            news = [math.floor(s * n + 0.5) for s, n in zip(scales, olds, strict=True)]
+    else:
+        raise Invalid("neither scales nor sizes of all axes", "one of them, for each axis")
+    roi = [float(v) for v in np.ravel(region(node))] or [0.0] * len(olds) + [1.0] * len(olds)
+    terms = zip(numbers, olds, news, scales, roi[: len(olds)], roi[len(olds) :], strict=True)
+    return [Axis(*term) for term in terms]
+
+
+def given_scales(node: Call) -> list[float]:
+    """An attribute of Upsample once, the second input before operator set 11, then the third."""
+    if node.given("scales"):
+        return list(node.attr("scales"))
+    if node.given("height_scale"):
+        return [1.0, 1.0, node.attr("height_scale"), node.attr("width_scale")]
+    old = node.op_type == "Upsample" or node.version < 11
+    known = node.known(1 if old else 2)
+    return [] if known is None else [float(scale) for scale in known]
+
+
+def region(node: Call) -> Array:
+    """The part that `tf_crop_and_resize` takes; other modes take all."""
+    if node.op_type == "Upsample" or node.version < 11:
+        return np.zeros(0)
+    if node.attr("coordinate_transformation_mode") != CROP:
+        node.ignore(1)
+        return np.zeros(0)
+    found = node.known(1)
+    return np.zeros(0) if found is None else found
+
+
+def changes(axis: Axis, way: str) -> bool:
+    return axis.new != axis.old or axis.scale != 1 or way == CROP
+
+
+def places(axis: Axis, way: str) -> Array:
+    """In single precision, as onnxruntime: it decides which elements are nearest."""
+    return COORDINATES[way](axis, np.arange(axis.new, dtype=np.float32))
+
+
+def nearest(axis: Axis, way: str, rounding: str | None) -> Array:
+    """Indices of the nearest elements; without `rounding` what is made smaller rounds up."""
+    x = places(axis, way)
+    if rounding is None:
+        chosen = np.ceil(x) if axis.scale < 1 else np.floor(x)
+    elif rounding in NEAREST:
+        chosen = NEAREST[rounding](x)
+    else:
+        raise Invalid(f"nearest_mode {rounding!r}", ", ".join(NEAREST))
+    return np.clip(chosen, 0, axis.old - 1).astype(np.int64)
+
+
+def interpolated(node: Call, x: Tensor, axes: list[Axis], way: str) -> Tensor:
+    """Weighted sums of neighbours, in single precision at least."""
+    mode, antialias = node.attr("mode"), bool(node.attr("antialias", 0))
+    cubic = node.attr("cubic_coeff_a", None)
+    exclude = bool(node.attr("exclude_outside", None))
+    if mode not in KERNELS:
+        node.refuse(f"mode {mode!r} is not supported", "nearest, linear or cubic")
+    wide = x.is_float and x.dtype.itemsize >= 4
+    y = x if wide else convert(x, np.float32)
+    for axis in axes:
+        radius, kernel = KERNELS[mode](-0.75 if cubic is None else cubic)
+        stretch = max(1.0, 1 / axis.scale) if antialias else 1.0
+        indices, weights = taps(axis, places(axis, way), radius, kernel, stretch, exclude)
+        y = weighted(y, axis.number, indices, weights)
+    return convert(outside(node, y, axes) if way == CROP else y, x.dtype)
+
+
+Kernel = Callable[[Array], Array]
+
+
+def linear_kernel(a: float) -> tuple[int, Kernel]:
+    return 1, lambda distance: np.clip(1 - np.abs(distance), 0, None)
+
+
+def cubic_kernel(a: float) -> tuple[int, Kernel]:
+    """Convolution by cubic pieces (Keys); `a` is the slope at distance 1."""
+
+    def kernel(distance: Array) -> Array:
+        d = np.abs(distance)
+        near = ((a + 2) * d - (a + 3)) * d * d + 1
+        far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+        return np.where(d <= 1, near, np.where(d < 2, far, 0))
+
+    return 2, kernel
+
+
+KERNELS: dict[str, Callable[[float], tuple[int, Kernel]]] = {
+    "linear": linear_kernel,
+    "bilinear": linear_kernel,
+    "cubic": cubic_kernel,
+}
+"""How far a kernel reaches, and its weight at a distance."""
+
+
+def taps(
+    axis: Axis, x: Array, radius: int, kernel: Kernel, stretch: float, exclude: bool
+) -> tuple[Array, Array]:
+    """Indices and weights of the neighbours of each element of the result: [new, taps].
+
+    Args:
+        stretch: how much the kernel is widened, to smooth what is made smaller.
+        exclude: elements outside have no weight; else they are those at the border.
+    """
+    reach = math.ceil(radius * stretch)
+    x = x.astype(np.float64)
+    first = np.floor(x)[:, None] - reach + 1
+    found = first + np.arange(2 * reach)
+    weights = kernel((found - x[:, None]) / stretch)
+    if exclude:
+        weights = np.where((found >= 0) & (found < axis.old), weights, 0)
+    if exclude or stretch != 1:
+        weights = weights / weights.sum(1, keepdims=True)
+    return np.clip(found, 0, axis.old - 1).astype(np.int64), weights
+
+
+def weighted(x: Tensor, axis: int, indices: Array, weights: Array) -> Tensor:
+    """Sums of elements times weights; what has no weight adds nothing, be it infinite."""
+    total: Tensor | None = None
+    for index, weight in zip(indices.T, weights.T, strict=True):
+        if not weight.any():
+            continue
+        term = ops.take_known(x, index, axis)
+        term = term if (weight == 1).all() else term * column(weight, axis, x)
+        if not weight.all():
+            term = ops.where(column(weight != 0, axis, x), term, 0)
+        total = term if total is None else total + term
+    return ops.take_known(x, indices[:, 0], axis) if total is None else total
+
+
+def column(values: Array, axis: int, x: Tensor) -> Tensor:
+    """A vector along an axis of `x`."""
+    kind = np.bool_ if values.dtype == np.bool_ else x.dtype
+    return constant(values.reshape(-1, *[1] * (x.rank - axis - 1)).astype(kind))
+
+
+def outside(node: Call, x: Tensor, axes: list[Axis]) -> Tensor:
+    """What lies outside of the input takes `extrapolation_value`."""
+    value: Any = node.attr("extrapolation_value")
+    for axis in axes:
+        at = places(axis, CROP)
+        inside = (at >= 0) & (at <= axis.old - 1)
+        if not inside.all():
+            x = ops.where(column(inside, axis.number, x), x, value)
+    return x

@@ -1,0 +1,119 @@
+"""Values of images at places that are computed, between elements and outside.
+
+An image [N, C, ..sizes] is a table with a row of C values for each element; places are tensors of
+single precision, one for each spatial dimension, in elements.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from davinci.frontends.onnx import ops
+from davinci.frontends.onnx.tensor import Tensor, convert
+
+Outside = Callable[[Tensor, int], Tensor]
+"""Brings the index along an axis (rounded, but a float) into the image."""
+
+
+@dataclass(frozen=True)
+class Image:
+    """A table of elements, and the number of the first row for each place."""
+
+    table: Tensor
+    sizes: Sequence[int]
+    first: Tensor
+
+    @staticmethod
+    def of(x: Tensor, numbers: Tensor) -> Image:
+        """`x` [N, C, ..sizes]; `numbers` says which of the N each place is in."""
+        sizes = x.shape[2:]
+        rows = ops.move_axis(x, 1, -1)
+        table = ops.reshape(rows, [x.shape[0] * math.prod(sizes), x.shape[1]])
+        return Image(table, sizes, numbers * math.prod(sizes))
+
+    def at(self, indices: Sequence[Tensor]) -> Tensor:
+        """[..places, C]; indices are whole floats within the image."""
+        whole = [convert(index, np.int32) for index in indices]
+        return ops.take_rows(self.table, self.first + ops.row_numbers(whole, self.sizes))
+
+
+def clamp(index: Tensor, size: int) -> Tensor:
+    return ops.clip(index, 0, size - 1)
+
+
+def is_inside(index: Tensor, size: int) -> Tensor:
+    return ops.compare("GE", index, 0) & ops.compare("LE", index, size - 1)
+
+
+def sample(
+    image: Image,
+    places: Sequence[Tensor],
+    offsets: Sequence[int],
+    weights: Callable[[Tensor], Sequence[Tensor]],
+    outside: Outside | None,
+) -> Tensor:
+    """Weighted sums of the neighbours of each place: [..places, C].
+
+    Args:
+        offsets: the neighbours along an axis, from the element before the place on.
+        weights: one for each of them, from how far behind that element the place is.
+        outside: brings indices into the image; if None, there are zeros outside.
+    """
+    befores = [ops.floor(place) for place in places]
+    axes = [
+        list(zip(offsets, weights(place - before), strict=True))
+        for place, before in zip(places, befores, strict=True)
+    ]
+    total: Tensor | None = None
+    for chosen in itertools.product(*axes):
+        indices = [before + float(o) for before, (o, _) in zip(befores, chosen, strict=True)]
+        weight = functools.reduce(lambda a, b: a * b, [w for _, w in chosen])
+        term = value_at(image, indices, outside) * ops.expand_dims(weight, [-1])
+        total = term if total is None else total + term
+    assert total is not None
+    return total
+
+
+def value_at(image: Image, indices: Sequence[Tensor], outside: Outside | None) -> Tensor:
+    """The elements at indices that may be outside."""
+    pairs = list(zip(indices, image.sizes, strict=True))
+    if outside is not None:
+        return image.at([clamp(outside(index, size), size) for index, size in pairs])
+    inside = functools.reduce(lambda a, b: a & b, [is_inside(*pair) for pair in pairs])
+    found = image.at([clamp(*pair) for pair in pairs])
+    return ops.where(ops.expand_dims(inside, [-1]), found, 0)
+
+
+def linear(image: Image, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
+    return sample(image, places, (0, 1), lambda r: (1 - r, r), outside)
+
+
+def cubic(image: Image, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
+    return sample(image, places, (-1, 0, 1, 2), cubic_weights, outside)
+
+
+def nearest(image: Image, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
+    """Halves go to the even element."""
+    return value_at(image, [ops.round_half_even(place) for place in places], outside)
+
+
+CUBIC_SLOPE = -0.75
+
+
+def cubic_weights(r: Tensor) -> list[Tensor]:
+    """Of the elements at -1, 0, 1 and 2 (Keys)."""
+    a = CUBIC_SLOPE
+
+    def near(d: Tensor) -> Tensor:
+        return ((a + 2) * d - (a + 3)) * d * d + 1
+
+    def far(d: Tensor) -> Tensor:
+        return ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+
+    return [far(r + 1), near(r), near(1 - r), far(2 - r)]

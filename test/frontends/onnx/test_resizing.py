@@ -1,0 +1,109 @@
+"""Resize and Upsample against onnxruntime, and ONNX's reference where onnxruntime differs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from onnx_support import against_onnxruntime, against_reference, node_model, run
+
+SCALES = [[1, 1, 2, 2], [1, 1, 0.6, 1.5], [1, 1, 3, 0.5]]
+
+
+def values(*shape: int) -> Any:
+    return np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+
+
+def resize(
+    x: Any, scales: Any = None, sizes: Any = None, roi: Any = None, **attributes: Any
+) -> Any:
+    operands = [
+        x,
+        None if roi is None else np.array(roi, np.float32),
+        None if scales is None else np.array(scales, np.float32),
+        *([] if sizes is None else [np.array(sizes, np.int64)]),
+    ]
+    known = [i for i in range(1, len(operands)) if operands[i] is not None]
+    return node_model("Resize", *operands, known=known, opset=19, **attributes)
+
+
+@pytest.mark.parametrize("scales", SCALES)
+@pytest.mark.parametrize("way", ["half_pixel", "asymmetric", "pytorch_half_pixel"])
+@pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+def test_nearest(scales: list[float], way: str, rounding: str) -> None:
+    attributes = {"coordinate_transformation_mode": way, "nearest_mode": rounding}
+    against_onnxruntime(*resize(values(1, 2, 5, 6), scales, **attributes))
+
+
+@pytest.mark.parametrize("mode", ["linear", "cubic"])
+@pytest.mark.parametrize("sizes", [[1, 2, 9, 3], [1, 2, 1, 11]])
+@pytest.mark.parametrize("way", ["half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners"])
+def test_interpolation(mode: str, sizes: list[int], way: str) -> None:
+    model = resize(values(1, 2, 5, 6), sizes=sizes, mode=mode, coordinate_transformation_mode=way)
+    against_onnxruntime(*model)
+
+
+@pytest.mark.parametrize("antialias", [0, 1])
+@pytest.mark.parametrize("exclude", [0, 1])
+@pytest.mark.parametrize("scales", SCALES)
+def test_cubic(scales: list[float], exclude: int, antialias: int) -> None:
+    attributes = {"cubic_coeff_a": -0.5, "exclude_outside": exclude, "antialias": antialias}
+    against_reference(*resize(values(1, 2, 5, 6), scales, mode="cubic", **attributes))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_crop(mode: str) -> None:
+    roi = [0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7]
+    attributes = {
+        "coordinate_transformation_mode": "tf_crop_and_resize",
+        "extrapolation_value": 10.0,
+        "mode": mode,
+    }
+    against_onnxruntime(*resize(values(1, 1, 4, 5), sizes=[1, 1, 3, 4], roi=roi, **attributes))
+
+
+@pytest.mark.parametrize("antialias", [0, 1])
+def test_large_axes_to_one(antialias: int) -> None:
+    x = values(1, 1, 150, 2)
+    against_onnxruntime(*resize(x, sizes=[1, 1, 1, 1], mode="linear", antialias=antialias))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_has_no_weight_adds_nothing(bad: float) -> None:
+    """Elements of the result that lie on elements of the input are those, whatever is beside."""
+    x = values(1, 1, 1, 5)
+    x[0, 0, 0, 2] = bad
+    model, inputs = resize(
+        x, sizes=[1, 1, 1, 9], mode="linear", coordinate_transformation_mode="align_corners"
+    )
+    found = run(model, inputs)["y"].reshape(-1)
+    np.testing.assert_array_equal(np.isfinite(found), [1, 1, 1, 0, 0, 0, 1, 1, 1])
+    np.testing.assert_array_equal(found[::2], x.reshape(-1))
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.float16])
+def test_element_types(dtype: Any, mode: str) -> None:
+    """Sums are truncated to integers once, behind the last axis."""
+    x = np.arange(12).reshape(1, 1, 3, 4).astype(dtype)
+    against_onnxruntime(*resize(x, [1, 1, 2, 2], mode=mode))
+
+
+@pytest.mark.parametrize("opset", [7, 9])
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_upsample(opset: int, mode: str) -> None:
+    x, scales = values(1, 2, 3, 4), [1.0, 1.0, 2.0, 3.0]
+    if opset == 7:
+        model = node_model("Upsample", x, opset=opset, mode=mode, scales=scales)
+    else:
+        operands = (x, np.array(scales, np.float32))
+        model = node_model("Upsample", *operands, known=[1], opset=opset, mode=mode)
+    against_onnxruntime(*model)
+
+
+@pytest.mark.parametrize("scales", [[1.0, 1.0, 2.0, 3.0], [1.0, 1.0, 0.6, 0.5]])
+def test_operator_set_10(scales: list[float]) -> None:
+    operands = (values(1, 2, 5, 6), np.array(scales, np.float32))
+    against_onnxruntime(*node_model("Resize", *operands, known=[1], opset=10))
