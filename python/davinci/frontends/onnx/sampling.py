@@ -94,6 +94,27 @@ def linear(image: Image, places: Sequence[Tensor], outside: Outside | None = Non
     return sample(image, places, (0, 1), lambda r: (1 - r, r), outside)
 
 
+def corners(image: Image, places: Sequence[Tensor]) -> list[Tensor]:
+    """The elements around places brought inside, each times its weight."""
+    pairs = list(zip(places, image.sizes, strict=True))
+    inside = [clamp(place, size) for place, size in pairs]
+    befores = [ops.floor(place) for place in inside]
+    axes = [
+        [(before, 1 - (place - before)), (clamp(before + 1.0, size), place - before)]
+        for before, place, size in zip(befores, inside, image.sizes, strict=True)
+    ]
+    return [
+        image.at([index for index, _ in chosen])
+        * ops.expand_dims(functools.reduce(lambda a, b: a * b, [w for _, w in chosen]), [-1])
+        for chosen in itertools.product(*axes)
+    ]
+
+
+def is_within(place: Tensor, size: int) -> Tensor:
+    """Whether a place is in the image or at most one element outside."""
+    return ops.compare("GE", place, -1) & ops.compare("LE", place, size)
+
+
 def cubic(image: Image, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
     return sample(image, places, (-1, 0, 1, 2), cubic_weights, outside)
 

@@ -29,7 +29,7 @@ LOWERINGS: dict[tuple[str, str], Lowering] = {}
 
 FAMILIES = (
     *("control", "convolution", "einsum", "elementwise", "indexing", "linear", "movement"),
-    *("grids", "pooling", "recurrent", "reductions", "resizing", "shapes"),
+    *("grids", "pooling", "recurrent", "reductions", "regions", "resizing", "shapes"),
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -113,3 +114,29 @@ def transposed_weights(w: Tensor, groups: int) -> Tensor:
         return constant(array.reshape(groups * outputs, inputs // groups, *kernel), name=w.name)
     turned = ops.transpose(ops.reverse(ops.reshape(w, shape), spatial), [0, 2, 1, *spatial])
     return ops.reshape(turned, [groups * outputs, inputs // groups, *kernel])
+
+
+@operator("CausalConvWithState")
+def lower_causal_conv(node: Call) -> tuple[Tensor, Tensor]:
+    """Each channel [N, C, length] by its own window, which ends at the element; and what is left.
+
+    A state [N, C, window - 1] stands before the elements, or zeros.
+    """
+    x, w, bias, state = node.take(0), node.take(1), node.optional(2), node.optional(3)
+    activation = node.attr("activation")
+    if activation not in ("none", "silu", "swish"):
+        node.refuse(f"activation {activation!r} is not supported", "none, silu or swish")
+    length, before = x.shape[2], w.shape[2] - 1
+    whole = ops.pad(x, [0, 0, before], [0, 0, 0]) if state is None else ops.concat([state, x], 2)
+    y, left = depthwise(whole, w, length), ops.cut_axis(whole, 2, length, length + before)
+    y = add_bias(y, bias)
+    return (y if activation == "none" else y * ops.sigmoid(y)), left
+
+
+def depthwise(x: Tensor, w: Tensor, length: int) -> Tensor:
+    """Sums over the elements of windows [C, 1, k] of one dimension, as sums of slices."""
+    terms = [
+        ops.cut_axis(x, 2, k, k + length) * ops.squeeze(ops.cut_axis(w, 2, k, k + 1), [1])
+        for k in range(w.shape[2])
+    ]
+    return functools.reduce(lambda a, b: a + b, terms)
