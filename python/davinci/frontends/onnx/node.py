@@ -94,7 +94,7 @@ class Node:
     def integers(self, attribute: str, number: int) -> list[int] | None:
         """Integers that are an attribute in old operator sets and input `number` in newer ones."""
         if attribute in self._attributes:
-            return [int(value) for value in self.attr(attribute)]
+            return [int(value) for value in np.ravel(self.attr(attribute))]
         found = self.known(number)
         return None if found is None else [int(value) for value in np.ravel(found)]
 

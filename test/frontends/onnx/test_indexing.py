@@ -1,0 +1,150 @@
+"""Operators that read and write elements at indices, against onnxruntime or ONNX's reference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from davinci.errors import InputError
+from onnx_support import against_onnxruntime, against_reference, agree, node_model, run
+
+REDUCTIONS = ["none", "add", "mul", "max", "min"]
+
+
+def values(*shape: int) -> Any:
+    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    ("indices", "axis"),
+    [
+        ([[0, -1], [2, 1]], 0),
+        ([[0, -1, 2]], 1),
+        (3, -1),
+        ([0, 0, 1, 1, 2, 2], 2),
+        ([[]], 1),
+        ([2, 1, 0], 1),
+    ],
+)
+def test_gather(indices: Any, axis: int, known: bool) -> None:
+    operands = (values(3, 4, 5), np.array(indices, np.int64))
+    against_onnxruntime(*node_model("Gather", *operands, known=[1] if known else [], axis=axis))
+
+
+def test_known_index_out_of_range() -> None:
+    with pytest.raises(InputError, match="out of range"):
+        run(*node_model("Gather", values(3, 4), np.array([3]), known=[1]))
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_gather_elements(axis: int, known: bool) -> None:
+    indices = np.random.default_rng(1).integers(-3, 3, (2, 3, 2))
+    operands = (values(3, 4, 5), indices)
+    model = node_model("GatherElements", *operands, known=[1] if known else [], axis=axis)
+    against_onnxruntime(*model)
+
+
+@pytest.mark.parametrize(
+    ("shape", "indices", "batch"),
+    [
+        ((3, 4, 5), [[0, 1], [-1, 2]], 0),
+        ((3, 4, 5), [[[0, 1, -1]], [[2, 2, 2]]], 0),
+        ((2, 3, 4), [[1], [-1]], 1),
+        ((2, 3, 4), [[[1], [0]], [[2], [2]]], 1),
+        ((2, 2, 4), [[[1], [0]], [[3], [2]]], 2),
+    ],
+)
+def test_gather_tuples(shape: tuple[int, ...], indices: Any, batch: int) -> None:
+    operands = (values(*shape), np.array(indices, np.int64))
+    against_onnxruntime(*node_model("GatherND", *operands, batch_dims=batch))
+
+
+def test_gather_tuples_of_nothing() -> None:
+    against_reference(*node_model("GatherND", values(3, 4), np.zeros((0, 2), np.int64)))
+    against_reference(*node_model("GatherND", values(3, 0), np.array([[1]], np.int64)))
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("axis", [0, -1])
+def test_scatter_elements(axis: int, reduction: str) -> None:
+    """With indices that come several times, unless the last one would win."""
+    indices = np.array([[0, 1, -2], [2, 0, 1]] if reduction == "none" else [[0, 1, 1], [0, 0, -1]])
+    operands = (values(3, 3), indices, values(2, 3))
+    attributes = {"axis": axis, "reduction": reduction}
+    against_onnxruntime(*node_model("ScatterElements", *operands, opset=18, **attributes))
+
+
+@pytest.mark.parametrize("reduction", REDUCTIONS)
+@pytest.mark.parametrize("depth", [1, 2])
+def test_scatter_tuples(depth: int, reduction: str) -> None:
+    indices = np.array([[0], [-2]] if depth == 1 else [[0, 1], [2, -1]])
+    operands = (values(3, 4, 2), indices, values(2, *(3, 4, 2)[depth:]))
+    against_onnxruntime(*node_model("ScatterND", *operands, opset=18, reduction=reduction))
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.uint8, np.float16, np.bool_])
+def test_scatter_of_types(dtype: Any) -> None:
+    x, updates = np.arange(6).astype(dtype), np.ones(2, dtype)
+    operands = (x, np.array([[4], [0]]), updates)
+    against_reference(*node_model("ScatterND", *operands))
+
+
+def test_scatter_of_nothing() -> None:
+    nothing = np.zeros((0, 1), np.int64), np.zeros((0, 4), np.float32)
+    against_reference(*node_model("ScatterND", values(3, 4), *nothing))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_scatter_of_a_slice(known: bool) -> None:
+    """What `x[1:3] = y` exports as."""
+    operands = (values(5, 4), np.array([[1], [2]]), values(2, 4))
+    against_onnxruntime(*node_model("ScatterND", *operands, known=[1] if known else []))
+
+
+@pytest.mark.parametrize("mode", ["linear", "circular"])
+@pytest.mark.parametrize("given", [True, False])
+def test_scatter_of_steps(mode: str, given: bool) -> None:
+    first = np.array([1, 3], np.int64) if given else None
+    operands = (values(2, 3, 5, 4), values(2, 3, 2, 4), *([first] if given else []))
+    against_reference(*node_model("TensorScatter", *operands, opset=24, mode=mode))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.int64, np.uint8])
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_largest(axis: int, largest: int, dtype: Any) -> None:
+    """Of equal elements the first comes first."""
+    x = np.random.default_rng(0).integers(0, 6, (5, 8)).astype(dtype)
+    wanted = np.argsort(-x.astype(int) if largest else x.astype(int), axis=axis, kind="stable")
+    wanted = np.take(wanted, range(4), axis)
+    model, inputs = node_model(
+        "TopK", x, np.array([4]), known=[1], outputs=2, axis=axis, largest=largest
+    )
+    agree(model, inputs, {"y0": np.take_along_axis(x, wanted, axis), "y1": wanted})
+
+
+def test_largest_of_old_operator_sets() -> None:
+    against_onnxruntime(*node_model("TopK", values(3, 5), opset=9, outputs=2, k=2, axis=1))
+    operands = (values(3, 5), np.array([5]))
+    against_onnxruntime(*node_model("TopK", *operands, known=[1], opset=10, outputs=2))
+
+
+def test_none_of_the_largest() -> None:
+    model, inputs = node_model("TopK", values(3, 5), np.array([0]), known=[1], outputs=2)
+    assert [found.shape for found in run(model, inputs).values()] == [(3, 0), (3, 0)]
+    with pytest.raises(InputError, match="6 of 5"):
+        run(*node_model("TopK", values(3, 5), np.array([6]), known=[1], outputs=2))
+
+
+@pytest.mark.parametrize("wanted", [None, (1, 1, 5, 6)])
+def test_unpooled(wanted: Any) -> None:
+    x = np.arange(4).reshape(1, 1, 2, 2).astype(np.float32)
+    numbers = np.array([5, 7, 13, 15], np.int64).reshape(1, 1, 2, 2)
+    operands = (x, numbers, *([] if wanted is None else [np.array(wanted)]))
+    known = [] if wanted is None else [2]
+    model = node_model("MaxUnpool", *operands, known=known, kernel_shape=[2, 2], strides=[2, 2])
+    against_reference(*model)
