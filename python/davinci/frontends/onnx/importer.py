@@ -109,6 +109,7 @@ class Importer:
             return self._expand(node, operands, function, opsets)
         lowering = LOWERINGS.get((node.domain, node.op_type))
         if lowering is not None:
+            node.check_types()
             made = lowering(Call(node, self, scope))
             results = list(made) if isinstance(made, tuple) else [made]
             node.check_all_asked(len(results))

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, helper, numpy_helper
 
-from davinci.frontends.onnx.tensor import Array, Flowing, Refused, Tensor
+from davinci.frontends.onnx.tensor import Array, Flowing, Invalid, Refused, Tensor
 
 MAIN_DOMAINS = ("", "ai.onnx")
 
@@ -137,6 +137,29 @@ class Node:
         except onnx.defs.SchemaError:
             return None
 
+    def check_types(self) -> None:
+        """Holds the operands against the schema, of this version or of the newest.
+
+        Raises:
+            Invalid: an element type that the operator does not take, or two that must agree.
+        """
+        if self.schema is None:
+            return
+        newest = onnx.defs.get_schema(self.op_type, domain=self.domain)
+        kinds: dict[str, np.dtype[Any]] = {}
+        for number, operand in enumerate(self._operands):
+            if not isinstance(operand, Tensor):
+                continue
+            formal = _formal(self.schema, number)
+            allowed = formal.types | getattr(_formal(newest, number), "types", set())
+            if (kind := type_string(operand.dtype)) not in allowed:
+                message = f"{self._input_label(number)} is {kind}"
+                raise Invalid(message, ", ".join(sorted(allowed)))
+            first = kinds.setdefault(formal.type_str, operand.dtype)
+            if formal.is_homogeneous and first != operand.dtype:
+                message = f"{self._input_label(number)} is {kind}"
+                raise Invalid(message, f"{type_string(first)}, as an input before it")
+
     def _default(self, name: str) -> Any:
         known = self.schema.attributes if self.schema is not None else {}
         if name not in known or not known[name].default_value.name:
@@ -168,6 +191,17 @@ class Node:
         formal = list(self.schema.inputs) if self.schema is not None else []
         name = formal[min(number, len(formal) - 1)].name if formal else ""
         return f"input {number} ({name})" if name else f"input {number}"
+
+
+def type_string(dtype: Any) -> str:
+    """`tensor(float)`, as schemas name types."""
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    return f"tensor({onnx.TensorProto.DataType.Name(kind).lower()})"
+
+
+def _formal(schema: Any, number: int) -> Any:
+    """The formal input that operand `number` is one of; None if there is none."""
+    return schema.inputs[min(number, len(schema.inputs) - 1)] if schema.inputs else None
 
 
 def _value(attribute: AttributeProto) -> Any:

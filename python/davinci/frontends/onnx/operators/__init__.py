@@ -13,6 +13,7 @@ serve all versions of the operator sets: what became an input is asked for with 
 from __future__ import annotations
 
 import importlib
+import pkgutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -27,11 +28,6 @@ Lowering = Callable[["Call"], "Flowing | tuple[Flowing, ...]"]
 LOWERINGS: dict[tuple[str, str], Lowering] = {}
 """By domain ("" is ONNX's own) and operator."""
 
-FAMILIES = (
-    *("control", "convolution", "einsum", "elementwise", "indexing", "linear", "movement"),
-    *("grids", "pooling", "recurrent", "reductions", "regions", "resizing", "shapes"),
-)
-
 
 def operator(*names: str, domain: str = "") -> Callable[[Lowering], Lowering]:
     """Registers a function as the lowering of operators."""
@@ -43,5 +39,5 @@ def operator(*names: str, domain: str = "") -> Callable[[Lowering], Lowering]:
     return register
 
 
-for family in FAMILIES:
-    importlib.import_module(f"{__name__}.{family}")
+for family in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{family.name}")

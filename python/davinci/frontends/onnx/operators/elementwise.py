@@ -1,8 +1,7 @@
-"""Arithmetic, comparisons and activations, element by element."""
+"""Arithmetic, comparisons, logic and operations on bits, element by element."""
 
 from __future__ import annotations
 
-import math
 from functools import reduce
 from typing import TYPE_CHECKING
 
@@ -10,7 +9,15 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Tensor, binary, convert, unary
+from davinci.frontends.onnx.tensor import (
+    Tensor,
+    binary,
+    constant,
+    convert,
+    spread,
+    typed,
+    unary,
+)
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -49,7 +56,6 @@ UNARY = {
     "Ceil": "ceil",
     "Cos": "cosine",
     "Cosh": "chlo.cosh",
-    "Erf": "chlo.erf",
     "Exp": "exponential",
     "Floor": "floor",
     "Log": "log",
@@ -57,13 +63,15 @@ UNARY = {
     "Not": "not",
     "Round": "round_nearest_even",
     "Sigmoid": "logistic",
-    "Sign": "sign",
     "Sin": "sine",
     "Sinh": "chlo.sinh",
     "Sqrt": "sqrt",
     "Tan": "chlo.tan",
     "Tanh": "tanh",
 }
+
+NEAR = 1e-5
+"""Relative distance at which a power computed in f32 may be the integer it is next to."""
 
 
 @operator(*BINARY)
@@ -88,6 +96,12 @@ def lower_variadic(node: Call) -> Tensor:
     return reduce(lambda a, b: binary(VARIADIC[node.op_type], a, b), node.tensors())
 
 
+@operator("Mean")
+def lower_mean(node: Call) -> Tensor:
+    node.ignore("consumed_inputs")
+    return reduce(lambda a, b: a + b, node.tensors()) / node.count
+
+
 @operator(*COMPARISONS)
 def lower_comparison(node: Call) -> Tensor:
     a, b = node.take(0), _aligned(node, node.take(0), node.take(1))
@@ -102,11 +116,26 @@ def lower_unary(node: Call) -> Tensor:
 
 @operator("Abs")
 def lower_abs(node: Call) -> Tensor:
+    node.ignore("consumed_inputs")
     return ops.absolute(node.take(0))
+
+
+@operator("Erf")
+def lower_erf(node: Call) -> Tensor:
+    """Of integers: rounded towards zero."""
+    x = node.take(0)
+    return ops.erf(x) if x.is_float else convert(ops.erf(convert(x, np.float32)), x.dtype)
+
+
+@operator("Sign")
+def lower_sign(node: Call) -> Tensor:
+    x = node.take(0)
+    return convert(ops.as_bool(x), x.dtype) if x.is_unsigned else unary("sign", x)
 
 
 @operator("Reciprocal")
 def lower_reciprocal(node: Call) -> Tensor:
+    node.ignore("consumed_inputs")
     return 1 / node.take(0)
 
 
@@ -115,37 +144,68 @@ def lower_where(node: Call) -> Tensor:
     return ops.where(node.take(0), node.take(1), node.take(2))
 
 
-@operator("Cast")
-def lower_cast(node: Call) -> Tensor:
-    x, dtype = node.take(0), node.dtype("to")
-    node.ignore("saturate", "round_mode")
-    return ops.as_bool(x) if dtype == np.bool_ else convert(x, dtype)
+@operator("IsNaN")
+def lower_is_nan(node: Call) -> Tensor:
+    return ops.is_nan(node.take(0))
 
 
-@operator("Clip")
-def lower_clip(node: Call) -> Tensor:
-    """Of operator sets before 11 the bounds are attributes."""
+@operator("IsInf")
+def lower_is_inf(node: Call) -> Tensor:
     x = node.take(0)
-    low = node.attr("min") if node.given("min") else node.optional(1)
-    high = node.attr("max") if node.given("max") else node.optional(2)
-    x = x if low is None else ops.maximum(x, low)
-    return x if high is None else ops.minimum(x, high)
+    signs = [("detect_negative", -np.inf), ("detect_positive", np.inf)]
+    wanted = [value for name, value in signs if node.attr(name)]
+    found = [ops.compare("EQ", x, value) for value in wanted]
+    return reduce(lambda a, b: a | b, found) if found else ops.full(x.shape, np.bool_, False)
 
 
-@operator("Relu")
-def lower_relu(node: Call) -> Tensor:
-    return ops.maximum(node.take(0), 0)
+@operator("BitShift")
+def lower_bit_shift(node: Call) -> Tensor:
+    x, direction = node.take(0), node.attr("direction")
+    if direction not in ("LEFT", "RIGHT"):
+        node.refuse(f"direction {direction!r}", "LEFT or RIGHT")
+    right = "shift_right_logical" if x.is_unsigned else "shift_right_arithmetic"
+    return binary("shift_left" if direction == "LEFT" else right, x, node.take(1))
 
 
-@operator("LeakyRelu")
-def lower_leaky_relu(node: Call) -> Tensor:
-    x = node.take(0)
-    return ops.where(ops.compare("GE", x, 0), x, x * node.attr("alpha"))
+@operator("Mod")
+def lower_mod(node: Call) -> Tensor:
+    """With `fmod` the sign of the dividend, else that of the divisor, as Python's."""
+    a, b = node.take(0), node.take(1)
+    rest = ops.remainder(a, b)
+    if node.attr("fmod") or a.is_unsigned:
+        return rest
+    differs = ops.compare("LT", rest, 0) ^ ops.compare("LT", b, 0)
+    return ops.where(differs & ops.as_bool(rest), rest + b, rest)
 
 
-@operator("Gelu")
-def lower_gelu(node: Call) -> Tensor:
-    x = node.take(0)
-    if node.attr("approximate") == "tanh":
-        return x * 0.5 * (1 + ops.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))))
-    return x * 0.5 * (1 + ops.erf(x * math.sqrt(0.5)))
+@operator("Pow")
+def lower_pow(node: Call) -> Tensor:
+    """The result has the type of the base; where one of both is a float, it is computed as one."""
+    x, exponent = node.take(0), _aligned(node, node.take(0), node.take(1))
+    exponent = _whole(exponent)
+    if x.is_float:
+        return _float_power(x, convert(exponent, x.dtype))
+    if exponent.is_integer:
+        return ops.power(x, convert(exponent, x.dtype))
+    precise = convert(x, np.float32)
+    found = ops.power(precise, convert(exponent, np.float32))
+    nearest = ops.round_half_even(found)
+    close = ops.compare("LE", ops.absolute(found - nearest), NEAR * ops.absolute(nearest))
+    return convert(ops.where(close, nearest, found), x.dtype)
+
+
+def _whole(exponent: Tensor) -> Tensor:
+    """A known exponent without fractions, of integers."""
+    known = exponent.known
+    if known is None or not exponent.is_float or not np.all(np.abs(known.astype(float)) < 64):
+        return exponent
+    whole = known.astype(np.int64)
+    return constant(whole) if np.array_equal(whole, known) else exponent
+
+
+def _float_power(x: Tensor, exponent: Tensor) -> Tensor:
+    known = exponent.known
+    if known is not None and known.size and np.all(known == 0.5):
+        base, _ = spread(*typed(x, exponent))
+        return ops.sqrt(base)
+    return ops.power(x, exponent)

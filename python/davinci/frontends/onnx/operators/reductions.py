@@ -1,52 +1,127 @@
-"""Sums, extrema and norms over some axes."""
+"""Sums, extrema, norms and places of extrema over some axes; running sums and products."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Tensor
+from davinci.frontends.onnx.tensor import Tensor, binary, convert
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
 
+Reduction = Callable[[Tensor, list[int]], Tensor]
+"""Of a tensor over axes, which stay as dimensions of size 1."""
+
+
+def total(x: Tensor, axes: list[int]) -> Tensor:
+    return ops.reduce("add", x, axes, keepdims=True)
+
+
+def largest(x: Tensor, axes: list[int]) -> Tensor:
+    return ops.reduce("or" if x.dtype == np.bool_ else "maximum", x, axes, keepdims=True)
+
+
+def least(x: Tensor, axes: list[int]) -> Tensor:
+    return ops.reduce("and" if x.dtype == np.bool_ else "minimum", x, axes, keepdims=True)
+
+
+def average(x: Tensor, axes: list[int]) -> Tensor:
+    """Of integers rounded towards zero; over no elements NaN, or 0."""
+    count = math.prod(x.shape[i] for i in axes)
+    return total(x, axes) / (count if x.is_float else max(1, count))
+
+
+def log_sum_exp(x: Tensor, axes: list[int]) -> Tensor:
+    """No exponential overflows: the largest element is taken out, unless it is infinite."""
+    peak = largest(x, axes)
+    peak = ops.where(ops.compare("LT", ops.absolute(peak), np.inf), peak, 0)
+    return peak + ops.log(total(ops.exp(x - peak), axes))
+
+
+REDUCTIONS: dict[str, Reduction] = {
+    "ReduceSum": total,
+    "ReduceMean": average,
+    "ReduceMax": largest,
+    "ReduceMin": least,
+    "ReduceProd": lambda x, axes: ops.reduce("multiply", x, axes, keepdims=True),
+    "ReduceL1": lambda x, axes: total(ops.absolute(x), axes),
+    "ReduceL2": lambda x, axes: ops.sqrt(total(x * x, axes)),
+    "ReduceLogSum": lambda x, axes: ops.log(total(x, axes)),
+    "ReduceLogSumExp": log_sum_exp,
+    "ReduceSumSquare": lambda x, axes: total(x * x, axes),
+}
+
+OF_FLOATS = frozenset({"ReduceL2", "ReduceLogSum", "ReduceLogSumExp"})
+"""Integers are computed as f32 and rounded towards zero."""
+
 
 def reduced_axes(node: Call, x: Tensor) -> list[int]:
     """Axes of a reduction: an attribute, an input in newer operator sets, or all."""
-    axes = node.integers("axes", 1)
-    if axes or (axes is not None and node.attr("noop_with_empty_axes")):
-        return ops.axes_of(axes, x.rank)
-    return [] if node.attr("noop_with_empty_axes") else list(range(x.rank))
+    axes, stay = node.integers("axes", 1), node.attr("noop_with_empty_axes")
+    return ops.axes_of(axes, x.rank) if axes else [] if stay else list(range(x.rank))
 
 
-@operator("ReduceSum")
-def lower_reduce_sum(node: Call) -> Tensor:
-    x = node.take(0)
-    return ops.reduce("add", x, reduced_axes(node, x), bool(node.attr("keepdims")))
+@operator(*REDUCTIONS)
+def lower_reduce(node: Call) -> Tensor:
+    x, reduce = node.take(0), REDUCTIONS[node.op_type]
+    axes, keepdims = reduced_axes(node, x), node.attr("keepdims")
+    if x.is_integer and node.op_type in OF_FLOATS:
+        found = convert(reduce(convert(x, np.float32), axes), x.dtype)
+    else:
+        found = reduce(x, axes)
+    return found if keepdims else ops.squeeze(found, axes)
 
 
-@operator("ReduceMean")
-def lower_reduce_mean(node: Call) -> Tensor:
-    x = node.take(0)
-    return ops.mean(x, reduced_axes(node, x), bool(node.attr("keepdims")))
+def place_of(name: str, x: Tensor, axis: int, last: bool = False) -> Tensor:
+    """The int32 index along `axis`, kept as a dimension, of the first or last extremum or NaN.
+
+    Args:
+        name: `maximum` or `minimum`.
+    """
+    size = x.shape[axis]
+    hits = ops.compare("EQ", x, ops.reduce(name, x, [axis], keepdims=True))
+    hits = hits | ops.is_nan(x) if x.is_float else hits
+    places = ops.iota(np.int32, x.shape, axis)
+    if last:
+        return ops.reduce("maximum", ops.where(hits, places, -1), [axis], keepdims=True)
+    return ops.reduce("minimum", ops.where(hits, places, size), [axis], keepdims=True)
 
 
-@operator("Softmax")
-def lower_softmax(node: Call) -> Tensor:
-    """Before operator set 13, over all dimensions from `axis` on."""
-    x = node.take(0)
+@operator("ArgMax", "ArgMin")
+def lower_place(node: Call) -> Tensor:
+    x, name = node.take(0), "maximum" if node.op_type == "ArgMax" else "minimum"
     axis = ops.axis_of(node.attr("axis"), max(1, x.rank))
-    if node.version >= 13:
-        return ops.softmax(x, axis)
-    rows = ops.reshape(
-        x, [-1 if not x.count else _product(x.shape[:axis]), _product(x.shape[axis:])]
-    )
-    return ops.reshape(ops.softmax(rows, 1), x.shape)
+    last, keepdims = bool(node.attr("select_last_index")), node.attr("keepdims")
+    if not x.rank:
+        return ops.full((), np.int64, 0)
+    if not x.shape[axis]:
+        node.refuse("the largest of no elements", "a dimension that is not empty")
+    found = convert(place_of(name, x, axis, last), np.int64)
+    return found if keepdims else ops.squeeze(found, [axis])
 
 
-def _product(sizes: tuple[int, ...]) -> int:
-    result = 1
-    for size in sizes:
-        result *= size
-    return result
+RUNNING = {"CumSum": ("add", 0), "CumProd": ("multiply", 1)}
+
+
+@operator(*RUNNING)
+def lower_running(node: Call) -> Tensor:
+    """Doubles how many elements each result covers: log2(n) operations on the whole tensor."""
+    name, neutral = RUNNING[node.op_type]
+    x, axes = node.take(0), node.known(1)
+    backwards, exclusive = bool(node.attr("reverse")), node.attr("exclusive")
+    if axes is None or axes.size != 1:
+        node.refuse("an axis of another size than 1")
+    axis = ops.axis_of(int(axes.item()), x.rank)
+    found = ops.shift(x, axis, -1 if backwards else 1, neutral) if exclusive else x
+    covered = 1
+    while covered < x.shape[axis]:
+        distance = -covered if backwards else covered
+        found = binary(name, found, ops.shift(found, axis, distance, neutral))
+        covered *= 2
+    return found

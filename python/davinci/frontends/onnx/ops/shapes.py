@@ -168,6 +168,14 @@ def pad(
     )
 
 
+def shift(x: Tensor, axis: int, distance: int, value: Operand = 0) -> Tensor:
+    """`x` moved along an axis by `distance` places, `value` behind it; the shape stays."""
+    at, size = axis_of(axis, x.rank), x.shape[axis]
+    moved = max(-size, min(size, distance))
+    low = [moved if i == at else 0 for i in range(x.rank)]
+    return pad(x, low, [-steps for steps in low], value)
+
+
 def reverse(x: Tensor, axes: Sequence[int]) -> Tensor:
     return emit("reverse", [x], x.dtype, x.shape, dimensions=axes_of(axes, x.rank))
 
