@@ -86,6 +86,8 @@ def scalar_attribute(value: Any, element: Any) -> Any:
         return ir.FloatAttr.get(element, float(value))
     if str(element) == "i1":
         return ir.BoolAttr.get(bool(value))
+    if int(value) >= 1 << 63:  # the bindings take signed 64-bit integers
+        return ir.Attribute.parse(f"{int(value)} : {element}")
     return ir.IntegerAttr.get(element, int(value))
 
 

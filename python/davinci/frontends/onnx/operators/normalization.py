@@ -108,7 +108,6 @@ def lower_instance_normalization(node: Call) -> Tensor:
 
 @operator("GroupNormalization")
 def lower_group_normalization(node: Call) -> Tensor:
-    """Operator set 18 has a scale and a bias for each group, 21 for each channel."""
     x, groups = node.take(0), node.attr("num_groups")
     scale, bias = node.take(1), node.take(2)
     if x.rank < 2 or x.shape[1] % groups:
@@ -117,10 +116,8 @@ def lower_group_normalization(node: Call) -> Tensor:
         computed(node, x), [x.shape[0], groups, x.shape[1] // groups, *x.shape[2:]]
     )
     found = convert(standardized(grouped, range(2, grouped.rank), node.attr("epsilon")), x.dtype)
-    if node.version >= 21:
-        found = ops.reshape(found, x.shape)
-    found = found * per_channel(scale, found.rank) + per_channel(bias, found.rank)
-    return ops.reshape(found, x.shape)
+    found = ops.reshape(found, x.shape)
+    return found * per_channel(scale, x.rank) + per_channel(bias, x.rank)
 
 
 @operator("LayerNormalization")

@@ -1,8 +1,4 @@
-"""Quantized numbers: to and from floats, and products of them.
-
-Products keep 8-bit integers as operands, for the cube: (a - za)(b - zb) summed over k is
-ab - za sum(b) - sum(a) zb + k za zb, of which only the first term is a product of matrices.
-"""
+"""Quantized numbers, to and from floats."""
 
 from __future__ import annotations
 
@@ -19,7 +15,6 @@ from davinci.frontends.onnx.tensor import (
     Tensor,
     bounds,
     broadcast,
-    constant,
     convert,
     is_integer,
 )
@@ -112,79 +107,3 @@ def lower_dynamic_quantize(node: Call) -> tuple[Tensor, Tensor, Tensor]:
     zero = ops.round_half_even(ops.clip(-low / scale, 0, 255))
     result = saturated(x / scale, zero, np.uint8)
     return result, scale, convert(zero, np.uint8)
-
-
-# Products.
-
-
-def signed(x: Tensor, zero: Tensor | None) -> tuple[Tensor, Tensor | None]:
-    """8-bit integers and their zero point as int8: of unsigned ones both are moved by 128.
-
-    Returns:
-        The integers, and the zero point as i32, None if it is 0.
-    """
-    if not x.is_unsigned:
-        return x, None if zero is None or is_zero(zero) else convert(zero, np.int32)
-    if x.known is not None:
-        moved = constant((x.known ^ 128).view(np.int8), name=x.name)
-    else:
-        moved = ops.bitcast(x ^ 128, np.int8)
-    if zero is None:
-        return moved, ops.full((), np.int32, -128)
-    if zero.known is not None:
-        shifted = constant(zero.known.astype(np.int32) - 128)
-        return moved, None if is_zero(shifted) else shifted
-    return moved, convert(zero, np.int32) - 128
-
-
-def sums(x: Tensor, axes: list[int]) -> Tensor:
-    """Sums of int8 as i32, kept as dimensions; of a weight computed here."""
-    if x.known is not None:
-        return constant(x.known.sum(tuple(axes), np.int32, keepdims=True))
-    return ops.reduce("add", convert(x, np.int32), axes, keepdims=True)
-
-
-def integer_matmul(a: Tensor, b: Tensor, a_zero: Tensor | None, b_zero: Tensor | None) -> Tensor:
-    """(a - a_zero) matmul (b - b_zero) in i32.
-
-    Args:
-        a_zero: of rank 0, or one for each row of `a`.
-        b_zero: of rank 0, or one for each column of `b`.
-    """
-    rows, columns = a.rank == 1, b.rank == 1
-    a = ops.expand_dims(a, [0]) if rows else a
-    b = ops.expand_dims(b, [1]) if columns else b
-    if a_zero is not None and a_zero.count > 1 and a_zero.rank == 1:
-        a_zero = ops.expand_dims(a_zero, [1])
-    if b_zero is not None and b_zero.count > 1 and b_zero.rank > 1 and b_zero.shape[-2] != 1:
-        raise Invalid(f"zero points of shape {list(b_zero.shape)}", "one for each column")
-    depth = a.shape[-1]
-    a, za = signed(a, _scalar(a_zero))
-    b, zb = signed(b, _scalar(b_zero))
-    found = ops.matmul(a, b, np.int32)
-    found = found if za is None else found - za * sums(b, [b.rank - 2])
-    found = found if zb is None else found - sums(a, [a.rank - 1]) * zb
-    found = found if za is None or zb is None else found + depth * (za * zb)
-    gone = [found.rank - 2] if rows else []
-    return ops.squeeze(found, [*gone, *([found.rank - 1] if columns else [])])
-
-
-def _scalar(zero: Tensor | None) -> Tensor | None:
-    return ops.reshape(zero, []) if zero is not None and zero.count == 1 else zero
-
-
-@operator("MatMulInteger")
-def lower_matmul_integer(node: Call) -> Tensor:
-    return integer_matmul(node.take(0), node.take(1), node.optional(2), node.optional(3))
-
-
-@operator("QLinearMatMul")
-def lower_quantized_matmul(node: Call) -> Tensor:
-    a, a_scale, a_zero, b, b_scale, b_zero = (node.take(i) for i in range(6))
-    y_scale, y_zero = node.take(6), node.take(7)
-    product = convert(integer_matmul(a, b, a_zero, b_zero), np.float32)
-    a_scale = ops.expand_dims(a_scale, [1]) if a_scale.count > 1 and a_scale.rank == 1 else a_scale
-    factors = (_scalar(convert(s, np.float32)) for s in (a_scale, b_scale, y_scale))
-    a_factor, b_factor, y_factor = factors
-    assert a_factor is not None and b_factor is not None and y_factor is not None
-    return saturated(product * (a_factor * b_factor / y_factor), _scalar(y_zero), y_zero.dtype)

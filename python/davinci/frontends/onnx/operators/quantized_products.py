@@ -1,0 +1,145 @@
+"""Products and convolutions of quantized numbers.
+
+8-bit integers stay operands, for the cube: (a - za)(b - zb) summed over k is
+ab - za sum(b) - sum(a) zb + k za zb, of which only the first term is a product of matrices.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from davinci.frontends.onnx import ops
+from davinci.frontends.onnx.operators import operator
+from davinci.frontends.onnx.operators.convolution import add_bias, convolution
+from davinci.frontends.onnx.operators.normalization import per_channel
+from davinci.frontends.onnx.operators.quantization import is_zero, saturated
+from davinci.frontends.onnx.tensor import Invalid, Tensor, constant, convert
+from davinci.frontends.onnx.windows import windows_of
+
+if TYPE_CHECKING:
+    from davinci.frontends.onnx.importer import Call
+
+
+def collapsed(x: Tensor) -> Tensor:
+    """One number, whatever its rank, as of rank 0."""
+    return ops.reshape(x, []) if x.count == 1 else x
+
+
+def signed(x: Tensor, zero: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """8-bit integers and their zero point as int8: of unsigned ones both are moved by 128.
+
+    The vector unit does that in fp16, which is exact.
+
+    Returns:
+        The integers, and the zero point as i32, None if it is 0.
+    """
+    zero = None if zero is None else collapsed(zero)
+    if not x.is_unsigned:
+        return x, None if zero is None or is_zero(zero) else convert(zero, np.int32)
+    if x.known is not None:
+        moved = constant((x.known ^ 128).view(np.int8), name=x.name)
+    else:
+        moved = convert(convert(x, np.float16) - 128, np.int8)
+    if zero is None:
+        return moved, constant(np.int32(-128))
+    if zero.known is not None:
+        shifted = constant(zero.known.astype(np.int32) - 128)
+        return moved, None if is_zero(shifted) else shifted
+    return moved, convert(zero, np.int32) - 128
+
+
+def sums(x: Tensor, axes: list[int]) -> Tensor:
+    """Sums of int8 as i32, kept as dimensions; of a weight computed here."""
+    if x.known is not None:
+        return constant(x.known.sum(tuple(axes), np.int32, keepdims=True))
+    return ops.reduce("add", convert(x, np.int32), axes, keepdims=True)
+
+
+def integer_matmul(a: Tensor, b: Tensor, a_zero: Tensor | None, b_zero: Tensor | None) -> Tensor:
+    """(a - a_zero) matmul (b - b_zero) in i32.
+
+    Args:
+        a_zero: of rank 0, or one for each row of `a`.
+        b_zero: of rank 0, or one for each column of `b`.
+    """
+    rows, columns = a.rank == 1, b.rank == 1
+    a = ops.expand_dims(a, [0]) if rows else a
+    b = ops.expand_dims(b, [1]) if columns else b
+    if a_zero is not None and a_zero.count > 1 and a_zero.rank == 1:
+        a_zero = ops.expand_dims(a_zero, [1])
+    if b_zero is not None and b_zero.count > 1 and b_zero.rank > 1 and b_zero.shape[-2] != 1:
+        raise Invalid(f"zero points of shape {list(b_zero.shape)}", "one for each column")
+    depth = a.shape[-1]
+    a, za = signed(a, a_zero)
+    b, zb = signed(b, b_zero)
+    found = ops.matmul(a, b, np.int32)
+    found = found if za is None else found - za * sums(b, [b.rank - 2])
+    found = found if zb is None else found - sums(a, [a.rank - 1]) * zb
+    found = found if za is None or zb is None else found + depth * (za * zb)
+    gone = [found.rank - 2] if rows else []
+    return ops.squeeze(found, [*gone, *([found.rank - 1] if columns else [])])
+
+
+@operator("MatMulInteger")
+def lower_matmul_integer(node: Call) -> Tensor:
+    return integer_matmul(node.take(0), node.take(1), node.optional(2), node.optional(3))
+
+
+@operator("QLinearMatMul")
+def lower_quantized_matmul(node: Call) -> Tensor:
+    a, a_scale, a_zero, b, b_scale, b_zero = (node.take(i) for i in range(6))
+    y_scale, y_zero = node.take(6), node.take(7)
+    product = convert(integer_matmul(a, b, a_zero, b_zero), np.float32)
+    a_scale = ops.expand_dims(a_scale, [1]) if a_scale.count > 1 and a_scale.rank == 1 else a_scale
+    scales = (collapsed(convert(s, np.float32)) for s in (a_scale, b_scale, y_scale))
+    a_factor, b_factor, y_factor = scales
+    return saturated(product * (a_factor * b_factor / y_factor), collapsed(y_zero), y_zero.dtype)
+
+
+def integer_convolution(
+    node: Call, x: Tensor, w: Tensor, x_zero: Tensor | None, w_zero: Tensor | None
+) -> Tensor:
+    """The convolution of x - x_zero and w - w_zero in i32; around `x` is its zero point.
+
+    Args:
+        w_zero: of rank 0, or one for each output channel.
+    """
+    windows, groups = windows_of(node, x, w.shape[2:]), node.attr("group")
+    x, zx = signed(x, x_zero)
+    w, zw = signed(w, w_zero)
+    if zx is not None:
+        low, high = [0, 0, *windows.low], [0, 0, *windows.high]
+        x = ops.pad(x, low, high, convert(zx, np.int8))
+        none = [0 for _ in windows.low]
+        windows = replace(windows, low=none, high=none)
+    found = convolution(x, w, windows, groups, np.int32)
+    rank, each = w.rank, list(range(1, w.rank))
+    zw = per_channel(zw, rank) if zw is not None and zw.count > 1 else zw
+    if zx is not None:
+        found = found - zx * per_channel(sums(w, each), rank)
+    if zw is not None:
+        ones = ops.full((1 if groups == 1 else w.shape[0], *w.shape[1:]), np.int8, 1)
+        found = found - convolution(x, ones, windows, groups, np.int32) * zw
+    if zx is not None and zw is not None:
+        found = found + math.prod(w.shape[1:]) * (zx * zw)
+    return found
+
+
+@operator("ConvInteger")
+def lower_conv_integer(node: Call) -> Tensor:
+    return integer_convolution(node, node.take(0), node.take(1), node.optional(2), node.optional(3))
+
+
+@operator("QLinearConv")
+def lower_quantized_conv(node: Call) -> Tensor:
+    """The bias is added to the integers."""
+    x, x_scale, x_zero, w, w_scale, w_zero = (node.take(i) for i in range(6))
+    y_scale, y_zero = node.take(6), node.take(7)
+    found = add_bias(integer_convolution(node, x, w, x_zero, w_zero), node.optional(8))
+    w_scale = per_channel(w_scale, x.rank) if w_scale.count > 1 else collapsed(w_scale)
+    factor = collapsed(x_scale) * w_scale / collapsed(y_scale)
+    return saturated(convert(found, np.float32) * factor, collapsed(y_zero), y_zero.dtype)
