@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from davinci.elements import scalar_attribute
 from davinci.mlir import arith, func, function_type, ir, memref, operations, run_pipeline
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_facts import facts_of_function
@@ -226,7 +227,7 @@ def saturate_conversions(kernel: Any) -> None:
             ):
                 limit = arith.ConstantOp(number.type, ir.FloatAttr.get(number.type, bound)).result
                 holds = arith.CmpFOp(predicate, number, limit).result
-                value = arith.ConstantOp(kind, ir.IntegerAttr.get(kind, integer)).result
+                value = arith.ConstantOp(kind, scalar_attribute(integer, kind)).result
                 result = arith.SelectOp(holds, value, result).result
         for use in uses:
             use.owner.operands[use.operand_number] = result

@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
 from davinci.errors import InputError
-from onnx_support import against_onnxruntime, against_reference, node_model, run
+from onnx_support import against_onnxruntime, against_reference, model_of, node_model, run
 
 REALS = np.array([-np.inf, -7.5, -1.5, -0.5, -0.0, 0.0, 0.3, 2.5, 100.0, np.inf], np.float32)
 MORE = np.linspace(-4, 4, 19, dtype=np.float32).reshape(1, 19)
@@ -19,9 +20,9 @@ UNARY = [
 ]
 
 
-@pytest.mark.parametrize("operator", UNARY)
-def test_unary(operator: str) -> None:
-    against_reference(*node_model(operator, MORE))
+def test_unary() -> None:
+    nodes = [helper.make_node(operator, ["x"], [operator]) for operator in UNARY]
+    against_reference(model_of(nodes, {"x": MORE}, UNARY), {"x": MORE})
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_unary(operator: str) -> None:
     ],
 )
 def test_activations_of_all_reals(operator: str, attributes: dict[str, Any]) -> None:
-    x = REALS if operator not in ("Gelu",) else MORE
+    x = MORE if operator == "Gelu" else REALS
     against_reference(*node_model(operator, x, **attributes))
 
 
@@ -96,7 +97,7 @@ def test_pow_of_mixed_types(x: Any, exponent: Any, known: list[int]) -> None:
     against_onnxruntime(*node_model("Pow", x, exponent, known=known))
 
 
-@pytest.mark.parametrize("kind", [np.float32, np.float16, np.int8, np.uint8, np.int64])
+@pytest.mark.parametrize("kind", [np.float32, np.uint8])
 @pytest.mark.parametrize("bounds", [(2, 5), (None, 5), (2, None), (None, None), (5, 2)])
 def test_clip(kind: Any, bounds: tuple[int | None, int | None]) -> None:
     low, high = (None if value is None else np.array(value, kind) for value in bounds)

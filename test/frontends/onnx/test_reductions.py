@@ -21,7 +21,7 @@ REDUCTIONS = [
 
 @pytest.mark.parametrize("operator", REDUCTIONS)
 @pytest.mark.parametrize("keepdims", [0, 1])
-@pytest.mark.parametrize("axes", [None, [], [1], [-1, 0]])
+@pytest.mark.parametrize("axes", [None, [-1, 0]])
 def test_reduction(operator: str, keepdims: int, axes: list[int] | None) -> None:
     x = abs(X) if operator == "ReduceLogSum" else X
     given = None if axes is None else np.array(axes, np.int64)
@@ -81,7 +81,7 @@ def test_log_sum_exp_does_not_overflow() -> None:
 
 @pytest.mark.parametrize("operator", ["ArgMax", "ArgMin"])
 @pytest.mark.parametrize("last", [0, 1])
-@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.uint8, np.int8, np.int32, np.uint64])
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8, np.int32, np.uint64])
 def test_places(operator: str, last: int, dtype: Any) -> None:
     x = np.array([[3, 200, 1, 200, 1], [7, 7, 7, 7, 7], [0, 127, 128, 127, 0]]).astype(dtype)
     for axis in (0, -1):
@@ -100,8 +100,7 @@ def test_the_place_of_nan(operator: str, last: int) -> None:
 
 @pytest.mark.parametrize("operator", ["CumSum", "CumProd"])
 @pytest.mark.parametrize("exclusive", [0, 1])
-@pytest.mark.parametrize("reverse", [0, 1])
-@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize(("reverse", "axis"), [(0, 0), (0, -1), (1, -1)])
 def test_running(operator: str, exclusive: int, reverse: int, axis: int) -> None:
     x = RNG.uniform(0.5, 1.5, (3, 13)).astype(np.float32)
     options = {"exclusive": exclusive, "reverse": reverse, "opset": 26}
@@ -215,8 +214,9 @@ def test_lrn_of_an_even_size_reaches_further_up() -> None:
     np.testing.assert_allclose(found, x / np.sqrt(1 + 0.5 * around), rtol=1e-2, atol=1e-3)
 
 
-@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize(
+    ("reduction", "weighted"), [("mean", False), ("mean", True), ("sum", True), ("none", False)]
+)
 @pytest.mark.parametrize("ignored", [{}, {"ignore_index": 1}])
 def test_cross_entropy(reduction: str, weighted: bool, ignored: dict[str, int]) -> None:
     x = RNG.standard_normal((3, 4, 2)).astype(np.float32)
