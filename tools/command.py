@@ -11,7 +11,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import metadata
 from types import FrameType
 from typing import NoReturn
@@ -52,10 +52,8 @@ def version(command: str) -> str:
     from davinci import __version__, mlir
 
     bindings = mlir.PACKAGE.replace("_", "-")
-    try:
+    with suppress(metadata.PackageNotFoundError):  # as of a build tree of MLIR
         bindings += f" {metadata.version(bindings)}"
-    except metadata.PackageNotFoundError:
-        pass  # a build tree of MLIR, which has no version of its own
     return f"{command} {__version__}, MLIR of {bindings}"
 
 

@@ -175,7 +175,8 @@ class Session:
 
     def read(self) -> list[str]:
         """The parts of the text; one, empty, of a file that has no text."""
-        from davinci.frontends.mlir_source import BYTECODE, check_source
+        from davinci.frontends.mlir_source import check_source
+        from davinci.frontends.portable import is_bytecode
 
         file = self.options.file
         if file.endswith(ONNX):
@@ -186,10 +187,10 @@ class Session:
             data = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
         except OSError as error:
             raise InputError(str(error.strerror), where=file) from None
-        check_source(data, file)
-        if data.startswith(BYTECODE):
+        if is_bytecode(data):
             self.bytecode = data
             return [""]
+        check_source(data, file)
         text = data.decode("utf-8")
         return split(text) if self.options.split_input_file else [text]
 
@@ -230,7 +231,9 @@ class Session:
 
             return frontends.load(Path(self.options.file), context)
         if self.bytecode:
-            return ir.Module.parse(self.bytecode)
+            from davinci.frontends import portable
+
+            return portable.read(self.bytecode, context, self.options.file)
         # Only a file gives the locations its name, which listings and reports show.
         if self.options.file != "-" and not self.options.split_input_file:
             return ir.Module.parseFile(self.options.file)

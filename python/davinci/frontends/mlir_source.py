@@ -12,9 +12,6 @@ import numpy as np
 
 from davinci.errors import InputError
 
-BYTECODE = b"ML\xefR"
-"""What a file of MLIR bytecode starts with."""
-
 MOST_NESTED = 256
 """Brackets within brackets. The parser survives some thousand; a thread may have less stack."""
 
@@ -32,13 +29,11 @@ _OTHERS = bytes(sorted(set(range(256)) - {*_OPENING, *_CLOSING}))
 
 
 def check_source(data: bytes, where: str) -> None:
-    """Checks text or bytecode that comes from outside.
+    """Checks text that comes from outside.
 
     Raises:
         InputError: text that is not UTF-8 without a byte order mark, or nested too deep.
     """
-    if data.startswith(BYTECODE):
-        return
     for mark, name in MARKS.items():
         if data.startswith(mark):
             _refuse_encoding(where, name)
@@ -46,7 +41,10 @@ def check_source(data: bytes, where: str) -> None:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(
-            "not a text file", where=where, found=f"byte {error.start} is not UTF-8"
+            "neither MLIR bytecode nor text",
+            where=where,
+            found=f"{data[error.start : error.start + 1]!r} at byte {error.start}",
+            expected="UTF-8",
         ) from None
     if b"\0" in data:
         _refuse_encoding(where, "zero bytes, as in UTF-16")
