@@ -129,15 +129,23 @@ RUN = [
     ("zoo:mlp,batch=1.5", 2, "found '1.5'; expected a whole number"),
     ("zoo:mlp,batch=100000000000000000000", 2, "the network is too large"),
     # MLIR text
-    ("random.mlir", 2, "random.mlir: neither MLIR bytecode nor text; found"),
-    ("marked.mlir", 2, "marked.mlir: not a text file that MLIR reads; found a byte order mark"),
-    ("utf16.mlir", 2, "utf16.mlir: not a text file that MLIR reads; found UTF-16; expected UTF-8"),
+    ("random.mlir", 2, "random.mlir: neither MLIR bytecode nor text in UTF-8; found"),
+    (
+        "marked.mlir",
+        2,
+        "marked.mlir: neither MLIR bytecode nor text in UTF-8; found a byte order mark",
+    ),
+    (
+        "utf16.mlir",
+        2,
+        "utf16.mlir: neither MLIR bytecode nor text in UTF-8; found UTF-16; expected UTF-8 w",
+    ),
     ("deep.mlir", 2, "deep.mlir: brackets are nested too deep; found 20001 levels; expected at"),
     ("empty.mlir", 2, "no function to start with; found no functions"),
     ("no_entry.mlir", 3, "a function of the host on memrefs needs the attribute ascend.entry"),
     ("only_kernel.mlir", 2, "a kernel needs a host function that calls it, see examples/"),
     ("no_body.mlir", 2, "no function to start with; found @main; expected @main with a body"),
-    ("two_public.mlir", 2, "no function to start with; found @a, @b"),
+    ("two_public.mlir", 2, "has several functions to start with; found @a, @b"),
     ("syntax.mlir", 2, "syntax.mlir:2:3: custom op 'retrn' is unknown"),
     ("unclosed.mlir", 2, "unclosed.mlir:2:"),
     ("unknown_dialect.mlir", 2, "unknown_dialect.mlir:2:"),
@@ -193,9 +201,17 @@ OPT = [
     (".", 2, ".: Is a directory"),
     ("random.mlir", 2, "random.mlir: neither MLIR bytecode nor text"),
     ("latin.mlir", 2, "latin.mlir: neither MLIR bytecode nor text"),
-    ("marked.mlir", 2, "marked.mlir: not a text file that MLIR reads; found a byte order mark"),
-    ("utf16.mlir", 2, "utf16.mlir: not a text file that MLIR reads; found UTF-16; expected UTF-8"),
-    ("unmarked.mlir", 2, "not a text file that MLIR reads; found zero bytes, as in UTF-16"),
+    (
+        "marked.mlir",
+        2,
+        "marked.mlir: neither MLIR bytecode nor text in UTF-8; found a byte order mark",
+    ),
+    (
+        "utf16.mlir",
+        2,
+        "utf16.mlir: neither MLIR bytecode nor text in UTF-8; found UTF-16; expected UTF-8 w",
+    ),
+    ("unmarked.mlir", 2, "neither MLIR bytecode nor text in UTF-8; found zero bytes, as in UTF-16"),
     ("deep.mlir", 2, "deep.mlir: brackets are nested too deep; found 20001 levels; expected at"),
     ("missing.onnx", 2, "missing.onnx: no such file"),
     ("random.onnx", 2, "random.onnx: not an ONNX file"),
@@ -330,7 +346,7 @@ SMALL = {"tile": (16, 16, 16)}
 
 COMPILE: list[tuple[Any, dict[str, Any], int, str]] = [
     (3, {}, 2, "not a model; found an object of type int; expected a path, MLIR text or"),
-    (b"text", {}, 2, "found an object of type bytes"),
+    (b"text", {}, 2, "<text>:1:1: custom op 'text' is unknown"),
     ("", {}, 2, "not a model file"),
     ("a\nb", {}, 2, "<text>:1:1: custom op 'a' is unknown"),
     (Path("missing.mlir"), {}, 2, "missing.mlir: no such file"),
@@ -427,5 +443,5 @@ def test_standard_input_that_is_no_text() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (
         2,
         b"",
-        b"error: -: neither MLIR bytecode nor text; found b'\\xff' at byte 0; expected UTF-8\n",
+        b"error: -: neither MLIR bytecode nor text in UTF-8; found b'\\xff' at byte 0\n",
     )

@@ -41,10 +41,9 @@ def check_source(data: bytes, where: str) -> None:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
         raise InputError(
-            "neither MLIR bytecode nor text",
+            "neither MLIR bytecode nor text in UTF-8",
             where=where,
             found=f"{data[error.start : error.start + 1]!r} at byte {error.start}",
-            expected="UTF-8",
         ) from None
     if b"\0" in data:
         _refuse_encoding(where, "zero bytes, as in UTF-16")
@@ -70,7 +69,7 @@ def nesting(data: bytes) -> int:
 
 def _refuse_encoding(where: str, found: str) -> None:
     raise InputError(
-        "not a text file that MLIR reads",
+        "neither MLIR bytecode nor text in UTF-8",
         where=where,
         found=found,
         expected="UTF-8 without a byte order mark",
