@@ -83,9 +83,11 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
     return [
         "stablehlo-custom-calls-to-chlo",
         "chlo-keep-operators",
+        "func.func(stablehlo-legalize-quant-to-math)",
         "func.func(chlo-legalize-to-stablehlo,stablehlo-legalize-composite-to-call)",
         "inline",
-        "func.func(canonicalize,stablehlo-unroll-loops,stablehlo-select-branches)",
+        "stablehlo-expand-operators",
+        "func.func(canonicalize,stablehlo-canonicalize-dynamism,stablehlo-unroll-loops,stablehlo-select-branches)",
         "stablehlo-expand-reduce",
         "func.func(canonicalize,stablehlo-aggressive-simplification,canonicalize,cse)",
         _pass("stablehlo-widen-half", options, "precision"),

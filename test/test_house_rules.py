@@ -22,6 +22,7 @@ MACHINE_FILES = sorted((ROOT / "python" / "davinci" / "machines").glob("*.toml")
 LONGEST_MODULE = 500
 REFUSE_NOTHING = (
     "chlo-keep-operators",
+    "stablehlo-expand-operators",
     "stablehlo-expand-reduce",
     "stablehlo-select-branches",
     "stablehlo-unroll-loops",

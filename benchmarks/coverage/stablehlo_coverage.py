@@ -121,6 +121,7 @@ def survive(jobs: list[tuple[Form, str]]) -> list[Outcome]:
         stage = ""
         while len(outcomes) < len(jobs):
             form, element = jobs[len(outcomes)]
+            name = form.operator, form.name, element
             try:
                 said = receiver.recv() if receiver.poll(TIMEOUT_SECONDS) else "timeout"
             except EOFError:
@@ -129,23 +130,24 @@ def survive(jobs: list[tuple[Form, str]]) -> list[Outcome]:
                 lines = messages.read().decode(errors="replace").strip().splitlines()
                 kind = "abort" if stage == "compile" else "unknown"
                 detail = lines[-1] if lines else f"exit code {process.exitcode}"
-                return [*outcomes, Outcome(form.operator, form.name, element, kind, detail[:300])]
+                return [*outcomes, report(Outcome(*name, kind, detail[:300]))]
             if isinstance(said, Outcome):
-                outcomes.append(said)
-                report(said)
+                outcomes.append(report(said))
             elif said == "timeout":
                 process.kill()
-                return [*outcomes, Outcome(form.operator, form.name, element, "timeout", stage)]
+                return [*outcomes, report(Outcome(*name, "timeout", stage))]
             else:
                 stage = said
         process.join()
     return outcomes
 
 
-def report(outcome: Outcome) -> None:
+def report(outcome: Outcome) -> Outcome:
+    """Prints what is not right; returns the outcome."""
     if outcome.kind != "right":
         name = f"{outcome.operator} {outcome.form} {outcome.element}"
         print(f"{outcome.kind:10}{name}: {outcome.detail[:400]}", flush=True)
+    return outcome
 
 
 def main() -> None:
