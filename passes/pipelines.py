@@ -13,7 +13,7 @@ from davinci.passes import registry
 from davinci.passes.base import option
 from davinci.passes.pipeline_text import ROOT, Node, format_options
 
-PRECISIONS = ("mixed", "fp16")
+PRECISIONS = ("mixed", "fp16", "fp32")
 STRATEGIES = ("os", "is", "ws")
 FRACTALIZE = ("improved", "naive")
 

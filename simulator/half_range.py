@@ -25,13 +25,18 @@ quotient or a logarithm of zero is an infinity by right."""
 
 @dataclass(frozen=True)
 class Lost:
-    """Values that left the range of f16."""
+    """Values that left the range of f16, of so many that were converted to it."""
 
     overflows: int = 0
     underflows: int = 0
+    converted: int = 0
 
     def __add__(self, other: Lost) -> Lost:
-        return Lost(self.overflows + other.overflows, self.underflows + other.underflows)
+        return Lost(
+            self.overflows + other.overflows,
+            self.underflows + other.underflows,
+            self.converted + other.converted,
+        )
 
 
 NOTHING = Lost()
@@ -46,7 +51,7 @@ def lost_by_conversion(source: Array, result: Array) -> Lost:
     if underflows:
         underflows = np.count_nonzero((np.abs(source) <= TINY) & (source != 0))
     # A rectifier behind a conversion drops infinities as well.
-    return Lost(max(0, int(overflows)), int(underflows)) if overflows or underflows else NOTHING
+    return Lost(max(0, int(overflows)), int(underflows), result.size)
 
 
 def lost_by_arithmetic(sources: Sequence[Array], result: Array) -> Lost:

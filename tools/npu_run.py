@@ -34,7 +34,7 @@ def make_parser() -> Parser:
     add("model", metavar="MODEL", nargs="?", help="what to run, see below")
     add("--machine", metavar="NAME|FILE.toml", help="default: ascend910")
     add("--cores", type=int, metavar="N", help="default: all of the machine")
-    add("--precision", metavar="P", help="mixed (default) or fp16")
+    add("--precision", metavar="P", help="mixed (default), fp16 or fp32")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--inputs", metavar="F.npz", help="inputs by name")
     source.add_argument("--seed", type=int, default=0, metavar="N", help="random inputs (default)")

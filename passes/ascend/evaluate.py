@@ -61,6 +61,21 @@ REDUCTIONS: dict[str, Evaluator] = {
 }
 
 
+def cube_scale(x: Array) -> Array:
+    """The power of two h with x h h in [2^13, 2^15), for x >= 0 of f32; see CubeScaleOp."""
+    exponent = np.frexp(x)[1] - 1
+    scale = np.ldexp(np.float32(1), (14 - exponent) // 2)
+    special = np.where(x == 0, np.float32(2.0**95), np.where(np.isinf(x), np.float32(2.0**-63), 1))
+    return np.where((x > 0) & np.isfinite(x), scale, special).astype(np.float32)
+
+
+def half_part(x: Array, part: int) -> Array:
+    """The part of f32 numbers as f16; see HalfPartOp."""
+    for _ in range(part):
+        x = x - x.astype(np.float16).astype(np.float32)
+    return x.astype(np.float16)
+
+
 def evaluate(
     name: str, inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]
 ) -> Array | None:
@@ -185,6 +200,8 @@ OTHERS: dict[str, Evaluator] = {
     "clamp": lambda inputs, *_: np.minimum(inputs[2], np.maximum(inputs[0], inputs[1])),
     "cast": _cast,
     "broadcast": _broadcast,
+    "cube_scale": lambda inputs, *_: cube_scale(inputs[0]),
+    "half_part": lambda inputs, _, attributes: half_part(inputs[0], attributes["part"]),
     "reshape": lambda inputs, result, _: inputs[0].reshape(result.shape),
     "transpose": lambda inputs, _, attributes: inputs[0].transpose(attributes["permutation"]),
     "reduce": _reduce,

@@ -14,6 +14,7 @@ from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError
 from davinci.mlir import MLIRError, is_public, make_context, operations, symbol_name
 from davinci.passes import pipelines, runner
+from davinci.passes.ascend.ascend_fold_constants import lost_constants
 from davinci.passes.base import accepted
 
 if TYPE_CHECKING:
@@ -46,7 +47,8 @@ def compile(  # the API's name; inside this module nothing needs the builtin
             `onnx.ModelProto`.
         machine: name of a machine file of the package, or the path of another one.
         cores: most cores a kernel may use; 0 for all of the machine.
-        precision: "mixed" (cube fp16 into fp32, vector fp32) or "fp16".
+        precision: "mixed" (cube fp16 into fp32, everything else fp32), "fp16" (everything fp16,
+            sums fp32) or "fp32" (nothing rounded to fp16; products of several fp16 ones).
         matmul_strategy: "os", "is" or "ws".
         tile: (m, n, k) of a matmul tile, zeros to choose.
         fractalize: "improved" or "naive".
@@ -75,6 +77,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     executable.details = {
         "model": model_name(model),
         "precision": precision,
+        "range_of_constants": lost_constants(module.operation),
         "compile_seconds": time.perf_counter() - start,
         "timing_only": timing_only,
     }

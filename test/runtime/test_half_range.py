@@ -41,6 +41,8 @@ def test_operands_of_a_product(precision: str) -> None:
     line = range_summary(record)
     assert "3 values became infinite in cast_f16_16x32" in line
     assert "7 values became 0 in cast_f16_16x32" in line
+    x[2, :5] = 1
+    assert "became 0" not in range_summary(run(PRODUCT, x, y, precision=precision))
     assert "--precision fp32" in line
 
 
@@ -72,14 +74,14 @@ HALVES = np.array([65504, np.inf, -np.inf, np.nan, 0, 1], np.float16)
 @pytest.mark.parametrize(
     ("value", "lost"),
     [
-        (65519.0, Lost()),
-        (65520.0, Lost(1, 0)),
-        (-65520.0, Lost(1, 0)),
-        (np.inf, Lost()),
-        (np.nan, Lost()),
-        (2.0**-25, Lost(0, 1)),
-        (2.0**-25 * 1.0001, Lost()),
-        (-0.0, Lost()),
+        (65519.0, Lost(0, 0, 2)),
+        (65520.0, Lost(1, 0, 2)),
+        (-65520.0, Lost(1, 0, 2)),
+        (np.inf, Lost(0, 0, 2)),
+        (np.nan, Lost(0, 0, 2)),
+        (2.0**-25, Lost(0, 1, 2)),
+        (2.0**-25 * 1.0001, Lost(0, 0, 2)),
+        (-0.0, Lost(0, 0, 2)),
     ],
 )
 def test_conversions(value: float, lost: Lost) -> None:
