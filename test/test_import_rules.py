@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "zoo": "errors",
     "compiler": "diagnostics errors frontends machine mlir passes runtime",
     "version": "mlir",
+    "torch_backend": "compiler errors frontends runtime",
     "diagnostics": "errors mlir",
     "check": "errors",
     "interpreter": "arrays elements errors files mlir passes",

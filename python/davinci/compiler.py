@@ -30,6 +30,7 @@ Progress = Callable[[str], None]
 def compile(  # the API's name; inside this module nothing needs the builtin
     model: Any,
     *,
+    example_inputs: Any = None,
     machine: str = "ascend910",
     cores: int = 0,
     precision: str = "mixed",
@@ -43,8 +44,10 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     """Compiles a model.
 
     Args:
-        model: path of an `.onnx` or `.mlir` file, MLIR text at any level, or an
-            `onnx.ModelProto`.
+        model: path of an `.onnx` or `.mlir` file, MLIR text at any level, an `onnx.ModelProto`, a
+            `torch.nn.Module`, a `torch.export.ExportedProgram`, or a function of JAX.
+        example_inputs: of a module or function, whose shapes and types are compiled: a tuple of
+            arguments, a dictionary of keyword arguments, or the only argument.
         machine: name of a machine file of the package, or the path of another one.
         cores: most cores a kernel may use; 0 for all of the machine.
         precision: "mixed" (cube fp16 into fp32, everything else fp32), "fp16" (everything fp16,
@@ -66,7 +69,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     options = pipelines.Options(machine, cores, precision, matmul_strategy, *tile, fractalize)
     description = check_options(options)
     progress("reading the model")
-    module = frontends.load(model, make_context())
+    module = frontends.load(model, make_context(), example_inputs)
     require_main(module, model_name(model))
     require_kernels(module, description, model_name(model))
     lower(module, options, progress)
@@ -162,5 +165,6 @@ def model_name(model: Any) -> str:
     if isinstance(model, (str, os.PathLike)):
         text = os.fspath(model)
         return "MLIR text" if "\n" in text else text
-    graph = getattr(model, "graph", None)
-    return str(graph.name) if graph is not None else type(model).__name__
+    if type(model).__name__ == "ModelProto":
+        return str(model.graph.name)
+    return str(getattr(model, "__name__", type(model).__name__))
