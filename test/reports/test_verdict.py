@@ -59,7 +59,7 @@ def test_nothing_was_launched() -> None:
             record(kernel(launches=30), overhead_us=300),
             0.75,
             "launches take 75 % of the time",
-            "takes 10 us; 30 launches",
+            "takes 10 us, 30 times: 75 %",
             "larger batch",
         ),
         (
@@ -109,7 +109,7 @@ def test_nothing_was_launched() -> None:
             0.5,
             "kernels that wait for latencies take 50 %",
             "no pipe is busy",
-            "--cores",
+            "fewer cores",
         ),
     ],
 )

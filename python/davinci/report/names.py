@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-LONGEST = 34
+LONGEST = 24
 """Letters of a node's name that a line of a table has room for."""
 
 
@@ -31,5 +31,5 @@ def plural(count: int, one: str, many: str) -> str:
 
 
 def percent(share: float) -> str:
-    """`81 %`; `under 1 %` of what is not nothing."""
-    return "under 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+    """`81 %`; `< 1 %` of what is not nothing."""
+    return "< 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"

@@ -88,7 +88,7 @@ def launching(record: Record) -> Loss | None:
     return Loss(
         share,
         f"launches take {percent(share)} of the time",
-        f"To start a kernel takes {each:g} us; {plural(count, 'launch', 'launches')} take "
+        f"To start a kernel takes {each:g} us, {plural(count, 'time', 'times')}: "
         f"{percent(share)} of the time.",
         "Give each launch more to do: the same launches serve a larger batch or a longer sequence. "
         "Merge small operators in the model where one of ONNX does the same.",
@@ -177,7 +177,7 @@ def latency(record: Record) -> Loss | None:
         f"kernels that wait for latencies take {percent(share)}",
         f"In kernels that take {percent(share)} of the time no pipe is busy: they wait for the "
         "first bytes, and for each other's flags.",
-        "More work for each block hides latencies: larger shapes, or fewer cores (--cores). "
+        "More work for each block hides latencies: larger shapes, or fewer cores. "
         "Where cycles were lost, below, names each wait.",
     )
 
