@@ -32,6 +32,9 @@ FLAGS = (
     "--disable-background-networking --disable-component-update --enable-logging=stderr "
     "--virtual-time-budget=3000 --dump-dom"
 )
+FRAMES = "<script>requestAnimationFrame = (paint) => setTimeout(paint, 16);</script>"
+"""A browser without a screen may leave frames out, timers not."""
+
 SCREEN = (1400, 900)
 
 
@@ -164,7 +167,7 @@ class Elements(HTMLParser):
 def shown(page: str, folder: Path, size: tuple[int, int] = (1280, 2000)) -> str:
     """The elements of a page after its scripts have run; none may have failed."""
     file = folder / "report.html"
-    file.write_text(page, encoding="utf-8")
+    file.write_text(page.replace("<head>", f"<head>{FRAMES}"), encoding="utf-8")
     assert BROWSER is not None
     window = "--window-size={},{}".format(*size)
     command = [BROWSER, *FLAGS.split(), window, f"--user-data-dir={folder / 'user'}", file.as_uri()]
