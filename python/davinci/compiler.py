@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from davinci import frontends
 from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
-from davinci.errors import CompileError, InputError
+from davinci.errors import CompileError, InputError, shipped
 from davinci.mlir import MLIRError, is_public, make_context, operations, symbol_name
 from davinci.passes import pipelines, runner
 from davinci.passes.ascend.ascend_fold_constants import lost_constants
@@ -108,7 +108,7 @@ def require_main(module: Any, where: str) -> None:
         where=where,
         found=", ".join(f"@{name}" for name in names) or "no functions",
         expected="@main with a body, or one public function",
-        hint="a kernel needs a host function that calls it, see examples/hand_written.mlir",
+        hint=f"a kernel needs a host function that calls it, see {shipped('hand_written.mlir')}",
     )
 
 
@@ -124,7 +124,7 @@ def require_kernels(module: Any, description: machines.Machine, where: str) -> N
             where=where,
             found=f"the operator {found[0].name}",
             expected="kernels written by hand in hivm instructions",
-            hint="see examples/split_matmul_add.mlir, or compile for a coupled machine "
+            hint=f"see {shipped('split_matmul_add.mlir')}, or compile for a coupled machine "
             "(ascend910, ascend310)",
         )
 

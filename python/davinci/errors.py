@@ -10,12 +10,22 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 EXIT_OK = 0
 EXIT_CHECK_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_CANNOT_COMPILE = 3
 EXIT_DEVICE_FAULT = 4
+
+
+PAGES = Path(__file__).parent / "pages"
+"""Documentation and examples that messages point to; they are installed with the package."""
+
+
+def shipped(name: str) -> str:
+    """Where the user has a page or an example, `instructions.md`."""
+    return str(PAGES / name)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -143,7 +143,7 @@ RUN = [
     ("deep.mlir", 2, "deep.mlir: brackets are nested too deep; found 20001 levels; expected at"),
     ("empty.mlir", 2, "no function to start with; found no functions"),
     ("no_entry.mlir", 3, "a function of the host on memrefs needs the attribute ascend.entry"),
-    ("only_kernel.mlir", 2, "a kernel needs a host function that calls it, see examples/"),
+    ("only_kernel.mlir", 2, "a kernel needs a host function that calls it, see /"),
     ("no_body.mlir", 2, "no function to start with; found @main; expected @main with a body"),
     ("two_public.mlir", 2, "has several functions to start with; found @a, @b"),
     ("syntax.mlir", 2, "syntax.mlir:2:3: custom op 'retrn' is unknown"),

@@ -13,9 +13,9 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
-from davinci.errors import CompileError
+from davinci.errors import CompileError, shipped
 
-HINT = "docs/onnx-coverage.md lists what compiles; replace the node before export"
+HINT = f"{shipped('onnx-coverage.md')} lists what compiles; replace the node before export"
 
 LONGEST_TEXT = 40
 """Characters of an attribute's value that are shown."""
