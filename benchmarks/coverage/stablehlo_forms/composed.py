@@ -321,3 +321,20 @@ for _left, _lower, _unit, _transpose in (
             solved(a, b, *flags).astype(a.dtype)
         ],
     )
+for _algorithm in ("DEFAULT", "THREE_FRY", "PHILOX"):
+    simple(
+        "rng_bit_generator",
+        _algorithm,
+        ["tensor<2xui64>"],
+        "tensor<2xui64>, tensor<3x5xui32>",
+        f"{{rng_algorithm = #stablehlo<rng_algorithm {_algorithm}>}}",
+    )
+form(
+    "rng",
+    "",
+    ["tensor<f32>", "tensor<f32>"],
+    """%k = stablehlo.constant dense<[3, 5]> : tensor<2xi64>
+    %r = stablehlo.rng %a, %b, %k, distribution = UNIFORM : (tensor<f32>, tensor<f32>,
+      tensor<2xi64>) -> tensor<3x5xf32>
+    return %r : tensor<3x5xf32>""",
+)
