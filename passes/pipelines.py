@@ -90,6 +90,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         "func.func(canonicalize,stablehlo-canonicalize-dynamism,stablehlo-unroll-loops,stablehlo-select-branches)",
         "stablehlo-expand-reduce",
         "func.func(canonicalize,stablehlo-aggressive-simplification,canonicalize,cse)",
+        "stablehlo-join-updates",
         _pass("stablehlo-widen-half", options, "precision"),
         "convert-stablehlo-to-ascend",
         "canonicalize",
