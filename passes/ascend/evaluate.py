@@ -138,7 +138,8 @@ def _broadcast(inputs: Sequence[Array], result: Tensor, attributes: dict[str, An
 
 def _reduce(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]) -> Any:
     operand, kind, dims = inputs[0], attributes["kind"], tuple(attributes["dims"])
-    return REDUCTIONS[kind](operand, axis=dims).astype(operand.dtype)
+    wide = operand.astype(np.float32) if operand.dtype == np.float16 else operand
+    return REDUCTIONS[kind](wide, axis=dims).astype(operand.dtype)
 
 
 def _slice(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]) -> Any:
@@ -197,7 +198,7 @@ OTHERS: dict[str, Evaluator] = {
     "div": _div,
     "compare": _compare,
     "select": lambda inputs, *_: np.where(*inputs),
-    "clamp": lambda inputs, *_: np.minimum(inputs[2], np.maximum(inputs[0], inputs[1])),
+    "clamp": lambda inputs, *_: np.minimum(np.maximum(inputs[0], inputs[1]), inputs[2]),
     "cast": _cast,
     "broadcast": _broadcast,
     "cube_scale": lambda inputs, *_: cube_scale(inputs[0]),

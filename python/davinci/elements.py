@@ -86,7 +86,8 @@ def scalar_attribute(value: Any, element: Any) -> Any:
         return ir.FloatAttr.get(element, float(value))
     if str(element) == "i1":
         return ir.BoolAttr.get(bool(value))
-    return ir.IntegerAttr.get(element, int(value))
+    number = int(value)  # the bindings take the bits of large unsigned numbers as signed ones
+    return ir.IntegerAttr.get(element, number - (1 << 64) if number >= 1 << 63 else number)
 
 
 def scalar_value(attr: Any) -> Any:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from test.support import compile_text
 
 from davinci.report.value_range import range_summary
 from davinci.simulator.half_range import Lost, lost_by_arithmetic, lost_by_conversion
+from support import compile_text
 
 PRODUCT = """func.func @main(%x: tensor<16x32xf32>, %y: tensor<32x8xf32>) -> tensor<16x8xf32> {
   %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]

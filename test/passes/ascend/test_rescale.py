@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from test.support import compile_text
 
 from davinci.report.value_range import range_summary
+from support import compile_text
 
 RANDOM = np.random.default_rng(3)
 WEIGHT = RANDOM.standard_normal((32, 8)).astype(np.float32)

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from test.support import compile_text, run_text
 
 from davinci.passes.ascend.evaluate import cube_scale, half_part
+from support import compile_text, run_text
 
 Matrix = npt.NDArray[np.float32]
 UNIT = 2.0**-24
