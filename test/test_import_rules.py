@@ -32,6 +32,7 @@ MAY_IMPORT = {
     "zoo": "errors",
     "compiler": "diagnostics errors frontends machine mlir passes runtime",
     "version": "mlir",
+    "onnx_backend": "compiler errors machine runtime",
     "torch_backend": "compiler errors frontends runtime",
     "diagnostics": "errors mlir",
     "check": "errors",
