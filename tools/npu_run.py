@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from typing import Any
 
 from davinci import errors
@@ -40,6 +41,7 @@ def make_parser() -> Parser:
     source.add_argument("--seed", type=int, default=0, metavar="N", help="random inputs (default)")
     add("--outputs", metavar="F.npz", help="write the outputs")
     add("--save", metavar="F.davinci", help="write what was compiled, to run it again as MODEL")
+    add("--cache", metavar="DIR", help="keep what was compiled there, and take it from there")
     add("--timing-only", action="store_true", help="leave out data, checks and outputs")
     compared = parser.add_mutually_exclusive_group()
     compared.add_argument(
@@ -110,12 +112,16 @@ def execute(options: Any) -> int:
     chosen = {name: getattr(options, name) for name in ("machine", "cores", "precision")}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     check_options(pipelines.Options(**chosen))
+    if options.cache is not None:
+        chosen["cache"] = options.cache
     if options.csv is not None:
         from davinci.report.csv_files import make_folder
 
         make_folder(options.csv)
     drawn = options.trace or options.report or options.csv
-    with Progress() as progress:
+    with Progress() as progress, warnings.catch_warnings():
+        # What happened to the cache stands in the table.
+        warnings.filterwarnings("ignore", category=UserWarning, module="davinci")
         progress("reading the model")
         source = job.open_source(options.model)
         inputs = arrays.load_npz(options.inputs) if options.inputs else None

@@ -39,6 +39,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     fractalize: str = "improved",
     checks: bool = True,
     timing_only: bool = False,
+    cache: str | os.PathLike[str] | None = None,
     progress: Progress = lambda text: None,
 ) -> Executable:
     """Compiles a model.
@@ -57,6 +58,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         fractalize: "improved" or "naive".
         checks: whether the simulator looks for races and unwritten bytes.
         timing_only: leave out data, and with it checks and outputs.
+        cache: a folder that keeps what was compiled for the next time, see `compile_cache`.
         progress: called with the name of each stage.
 
     Raises:
@@ -72,16 +74,43 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     module = frontends.load(model, make_context(), example_inputs)
     require_main(module, model_name(model))
     require_kernels(module, description, model_name(model))
-    lower(module, options, progress)
-    progress("compiling kernels to native code")
+
+    def build() -> Executable:
+        return _build(module, options, description, checks, timing_only, progress)
+
+    if cache is None:
+        executable = build()
+    else:
+        from davinci.compile_cache import kept
+
+        others = {**dataclasses.asdict(options), "checks": checks, "timing_only": timing_only}
+        del others["machine"]  # what its file says counts, not what it is called
+        executable = kept(cache, module, description, others, build)
+    executable.details |= {
+        "model": model_name(model),
+        "compile_seconds": time.perf_counter() - start,
+    }
+    return executable
+
+
+def _build(
+    module: Any,
+    options: pipelines.Options,
+    description: machines.Machine,
+    checks: bool,
+    timing_only: bool,
+    progress: Progress,
+) -> Executable:
+    """The executable of an imported model, which is lowered in place."""
     from davinci.runtime.executable import Executable
 
-    executable = Executable(module, description, cores, checks, data=not timing_only)
+    lower(module, options, progress)
+    progress("compiling kernels to native code")
+    data = not timing_only
+    executable = Executable(module, description, options.cores, checks, data=data)
     executable.details = {
-        "model": model_name(model),
-        "precision": precision,
+        "precision": options.precision,
         "range_of_constants": lost_constants(module.operation),
-        "compile_seconds": time.perf_counter() - start,
         "timing_only": timing_only,
     }
     return executable

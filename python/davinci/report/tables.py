@@ -45,7 +45,9 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
         rows.append(("range", lost))
     if "compile_seconds" in record:
         seconds = (record["compile_seconds"], record["simulate_seconds"])
-        rows.append(("took", f"{seconds[0]:.1f} s to compile, {seconds[1]:.1f} s to simulate"))
+        cache = f" (cache: {record['cache']})" if "cache" in record else ""
+        took = f"{seconds[0]:.1f} s to compile{cache}, {seconds[1]:.1f} s to simulate"
+        rows.append(("took", took))
         rows.append(("speed", speed_summary(record)))
     if record.get("timing_only"):
         rows.append(("check", "none: without data (--timing-only)"))
