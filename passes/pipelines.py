@@ -88,6 +88,8 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         "inline",
         "stablehlo-expand-operators",
         "func.func(canonicalize,stablehlo-canonicalize-dynamism,stablehlo-unroll-loops,stablehlo-select-branches)",
+        "symbol-dce",
+        "stablehlo-legalize-element-types",
         "stablehlo-expand-reduce",
         "func.func(canonicalize,stablehlo-aggressive-simplification,canonicalize,cse)",
         "stablehlo-join-updates",

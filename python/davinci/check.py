@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci.errors import CheckFailed, InputError
+from davinci.narrow import is_float
 
 Arrays = Mapping[str, npt.NDArray[Any]]
 
@@ -75,7 +76,7 @@ def compare_one(name: str, found: npt.NDArray[Any], wanted: npt.NDArray[Any]) ->
     where = f"output {name!r}"
     if found.shape != wanted.shape:
         raise CheckFailed("shapes differ", where=where, found=f"{found.shape}, not {wanted.shape}")
-    if wanted.dtype.kind in "iub":
+    if not is_float(wanted.dtype):
         different = int((found != wanted).sum())
         if different:
             raise CheckFailed("integers differ", where=where, found=f"{different} of {found.size}")

@@ -30,6 +30,7 @@ from davinci.mlir import (
     operations,
     stablehlo,
 )
+from davinci.narrow import to_stored
 from davinci.passes import builder, runner
 from davinci.passes.ascend.kernel_outline import symbols
 
@@ -90,6 +91,10 @@ def reference(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
             outputs: Arrays = pickle.loads((folder / OUTPUTS).read_bytes())
             return outputs
     reason = f"it ended with status {done.returncode}"
+    if done.returncode < 0:
+        reason = f"it ended with signal {signal.Signals(-done.returncode).name}"
+        if -done.returncode == signal.SIGFPE:
+            reason += ", at a division of integers by zero"
     for line in done.stderr.splitlines():
         if line.startswith((LLVM_ERROR, CANNOT_RUN)):
             reason = line.removeprefix(LLVM_ERROR).removeprefix(CANNOT_RUN)
@@ -125,7 +130,7 @@ def spell_out_constants(module: Any) -> None:
 
 def dense_attribute(array: Array, kind: Any) -> Any:
     """`array` as an elements attribute of the tensor type `kind` that holds its data."""
-    array = np.ascontiguousarray(array).reshape(array.shape)
+    array = np.ascontiguousarray(to_stored(array)).reshape(array.shape)
     return ir.DenseElementsAttr.get(array, type=kind.element_type, shape=list(kind.shape))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from davinci.errors import InputError
 from davinci.mlir import ir, location_text
+from davinci.narrow import NARROW
 
 MOST_BLOCKS = 65535
 """Of a launch: what CANN's `SetBlockDim` takes."""
@@ -29,7 +30,7 @@ COUNTS = "ascend.work"
 LISTS = ("ascend.operators", "hivm.locations")
 """Attributes that are arrays of strings."""
 
-TEXTS = ("ascend.core", "ascend.label", "ascend.name", "ascend.op", "ascend.unit")
+TEXTS = ("ascend.core", "ascend.element", "ascend.label", "ascend.name", "ascend.op", "ascend.unit")
 """Attributes that are strings."""
 
 MARKS = {*INTEGERS, *TEXTS, "ascend.launch", "hivm.locations"}
@@ -115,8 +116,13 @@ def _check_host(entry: Any) -> None:
         if not isinstance(argument.type, ir.MemRefType):
             _reject(entry, f"argument {number}", str(argument.type), "a memref")
         _check_buffer(argument.type, entry, f"argument {number}")
-        names = {mark.name for mark in attributes[number]} if number < len(attributes) else set()
+        names = {m.name: m.attr for m in attributes[number]} if number < len(attributes) else {}
         element = argument.type.element_type
+        if "ascend.element" in names:
+            kind = NARROW.get(ir.StringAttr(names["ascend.element"]).value)
+            if kind is None or kind.stored.removeprefix("u") != str(element):
+                found = f"{names['ascend.element']} in {element}"
+                _reject(entry, f"argument {number}", found, ", ".join(NARROW))
         for mark, fits in (
             ("ascend.boolean", str(element) == "i8"),
             ("ascend.unsigned", isinstance(element, ir.IntegerType)),
