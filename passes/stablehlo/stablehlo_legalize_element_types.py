@@ -197,9 +197,7 @@ class Legalizer:
             if value in self.forms:
                 op.operands[i] = self.bits(value) if carried else self.number(value)
                 if i == 0 and isinstance(inner, NarrowInteger) and op.name in BITS_OF:
-                    body = partial(BITS_OF[op.name], kind=inner)
-                    name = f"bits_of_{inner.name}"
-                    op.operands[i] = self.apply(name, op.operands[i], inner.computed, body)
+                    op.operands[i] = self.in_front(op, op.operands[i], inner)
         if "algorithm" in op.attributes:  # of a product; it names the types of the operands
             del op.attributes["algorithm"]
         for result, kind in zip(op.results, kinds, strict=True):
@@ -233,6 +231,12 @@ class Legalizer:
                 return self.apply(f"leading_zeros_{kind.name}", result, kind.computed, body)
             body = partial(wrapped, kind=kind)
             return self.apply(f"wrap_{kind.name}", result, kind.computed, body)
+
+    def in_front(self, op: Any, value: Any, kind: NarrowInteger) -> Any:
+        """An operand of an operation in `BITS_OF`, with the bits in front that it needs."""
+        fill = BITS_OF[op.name]
+        name = f"{fill.__name__}_{kind.name}"
+        return self.apply(name, value, kind.computed, lambda x: fill(x, kind))
 
     def apply(self, name: str, value: Any, element: str, body: Body) -> Any:
         return self.conversions.apply(name, value, ir.Type.parse(element), body)
