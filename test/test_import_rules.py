@@ -26,8 +26,8 @@ MAY_IMPORT = {
     "passes": "dialects elements errors isa machine mlir units narrow",
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
-        "diagnostics dialects elements errors files isa machine mlir passes report simulator units "
-        "version"
+        "diagnostics dialects elements errors files isa machine mlir narrow passes report simulator "
+        "units version"
     ),
     "frontends": "bytecode diagnostics elements errors mlir narrow",
     "zoo": "errors",

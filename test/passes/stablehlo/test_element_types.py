@@ -176,7 +176,7 @@ def test_floats_to_narrow_integers_are_saturated(source: str, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    ("name", "target"), itertools.product(INTEGERS, ["f32", "bf16", "i64", "i1"])
+    ("name", "target"), [*itertools.product(INTEGERS, ["f32", "bf16", "i64", "i1"])]
 )
 def test_narrow_integers_to_others(name: str, target: str) -> None:
     values = all_values(INTEGERS[name])
