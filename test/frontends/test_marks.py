@@ -43,6 +43,8 @@ SECOND = "func.func @second() attributes {ascend.entry} { return }\n"
         ("64xf32", '64xf32, #cce.space<"UB">', "in global memory"),
         ("64xf32", "64xmemref<3xf32>", "of numbers"),
         ("ascend.output}", "ascend.output, ascend.unsigned}", "ascend.unsigned of f32"),
+        ("ascend.output}", 'ascend.output, ascend.element = "bf16"}', '"bf16" in f32'),
+        ("ascend.output}", 'ascend.output, ascend.element = "f7"}', "expected bf16, f8E5M2"),
     ],
 )
 def test_refused(before: str, after: str, message: str) -> None:

@@ -33,7 +33,7 @@ LISTS = ("ascend.operators", "hivm.locations")
 TEXTS = ("ascend.core", "ascend.element", "ascend.label", "ascend.name", "ascend.op", "ascend.unit")
 """Attributes that are strings."""
 
-MARKS = {*INTEGERS, *TEXTS, "ascend.launch", "hivm.locations"}
+MARKS = {*INTEGERS, *TEXTS, *LISTS, COUNTS, "ascend.launch"}
 """All attributes that are checked."""
 
 SYMBOLS = (ir.SymbolRefAttr, ir.FlatSymbolRefAttr)
