@@ -240,8 +240,9 @@ def summary(outcomes: list[Outcome]) -> str:
 
 
 def reason(detail: str) -> str:
-    """A message without what differs from model to model."""
-    return re.sub(r"'[^']*'|\"[^\"]*\"|(?<![a-z])\d+", "_", detail.splitlines()[0])[:160]
+    """A message without what differs from model to model: names, numbers, inputs, attributes."""
+    line = re.sub(r"(, (inputs|attributes) |; [^;]*onnx-coverage).*", "", detail.splitlines()[0])
+    return re.sub(r"'[^']*'|\"[^\"]*\"|\b\d+", "_", line)[:160]
 
 
 def write_json(path: str, outcomes: list[Outcome]) -> None:
