@@ -34,6 +34,9 @@ from torch.utils import _pytree as trees
 MOST_ELEMENTS = 1 << 14
 """Of all inputs of a sample; larger ones say nothing else and take long."""
 
+FLOATS = (torch.float16, torch.float32, torch.float64)
+INTEGERS = (torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+
 RANDOM = frozenset(
     ("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform")
 ) | {"RandomUniformLike"}
@@ -75,6 +78,8 @@ def make(name: str, operator: Any, sample: Any, folder: Path | None, tracing: bo
     applied = Applied(operator, sample)
     if sum(tensor.numel() for tensor in applied.tensors) > MOST_ELEMENTS:
         return Outcome("skipped", "a large sample", name=name)
+    if any(t.layout != torch.strided or t.dtype not in FLOATS + INTEGERS for t in applied.tensors):
+        return Outcome("skipped", "sparse, or of a type that NumPy has not", name=name)
     names = [f"x{i}" for i in range(len(applied.tensors))]
     arrays = {
         n: np.array(t.resolve_conj().numpy()) for n, t in zip(names, applied.tensors, strict=True)
