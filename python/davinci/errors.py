@@ -69,6 +69,11 @@ class DavinciError(Exception):
         details = {"found": self.found, "expected": self.expected, "hint": self.hint}
         return type(self)(self.message, where=where, **details)
 
+    def with_hint(self, hint: str) -> DavinciError:
+        """The same error with what its finder did not know to do; "" changes nothing."""
+        details = {"where": self.where, "found": self.found, "expected": self.expected}
+        return type(self)(self.message, **details, hint=hint or self.hint)
+
 
 class InputError(DavinciError):
     """Bad usage, file, machine description, pipeline text or input array (exit code 2)."""

@@ -12,9 +12,10 @@ import onnx
 from davinci import arrays, check, frontends, interpreter, report, zoo
 from davinci.arrays import Arrays
 from davinci.compiler import Progress, compile
-from davinci.errors import InputError
+from davinci.errors import CheckFailed, InputError
 from davinci.frontends.onnx import read
 from davinci.mlir import operations
+from davinci.report.value_range import range_summary
 from davinci.runtime import saved
 from davinci.runtime.executable import Executable, TimelineChoice
 
@@ -117,7 +118,10 @@ def run(
     record = executable.profile
     if reference is not None:
         progress("computing the reference")
-        errors = check.compare(outputs, reference.compute(inputs, executable))
+        try:
+            errors = check.compare(outputs, reference.compute(inputs, executable))
+        except CheckFailed as error:
+            raise error.with_hint(range_summary(record)) from None
         record["check"] = {**errors, "reference": reference.name}
     return Result(executable, outputs, record, executable.launches)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from davinci.errors import CheckFailed
 from davinci.report.value_range import range_summary
 from davinci.simulator.half_range import Lost, lost_by_arithmetic, lost_by_conversion
+from davinci.tools import npu_run
 from support import compile_text
 
 PRODUCT = """func.func @main(%x: tensor<16x32xf32>, %y: tensor<32x8xf32>) -> tensor<16x8xf32> {
@@ -44,6 +47,16 @@ def test_operands_of_a_product(precision: str) -> None:
     x[2, :5] = 1
     assert "became 0" not in range_summary(run(PRODUCT, x, y, precision=precision))
     assert "--precision fp32" in line
+
+
+def test_a_failed_check_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "scores.mlir"
+    scaled = "%k = stablehlo.constant dense<1.0e9> : tensor<16x32xf32>\n"
+    scaled += "%z = stablehlo.multiply %x, %k : tensor<16x32xf32>\n%0 ="
+    path.write_text(PRODUCT.replace("%0 =", scaled, 1).replace("dot_general %x", "dot_general %z"))
+    with pytest.raises(CheckFailed, match=r"512 values became infinite .*--precision fp32"):
+        npu_run.execute(npu_run.make_parser().parse_args([str(path), "--check"]))
+    assert npu_run.main([str(path), "--check", "--precision", "fp32"]) == 0
 
 
 def test_results_on_the_way_out_of_l0c() -> None:
