@@ -23,6 +23,8 @@ SECOND = "func.func @second() attributes {ascend.entry} { return }\n"
         (CALL, f"{CALL} {{ascend.blocks = -1 : i64}}", "'func.call' op attribute ascend.blocks"),
         (CALL, f"{CALL} {{ascend.blocks = 65536 : i64}}", "expected an integer, 1 to 65535"),
         (CALL, f'{CALL} {{ascend.blocks = "8"}}', 'found "8"; expected an integer'),
+        ("ascend.entry}", "ascend.entry, ascend.scopes = 3}", "a dictionary of strings"),
+        ("ascend.entry}", "ascend.entry, ascend.scopes = {a = 3}}", "a dictionary of strings"),
         (CALL, f"{CALL} {{ascend.operators = 3}}", "expected an array of strings"),
         (CALL, f"{CALL} {{ascend.operators = [1]}}", "attribute ascend.operators"),
         ("ascend.kernel}", "ascend.kernel, ascend.work = 3}", "expected a dictionary of integers"),

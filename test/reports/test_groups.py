@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from davinci.report.groups import MOST_LAYERS, path_of, time_by_layer, time_by_operator
+from davinci.report.groups import MOST_LAYERS, time_by_layer, time_by_operator
+from davinci.report.names import scope_of
 
 
 def record(*launches: tuple[str, float, list[str]]) -> dict[str, Any]:
@@ -14,8 +15,9 @@ def record(*launches: tuple[str, float, list[str]]) -> dict[str, Any]:
     end_us, entries = 0.0, []
     for kernel, us, nodes in launches:
         start_us, end_us = end_us + 10, end_us + 10 + us
-        entry = {"kernel": kernel, "start_us": start_us, "end_us": end_us, "operators": nodes}
-        entries.append(entry)
+        times = {"start_us": start_us, "end_us": end_us}
+        scope = scope_of(nodes, {})
+        entries.append({"kernel": kernel, **times, "operators": nodes, "scope": scope})
     rows = [
         {"name": name, "op": name.split()[0], "unit": name.split()[1]}
         for name in dict.fromkeys(kernel for kernel, _, _ in launches)
@@ -39,16 +41,17 @@ def test_operators_with_their_units() -> None:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "path"),
+    ("nodes", "scope"),
     [
-        ([], ()),
-        (["MatMul_3"], ()),
-        (["/encoder/layer.0/MatMul", "/pooler/Gemm"], ("encoder", "layer.0")),
-        (["jit(f)/mlp/dot_general"], ("jit(f)", "mlp")),
+        ([], ""),
+        (["MatMul_3"], ""),
+        (["/encoder/layer.0/MatMul", "/pooler/Gemm"], "encoder/layer.0"),
+        (["jit(f)/mlp/dot_general"], "jit(f)/mlp"),
+        (["node_linear"], "layers.0/fc1"),
     ],
 )
-def test_paths(nodes: list[str], path: tuple[str, ...]) -> None:
-    assert path_of(nodes) == path
+def test_scopes(nodes: list[str], scope: str) -> None:
+    assert scope_of(nodes, {"node_linear": "layers.0/fc1"}) == scope
 
 
 def test_layers_in_the_order_of_the_run() -> None:

@@ -27,13 +27,16 @@ INTEGERS = {
 COUNTS = "ascend.work"
 """The attribute that is a dictionary of integers."""
 
+SCOPES = "ascend.scopes"
+"""The attribute that is a dictionary of strings."""
+
 LISTS = ("ascend.operators", "hivm.locations")
 """Attributes that are arrays of strings."""
 
 TEXTS = ("ascend.core", "ascend.element", "ascend.label", "ascend.name", "ascend.op", "ascend.unit")
 """Attributes that are strings."""
 
-MARKS = {*INTEGERS, *TEXTS, *LISTS, COUNTS, "ascend.launch"}
+MARKS = {*INTEGERS, *TEXTS, *LISTS, COUNTS, SCOPES, "ascend.launch"}
 """All attributes that are checked."""
 
 SYMBOLS = (ir.SymbolRefAttr, ir.FlatSymbolRefAttr)
@@ -100,6 +103,10 @@ def _check_attribute(name: str, attr: Any, op: Any, place: str = "") -> None:
         numbers = [item.attr for item in attr] if isinstance(attr, ir.DictAttr) else [None]
         if not all(isinstance(x, ir.IntegerAttr) and 0 <= x.value < 1 << 62 for x in numbers):
             _reject(op, what, str(attr), "a dictionary of integers, 0 or more")
+    elif name == SCOPES:
+        texts = [item.attr for item in attr] if isinstance(attr, ir.DictAttr) else [None]
+        if not all(isinstance(text, ir.StringAttr) for text in texts):
+            _reject(op, what, str(attr), "a dictionary of strings")
     elif name in LISTS and not (
         isinstance(attr, ir.ArrayAttr) and all(isinstance(part, ir.StringAttr) for part in attr)
     ):

@@ -36,6 +36,7 @@ from davinci.frontends.onnx_errors import (
 )
 from davinci.frontends.onnx_known import fold, used_names
 from davinci.frontends.onnx_rewrites import EXPANDED, rewrite
+from davinci.frontends.scopes import mark_scopes
 from davinci.mlir import (
     MLIRError,
     function_type,
@@ -106,6 +107,7 @@ def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
     importer = Importer(context, where, Nodes(typed))
     module = importer.stablehlo(importable(typed, where))
     finish(module, typed, weights)
+    mark_scopes(module, typed)
     return module
 
 

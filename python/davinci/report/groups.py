@@ -90,10 +90,10 @@ def time_by_operator(record: Record) -> list[Group]:
 def time_by_layer(record: Record) -> list[Scope]:
     """Scopes of the model in the order in which they run, as deep as there is room for.
 
-    A launch lies in the scope of the first node that it computes: `/encoder/layer.0/MatMul` in
-    `encoder/layer.0`. Nodes without scopes, of a model that has none at all, are scopes themselves.
+    A launch lies in the scope of the first node that it computes. Nodes of a model that has no
+    scopes at all are scopes themselves.
     """
-    paths = [path_of(launch["operators"]) for launch in record["launches_list"]]
+    paths = [path_of(launch["scope"]) for launch in record["launches_list"]]
     deepest = max(map(len, paths), default=0)
     root = Scope("")
     for number, launch, kernel_us, launch_us in launch_costs(record):
@@ -150,7 +150,6 @@ def launch_costs(record: Record) -> Iterator[tuple[int, Record, float, float]]:
         end_us = launch["end_us"]
 
 
-def path_of(operators: list[str]) -> tuple[str, ...]:
-    """The scopes around the first of some nodes: `/encoder/layer.0/MatMul` lies in two."""
-    parts = [part for part in operators[0].split("/") if part] if operators else []
-    return tuple(parts[:-1])
+def path_of(scope: str) -> tuple[str, ...]:
+    """The scopes from the outermost to this one: `encoder/layer.0` is two."""
+    return tuple(part for part in scope.split("/") if part)

@@ -110,7 +110,11 @@ def tiles(record: Record) -> list[tuple[str, str, str]]:
     return [
         (f"{time_us:,.1f} us", "time", f"{kernels_us:,.1f} us in kernels"),
         (percent(record["launch_overhead_us"] / time_us), "of it launching", launches),
-        (percent(scalar_us / time_us), "of it on the scalar unit", f"{len(scalar)} kernels"),
+        (
+            percent(scalar_us / time_us),
+            "of it on the scalar unit",
+            plural(len(scalar), "kernel", "kernels"),
+        ),
         (percent(record["idle"]["ratio"]), "of the cores idle", f"half or more in {half_idle}"),
         (percent(reached), "of the kernels' time needed", "at the machine's limits"),
     ]

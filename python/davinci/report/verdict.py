@@ -117,8 +117,8 @@ def _scalar_advice(rows: list[Record]) -> Iterable[str]:
     if products:
         limit, cycles = (sum(row[key] for row in products) for key in ("bound_cycles", "cycles"))
         yield (
-            f"{products[0]['op']} could take {limit:,} cycles instead of {cycles:,} on the cube: "
-            "write it as MatMul where the model allows."
+            f"Products and convolutions took {cycles:,} cycles; the cube's limit for them is "
+            f"{limit:,}: write them as MatMul where the model allows."
         )
     if any(word in row["label"].split() for row in rows for word in ("i64", "ui64", "ui32")):
         yield "The vector unit has no 64-bit and no unsigned integers: use int32 in the model."
