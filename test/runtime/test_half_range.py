@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from davinci.errors import CheckFailed
+from davinci.isa.core import BY_OPCODE
 from davinci.report.value_range import range_summary
-from davinci.simulator.half_range import Lost, lost_by_arithmetic, lost_by_conversion
+from davinci.simulator.half_range import Lost, converts, lost_by_arithmetic, lost_by_conversion
 from davinci.tools import npu_run
 from support import compile_text
 
@@ -47,6 +48,18 @@ def test_operands_of_a_product(precision: str) -> None:
     x[2, :5] = 1
     assert "became 0" not in range_summary(run(PRODUCT, x, y, precision=precision))
     assert "--precision fp32" in line
+
+
+def test_parts_of_f32_values_lose_nothing() -> None:
+    x, y = np.ones((16, 32), np.float32), np.full((32, 8), 1e-30, np.float32)
+    x[1], x[2, :5] = 1e30, 1 + 2.0**-23
+    assert run(PRODUCT, x, y, precision="fp32")["range"]["kernels"] == []
+
+
+def test_every_instruction_that_rounds_f32_to_f16_is_looked_at() -> None:
+    found = {record.mnemonic for record in BY_OPCODE.values() if converts(record)}
+    names = ("vconv_f322f16", "copy_matrix_cc_to_ubuf.f322f16", "fixpipe.f322f16")
+    assert found == set(names)
 
 
 def test_a_failed_check_says_so(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def build(
         "pipes": pipe_summary(rows, machine),
         "kernels": rows,
         "launches_list": list(launch_times(launches, program.scopes, machine)),
-        "range": value_range(launches),
+        "range": value_range(launches, program),
         "memory": {
             "weights_bytes": program.weights_bytes,
             "arena_bytes": program.arena_bytes,

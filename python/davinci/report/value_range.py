@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from davinci.report.program import Program
 from davinci.simulator.profile import LaunchProfile
 
 Record = dict[str, Any]
@@ -18,14 +19,19 @@ COUNTS = ("overflows", "underflows", "converted")
 UNDERFLOWS_SHARE = 0.01
 """Of the values that a kernel converts; fewer lie beside others that they do not matter to."""
 
+EXACT = frozenset({"half_part"})
+"""Operators whose results say together what each of them loses."""
+
 MOST_NAMED = 3
 """Kernels and constants that the line names."""
 
 
-def value_range(launches: Sequence[LaunchProfile]) -> Record:
+def value_range(launches: Sequence[LaunchProfile], program: Program) -> Record:
     """The key `range` of the record: what instructions lost when they rounded to f16."""
     kernels: dict[str, Record] = {}
     for launch in launches:
+        if program.kernels[launch.name].op in EXACT:
+            continue
         lost = launch.lost
         if lost.overflows or lost.underflows:
             empty = {"name": launch.name, "operators": [], **dict.fromkeys(COUNTS, 0)}
