@@ -197,6 +197,22 @@ class CastOp(UnaryOp, name="cast"):
     """Converts elements; float to integer truncates, to boolean asks for != 0. C1: same shape."""
 
 
+class CubeScaleOp(UnaryOp, name="cube_scale"):
+    """A power of two h for which a h h lies in [2^13, 2^15), for a >= 0.
+
+    2^95 for 0, 2^-63 for an infinity, 1 for NaN. C1: operand and result have one type; C2: f32.
+    """
+
+
+class HalfPartOp(UnaryOp, name="half_part"):
+    """Part 0 is a as f16, part 1 what that leaves of a as f16, part 2 what both leave.
+
+    Parts 1 and 2 of what is not finite in f16 are NaN.
+    C1 `part` is 0, 1 or 2.
+    C2 the operand is f32, the result has its shape and is f16.
+    """
+
+
 class CompareOp(BinaryOp, name="compare"):
     """predicate(a, b).
 

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from davinci.dialects import ascend_rules as rules
-from davinci.dialects.ascend_shapes import Call
-from davinci.dialects.base import require
+from davinci.dialects.ascend_shapes import Call, missing
+from davinci.dialects.base import attribute, require
 from davinci.mlir import ir
 
 PREDICATES = ("EQ", "NE", "LT", "LE", "GT", "GE")
@@ -70,6 +70,19 @@ def check_cast(call: Call) -> None:
     call.expect_output(call.inputs[0].shape, call.outputs[0].element)
 
 
+def check_cube_scale(call: Call) -> None:
+    single = ir.F32Type.get()
+    call.same_element("the operand", call.inputs[0].element, single)
+    call.expect_output(call.inputs[0].shape, single)
+
+
+def check_half_part(call: Call) -> None:
+    part = attribute(call.op, "part")
+    require(part in (0, 1, 2), "attribute 'part'", missing(part), "0, 1 or 2")
+    call.same_element("the operand", call.inputs[0].element, ir.F32Type.get())
+    call.expect_output(call.inputs[0].shape, ir.F16Type.get())
+
+
 def operator(
     name: str, inputs: int, kind: str, check: Callable[[Call], None], types: str = "any"
 ) -> None:
@@ -87,6 +100,8 @@ for _name in ("exp", "log", "sqrt", "rsqrt", "tanh", "erf", "logistic", "floor",
     operator(_name, 1, "unary", check_same, "float")
 operator("not", 1, "unary", check_same, "integer")
 operator("cast", 1, "unary", check_cast)
+operator("cube_scale", 1, "unary", check_cube_scale)
+operator("half_part", 1, "unary", check_half_part)
 operator("compare", 2, "binary", check_compare)
 operator("select", 3, "ternary", check_select)
 operator("clamp", 3, "ternary", check_same)

@@ -13,7 +13,7 @@ from davinci.passes import registry
 from davinci.passes.base import option
 from davinci.passes.pipeline_text import ROOT, Node, format_options
 
-PRECISIONS = ("mixed", "fp16")
+PRECISIONS = ("mixed", "fp16", "fp32")
 STRATEGIES = ("os", "is", "ws")
 FRACTALIZE = ("improved", "naive")
 
@@ -83,11 +83,16 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
     return [
         "stablehlo-custom-calls-to-chlo",
         "chlo-keep-operators",
+        "func.func(stablehlo-legalize-quant-to-math)",
         "func.func(chlo-legalize-to-stablehlo,stablehlo-legalize-composite-to-call)",
         "inline",
-        "func.func(canonicalize,stablehlo-unroll-loops,stablehlo-select-branches)",
+        "stablehlo-expand-operators",
+        "func.func(canonicalize,stablehlo-canonicalize-dynamism,stablehlo-unroll-loops,stablehlo-select-branches)",
+        "symbol-dce",
+        "stablehlo-legalize-element-types",
         "stablehlo-expand-reduce",
         "func.func(canonicalize,stablehlo-aggressive-simplification,canonicalize,cse)",
+        "stablehlo-join-updates",
         _pass("stablehlo-widen-half", options, "precision"),
         "convert-stablehlo-to-ascend",
         "canonicalize",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -19,21 +19,35 @@ from davinci.passes.base import Pass
 from davinci.passes.pipeline_text import ROOT, WHERE, Node, fail_at, parse
 
 
+class _EveryPass:
+    """Contains the name of every pass."""
+
+    def __contains__(self, name: object) -> bool:
+        return True
+
+
+EVERY_PASS = _EveryPass()
+
+
 @dataclass
 class Instrumentation:
     """What to observe while a pipeline runs.
 
     Attributes:
-        print_before: print the IR before each pass.
-        print_after: print the IR after each pass.
+        print_before: passes before which the IR is printed; `EVERY_PASS` for all.
+        print_after: passes after which the IR is printed.
+        only_changes: leave out what a pass of `print_after` did not change.
+        debug_info: print locations.
         elide: longest elements attribute printed in full; None prints all.
         elide_resources: the same of `dense_resource` data, in characters.
         timing: if not None, seconds spent by pass are added to it.
         stream: where the IR is printed.
     """
 
-    print_before: bool = False
-    print_after: bool = False
+    print_before: Container[str] = ()
+    print_after: Container[str] = ()
+    only_changes: bool = False
+    debug_info: bool = False
     elide: int | None = None
     elide_resources: int | None = None
     timing: dict[str, float] | None = None
@@ -42,14 +56,20 @@ class Instrumentation:
     @property
     def each_pass(self) -> bool:
         """Whether upstream passes must be run one by one."""
-        return self.print_before or self.print_after or self.timing is not None
+        return any((self.print_before, self.print_after, self.timing is not None))
 
-    def banner(self, when: str, step: Pass, op: Any) -> None:
+    def text(self, op: Any) -> str:
+        return str(
+            op.get_asm(
+                large_elements_limit=self.elide,
+                large_resource_limit=self.elide_resources,
+                enable_debug_info=self.debug_info,
+            )
+        )
+
+    def banner(self, when: str, step: Pass, text: str) -> None:
         title = f"IR Dump {when} {type(step).__name__} ({step.NAME})"
         print(f"// -----// {title} //----- //", file=self.stream)
-        text = op.get_asm(
-            large_elements_limit=self.elide, large_resource_limit=self.elide_resources
-        )
         print(text, "\n", file=self.stream, flush=True)
 
     def add(self, name: str, seconds: float) -> None:
@@ -59,9 +79,13 @@ class Instrumentation:
 
 @dataclass(frozen=True)
 class Upstream:
-    """Consecutive passes that MLIR runs, as pipeline text without its anchor."""
+    """Consecutive passes that MLIR runs, as pipeline text without its anchor.
+
+    `name` is that of the pass if there is only one, else "".
+    """
 
     text: str
+    name: str = ""
 
 
 @dataclass(frozen=True)
@@ -110,7 +134,8 @@ def _plan_node(node: Node, anchor: str, each_pass: bool) -> Sequence[Step]:
         inner = plan(node, each_pass)
         if any(not isinstance(step, Upstream) for step in inner):
             return [Nested(node.name, inner)]
-        return [_upstream(node, anchor)]
+        whole = _upstream(node, anchor)
+        return [Nested(node.name, inner)] if each_pass else [whole]
     if node.name in pipelines.PIPELINES:
         if anchor != ROOT:
             fail_at(node.column, f"pipeline '{node.name}' cannot run on '{anchor}'", expected=ROOT)
@@ -142,7 +167,29 @@ def _upstream(node: Node, anchor: str) -> Upstream:
             )
         detail = message.removeprefix("MLIR Textual PassPipeline Parser:").strip().splitlines()[0]
         raise InputError(f"'{node}': {detail}", where=f"{WHERE}:{node.column}") from None
-    return Upstream(str(node))
+    return Upstream(str(node), "" if node.children is not None else node.name)
+
+
+def is_pass(name: str) -> bool:
+    """Whether a pipeline may name it: a pass of this project or upstream's, or a pipeline."""
+    if registry.find(name) or name in pipelines.PIPELINES:
+        return True
+    mlir.register_passes()
+    try:
+        with mlir.ir.Context():
+            passmanager.PassManager.parse(f"any({name})")
+    except ValueError as error:
+        return "does not refer to a registered pass" not in str(error)
+    return True
+
+
+def names_of(steps: Sequence[Step]) -> Iterator[str]:
+    """Names of the passes of a plan made with `each_pass`, in order."""
+    for step in steps:
+        if isinstance(step, Nested):
+            yield from names_of(step.steps)
+        else:
+            yield step.name if isinstance(step, Upstream) else step.NAME
 
 
 def _run_steps(op: Any, anchor: str, steps: Sequence[Step], watch: Instrumentation) -> None:
@@ -151,14 +198,18 @@ def _run_steps(op: Any, anchor: str, steps: Sequence[Step], watch: Instrumentati
             for child in _children(op, step.anchor):
                 _run_steps(child, step.anchor, step.steps, watch)
         elif isinstance(step, Upstream):
-            _run_upstream(op, anchor, step.text, watch)
+            _run_upstream(op, anchor, step, watch)
         else:
             _run_python(op, step, watch)
 
 
 def _run_python(op: Any, step: Pass, watch: Instrumentation) -> None:
-    if watch.print_before:
-        watch.banner("Before", step, op)
+    printed_after = step.NAME in watch.print_after
+    before = ""
+    if step.NAME in watch.print_before or (printed_after and watch.only_changes):
+        before = watch.text(op)
+    if step.NAME in watch.print_before:
+        watch.banner("Before", step, before)
     start = time.perf_counter()
     step.run(op)
     watch.add(step.NAME, time.perf_counter() - start)
@@ -166,24 +217,27 @@ def _run_python(op: Any, step: Pass, watch: Instrumentation) -> None:
     if not op.verify():
         raise CompileError(f"the IR is not valid after pass '{step.NAME}'")
     watch.add("(verifier)", time.perf_counter() - start)
-    if watch.print_after:
-        watch.banner("After", step, op)
+    if printed_after and (text := watch.text(op)) != (before if watch.only_changes else None):
+        watch.banner("After", step, text)
 
 
-def _run_upstream(op: Any, anchor: str, text: str, watch: Instrumentation) -> None:
-    manager = passmanager.PassManager.parse(f"{anchor}({text})")
-    if watch.print_before or watch.print_after:
+def _run_upstream(op: Any, anchor: str, step: Upstream, watch: Instrumentation) -> None:
+    manager = passmanager.PassManager.parse(f"{anchor}({step.text})")
+    before, after = step.name in watch.print_before, step.name in watch.print_after
+    if before or after:
         op.context.enable_multithreading(False)
         manager.enable_ir_printing(
-            print_before_all=watch.print_before,
-            print_after_all=watch.print_after,
+            print_before_all=before,
+            print_after_all=after,
+            print_after_change=after and watch.only_changes,
             large_elements_limit=watch.elide,
             large_resource_limit=watch.elide_resources,
+            enable_debug_info=watch.debug_info,
         )
         watch.stream.flush()
     start = time.perf_counter()
     manager.run(op)
-    watch.add(text, time.perf_counter() - start)
+    watch.add(step.text, time.perf_counter() - start)
 
 
 def _children(op: Any, anchor: str) -> list[Any]:

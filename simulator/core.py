@@ -197,12 +197,12 @@ class Core:
             if name == "set_flag":
                 self._events.set_flag(event)
                 if self._checks:
-                    self._races.set_flag(event)
+                    self._races.set_flag(event, self._index)
                 item.send = event
             else:
                 self._events.wait_flag(event)
                 if self._checks:
-                    self._races.wait_flag(event)
+                    self._races.wait_flag(event, self._index)
                 item.wait = event
         self.timeline.issue(form.pipe, scalar_ops, item)
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy.typing as npt
 
-from davinci.errors import DeviceFault
+from davinci.errors import DeviceFault, shipped
 from davinci.isa.core import Array
 from davinci.machine import Machine
 from davinci.simulator.block_races import BlockRaces
@@ -119,7 +119,7 @@ class Device:
                 where=f"kernel {name}",
                 found=" and ".join(programs) or "none",
                 expected=" or ".join(kinds),
-                hint="see ascend.core in docs/architecture.md",
+                hint=f"see ascend.core in {shipped('architecture.md')}",
             )
 
     def _run_blocks(

@@ -21,7 +21,7 @@ import numpy as np
 
 from davinci.isa.core import Pipe, Space
 from davinci.simulator.cross_core import WAITS, Knowledge, join
-from davinci.simulator.events import ALL, PIPES, Event, S
+from davinci.simulator.events import ALL, PIPES, Event, S, name_of
 from davinci.simulator.forms import Form, Port
 from davinci.simulator.problems import Problem
 from davinci.simulator.regions import Region
@@ -109,9 +109,11 @@ class Races:
         """Forgets everything, for a new block."""
         self._numbers = [0] * PIPES
         self._clocks = [[0] * PIPES for _ in range(PIPES)]
-        self._sent: dict[Event, deque[list[int]]] = {}
-        self._early: dict[Event, deque[int]] = {}
+        self._sent: dict[Event, deque[tuple[list[int], int]]] = {}
+        self._early: dict[Event, deque[tuple[int, int]]] = {}
         self._waited: dict[Event, int] = {}
+        self._matched: dict[Event, tuple[int, int]] = {}
+        self._conflicts: list[Conflict] = []
         self.foreign: Knowledge = {}
         self._reads: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
         self._writes: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
@@ -120,7 +122,8 @@ class Races:
         """Checks the regions of an instruction against all before it, and notes them.
 
         Raises:
-            Problem: a race.
+            Race: with the last instruction before it that it is unordered with: what orders it
+                after that one orders it after most others too.
         """
         form = party.form
         pipe = int(form.pipe)
@@ -140,6 +143,9 @@ class Races:
             for other, log in self._reads[port.space].items():
                 if log.last > known[other] and other != pipe:
                     self._compare(log, known[other], port, base, party, "writes", "reads")
+        if self._conflicts:
+            conflict = max(self._conflicts, key=lambda conflict: conflict.before.index)
+            raise Race(conflict, party, self._flags(conflict.before, party))
         for logs, ports in ((self._reads, form.reads), (self._writes, form.writes)):
             for port in ports:
                 if not port.region.empty:
@@ -152,8 +158,11 @@ class Races:
                     entry = (region, base, party)
                     noted.add(number, base + region.low, base + region.high, entry)
 
-    def set_flag(self, event: Event) -> None:
+    def set_flag(self, event: Event, index: int) -> None:
         """The event carries all that its source pipe knows and did.
+
+        Args:
+            event: what instruction `index` sets.
 
         Raises:
             Problem: the wait for the same flag before may come later than this.
@@ -172,21 +181,24 @@ class Races:
         clock[source] = self._numbers[source]
         early = self._early.get(event)
         if early:
-            self._waited[event] = early.popleft()
+            self._waited[event], waited = early.popleft()
+            self._matched[event] = index, waited
             self._learn(destination, clock)
         else:
-            self._sent.setdefault(event, deque()).append(clock)
+            self._sent.setdefault(event, deque()).append((clock, index))
 
-    def wait_flag(self, event: Event) -> None:
+    def wait_flag(self, event: Event, index: int) -> None:
         """The destination learns it. If the flag is set later in program order, it learns then."""
         destination = event[1]
         self._numbers[destination] += 1
         sent = self._sent.get(event)
         if sent:
             self._waited[event] = self._numbers[destination]
-            self._learn(destination, sent.popleft())
+            clock, was_set = sent.popleft()
+            self._matched[event] = was_set, index
+            self._learn(destination, clock)
         else:
-            self._early.setdefault(event, deque()).append(self._numbers[destination])
+            self._early.setdefault(event, deque()).append((self._numbers[destination], index))
 
     def _learn(self, pipe: int, clock: list[int]) -> None:
         # While the scalar pipe waits it issues nothing: what it learns holds for all pipes.
@@ -236,7 +248,49 @@ class Races:
         for other, address, before in log.meeting(known, base + region.low, base + region.high):
             common = region.overlaps(base, other, address)
             if common is not None:
-                raise Race(port.space, common, party, before, does, did)
+                self._conflicts.append(Conflict(before, port.space, common, does, did))
+
+    def _flags(self, before: Party, party: Party) -> Flags:
+        """The flags that were to order `party` after `before`, and fail to."""
+        pair = before.form.pipe, party.form.pipe
+        held = (party.form.pipe, S)
+        unset = [(w, e) for e, q in self._early.items() if e[1] in held for _, w in q]
+        unwaited = [(s, e) for e, q in self._sent.items() if e[:2] == pair for _, s in q]
+        early = [
+            (s, e) for e, (s, w) in self._matched.items() if e[:2] == pair and w > before.index
+        ]
+        # A wait for the pipe in question says more than one for another.
+        unset.sort(key=lambda found: (found[1][0] != pair[0], found[0]))
+        return Flags(*(next(iter(found), None) for found in (unset, unwaited, early)))
+
+
+class Conflict(NamedTuple):
+    """An access to bytes that an instruction before it, `before`, touched.
+
+    Attributes:
+        space, common: the bytes, from and to.
+        does, did: "reads" or "writes", of the later and the earlier one.
+    """
+
+    before: Party
+    space: Space
+    common: tuple[int, int]
+    does: str
+    did: str
+
+
+class Flags(NamedTuple):
+    """Flags between two instructions that do not order them, each with its instruction's index.
+
+    Attributes:
+        unset: a `wait_flag` before the second one, whose flag nothing has set.
+        unwaited: a `set_flag` for which nothing has waited.
+        early: a `set_flag` before the first one, whose `wait_flag` is behind it.
+    """
+
+    unset: tuple[int, Event] | None
+    unwaited: tuple[int, Event] | None
+    early: tuple[int, Event] | None
 
 
 class Race(Problem):
@@ -246,31 +300,51 @@ class Race(Problem):
         before: the earlier one in program order.
     """
 
-    def __init__(
-        self,
-        space: Space,
-        common: tuple[int, int],
-        party: Party,
-        before: Party,
-        does: str,
-        did: str,
-    ) -> None:
-        first, second = before.form.pipe, party.form.pipe
-        if first == second:
-            missing = f"put pipe_barrier(PIPE_{first.name}) between them"
-        else:
-            pair = f"PIPE_{first.name}, PIPE_{second.name}"
-            missing = (
-                f"put set_flag({pair}, id) after the first and wait_flag({pair}, id) before this"
-            )
+    def __init__(self, conflict: Conflict, party: Party, flags: Flags) -> None:
+        first, second = conflict.before.form.pipe, party.form.pipe
         super().__init__(
             "race",
             expected="a flag or barrier between accesses to the same bytes, if one of them writes",
-            hint=missing,
+            hint=advice(first, second, conflict.before.index, flags),
         )
-        self.before, self._did = before, did
-        self._does = f"it {does} {space.name} [{common[0]:#x}, {common[1]:#x})"
+        self.before, self._did = conflict.before, conflict.did
+        low, high = conflict.common
+        self._does = f"it {conflict.does} {conflict.space.name} [{low:#x}, {high:#x})"
+        self._unset = flags.unset
 
     def between(self, before: str) -> str:
         """The message, with the earlier instruction as `before` describes it."""
-        return f"race: {self._does}, which {before} {self._did}, without an order between them"
+        race = f"race: {self._does}, which {before} {self._did}, without an order between them"
+        if self._unset is None:
+            return race
+        index, event = self._unset
+        return (
+            f"wait_flag #{index} waits for {name_of(event)}, which no set_flag has set; so {race}"
+        )
+
+
+def advice(first: Pipe, second: Pipe, index: int, flags: Flags) -> str:
+    """What to do about a race of an instruction of pipe `second` with number `index` of `first`."""
+    pair = f"PIPE_{first.name}, PIPE_{second.name}"
+    if flags.unset is not None and flags.unset[1][0] != first:
+        source, destination, event = flags.unset[1]
+        pair = f"PIPE_{Pipe(source).name}, PIPE_{Pipe(destination).name}"
+        return f"put set_flag({pair}, {event}) before that wait_flag, or remove it"
+    if flags.unset is not None and flags.unwaited is not None:
+        (wait, waited), (setter, was_set) = flags.unset, flags.unwaited
+        return (
+            f"give set_flag #{setter} and wait_flag #{wait} one event id: they have {was_set[2]} "
+            f"and {waited[2]}"
+        )
+    if flags.unset is not None:
+        return f"put set_flag({pair}, {flags.unset[1][2]}) after the first"
+    if first == second:
+        return f"put pipe_barrier(PIPE_{first.name}) between them"
+    misplaced = flags.unwaited or flags.early
+    if misplaced is None:
+        return f"put set_flag({pair}, id) after the first and wait_flag({pair}, id) before this"
+    setter, (*_, number) = misplaced
+    parts = [f"put set_flag #{setter} after the first"] if setter < index else []
+    if flags.unwaited is not None:
+        parts.append(f"put wait_flag({pair}, {number}) before this, for the flag of #{setter}")
+    return " and ".join(parts)

@@ -234,6 +234,14 @@ def write_all(folder: Path) -> None:
         (folder / f"{name}.mlir").write_text(text)
     (folder / "random.mlir").write_bytes(np.random.default_rng(0).bytes(1000))
     (folder / "latin.mlir").write_bytes(b"// caf\xe9\n" + EXP.encode())
+    for name, start, encoding in (
+        ("marked", "\ufeff", "utf-8"),
+        ("utf16", "", "utf-16"),
+        ("unmarked", "", "utf-16-le"),
+    ):
+        (folder / f"{name}.mlir").write_bytes((start + EXP).encode(encoding))
+    deep = "[" * 20000 + "]" * 20000
+    (folder / "deep.mlir").write_text(f"module attributes {{a.b = {deep}}} {{}}")
     (folder / "good.txt").write_text(EXP)
     onnx_files(folder)
     npz_files(folder)

@@ -51,6 +51,7 @@ def test_pipelines_leave_lower_levels_alone() -> None:
     [
         ("mlp,batch=3,features=20,hidden=33,classes=7", {}),
         ("mlp,batch=3,features=20,hidden=33,classes=7", {"precision": "fp16"}),
+        ("mlp,batch=3,features=20,hidden=33,classes=7", {"precision": "fp32"}),
         ("bert,layers=1,hidden=48,heads=3,seq=17,vocab=50", {"machine": "ascend310"}),
         ("bert,layers=1,hidden=32,heads=2,seq=16,vocab=50,batch=2", {"cores": 3}),
     ],

@@ -79,3 +79,10 @@ def test_arrays_live_as_long_as_their_context() -> None:
     del data
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("number", [0, 1 << 63, (1 << 64) - 1])
+def test_large_unsigned_numbers(number: int) -> None:
+    with make_context():
+        attr = elements.scalar_attribute(number, ir.IntegerType.get_unsigned(64))
+    assert elements.scalar_value(attr) == number

@@ -19,6 +19,13 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 FLAGS = re.compile(r'^ *"\w+\.(?:set|wait)_flag".*\n', re.MULTILINE)
 BARRIER = re.compile(r'^ *"\w+\.pipe_barrier".*\n', re.MULTILINE)
 
+NEEDED = {
+    "torch_compile": ("torch", "onnxscript"),
+    "torch_export": ("torch", "onnxscript"),
+    "jax_function": ("jax",),
+}
+"""Optional libraries of scripts."""
+
 HAND_WRITTEN = ("hand_written", "hand_written_matmul")
 
 
@@ -50,6 +57,8 @@ def synchronisation() -> list[object]:
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.py")), ids=lambda path: path.stem)
 def test_script(path: Path) -> None:
+    for library in NEEDED.get(path.stem, ()):
+        pytest.importorskip(library)
     done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout.split()[2]) < 0.01

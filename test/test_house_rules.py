@@ -22,7 +22,9 @@ MACHINE_FILES = sorted((ROOT / "python" / "davinci" / "machines").glob("*.toml")
 LONGEST_MODULE = 500
 REFUSE_NOTHING = (
     "chlo-keep-operators",
+    "stablehlo-expand-operators",
     "stablehlo-expand-reduce",
+    "stablehlo-join-updates",
     "stablehlo-select-branches",
     "stablehlo-unroll-loops",
     "stablehlo-widen-half",

@@ -13,28 +13,32 @@ PACKAGE = Path(__file__).parent.parent / "python" / "davinci"
 MAY_IMPORT = {
     "errors": "",
     "units": "",
+    "narrow": "",
     "files": "errors",
-    "arrays": "errors files",
+    "arrays": "errors files narrow",
     "isa": "errors units",
     "machine": "errors isa units",
     "simulator": "errors isa machine units",
     "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
     "dialects": "errors isa mlir units",
     "bytecode": "errors mlir",
-    "elements": "bytecode errors mlir",
-    "passes": "dialects elements errors isa machine mlir units",
+    "elements": "bytecode errors mlir narrow",
+    "passes": "dialects elements errors isa machine mlir units narrow",
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
-        "diagnostics dialects elements errors files isa machine mlir passes report simulator units "
-        "version"
+        "diagnostics dialects elements errors files isa machine mlir narrow passes report "
+        "simulator units version"
     ),
-    "frontends": "bytecode diagnostics elements errors mlir",
+    "frontends": "bytecode diagnostics elements errors mlir narrow",
     "zoo": "errors",
-    "compiler": "diagnostics errors frontends machine mlir passes runtime",
+    "compile_cache": "errors machine runtime version",
+    "compiler": "compile_cache diagnostics errors frontends machine mlir passes runtime",
     "version": "mlir",
+    "onnx_backend": "compiler errors machine runtime",
+    "torch_backend": "compiler errors frontends runtime",
     "diagnostics": "errors mlir",
-    "check": "errors",
-    "interpreter": "arrays elements errors files mlir passes",
+    "check": "errors narrow",
+    "interpreter": "arrays elements errors files mlir passes narrow",
     "job": "arrays check compiler errors frontends interpreter mlir report runtime zoo",
 }
 """Rooms of the package: directories and single modules; tools may import all of them."""

@@ -28,9 +28,11 @@ def test_npu_opt_prints_what_is_shown(
     assert len(shown) > 5 and [line for line in shown if line not in printed] == []
 
 
-def test_the_python_example_runs(monkeypatch: Any) -> None:
-    monkeypatch.chdir(ROOT)
+def test_the_python_example_runs(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.chdir(tmp_path)  # it writes files
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
     (snippet,) = SNIPPETS
     names: dict[str, Any] = {}
     exec(snippet, names)
     assert (names["outputs"]["out0"] == 2).all()
+    assert {path.name for path in tmp_path.iterdir()} == {"examples", "add.html", "add.davinci"}

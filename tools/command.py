@@ -10,8 +10,9 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from importlib import metadata
 from types import FrameType
 from typing import NoReturn
 
@@ -31,13 +32,29 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise InputError(message, where=self.prog, hint=f"{self.prog} --help lists the options")
 
-    def reject(self, unknown: str) -> NoReturn:
-        """Reports an option that does not exist, with the nearest one that does."""
+    def reject(self, unknown: str, others: Iterable[str] = ()) -> NoReturn:
+        """Reports an option that does not exist, with the nearest one that does.
+
+        Args:
+            unknown: the argument as it was given.
+            others: what is taken beside the parser's own options.
+        """
         name = unknown.partition("=")[0]
-        known = [text for action in self._actions for text in action.option_strings]
+        kind = "unknown option" if name.startswith("-") else "one argument too many"
+        known = [*(text for action in self._actions for text in action.option_strings), *others]
         near = difflib.get_close_matches(name, known, n=1)
         hint = f"did you mean {near[0]}?" if near else f"{self.prog} --help lists the options"
-        raise InputError("unknown argument", where=self.prog, found=repr(name), hint=hint)
+        raise InputError(kind, where=self.prog, found=repr(name), hint=hint)
+
+
+def version(command: str) -> str:
+    """What `--version` prints."""
+    from davinci import __version__, mlir
+
+    bindings = mlir.PACKAGE.replace("_", "-")
+    with suppress(metadata.PackageNotFoundError):  # as of a build tree of MLIR
+        bindings += f" {metadata.version(bindings)}"
+    return f"{command} {__version__}, MLIR of {bindings}"
 
 
 @contextmanager

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import warnings
 from typing import Any
 
 from davinci import errors
-from davinci.tools.command import Parser, guarded
+from davinci.tools.command import Parser, guarded, version
 
 LONGEST_KERNELS = 20
 """Kernels shown on the terminal."""
@@ -34,14 +35,19 @@ def make_parser() -> Parser:
     add("model", metavar="MODEL", nargs="?", help="what to run, see below")
     add("--machine", metavar="NAME|FILE.toml", help="default: ascend910")
     add("--cores", type=int, metavar="N", help="default: all of the machine")
-    add("--precision", metavar="P", help="mixed (default) or fp16")
+    add("--precision", metavar="P", help="mixed (default), fp16 or fp32")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--inputs", metavar="F.npz", help="inputs by name")
     source.add_argument("--seed", type=int, default=0, metavar="N", help="random inputs (default)")
     add("--outputs", metavar="F.npz", help="write the outputs")
     add("--save", metavar="F.davinci", help="write what was compiled, to run it again as MODEL")
+    add("--cache", metavar="DIR", help="keep what was compiled there, and take it from there")
     add("--timing-only", action="store_true", help="leave out data, checks and outputs")
-    add("--check", action="store_true", help="compare with onnxruntime or StableHLO's interpreter")
+    compared = parser.add_mutually_exclusive_group()
+    compared.add_argument(
+        "--check", action="store_true", help="compare with onnxruntime or StableHLO's interpreter"
+    )
+    compared.add_argument("--expect", metavar="F.npz", help="compare with these outputs, by name")
     add("--json", metavar="F", help="write the record of the run")
     add("--trace", metavar="F", help="write a timeline for Perfetto or chrome://tracing")
     add("--report", metavar="F.html", help="write tables, plots and timelines as a page")
@@ -54,6 +60,7 @@ def make_parser() -> Parser:
     )
     add("--csv", metavar="DIR", help="write CSV files named as the vendor's profiler names them")
     add("--compare", nargs=2, metavar=("A.json", "B.json"), help="compare two runs, without MODEL")
+    add("--version", action="store_true", help="print the versions of davinci and of MLIR")
     add("-h", "--help", action="store_true", help="print this")
     return parser
 
@@ -65,6 +72,9 @@ def main(argv: list[str] | None = None) -> int:
     options, unknown = parser.parse_known_args(argv)
     if options.help:
         print(parser.format_help())
+        return errors.EXIT_OK
+    if options.version:
+        print(version("npu-run"))
         return errors.EXIT_OK
     if unknown:
         parser.reject(unknown[0])
@@ -90,31 +100,38 @@ def execute(options: Any) -> int:
         check_writable(path)
     if options.csv == "":
         raise errors.InputError("no folder", where="--csv", expected="the name of one")
-    check_distinct(results, filter(None, (options.model, options.inputs)))
-    if options.timing_only and (options.check or options.outputs):
-        raise errors.InputError(
-            "there are no outputs without data",
-            where="--timing-only",
-            found="--check" if options.check else "--outputs",
-            hint="leave one of them out",
-        )
+    check_distinct(results, filter(None, (options.model, options.inputs, options.expect)))
+    for name in ("check", "expect", "outputs"):
+        if options.timing_only and getattr(options, name):
+            raise errors.InputError(
+                "there are no outputs without data",
+                where="--timing-only",
+                found=f"--{name}",
+                hint="leave one of them out",
+            )
     chosen = {name: getattr(options, name) for name in ("machine", "cores", "precision")}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     check_options(pipelines.Options(**chosen))
+    if options.cache is not None:
+        chosen["cache"] = options.cache
     if options.csv is not None:
         from davinci.report.csv_files import make_folder
 
         make_folder(options.csv)
     drawn = options.trace or options.report or options.csv
-    with Progress() as progress:
+    with Progress() as progress, warnings.catch_warnings():
+        # What happened to the cache stands in the table.
+        warnings.filterwarnings("ignore", category=UserWarning, module="davinci")
         progress("reading the model")
         source = job.open_source(options.model)
         inputs = arrays.load_npz(options.inputs) if options.inputs else None
+        reference = job.given_outputs(options.expect) if options.expect is not None else None
+        reference = job.reference_of(source) if options.check else reference
         result = job.run(
             source,
             inputs=inputs,
             seed=options.seed,
-            checked=options.check,
+            reference=reference,
             timeline=options.timeline if drawn else "none",
             progress=progress,
             **chosen,
@@ -123,7 +140,7 @@ def execute(options: Any) -> int:
         progress("writing results")
         write(options, result)
     show(result.record)
-    if options.check:
+    if reference is not None:
         check.require(result.record["check"], result.record["precision"])
     return errors.EXIT_OK
 

@@ -3,169 +3,176 @@
     python benchmarks/coverage/stablehlo_coverage.py      # all; writes docs/stablehlo-coverage.md
     python benchmarks/coverage/stablehlo_coverage.py --only 'sort|scatter' --json build/some.json
 
-Each program is compiled for two cores, run on the simulated machine with its checks on, and
-compared with StableHLO's reference interpreter, or with NumPy where the interpreter lacks the
-operator; integers and booleans must be equal. The programs run in a process of their own, which is
-started again when one of them ends it.
+The operators are those that the dialect registers. Each program of `stablehlo_forms` is compiled
+for two cores, run on the simulated machine with its checks on, and compared with StableHLO's
+reference interpreter, or with NumPy where the interpreter lacks the operator; integers and booleans
+must be equal. A program runs in a forked process, one at a time.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import multiprocessing
-import os
 import re
-import sys
-import tempfile
-import time
-import traceback
-from collections import Counter
-from dataclasses import asdict, dataclass
+from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
+from outcomes import (
+    BAD,
+    CORES,
+    PRECISION,
+    Outcome,
+    compile_model,
+    isolated,
+    load_compiler,
+    main_unit,
+    outcome_of,
+    totals,
+    write_json,
+)
 from stablehlo_forms import FORMS, Form, load_forms
 
-import davinci
-from davinci import check, frontends, interpreter
-from davinci.errors import CheckFailed, CompileError, DavinciError, DeviceFault
+from davinci import check, frontends, interpreter, mlir
 from davinci.mlir import make_context
 
-CORES = 2
-TIMEOUT_SECONDS = 60
+PAGE = Path(__file__).parents[2] / "docs" / "stablehlo-coverage.md"
+UNITS = ("cube", "vector", "scalar", "none")
+
+OUTSIDE = {
+    **dict.fromkeys(("complex", "fft"), "complex numbers"),
+    **dict.fromkeys(("get_tuple_element", "tuple"), "tuples"),
+    **dict.fromkeys(("async_done", "async_start"), "futures"),
+    **dict.fromkeys(
+        ("after_all", "create_token", "infeed", "outfeed", "recv", "send"), "tokens: no data"
+    ),
+    **dict.fromkeys(
+        (
+            *("all_gather", "all_reduce", "all_to_all", "collective_broadcast"),
+            *("collective_permute", "collective_reduce", "partition_id", "reduce_scatter"),
+            "replica_id",
+        ),
+        "several devices",
+    ),
+    "set_dimension_size": "a dynamic shape",
+}
+"""Operators that have no form on static tensors of our types, with what they need."""
 
 
-@dataclass
-class Outcome:
-    """What became of a form on one element type."""
+def registered() -> list[str]:
+    """The operators of the dialect, without its name: those named in MLIR's own libraries."""
+    context = make_context()
+    folder = Path(mlir.stablehlo.__file__).parent
+    names = {
+        found.decode()
+        for library in folder.glob("*.so*")
+        for found in re.findall(rb"stablehlo\.[a-z_0-9]+", library.read_bytes())
+    }
+    known = (name for name in names if context.is_registered_operation(name))
+    return sorted(name.removeprefix("stablehlo.") for name in known)
 
-    operator: str
-    form: str
-    element: str
-    kind: str
-    detail: str = ""
-    unit: str = ""
-    seconds: float = 0.0
 
+def judge(form: Form, element: str) -> Outcome:
+    """What becomes of a form on one element type, in this process."""
 
-def run_form(form: Form, element: str, stage: Any) -> Outcome:
-    """Compiles and runs a form in this process; tells `stage` what it does."""
-
-    def outcome(kind: str, detail: str = "", unit: str = "") -> Outcome:
-        return Outcome(form.operator, form.name, element, kind, detail, unit)
-
-    text = form.text(element)
-    try:
-        stage("compile")
-        executable = davinci.compile(text, cores=CORES)
+    def work() -> str:
+        text = form.text(element)
+        executable = compile_model(text)
         inputs = form.inputs(executable.inputs, element)
         found = executable.run(inputs)
-        unit = main_unit(executable)
-        stage("reference")
         if form.expected is None:
             module = frontends.load(text, make_context())
             wanted = interpreter.evaluate(module, inputs, list(found))
         else:
             wanted = dict(zip(found, form.expected(*inputs.values()), strict=True))
-        check.require(check.compare(found, wanted), "mixed")
-    except CheckFailed as error:
-        return outcome("wrong", str(error), unit)
-    except DeviceFault as error:
-        return outcome("fault", str(error))
-    except CompileError as error:
-        return outcome("refused", str(error))
-    except DavinciError as error:
-        return outcome("input", str(error))
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(frame.filename).name}:{frame.lineno}"
-        return outcome("traceback", f"{type(error).__name__}: {error} ({place})")
-    return outcome("right", "", unit)
+        check.require(check.compare(found, wanted), PRECISION)
+        return main_unit(executable)
+
+    outcome = outcome_of(work)
+    outcome.operator = form.operator
+    outcome.name = f"{form.operator} {form.name} {element}".replace("  ", " ")
+    return outcome
 
 
-def main_unit(executable: Any) -> str:
-    """The cube if it was used, else the unit of the kernel that took longest."""
-    kernels = executable.profile["kernels"]
-    if any(kernel["unit"] == "cube" for kernel in kernels):
-        return "cube"
-    return str(kernels[0]["unit"]) if kernels else "none"
+def programs(chosen: str = "") -> list[tuple[Form, str]]:
+    """Forms and element types whose operator and name hold a match of `chosen`."""
+    load_forms()
+    kept = [form for form in FORMS if re.search(chosen, f"{form.operator} {form.name}")]
+    return [(form, element) for form in kept for element in form.types]
 
 
-def work(jobs: list[tuple[Form, str]], sender: Any, messages: int) -> None:
-    os.dup2(messages, sys.stderr.fileno())
-    for form, element in jobs:
-        started = time.perf_counter()
-        outcome = run_form(form, element, lambda name: sender.send(name))
-        outcome.seconds = time.perf_counter() - started
-        sender.send(outcome)
-
-
-def measure(jobs: list[tuple[Form, str]]) -> list[Outcome]:
-    """Outcomes of all jobs, in processes that may die."""
-    outcomes: list[Outcome] = []
-    while len(outcomes) < len(jobs):
-        outcomes += survive(jobs[len(outcomes) :])
+def measure(chosen: str) -> list[Outcome]:
+    """Outcomes of the programs; tells of those that are not right."""
+    load_compiler()
+    outcomes = []
+    for form, element in programs(chosen):
+        outcome = isolated(lambda form=form, element=element: judge(form, element))  # type: ignore[misc]
+        outcome.operator = form.operator
+        outcome.name = outcome.name or f"{form.operator} {form.name} {element}"
+        outcomes.append(outcome)
+        if outcome.kind != "correct":
+            print(f"{outcome.kind:10}{outcome.name}: {outcome.detail[:300]}", flush=True)
     return outcomes
 
 
-def survive(jobs: list[tuple[Form, str]]) -> list[Outcome]:
-    """Outcomes of the first jobs, up to the first that ends the process or takes too long."""
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    outcomes: list[Outcome] = []
-    with tempfile.TemporaryFile() as messages:
-        process = context.Process(target=work, args=(jobs, sender, messages.fileno()))
-        process.start()
-        sender.close()
-        stage = ""
-        while len(outcomes) < len(jobs):
-            form, element = jobs[len(outcomes)]
-            try:
-                said = receiver.recv() if receiver.poll(TIMEOUT_SECONDS) else "timeout"
-            except EOFError:
-                process.join()
-                messages.seek(0)
-                lines = messages.read().decode(errors="replace").strip().splitlines()
-                kind = "abort" if stage == "compile" else "unknown"
-                detail = lines[-1] if lines else f"exit code {process.exitcode}"
-                return [*outcomes, Outcome(form.operator, form.name, element, kind, detail[:300])]
-            if isinstance(said, Outcome):
-                outcomes.append(said)
-                report(said)
-            elif said == "timeout":
-                process.kill()
-                return [*outcomes, Outcome(form.operator, form.name, element, "timeout", stage)]
-            else:
-                stage = said
-        process.join()
-    return outcomes
+def page(outcomes: list[Outcome]) -> str:
+    """The documentation page."""
+    groups: dict[str, list[Outcome]] = defaultdict(list)
+    for outcome in outcomes:
+        groups[outcome.operator].append(outcome)
+    operators = registered()
+    inside = [name for name in operators if name not in OUTSIDE]
+    whole = [name for name in inside if groups[name] and all_right(groups[name])]
+    lines = [
+        "# StableHLO coverage",
+        "",
+        "Made by `python benchmarks/coverage/stablehlo_coverage.py`: small programs for the forms "
+        f"of each operator on each element type, compiled for {CORES} cores in {PRECISION} "
+        "precision, simulated with all checks, compared with StableHLO's reference interpreter "
+        "(with NumPy where it lacks the operator).",
+        "",
+        f"Of {len(operators)} operators {len(inside)} have forms on static tensors of numbers or "
+        f"booleans. Of those, {len(whole)} are right in all forms: "
+        f"{len(whole) / len(inside):.1%}. Programs: {totals(outcomes)}.",
+        "",
+        "| operator | right of | units | others |",
+        "|---|---|---|---|",
+    ]
+    for name in operators:
+        if name in OUTSIDE:
+            lines.append(f"| {name} | | | refused: needs {OUTSIDE[name]} |")
+            continue
+        group = groups[name]
+        right = [outcome for outcome in group if outcome.kind == "correct"]
+        used = {outcome.unit for outcome in right}
+        ran_on = ", ".join(unit for unit in UNITS if unit in used)
+        others = "; ".join(dict.fromkeys(said(o) for o in group if o.kind != "correct"))
+        lines.append(f"| {name} | {len(right)} of {len(group)} | {ran_on} | {others} |")
+    return "\n".join(lines) + "\n"
 
 
-def report(outcome: Outcome) -> None:
-    if outcome.kind != "right":
-        name = f"{outcome.operator} {outcome.form} {outcome.element}"
-        print(f"{outcome.kind:10}{name}: {outcome.detail[:400]}", flush=True)
+def all_right(group: list[Outcome]) -> bool:
+    return all(outcome.kind == "correct" for outcome in group)
+
+
+def said(outcome: Outcome) -> str:
+    """Kind and message of an outcome, without its place."""
+    text = re.sub(r"^-:\d+:\d+: ", "", outcome.detail.splitlines()[0] if outcome.detail else "")
+    shown = text.partition(";")[0] if outcome.kind == "refused" else text
+    form = "" if outcome.kind == "refused" else f" {outcome.name}"
+    return f"{outcome.kind}{form}: {shown}".replace("|", "\\|")[:200]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--only", metavar="REGEX", help="operators to run; the page is not written")
-    parser.add_argument("--first", action="store_true", help="one element type a form")
+    parser.add_argument("--only", metavar="REGEX", help="programs to run; the page is not written")
     parser.add_argument("--json", metavar="F", help="write all outcomes")
     options = parser.parse_args()
-    chosen = re.compile(options.only or "")
-    load_forms()
-    jobs = [
-        (form, element)
-        for form in FORMS
-        if chosen.search(f"{form.operator} {form.name}")
-        for element in (form.types[:1] if options.first else form.types)
-    ]
-    outcomes = measure(jobs)
-    print(Counter(outcome.kind for outcome in outcomes))
+    outcomes = measure(options.only or "")
+    bad = sum(outcome.kind in BAD for outcome in outcomes)
+    print(f"{len(outcomes)} programs: {totals(outcomes)}; {bad} of them bad")
     if options.json:
-        Path(options.json).write_text(json.dumps([asdict(o) for o in outcomes], indent=1))
+        write_json(options.json, outcomes)
+    if not options.only:
+        PAGE.write_text(page(outcomes))
 
 
 if __name__ == "__main__":

@@ -17,10 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from davinci.dialects.ascend_shapes import tensor_of
-from davinci.dialects.base import python_value
+from davinci.dialects.base import attribute, python_value
 from davinci.elements import DTYPES, Array
-from davinci.mlir import ir
+from davinci.mlir import ir, location_text
+from davinci.passes import builder
 from davinci.passes.ascend.evaluate import evaluate
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
@@ -35,6 +38,9 @@ from davinci.passes.ascend.tensor_ops import (
 )
 from davinci.passes.base import Pass, register_pass
 
+LostByPlace = dict[str, list[tuple[int, int, int]]]
+"""Overflows, underflows and values of each conversion of a constant to f16, by its location."""
+
 GROWN_BYTES = 4 << 20
 """Results larger than all their operands are folded up to this size."""
 
@@ -47,14 +53,16 @@ class AscendFoldConstantsPass(Pass):
     NAME = "ascend-fold-constants"
 
     def run(self, op: Any) -> None:
+        lost: LostByPlace = {}
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             foldable = mark_foldable(block)
             for operation in list(block.operations):
                 candidate = operation.operation
                 if is_final(candidate, foldable):
-                    replace(candidate, foldable)
+                    replace(candidate, foldable, lost)
             erase_unused(block)
+        note_lost(op, lost)
 
 
 def mark_foldable(block: Any) -> set[Any]:
@@ -96,8 +104,8 @@ def is_final(op: Any, foldable: set[Any]) -> bool:
     )
 
 
-def replace(op: Any, foldable: set[Any]) -> None:
-    array = value_of(op.result, foldable)
+def replace(op: Any, foldable: set[Any], lost: LostByPlace) -> None:
+    array = value_of(op.result, foldable, lost)
     if array is None:
         return
     with op.location, ir.InsertionPoint(op):
@@ -106,17 +114,48 @@ def replace(op: Any, foldable: set[Any]) -> None:
     foldable.discard(op.result)
 
 
-def value_of(value: Any, foldable: set[Any]) -> Array | None:
-    """The elements of a foldable value or a constant."""
+def value_of(value: Any, foldable: set[Any], lost: LostByPlace | None = None) -> Array | None:
+    """The elements of a foldable value or a constant.
+
+    Args:
+        lost: where what conversions to f16 lose is noted.
+    """
     owner = defining_op(value)
     if owner.name in CONSTANTS:
         return constant_array(owner)
     inputs: list[Array] = []
     for operand in owner.operands:
-        array = value_of(operand, foldable)
+        array = value_of(operand, foldable, lost)
         if array is None:
             return None
         inputs.append(array)
     attributes = {key: python_value(owner.attributes[key]) for key in owner.attributes}
     name = owner.name.removeprefix("ascend.")
-    return evaluate(name, inputs, tensor_of(value.type), attributes)
+    result = evaluate(name, inputs, tensor_of(value.type), attributes)
+    if lost is not None and name == "cast" and result is not None:
+        lost.setdefault(location_text(owner.location), []).append(losses(inputs[0], result))
+    return result
+
+
+def losses(source: Array, half: Array) -> tuple[int, int, int]:
+    """How many finite values became infinite, and how many became zero, in a conversion to f16."""
+    if source.dtype != np.float32 or half.dtype != np.float16:
+        return 0, 0, 0
+    overflows = np.count_nonzero(np.isfinite(source)) - np.count_nonzero(np.isfinite(half))
+    underflows = np.count_nonzero(source) - np.count_nonzero(half)
+    return int(overflows), int(underflows), half.size
+
+
+def note_lost(module: Any, lost: LostByPlace) -> None:
+    """Writes what constants lost to `ascend.lost`: [place, overflows, underflows, values], ..."""
+    rows = [[place, *map(sum, zip(*found, strict=True))] for place, found in lost.items()]
+    if rows := [row for row in rows if any(row[1:3])]:
+        with module.context:
+            module.attributes["ascend.lost"] = builder.as_attribute(rows)
+
+
+def lost_constants(module: Any) -> list[dict[str, Any]]:
+    """What constants of `module`, at any level, lost at compile time, by place in the model."""
+    keys = ("name", "overflows", "underflows", "converted")
+    rows = attribute(module, "ascend.lost", [])
+    return [dict(zip(keys, row, strict=True)) for row in rows]

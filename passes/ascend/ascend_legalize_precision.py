@@ -9,8 +9,9 @@ after, precision=mixed:
 
 A cast goes in front of reshapes, transposes and slices that lead to the product.
 `mixed`: products f16 x f16 -> f32, everything else stays as it is. `fp16`: every f32 value of
-`@main` becomes f16 as well; arguments and results keep their type and are cast. Integer products
-are left alone.
+`@main` becomes f16 as well; arguments and results keep their type and are cast. Constant matrices
+beyond the range of f16 are scaled by powers of two (`rescale`). `fp32`: nothing is rounded; a
+product of f32 becomes several of f16 parts (`split_products`). Integer products are left alone.
 """
 
 from __future__ import annotations
@@ -19,8 +20,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.ascend_shapes import Tensor, tensor_of
+from davinci.elements import Array
 from davinci.mlir import ir
 from davinci.passes import builder
+from davinci.passes.ascend import rescale
+from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
+from davinci.passes.ascend.split_products import split_product
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     PRODUCTS,
@@ -41,13 +46,20 @@ class AscendLegalizePrecisionPass(Pass):
 
     NAME = "ascend-legalize-precision"
 
-    precision: str = option("mixed", "f16 products, f32 elsewhere; or f16 everywhere", PRECISIONS)
+    precision: str = option(
+        "mixed", "f16 products, f32 elsewhere; f16 everywhere; or f32 everywhere", PRECISIONS
+    )
 
     def run(self, op: Any) -> None:
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
+            foldable = mark_foldable(block) if self.precision == "fp32" else set()
             for operation in list(block.operations):
-                legalize(operation.operation, self.precision)
+                op = operation.operation
+                if self.precision != "fp32":
+                    legalize(op, self.precision)
+                elif op.name in PRODUCTS and is_f32(op.operands[0]):
+                    split_product(op, [known(v, foldable) for v in op.operands])
             merge_equal(block)
 
 
@@ -59,15 +71,44 @@ def legalize(op: Any, precision: str) -> None:
     if counts(op) or (op.name == "ascend.cast" and counts(defining_op(op.operands[0]))):
         return
     if op.name in PRODUCTS and is_f32(op.operands[0]):
-        if precision == "fp16":
+        exponents = [rescale.exponent(v) for v in op.operands]
+        if precision == "fp16" and not any(exponents):
             rebuild(op)
         else:
-            with op.location, ir.InsertionPoint(op):
-                ops = TensorOps()
-                for i, operand in enumerate(op.operands):
-                    op.operands[i] = narrowed(operand, ir.F16Type.get(), ops)
+            narrow_product(op, exponents, precision)
     elif precision == "fp16" and any(is_f32(v) for v in [*op.operands, *op.results]):
         rebuild(op)
+
+
+def known(value: Any, foldable: set[Any]) -> Array | None:
+    """The elements of a value that only depends on constants."""
+    return value_of(value, foldable) if value in foldable or definition(value) else None
+
+
+def narrow_product(op: Any, exponents: list[int], precision: str) -> None:
+    """Rounds the operands of a product to f16, times 2^exponent, and scales the result back."""
+    half = ir.F16Type.get(op.context)
+    result = tensor_of(op.result.type)
+    with op.location, ir.InsertionPoint(op):
+        ops = TensorOps()
+        for i, (operand, exponent) in enumerate(zip(op.operands, exponents, strict=True)):
+            found = tensor_of(operand.type)
+            if exponent:
+                factor = ops.full(found.shape, found.element, 2.0**exponent)
+                operand = ops.binary("mul", operand, factor)
+            op.operands[i] = narrowed(operand, half, ops)
+    if not any(exponents):
+        return
+    uses = list(op.result.uses)
+    with op.location, ir.InsertionPoint.after(op):
+        ops, scaled = TensorOps(), op.result
+        for exponent in filter(None, exponents):
+            factor = ops.full(result.shape, result.element, 2.0**-exponent)
+            scaled = ops.binary("mul", scaled, factor)
+        if precision == "fp16":
+            scaled = ops.cast(ops.cast(scaled, half), result.element)
+    for use in uses:
+        use.owner.operands[use.operand_number] = scaled
 
 
 def counts(op: Any) -> bool:
@@ -110,6 +151,10 @@ def narrowed(value: Any, half: Any, ops: TensorOps) -> Any:
     owner = defining_op(value)
     if owner is None or not owner.name.startswith("ascend."):
         return ops.cast(value, half)
+    if owner.name in CONSTANTS:
+        # Left to ascend-fold-constants, which counts what leaves the range of f16.
+        narrow = Tensor(tensor_of(value.type).shape, half).type
+        return builder.op("ascend.cast", [value], [narrow]).result
     if owner.name == "ascend.cast" and tensor_of(owner.operands[0].type).element == half:
         return owner.operands[0]
     if owner.name in MOVES and definition(owner.operands[0]) is None and used_once(value):

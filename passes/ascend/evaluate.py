@@ -61,6 +61,21 @@ REDUCTIONS: dict[str, Evaluator] = {
 }
 
 
+def cube_scale(x: Array) -> Array:
+    """The power of two h with x h h in [2^13, 2^15), for x >= 0 of f32; see CubeScaleOp."""
+    exponent = np.frexp(x)[1] - 1
+    scale = np.ldexp(np.float32(1), (14 - exponent) // 2)
+    special = np.where(x == 0, np.float32(2.0**95), np.where(np.isinf(x), np.float32(2.0**-63), 1))
+    return np.where((x > 0) & np.isfinite(x), scale, special).astype(np.float32)
+
+
+def half_part(x: Array, part: int) -> Array:
+    """The part of f32 numbers as f16; see HalfPartOp."""
+    for _ in range(part):
+        x = x - x.astype(np.float16).astype(np.float32)
+    return x.astype(np.float16)
+
+
 def evaluate(
     name: str, inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]
 ) -> Array | None:
@@ -123,7 +138,8 @@ def _broadcast(inputs: Sequence[Array], result: Tensor, attributes: dict[str, An
 
 def _reduce(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]) -> Any:
     operand, kind, dims = inputs[0], attributes["kind"], tuple(attributes["dims"])
-    return REDUCTIONS[kind](operand, axis=dims).astype(operand.dtype)
+    wide = operand.astype(np.float32) if operand.dtype == np.float16 else operand
+    return REDUCTIONS[kind](wide, axis=dims).astype(operand.dtype)
 
 
 def _slice(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]) -> Any:
@@ -182,9 +198,11 @@ OTHERS: dict[str, Evaluator] = {
     "div": _div,
     "compare": _compare,
     "select": lambda inputs, *_: np.where(*inputs),
-    "clamp": lambda inputs, *_: np.minimum(inputs[2], np.maximum(inputs[0], inputs[1])),
+    "clamp": lambda inputs, *_: np.minimum(np.maximum(inputs[0], inputs[1]), inputs[2]),
     "cast": _cast,
     "broadcast": _broadcast,
+    "cube_scale": lambda inputs, *_: cube_scale(inputs[0]),
+    "half_part": lambda inputs, _, attributes: half_part(inputs[0], attributes["part"]),
     "reshape": lambda inputs, result, _: inputs[0].reshape(result.shape),
     "transpose": lambda inputs, _, attributes: inputs[0].transpose(attributes["permutation"]),
     "reduce": _reduce,

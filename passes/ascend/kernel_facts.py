@@ -201,7 +201,9 @@ def facts_of_function(name: str, function: Any) -> Facts:
     read_bytes, write_bytes = whole._traffic()
     factor_bits = max((part.factor_bits for part in found if part.macs), default=16)
     macs, repeats = sum(x.macs for x in found), sum(x.vector_repeats for x in found)
-    return Facts(whole.label, Work(macs, factor_bits, repeats, read_bytes, write_bytes))
+    # A product's conversions of its operands are no part of its name.
+    named = next((part for part in found if part.macs), whole)
+    return Facts(named.label, Work(macs, factor_bits, repeats, read_bytes, write_bytes))
 
 
 def is_computed(op: Any) -> bool:

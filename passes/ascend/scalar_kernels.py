@@ -99,8 +99,7 @@ def require_loops(function: Any) -> None:
             "is not supported in this form: no unit has a kernel for it, and upstream MLIR has no "
             "loops for it",
             found=", ".join([f"operands ({types})", *attributes]),
-            hint="replace it in the model; docs/stablehlo-coverage.md lists the operators that "
-            "compile",
+            hint="replace it in the model",
         )
 
 

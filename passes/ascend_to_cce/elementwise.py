@@ -28,6 +28,7 @@ NAMES = (
     *expressions.UNARY,
     *expressions.ARITHMETIC,
     *("div", "pow", "and", "or", "xor", "compare", "select", "clamp", "cast"),
+    *("cube_scale", "half_part"),
 )
 
 
@@ -87,6 +88,10 @@ def record(operation: Any, p: Program, operands: list[Any], dtype: str) -> Any:
         return expressions.compare(p, attribute(operation, "predicate").lower(), *operands)
     if name == "select":
         return expressions.select(p, dtype, *operands)
+    if name == "cube_scale":
+        return expressions.cube_scale(p, operands[0])
+    if name == "half_part":
+        return expressions.half_part(p, operands[0], int(attribute(operation, "part")))
     if name == "clamp":
         low, x, high = operands
         if not any(isinstance(v, Value) for v in (low, x)):

@@ -281,6 +281,32 @@ def cast(p: Program, x: Value, dtype: str, boolean: bool = False) -> Value:
     return p.convert(p.convert(x, "f32"), dtype)
 
 
+SCALE_DOWN = (32, 16, 8, 4, 2, 1)
+SCALE_UP = (32, *SCALE_DOWN)
+"""Exponents that are tried in turn to bring a number to [2^13, 2^15), twice each."""
+
+
+def cube_scale(p: Program, x: Value) -> Value:
+    """h = 2^k with x h h in [2^13, 2^15), by halving intervals; every factor is exact."""
+    scale: Operand = 1.0
+    for bits, predicate, limit in (
+        *((-b, "ge", 2.0 ** (13 + 2 * b)) for b in SCALE_DOWN),
+        *((b, "lt", 2.0 ** (15 - 2 * b)) for b in SCALE_UP),
+    ):
+        factor = p.choose(predicate, x, limit, 2.0**bits, 1.0)
+        x = p.mul(p.mul(x, factor), factor)
+        scale = p.mul(factor, scale) if isinstance(scale, Value) else factor
+    assert isinstance(scale, Value)
+    return scale
+
+
+def half_part(p: Program, x: Value, part: int) -> Value:
+    """The part as f16, after those before it are taken away."""
+    for _ in range(part):
+        x = p.sub(x, p.convert(p.convert(x, "f16"), "f32"))
+    return p.convert(x, "f16")
+
+
 def bitwise(p: Program, name: str, a: Operand, b: Operand) -> Value:
     """and, or, xor of 16-bit integers, or of booleans as products, maxima and differences."""
     kind = next(v.dtype for v in (a, b) if isinstance(v, Value))

@@ -25,6 +25,8 @@ OPERAND_TYPES: dict[str, frozenset[str]] = {
     "select": NUMBERS | {"i1", "i8"},
     "cast": NUMBERS | {"i1", "i8"},
     "reduce": FLOATS | {"i32"},
+    "cube_scale": frozenset({"f32"}),
+    "half_part": FLOATS,
 }
 """Element types of the operands of each elementwise operator, and of reductions. Any type not
 listed needs a scalar kernel. Operators that only move data are not listed: they take every type."""

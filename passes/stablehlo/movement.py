@@ -74,13 +74,20 @@ def convert_dynamic_slice(op: Any, ops: TensorOps) -> Sequence[Any] | None:
 @conversion("concatenate")
 def convert_concatenate(op: Any, ops: TensorOps) -> Sequence[Any]:
     dim = attribute(op, "dimension")
-    joined, *others = [v for v in op.operands if tensor_of(v.type).shape[dim]] or [op.operands[0]]
-    for other in others:
-        found = tensor_of(joined.type)
-        shape = list(found.shape)
-        shape[dim] += tensor_of(other.type).shape[dim]
-        joined = ops.emit("concat", [joined, other], Tensor(tuple(shape), found.element), dim=dim)
-    return [joined]
+    parts = [v for v in op.operands if tensor_of(v.type).shape[dim]] or [op.operands[0]]
+    while len(parts) > 1:
+        # In pairs, so that many small parts are copied a few times only, by a few kernels.
+        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+        parts = [join(pair[0], pair[1], dim, ops) if len(pair) == 2 else pair[0] for pair in pairs]
+    return parts
+
+
+def join(a: Any, b: Any, dim: int, ops: TensorOps) -> Any:
+    """`ascend.concat` of two values."""
+    found = tensor_of(a.type)
+    shape = list(found.shape)
+    shape[dim] += tensor_of(b.type).shape[dim]
+    return ops.emit("concat", [a, b], Tensor(tuple(shape), found.element), dim=dim)
 
 
 @conversion("pad")

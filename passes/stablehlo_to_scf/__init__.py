@@ -21,7 +21,7 @@ from davinci.mlir import ir, operations
 Lowering = Callable[[Any], "Sequence[Any]"]
 LOWERINGS: dict[str, Lowering] = {}
 
-FAMILIES = ("control", "scatter", "select_and_scatter", "sort")
+FAMILIES = ("control", "linear_algebra", "scatter", "select_and_scatter", "sort")
 
 
 def lowering(*names: str) -> Callable[[Lowering], Lowering]:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from davinci.errors import InputError
 from davinci.files import write_atomically
+from davinci.narrow import is_float
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -77,7 +78,7 @@ def random_inputs(specs: Iterable[Spec], seed: int) -> Arrays:
     rng = np.random.default_rng(seed)
     result: Arrays = {}
     for spec in specs:
-        if spec.dtype.kind == "f":
+        if is_float(spec.dtype):
             result[spec.name] = rng.standard_normal(spec.shape).astype(spec.dtype)
         else:
             result[spec.name] = rng.integers(0, 2, spec.shape).astype(spec.dtype)

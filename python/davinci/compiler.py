@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from davinci import frontends
 from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
-from davinci.errors import CompileError, InputError
+from davinci.errors import CompileError, InputError, shipped
 from davinci.mlir import MLIRError, is_public, make_context, operations, symbol_name
 from davinci.passes import pipelines, runner
+from davinci.passes.ascend.ascend_fold_constants import lost_constants
 from davinci.passes.base import accepted
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ Progress = Callable[[str], None]
 def compile(  # the API's name; inside this module nothing needs the builtin
     model: Any,
     *,
+    example_inputs: Any = None,
     machine: str = "ascend910",
     cores: int = 0,
     precision: str = "mixed",
@@ -37,21 +39,26 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     fractalize: str = "improved",
     checks: bool = True,
     timing_only: bool = False,
+    cache: str | os.PathLike[str] | None = None,
     progress: Progress = lambda text: None,
 ) -> Executable:
     """Compiles a model.
 
     Args:
-        model: path of an `.onnx` or `.mlir` file, MLIR text at any level, or an
-            `onnx.ModelProto`.
+        model: path of an `.onnx` or `.mlir` file, MLIR text at any level, an `onnx.ModelProto`, a
+            `torch.nn.Module`, a `torch.export.ExportedProgram`, or a function of JAX.
+        example_inputs: of a module or function, whose shapes and types are compiled: a tuple of
+            arguments, a dictionary of keyword arguments, or the only argument.
         machine: name of a machine file of the package, or the path of another one.
         cores: most cores a kernel may use; 0 for all of the machine.
-        precision: "mixed" (cube fp16 into fp32, vector fp32) or "fp16".
+        precision: "mixed" (cube fp16 into fp32, everything else fp32), "fp16" (everything fp16,
+            sums fp32) or "fp32" (nothing rounded to fp16; products of several fp16 ones).
         matmul_strategy: "os", "is" or "ws".
         tile: (m, n, k) of a matmul tile, zeros to choose.
         fractalize: "improved" or "naive".
         checks: whether the simulator looks for races and unwritten bytes.
         timing_only: leave out data, and with it checks and outputs.
+        cache: a folder that keeps what was compiled for the next time, see `compile_cache`.
         progress: called with the name of each stage.
 
     Raises:
@@ -64,18 +71,46 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     options = pipelines.Options(machine, cores, precision, matmul_strategy, *tile, fractalize)
     description = check_options(options)
     progress("reading the model")
-    module = frontends.load(model, make_context())
+    module = frontends.load(model, make_context(), example_inputs)
     require_main(module, model_name(model))
     require_kernels(module, description, model_name(model))
-    lower(module, options, progress)
-    progress("compiling kernels to native code")
+
+    def build() -> Executable:
+        return _build(module, options, description, checks, timing_only, progress)
+
+    if cache is None:
+        executable = build()
+    else:
+        from davinci.compile_cache import kept
+
+        others = {**dataclasses.asdict(options), "checks": checks, "timing_only": timing_only}
+        del others["machine"]  # what its file says counts, not what it is called
+        executable = kept(cache, module, description, others, build)
+    executable.details |= {
+        "model": model_name(model),
+        "compile_seconds": time.perf_counter() - start,
+    }
+    return executable
+
+
+def _build(
+    module: Any,
+    options: pipelines.Options,
+    description: machines.Machine,
+    checks: bool,
+    timing_only: bool,
+    progress: Progress,
+) -> Executable:
+    """The executable of an imported model, which is lowered in place."""
     from davinci.runtime.executable import Executable
 
-    executable = Executable(module, description, cores, checks, data=not timing_only)
+    lower(module, options, progress)
+    progress("compiling kernels to native code")
+    data = not timing_only
+    executable = Executable(module, description, options.cores, checks, data=data)
     executable.details = {
-        "model": model_name(model),
-        "precision": precision,
-        "compile_seconds": time.perf_counter() - start,
+        "precision": options.precision,
+        "range_of_constants": lost_constants(module.operation),
         "timing_only": timing_only,
     }
     return executable
@@ -102,7 +137,7 @@ def require_main(module: Any, where: str) -> None:
         where=where,
         found=", ".join(f"@{name}" for name in names) or "no functions",
         expected="@main with a body, or one public function",
-        hint="a kernel needs a host function that calls it, see examples/hand_written.mlir",
+        hint=f"a kernel needs a host function that calls it, see {shipped('hand_written.mlir')}",
     )
 
 
@@ -118,7 +153,7 @@ def require_kernels(module: Any, description: machines.Machine, where: str) -> N
             where=where,
             found=f"the operator {found[0].name}",
             expected="kernels written by hand in hivm instructions",
-            hint="see examples/split_matmul_add.mlir, or compile for a coupled machine "
+            hint=f"see {shipped('split_matmul_add.mlir')}, or compile for a coupled machine "
             "(ascend910, ascend310)",
         )
 
@@ -159,5 +194,6 @@ def model_name(model: Any) -> str:
     if isinstance(model, (str, os.PathLike)):
         text = os.fspath(model)
         return "MLIR text" if "\n" in text else text
-    graph = getattr(model, "graph", None)
-    return str(graph.name) if graph is not None else type(model).__name__
+    if type(model).__name__ == "ModelProto":
+        return str(model.graph.name)
+    return str(getattr(model, "__name__", type(model).__name__))

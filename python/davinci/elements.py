@@ -14,7 +14,8 @@ import numpy as np
 
 from davinci.bytecode import resource_bytes
 from davinci.errors import InputError
-from davinci.mlir import ir
+from davinci.mlir import ir, run_pipeline
+from davinci.narrow import FLOATS, NARROW, from_stored, to_stored
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -33,12 +34,13 @@ DTYPES: dict[str, Any] = {
     **{f"{s}i{n}": f"int{n}" for s in ("", "s") for n in (8, 16, 32, 64)},
     **{f"ui{n}": f"uint{n}" for n in (8, 16, 32, 64)},
 }
-"""NumPy types of element types, by their text."""
+"""NumPy types of the element types that kernels hold, by their text."""
 
 
 def dtype_of(element: Any) -> Any:
     """The `np.dtype` of an element type; KeyError for one that arrays cannot have."""
-    return np.dtype(DTYPES[str(element)])
+    name = str(element)
+    return NARROW[name].dtype if name in NARROW else np.dtype(DTYPES[name])
 
 
 def to_array(attr: Any) -> Array:
@@ -62,22 +64,51 @@ def to_array(attr: Any) -> Array:
         return np.frombuffer(data, dtype).reshape(shape)
     if attr.is_splat:
         return np.broadcast_to(np.asarray(scalar_value(attr.get_splat_value()), dtype), shape)
+    if str(attr.type.element_type) in NARROW:
+        return _narrow_array(attr).reshape(shape)
     return np.asarray(attr).astype(dtype, copy=False).reshape(shape)
+
+
+def _narrow_array(attr: Any) -> Array:
+    """The values of a dense attribute whose element type the bindings do not read."""
+    element = str(attr.type.element_type)
+    kind = NARROW[element]
+    if element not in FLOATS:
+        # Both as a list of numbers and as bytes, the text is that of the wider type, too.
+        text, _, shaped = str(attr).rpartition(" : ")
+        with attr.context:
+            wide = ir.Attribute.parse(f"{text} : {shaped.replace(element, kind.computed)}")
+        return from_stored(np.asarray(wide), kind.dtype)
+    bits = attr.type.element_type.width
+    shape = "x".join(map(str, attr.type.shape))
+    names = [f"tensor<{shape}x{name}>" for name in (element, f"i{bits}", kind.stored)]
+    lines = [
+        f"%0 = arith.constant {attr}",
+        f"%1 = arith.bitcast %0 : {names[0]} to {names[1]}",
+        f"%2 = arith.extui %1 : {names[1]} to {names[2]}" if bits < 8 else "",
+        f"return %{2 if bits < 8 else 1} : {names[2]}",
+    ]
+    text = "\n".join([f"func.func @f() -> {names[2]} {{", *lines, "}"])
+    module = ir.Module.parse(text, attr.context)
+    run_pipeline(module.operation, "canonicalize")
+    found = module.body.operations[0].regions[0].blocks[0].operations[0].attributes["value"]
+    return from_stored(np.asarray(ir.DenseElementsAttr(found)), kind.dtype)
 
 
 def to_attribute(array: Array, element: Any, name: str = "constant") -> Any:
     """`array` as an elements attribute of that element type; a large one as a resource `name`."""
     array = np.ascontiguousarray(array, dtype_of(element)).reshape(array.shape)
+    array = to_stored(array)
     shaped = ir.RankedTensorType.get(list(array.shape), element)
     if array.size == 0:
         return ir.Attribute.parse(f"dense<> : {shaped}")
     if array.nbytes >= RESOURCE_BYTES and array.dtype != np.bool_:
         attr = ir.DenseResourceElementsAttr.get_from_buffer(array, name, shaped)
-        made = array.view()
+        made = from_stored(array, dtype_of(element)).view()
         made.flags.writeable = False
         _MADE.setdefault(attr.context, {})[str(attr)] = made
         return attr
-    return ir.DenseElementsAttr.get(array, type=element)
+    return ir.DenseElementsAttr.get(array, type=element, shape=list(array.shape))
 
 
 def scalar_attribute(value: Any, element: Any) -> Any:
@@ -86,9 +117,8 @@ def scalar_attribute(value: Any, element: Any) -> Any:
         return ir.FloatAttr.get(element, float(value))
     if str(element) == "i1":
         return ir.BoolAttr.get(bool(value))
-    if int(value) >= 1 << 63:  # the bindings take signed 64-bit integers
-        return ir.Attribute.parse(f"{int(value)} : {element}")
-    return ir.IntegerAttr.get(element, int(value))
+    number = int(value)  # the bindings take the bits of large unsigned numbers as signed ones
+    return ir.IntegerAttr.get(element, number - (1 << 64) if number >= 1 << 63 else number)
 
 
 def scalar_value(attr: Any) -> Any:

@@ -10,12 +10,22 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 EXIT_OK = 0
 EXIT_CHECK_FAILED = 1
 EXIT_BAD_INPUT = 2
 EXIT_CANNOT_COMPILE = 3
 EXIT_DEVICE_FAULT = 4
+
+
+PAGES = Path(__file__).parent / "pages"
+"""Documentation and examples that messages point to; they are installed with the package."""
+
+
+def shipped(name: str) -> str:
+    """Where the user has a page or an example, `instructions.md`."""
+    return str(PAGES / name)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
@@ -58,6 +68,11 @@ class DavinciError(Exception):
         """The same error with the place that its finder did not know."""
         details = {"found": self.found, "expected": self.expected, "hint": self.hint}
         return type(self)(self.message, where=where, **details)
+
+    def with_hint(self, hint: str) -> DavinciError:
+        """The same error with what its finder did not know to do; "" changes nothing."""
+        details = {"where": self.where, "found": self.found, "expected": self.expected}
+        return type(self)(self.message, **details, hint=hint or self.hint)
 
 
 class InputError(DavinciError):

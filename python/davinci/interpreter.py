@@ -30,14 +30,19 @@ from davinci.mlir import (
     operations,
     stablehlo,
 )
+from davinci.narrow import to_stored
 from davinci.passes import builder, runner
 from davinci.passes.ascend.kernel_outline import symbols
 
 MODULE, INPUTS, OUTPUTS = "module.mlirbc", "inputs", "outputs"
 """Files: MLIR bytecode, the arguments and names of the results, and the results by name."""
 
-PREPARATION = "builtin.module(stablehlo-custom-calls-to-chlo,func.func(chlo-legalize-to-stablehlo))"
-"""Passes that replace what the interpreter does not know."""
+PREPARATION = (
+    "builtin.module(stablehlo-custom-calls-to-chlo,func.func(chlo-legalize-to-stablehlo),"
+    "stablehlo-widen-half)"
+)
+"""Passes that replace what the interpreter does not know, and its sums of f16, which stop growing
+at 2,048, by those of f32."""
 
 CANNOT_RUN = "StableHLO's interpreter cannot run the module: "
 SET_PARENT_DEATH_SIGNAL = 1
@@ -86,6 +91,10 @@ def reference(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
             outputs: Arrays = pickle.loads((folder / OUTPUTS).read_bytes())
             return outputs
     reason = f"it ended with status {done.returncode}"
+    if done.returncode < 0:
+        reason = f"it ended with signal {signal.Signals(-done.returncode).name}"
+        if -done.returncode == signal.SIGFPE:
+            reason += ", at a division of integers by zero"
     for line in done.stderr.splitlines():
         if line.startswith((LLVM_ERROR, CANNOT_RUN)):
             reason = line.removeprefix(LLVM_ERROR).removeprefix(CANNOT_RUN)
@@ -121,7 +130,7 @@ def spell_out_constants(module: Any) -> None:
 
 def dense_attribute(array: Array, kind: Any) -> Any:
     """`array` as an elements attribute of the tensor type `kind` that holds its data."""
-    array = np.ascontiguousarray(array).reshape(array.shape)
+    array = np.ascontiguousarray(to_stored(array)).reshape(array.shape)
     return ir.DenseElementsAttr.get(array, type=kind.element_type, shape=list(kind.shape))
 
 

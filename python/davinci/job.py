@@ -12,9 +12,10 @@ import onnx
 from davinci import arrays, check, frontends, interpreter, report, zoo
 from davinci.arrays import Arrays
 from davinci.compiler import Progress, compile
-from davinci.errors import InputError
+from davinci.errors import CheckFailed, InputError
 from davinci.frontends.onnx import read
 from davinci.mlir import operations
+from davinci.report.value_range import range_summary
 from davinci.runtime import saved
 from davinci.runtime.executable import Executable, TimelineChoice
 
@@ -90,7 +91,7 @@ def run(
     *,
     inputs: Arrays | None,
     seed: int,
-    checked: bool,
+    reference: Reference | None,
     timeline: TimelineChoice,
     progress: Progress,
     **options: Any,
@@ -100,12 +101,11 @@ def run(
     Args:
         inputs: arrays by name; None to make them from `seed`.
         seed: of the inputs that are made, 0 or more.
-        checked: compute the errors against a reference and put them into the record.
+        reference: what the outputs are compared with; the errors are put into the record.
         timeline: keep what traces and reports draw, see `Executable.run`.
     """
     if seed < 0:
         raise InputError("no such seed", where="--seed", found=str(seed), expected="0 or more")
-    reference = reference_of(source) if checked else None
     executable = make(source, progress, **options)
     if inputs is None:
         inputs = (
@@ -118,7 +118,10 @@ def run(
     record = executable.profile
     if reference is not None:
         progress("computing the reference")
-        errors = check.compare(outputs, reference.compute(inputs, executable))
+        try:
+            errors = check.compare(outputs, reference.compute(inputs, executable))
+        except CheckFailed as error:
+            raise error.with_hint(range_summary(record)) from None
         record["check"] = {**errors, "reference": reference.name}
     return Result(executable, outputs, record, executable.launches)
 
@@ -142,6 +145,27 @@ def make(source: Source, progress: Progress, **options: Any) -> Executable:
         )
     progress("loading")
     return saved.load(source.model)
+
+
+def given_outputs(path: str) -> Reference:
+    """The reference that is an `.npz` file of outputs by name.
+
+    Raises:
+        InputError: the file cannot be read; when it is compared, its names are not the outputs'.
+    """
+    expected = arrays.load_npz(path)
+
+    def compute(inputs: Arrays, executable: Any) -> Arrays:
+        if set(expected) != set(executable.output_names):
+            raise InputError(
+                "wrong output names",
+                where=path,
+                found=", ".join(sorted(expected)) or "none",
+                expected=", ".join(executable.output_names),
+            )
+        return expected
+
+    return Reference(path, compute)
 
 
 def reference_of(source: Source) -> Reference:

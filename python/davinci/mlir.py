@@ -81,14 +81,6 @@ def _register_passes_once() -> None:
         _load("dialects.torch")
 
 
-def load_onnx_importer(context: Any) -> Any:
-    """Returns the module that imports ONNX graphs and registers the torch dialect it needs."""
-    register_passes()
-    with _PROCESS_STATE:
-        _load("dialects.torch").register_dialect(context)
-        return _load("extras.onnx_importer")
-
-
 def symbol_name(operation: Any) -> str:
     """The name of a function, module or global."""
     return str(ir.StringAttr(operation.attributes["sym_name"]).value)

@@ -23,6 +23,8 @@ SECOND = "func.func @second() attributes {ascend.entry} { return }\n"
         (CALL, f"{CALL} {{ascend.blocks = -1 : i64}}", "'func.call' op attribute ascend.blocks"),
         (CALL, f"{CALL} {{ascend.blocks = 65536 : i64}}", "expected an integer, 1 to 65535"),
         (CALL, f'{CALL} {{ascend.blocks = "8"}}', 'found "8"; expected an integer'),
+        ("ascend.entry}", "ascend.entry, ascend.scopes = 3}", "a dictionary of strings"),
+        ("ascend.entry}", "ascend.entry, ascend.scopes = {a = 3}}", "a dictionary of strings"),
         (CALL, f"{CALL} {{ascend.operators = 3}}", "expected an array of strings"),
         (CALL, f"{CALL} {{ascend.operators = [1]}}", "attribute ascend.operators"),
         ("ascend.kernel}", "ascend.kernel, ascend.work = 3}", "expected a dictionary of integers"),
@@ -43,6 +45,8 @@ SECOND = "func.func @second() attributes {ascend.entry} { return }\n"
         ("64xf32", '64xf32, #cce.space<"UB">', "in global memory"),
         ("64xf32", "64xmemref<3xf32>", "of numbers"),
         ("ascend.output}", "ascend.output, ascend.unsigned}", "ascend.unsigned of f32"),
+        ("ascend.output}", 'ascend.output, ascend.element = "bf16"}', '"bf16" in f32'),
+        ("ascend.output}", 'ascend.output, ascend.element = "f7"}', "expected bf16, f8E5M2"),
     ],
 )
 def test_refused(before: str, after: str, message: str) -> None:

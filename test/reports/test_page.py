@@ -6,7 +6,9 @@ import json
 import re
 import shutil
 import subprocess
+from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +30,12 @@ BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync "
     "--disable-background-networking --disable-component-update --enable-logging=stderr "
-    "--virtual-time-budget=3000 --window-size=1280,2000 --dump-dom"
+    "--virtual-time-budget=3000 --dump-dom"
 )
+FRAMES = "<script>requestAnimationFrame = (paint) => setTimeout(paint, 16);</script>"
+"""A browser without a screen may leave frames out, timers not."""
+
+SCREEN = (1400, 900)
 
 
 @pytest.fixture(scope="module")
@@ -158,12 +164,13 @@ class Elements(HTMLParser):
         ]
 
 
-def shown(page: str, folder: Path) -> str:
+def shown(page: str, folder: Path, size: tuple[int, int] = (1280, 2000)) -> str:
     """The elements of a page after its scripts have run; none may have failed."""
     file = folder / "report.html"
-    file.write_text(page, encoding="utf-8")
+    file.write_text(page.replace("<head>", f"<head>{FRAMES}"), encoding="utf-8")
     assert BROWSER is not None
-    command = [BROWSER, *FLAGS.split(), f"--user-data-dir={folder / 'user'}", file.as_uri()]
+    window = "--window-size={},{}".format(*size)
+    command = [BROWSER, *FLAGS.split(), window, f"--user-data-dir={folder / 'user'}", file.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert [line for line in done.stderr.splitlines() if "CONSOLE" in line] == []
     return done.stdout
@@ -238,7 +245,7 @@ def test_everything_is_drawn(page: str, tmp_path: Path) -> None:
     assert elements.of("html", **{"data-ready": "yes"}), "the script did not reach its end"
     assert len(elements.of("tr", **{"data-kernel": "busy<k>"})) == 1
     assert len(elements.of("circle")) == 2, "the roofline has no points"
-    canvas = elements.of("canvas")[0]
+    (canvas,) = elements.of("canvas", id="timeline")
     assert int(canvas["data-drawn"] or 0) > 10, "the timeline is empty"
     for table in ("waits", "path", "shares"):
         body = text.split(f'<table id="{table}"')[1].split("</table>")[0]
@@ -253,3 +260,105 @@ def test_everything_is_drawn(page: str, tmp_path: Path) -> None:
 def test_bottleneck(busy: float, words: str) -> None:
     row = {"unit": "vector", "pipes": {"PIPE_V": busy}, "pipe_cycles": {"PIPE_V": 100}}
     assert bottleneck(row) == words
+
+
+def network_page(count: int, overhead_us: float = 10.0) -> str:
+    """Of a run of so many launches, of kernels of three units in layers of 40 launches."""
+    model = launch("k", busy_program(), blocks=3, timeline=False)
+    profiles, kernels = [], {}
+    for i in range(count):
+        name, layer = f"kernel_{i % 37}", i // 40
+        unit = ("cube", "vector", "vector", "scalar")[i % 37 % 4]
+        label = f"operator{i % 37} 1x128x768 -> 128x12x64x{i % 37} f32"
+        kernels[name] = Kernel(f"operator{i % 37}", unit, (4,), label)
+        node = f"/encoder/layer.{layer}/attention/self/Operator_{i}"
+        profiles.append(replace(model, name=name, operators=(node,)))
+    record = build(profiles, Program(kernels, 0, 0, 0), MACHINE, 32)
+    return as_html(MACHINE, {"model": "net.onnx", "precision": "mixed", **record}, profiles)
+
+
+GEOMETRY = """
+  const box = (element) => {
+    const {left, top, right, bottom} = element.getBoundingClientRect();
+    return {left, top: top + scrollY, right, bottom: bottom + scrollY};
+  };
+  const run = document.getElementById("run"), [x, y] = [box(run).left, box(run).top - scrollY];
+  const pixels = run.getContext("2d").getImageData(0, 0, run.width, run.height).data;
+  const colours = new Set();
+  for (let i = 0; i < pixels.length; i += 4) colours.add(pixels.slice(i, i + 3).join());
+  const at = x + 84 + (run.clientWidth - 84) * WHERE;
+  run.dispatchEvent(new PointerEvent("pointermove", {clientX: at, clientY: y + 60}));
+  document.body.dataset.found = JSON.stringify({
+    wide: document.scrollingElement.scrollWidth,
+    verdict: box(document.querySelector(".verdict")),
+    sections: [...document.querySelectorAll("header, section")].filter((x) => !x.hidden).map(box),
+    operators: box(document.querySelector("#groups .bars")),
+    network: box(run),
+    drawn: Number(run.dataset.drawn),
+    colours: colours.size,
+    hint: document.getElementById("launch").textContent,
+    bars: [...document.querySelectorAll("#groups .name")].map((name) =>
+      [box(name).right, box(name.nextElementSibling).left]),
+  });"""
+
+
+@in_browser
+@pytest.mark.parametrize("count", [1, 1000])
+def test_verdict_operators_and_the_run_are_on_the_first_two_screens(
+    count: int, tmp_path: Path
+) -> None:
+    """In a window of 1400 x 900; and nothing covers anything else."""
+    script = GEOMETRY.replace("WHERE", "0.99999")
+    page = network_page(count).replace("</body>", f"<script>{script}</script></body>")
+    found = json.loads(Elements(shown(page, tmp_path, SCREEN)).of("body")[0]["data-found"] or "")
+    width, height = SCREEN
+    assert found["wide"] <= width, "the page scrolls sideways"
+    assert found["verdict"]["bottom"] < height / 2
+    assert found["network"]["bottom"] < 2 * height
+    assert found["operators"]["bottom"] < 2 * height
+    for above, below in pairwise(found["sections"]):
+        assert above["bottom"] <= below["top"] + 1, "sections overlap"
+    for name, track in found["bars"]:
+        assert name < track, "a name covers its bar"
+    assert found["drawn"] == count and found["colours"] > 5
+    lines = found["hint"].split("\n")
+    number = int(lines[0].rpartition("_")[2])
+    assert count - 3 <= number < count, "a launch at the right edge, a pixel or two away"
+    assert lines[0].startswith(f"operator{number % 37} ")
+    assert "cycles on the" in lines[1] and "of 32 cores at work" in lines[1]
+
+
+def test_the_page_opens_with_the_verdict() -> None:
+    page = network_page(1000)
+    body = page.split("<body>")[1]
+    places = [
+        body.index(text)
+        for text in ('class="verdict">Launches take', "what to try", 'id="run"', "Time by operator")
+    ]
+    assert places == sorted(places)
+    assert "Give each launch more to do" in body
+    assert "Time by layer" in body and ">10 others<" in body
+
+
+def test_a_run_of_nothing_has_a_page() -> None:
+    record = build([], Program({}, 0, 0, 0), MACHINE, 32)
+    assert "Nothing was launched." in as_html(MACHINE, record, [])
+
+
+@in_browser
+def test_the_whole_run_zooms_and_chooses(page: str, tmp_path: Path) -> None:
+    """A click on a launch chooses its kernel below; zooming in leaves launches out."""
+    script = """
+      const run = document.getElementById("run"), place = run.getBoundingClientRect();
+      const seen = [run.dataset.drawn];
+      const at = {clientX: place.right - 2, clientY: place.top + 60};
+      run.dispatchEvent(new PointerEvent("click", at));
+      seen.push(document.getElementById("choice").value);
+      for (let i = 0; i < 30; i += 1) run.dispatchEvent(new KeyboardEvent("keydown", {key: "+"}));
+      const drawn = new MutationObserver(() => {
+        document.body.dataset.seen = JSON.stringify([...seen, run.dataset.drawn]);
+      });
+      drawn.observe(run, {attributes: true, attributeFilter: ["data-drawn"]});"""
+    text = shown(page.replace("</body>", f"<script>{script}</script></body>"), tmp_path)
+    seen = json.loads(Elements(text).of("body")[0]["data-seen"] or "")
+    assert seen[0] == "2" and seen[1] == "small" and int(seen[2]) < 2

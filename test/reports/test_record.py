@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -155,3 +157,11 @@ def test_idle_of_a_run() -> None:
     record = build([profile, profile], Program({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
     assert record["idle"]["ratio"] == pytest.approx(24 / 32, abs=0.05)
     assert record["idle"]["half_idle_ratio"] == 1
+
+
+def test_every_key_is_explained(mlp: dict[str, Any]) -> None:
+    """docs/reports.md has a word on each key of the record and of a kernel."""
+    page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
+    explained = set(re.findall(r"`([a-z_0-9]+)`", page))
+    keys = {*mlp, *mlp["kernels"][0], *mlp["idle"], *mlp["memory"], *mlp["launches_list"][0]}
+    assert keys - explained == set()

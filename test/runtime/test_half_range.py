@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from test.support import compile_text
 
+from davinci.errors import CheckFailed
+from davinci.isa.core import BY_OPCODE
 from davinci.report.value_range import range_summary
-from davinci.simulator.half_range import Lost, lost_by_arithmetic, lost_by_conversion
+from davinci.simulator.half_range import Lost, converts, lost_by_arithmetic, lost_by_conversion
+from davinci.tools import npu_run
+from support import compile_text
 
 PRODUCT = """func.func @main(%x: tensor<16x32xf32>, %y: tensor<32x8xf32>) -> tensor<16x8xf32> {
   %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
@@ -41,7 +45,31 @@ def test_operands_of_a_product(precision: str) -> None:
     line = range_summary(record)
     assert "3 values became infinite in cast_f16_16x32" in line
     assert "7 values became 0 in cast_f16_16x32" in line
+    x[2, :5] = 1
+    assert "became 0" not in range_summary(run(PRODUCT, x, y, precision=precision))
     assert "--precision fp32" in line
+
+
+def test_parts_of_f32_values_lose_nothing() -> None:
+    x, y = np.ones((16, 32), np.float32), np.full((32, 8), 1e-30, np.float32)
+    x[1], x[2, :5] = 1e30, 1 + 2.0**-23
+    assert run(PRODUCT, x, y, precision="fp32")["range"]["kernels"] == []
+
+
+def test_every_instruction_that_rounds_f32_to_f16_is_looked_at() -> None:
+    found = {record.mnemonic for record in BY_OPCODE.values() if converts(record)}
+    names = ("vconv_f322f16", "copy_matrix_cc_to_ubuf.f322f16", "fixpipe.f322f16")
+    assert found == set(names)
+
+
+def test_a_failed_check_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "scores.mlir"
+    scaled = "%k = stablehlo.constant dense<1.0e9> : tensor<16x32xf32>\n"
+    scaled += "%z = stablehlo.multiply %x, %k : tensor<16x32xf32>\n%0 ="
+    path.write_text(PRODUCT.replace("%0 =", scaled, 1).replace("dot_general %x", "dot_general %z"))
+    with pytest.raises(CheckFailed, match=r"512 values became infinite .*--precision fp32"):
+        npu_run.execute(npu_run.make_parser().parse_args([str(path), "--check"]))
+    assert npu_run.main([str(path), "--check", "--precision", "fp32"]) == 0
 
 
 def test_results_on_the_way_out_of_l0c() -> None:
@@ -72,14 +100,14 @@ HALVES = np.array([65504, np.inf, -np.inf, np.nan, 0, 1], np.float16)
 @pytest.mark.parametrize(
     ("value", "lost"),
     [
-        (65519.0, Lost()),
-        (65520.0, Lost(1, 0)),
-        (-65520.0, Lost(1, 0)),
-        (np.inf, Lost()),
-        (np.nan, Lost()),
-        (2.0**-25, Lost(0, 1)),
-        (2.0**-25 * 1.0001, Lost()),
-        (-0.0, Lost()),
+        (65519.0, Lost(0, 0, 2)),
+        (65520.0, Lost(1, 0, 2)),
+        (-65520.0, Lost(1, 0, 2)),
+        (np.inf, Lost(0, 0, 2)),
+        (np.nan, Lost(0, 0, 2)),
+        (2.0**-25, Lost(0, 1, 2)),
+        (2.0**-25 * 1.0001, Lost(0, 0, 2)),
+        (-0.0, Lost(0, 0, 2)),
     ],
 )
 def test_conversions(value: float, lost: Lost) -> None:

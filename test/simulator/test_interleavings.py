@@ -56,9 +56,9 @@ def barrier_of_all(self: Races, pipe: int) -> None:
     REAL["barrier"](self, ALL)
 
 
-def set_again(self: Races, event: Any) -> None:
+def set_again(self: Races, event: Any, index: int) -> None:
     self._waited.clear()
-    REAL["set_flag"](self, event)
+    REAL["set_flag"](self, event, index)
 
 
 def learn_all(self: Races, pipe: int, clock: list[int]) -> None:

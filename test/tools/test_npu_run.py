@@ -10,6 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
+import davinci
 from davinci.tools import npu_run
 
 MODULE = """\
@@ -210,3 +211,42 @@ def test_save_and_run_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     Path(saved).write_bytes(Path(saved).read_bytes()[:-9])
     assert npu_run.main([saved]) == 2
     assert "net.davinci: not a saved executable" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(("error", "code"), [(0, 0), (1e-4, 0), (1, 1)])
+def test_expected_outputs_of_a_kernel_by_hand(
+    error: float, code: int, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """For them there is no other reference."""
+    kernel = Path(__file__).parents[2] / "examples" / "hand_written.mlir"
+    files = {name: str(tmp_path / name) for name in ("in.npz", "out.npz", "expected.npz", "r.json")}
+    arguments = [str(kernel), "--seed", "3", "--outputs", files["out.npz"]]
+    assert npu_run.main(arguments) == 0
+    with np.load(files["out.npz"]) as outputs:
+        expected = {name: array + error for name, array in outputs.items()}
+    np.savez(files["expected.npz"], **expected)
+    capfd.readouterr()
+    assert npu_run.main([*arguments[:3], "--expect", files["expected.npz"]]) == code
+    assert ("the outputs differ from the reference" in capfd.readouterr().err) == bool(code)
+
+
+def test_record_names_the_file_of_expected_outputs(add: str, tmp_path: Path) -> None:
+    expected, record = tmp_path / "expected.npz", tmp_path / "r.json"
+    assert npu_run.main([add, "--outputs", str(expected)]) == 0
+    assert npu_run.main([add, "--expect", str(expected), "--json", str(record)]) == 0
+    found = json.loads(record.read_text())["check"]
+    assert found["reference"] == str(expected)
+    assert found["max_abs_err"] == 0
+
+
+def test_expected_outputs_of_another_shape(
+    add: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "expected.npz"
+    np.savez(path, out0=np.zeros((5, 3), np.float32))
+    check_failure([add, "--expect", str(path)], 1, "shapes differ", capfd)
+
+
+def test_version(capfd: pytest.CaptureFixture[str]) -> None:
+    assert npu_run.main(["--version"]) == 0
+    assert capfd.readouterr().out.startswith(f"npu-run {davinci.__version__}, MLIR of ")

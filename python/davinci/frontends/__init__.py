@@ -1,7 +1,8 @@
 """Frontends: every way a model comes in, each ending in an MLIR module with a `@main`.
 
-`load(model)` takes the path of an `.onnx` or `.mlir` file, MLIR text, an ONNX `ModelProto`, or MLIR
-bytecode and StableHLO's portable artifacts, as bytes or in a file of any name.
+`load(model)` takes the path of an `.onnx` or `.mlir` file, MLIR text, an ONNX `ModelProto`, MLIR
+bytecode and StableHLO's portable artifacts, as bytes or in a file of any name, modules and exported
+programs of PyTorch, and functions of JAX.
 """
 
 from __future__ import annotations
@@ -16,19 +17,21 @@ from davinci.mlir import ir, make_context
 SUFFIXES = (".onnx", ".mlir", ".mlirbc")
 
 
-def load(model: Any, context: Any = None) -> Any:
+def load(model: Any, context: Any = None, example_inputs: Any = None) -> Any:
     """Returns `model` as an `ir.Module` in `context`, or in a new one.
 
     Args:
         model: path of an `.onnx`, `.mlir` or `.mlirbc` file, MLIR text, MLIR bytecode or a portable
-            artifact of StableHLO (bytes, or the path of a file), or an `onnx.ModelProto`.
+            artifact of StableHLO (bytes, or the path of a file), an `onnx.ModelProto`, a PyTorch
+            module or exported program, or a function of JAX.
         context: an `ir.Context` from `davinci.mlir.make_context`.
+        example_inputs: arguments of a PyTorch module or a function of JAX, see their frontends.
 
     Raises:
         InputError: no such file, a file of another kind, or one that cannot be read.
-        CompileError: an ONNX model that uses something outside what can be compiled.
+        CompileError: a model that uses something outside what can be compiled or exported.
     """
-    from davinci.frontends import mlir_text, portable
+    from davinci.frontends import jax_functions, mlir_text, portable, pytorch
     from davinci.frontends import onnx as onnx_frontend
 
     context = context or make_context()
@@ -36,12 +39,23 @@ def load(model: Any, context: Any = None) -> Any:
         return model
     if isinstance(model, bytes):
         return mlir_text.parse(model, context)
+    if pytorch.takes(model):
+        proto = pytorch.export(model, example_inputs).proto
+        return onnx_frontend.import_model(proto, context, pytorch.name_of(model))
+    if jax_functions.takes(model):
+        return jax_functions.import_model(model, example_inputs, context)
+    if example_inputs is not None:
+        raise InputError(
+            "example inputs are for PyTorch modules and JAX functions",
+            found=f"an object of type {type(model).__name__}",
+        )
     if not isinstance(model, (str, os.PathLike)):
         if type(model).__name__ != "ModelProto":
             raise InputError(
                 "not a model",
                 found=f"an object of type {type(model).__name__}",
-                expected="a path, MLIR text or bytecode, or an onnx.ModelProto",
+                expected="a path, MLIR text or bytecode, an onnx.ModelProto, a PyTorch module or "
+                "exported program, or a function of JAX",
             )
         return onnx_frontend.import_model(model, context, "<ModelProto>")
     if isinstance(model, str) and ("\n" in model or "func.func" in model):

@@ -11,6 +11,7 @@ from typing import Any
 
 from davinci.errors import InputError
 from davinci.mlir import ir, location_text
+from davinci.narrow import NARROW
 
 MOST_BLOCKS = 65535
 """Of a launch: what CANN's `SetBlockDim` takes."""
@@ -26,13 +27,16 @@ INTEGERS = {
 COUNTS = "ascend.work"
 """The attribute that is a dictionary of integers."""
 
+SCOPES = "ascend.scopes"
+"""The attribute that is a dictionary of strings."""
+
 LISTS = ("ascend.operators", "hivm.locations")
 """Attributes that are arrays of strings."""
 
-TEXTS = ("ascend.core", "ascend.label", "ascend.name", "ascend.op", "ascend.unit")
+TEXTS = ("ascend.core", "ascend.element", "ascend.label", "ascend.name", "ascend.op", "ascend.unit")
 """Attributes that are strings."""
 
-MARKS = {*INTEGERS, *TEXTS, "ascend.launch", "hivm.locations"}
+MARKS = {*INTEGERS, *TEXTS, *LISTS, COUNTS, SCOPES, "ascend.launch"}
 """All attributes that are checked."""
 
 SYMBOLS = (ir.SymbolRefAttr, ir.FlatSymbolRefAttr)
@@ -99,6 +103,10 @@ def _check_attribute(name: str, attr: Any, op: Any, place: str = "") -> None:
         numbers = [item.attr for item in attr] if isinstance(attr, ir.DictAttr) else [None]
         if not all(isinstance(x, ir.IntegerAttr) and 0 <= x.value < 1 << 62 for x in numbers):
             _reject(op, what, str(attr), "a dictionary of integers, 0 or more")
+    elif name == SCOPES:
+        texts = [item.attr for item in attr] if isinstance(attr, ir.DictAttr) else [None]
+        if not all(isinstance(text, ir.StringAttr) for text in texts):
+            _reject(op, what, str(attr), "a dictionary of strings")
     elif name in LISTS and not (
         isinstance(attr, ir.ArrayAttr) and all(isinstance(part, ir.StringAttr) for part in attr)
     ):
@@ -115,8 +123,13 @@ def _check_host(entry: Any) -> None:
         if not isinstance(argument.type, ir.MemRefType):
             _reject(entry, f"argument {number}", str(argument.type), "a memref")
         _check_buffer(argument.type, entry, f"argument {number}")
-        names = {mark.name for mark in attributes[number]} if number < len(attributes) else set()
+        names = {m.name: m.attr for m in attributes[number]} if number < len(attributes) else {}
         element = argument.type.element_type
+        if "ascend.element" in names:
+            kind = NARROW.get(ir.StringAttr(names["ascend.element"]).value)
+            if kind is None or kind.stored.removeprefix("u") != str(element):
+                found = f"{names['ascend.element']} in {element}"
+                _reject(entry, f"argument {number}", found, ", ".join(NARROW))
         for mark, fits in (
             ("ascend.boolean", str(element) == "i8"),
             ("ascend.unsigned", isinstance(element, ir.IntegerType)),

@@ -9,6 +9,7 @@ from davinci.diagnostics import first_diagnostic
 from davinci.errors import InputError
 from davinci.frontends import portable
 from davinci.frontends.marks import check_marks
+from davinci.frontends.mlir_source import check_source
 from davinci.mlir import MLIRError, ir, is_public, symbol_name
 
 
@@ -49,11 +50,13 @@ def is_on_tensors(function: Any) -> bool:
 
 
 def _module(source: str | bytes | Path, context: Any) -> Any:
-    where = str(source) if isinstance(source, Path) else "<bytes>"
+    kind = "bytes" if isinstance(source, bytes) else "text"
+    where = str(source) if isinstance(source, Path) else f"<{kind}>"
     try:
         data = source.read_bytes() if isinstance(source, Path) else source
         if isinstance(data, bytes) and portable.is_bytecode(data):
             return portable.read(data, context, where)
+        check_source(data.encode(errors="surrogatepass") if isinstance(data, str) else data, where)
         if isinstance(source, Path):
             return ir.Module.parseFile(str(source), context)
         return ir.Module.parse(source.decode() if isinstance(source, bytes) else source, context)
@@ -61,6 +64,3 @@ def _module(source: str | bytes | Path, context: Any) -> Any:
         raise InputError(first_diagnostic(error)) from None
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror}", where=where) from None
-    except UnicodeDecodeError as error:
-        found = repr(error.object[:16])
-        raise InputError("neither MLIR bytecode nor text", where=where, found=found) from None

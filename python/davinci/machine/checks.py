@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from davinci.errors import InputError, did_you_mean
+from davinci.errors import InputError, did_you_mean, shipped
 from davinci.isa import BY_NAME
 from davinci.machine.schema import Buffers, Machine
 from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES
@@ -130,7 +130,7 @@ def check_instructions(machine: Machine, where: str) -> None:
                     f"no such instruction or type in {key!r}",
                     where=where,
                     found=repr(name),
-                    hint=did_you_mean(name, known) or "see docs/instructions.md",
+                    hint=did_you_mean(name, known) or f"see {shipped('instructions.md')}",
                 )
 
 

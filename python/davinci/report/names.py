@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-LONGEST = 34
+LONGEST = 24
 """Letters of a node's name that a line of a table has room for."""
 
 
@@ -31,5 +31,18 @@ def plural(count: int, one: str, many: str) -> str:
 
 
 def percent(share: float) -> str:
-    """`81 %`; `under 1 %` of what is not nothing."""
-    return "under 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+    """`81 %`; `< 1 %` of what is not nothing."""
+    return "< 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"
+
+
+def scope_of(operators: Sequence[str], scopes: Mapping[str, str]) -> str:
+    """The scope of the first of some nodes: `encoder/layer.0` of `/encoder/layer.0/MatMul`.
+
+    Args:
+        operators: names of nodes.
+        scopes: of nodes whose names do not tell theirs.
+    """
+    if not operators:
+        return ""
+    name = operators[0]
+    return scopes.get(name, "") or "/".join([part for part in name.split("/") if part][:-1])

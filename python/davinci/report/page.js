@@ -301,4 +301,4 @@ byId("legend").append(...Object.entries(KINDS).map(([kind, words]) => {
 listen();
 if (Object.keys(kernels).length) choose(Object.keys(kernels)[0]);
 else byId("kernel").hidden = true;
-document.documentElement.dataset.ready = "yes";
+if (chosen) draw();

@@ -12,13 +12,22 @@ import jinja2
 
 from davinci.machine import Machine
 from davinci.report.drawing import Chart, rooflines
+from davinci.report.groups import Group, Scope, time_by_layer, time_by_operator
+from davinci.report.names import percent, plural
 from davinci.report.record import Record
 from davinci.report.tables import COLUMNS, summary_rows
-from davinci.report.timeline import MOST_ROWS, timelines
+from davinci.report.timeline import MOST_ROWS, Numbers, timelines
+from davinci.report.value_range import range_summary
+from davinci.report.verdict import losses, verdict
 from davinci.simulator.profile import LaunchProfile
 from davinci.simulator.trace import LANES
 
 FOLDER = Path(__file__).parent
+
+SCRIPTS = ("page.js", "network.js")
+
+MOST_BARS = 16
+"""Bars of a chart; what is left is one more."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +50,139 @@ def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile])
         loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined
     )
     environment.filters["share"] = lambda part: f"{100 * part:.1f} %"
+    environment.filters["percent"] = percent
     charts: list[Chart] = rooflines(record)
+    layers = time_by_layer(record)
     return environment.get_template("page.html.j2").render(
         title=f"{Path(record.get('model') or 'a program').name} on {record['machine']}",
         style=(FOLDER / "page.css").read_text(encoding="utf-8"),
-        script=(FOLDER / "page.js").read_text(encoding="utf-8"),
+        script="".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS),
+        subtitle=subtitle(record),
+        verdict=verdict(record),
+        tiles=tiles(record),
+        losses=losses(record),
+        alert=range_summary(record),
+        operators=bars(time_by_operator(record)),
+        layers=bars(layers) if len(layers) > 1 else [],
         summary=summary_rows(record),
         columns=[column.title for column in COLUMNS],
         kernels=[(row["name"], cells(record, row)) for row in record["kernels"]],
         charts=charts,
         pipes=[(name[5:], LANES[name], pipe["ratio"]) for name, pipe in record["pipes"].items()],
         data=embedded(details(machine, record, launches)),
+        network=embedded(network(record, layers)),
     )
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A bar of a chart: a group's share of the longest one's, in kernels and to launch them."""
+
+    name: str
+    unit: str
+    kernel_percent: float
+    launch_percent: float
+    share: float
+    hint: str
+
+
+def subtitle(record: Record) -> str:
+    """Where and how the run was, in a line."""
+    parts = [
+        f"{record['machine']}, {plural(record['cores'], 'core', 'cores')}",
+        f"{record['clock_mhz']} MHz",
+        *([f"precision {record['precision']}"] if record.get("precision") else []),
+        plural(record["ops"]["total"], "launch", "launches"),
+        plural(len(record["kernels"]), "kernel", "kernels"),
+    ]
+    return " \u00b7 ".join(parts)
+
+
+def tiles(record: Record) -> list[tuple[str, str, str]]:
+    """Figure, what it is, and what it is made of, for the most important ones."""
+    time_us = max(record["time_us"], 1e-9)
+    kernels_us = record["total_cycles"] / record["clock_mhz"]
+    scalar = [row for row in record["kernels"] if row["unit"] == "scalar"]
+    scalar_us = sum(row["cycles"] for row in scalar) / record["clock_mhz"]
+    launches = plural(record["ops"]["total"], "launch", "launches")
+    reached = record["bound_cycles"] / max(1, record["total_cycles"])
+    half_idle = percent(record["idle"]["half_idle_ratio"])
+    return [
+        (f"{time_us:,.1f} us", "time", f"{kernels_us:,.1f} us in kernels"),
+        (percent(record["launch_overhead_us"] / time_us), "of it launching", launches),
+        (
+            percent(scalar_us / time_us),
+            "of it on the scalar unit",
+            plural(len(scalar), "kernel", "kernels"),
+        ),
+        (percent(record["idle"]["ratio"]), "of the cores idle", f"half or more in {half_idle}"),
+        (percent(reached), "of the kernels' time needed", "at the machine's limits"),
+    ]
+
+
+def bars(groups: Sequence[Group]) -> list[Bar]:
+    """Bars for groups, the longest as wide as the chart; short ones are summed up."""
+    shown, others = list(groups[:MOST_BARS]), groups[MOST_BARS:]
+    if others:
+        rest = Group(f"{len(others)} others")
+        for group in others:
+            rest.kernel_us += group.kernel_us
+            rest.launch_us += group.launch_us
+            rest.launches += group.launches
+        shown.append(rest)
+    widest = max((group.time_us for group in shown), default=0) or 1
+    total = sum(group.time_us for group in shown) or 1
+    return [
+        Bar(
+            group.name,
+            group.unit,
+            100 * group.kernel_us / widest,
+            100 * group.launch_us / widest,
+            group.time_us / total,
+            f"{group.name}: {group.kernel_us:,.1f} us in kernels, {group.launch_us:,.1f} us to "
+            f"start {plural(group.launches, 'launch', 'launches')}",
+        )
+        for group in shown
+    ]
+
+
+def network(record: Record, layers: Sequence[Scope]) -> dict[str, Any]:
+    """What the script draws of the whole run: launches on one axis.
+
+    A launch is [start in us, length in us, number of its kernel, number of its layer, number of its
+    nodes' text]; a kernel [name, label, unit, cores at work on average].
+    """
+    numbers = {row["name"]: i for i, row in enumerate(record["kernels"])}
+    layer_of = {number: i for i, layer in enumerate(layers) for number in layer.all_numbers()}
+    nodes = Numbers()
+    launches = [
+        [
+            launch["start_us"],
+            round(launch["end_us"] - launch["start_us"], 4),
+            numbers[launch["kernel"]],
+            layer_of[number],
+            nodes[", ".join(launch["operators"])],
+        ]
+        for number, launch in enumerate(record["launches_list"])
+    ]
+    return {
+        "total_us": record["time_us"],
+        "clock_mhz": record["clock_mhz"],
+        "cores": record["cores"],
+        "launches": launches,
+        "layers": [layer.name for layer in layers],
+        "nodes": nodes.texts,
+        "kernels": [
+            [row["name"], row["label"], row["unit"], round(cores_at_work(record, row), 2)]
+            for row in record["kernels"]
+        ],
+    }
+
+
+def cores_at_work(record: Record, row: Record) -> float:
+    """On average while the kernel runs."""
+    working = 1 - row["idle_core_cycles"] / max(1, row["core_cycles"])
+    return float(working * record["cores"])
 
 
 def cells(record: Record, row: Record) -> list[Cell]:

@@ -40,12 +40,14 @@ class Program:
         weights_bytes: constants in global memory.
         arena_bytes: intermediate values.
         arena_unplanned_bytes: what they would take if no two shared memory.
+        scopes: of nodes of the model whose names do not tell theirs.
     """
 
     kernels: dict[str, Kernel]
     weights_bytes: int
     arena_bytes: int
     arena_unplanned_bytes: int
+    scopes: Mapping[str, str] = field(default_factory=dict)
 
 
 def describe(module: Any) -> Program:
@@ -73,7 +75,9 @@ def describe(module: Any) -> Program:
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
     kernels = {name: kernel_of(op, name, sizes.get(name, ())) for name, op in found.items()}
-    return Program(kernels, weights, arena, unplanned)
+    scopes = module.operation.attributes.get("ascend.scopes", ())
+    texts = {item.name: ir.StringAttr(item.attr).value for item in scopes}
+    return Program(kernels, weights, arena, unplanned, texts)
 
 
 def kernel_of(function: Any, name: str, argument_bytes: tuple[int, ...]) -> Kernel:

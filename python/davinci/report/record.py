@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -15,6 +15,7 @@ from davinci import __version__
 from davinci.machine import Machine
 from davinci.report.idle import Idle, idle_of
 from davinci.report.limits import limits, times
+from davinci.report.names import scope_of
 from davinci.report.program import Kernel, Program
 from davinci.report.value_range import value_range
 from davinci.report.verdict import warnings_of
@@ -66,8 +67,8 @@ def build(
         "idle": idle_summary(rows, total),
         "pipes": pipe_summary(rows, machine),
         "kernels": rows,
-        "launches_list": list(launch_times(launches, machine)),
-        "range": value_range(launches),
+        "launches_list": list(launch_times(launches, program.scopes, machine)),
+        "range": value_range(launches, program),
         "memory": {
             "weights_bytes": program.weights_bytes,
             "arena_bytes": program.arena_bytes,
@@ -77,7 +78,9 @@ def build(
     return {**record, "warnings": warnings_of(record)}
 
 
-def launch_times(launches: Sequence[LaunchProfile], machine: Machine) -> Iterator[Record]:
+def launch_times(
+    launches: Sequence[LaunchProfile], scopes: Mapping[str, str], machine: Machine
+) -> Iterator[Record]:
     """When each launch computes, behind its overhead, from the start of the run."""
     begin_us = 0.0
     for launch in launches:
@@ -88,6 +91,7 @@ def launch_times(launches: Sequence[LaunchProfile], machine: Machine) -> Iterato
             "start_us": round(begin_us, TENTH_OF_NANOSECOND),
             "end_us": round(end_us, TENTH_OF_NANOSECOND),
             "operators": list(launch.operators),
+            "scope": scope_of(launch.operators, scopes),
         }
         begin_us = end_us
 

@@ -45,7 +45,9 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
         rows.append(("range", lost))
     if "compile_seconds" in record:
         seconds = (record["compile_seconds"], record["simulate_seconds"])
-        rows.append(("took", f"{seconds[0]:.1f} s to compile, {seconds[1]:.1f} s to simulate"))
+        cache = f" (cache: {record['cache']})" if "cache" in record else ""
+        took = f"{seconds[0]:.1f} s to compile{cache}, {seconds[1]:.1f} s to simulate"
+        rows.append(("took", took))
         rows.append(("speed", speed_summary(record)))
     if record.get("timing_only"):
         rows.append(("check", "none: without data (--timing-only)"))
@@ -139,8 +141,8 @@ COLUMNS = (
         lambda _, row: row["idle_core_cycles"] / max(1, row["core_cycles"]),
         "{:.0%}".format,
     ),
-    Column("GM read", lambda record, row: row["gm_read_bytes"], kilobytes_or_more),
-    Column("GM written", lambda record, row: row["gm_write_bytes"], kilobytes_or_more),
+    Column("GM read", lambda record, row: row["gm_read_bytes"], kilobytes_or_more, widest=None),
+    Column("GM written", lambda record, row: row["gm_write_bytes"], kilobytes_or_more, widest=None),
     Column("instructions", lambda record, row: row["instructions"], "{:,}".format, widest=None),
     Column("bottleneck", lambda record, row: row["bottleneck"]),
 )

@@ -6,41 +6,56 @@ rounds constants.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
+from davinci.report.program import Program
 from davinci.simulator.profile import LaunchProfile
 
 Record = dict[str, Any]
+
+COUNTS = ("overflows", "underflows", "converted")
+
+UNDERFLOWS_SHARE = 0.01
+"""Of the values that a kernel converts; fewer lie beside others that they do not matter to."""
+
+EXACT = frozenset({"half_part"})
+"""Operators whose results say together what each of them loses."""
 
 MOST_NAMED = 3
 """Kernels and constants that the line names."""
 
 
-def value_range(launches: Sequence[LaunchProfile]) -> Record:
+def value_range(launches: Sequence[LaunchProfile], program: Program) -> Record:
     """The key `range` of the record: what instructions lost when they rounded to f16."""
     kernels: dict[str, Record] = {}
     for launch in launches:
+        if program.kernels[launch.name].op in EXACT:
+            continue
         lost = launch.lost
         if lost.overflows or lost.underflows:
-            empty = {"name": launch.name, "operators": [], "overflows": 0, "underflows": 0}
+            empty = {"name": launch.name, "operators": [], **dict.fromkeys(COUNTS, 0)}
             row = kernels.setdefault(launch.name, empty)
             row["operators"] += [x for x in launch.operators if x not in row["operators"]]
-            row["overflows"] += lost.overflows
-            row["underflows"] += lost.underflows
+            for key in COUNTS:
+                row[key] += getattr(lost, key)
     rows = sorted(kernels.values(), key=lambda row: (-row["overflows"], -row["underflows"]))
-    return {**_sums(rows), "kernels": rows}
+    totals = {key: sum(row[key] for row in rows) for key in ("overflows", "underflows")}
+    return {**totals, "kernels": rows}
 
 
 def range_summary(record: Record) -> str:
-    """One line for people; "" if every value that was rounded to f16 has a place there."""
+    """One line for people; "" if no value became infinite and too few became 0 to matter."""
     constants = record.get("range_of_constants", [])
     places = [*constants, *record.get("range", {}).get("kernels", [])]
-    total = _sums(places)
     parts = []
-    for key, became in (("overflows", "became infinite"), ("underflows", "became 0")):
-        if count := total[key]:
-            names = [place_name(place) for place in places if place[key]]
+    for key, became, least in (
+        ("overflows", "became infinite", 0),
+        ("underflows", "became 0", UNDERFLOWS_SHARE),
+    ):
+        found = [p for p in places if p[key] and p[key] >= least * p["converted"]]
+        if count := sum(place[key] for place in found):
+            names = [place_name(place) for place in found]
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
             noun = "value" if count == 1 else "values"
             parts.append(f"{count:,} {noun} {became} in {', '.join(names[:MOST_NAMED])}{more}")
@@ -56,8 +71,3 @@ def place_name(place: Record) -> str:
         return str(place["name"])
     more = ", .." if len(operators) > MOST_NAMED else ""
     return f"{place['name']} ({', '.join(operators[:MOST_NAMED])}{more})"
-
-
-def _sums(places: Iterable[Record]) -> Record:
-    found = list(places)
-    return {key: sum(place[key] for place in found) for key in ("overflows", "underflows")}

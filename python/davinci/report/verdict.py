@@ -88,7 +88,7 @@ def launching(record: Record) -> Loss | None:
     return Loss(
         share,
         f"launches take {percent(share)} of the time",
-        f"To start a kernel takes {each:g} us; {plural(count, 'launch', 'launches')} take "
+        f"To start a kernel takes {each:g} us, {plural(count, 'time', 'times')}: "
         f"{percent(share)} of the time.",
         "Give each launch more to do: the same launches serve a larger batch or a longer sequence. "
         "Merge small operators in the model where one of ONNX does the same.",
@@ -117,8 +117,8 @@ def _scalar_advice(rows: list[Record]) -> Iterable[str]:
     if products:
         limit, cycles = (sum(row[key] for row in products) for key in ("bound_cycles", "cycles"))
         yield (
-            f"{products[0]['op']} could take {limit:,} cycles instead of {cycles:,} on the cube: "
-            "write it as MatMul where the model allows."
+            f"Products and convolutions took {cycles:,} cycles; the cube's limit for them is "
+            f"{limit:,}: write them as MatMul where the model allows."
         )
     if any(word in row["label"].split() for row in rows for word in ("i64", "ui64", "ui32")):
         yield "The vector unit has no 64-bit and no unsigned integers: use int32 in the model."
@@ -177,7 +177,7 @@ def latency(record: Record) -> Loss | None:
         f"kernels that wait for latencies take {percent(share)}",
         f"In kernels that take {percent(share)} of the time no pipe is busy: they wait for the "
         "first bytes, and for each other's flags.",
-        "More work for each block hides latencies: larger shapes, or fewer cores (--cores). "
+        "More work for each block hides latencies: larger shapes, or fewer cores. "
         "Where cycles were lost, below, names each wait.",
     )
 

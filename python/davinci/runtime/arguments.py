@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -42,29 +42,28 @@ def bind(specs: Sequence[Spec], given: Sequence[Any], named: Mapping[str, Any]) 
 
     Args:
         specs: the inputs of the program.
-        given: by position, first ones first; or one mapping, by name.
+        given: by position, first ones first; or one mapping, by name. Inputs that are places in an
+            argument of the model (`params.w`) may be given as that argument, a tree of mappings and
+            sequences.
         named: by name, those that `given` leaves out.
 
     Raises:
         InputError: an input is missing, unknown or given twice, or is no array that fits.
     """
-    if len(given) == 1 and isinstance(given[0], Mapping):
-        values = dict(given[0])
-    elif len(given) > len(specs):
+    names = [spec.name for spec in specs]
+    values = by_name(given, names)
+    if values is None:
         raise InputError(
             "too many inputs",
             where="inputs",
             found=", ".join(described(value) for value in given),
             expected=signature(specs),
         )
-    else:
-        values = {spec.name: value for spec, value in zip(specs, given, strict=False)}
     if twice := [name for name in named if name in values]:
         raise InputError(
             "given twice", where=f"input {twice[0]!r}", expected=f"once: {signature(specs)}"
         )
-    values.update(named)
-    names = [spec.name for spec in specs]
+    values = dict(leaf for item in (values | dict(named)).items() for leaf in leaves(*item, names))
     unknown = [name for name in values if name not in names]
     if unknown or len(values) != len(specs):
         raise InputError(
@@ -75,6 +74,34 @@ def bind(specs: Sequence[Spec], given: Sequence[Any], named: Mapping[str, Any]) 
             hint=did_you_mean(str(unknown[0]), names) if unknown else "",
         )
     return [fitting(values[spec.name], spec, specs) for spec in specs]
+
+
+def by_name(given: Sequence[Any], names: Sequence[str]) -> dict[str, Any] | None:
+    """Arguments by position under their names; None if there are more than can be."""
+    trees = any(isinstance(value, (Mapping, list, tuple)) for value in given)
+    heads = list(dict.fromkeys(name.partition(".")[0] for name in names)) if trees else []
+    if len(given) == 1 and isinstance(given[0], Mapping):
+        alone = len(heads) == 1 and heads[0] not in names and heads[0] not in given[0]
+        if not alone or any(name in names for name in given[0]):
+            return dict(given[0])
+    positions = heads if len(given) <= len(heads) else names
+    if len(given) > len(positions):
+        return None
+    return dict(zip(positions, given, strict=False))
+
+
+def leaves(name: str, value: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """What `value` holds for the inputs whose names begin with `name.`, or `value` itself."""
+    if name in names or not any(other.startswith(f"{name}.") for other in names):
+        yield name, value
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from leaves(f"{name}.{key}", part, names)
+    elif isinstance(value, (list, tuple)):
+        for number, part in enumerate(value):
+            yield from leaves(f"{name}.{number}", part, names)
+    else:
+        yield name, value
 
 
 def fitting(value: Any, spec: Spec, specs: Sequence[Spec]) -> Array:

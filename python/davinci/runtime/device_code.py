@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from davinci.errors import CompileError
+from davinci.errors import CompileError, shipped
 from davinci.isa.core import LOCATION_SHIFT
 from davinci.mlir import ir, llvm, location_text
 from davinci.passes.base import fail
@@ -76,7 +76,7 @@ def check_intrinsic(function: Any, name: str) -> None:
             where=where,
             found=f"@{name}",
             expected="hivm. and the name of an instruction with its type, as in @hivm.vadd.f32",
-            hint="see docs/instructions.md",
+            hint=f"see {shipped('instructions.md')}",
         )
     found = str(function.attributes["function_type"])
     if found != str(ir.TypeAttr.get(ir.Type.parse(expected))):

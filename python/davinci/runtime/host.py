@@ -7,7 +7,7 @@ addresses of its arguments.
 from __future__ import annotations
 
 import io
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from davinci.elements import dtype_of, to_array
 from davinci.errors import CompileError, InputError
 from davinci.machine import Machine
 from davinci.mlir import ir
+from davinci.narrow import NARROW, from_stored, stored_dtype, to_stored
 from davinci.passes.base import fail
 from davinci.runtime.arguments import Array, Spec
 from davinci.runtime.jit import KernelLibrary, Program
@@ -106,7 +107,7 @@ class HostProgram:
         for address, size in self.padding:
             device.write(address, np.zeros(size, dtype=np.uint8))
         for spec, array in zip(self.inputs, arrays, strict=True):
-            device.write(self.input_addresses[spec.name], array)
+            device.write(self.input_addresses[spec.name], to_stored(array))
         profiles = [
             device.launch(
                 x.name,
@@ -126,10 +127,14 @@ class HostProgram:
     def results(self) -> dict[str, Array]:
         """The outputs by name, in order; none without data."""
         return {
-            spec.name: self.device.read(self.output_addresses[spec.name], spec.dtype, spec.shape)
+            spec.name: self._read(self.output_addresses[spec.name], spec)
             for spec in self.outputs
             if self.device.data
         }
+
+    def _read(self, address: int, spec: Spec) -> Array:
+        stored = self.device.read(address, stored_dtype(spec.dtype), spec.shape)
+        return from_stored(stored, spec.dtype)
 
     def constants(self) -> dict[str, Array]:
         """The bytes of the constants that are on the device, by name."""
@@ -292,7 +297,7 @@ def symbols(module: Any) -> dict[str, Any]:
     }
 
 
-def spec_of(name: str, memref_type: Any, marks: Container[str]) -> Spec:
+def spec_of(name: str, memref_type: Any, marks: Mapping[str, Any]) -> Spec:
     """The specification of an argument; booleans are bytes in GM, unsigned integers signless."""
     typed = ir.MemRefType(memref_type)
     try:
@@ -307,4 +312,6 @@ def spec_of(name: str, memref_type: Any, marks: Container[str]) -> Spec:
         dtype = np.dtype(np.bool_)
     elif "ascend.unsigned" in marks:
         dtype = np.dtype(f"u{dtype.name}")
+    if "ascend.element" in marks:
+        dtype = NARROW[ir.StringAttr(marks["ascend.element"]).value].dtype
     return Spec(name, tuple(typed.shape), dtype)

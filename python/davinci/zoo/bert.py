@@ -52,10 +52,13 @@ class Bert:
         attention_mask = graph.input("attention_mask", TensorProto.INT64, shape)
         types = graph.input("token_type_ids", TensorProto.INT64, shape)
         mask = self.mask(graph, attention_mask)
-        value = self.embeddings(graph, ids, types)
+        with graph.scope("embeddings"):
+            value = self.embeddings(graph, ids, types)
         for i in range(self.layers):
-            value = self.layer(graph, f"encoder.layer.{i}", value, mask)
-        pooled = self.pooler(graph, value)
+            with graph.scope("encoder"), graph.scope(f"layer.{i}"):
+                value = self.layer(graph, f"encoder.layer.{i}", value, mask)
+        with graph.scope("pooler"):
+            pooled = self.pooler(graph, value)
         graph.output(value, "last_hidden_state", [*shape, self.hidden])
         graph.output(pooled, "pooler_output", [self.batch, self.hidden])
         return graph.model()
@@ -89,13 +92,15 @@ class Bert:
         return self.layer_norm(graph, "embeddings.LayerNorm", total)
 
     def layer(self, graph: Graph, name: str, value: str, mask: str) -> str:
-        attended = self.attention(graph, f"{name}.attention", value, mask)
-        projected = self.linear(graph, f"{name}.attention.output", attended, self.hidden)
-        summed = graph.node("Add", projected, value)
-        value = self.layer_norm(graph, f"{name}.attention.LayerNorm", summed)
+        with graph.scope("attention"):
+            attended = self.attention(graph, f"{name}.attention", value, mask)
+            projected = self.linear(graph, f"{name}.attention.output", attended, self.hidden)
+            summed = graph.node("Add", projected, value)
+            value = self.layer_norm(graph, f"{name}.attention.LayerNorm", summed)
         inner_size = self.intermediate or 4 * self.hidden
         inner = self.linear(graph, f"{name}.intermediate", value, inner_size)
-        activated = self.gelu(graph, inner)
+        with graph.scope("intermediate"):
+            activated = self.gelu(graph, inner)
         outer = self.linear(graph, f"{name}.output", activated, self.hidden, inner_size)
         return self.layer_norm(graph, f"{name}.LayerNorm", graph.node("Add", outer, value))
 
@@ -122,19 +127,23 @@ class Bert:
         return graph.node("Transpose", split, perm=list(perm) or [0, 2, 1, 3])
 
     def linear(self, graph: Graph, name: str, value: str, outputs: int, inputs: int = 0) -> str:
-        product = graph.node(
-            "MatMul", value, graph.weight(f"{name}.weight", inputs or self.hidden, outputs)
-        )
-        return graph.node("Add", graph.weight(f"{name}.bias", outputs), product)
+        with graph.scope(name.rpartition(".")[2]):
+            product = graph.node(
+                "MatMul", value, graph.weight(f"{name}.weight", inputs or self.hidden, outputs)
+            )
+            return graph.node("Add", graph.weight(f"{name}.bias", outputs), product)
 
     def layer_norm(self, graph: Graph, name: str, value: str) -> str:
-        centred = graph.node("Sub", value, graph.node("ReduceMean", value, axes=[-1]))
-        squares = graph.node("Pow", centred, graph.scalar(2.0))
-        variance = graph.node("ReduceMean", squares, axes=[-1])
-        stable = graph.node("Add", variance, graph.scalar(LAYER_NORM_EPSILON))
-        normal = graph.node("Div", centred, graph.node("Sqrt", stable))
-        scaled = graph.node("Mul", normal, graph.weight(f"{name}.weight", self.hidden, mean=1.0))
-        return graph.node("Add", scaled, graph.weight(f"{name}.bias", self.hidden))
+        with graph.scope("LayerNorm"):
+            centred = graph.node("Sub", value, graph.node("ReduceMean", value, axes=[-1]))
+            squares = graph.node("Pow", centred, graph.scalar(2.0))
+            variance = graph.node("ReduceMean", squares, axes=[-1])
+            stable = graph.node("Add", variance, graph.scalar(LAYER_NORM_EPSILON))
+            normal = graph.node("Div", centred, graph.node("Sqrt", stable))
+            scaled = graph.node(
+                "Mul", normal, graph.weight(f"{name}.weight", self.hidden, mean=1.0)
+            )
+            return graph.node("Add", scaled, graph.weight(f"{name}.bias", self.hidden))
 
     def gelu(self, graph: Graph, value: str) -> str:
         """x / 2 * (1 + erf(x / sqrt(2)))."""

@@ -1,8 +1,9 @@
-"""A thin builder over `onnx.helper`: nodes named after their operator, weights from one seed."""
+"""A thin builder over `onnx.helper`: nodes named after their scopes, weights from one seed."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ class Graph:
         self.proto.opset_import.append(helper.make_opsetid("", OPSET))
         self.proto.graph.name = name
         self.weights: set[str] = set()
+        self._scopes: list[str] = []
 
     def input(self, name: str, dtype: int, shape: Sequence[int]) -> str:
         self.inputs.append(helper.make_tensor_value_info(name, dtype, list(shape)))
@@ -42,8 +44,16 @@ class Graph:
         self.nodes.append(helper.make_node("Identity", [value], [name], name=f"Identity_{name}"))
         self.outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)))
 
+    @contextmanager
+    def scope(self, name: str) -> Iterator[None]:
+        """Nodes made inside are called `/{name}/MatMul_3`, as PyTorch names those of modules."""
+        self._scopes.append(name)
+        yield
+        self._scopes.pop()
+
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        name = f"{operator}_{len(self.nodes)}"
+        own = f"{operator}_{len(self.nodes)}"
+        name = "/".join(["", *self._scopes, own]) if self._scopes else own
         result = f"{name}_output"
         self.nodes.append(helper.make_node(operator, inputs, [result], name=name, **attributes))
         return result

@@ -30,7 +30,7 @@ def module_text(case: str) -> str:
     return f"func.func @f({arguments}) {{\n {prefix}{built}\n return\n}}"
 
 
-ODD = ("cast", "compare", "select")
+ODD = ("cast", "compare", "cube_scale", "half_part", "select")
 """Elementwise operators whose operands and results need not have one type."""
 
 ILLEGAL = [
@@ -42,6 +42,12 @@ ILLEGAL = [
     ("exp(4xi32) -> 4xi32", "element type; found i32; expected float elements"),
     ("and(4xf32, 4xf32) -> 4xf32", "element type; found f32; expected integer elements"),
     ("cast(4xf32) -> 5xf16", "shape of the result"),
+    ("cube_scale(4xf16) -> 4xf16", "element type of the operand; found f16; expected f32"),
+    ("cube_scale(4xf32) -> 5xf32", "shape of the result"),
+    ("half_part(4xf32) {part = 3 : i64} -> 4xf16", "attribute 'part'; found 3; expected 0, 1 or 2"),
+    ("half_part(4xf32) -> 4xf16", "attribute 'part'; found none"),
+    ("half_part(4xf16) {part = 1 : i64} -> 4xf16", "element type of the operand; found f16"),
+    ("half_part(4xf32) {part = 1 : i64} -> 4xf32", "element type of the result; found f32"),
     ("compare(4xf32, 4xf32) -> 4xi1", "attribute 'predicate'; found none; expected one of EQ"),
     ('compare(4xf32, 4xf32) {predicate = "lt"} -> 4xi1', "attribute 'predicate'; found lt"),
     ('compare(4xf32, 4xf16) {predicate = "LT"} -> 4xi1', "type of operand 1"),

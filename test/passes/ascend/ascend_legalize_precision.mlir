@@ -2,6 +2,8 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-legalize-precision,ascend-legalize-precision)' --split-input-file | FileCheck %s
 // RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-legalize-precision{precision=fp16})' --split-input-file | FileCheck %s --check-prefix=FP16
 // RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-legalize-precision{precision=fp16},ascend-legalize-precision{precision=fp16})' --split-input-file | FileCheck %s --check-prefix=FP16
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-legalize-precision{precision=fp32})' --split-input-file | FileCheck %s --check-prefix=FP32
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-legalize-precision{precision=fp32},ascend-legalize-precision{precision=fp32})' --split-input-file | FileCheck %s --check-prefix=FP32
 
 // CHECK-LABEL: func.func @product
 // CHECK: %[[A:.*]] = "ascend.cast"(%arg0) : (tensor<8x16xf32>) -> tensor<8x16xf16>
@@ -13,6 +15,13 @@
 // FP16: %[[E:.*]] = "ascend.exp"(%[[C]]) : (tensor<8x4xf16>) -> tensor<8x4xf16>
 // FP16: %[[R:.*]] = "ascend.cast"(%[[E]]) : (tensor<8x4xf16>) -> tensor<8x4xf32>
 // FP16: return %[[R]]
+// FP32-LABEL: func.func @product
+// FP32: %[[M:.*]] = "ascend.reduce"({{.*}}) {dims = array<i64: 1>, kind = "max"} : (tensor<8x16xf32>) -> tensor<8xf32>
+// FP32: %[[H:.*]] = "ascend.cube_scale"(%[[M]])
+// FP32-COUNT-6: "ascend.half_part"
+// FP32-COUNT-6: "ascend.matmul"({{.*}}) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf32>
+// FP32: "ascend.select"
+// FP32: "ascend.exp"({{.*}}) : (tensor<8x4xf32>) -> tensor<8x4xf32>
 func.func @product(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>) -> tensor<8x4xf32> {
   %0 = "ascend.matmul"(%a, %b) : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
   %1 = "ascend.exp"(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>

@@ -11,6 +11,8 @@ from davinci.passes import runner
 MATRIX = "%x = stablehlo.constant dense<[[1.5, -2.0, 3.0], [-4.0, 5.25, 0.5]]> : tensor<2x3xf32>"
 NUMBERS = "%i = stablehlo.constant dense<[-7, 7, 5, -6]> : tensor<4xi32>"
 OTHERS = "%j = stablehlo.constant dense<[2, -2, 5, 4]> : tensor<4xi32>"
+UNSIGNED = """%u = stablehlo.constant dense<[1, 200, 3, 128]> : tensor<4xui8>
+        %v = stablehlo.constant dense<[255, 100, 7, 127]> : tensor<4xui8>"""
 
 PROGRAMS = {
     "pad": (
@@ -74,6 +76,22 @@ PROGRAMS = {
         %c = stablehlo.constant dense<1.0> : tensor<f32>
         %r = stablehlo.reduce(%x init: %c) applies stablehlo.multiply across dimensions = [0]
           : (tensor<2x3xf32>, tensor<f32>) -> tensor<3xf32>""",
+    ),
+    **{
+        f"unsigned_{name}": ("4xui8", f"{UNSIGNED}\n%r = stablehlo.{name} %u, %v : tensor<4xui8>")
+        for name in ("maximum", "minimum", "divide", "multiply", "subtract")
+    },
+    "unsigned_compare": (
+        "4xi1",
+        f"""{UNSIGNED}
+        %r = stablehlo.compare GT, %u, %v : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xi1>""",
+    ),
+    "unsigned_reduce": (
+        "ui8",
+        f"""{UNSIGNED}
+        %c = stablehlo.constant dense<0> : tensor<ui8>
+        %r = stablehlo.reduce(%u init: %c) applies stablehlo.maximum across dimensions = [0]
+          : (tensor<4xui8>, tensor<ui8>) -> tensor<ui8>""",
     ),
     "clamp": (
         "2x3xf32",

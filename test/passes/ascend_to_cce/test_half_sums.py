@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from test.support import run_text
+
+from support import run_text
 
 SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
     ((4096,), (0,)),

@@ -7,10 +7,11 @@
 // CHECK-LABEL: func.func @mean
 // CHECK: %[[SUM:.*]] = stablehlo.reduce({{.*}}) applies stablehlo.add across dimensions = [0] : (tensor<64x8xf32>, tensor<f32>) -> tensor<8xf32>
 // CHECK: %[[MEAN:.*]] = stablehlo.divide %[[SUM]], {{.*}} : tensor<8xf32>
-// CHECK: %[[HALF:.*]] = stablehlo.convert %[[MEAN]] : (tensor<8xf32>) -> tensor<8xf16>
-// CHECK: return %[[HALF]]
+// CHECK: %[[ROUNDED:.*]] = stablehlo.convert %[[MEAN]] : (tensor<8xf32>) -> tensor<8xf16>
+// CHECK: return %[[ROUNDED]]
 // HALF-LABEL: func.func @mean
 // HALF-NOT: f32
+// HALF: return
 func.func @mean(%x: tensor<64x8xf16>, %n: tensor<8xf16>) -> tensor<8xf16> {
   %c = stablehlo.constant dense<0.0> : tensor<f16>
   %0 = stablehlo.reduce(%x init: %c) applies stablehlo.add across dimensions = [0] : (tensor<64x8xf16>, tensor<f16>) -> tensor<8xf16>

@@ -18,6 +18,7 @@ from davinci.frontends.composites import wrap_chlo
 from davinci.frontends.onnx.importer import Importer, Scope
 from davinci.frontends.onnx.model import check, inputs_of, read
 from davinci.frontends.onnx.tensor import Refused, Tensor
+from davinci.frontends.scopes import mark_scopes
 from davinci.mlir import func, ir, run_pipeline
 
 __all__ = ["import_model", "read"]
@@ -40,6 +41,7 @@ def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
         build(module, model, where)
         wrap_chlo(module)
         run_pipeline(module.operation, CLEAN_UP)
+    mark_scopes(module, model)
     return module
 
 

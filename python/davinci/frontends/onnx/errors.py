@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import onnx
 from onnx import TensorProto, helper
 
+from davinci.errors import shipped
 from davinci.frontends.onnx.tensor import Flowing
 
-HINT = "docs/onnx-coverage.md lists what compiles; replace the node before export"
+HINT = f"{shipped('onnx-coverage.md')} lists what compiles; replace the node before export"
 
 LONGEST_TEXT = 40
 """Characters of an attribute's value that are shown."""

@@ -1,7 +1,7 @@
 """How much of ONNX compiles, runs and gives the right numbers: the node tests of the onnx package.
 
-    python benchmarks/onnx_coverage.py                     # all, and writes docs/onnx-coverage.md
-    python benchmarks/onnx_coverage.py --only 'softmax|conv' --json build/some.json
+    python benchmarks/coverage/onnx_coverage.py            # all, and writes docs/onnx-coverage.md
+    python benchmarks/coverage/onnx_coverage.py --only 'softmax|conv' --json build/some.json
 
 Each case is compiled for two cores, run on the simulated machine with its checks on, and compared
 with its expected outputs, by the tolerance of the precision policy; integers and booleans must be
@@ -12,49 +12,34 @@ case runs in a forked process, one at a time: some models abort the importer.
 from __future__ import annotations
 
 import argparse
-import importlib
-import json
-import multiprocessing
-import os
 import re
-import sys
-import tempfile
-import time
-import traceback
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from outcomes import (
+    BAD,
+    CORES,
+    KINDS,
+    PRECISION,
+    Outcome,
+    compare_run,
+    compile_model,
+    isolated,
+    load_compiler,
+    main_unit,
+    outcome_of,
+    totals,
+    write_json,
+)
 
-import davinci
-from davinci import check
-from davinci.errors import CheckFailed, CompileError, DavinciError, DeviceFault
-
-PAGE = Path(__file__).parent.parent / "docs" / "onnx-coverage.md"
-CORES = 2
-PRECISION = "mixed"
-TIMEOUT_SECONDS = 20
-
+PAGE = Path(__file__).parents[2] / "docs" / "onnx-coverage.md"
 RANDOM = re.compile(r"bernoulli|training_dropout")
 """Cases whose expected outputs are one draw of a random generator."""
 
-KINDS = {
-    "correct": "right numbers, no fault",
-    "wrong": "wrong numbers",
-    "fault": "fault of the simulated machine",
-    "refused": "refused with one message",
-    "input": "input error",
-    "traceback": "an exception that is no message",
-    "abort": "the process died",
-    "timeout": f"more than {TIMEOUT_SECONDS} s",
-    "skipped": "strings, sequences, optional values, or random",
-}
-BAD = ("wrong", "fault", "traceback", "abort", "timeout")
 UNITS = ("cube", "vector", "scalar", "none")
 """Where most of a case's work ran; none: it is a view or was computed by the compiler."""
 
@@ -76,45 +61,20 @@ FIRST_PARAMETER = {
 """Operators and the first of their inputs that are parameters, known when a network is compiled."""
 
 
-@dataclass
-class Outcome:
-    """What became of a case; `unit` is one of `UNITS` where there are numbers."""
-
-    kind: str
-    detail: str = ""
-    unit: str = ""
-    name: str = ""
-    operator: str = ""
-    seconds: float = 0.0
-
-
 def run_case(case: Any) -> Outcome:
     """Compiles and runs all data sets of `case` in this process."""
     graph = case.model.graph
-    try:
-        model = with_constants(case)
-        executable = davinci.compile(model, cores=CORES, precision=PRECISION)
-        kept = set(executable.input_names)
+
+    def work() -> str:
+        executable = compile_model(with_constants(case))
         for inputs, outputs in case.data_sets:
             pairs = zip(graph.input, inputs, strict=False)
-            arrays = {v.name: as_array(value) for v, value in pairs if v.name in kept}
-            found = executable.run(arrays)
             names = [value.name for value in graph.output]
             wanted = {n: as_array(value) for n, value in zip(names, outputs, strict=True)}
-            check.require(check.compare(found, wanted), PRECISION)
-    except CheckFailed as error:
-        return Outcome("wrong", str(error), main_unit(executable))
-    except DeviceFault as error:
-        return Outcome("fault", str(error))
-    except CompileError as error:
-        return Outcome("refused", str(error))
-    except DavinciError as error:
-        return Outcome("input", str(error))
-    except Exception as error:
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        place = f"{Path(frame.filename).name}:{frame.lineno}"
-        return Outcome("traceback", f"{type(error).__name__}: {error} ({place})")
-    return Outcome("correct", "", main_unit(executable))
+            compare_run(executable, {v.name: as_array(value) for v, value in pairs}, wanted)
+        return main_unit(executable)
+
+    return outcome_of(work)
 
 
 def as_array(value: Any) -> np.ndarray[Any, Any]:
@@ -141,48 +101,6 @@ def with_constants(case: Any) -> onnx.ModelProto:
         tensor = onnx.numpy_helper.from_array(as_array(values[name]), name)
         model.graph.initializer.append(tensor)
     return model
-
-
-def main_unit(executable: Any) -> str:
-    """The cube if it was used, else the unit of the kernel that took longest."""
-    kernels = executable.profile["kernels"]
-    if any(kernel["unit"] == "cube" for kernel in kernels):
-        return "cube"
-    return str(kernels[0]["unit"]) if kernels else "none"
-
-
-def isolated(case: Any) -> Outcome:
-    """`run_case` in a forked process, which may die or take too long."""
-    context = multiprocessing.get_context("fork")
-    receiver, sender = context.Pipe(duplex=False)
-    with tempfile.TemporaryFile() as messages:
-
-        def work() -> None:
-            os.dup2(messages.fileno(), sys.stderr.fileno())
-            sender.send(run_case(case))
-
-        start = time.perf_counter()
-        process = context.Process(target=work)
-        process.start()
-        sender.close()
-        try:
-            in_time = receiver.poll(TIMEOUT_SECONDS)
-            outcome = receiver.recv() if in_time else Outcome("timeout")
-        except EOFError:
-            process.join()
-            messages.seek(0)
-            said = messages.read().decode(errors="replace").strip().splitlines()
-            outcome = Outcome("abort", first_words(said) or f"exit code {process.exitcode}")
-        process.kill()
-        process.join()
-    outcome.seconds = time.perf_counter() - start
-    return outcome
-
-
-def first_words(lines: list[str]) -> str:
-    """The line that says why a process died."""
-    said = [line for line in lines if re.search(r"assert|error|fatal|terminate", line, re.I)]
-    return (said or lines or [""])[0][:300]
 
 
 def is_skipped(case: Any) -> bool:
@@ -218,17 +136,14 @@ def measure(cases: list[Any], chosen: re.Pattern[str]) -> list[Outcome]:
     for case in cases:
         if not chosen.search(case.name):
             continue
-        outcome = Outcome("skipped") if is_skipped(case) else isolated(case)
+        outcome = (
+            Outcome("skipped") if is_skipped(case) else isolated(lambda case=case: run_case(case))
+        )
         outcome.name, outcome.operator = case.name, operator_of(case, by_name)
         outcomes.append(outcome)
         if outcome.kind in BAD:
             print(f"{outcome.kind:10}{outcome.name}: {outcome.detail}", flush=True)
     return outcomes
-
-
-def totals(outcomes: Iterable[Outcome]) -> str:
-    count = Counter(outcome.kind for outcome in outcomes)
-    return ", ".join(f"{count[kind]} {kind}" for kind in KINDS if count[kind])
 
 
 def by_operator(outcomes: list[Outcome]) -> dict[str, list[Outcome]]:
@@ -245,13 +160,13 @@ def page(outcomes: list[Outcome]) -> str:
     lines = [
         "# ONNX coverage",
         "",
-        "Made by `python benchmarks/onnx_coverage.py`: the node tests of onnx "
+        "Made by `python benchmarks/coverage/onnx_coverage.py`: the node tests of onnx "
         f"{onnx.__version__}, compiled for {CORES} cores in {PRECISION} precision, simulated with "
         "all checks.",
         "",
         "| outcome | cases | meaning |",
         "|---|---|---|",
-        *(f"| {kind} | {count[kind]} | {KINDS[kind]} |" for kind in KINDS),
+        *(f"| {kind} | {count[kind]} | {KINDS[kind]} |" for kind in KINDS if kind != "unstable"),
         "",
         "Of the correct cases, most of the work was done by: "
         + ", ".join(f"{unit} {units[unit]}" for unit in UNITS)
@@ -284,14 +199,13 @@ def main() -> None:
     parser.add_argument("--only", metavar="REGEX", help="cases to run; the page is not written")
     parser.add_argument("--json", metavar="F", help="write all outcomes")
     options = parser.parse_args()
-    for name in ("compiler", "passes.registry", "frontends.onnx", "runtime.executable"):
-        importlib.import_module(f"davinci.{name}")  # once, before the forks
+    load_compiler()
     outcomes = measure(load_cases(), re.compile(options.only or ""))
     for operator, group in by_operator(outcomes).items():
         print(f"{operator:28}{totals(group)}")
     print(f"\n{len(outcomes)} cases: {totals(outcomes)}")
     if options.json:
-        Path(options.json).write_text(json.dumps([asdict(o) for o in outcomes], indent=1))
+        write_json(options.json, outcomes)
     if not options.only:
         PAGE.write_text(page(outcomes))
 

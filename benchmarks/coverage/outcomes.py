@@ -1,0 +1,271 @@
+"""What the coverage scripts of ONNX share: running a model where it may die, and what became of it.
+
+A case runs in a forked process, one at a time. Its numbers are compared by the tolerance of the
+precision policy; integers and booleans must be equal.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import multiprocessing
+import os
+import re
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+
+import davinci
+from davinci import check
+from davinci.errors import CheckFailed, CompileError, DavinciError, DeviceFault, InputError
+
+CORES = 2
+PRECISION = "mixed"
+TIMEOUT_SECONDS = 20
+ROUNDING = 2.0**-10
+"""A step of fp16, as a share of the number."""
+
+KINDS = {
+    "correct": "right numbers, no fault",
+    "wrong": "wrong numbers",
+    "fault": "fault of the simulated machine",
+    "refused": "refused with one message",
+    "input": "input error",
+    "traceback": "an exception that is no message",
+    "abort": "the process died",
+    "timeout": f"more than {TIMEOUT_SECONDS} s",
+    "unstable": "the reference changes as much where numbers are rounded to fp16",
+    "skipped": "no reference: strings, sequences, optional values, random, or not ONNX",
+}
+BAD = ("wrong", "fault", "traceback", "abort", "timeout")
+
+Arrays = Mapping[str, np.ndarray[Any, Any]]
+
+
+@dataclass
+class Outcome:
+    """What became of a case; `unit` is where most of the work ran if there are right numbers."""
+
+    kind: str
+    detail: str = ""
+    unit: str = ""
+    name: str = ""
+    operator: str = ""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model of a generator, with inputs by name."""
+
+    name: str
+    model: onnx.ModelProto
+    inputs: Arrays
+
+
+def load_compiler() -> None:
+    """Imports once, before the forks, what every case needs."""
+    for name in ("compiler", "passes.registry", "frontends.onnx", "runtime.executable"):
+        importlib.import_module(f"davinci.{name}")
+
+
+def compile_model(model: onnx.ModelProto) -> Any:
+    return davinci.compile(model, cores=CORES, precision=PRECISION)
+
+
+def compare_run(executable: Any, inputs: Arrays, wanted: Arrays) -> None:
+    """Runs; raises `CheckFailed` for other numbers. The compiler may have left out inputs."""
+    kept = set(executable.input_names)
+    found = executable.run({name: array for name, array in inputs.items() if name in kept})
+    check.require(check.compare(found, wanted), PRECISION)
+
+
+def main_unit(executable: Any) -> str:
+    """The cube if it was used, else the unit of the kernel that took longest."""
+    kernels = executable.profile["kernels"]
+    if any(kernel["unit"] == "cube" for kernel in kernels):
+        return "cube"
+    return str(kernels[0]["unit"]) if kernels else "none"
+
+
+def outcome_of(work: Callable[[], str]) -> Outcome:
+    """What becomes of `work`, which returns the main unit or raises."""
+    try:
+        return Outcome("correct", "", work())
+    except CheckFailed as error:
+        return Outcome("wrong", str(error))
+    except DeviceFault as error:
+        return Outcome("fault", str(error))
+    except CompileError as error:
+        return Outcome("refused", str(error))
+    except DavinciError as error:
+        return Outcome("input", str(error))
+    except Exception as error:
+        frame = traceback.extract_tb(error.__traceback__)[-1]
+        place = f"{Path(frame.filename).name}:{frame.lineno}"
+        return Outcome("traceback", f"{type(error).__name__}: {error} ({place})")
+
+
+def judge(case: Case) -> Outcome:
+    """Compares a model with onnxruntime, in this process."""
+    try:
+        wanted = check.reference_onnx(case.model, case.inputs)
+    except InputError as error:
+        return Outcome("skipped", str(error))
+
+    def work() -> str:
+        executable = compile_model(case.model)
+        compare_run(executable, case.inputs, wanted)
+        return main_unit(executable)
+
+    outcome = outcome_of(work)
+    if outcome.kind == "wrong" and is_unstable(case, wanted):
+        outcome.kind = "unstable"
+    return outcome
+
+
+def is_unstable(case: Case, wanted: Arrays) -> bool:
+    """Whether onnxruntime itself fails the check where numbers are rounded to fp16.
+
+    That is, where inputs and weights are off by so much, or where it does node by node, rounding
+    between them, what it otherwise fuses.
+    """
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    for tensor in model.graph.initializer:
+        array = onnx.numpy_helper.to_array(tensor)
+        tensor.CopyFrom(onnx.numpy_helper.from_array(rounded(array), tensor.name))
+    inputs = {name: rounded(array) for name, array in case.inputs.items()}
+    others = (check.reference_onnx(model, inputs), node_by_node(case))
+    return any(differs(other, wanted) for other in others)
+
+
+def differs(found: Arrays, wanted: Arrays) -> bool:
+    try:
+        check.require(check.compare(found, wanted), PRECISION)
+    except CheckFailed:
+        return True
+    return False
+
+
+def node_by_node(case: Case) -> Arrays:
+    """The outputs by onnxruntime without its optimizations."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = 3
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    data = case.model.SerializeToString()
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(None, dict(case.inputs)), strict=True))
+
+
+def rounded(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Floats, off by a step of fp16 in alternating directions."""
+    if array.dtype.kind != "f":
+        return array
+    signs = np.where(np.arange(array.size) % 2, ROUNDING, -ROUNDING).reshape(array.shape)
+    return (array * (1 + signs)).astype(array.dtype)
+
+
+def isolated(work: Callable[[], Outcome]) -> Outcome:
+    """`work` in a forked process, which may die or take too long."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    with tempfile.TemporaryFile() as messages:
+
+        def run() -> None:
+            os.dup2(messages.fileno(), sys.stderr.fileno())
+            sender.send(work())
+
+        start = time.perf_counter()
+        process = context.Process(target=run)
+        process.start()
+        sender.close()
+        try:
+            in_time = receiver.poll(TIMEOUT_SECONDS)
+            outcome = receiver.recv() if in_time else Outcome("timeout")
+        except EOFError:
+            process.join()
+            messages.seek(0)
+            said = messages.read().decode(errors="replace").strip().splitlines()
+            outcome = Outcome("abort", first_words(said) or f"exit code {process.exitcode}")
+        process.kill()
+        process.join()
+    outcome.seconds = time.perf_counter() - start
+    return outcome
+
+
+def first_words(lines: list[str]) -> str:
+    """The line that says why a process died."""
+    said = [line for line in lines if re.search(r"assert|error|fatal|terminate", line, re.I)]
+    return (said or lines or [""])[0][:300]
+
+
+def totals(outcomes: Iterable[Outcome]) -> str:
+    count = Counter(outcome.kind for outcome in outcomes)
+    return ", ".join(f"{count[kind]} {kind}" for kind in KINDS if count[kind])
+
+
+def measure(cases: Iterator[Case | Outcome], folder: Path | None) -> list[Outcome]:
+    """Judges the cases, tells of those that are not right, and keeps them in `folder`.
+
+    A generator hands on an `Outcome` where it made no model.
+    """
+    load_compiler()
+    outcomes = []
+    for case in cases:
+        if isinstance(case, Outcome):
+            outcomes.append(case)
+            continue
+        outcome = isolated(lambda case=case: judge(case))  # type: ignore[misc]
+        outcome.name = case.name
+        outcomes.append(outcome)
+        if outcome.kind in ("correct", "skipped"):
+            continue
+        print(f"{outcome.kind:10}{outcome.name}: {outcome.detail[:300]}", flush=True)
+        if folder is not None:
+            keep(case, outcome, folder / outcome.kind)
+    return outcomes
+
+
+def keep(case: Case, outcome: Outcome, folder: Path) -> None:
+    """Writes NAME.txt, and what `npu-run NAME.onnx --inputs NAME.npz --check` takes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = re.sub(r"[^\w.-]", "_", case.name)
+    onnx.save(case.model, folder / f"{stem}.onnx")
+    np.savez(folder / f"{stem}.npz", **case.inputs)
+    (folder / f"{stem}.txt").write_text(outcome.detail + "\n")
+
+
+def summary(outcomes: list[Outcome]) -> str:
+    """Totals, the share of models that are right, and refusals by reason, the commonest first."""
+    judged = [outcome for outcome in outcomes if outcome.kind != "skipped"]
+    right = sum(outcome.kind == "correct" for outcome in judged)
+    lines = [f"{len(judged)} models: {totals(judged)}; {right / max(1, len(judged)):.1%} right"]
+    skipped = Counter(reason(o.detail) for o in outcomes if o.kind == "skipped")
+    refused = Counter(reason(o.detail) for o in outcomes if o.kind in ("refused", "input"))
+    for title, counts in (("no reference", skipped), ("refused", refused)):
+        lines += [f"{title}:"] if counts else []
+        lines += [f"{count:6} {text}" for text, count in counts.most_common()]
+    return "\n".join(lines)
+
+
+def reason(detail: str) -> str:
+    """A message without what differs from model to model: names, numbers, inputs, attributes."""
+    line = re.sub(r"(, (inputs|attributes) |; [^;]*onnx-coverage).*", "", detail.splitlines()[0])
+    return re.sub(r"'[^']*'|\"[^\"]*\"|\b\d+", "_", line)[:160]
+
+
+def write_json(path: str, outcomes: list[Outcome]) -> None:
+    Path(path).write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))

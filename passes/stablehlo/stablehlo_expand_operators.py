@@ -1,0 +1,198 @@
+"""stablehlo-expand-operators: replaces operators that are others put together.
+
+before:
+    %r = stablehlo.einsum %a, %b, config = "bij,bkj->bki" : (..) -> tensor<2x5x3xf32>
+after:
+    %0 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [2] ..
+    %r = stablehlo.transpose %0, dims = [0, 2, 1] : (tensor<2x3x5xf32>) -> tensor<2x5x3xf32>
+
+So the cube and the vector unit compute them. These are the batch normalisations, `einsum` and
+`unary_einsum`, `torch_index_select`, and `real` and `imag` of real numbers. Needs static shapes; an
+einsum with a letter twice in one operand stays.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.base import attribute
+from davinci.mlir import ir, operations
+from davinci.passes.base import Pass, register_pass
+from davinci.passes.stablehlo import tensors as t
+
+Expansion = Callable[[Any], "Sequence[Any] | None"]
+
+
+@register_pass
+@dataclass(frozen=True)
+class StablehloExpandOperatorsPass(Pass):
+    """Replace operators that are others put together."""
+
+    NAME = "stablehlo-expand-operators"
+
+    def run(self, op: Any) -> None:
+        for found in operations(op, *(f"stablehlo.{name}" for name in EXPANSIONS)):
+            if not all(value.type.has_static_shape for value in [*found.operands, *found.results]):
+                continue
+            with found.location, ir.InsertionPoint(found):
+                results = EXPANSIONS[found.name.removeprefix("stablehlo.")](found)
+            if results is None:
+                continue
+            for old, new in zip(found.results, results, strict=True):
+                old.replace_all_uses_with(new)
+            found.erase()
+
+
+class Features:
+    """The statistics of a batch normalisation, one number a feature."""
+
+    def __init__(self, op: Any) -> None:
+        self._kind = op.operands[0].type
+        self._index = attribute(op, "feature_index")
+        self._epsilon = attribute(op, "epsilon")
+        self._others = [d for d in range(self._kind.rank) if d != self._index]
+        self.count = math.prod(self._kind.shape[d] for d in self._others)
+
+    def spread(self, values: Any) -> Any:
+        return t.broadcast(values, self._kind, [self._index])
+
+    def sum(self, x: Any) -> Any:
+        return t.total(x, self._others)
+
+    def mean(self, x: Any) -> Any:
+        return t.divide(self.sum(x), t.full(self.sum(x).type, self.count))
+
+    def inverse_deviation(self, variance: Any) -> Any:
+        return t.rsqrt(t.add(variance, t.full(variance.type, self._epsilon)))
+
+    def normalized(self, x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+        centred = t.subtract(x, self.spread(mean))
+        deviation = self.spread(t.sqrt(t.add(variance, t.full(variance.type, self._epsilon))))
+        scaled = t.multiply(self.spread(scale), t.divide(centred, deviation))
+        return t.add(scaled, self.spread(offset))
+
+
+def expand_inference(op: Any) -> list[Any]:
+    return [Features(op).normalized(*op.operands)]
+
+
+def expand_training(op: Any) -> list[Any]:
+    """Results: normalised by mean and variance of the batch, and these."""
+    features = Features(op)
+    x, scale, offset = op.operands
+    mean = features.mean(x)
+    centred = t.subtract(x, features.spread(mean))
+    variance = features.mean(t.multiply(centred, centred))
+    return [features.normalized(x, scale, offset, mean, variance), mean, variance]
+
+
+def expand_gradient(op: Any) -> list[Any]:
+    """Results: gradients of operand, scale and offset.
+
+    With c the centred operand, d the inverse deviation, g the output's gradient and n the count,
+    scale's is sum(g c) d, offset's is sum(g), and the operand's is
+    scale d / n (n g - sum(g) - c d² sum(g c)).
+    """
+    features = Features(op)
+    x, scale, mean, variance, grad = op.operands
+    centred = t.subtract(x, features.spread(mean))
+    inverse = features.inverse_deviation(variance)
+    products = t.multiply(features.sum(t.multiply(grad, centred)), inverse)
+    sums = features.sum(grad)
+    inner = t.multiply(t.full(grad.type, features.count), grad)
+    inner = t.subtract(inner, features.spread(sums))
+    inner = t.subtract(inner, t.multiply(centred, features.spread(t.multiply(products, inverse))))
+    factor = t.divide(t.multiply(scale, inverse), t.full(scale.type, features.count))
+    return [t.multiply(inner, features.spread(factor)), products, sums]
+
+
+def expand_einsum(op: Any) -> list[Any] | None:
+    """A letter in both operands and the result is a batch, in both only is summed over."""
+    sources, _, result = attribute(op, "einsum_config").replace(" ", "").partition("->")
+    left, right = sources.split(",")
+    if not all(
+        letters.isalpha() and unique(letters) for letters in (left, right, result) if letters
+    ):
+        return None
+    a, left = sum_out(op.operands[0], left, right + result)
+    b, right = sum_out(op.operands[1], right, left + result)
+    batch = [x for x in left if x in right and x in result]
+    inner = [x for x in left if x in right and x not in result]
+    numbers = [
+        [letters.index(x) for x in group] for group in (batch, inner) for letters in (left, right)
+    ]
+    order = batch + [x for x in left if x not in right] + [x for x in right if x not in left]
+    sizes = dict(zip(left + right, [*a.type.shape, *b.type.shape], strict=True))
+    kind = ir.RankedTensorType.get([sizes[x] for x in order], op.result.type.element_type)
+    return [t.transpose(t.dot(a, b, kind, *numbers), [order.index(x) for x in result])]
+
+
+def expand_unary_einsum(op: Any) -> list[Any] | None:
+    source, _, result = attribute(op, "einsum_config").replace(" ", "").partition("->")
+    if not all(letters.isalpha() and unique(letters) for letters in (source, result) if letters):
+        return None
+    value, left = sum_out(op.operands[0], source, result)
+    return [t.transpose(value, [left.index(x) for x in result])]
+
+
+def unique(letters: str) -> bool:
+    return len(set(letters)) == len(letters)
+
+
+def sum_out(value: Any, letters: str, kept: str) -> tuple[Any, str]:
+    """`value` summed over the dimensions whose letters are not kept; and the letters left."""
+    gone = [i for i, x in enumerate(letters) if x not in kept]
+    return (t.total(value, gone) if gone else value), "".join(x for x in letters if x in kept)
+
+
+def expand_index_select(op: Any) -> list[Any]:
+    """A gather of whole slices along `dim`, for each of the leading batch dimensions."""
+    table, indices = op.operands
+    dim, count = attribute(op, "dim"), attribute(op, "batch_dims")
+    rank, kept = table.type.rank, indices.type.rank - count
+    batch = list(range(count))
+    offsets = [*range(count, dim), *range(dim + kept, rank - 1 + kept)]
+    fields = {
+        "offset_dims": offsets,
+        "collapsed_slice_dims": [dim],
+        "operand_batching_dims": batch,
+        "start_indices_batching_dims": batch,
+        "start_index_map": [dim],
+        "index_vector_dim": indices.type.rank,
+    }
+    text = ", ".join(f"{name} = {value}" for name, value in fields.items())
+    sizes = [1 if d in batch or d == dim else n for d, n in enumerate(table.type.shape)]
+    return [
+        t.op(
+            "gather",
+            [table, indices],
+            op.result.type,
+            dimension_numbers=ir.Attribute.parse(f"#stablehlo.gather<{text}>"),
+            slice_sizes=sizes,
+        )
+    ]
+
+
+def expand_real(op: Any) -> list[Any] | None:
+    x = op.operands[0]
+    return [x] if x.type == op.result.type else None
+
+
+def expand_imag(op: Any) -> list[Any] | None:
+    kind = op.operands[0].type
+    return [t.full(kind, 0)] if kind == op.result.type else None
+
+
+EXPANSIONS: dict[str, Expansion] = {
+    "batch_norm_grad": expand_gradient,
+    "batch_norm_inference": expand_inference,
+    "batch_norm_training": expand_training,
+    "einsum": expand_einsum,
+    "imag": expand_imag,
+    "real": expand_real,
+    "torch_index_select": expand_index_select,
+    "unary_einsum": expand_unary_einsum,
+}

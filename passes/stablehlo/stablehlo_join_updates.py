@@ -1,0 +1,120 @@
+"""stablehlo-join-updates: makes concatenations of updates at known places.
+
+before:
+    %1 = stablehlo.dynamic_update_slice %zeros, %a, %c0, %c0 : (tensor<2x8xf32>, ..
+    %2 = stablehlo.dynamic_update_slice %1, %b, %c1, %c0 : (tensor<2x8xf32>, ..
+after:
+    %2 = stablehlo.concatenate %a, %b, dim = 0 : (tensor<1x8xf32>, tensor<1x8xf32>) -> ..
+
+An update at a computed place is a kernel of the scalar unit; a concatenation is moved by the DMA.
+Chains of updates are what an unrolled scan leaves of the array that collects its results: as long
+as each has one use and they do not overlap, they become one concatenation, with slices of the
+operand between them where they leave gaps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.mlir import ir, operations
+from davinci.passes.base import Pass, register_pass
+from davinci.passes.stablehlo import tensors as t
+from davinci.passes.stablehlo.stablehlo_unroll_loops import constant_of, defining_op
+
+UPDATE = "stablehlo.dynamic_update_slice"
+
+
+@register_pass
+@dataclass(frozen=True)
+class StablehloJoinUpdatesPass(Pass):
+    """Make concatenations of updates at known places."""
+
+    NAME = "stablehlo-join-updates"
+
+    def run(self, op: Any) -> None:
+        for update in reversed(operations(op, UPDATE)):
+            if not list(update.result.uses) or update.parent.name != "func.func":
+                continue
+            joined = join(update)
+            if joined is not None:
+                update.result.replace_all_uses_with(joined)
+        for update in reversed(operations(op, UPDATE)):
+            if not list(update.result.uses):
+                update.erase()
+
+
+@dataclass(frozen=True)
+class Piece:
+    """An update that covers its operand but for one dimension, there from start to stop."""
+
+    value: Any
+    dim: int
+    start: int
+    stop: int
+
+    @staticmethod
+    def of(update: Any) -> Piece | None:
+        """The piece that an update writes; None if its place is not known or it is a box."""
+        base, value, *indices = update.operands
+        starts = [constant_of(index) for index in indices]
+        if any(start is None for start in starts) or not base.type.has_static_shape:
+            return None
+        shape, sizes = base.type.shape, value.type.shape
+        partial = [d for d, (n, size) in enumerate(zip(shape, sizes, strict=True)) if size != n]
+        if len(partial) != 1 or 0 in sizes:
+            return None
+        dim = partial[0]
+        start = min(max(0, starts[dim] or 0), shape[dim] - sizes[dim])
+        return Piece(value, dim, start, start + sizes[dim])
+
+
+def join(update: Any) -> Any:
+    """The value of a chain of updates that ends with `update`, as a concatenation, or None."""
+    last = Piece.of(update)
+    if last is None:
+        return None
+    pieces, base = [last], update.operands[0]
+    while (before := previous(base, pieces)) is not None:
+        pieces.append(before)
+        base = defining_op(base).operands[0]
+    with update.location, ir.InsertionPoint(update):
+        return concatenate(base, sorted(pieces, key=lambda piece: piece.start))
+
+
+def previous(base: Any, pieces: list[Piece]) -> Piece | None:
+    """The piece that the operand of a chain is written with, if it may join the others."""
+    op = defining_op(base)
+    if op is None or op.name != UPDATE or len(list(base.uses)) != 1:
+        return None
+    found = Piece.of(op)
+    if found is None or found.dim != pieces[0].dim:
+        return None
+    apart = all(p.stop <= found.start or found.stop <= p.start for p in pieces)
+    return found if apart else None
+
+
+def concatenate(base: Any, pieces: list[Piece]) -> Any:
+    """The pieces in their order, and what of `base` lies between them."""
+    dim = pieces[0].dim
+    parts, end = [], 0
+    for piece in pieces:
+        parts += between(base, dim, end, piece.start)
+        parts.append(piece.value)
+        end = piece.stop
+    parts += between(base, dim, end, base.type.shape[dim])
+    return t.op("concatenate", parts, base.type, dimension=dim)
+
+
+def between(base: Any, dim: int, start: int, stop: int) -> list[Any]:
+    """The slice of `base` along a dimension, as a list, which is empty if nothing lies there."""
+    if start == stop:
+        return []
+    shape = list(base.type.shape)
+    starts, limits = [0] * len(shape), list(shape)
+    starts[dim], limits[dim], shape[dim] = start, stop, stop - start
+    kind = ir.RankedTensorType.get(shape, base.type.element_type)
+    strides = [1] * len(shape)
+    return [
+        t.op("slice", [base], kind, start_indices=starts, limit_indices=limits, strides=strides)
+    ]

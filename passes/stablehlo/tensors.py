@@ -1,0 +1,94 @@
+"""Builders of StableHLO operations on tensors, at the current insertion point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from davinci.elements import scalar_attribute
+from davinci.mlir import ir
+from davinci.passes import builder
+
+
+def op(name: str, operands: Sequence[Any], kind: Any, **attributes: Any) -> Any:
+    """The result, of the type `kind`, of the operation `stablehlo.name`."""
+    return builder.op(f"stablehlo.{name}", operands, [kind], **attributes).result
+
+
+def full(kind: Any, number: float) -> Any:
+    """A constant that is `number` everywhere."""
+    splat = ir.DenseElementsAttr.get_splat(kind, scalar_attribute(number, kind.element_type))
+    return op("constant", [], kind, value=splat)
+
+
+def add(a: Any, b: Any) -> Any:
+    return op("add", [a, b], a.type)
+
+
+def subtract(a: Any, b: Any) -> Any:
+    return op("subtract", [a, b], a.type)
+
+
+def multiply(a: Any, b: Any) -> Any:
+    return op("multiply", [a, b], a.type)
+
+
+def divide(a: Any, b: Any) -> Any:
+    return op("divide", [a, b], a.type)
+
+
+def sqrt(x: Any) -> Any:
+    return op("sqrt", [x], x.type)
+
+
+def rsqrt(x: Any) -> Any:
+    return op("rsqrt", [x], x.type)
+
+
+def broadcast(x: Any, kind: Any, dims: list[int]) -> Any:
+    return op("broadcast_in_dim", [x], kind, broadcast_dimensions=dims)
+
+
+def transpose(x: Any, permutation: list[int]) -> Any:
+    """`x`, or itself if nothing moves."""
+    if permutation == sorted(permutation):
+        return x
+    kind = ir.RankedTensorType.get([x.type.shape[i] for i in permutation], x.type.element_type)
+    return op("transpose", [x], kind, permutation=permutation)
+
+
+def dot(
+    a: Any,
+    b: Any,
+    kind: Any,
+    left_batch: list[int],
+    right_batch: list[int],
+    left_inner: list[int],
+    right_inner: list[int],
+) -> Any:
+    """A `dot_general`; batch and inner dimensions of both factors."""
+    numbers = ir.Attribute.parse(
+        f"#stablehlo.dot<lhs_batching_dimensions = {left_batch}, rhs_batching_dimensions = "
+        f"{right_batch}, lhs_contracting_dimensions = {left_inner}, rhs_contracting_dimensions = "
+        f"{right_inner}>"
+    )
+    return op("dot_general", [a, b], kind, dot_dimension_numbers=numbers)
+
+
+def total(x: Any, dims: list[int]) -> Any:
+    """The sum over dimensions."""
+    element = x.type.element_type
+    shape = [n for d, n in enumerate(x.type.shape) if d not in dims]
+    scalar = ir.RankedTensorType.get([], element)
+    reduction = ir.Operation.create(
+        "stablehlo.reduce",
+        results=[ir.RankedTensorType.get(shape, element)],
+        operands=[x, full(scalar, 0)],
+        attributes={"dimensions": builder.as_attribute(dims)},
+        regions=1,
+    )
+    here = ir.Location.current
+    block = reduction.regions[0].blocks.append(scalar, scalar, arg_locs=[here, here])
+    with ir.InsertionPoint(block):
+        builder.op("stablehlo.return", [add(*block.arguments)])
+    return reduction.result

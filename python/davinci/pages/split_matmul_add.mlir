@@ -1,0 +1,1 @@
+../../../examples/split_matmul_add.mlir

@@ -1,0 +1,51 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(stablehlo-expand-operators)' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(stablehlo-expand-operators,stablehlo-expand-operators)' | FileCheck %s
+
+// CHECK-LABEL: func.func @einsum
+// CHECK: %[[D:.*]] = stablehlo.dot_general %arg0, %arg1, batching_dims = [0] x [0], contracting_dims = [2] x [2]
+// CHECK: stablehlo.transpose %[[D]], dims = [0, 2, 1] : (tensor<2x3x5xf32>) -> tensor<2x5x3xf32>
+func.func @einsum(%a: tensor<2x3x4xf32>, %b: tensor<2x5x4xf32>) -> tensor<2x5x3xf32> {
+  %0 = stablehlo.einsum %a, %b, config = "bij,bkj->bki" : (tensor<2x3x4xf32>, tensor<2x5x4xf32>) -> tensor<2x5x3xf32>
+  return %0 : tensor<2x5x3xf32>
+}
+
+// A letter of one operand only is summed first.
+// CHECK-LABEL: func.func @einsum_sums
+// CHECK: %[[A:.*]] = stablehlo.reduce(%arg0 init: %{{.*}}) applies stablehlo.add across dimensions = [1]
+// CHECK: stablehlo.dot_general %[[A]], %arg1, contracting_dims = [] x []
+func.func @einsum_sums(%a: tensor<2x3xf32>, %b: tensor<4xf32>) -> tensor<2x4xf32> {
+  %0 = stablehlo.einsum %a, %b, config = "ij,k->ik" : (tensor<2x3xf32>, tensor<4xf32>) -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
+// CHECK-LABEL: func.func @diagonal
+// CHECK: stablehlo.unary_einsum
+func.func @diagonal(%a: tensor<3x3xf32>) -> tensor<3xf32> {
+  %0 = stablehlo.unary_einsum %a, config = "ii->i" : (tensor<3x3xf32>) -> tensor<3xf32>
+  return %0 : tensor<3xf32>
+}
+
+// CHECK-LABEL: func.func @normalize
+// CHECK-NOT: batch_norm
+// CHECK: stablehlo.sqrt
+// CHECK: stablehlo.divide
+func.func @normalize(%x: tensor<3x5xf32>, %s: tensor<5xf32>) -> tensor<3x5xf32> {
+  %0 = "stablehlo.batch_norm_inference"(%x, %s, %s, %s, %s) {epsilon = 1.0e-3 : f32, feature_index = 1 : i64} : (tensor<3x5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>, tensor<5xf32>) -> tensor<3x5xf32>
+  return %0 : tensor<3x5xf32>
+}
+
+// CHECK-LABEL: func.func @select
+// CHECK: "stablehlo.gather"(%arg0, %arg1) <{dimension_numbers = #stablehlo.gather<offset_dims = [2], collapsed_slice_dims = [1], operand_batching_dims = [0], start_indices_batching_dims = [0], start_index_map = [1], index_vector_dim = 2>, slice_sizes = array<i64: 1, 1, 3>}>
+func.func @select(%x: tensor<2x5x3xf32>, %i: tensor<2x4xi32>) -> tensor<2x4x3xf32> {
+  %0 = "stablehlo.torch_index_select"(%x, %i) {dim = 1 : i64, batch_dims = 1 : i64} : (tensor<2x5x3xf32>, tensor<2x4xi32>) -> tensor<2x4x3xf32>
+  return %0 : tensor<2x4x3xf32>
+}
+
+// CHECK-LABEL: func.func @parts
+// CHECK: %[[ZERO:.*]] = stablehlo.constant dense<0.0
+// CHECK: return %arg0, %[[ZERO]]
+func.func @parts(%x: tensor<7xf32>) -> (tensor<7xf32>, tensor<7xf32>) {
+  %0 = stablehlo.real %x : (tensor<7xf32>) -> tensor<7xf32>
+  %1 = stablehlo.imag %x : (tensor<7xf32>) -> tensor<7xf32>
+  return %0, %1 : tensor<7xf32>, tensor<7xf32>
+}
