@@ -40,7 +40,9 @@ SCREEN = (1400, 900)
 
 @pytest.fixture(scope="module")
 def launches() -> list[LaunchProfile]:
-    return [launch("busy<k>", busy_program(), blocks=2), launch("small", busy_program()[:3])]
+    first = launch("busy<k>", busy_program(), blocks=2)
+    first.operators = tuple(f"/a<b>/Node_{i}" for i in range(20))
+    return [first, launch("small", busy_program()[:3])]
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +66,7 @@ def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
 def test_names_are_escaped(page: str) -> None:
     assert "<b>" not in page and "busy<k>" not in page
     assert "busy&lt;k&gt;" in page
+    assert "/a&lt;b&gt;/Node_0, " in page and "/a<b>" not in page
     assert set(data_of(page)) == {"busy<k>", "small"}
 
 

@@ -22,9 +22,10 @@ SMALLEST, LARGEST = 3.0, 11.0
 
 @dataclass(frozen=True)
 class Point:
-    """A kernel in the plot, in pixels."""
+    """A kernel in the plot, in pixels; `text` stands beside it if there is room."""
 
     name: str
+    text: str
     x: float
     y: float
     radius: float
@@ -134,13 +135,13 @@ def _chart(
         radius = max(SMALLEST, LARGEST * math.sqrt(row["cycles"] / total))
         reached = row["bound_cycles"] / row["cycles"]
         hint = (
-            f"{row['name']}: {x:,.3g} {x_title}, {y:,.3g} {y_title}, "
+            f"{row['label']}: {x:,.3g} {x_title}, {y:,.3g} {y_title}, "
             f"{reached:.0%} of the machine's limit"
         )
         px, py = at(x, y)
         free = all(abs(py - p.y) > LABEL_HEIGHT for p in chart.points if p.label)
         label = number < LABELLED and free
-        chart.points.append(Point(row["name"], px, py, round(radius, 1), hint, label))
+        chart.points.append(Point(row["name"], row["label"], px, py, round(radius, 1), hint, label))
     return chart
 
 

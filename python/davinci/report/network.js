@@ -1,10 +1,10 @@
 // The whole run on one axis: layers, launches by unit, what it takes to start them, cores at work.
 {
-  const run = JSON.parse(byId("network-data").textContent);
   const [START, LENGTH, KERNEL, LAYER, NODES] = Array(5).keys();
   const [KERNEL_NAME, LABEL, UNIT, CORES] = Array(4).keys();
   const UNITS = ["cube", "vector", "scalar"], COLOURS = {cube: "CUBE", vector: "VECTOR", scalar: "SCALAR"};
   const LEFT = 84, AXIS_HEIGHT = 20, LAYER_HEIGHT = 20, UNIT_HEIGHT = 26, START_HEIGHT = 14, CORES_HEIGHT = 46, GAP = 4;
+  const run = network;
   const HELP = "Point at a launch: what it computes, for which nodes of the model, and how long.";
   const canvas = byId("run"), layered = run.layers.length > 1;
   const tops = {};

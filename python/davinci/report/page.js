@@ -1,5 +1,6 @@
 "use strict";
 const kernels = JSON.parse(document.getElementById("data").textContent);
+const network = JSON.parse(document.getElementById("network-data").textContent);
 const [LANE, START, FREE, END, NAME, SOURCE, INDEX, CRITICAL, END_AFTER, ISSUED] = Array(10).keys();
 const KINDS = {
   run: "at work", memory: "GM bandwidth shared", flag: "waits for a flag", barrier: "barrier", queue: "issue held up: full queue",
@@ -292,7 +293,8 @@ function listen() {
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => chosen && show(...view));
 }
 
-byId("choice").append(...Object.keys(kernels).map((name) => element("option", name)));
+const labels = new Map(network.kernels.map(([name, label]) => [name, label === name ? name : `${label} \u2013 ${name}`]));
+byId("choice").append(...Object.keys(kernels).map((name) => new Option(labels.get(name), name)));
 byId("legend").append(...Object.entries(KINDS).map(([kind, words]) => {
   const key = element("span", words, "key");
   key.style.setProperty("--colour", `var(--${kind})`);

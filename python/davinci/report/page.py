@@ -26,6 +26,9 @@ FOLDER = Path(__file__).parent
 
 SCRIPTS = ("page.js", "network.js")
 
+MOST_NODES = 12
+"""Nodes that the hint of a kernel names."""
+
 MOST_BARS = 16
 """Bars of a chart; what is left is one more."""
 
@@ -66,7 +69,7 @@ def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile])
         layers=bars(layers) if len(layers) > 1 else [],
         summary=summary_rows(record),
         columns=[column.title for column in COLUMNS],
-        kernels=[(row["name"], cells(record, row)) for row in record["kernels"]],
+        kernels=[(row["name"], cells(record, row), hint(row)) for row in record["kernels"]],
         charts=charts,
         pipes=[(name[5:], LANES[name], pipe["ratio"]) for name, pipe in record["pipes"].items()],
         data=embedded(details(machine, record, launches)),
@@ -206,6 +209,13 @@ def details(
             found[row["name"]] = timelines(machine, drawn[row["name"]], left)
             left -= sum(len(core["rows"]) for core in found[row["name"]])
     return found
+
+
+def hint(row: Record) -> str:
+    """A kernel's symbol and the nodes that it computes, as many as a hint has room for."""
+    nodes = row["operators"]
+    more = f" and {len(nodes) - MOST_NODES} more" if len(nodes) > MOST_NODES else ""
+    return f"{row['name']}: {', '.join(nodes[:MOST_NODES])}{more}" if nodes else row["name"]
 
 
 def embedded(data: Any) -> str:

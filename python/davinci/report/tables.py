@@ -141,10 +141,10 @@ COLUMNS = (
         lambda _, row: row["idle_core_cycles"] / max(1, row["core_cycles"]),
         "{:.0%}".format,
     ),
+    Column("bottleneck", lambda record, row: row["bottleneck"]),
     Column("GM read", lambda record, row: row["gm_read_bytes"], kilobytes_or_more, widest=None),
     Column("GM written", lambda record, row: row["gm_write_bytes"], kilobytes_or_more, widest=None),
     Column("instructions", lambda record, row: row["instructions"], "{:,}".format, widest=None),
-    Column("bottleneck", lambda record, row: row["bottleneck"]),
 )
 
 
