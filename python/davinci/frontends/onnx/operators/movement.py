@@ -69,32 +69,44 @@ def _padded_indices(size: int, low: int, high: int, mode: Any) -> Any:
 
 @operator("DepthToSpace")
 def lower_depth_to_space(node: Call) -> Tensor:
+    """Blocks of channels as blocks of the image: columns within rows first, then rows."""
     x, block, mode = node.take(0), node.attr("blocksize"), node.attr("mode", "DCR")
     n, c, h, w = _image(x, block)
     if c % (block * block):
         raise Invalid(f"{c} channels are no multiple of {block * block}")
     kept = c // (block * block)
     if mode == "DCR":
-        blocks, order = ops.reshape(x, [n, block, block, kept, h, w]), [0, 3, 4, 1, 5, 2]
+        blocks = ops.reshape(x, [n, block, block, kept, h, w])
+        columns = ops.transpose(blocks, [0, 1, 3, 4, 5, 2])
+        rows = ops.transpose(ops.reshape(columns, [n, block, kept, h, w * block]), [0, 2, 3, 1, 4])
     elif mode == "CRD":
-        blocks, order = ops.reshape(x, [n, kept, block, block, h, w]), [0, 1, 4, 2, 5, 3]
+        blocks = ops.reshape(x, [n, kept, block, block, h, w])
+        columns = ops.transpose(blocks, [0, 1, 2, 4, 5, 3])
+        rows = ops.transpose(ops.reshape(columns, [n, kept, block, h, w * block]), [0, 1, 3, 2, 4])
     else:
         node.refuse(f"mode {mode!r} is not supported", "DCR or CRD")
-    return ops.reshape(ops.transpose(blocks, order), [n, kept, h * block, w * block])
+    return ops.reshape(rows, [n, kept, h * block, w * block])
 
 
 @operator("SpaceToDepth")
 def lower_space_to_depth(node: Call) -> Tensor:
+    """Blocks of the image as channels: rows first, then columns within them."""
     x, block, mode = node.take(0), node.attr("blocksize"), node.attr("mode", "DCR")
     n, c, h, w = _image(x, block)
     if h % block or w % block:
         raise Invalid(f"an image of {h} x {w} has no whole blocks of {block}")
-    orders = {"DCR": [0, 3, 5, 1, 2, 4], "CRD": [0, 1, 3, 5, 2, 4]}
-    if mode not in orders:
+    blocks = ops.reshape(x, [n, c, h // block, block, w])
+    if mode == "DCR":
+        rows = ops.transpose(blocks, [0, 3, 1, 2, 4])
+        columns = ops.reshape(rows, [n, block, c, h // block, w // block, block])
+        channels = ops.transpose(columns, [0, 1, 5, 2, 3, 4])
+    elif mode == "CRD":
+        rows = ops.transpose(blocks, [0, 1, 3, 2, 4])
+        columns = ops.reshape(rows, [n, c, block, h // block, w // block, block])
+        channels = ops.transpose(columns, [0, 1, 2, 5, 3, 4])
+    else:
         node.refuse(f"mode {mode!r} is not supported", "DCR or CRD")
-    blocks = ops.reshape(x, [n, c, h // block, block, w // block, block])
-    shape = [n, c * block * block, h // block, w // block]
-    return ops.reshape(ops.transpose(blocks, orders[mode]), shape)
+    return ops.reshape(channels, [n, c * block * block, h // block, w // block])
 
 
 def _image(x: Tensor, block: int) -> tuple[int, ...]:
