@@ -30,6 +30,7 @@ from davinci.frontends.onnx.ops.arithmetic import (
 )
 from davinci.frontends.onnx.ops.indexing import gather, scatter, take, wrap_indices
 from davinci.frontends.onnx.ops.places import (
+    ROW_ELEMENTS,
     along,
     on_rows,
     row_numbers,
@@ -63,6 +64,7 @@ from davinci.frontends.onnx.ops.shapes import (
 __all__ = [
     "BOOL",
     "NEUTRAL",
+    "ROW_ELEMENTS",
     "absolute",
     "along",
     "as_bool",
