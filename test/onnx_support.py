@@ -15,6 +15,8 @@ from davinci import check
 
 Arrays = dict[str, Any]
 OPSET, IR_VERSION = 22, 10
+DOMAINS = {"ai.onnx.ml": 4, "ai.onnx.preview.training": 1}
+"""Versions of the operator sets beside ONNX's own."""
 
 
 def value_info(name: str, array: Any) -> onnx.ValueInfoProto:
@@ -38,7 +40,9 @@ def model_of(
         [onnx.ValueInfoProto(name=name) for name in outputs],
         [numpy_helper.from_array(np.asarray(a), name) for name, a in (constants or {}).items()],
     )
-    imports = [helper.make_opsetid("", opset)]
+    versions = {"": opset, **DOMAINS}
+    used = {"", *(node.domain for node in nodes)}
+    imports = [helper.make_opsetid(domain, versions[domain]) for domain in sorted(used)]
     model = helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
     inferred = onnx.shape_inference.infer_shapes(model)
     for value in inferred.graph.output:

@@ -75,14 +75,22 @@ def test_pad_by_attributes_and_with_computed_value() -> None:
 
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 @pytest.mark.parametrize(
-    ("shape", "block"), [((2, 8, 3, 4), 2), ((1, 4, 3, 4), 2), ((1, 9, 2, 2), 3), ((1, 3, 2, 4), 1)]
+    ("shape", "block"),
+    [
+        ((2, 8, 3, 4), 2),
+        ((1, 4, 3, 4), 2),
+        ((1, 9, 2, 2), 3),
+        ((1, 3, 2, 4), 1),
+        ((2, 72, 3, 6), 2),
+    ],
 )
 def test_depth_to_space(shape: tuple[int, ...], block: int, mode: str) -> None:
     against_onnxruntime(*node_model("DepthToSpace", values(*shape), blocksize=block, mode=mode))
 
 
 @pytest.mark.parametrize(
-    ("shape", "block"), [((2, 3, 4, 6), 2), ((1, 1, 3, 3), 3), ((1, 2, 2, 2), 1)]
+    ("shape", "block"),
+    [((2, 3, 4, 6), 2), ((1, 1, 3, 3), 3), ((2, 18, 6, 8), 2), ((1, 2, 2, 2), 1)],
 )
 def test_space_to_depth(shape: tuple[int, ...], block: int) -> None:
     against_onnxruntime(*node_model("SpaceToDepth", values(*shape), blocksize=block))

@@ -24,6 +24,7 @@ SHAPES: list[tuple[tuple[int, ...], dict[str, Any]]] = [
     ),
     ((1, 2, 7, 7), {"kernel_shape": [7, 7]}),
     ((1, 1, 40), {"kernel_shape": [35]}),
+    ((1, 3, 12, 19), {"kernel_shape": [3, 3], "strides": [2, 2], "pads": [1, 1, 1, 1]}),
 ]
 
 
@@ -48,7 +49,7 @@ def test_average_counts_padding_only_if_asked(inside: int, ceil: int) -> None:
 
 
 @pytest.mark.parametrize("columns", [0, 1])
-@pytest.mark.parametrize(("shape", "attributes"), [SHAPES[i] for i in (0, 2, 3, 4, 7, 8)])
+@pytest.mark.parametrize(("shape", "attributes"), [SHAPES[i] for i in (0, 2, 3, 4, 7, 8, 11)])
 def test_indices_count_over_the_whole_tensor(
     shape: tuple[int, ...], attributes: dict[str, Any], columns: int
 ) -> None:

@@ -64,6 +64,11 @@ def test_crop(mode: str) -> None:
     against_onnxruntime(*resize(values(1, 1, 4, 5), sizes=[1, 1, 3, 4], roi=roi, **attributes))
 
 
+@pytest.mark.parametrize("mode", ["nearest", "linear"])
+def test_rows_long_enough_for_vectors(mode: str) -> None:
+    against_onnxruntime(*resize(values(1, 2, 17, 18), [1, 1, 2, 2], mode=mode))
+
+
 @pytest.mark.parametrize("antialias", [0, 1])
 def test_large_axes_to_one(antialias: int) -> None:
     x = values(1, 1, 150, 2)

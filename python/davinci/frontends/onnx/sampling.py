@@ -1,6 +1,7 @@
 """Values of images at places that are computed, between elements and outside.
 
-An image [N, C, ..sizes] is a table with a row of C values for each element; places are tensors of
+An image [N, C, ..sizes] is a table with a row of C values for each element, and one of zeros for
+what is outside; places are tensors of
 single precision, one for each spatial dimension, in elements.
 """
 
@@ -35,12 +36,15 @@ class Image:
         sizes = x.shape[2:]
         rows = ops.move_axis(x, 1, -1)
         table = ops.reshape(rows, [x.shape[0] * math.prod(sizes), x.shape[1]])
-        return Image(table, sizes, numbers * math.prod(sizes))
+        return Image(ops.pad(table, [0, 0], [1, 0]), sizes, numbers * math.prod(sizes))
 
-    def at(self, indices: Sequence[Tensor]) -> Tensor:
-        """[..places, C]; indices are whole floats within the image."""
+    def at(self, indices: Sequence[Tensor], inside: Tensor | None = None) -> Tensor:
+        """[..places, C]; indices are whole floats within the image, zeros where not `inside`."""
         whole = [convert(index, np.int32) for index in indices]
-        return ops.take_rows(self.table, self.first + ops.row_numbers(whole, self.sizes))
+        rows = self.first + ops.row_numbers(whole, self.sizes)
+        if inside is not None:
+            rows = ops.where(inside, rows, self.table.shape[0] - 1)
+        return ops.take_rows(self.table, rows)
 
 
 def clamp(index: Tensor, size: int) -> Tensor:
@@ -86,8 +90,7 @@ def value_at(image: Image, indices: Sequence[Tensor], outside: Outside | None) -
     if outside is not None:
         return image.at([clamp(outside(index, size), size) for index, size in pairs])
     inside = functools.reduce(lambda a, b: a & b, [is_inside(*pair) for pair in pairs])
-    found = image.at([clamp(*pair) for pair in pairs])
-    return ops.where(ops.expand_dims(inside, [-1]), found, 0)
+    return image.at([clamp(*pair) for pair in pairs], inside)
 
 
 def linear(image: Image, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
@@ -95,8 +98,12 @@ def linear(image: Image, places: Sequence[Tensor], outside: Outside | None = Non
 
 
 def corners(image: Image, places: Sequence[Tensor]) -> list[Tensor]:
-    """The elements around places brought inside, each times its weight."""
+    """The elements around places, each times its weight.
+
+    Places are brought inside, but those more than an element away count nothing.
+    """
     pairs = list(zip(places, image.sizes, strict=True))
+    within = functools.reduce(lambda a, b: a & b, [is_within(*pair) for pair in pairs])
     inside = [clamp(place, size) for place, size in pairs]
     befores = [ops.floor(place) for place in inside]
     axes = [
@@ -104,7 +111,7 @@ def corners(image: Image, places: Sequence[Tensor]) -> list[Tensor]:
         for before, place, size in zip(befores, inside, image.sizes, strict=True)
     ]
     return [
-        image.at([index for index, _ in chosen])
+        image.at([index for index, _ in chosen], within)
         * ops.expand_dims(functools.reduce(lambda a, b: a * b, [w for _, w in chosen]), [-1])
         for chosen in itertools.product(*axes)
     ]

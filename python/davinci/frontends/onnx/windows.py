@@ -6,6 +6,7 @@ Where they lie follows from `kernel_shape`, `strides`, `dilations`, `pads`, `aut
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -99,10 +100,6 @@ def count(padded: int, inside: int, extent: int, stride: int, ceil: bool) -> int
     return max(0, number)
 
 
-LONGEST_UNROLLED = 32
-"""Elements of a window along one axis that are combined as slices."""
-
-
 def fold(
     x: Tensor,
     windows: Windows,
@@ -142,19 +139,18 @@ def fold_axis(
     i = axis - 2
     if windows.counts[i] == 1 and windows.dilations[i] == 1:
         return ops.reduce(kind, x, [axis], keepdims=True)
-    result: Tensor | None = None
-    for part in shifted(x, axis, windows):
-        result = part if result is None else combine(result, part)
-    assert result is not None
-    return result
+
+    def combined(t: Tensor, at: int) -> Tensor:
+        return functools.reduce(combine, shifted(t, at, windows, i))
+
+    return combined(x, axis) if windows.strides[i] == 1 else ops.on_rows(x, axis, combined)
 
 
-def shifted(x: Tensor, axis: int, windows: Windows) -> list[Tensor]:
-    """The elements number 0, 1, .. of all windows along an axis of what is padded."""
-    i = axis - 2
+def shifted(x: Tensor, at: int, windows: Windows, i: int) -> list[Tensor]:
+    """The elements number 0, 1, .. of all windows along axis i, which is dimension `at` of `x`."""
     stride, dilation, number = windows.strides[i], windows.dilations[i], windows.counts[i]
     reach = (number - 1) * stride + 1
     return [
-        ops.cut_axis(x, axis, k * dilation, k * dilation + reach, stride)
+        ops.cut_axis(x, at, k * dilation, k * dilation + reach, stride)
         for k in range(windows.kernel[i])
     ]

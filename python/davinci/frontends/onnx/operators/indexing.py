@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -62,6 +62,10 @@ def element_numbers(x: Tensor, indices: Tensor, axis: int) -> Tensor:
         raise Invalid(f"indices of rank {indices.rank} into a tensor of rank {x.rank}")
     chosen = ops.wrap_indices(indices, x.shape[axis])
     check_indices(chosen, x.shape[axis])
+    if chosen.known is not None:
+        known = list(np.indices(indices.shape))
+        known[axis] = chosen.known
+        return flat_numbers(known, x.shape)
     places = [
         convert(chosen, np.int32) if i == axis else ops.iota(np.int32, indices.shape, i)
         for i in range(x.rank)
@@ -85,21 +89,35 @@ def tuple_numbers(x: Tensor, indices: Tensor, batch: int = 0) -> Tensor:
     depth, outer = indices.shape[-1], indices.shape[:-1]
     if batch + depth > x.rank or x.shape[:batch] != indices.shape[:batch]:
         raise Invalid(f"tuples {list(indices.shape)} do not index {list(x.shape)}")
+    if batch + depth == 0:
+        return constant(np.zeros(math.prod(outer), np.int32))
+    columns = [
+        ops.wrap_indices(column, size)
+        for column, size in zip(last_unstacked(indices), x.shape[batch:], strict=False)
+    ]
+    for column, size in zip(columns, x.shape[batch:], strict=False):
+        check_indices(column, size)
+    if indices.known is not None:
+        known = [*np.indices(outer)[:batch], *(column.known for column in columns)]
+        return flat_numbers(known, x.shape[: batch + depth])
     places = [ops.iota(np.int32, outer, i) for i in range(batch)]
-    for i in range(depth):
-        index = ops.squeeze(cut_last(indices, i), [-1])
-        wrapped = ops.wrap_indices(index, x.shape[batch + i])
-        check_indices(wrapped, x.shape[batch + i])
-        places.append(convert(wrapped, np.int32))
-    if not places:
-        return ops.full([math.prod(outer)], np.int32, 0)
+    places += [convert(column, np.int32) for column in columns]
     return ops.reshape(ops.row_numbers(places, x.shape[: batch + depth]), [math.prod(outer)])
 
 
-def cut_last(x: Tensor, number: int) -> Tensor:
+def last_unstacked(x: Tensor) -> list[Tensor]:
+    """The slices of the last dimension, known if `x` is."""
     if x.known is not None:
-        return constant(x.known[..., number : number + 1])
-    return ops.cut_axis(x, -1, number, number + 1)
+        return [constant(x.known[..., i]) for i in range(x.shape[-1])]
+    return ops.unstack(x, -1)
+
+
+def flat_numbers(places: Sequence[Any], shape: Sequence[int]) -> Tensor:
+    """Known places in several dimensions as numbers of rows, a vector."""
+    if not math.prod(shape):
+        return constant(np.zeros(0, np.int32))
+    numbers = np.ravel_multi_index(tuple(places), tuple(shape))
+    return constant(np.asarray(numbers, np.int32).reshape(-1))
 
 
 @operator("ScatterElements", "Scatter")
@@ -132,6 +150,10 @@ def scatter_rows(table: Tensor, rows: Tensor, updates: Tensor, combine: Combine)
     """`table` with `updates` [n, ..] combined into its rows at `rows` [n], in order."""
     if not updates.count:
         return table
+    if rows.known is not None and combine is REDUCTIONS["none"]:
+        source = np.arange(table.shape[0])
+        source[rows.known] = table.shape[0] + np.arange(rows.count)
+        return ops.take_known(ops.concat([table, updates], 0), source, 0)
     numbers = (
         f"update_window_dims = {list(range(1, updates.rank))}, inserted_window_dims = [0], "
         "scatter_dims_to_operand_dims = [0], index_vector_dim = 1"

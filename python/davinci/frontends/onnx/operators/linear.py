@@ -1,15 +1,22 @@
-"""Products of matrices."""
+"""Products of matrices, and determinants."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
+from davinci.frontends.onnx.operators.reductions import place_of
 from davinci.frontends.onnx.tensor import Tensor
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
+
+LARGEST_DETERMINANT = 32
+"""Rows of a matrix; an elimination is some operations for each."""
 
 
 @operator("MatMul")
@@ -27,6 +34,44 @@ def lower_gemm(node: Call) -> Tensor:
     b = ops.transpose(b, [1, 0]) if node.attr("transB") else b
     product = ops.matmul(a, b)
     product = product if alpha == 1 else product * alpha
-    if c is None:
+    if c is None or beta == 0:
         return product
     return product + (c if beta == 1 else c * beta)
+
+
+@operator("Det")
+def lower_det(node: Call) -> Tensor:
+    """The product of the pivots of an elimination, with a change of sign for rows exchanged.
+
+    Rows are chosen by masks, so that matrices of a batch may differ in their pivots.
+    """
+    x = node.take(0)
+    size = x.shape[-1] if x.rank >= 2 else 0
+    if x.rank < 2 or x.shape[-2] != size or size > LARGEST_DETERMINANT:
+        node.refuse(
+            f"determinants of {list(x.shape)}",
+            f"square matrices of at most {LARGEST_DETERMINANT} rows",
+        )
+    count = math.prod(x.shape[:-2])
+    left = ops.reshape(x, [count, size, size])
+    found = ops.full([count, 1], x.dtype, 1)
+    while left.shape[1]:
+        pivot, left = _eliminated(left)
+        found = found * pivot
+    return ops.reshape(found, x.shape[:-2])
+
+
+def _eliminated(x: Tensor) -> tuple[Tensor, Tensor]:
+    """The signed pivots [n, 1] of matrices [n, m, m], and what is left [n, m - 1, m - 1]."""
+    count, size = x.shape[:2]
+    place = place_of("maximum", ops.absolute(ops.cut_axis(x, 2, 0, 1)), 1)
+    chosen = ops.compare("EQ", ops.iota(np.int32, (count, size, 1), 1), place)
+    row = ops.reduce("add", ops.where(chosen, x, 0), [1], keepdims=True)
+    pivot = ops.cut_axis(row, 2, 0, 1)
+    exchanged = ops.where(chosen, ops.cut_axis(x, 1, 0, 1), x)
+    divisor = ops.where(ops.is_zero(pivot), 1, pivot)
+    below = ops.cut_axis(exchanged, 1, 1, size)
+    factor = ops.cut_axis(below, 2, 0, 1) / divisor
+    left = ops.cut_axis(below - factor * row, 2, 1, size)
+    signed = ops.where(ops.is_zero(place), pivot, -pivot)
+    return ops.reshape(signed, [count, 1]), left

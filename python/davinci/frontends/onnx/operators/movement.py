@@ -67,34 +67,55 @@ def _padded_indices(size: int, low: int, high: int, mode: Any) -> Any:
     return np.pad(kept, amounts, mode=mode)
 
 
+TO_SPACE = {"DCR": [0, 3, 4, 1, 5, 2], "CRD": [0, 1, 4, 2, 5, 3]}
+TO_DEPTH = {"DCR": [0, 3, 5, 1, 2, 4], "CRD": [0, 1, 3, 5, 2, 4]}
+"""Orders of [N, block, block, C, H, W] or [N, C, block, block, H, W], and of
+[N, C, H, block, W, block]."""
+
+
 @operator("DepthToSpace")
 def lower_depth_to_space(node: Call) -> Tensor:
+    """Blocks of channels as blocks of the image; many channels move as rows of their own."""
     x, block, mode = node.take(0), node.attr("blocksize"), node.attr("mode", "DCR")
     n, c, h, w = _image(x, block)
     if c % (block * block):
         raise Invalid(f"{c} channels are no multiple of {block * block}")
-    kept = c // (block * block)
-    if mode == "DCR":
-        blocks, order = ops.reshape(x, [n, block, block, kept, h, w]), [0, 3, 4, 1, 5, 2]
-    elif mode == "CRD":
-        blocks, order = ops.reshape(x, [n, kept, block, block, h, w]), [0, 1, 4, 2, 5, 3]
-    else:
+    if mode not in TO_SPACE:
         node.refuse(f"mode {mode!r} is not supported", "DCR or CRD")
-    return ops.reshape(ops.transpose(blocks, order), [n, kept, h * block, w * block])
+    kept = c // (block * block)
+    apart = [block, block, kept] if mode == "DCR" else [kept, block, block]
+    if kept < ops.ROW_ELEMENTS:
+        blocks = ops.transpose(ops.reshape(x, [n, *apart, h, w]), TO_SPACE[mode])
+        return ops.reshape(blocks, [n, kept, h * block, w * block])
+    if mode == "CRD":
+        x = ops.transpose(ops.reshape(x, [n, *apart, h * w]), [0, 2, 3, 1, 4])
+    rows = ops.transpose(ops.reshape(x, [n, c, h * w]), [0, 2, 1])
+    pixels = ops.transpose(ops.reshape(rows, [n, h, w, block, block * kept]), [0, 1, 3, 2, 4])
+    planes = ops.transpose(ops.reshape(pixels, [n, h * w * block * block, kept]), [0, 2, 1])
+    return ops.reshape(planes, [n, kept, h * block, w * block])
 
 
 @operator("SpaceToDepth")
 def lower_space_to_depth(node: Call) -> Tensor:
+    """The reverse of DepthToSpace."""
     x, block, mode = node.take(0), node.attr("blocksize"), node.attr("mode", "DCR")
     n, c, h, w = _image(x, block)
     if h % block or w % block:
         raise Invalid(f"an image of {h} x {w} has no whole blocks of {block}")
-    orders = {"DCR": [0, 3, 5, 1, 2, 4], "CRD": [0, 1, 3, 5, 2, 4]}
-    if mode not in orders:
+    if mode not in TO_DEPTH:
         node.refuse(f"mode {mode!r} is not supported", "DCR or CRD")
-    blocks = ops.reshape(x, [n, c, h // block, block, w // block, block])
-    shape = [n, c * block * block, h // block, w // block]
-    return ops.reshape(ops.transpose(blocks, orders[mode]), shape)
+    h, w = h // block, w // block
+    made = [n, c * block * block, h, w]
+    if c < ops.ROW_ELEMENTS:
+        blocks = ops.transpose(ops.reshape(x, [n, c, h, block, w, block]), TO_DEPTH[mode])
+        return ops.reshape(blocks, made)
+    rows = ops.transpose(ops.reshape(x, [n, c, h * w * block * block]), [0, 2, 1])
+    pixels = ops.transpose(ops.reshape(rows, [n, h, block, w, block * c]), [0, 1, 3, 2, 4])
+    planes = ops.transpose(ops.reshape(pixels, [n, h * w, made[1]]), [0, 2, 1])
+    if mode == "CRD":
+        apart = ops.reshape(planes, [n, block, block, c, h * w])
+        planes = ops.transpose(apart, [0, 3, 1, 2, 4])
+    return ops.reshape(planes, made)
 
 
 def _image(x: Tensor, block: int) -> tuple[int, ...]:

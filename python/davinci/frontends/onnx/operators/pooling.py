@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -37,16 +38,23 @@ def largest_and_number(x: Tensor, windows: Windows, columns: bool) -> tuple[Tens
     """
     values = padded(x, windows, ops.lowest(x.dtype))
     numbers = padded(element_numbers(x.shape, columns), windows, OUTSIDE)
-    for axis in reversed(range(2, x.rank)):
-        pairs = zip(shifted(values, axis, windows), shifted(numbers, axis, windows), strict=True)
-        values, numbers = next(pairs)
-        for value, number in pairs:
-            inside = ops.compare("NE", number, OUTSIDE)
-            better = ops.compare("GT", value, values) | (
-                ops.compare("EQ", numbers, OUTSIDE) & inside
-            )
-            values, numbers = ops.where(better, value, values), ops.where(better, number, numbers)
+    for i in reversed(range(windows.rank)):
+        pairs = zip(
+            shifted(values, i + 2, windows, i), shifted(numbers, i + 2, windows, i), strict=True
+        )
+        values, numbers = functools.reduce(larger, pairs)
     return values, convert(numbers, np.int64)
+
+
+Numbered = tuple[Tensor, Tensor]
+"""Elements and their numbers."""
+
+
+def larger(best: Numbered, other: Numbered) -> Numbered:
+    """The larger of two elements, the first of equal ones; nothing outside if one is inside."""
+    outside = ops.compare("EQ", best[1], OUTSIDE) & ops.compare("NE", other[1], OUTSIDE)
+    better = ops.compare("GT", other[0], best[0]) | outside
+    return ops.where(better, other[0], best[0]), ops.where(better, other[1], best[1])
 
 
 OUTSIDE = -1

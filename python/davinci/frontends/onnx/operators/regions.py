@@ -8,7 +8,7 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.sampling import Image, corners, is_within
+from davinci.frontends.onnx.sampling import Image, corners
 from davinci.frontends.onnx.tensor import Invalid, Tensor, broadcast, convert
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def lower_roi_align(node: Call) -> Tensor:
     shape = (regions.shape[0], counts[0] * samples, counts[1] * samples)
     y, x_place = broadcast(places[0], shape, [0, 1]), broadcast(places[1], shape, [0, 2])
     image = Image.of(convert(x, np.float32), broadcast(convert(numbers, np.int32), shape, [0]))
-    within = ops.expand_dims(is_within(y, x.shape[2]) & is_within(x_place, x.shape[3]), [-1])
-    terms = [ops.where(within, term, 0) for term in corners(image, [y, x_place])]
+    terms = corners(image, [y, x_place])
     grid = [shape[0], counts[0], samples, counts[1], samples, x.shape[1]]
     if mode == "avg":
         total = ops.reshape(terms[0] + terms[1] + terms[2] + terms[3], grid)

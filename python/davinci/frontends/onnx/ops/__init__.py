@@ -29,7 +29,15 @@ from davinci.frontends.onnx.ops.arithmetic import (
     where,
 )
 from davinci.frontends.onnx.ops.indexing import gather, scatter, take, wrap_indices
-from davinci.frontends.onnx.ops.places import along, row_numbers, take_known, take_range, take_rows
+from davinci.frontends.onnx.ops.places import (
+    ROW_ELEMENTS,
+    along,
+    on_rows,
+    row_numbers,
+    take_known,
+    take_range,
+    take_rows,
+)
 from davinci.frontends.onnx.ops.products import convolution, dot_general, matmul
 from davinci.frontends.onnx.ops.reductions import NEUTRAL, highest, lowest, mean, reduce, softmax
 from davinci.frontends.onnx.ops.regions import branch, sort, while_loop
@@ -56,6 +64,7 @@ from davinci.frontends.onnx.ops.shapes import (
 __all__ = [
     "BOOL",
     "NEUTRAL",
+    "ROW_ELEMENTS",
     "absolute",
     "along",
     "as_bool",
@@ -88,6 +97,7 @@ __all__ = [
     "mean",
     "minimum",
     "move_axis",
+    "on_rows",
     "pad",
     "power",
     "reduce",

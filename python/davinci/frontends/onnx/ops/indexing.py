@@ -8,7 +8,7 @@ import numpy as np
 
 from davinci.frontends.onnx.ops.arithmetic import compare, where
 from davinci.frontends.onnx.ops.shapes import axis_of
-from davinci.frontends.onnx.tensor import Tensor, constant, emit, emit_all
+from davinci.frontends.onnx.tensor import Tensor, constant, convert, emit, emit_all
 
 
 def take(x: Tensor, indices: Tensor, axis: int) -> Tensor:
@@ -42,9 +42,10 @@ def gather(
 
 
 def wrap_indices(indices: Tensor, size: int) -> Tensor:
-    """Negative indices count from the end."""
+    """Negative indices count from the end; computed ones become i32, which vectors hold."""
     if indices.known is not None:
         return constant(np.where(indices.known < 0, indices.known + size, indices.known))
+    indices = convert(indices, np.int32)
     return where(compare("LT", indices, 0), indices + size, indices)
 
 

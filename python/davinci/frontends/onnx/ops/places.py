@@ -9,16 +9,36 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from davinci.frontends.onnx.ops.indexing import take
-from davinci.frontends.onnx.ops.shapes import concat, cut_axis, expand_dims, reshape, reverse
+from davinci.frontends.onnx.ops.shapes import (
+    concat,
+    cut_axis,
+    expand_dims,
+    move_axis,
+    reshape,
+    reverse,
+)
 from davinci.frontends.onnx.tensor import Array, Tensor, broadcast, constant
 
 MOST_RUNS = 16
 """Slices that are cheaper than a gather with an index for each element."""
+
+
+ROW_ELEMENTS = 16
+"""Sides of matrices that the vector unit transposes; what moves single elements is slow."""
+
+
+def on_rows(x: Tensor, axis: int, change: Callable[[Tensor, int], Tensor]) -> Tensor:
+    """`change(x, axis)`, with a last axis moved to the front meanwhile: rows move, not elements."""
+    size = x.shape[axis]
+    sides = min(size, x.count // max(1, size))
+    if math.prod(x.shape[axis + 1 :]) > 1 or sides < ROW_ELEMENTS:
+        return change(x, axis)
+    return move_axis(change(move_axis(x, axis, 0), 0), 0, axis)
 
 
 def take_range(x: Tensor, axis: int, chosen: range) -> Tensor:
@@ -26,20 +46,24 @@ def take_range(x: Tensor, axis: int, chosen: range) -> Tensor:
     if not chosen:
         return cut_axis(x, axis, 0, 0)
     low, high = min(chosen), max(chosen)
-    part = cut_axis(x, axis, low, high + 1, abs(chosen.step))
-    return reverse(part, [axis]) if chosen.step < 0 and len(chosen) > 1 else part
+    if len(chosen) == 1 or chosen.step == 1:
+        return cut_axis(x, axis, low, high + 1)
+    if chosen.step > 0:
+        return on_rows(x, axis, lambda t, at: cut_axis(t, at, low, high + 1, chosen.step))
+    return reverse(cut_axis(x, axis, low, high + 1, -chosen.step), [axis])
 
 
 def take_known(x: Tensor, indices: Array, axis: int) -> Tensor:
     """The elements of an axis at known, non-negative indices."""
     times = repeats_of(indices)
     if times > 1:
-        once = take_known(x, indices[::times], axis)
-        return repeat(once, axis, times)
+        return repeat(take_known(x, indices[::times], axis), axis, times)
     runs = runs_of(indices.tolist())
     if len(runs) > MOST_RUNS:
         return take(x, constant(indices.astype(np.int32)), axis)
-    return concat([take_range(x, axis, run) for run in runs], axis)
+    if len(runs) == 1:
+        return take_range(x, axis, runs[0])
+    return on_rows(x, axis, lambda t, at: concat([take_range(t, at, run) for run in runs], at))
 
 
 def repeats_of(indices: Array) -> int:
@@ -52,10 +76,13 @@ def repeats_of(indices: Array) -> int:
 
 def repeat(x: Tensor, axis: int, times: int) -> Tensor:
     """Each element of an axis `times` times behind itself."""
-    apart = expand_dims(x, [axis + 1])
-    shape = [*x.shape[: axis + 1], times, *x.shape[axis + 1 :]]
-    whole = [*x.shape[:axis], x.shape[axis] * times, *x.shape[axis + 1 :]]
-    return reshape(broadcast(apart, shape), whole)
+
+    def repeated(t: Tensor, at: int) -> Tensor:
+        shape = [*t.shape[: at + 1], times, *t.shape[at + 1 :]]
+        whole = [*t.shape[:at], t.shape[at] * times, *t.shape[at + 1 :]]
+        return reshape(broadcast(expand_dims(t, [at + 1]), shape), whole)
+
+    return on_rows(x, axis, repeated)
 
 
 def runs_of(indices: Sequence[int]) -> list[range]:
@@ -68,10 +95,11 @@ def runs_of(indices: Sequence[int]) -> list[range]:
         step = indices[end] - indices[first] if end < len(indices) else 0
         while step and end < len(indices) and indices[end] - indices[end - 1] == step:
             end += 1
+        if step < 0 and end < len(indices) and indices[end] - indices[end - 1] == 1:
+            end -= 1  # it begins what goes forward, which then may be all of an axis
         start = indices[first]
-        runs.append(
-            range(start, start + step * (end - first), step) if step else range(start, start + 1)
-        )
+        last = start + step * (end - first)
+        runs.append(range(start, last, step) if end - first > 1 else range(start, start + 1))
         first = end
     return runs
 
@@ -83,7 +111,10 @@ def along(x: Tensor, shape: Sequence[int], axis: int) -> Tensor:
 
 def take_rows(table: Tensor, rows: Tensor) -> Tensor:
     """[..shape of rows, ..behind the first dimension of the table]."""
-    return take(table, rows, 0)
+    if rows.known is None:
+        return take(table, rows, 0)
+    taken = take_known(table, rows.known.reshape(-1), 0)
+    return reshape(taken, [*rows.shape, *table.shape[1:]])
 
 
 def strides_of(shape: Sequence[int]) -> list[int]:
