@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -133,3 +134,33 @@ def test_import_is_light() -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert done.stdout == "[]\n"
+
+
+def test_what_is_shown_of_it() -> None:
+    exe = davinci.compile(SUBTRACT, machine="ascend310")
+    assert repr(exe).splitlines() == [
+        "<davinci.Executable MLIR text",
+        "  machine   ascend310, 2 cores, mixed",
+        f"  inputs    {INPUTS}",
+        "  outputs   out0: float32[2, 3], out1: int32[4]",
+        "  last run  none yet>",
+    ]
+    assert "none yet" in exe._repr_html_()
+    exe.run(X, Y, N)
+    cycles = f"{exe.profile['total_cycles']:,} cycles"
+    assert cycles in repr(exe) and "operators" in repr(exe)
+    page = exe._repr_html_()
+    ElementTree.fromstring(page)  # well formed
+    assert cycles in page and exe.profile["kernels"][0]["name"] in page
+
+
+def test_many_inputs_and_odd_names_are_shown() -> None:
+    names = ["<b>", "&", *"cdefgh"]
+    arguments = ", ".join(
+        f'%a{i}: tensor<2xf32> {{ascend.name = "{n}"}}' for i, n in enumerate(names)
+    )
+    exe = davinci.compile(
+        f"func.func @main({arguments}) -> tensor<2xf32> {{ return %a0 : tensor<2xf32> }}"
+    )
+    assert "f: float32[2] and 2 more" in repr(exe)
+    assert "&lt;b&gt;: float32[2], &amp;: float32[2]" in exe._repr_html_()

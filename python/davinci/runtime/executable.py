@@ -144,6 +144,11 @@ class Executable:
         return run
 
     @property
+    def has_run(self) -> bool:
+        """Whether there is a last run."""
+        return self._last.inputs is not None
+
+    @property
     def launches(self) -> list[LaunchProfile]:
         """The profile of each launch of the last run."""
         return self._last.launches
@@ -224,3 +229,13 @@ class Executable:
             self._run(list(run.inputs), timeline)
             run = self._last
         return run
+
+    def __repr__(self) -> str:
+        from davinci.runtime.view import as_text
+
+        return as_text(self)
+
+    def _repr_html_(self) -> str:
+        from davinci.runtime.view import as_html
+
+        return as_html(self)
