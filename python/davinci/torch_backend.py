@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import torch
 
@@ -181,6 +182,6 @@ def digest_of(tensors: Sequence[Any]) -> str:
 
 def to_tensor(array: np.ndarray[Any, Any]) -> Any:
     """A tensor over the memory of an array."""
-    if array.dtype.name == "bfloat16":  # a type that NumPy has from elsewhere
+    if array.dtype == ml_dtypes.bfloat16:
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)

@@ -172,3 +172,15 @@ def test_a_tensor_that_needs_gradients_can_be_an_input() -> None:
     exe = davinci.compile(Steps(lambda x: x * 2), example_inputs=X)
     found = exe.run(X.clone().requires_grad_())["out0"]
     np.testing.assert_array_equal(found, 2 * X.numpy())
+
+
+def test_bfloat16_tensors_are_taken_and_made() -> None:
+    from davinci.torch_backend import to_tensor
+
+    text = """func.func @main(%x: tensor<4x12xbf16>) -> tensor<4x12xbf16> {
+      %0 = stablehlo.negate %x : tensor<4x12xbf16>
+      return %0 : tensor<4x12xbf16>
+    }"""
+    x = X.to(torch.bfloat16)
+    found = davinci.compile(text).run(x)["out0"]
+    assert torch.equal(to_tensor(found), -x)

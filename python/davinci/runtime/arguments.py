@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -132,6 +134,9 @@ def as_array(value: Any, where: str) -> Array:
     if hasattr(value, "detach"):  # a tensor that takes part in automatic differentiation
         value = value.detach()
     try:
+        if str(getattr(value, "dtype", "")) == "torch.bfloat16":  # has no way to NumPy
+            bits = value.contiguous().view(sys.modules["torch"].int16)
+            return np.asarray(bits).view(ml_dtypes.bfloat16)
         return np.asarray(value)
     except Exception as error:  # whatever the object's own conversion raises
         first = str(error).partition("\n")[0]
