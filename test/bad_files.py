@@ -166,7 +166,7 @@ def onnx_files(folder: Path) -> None:
         "undeclared": network("Foo", *two),
         "data_shape": network("NonZero", {"x": [2, 3]}, {"y": [2, "n"]}),
         "text": network("StringNormalizer", {"x": [3]}, {"y": [3]}, kind=TensorProto.STRING),
-        "det": network("Det", {"x": [3, 3]}, {"y": []}),
+        "drawn": network("RandomNormalLike", {"x": [3, 3]}, {"y": [3, 3]}),
         "no_node": network("", *two),
         "no_output": network("", {"x": [2, 3]}, {}),
         "contradiction": network("Add", {"x": [3, 3], "z": [2, 2]}, {"y": [3, 3]}),

@@ -72,6 +72,13 @@ def test_extrema_of_unsigned_and_narrow(operator: str, dtype: Any) -> None:
     against_reference(*node_model(operator, x, np.array([1]), known=[1], opset=20))
 
 
+@pytest.mark.parametrize("operator", ["ReduceMax", "ReduceMin"])
+def test_extrema_of_no_booleans(operator: str) -> None:
+    nothing = np.zeros((3, 0), np.bool_)
+    found = run(*node_model(operator, nothing, np.array([1]), known=[1], opset=20))["y"]
+    np.testing.assert_array_equal(found, np.full((3, 1), operator == "ReduceMin"))
+
+
 def test_log_sum_exp_does_not_overflow() -> None:
     x = np.array([[1000.0, 1001.0], [-np.inf, -np.inf], [np.inf, 0.0]], np.float32)
     model, inputs = node_model("ReduceLogSumExp", x, np.array([1]), known=[1], keepdims=0)

@@ -15,6 +15,7 @@ from onnx import helper
 
 from davinci.errors import CompileError
 from davinci.frontends.composites import wrap_chlo
+from davinci.frontends.onnx.errors import HINT, describe, name_of
 from davinci.frontends.onnx.importer import Importer, Scope
 from davinci.frontends.onnx.model import check, inputs_of, read
 from davinci.frontends.onnx.tensor import Refused, Tensor
@@ -47,7 +48,7 @@ def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
 
 def build(module: Any, model: onnx.ModelProto, where: str) -> None:
     """Adds `@main` of a checked model to `module`."""
-    inputs = [input_of(value, where) for value in inputs_of(model)]
+    inputs = [input_of(value, model.graph, where) for value in inputs_of(model)]
     names = [value.name for value in inputs_of(model)]
     with ir.InsertionPoint(module.body):
         main = func.FuncOp("main", ([x.type for x in inputs], []))
@@ -68,19 +69,32 @@ def build(module: Any, model: onnx.ModelProto, where: str) -> None:
     main.attributes["res_attrs"] = named([value.name for value in model.graph.output])
 
 
-def input_of(value: onnx.ValueInfoProto, where: str) -> Tensor:
-    """The type of an input, as a tensor without a value."""
+def input_of(value: onnx.ValueInfoProto, graph: onnx.GraphProto, where: str) -> Tensor:
+    """The type of an input, as a tensor without a value; a refusal names the node that takes it."""
     kind = value.type.tensor_type
     dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
     tensor = Tensor(dtype, tuple(dim.dim_value for dim in kind.shape.dim))
     try:
         assert tensor.type is not None  # looks the element type up
     except Refused as refused:
-        kinds = refused.expected
         raise CompileError(
-            refused.message, where=f"{where}: input {value.name!r}", expected=kinds
+            refused.message,
+            where=f"{where}: input {value.name!r}",
+            found=taker_of(value.name, graph),
+            expected=refused.expected,
+            hint=HINT,
         ) from None
     return tensor
+
+
+def taker_of(name: str, graph: onnx.GraphProto) -> str:
+    """The first node that takes a value, as messages name it."""
+    takers = (
+        describe(node.op_type, name_of(node, number))
+        for number, node in enumerate(graph.node)
+        if name in node.input
+    )
+    return next(takers, "")
 
 
 def result_of(value: Any, name: str, where: str) -> Tensor:

@@ -20,6 +20,11 @@ def describe(op_type: str, node: str) -> str:
     return f"operator {op_type} of node {node!r}"
 
 
+def name_of(node: onnx.NodeProto, number: int) -> str:
+    """Its name, or operator and place in the graph of a node without one."""
+    return node.name or f"{node.op_type}_{number}"
+
+
 def form_of(node: onnx.NodeProto, operands: Sequence[Flowing]) -> str:
     """`inputs FLOAT[3,4], INT64[2], attributes axis=1`."""
     attributes = [f"{a.name}={value_text(a)}" for a in node.attribute]

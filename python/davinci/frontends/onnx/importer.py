@@ -16,7 +16,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from davinci.errors import CompileError, InputError
-from davinci.frontends.onnx.errors import HINT, describe, form_of
+from davinci.frontends.onnx.errors import HINT, describe, form_of, name_of
 from davinci.frontends.onnx.evaluate import evaluate
 from davinci.frontends.onnx.node import MAIN_DOMAINS, Node
 from davinci.frontends.onnx.operators import LOWERINGS
@@ -61,7 +61,7 @@ class Importer:
     ) -> None:
         """Builds nodes in order; `owner` is the node of the model whose definition they are."""
         for number, proto in enumerate(nodes):
-            name = owner or proto.name or f"{proto.op_type}_{number}"
+            name = owner or name_of(proto, number)
             domain = "" if proto.domain in MAIN_DOMAINS else proto.domain
             operands = [scope[x] if x else None for x in proto.input]
             node = Node(proto, operands, opsets.get(domain, 1), name)
@@ -116,7 +116,8 @@ class Importer:
             return results
         definition = definition_of(node, operands)
         if definition is None:
-            raise Refused("unsupported operator")
+            domain = f" of domain {node.domain!r}" if node.domain else ""
+            raise Refused(f"unsupported operator{domain}")
         return self._expand(node, operands, definition, opsets)
 
     def _expand(

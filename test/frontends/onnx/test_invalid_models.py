@@ -30,7 +30,9 @@ def test_axes(operator: str, weights: dict[str, Any], attributes: dict[str, Any]
     model.graph.node[0].attribute.extend(
         helper.make_attribute(key, value) for key, value in attributes.items()
     )
-    with pytest.raises(DavinciError, match=f"axis -?9 is not one of .*{operator}") as error:
+    with pytest.raises(
+        DavinciError, match=f"axis -?9 is not one of .*operator {operator} of node"
+    ) as error:
         frontends.load(model)
     assert error.value.exit_code == 2
 

@@ -39,27 +39,31 @@ def scaled(operator: str, *inputs: str, **attributes: Any) -> list[Any]:
 CASES: list[tuple[str, list[Any], Values, str]] = [
     (
         "random numbers",
-        scaled("Bernoulli", seed=2.0),
-        {"x": (FLOAT, [4, 4])},
-        "inputs FLOAT[4,4], attributes seed=2.0",
+        scaled("Multinomial", sample_size=5),
+        {"x": (FLOAT, [3, 4])},
+        "inputs FLOAT[3,4], attributes sample_size=5",
+    ),
+    ("too large", scaled("Det"), {"x": (FLOAT, [33, 33])}, "inputs FLOAT[33,33]"),
+    (
+        "axes that are not known",
+        scaled("ReduceSum", "axes", keepdims=0),
+        {"x": (FLOAT, [3, 4]), "axes": (INT64, [1])},
+        "inputs FLOAT[3,4], INT64[1], attributes keepdims=0",
     ),
     (
-        "a shape that depends on data",
-        scaled("NonZero"),
-        {"x": (FLOAT, [3, 3])},
-        "inputs FLOAT[3,3]",
+        "training",
+        [
+            helper.make_node("Constant", [], ["t"], value=helper.make_tensor("t", BOOL, [], [1])),
+            *scaled("Dropout", "", "t", seed=3),
+        ],
+        {"x": (FLOAT, [3, 4])},
+        "inputs FLOAT[3,4], none, BOOL[], attributes seed=3",
     ),
     (
-        "a parameter that is computed",
-        scaled("Tile", "n"),
-        {"x": (FLOAT, [3, 4]), "n": (INT64, [2])},
-        "inputs FLOAT[3,4], INT64[2]",
-    ),
-    (
-        "a direction that there is not",
-        scaled("GRU", "w", "r", hidden_size=5, direction="sideways"),
-        {"x": (FLOAT, [1, 3, 2]), "w": (FLOAT, [1, 15, 2]), "r": (FLOAT, [1, 15, 5])},
-        "direction='sideways'",
+        "a mode that there is not",
+        [helper.make_node("BitShift", ["x", "i"], ["y"], name="the_node", direction="UP")],
+        {"x": (UINT8, [4]), "i": (UINT8, [4])},
+        "attributes direction='UP'",
     ),
 ]
 
@@ -76,23 +80,19 @@ def test_the_node_is_named(case: str, nodes: list[Any], inputs: Values, form: st
 
 
 def test_an_operator_inside_of_a_branch() -> None:
+    inner = helper.make_node("Multinomial", ["x"], ["h"], name="inner", sample_size=2)
+    value = helper.make_tensor_value_info("h", TensorProto.INT32, [3, 2])
     branches = {
-        f"{name}_branch": helper.make_graph(
-            [helper.make_node("Bernoulli", ["x"], ["h"], name="inside")],
-            name,
-            [],
-            [helper.make_tensor_value_info("h", FLOAT, [4])],
-        )
-        for name in ("then", "else")
+        f"{name}_branch": helper.make_graph([inner], name, [], [value]) for name in ("then", "else")
     }
     nodes = [helper.make_node("If", ["c"], ["y"], name="the_node", **branches)]
-    with pytest.raises(CompileError, match="operator Bernoulli of node 'inside'"):
-        frontends.load(model_of(nodes, {"c": (BOOL, []), "x": (FLOAT, [4])}))
+    with pytest.raises(CompileError, match="operator Multinomial of node 'inner'"):
+        frontends.load(model_of(nodes, {"c": (BOOL, []), "x": (FLOAT, [3, 4])}))
 
 
 def test_nodes_without_a_name_get_their_place() -> None:
-    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("NonZero", ["a"], ["y"])]
-    with pytest.raises(CompileError, match="operator NonZero of node 'NonZero_1'"):
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Multinomial", ["a"], ["y"])]
+    with pytest.raises(CompileError, match="operator Multinomial of node 'Multinomial_1'"):
         frontends.load(model_of(nodes, {"x": (FLOAT, [3, 3])}))
 
 
