@@ -25,7 +25,7 @@ from davinci.mlir import ir
 from davinci.passes import builder
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
-from davinci.passes.ascend.split_products import split_product
+from davinci.passes.ascend.split_products import kept_dimensions, split_product
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     PRODUCTS,
@@ -53,30 +53,28 @@ class AscendLegalizePrecisionPass(Pass):
     def run(self, op: Any) -> None:
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
-            foldable = mark_foldable(block) if self.precision == "fp32" else set()
+            foldable = mark_foldable(block)
             for operation in list(block.operations):
                 op = operation.operation
-                if self.precision != "fp32":
-                    legalize(op, self.precision)
-                elif op.name in PRODUCTS and is_f32(op.operands[0]):
-                    split_product(op, [known(v, foldable) for v in op.operands])
+                if op.name in PRODUCTS and is_f32(op.operands[0]):
+                    constants = [known(v, foldable) for v in op.operands]
+                    if self.precision == "fp32":
+                        split_product(op, constants)
+                    else:
+                        narrow_product(op, constants, self.precision)
+                elif self.precision == "fp16":
+                    narrow(op)
             merge_equal(block)
 
 
-def legalize(op: Any, precision: str) -> None:
-    """Narrows what `op` takes, and with policy fp16 what it gives, if it is f32."""
+def narrow(op: Any) -> None:
+    """Makes f16 what `op` takes and gives, if it is f32."""
     if not op.name.startswith("ascend.") or op.name in CONSTANTS:
         # Constants are narrowed at their uses, where casts of them are folded.
         return
     if counts(op) or (op.name == "ascend.cast" and counts(defining_op(op.operands[0]))):
         return
-    if op.name in PRODUCTS and is_f32(op.operands[0]):
-        exponents = [rescale.exponent(v) for v in op.operands]
-        if precision == "fp16" and not any(exponents):
-            rebuild(op)
-        else:
-            narrow_product(op, exponents, precision)
-    elif precision == "fp16" and any(is_f32(v) for v in [*op.operands, *op.results]):
+    if any(is_f32(v) for v in [*op.operands, *op.results]):
         rebuild(op)
 
 
@@ -85,30 +83,36 @@ def known(value: Any, foldable: set[Any]) -> Array | None:
     return value_of(value, foldable) if value in foldable or definition(value) else None
 
 
-def narrow_product(op: Any, exponents: list[int], precision: str) -> None:
-    """Rounds the operands of a product to f16, times 2^exponent, and scales the result back."""
+def narrow_product(op: Any, constants: list[Array | None], precision: str) -> None:
+    """Rounds the operands of a product to f16; scales constants that f16 does not hold.
+
+    Args:
+        constants: the elements of each operand that is known.
+    """
     half = ir.F16Type.get(op.context)
     result = tensor_of(op.result.type)
+    sides = list(zip(constants, kept_dimensions(result.rank), strict=True))
+    powers = [None if x is None else rescale.exponents(x, kept) for x, kept in sides]
+    if precision == "fp16" and all(e is None for e in powers):
+        rebuild(op)
+        return
     with op.location, ir.InsertionPoint(op):
         ops = TensorOps()
-        for i, (operand, exponent) in enumerate(zip(op.operands, exponents, strict=True)):
-            found = tensor_of(operand.type)
-            if exponent:
-                factor = ops.full(found.shape, found.element, 2.0**exponent)
-                operand = ops.binary("mul", operand, factor)
+        for i, ((array, kept), e) in enumerate(zip(sides, powers, strict=True)):
+            operand = op.operands[i]
+            if array is not None and e is not None:
+                operand = rescale.scaled(array, e, kept, ops)
             op.operands[i] = narrowed(operand, half, ops)
-    if not any(exponents):
-        return
-    uses = list(op.result.uses)
+    uses, total = list(op.result.uses), op.result
     with op.location, ir.InsertionPoint.after(op):
-        ops, scaled = TensorOps(), op.result
-        for exponent in filter(None, exponents):
-            factor = ops.full(result.shape, result.element, 2.0**-exponent)
-            scaled = ops.binary("mul", scaled, factor)
+        ops = TensorOps()
+        for (_, kept), e in zip(sides, powers, strict=True):
+            if e is not None:
+                total = rescale.scaled_back(total, e, kept, result, ops)
         if precision == "fp16":
-            scaled = ops.cast(ops.cast(scaled, half), result.element)
+            total = ops.cast(ops.cast(total, half), result.element)
     for use in uses:
-        use.owner.operands[use.operand_number] = scaled
+        use.owner.operands[use.operand_number] = total
 
 
 def counts(op: Any) -> bool:

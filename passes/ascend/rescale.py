@@ -1,56 +1,61 @@
 """Constant matrices out of f16's range are multiplied by powers of two before they are rounded.
 
-    C = A W    becomes    C = (A (W 2^e)) 2^-e        with the largest |W 2^e| in [2^14, 2^15)
+    C = A W    becomes    C[i, j] = (sum_p A[i, p] (W[p, j] 2^e[j])) 2^-e[j]
 
-Both factors are exact in f32, and sums are, so the result has the digits that it would have with a
-wider f16. Only matrices that need it are scaled: those with a value that would become infinite, or
-with none that f16 holds well.
+with the largest |W[:, j] 2^e[j]| in [2^14, 2^15); rows of a constant A likewise. Both factors are
+exact in f32, and sums are f32, so the result has the digits that a wider f16 would give it. Only
+columns that need it are scaled: those with a value that would become infinite, and those with none
+that f16 holds to all its digits.
 """
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
-from davinci.passes.ascend.tensor_ops import constant_array, defining_op, definition
+from davinci.dialects.ascend_shapes import Tensor
+from davinci.elements import Array
+from davinci.mlir import ir
+from davinci.passes.ascend.tensor_ops import TensorOps
 
 OVERFLOWS = 65520.0
 """From here on f32 values become infinite in f16."""
 
-SMALL = 2.0**-10
-"""A matrix with no value from here on is scaled: the numbers of f16 lose digits below 2^-14."""
+SMALL = 2.0**-14
+"""The least f16 with all digits: below, errors of a column exceed 2^-11 of its largest value."""
 
 HIGH_EXPONENT = 14
-"""Of the largest value of a scaled matrix: 2^15 is left below the end of the range."""
+"""Of the largest value of a scaled column."""
 
 LARGEST_EXPONENT = 126
 """Of a factor: its inverse is a normal number of f32."""
 
-MOVES = frozenset(
-    {"ascend.reshape", "ascend.transpose", "ascend.slice", "ascend.broadcast", "ascend.concat"}
-)
-"""What may lie between a constant and the product: no value changes."""
 
+def exponents(array: Array, kept: list[int]) -> Array | None:
+    """The e of each row or column of a constant operand; None if all are 0.
 
-def exponent(value: Any) -> int:
-    """The e of a constant operand of a product; 0 if it is not constant or needs no scaling."""
-    largest = largest_of(value)
-    if largest is None or largest == 0 or SMALL <= largest < OVERFLOWS:
-        return 0
-    return min(LARGEST_EXPONENT, HIGH_EXPONENT - math.frexp(largest)[1] + 1)
-
-
-def largest_of(value: Any) -> float | None:
-    """The largest finite magnitude of a value made of constants, at least; None for others."""
-    owner = definition(value)
-    if owner is not None:
-        magnitudes = np.abs(constant_array(owner))
-        finite = magnitudes[np.isfinite(magnitudes)]
-        return float(finite.max(initial=0))
-    owner = defining_op(value)
-    if owner is None or owner.name not in MOVES:
+    Args:
+        array: a matrix, or a batch of matrices, of f32.
+        kept: the dimensions that are not summed over.
+    """
+    contracted = tuple(i for i in range(array.ndim) if i not in kept)
+    magnitudes = np.where(np.isfinite(array), np.abs(array), 0)
+    largest = magnitudes.max(axis=contracted, initial=0)
+    needed = (largest >= OVERFLOWS) | ((largest < SMALL) & (largest > 0))
+    if not needed.any():
         return None
-    found = [largest_of(operand) for operand in owner.operands]
-    return None if None in found else max(x for x in found if x is not None)
+    found = HIGH_EXPONENT + 1 - np.frexp(largest)[1]
+    return np.where(needed, found.clip(-LARGEST_EXPONENT, LARGEST_EXPONENT), 0)
+
+
+def scaled(array: Array, powers: Array, kept: list[int], ops: TensorOps) -> Any:
+    """The constant operand times its powers of two, as f32."""
+    contracted = tuple(i for i in range(array.ndim) if i not in kept)
+    return ops.constant(np.ldexp(array, np.expand_dims(powers, contracted)), ir.F32Type.get())
+
+
+def scaled_back(value: Any, powers: Array, kept: list[int], result: Tensor, ops: TensorOps) -> Any:
+    """The product times the inverse powers of two of an operand."""
+    back = ops.constant(np.ldexp(np.float32(1), -powers), result.element)
+    return ops.binary("mul", value, ops.broadcast(back, result.shape, kept))

@@ -54,6 +54,12 @@ class Parts:
     back: Any
 
 
+def kept_dimensions(rank: int) -> tuple[list[int], list[int]]:
+    """The dimensions of each operand of a product of this rank that are not summed over."""
+    batch = list(range(rank - 2))
+    return [*batch, rank - 2], [*batch, rank - 1]
+
+
 def split_product(op: Any, constants: list[Array | None]) -> None:
     """Replaces a product of f32 by products of f16.
 
@@ -62,10 +68,8 @@ def split_product(op: Any, constants: list[Array | None]) -> None:
         constants: the elements of each operand that is known.
     """
     a, b = op.operands
-    rank = tensor_of(a.type).rank
     result = tensor_of(op.result.type)
-    rows = [*range(rank - 2), rank - 2]
-    columns = [*range(rank - 2), rank - 1]
+    rows, columns = kept_dimensions(result.rank)
     name = op.name.removeprefix("ascend.")
     with op.location, ir.InsertionPoint(op):
         ops = TensorOps()

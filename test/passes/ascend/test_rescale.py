@@ -42,6 +42,15 @@ def test_powers_of_two_change_nothing(factor: float, transposed: bool) -> None:
     assert range_summary(executable.profile) == ""
 
 
+def test_columns_have_scales_of_their_own() -> None:
+    """A large column does not make small ones zero."""
+    factors = np.float32(2) ** np.array([0, 30, -30, 100, 0, 0, -100, 3], np.float32)
+    plain, _ = run(WEIGHT, "mixed", False)
+    found, executable = run(WEIGHT * factors, "mixed", False)
+    np.testing.assert_array_equal(found, plain * factors)
+    assert range_summary(executable.profile) == ""
+
+
 def test_what_f16_holds_is_not_scaled() -> None:
     _, executable = run(WEIGHT, "mixed", False)
     assert not any(launch.name.startswith("mul") for launch in executable.launches)
