@@ -58,12 +58,13 @@ The library comes first: what convert-math-to-llvm makes of log1p and expm1 lose
 The pass would also call a function for rsqrt, which the library has not: a division of 1 by sqrt.
 """
 
-COUNT_BITS: dict[str, dict[str, bool]] = {
+INTRINSICS: dict[str, dict[str, bool]] = {
+    "copysign": {},
     "ctpop": {},
     "ctlz": {"is_zero_poison": False},
     "cttz": {"is_zero_poison": False},
 }
-"""Operations of math on integers and the attributes of their intrinsics."""
+"""Operations of math that are intrinsics of LLVM, and the attributes of these."""
 
 FREE = (
     "arith.bitcast",
@@ -310,20 +311,20 @@ def lower_functions(module: Any) -> None:
     for op in device_functions(body):
         scratch.body.append(op)
     declare(scratch)
-    count_bits(scratch.operation)
+    use_intrinsics(scratch.operation)
     passmanager.PassManager.parse(UPSTREAM).run(scratch.operation)
     for view in list(scratch.body.operations):
         body.append(view.operation)
 
 
-def count_bits(root: Any) -> None:
-    """Makes intrinsics of the operations that count bits, which upstream's library pass refuses."""
-    for op in operations(root, *(f"math.{name}" for name in COUNT_BITS)):
+def use_intrinsics(root: Any) -> None:
+    """Makes intrinsics of operations that upstream's library pass refuses."""
+    for op in operations(root, *(f"math.{name}" for name in INTRINSICS)):
         name = op.name.removeprefix("math.")
         with op.location, ir.InsertionPoint(op):
             kind = op.result.type
             intrinsic = builder.op(
-                f"llvm.intr.{name}", list(op.operands), [kind], **COUNT_BITS[name]
+                f"llvm.intr.{name}", list(op.operands), [kind], **INTRINSICS[name]
             )
         op.result.replace_all_uses_with(intrinsic.result)
         op.erase()
