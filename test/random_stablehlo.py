@@ -145,7 +145,7 @@ class Program:
         """Adds an operation in generic form."""
         found = ", ".join(f"{key} = {value}" for key, value in attributes.items())
         text = f'"stablehlo.{name}"({", ".join(v.name for v in operands)})'
-        text += f" <{{{found}}}>{region}" if found else ""
+        text += (f" <{{{found}}}>" if found else "") + region
         if exact is None:
             exact = all(v.exact for v in operands)
         return self.emit(text, shape, kind, exact, ", ".join(v.type for v in operands))

@@ -23,8 +23,11 @@ from davinci.passes.stablehlo_to_scf import elements, lower_to_scf
 TO_LINALG = (
     "inline,stablehlo-legalize-to-linalg,reconcile-unrealized-casts,canonicalize,cse,"
     "func.func(linalg-generalize-named-ops),linalg-fuse-elementwise-ops,"
-    "canonicalize,cse,eliminate-empty-tensors"
+    "canonicalize,cse"
 )
+IN_PLACE = "eliminate-empty-tensors"
+"""Lets operations write to where their results go. Of a loop's carried values it takes those that
+other operations still read, which bufferization then refuses."""
 TO_BUFFERS = (
     "one-shot-bufferize{bufferize-function-boundaries=true "
     "function-boundary-type-conversion=identity-layout-map "
@@ -65,6 +68,8 @@ def build_kernel(
     require_loops(find(scratch, name))
     if make_scalars(find(scratch, name)):
         run_pipeline(scratch.operation, "canonicalize,cse")
+    if not operations(find(scratch, name), "scf.while"):
+        run_pipeline(scratch.operation, IN_PLACE)
     constants = constants_to_arguments(find(scratch, name))
     protect_arguments(find(scratch, name))
     run_pipeline(scratch.operation, TO_BUFFERS)

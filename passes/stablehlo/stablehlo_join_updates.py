@@ -33,15 +33,17 @@ class StablehloJoinUpdatesPass(Pass):
     NAME = "stablehlo-join-updates"
 
     def run(self, op: Any) -> None:
-        for update in reversed(operations(op, UPDATE)):
-            if not list(update.result.uses) or update.parent.name != "func.func":
-                continue
-            joined = join(update)
+        for update in reversed(operations(op, UPDATE)):  # the end of a chain comes first
+            joined = join(update) if is_needed(update) else None
             if joined is not None:
                 update.result.replace_all_uses_with(joined)
-        for update in reversed(operations(op, UPDATE)):
             if not list(update.result.uses):
                 update.erase()
+
+
+def is_needed(update: Any) -> bool:
+    """Whether an update is used, outside of loops, which are kernels of the scalar unit."""
+    return bool(list(update.result.uses)) and update.parent.name == "func.func"
 
 
 @dataclass(frozen=True)

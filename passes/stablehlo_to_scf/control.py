@@ -165,6 +165,8 @@ def needs_copy(value: Any, number: int, body: Any) -> bool:
         elif found.owner.name in MAY_SHARE:
             by_loop = by_loop or found.owner.name in LOOPS
             sources = [*found.owner.operands, *captured_by(found.owner)]
+            if found.owner.name == "stablehlo.dynamic_update_slice":
+                sources = sources[:1]  # what is written into it is copied
             pending += [(v, by_loop) for v in sources if is_array(v)]
     return False
 

@@ -40,7 +40,7 @@ class Form:
         arguments: types of `%a`, `%b`, ... of `@main`.
         body: operations, the last of which returns.
         types: element types that replace `T`.
-        positive: floats are drawn from 0.1 to 2.
+        positive: floats are drawn from 0.1 to 2, integers are neither 0 nor -1.
         small: integers are drawn from -4 to 6, which indices and exponents need.
         expected: results in NumPy where the interpreter cannot run the operator, else None.
     """
@@ -72,11 +72,13 @@ class Form:
         if dtype.kind not in "iu":
             return rng.uniform(0.1 if self.positive else -2, 2, shape).astype(dtype)
         limits = np.iinfo(dtype)
-        small = rng.integers(max(limits.min, -4), 7, shape).astype(dtype)
-        if self.small:
-            return small
-        ends = rng.choice(np.array([limits.min, limits.max, limits.max - 1], dtype), shape)
-        return np.where(rng.random(shape) < 0.3, ends, small).astype(dtype)
+        drawn = rng.integers(max(limits.min, -4), 7, shape).astype(dtype)
+        if not self.small:
+            ends = rng.choice(np.array([limits.min, limits.max, limits.max - 1], dtype), shape)
+            drawn = np.where(rng.random(shape) < 0.3, ends, drawn).astype(dtype)
+        if self.positive:
+            drawn = np.where(np.isin(drawn.astype(np.int64), (0, -1)), 3, drawn).astype(dtype)
+        return drawn
 
 
 FORMS: list[Form] = []

@@ -87,19 +87,19 @@ def test_operands_of_an_update_stay_as_they_are() -> None:
         np.testing.assert_array_equal(constant, np.where(changed, np.resize(y, 4), [1, 2, 3, 4]))
 
 
-CHOLESKY = """
-func.func @main(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
-  %0 = "stablehlo.cholesky"(%x) {lower = true} : (tensor<4x4xf32>) -> tensor<4x4xf32>
-  return %0 : tensor<4x4xf32>
+DIAGONAL = """
+func.func @main(%x: tensor<4x4xf32>) -> tensor<4xf32> {
+  %0 = stablehlo.unary_einsum %x, config = "ii->i" : (tensor<4x4xf32>) -> tensor<4xf32>
+  return %0 : tensor<4xf32>
 }
 """
 
 
 def test_an_operator_without_loops_is_named_with_its_form() -> None:
     with pytest.raises(CompileError) as caught:
-        davinci.compile(CHOLESKY)
+        davinci.compile(DIAGONAL)
     text = str(caught.value)
-    assert text.startswith("-:3:8: 'stablehlo.cholesky' op is not supported in this form: ")
+    assert text.startswith("-:3:8: 'stablehlo.unary_einsum' op is not supported in this form: ")
     assert "found operands (tensor<4x4xf32>), " in text
-    assert "lower = true" in text
+    assert 'einsum_config = "ii->i"' in text
     assert text.endswith("replace it in the model")

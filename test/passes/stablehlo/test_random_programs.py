@@ -10,7 +10,8 @@ import pytest
 
 from davinci import frontends, interpreter
 from davinci.mlir import make_context
-from random_stablehlo import Program
+from random_stablehlo import Program, Step
+from random_stablehlo_regions import REGION_STEPS
 from random_stablehlo_steps import STEPS
 from support import run_text
 
@@ -34,10 +35,11 @@ def expect_close(found: npt.NDArray[Any], wanted: npt.NDArray[Any], where: str) 
     np.testing.assert_array_equal(a[~finite], b[~finite], where)
 
 
+@pytest.mark.parametrize("steps", [STEPS, (*STEPS, *3 * REGION_STEPS)], ids=["plain", "regions"])
 @pytest.mark.parametrize("seed", range(20))
-def test_random_program(seed: int) -> None:
+def test_random_program(seed: int, steps: tuple[Step, ...]) -> None:
     """On all cores against the interpreter, and bit for bit against one core."""
-    program = Program(seed, LENGTH, STEPS)
+    program = Program(seed, LENGTH, steps)
     module = frontends.load(program.text, make_context())
     names = [value.name for value in program.results]
     inputs = {
