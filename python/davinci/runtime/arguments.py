@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci.errors import InputError, did_you_mean
+from davinci.narrow import BY_DTYPE
 
 Array = npt.NDArray[Any]
 
@@ -116,6 +117,8 @@ def fitting(value: Any, spec: Spec, specs: Sequence[Spec]) -> Array:
     if array.shape == spec.shape:
         if array.dtype == spec.dtype:
             return array
+        if array.dtype == np.dtype((np.void, spec.dtype.itemsize)) and spec.dtype in BY_DTYPE:
+            return array.view(spec.dtype)  # an .npy file does not keep the names of such types
         untyped = getattr(value, "dtype", None) is None
         if untyped and np.can_cast(array.dtype, spec.dtype, "same_kind"):
             with suppress(OverflowError):  # what holds the numbers is refused below

@@ -8,13 +8,14 @@ The interpreter in turn has no rule for what f4E2M1FN and f8E8M0FNU cannot hold.
 from __future__ import annotations
 
 import itertools
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from davinci import elements, frontends, interpreter
-from davinci.errors import CompileError
+from davinci import arrays, elements, frontends, interpreter
+from davinci.errors import CompileError, InputError
 from davinci.mlir import ir, make_context, operations
 from davinci.narrow import FLOATS, INTEGERS, NARROW, Array, NarrowFloat, to_stored
 from support import compile_text, run_text
@@ -387,3 +388,14 @@ def test_inputs_and_outputs_have_the_types_of_the_model() -> None:
     executable = compile_text(convert_text("bf16", "i4", count=4))
     assert [str(spec) for spec in executable.inputs] == ["bfloat16[4]"]
     assert [str(spec) for spec in executable.outputs] == ["int4[4]"]
+
+
+def test_arrays_that_a_file_has_kept(tmp_path: Path) -> None:
+    """`numpy.savez` writes them as bytes without a type; of as many bytes, they are accepted."""
+    values = all_values(NARROW["bf16"])
+    arrays.save_npz(str(tmp_path / "x.npz"), {"arg0": values})
+    executable = compile_text(convert_text("bf16", "f32", count=len(values)))
+    found = executable.run(arrays.load_npz(str(tmp_path / "x.npz")))["out0"]
+    assert_same(found, values.astype(np.float32))
+    with pytest.raises(InputError, match="expected bfloat16"):
+        executable.run(values.view(np.uint16))
