@@ -112,3 +112,20 @@ def test_upsample(opset: int, mode: str) -> None:
 def test_operator_set_10(scales: list[float]) -> None:
     operands = (values(1, 2, 5, 6), np.array(scales, np.float32))
     against_onnxruntime(*node_model("Resize", *operands, known=[1], opset=10))
+
+
+def test_attributes_of_other_modes() -> None:
+    """As PyTorch exports bilinear resizing."""
+    scales = np.array([1, 1, 2, 2], np.float32)
+    model, inputs = node_model(
+        "Resize",
+        np.arange(24, dtype=np.float32).reshape(1, 2, 3, 4),
+        None,
+        scales,
+        known=(2,),
+        mode="linear",
+        nearest_mode="floor",
+        cubic_coeff_a=-0.5,
+        extrapolation_value=3.0,
+    )
+    against_onnxruntime(model, inputs)

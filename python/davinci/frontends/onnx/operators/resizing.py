@@ -84,6 +84,14 @@ NEAREST: dict[str, Callable[[Array], Array]] = {
 }
 
 
+OF_OTHER_MODES = {
+    "nearest": ("cubic_coeff_a", "exclude_outside", "antialias"),
+    "linear": ("nearest_mode", "cubic_coeff_a"),
+    "cubic": ("nearest_mode",),
+}
+"""Attributes that change nothing in a mode; exporters write them all."""
+
+
 @operator("Resize", "Upsample")
 def lower_resize(node: Call) -> Tensor:
     """Upsample, and Resize of operator set 10, count as `asymmetric`."""
@@ -94,6 +102,7 @@ def lower_resize(node: Call) -> Tensor:
         node.refuse(
             f"coordinate_transformation_mode {way!r} is not supported", ", ".join(COORDINATES)
         )
+    node.ignore(*OF_OTHER_MODES.get(mode, ()), *(() if way == CROP else ("extrapolation_value",)))
     axes = [axis for axis in resized_axes(node, x) if changes(axis, way)]
     if not x.count and all(axis.new for axis in axes):
         raise Invalid("an empty tensor has no elements to resize")
