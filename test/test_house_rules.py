@@ -24,6 +24,7 @@ REFUSE_NOTHING = (
     "chlo-keep-operators",
     "stablehlo-expand-operators",
     "stablehlo-expand-reduce",
+    "stablehlo-fuse-locations",
     "stablehlo-join-updates",
     "stablehlo-select-branches",
     "stablehlo-unroll-loops",

@@ -183,6 +183,20 @@ def test_work_for_several_nodes_names_them_all() -> None:
     assert sorted(products) == [["K"], ["Q"]]
 
 
+def test_equal_operators_are_one_kernel_that_names_both() -> None:
+    module = run(
+        """func.func @main(%x: tensor<4xf32>, %y: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = stablehlo.sine %x : tensor<4xf32> loc("Sin_0")
+        %1 = stablehlo.sine %x : tensor<4xf32> loc("Sin_1")
+        %2 = stablehlo.multiply %0, %y : tensor<4xf32> loc("Mul_0")
+        %3 = stablehlo.multiply %1, %y : tensor<4xf32> loc("Mul_1")
+        %4 = stablehlo.add %2, %3 : tensor<4xf32> loc("Add")
+        return %4 : tensor<4xf32> }"""
+    )
+    nodes = [nodes for _, nodes in launched(module)]
+    assert nodes == [["Sin_0", "Sin_1"], ["Mul_0", "Mul_1"], ["Add"]]
+
+
 def test_a_copy_of_a_result_names_its_node() -> None:
     module = run(
         """func.func @main(%x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
