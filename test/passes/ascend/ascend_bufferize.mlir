@@ -12,7 +12,7 @@
 // CHECK: %[[W:.*]] = memref.get_global @constant_0 : memref<300xf32>
 // CHECK: %[[A:.*]] = memref.alloc() {alignment = 512 : i64} : memref<2752xi8>
 // CHECK: %[[T0:.*]] = memref.view %[[A]][%c0][] : memref<2752xi8> to memref<300xf32>
-// CHECK: call @add_f32_300(%[[X]], %[[W]], %[[T0]]) {ascend.blocks = 1 : i64}
+// CHECK: call @add_f32_300(%[[X]], %[[W]], %[[T0]]) {ascend.blocks = 1 : i64, ascend.operators = ["First"]}
 // CHECK: %[[T1:.*]] = memref.view %[[A]][%c1536][]
 // CHECK: call @add_f32_300(%[[T0]], %[[W]], %[[T1]])
 // CHECK: %[[T2:.*]] = memref.view %[[A]][%{{.*}}][]
@@ -22,7 +22,7 @@
 // CHECK-DAG: func.func private @add_f32_300({{.*}}) attributes {ascend.launch = @kernels::@add_f32_300}
 // CHECK-DAG: memref.global "private" constant @constant_0 : memref<300xf32> = dense<2.000000e+00>
 // CHECK: module @kernels
-// CHECK: func.func @add_f32_300(%arg0: memref<300xf32>, %arg1: memref<300xf32>, %arg2: memref<300xf32>) attributes {ascend.kernel, ascend.op = "add", ascend.unit = "vector"}
+// CHECK: func.func @add_f32_300(%arg0: memref<300xf32>, %arg1: memref<300xf32>, %arg2: memref<300xf32>) attributes {ascend.kernel, ascend.label = "add 300 f32", ascend.op = "add", ascend.unit = "vector", ascend.work = {read_bytes = 2400 : i64, vector_repeats = 5 : i64, write_bytes = 1200 : i64}}
 // CHECK-NEXT: "ascend.add"(%arg0, %arg1, %arg2)
 // CHECK-NEXT: return
 // CHECK: func.func @exp_f32_300
@@ -30,7 +30,7 @@
 func.func @main(%x: tensor<300xf32> {ascend.name = "x"}) -> (tensor<300xf32> {ascend.name = "y"}) {
   %w = "ascend.constant"() {value = dense<2.0> : tensor<300xf32>} : () -> tensor<300xf32>
   %w2 = "ascend.constant"() {value = dense<2.0> : tensor<300xf32>} : () -> tensor<300xf32>
-  %0 = "ascend.add"(%x, %w) : (tensor<300xf32>, tensor<300xf32>) -> tensor<300xf32>
+  %0 = "ascend.add"(%x, %w) : (tensor<300xf32>, tensor<300xf32>) -> tensor<300xf32> loc("First")
   %1 = "ascend.add"(%0, %w2) : (tensor<300xf32>, tensor<300xf32>) -> tensor<300xf32>
   %2 = "ascend.exp"(%1) : (tensor<300xf32>) -> tensor<300xf32>
   %3 = "ascend.exp"(%2) : (tensor<300xf32>) -> tensor<300xf32>
@@ -134,7 +134,7 @@ func.func @main(%x: tensor<0x3xf32>) -> (tensor<0x3xf32>, tensor<0x3xf32>) {
 
 // A call of a function that is a scalar kernel already is a launch of it.
 // CHECK-LABEL: func.func @main
-// CHECK: call @f(%arg0, %arg1) {ascend.blocks = 1 : i64} : (memref<4xf32>, memref<4xf32>) -> ()
+// CHECK: call @f(%arg0, %arg1) {ascend.blocks = 1 : i64, ascend.operators = ["line {{.*}}"]} : (memref<4xf32>, memref<4xf32>) -> ()
 // CHECK: func.func private @f(memref<4xf32>, memref<4xf32>) attributes {ascend.launch = @kernels::@f}
 // CHECK-NOT: tensor
 func.func private @f(tensor<4xf32>) -> tensor<4xf32>

@@ -4,7 +4,7 @@
 // CHECK-LABEL: func.func @product
 // CHECK: %[[A:.*]] = "ascend.fractalize"(%arg0) : (tensor<17x33xf16>) -> tensor<3x2x16x16xf16>
 // CHECK: %[[B:.*]] = "ascend.fractalize"(%arg1) : (tensor<33x5xf16>) -> tensor<1x3x16x16xf16>
-// CHECK: %[[C:.*]] = "ascend.matmul"(%[[A]], %[[B]]) : (tensor<3x2x16x16xf16>, tensor<1x3x16x16xf16>) -> tensor<1x2x16x16xf32>
+// CHECK: %[[C:.*]] = "ascend.matmul"(%[[A]], %[[B]]) {ascend.sizes = array<i64: 17, 5, 33>} : (tensor<3x2x16x16xf16>, tensor<1x3x16x16xf16>) -> tensor<1x2x16x16xf32>
 // CHECK: "ascend.defractalize"(%[[C]]) : (tensor<1x2x16x16xf32>) -> tensor<17x5xf32>
 func.func @product(%a: tensor<17x33xf16>, %b: tensor<33x5xf16>) -> tensor<17x5xf32> {
   %0 = "ascend.matmul"(%a, %b) : (tensor<17x33xf16>, tensor<33x5xf16>) -> tensor<17x5xf32>
@@ -45,7 +45,7 @@ func.func @shared(%a: tensor<8x8xf16>) -> (tensor<8x8xf32>, tensor<8x8xf16>) {
 
 // CHECK-LABEL: func.func @batch
 // CHECK: "ascend.fractalize"(%arg0) : (tensor<2x17x33xf16>) -> tensor<2x3x2x16x16xf16>
-// CHECK: "ascend.batch_matmul"(%{{.*}}, %{{.*}}) : (tensor<2x3x2x16x16xf16>, tensor<2x1x3x16x16xf16>) -> tensor<2x1x2x16x16xf16>
+// CHECK: "ascend.batch_matmul"(%{{.*}}, %{{.*}}) {ascend.sizes = array<i64: 17, 5, 33>} : (tensor<2x3x2x16x16xf16>, tensor<2x1x3x16x16xf16>) -> tensor<2x1x2x16x16xf16>
 func.func @batch(%a: tensor<2x17x33xf16>, %b: tensor<2x33x5xf16>) -> tensor<2x17x5xf16> {
   %0 = "ascend.batch_matmul"(%a, %b) : (tensor<2x17x33xf16>, tensor<2x33x5xf16>) -> tensor<2x17x5xf16>
   return %0 : tensor<2x17x5xf16>

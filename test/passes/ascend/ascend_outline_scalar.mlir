@@ -6,7 +6,7 @@
 // CHECK: call @sine_0(%[[A]])
 // CHECK: func.func private @sine_0(tensor<3x8xf32>) -> tensor<3x8xf32>
 // CHECK: module @kernels
-// CHECK: func.func @sine_0(%[[X:arg0]]: memref<3x8xf32>, %[[Y:arg1]]: memref<3x8xf32>) attributes {ascend.kernel, ascend.op = "sine", ascend.unit = "scalar"}
+// CHECK: func.func @sine_0(%[[X:arg0]]: memref<3x8xf32>, %[[Y:arg1]]: memref<3x8xf32>) attributes {ascend.kernel, ascend.label = "sine 3x8 f32", ascend.op = "sine", ascend.unit = "scalar", ascend.work = {read_bytes = 96 : i64, vector_repeats = 1 : i64, write_bytes = 96 : i64}}
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK: %[[L:.*]] = memref.load %[[X]]
