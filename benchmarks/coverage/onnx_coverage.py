@@ -15,6 +15,7 @@ import argparse
 import re
 import warnings
 from collections import Counter, defaultdict
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,12 @@ FIRST_PARAMETER = {
 """Operators and the first of their inputs that are parameters, known when a network is compiled."""
 
 
-def run_case(case: Any) -> Outcome:
-    """Compiles and runs all data sets of `case` in this process."""
+def run_case(case: Any, plain: Any) -> Outcome:
+    """Compiles and runs all data sets of `case` in this process; `plain` is it unexpanded."""
     graph = case.model.graph
 
     def work() -> str:
-        executable = compile_model(with_constants(case))
+        executable = compile_model(with_constants(case, parameters_of(plain)))
         for inputs, outputs in case.data_sets:
             pairs = zip(graph.input, inputs, strict=False)
             names = [value.name for value in graph.output]
@@ -83,21 +84,24 @@ def as_array(value: Any) -> np.ndarray[Any, Any]:
     return np.asarray(value)
 
 
-def with_constants(case: Any) -> onnx.ModelProto:
+def parameters_of(plain: Any) -> set[str]:
+    """Names of the inputs of a case that are parameters, and so of its expanded form."""
+    return {
+        name
+        for node in plain.model.graph.node
+        if node.op_type in FIRST_PARAMETER
+        for name in node.input[FIRST_PARAMETER[node.op_type] :]
+    }
+
+
+def with_constants(case: Any, parameters: set[str]) -> onnx.ModelProto:
     """The model of a case with its parameters as initializers; it has one data set then."""
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
     if len(case.data_sets) != 1:
         return model
     values = dict(zip([v.name for v in model.graph.input], case.data_sets[0][0], strict=False))
-    parameters = {
-        name
-        for node in model.graph.node
-        if node.op_type in FIRST_PARAMETER
-        for name in node.input[FIRST_PARAMETER[node.op_type] :]
-        if name in values
-    }
-    for name in parameters:
+    for name in parameters & values.keys():
         tensor = onnx.numpy_helper.from_array(as_array(values[name]), name)
         model.graph.initializer.append(tensor)
     return model
@@ -122,10 +126,14 @@ def load_cases() -> list[Any]:
         return sorted(load_model_tests(kind="node"), key=lambda case: str(case.name))
 
 
+def plain_form(case: Any, cases: dict[str, Any]) -> Any:
+    """The case that an expanded one expands, or the case itself."""
+    return cases.get(case.name.split("_expanded")[0], case)
+
+
 def operator_of(case: Any, cases: dict[str, Any]) -> str:
     """The operator a case is about; of an expanded one, that which was expanded."""
-    plain = cases.get(case.name.split("_expanded")[0], case)
-    operators = [node.op_type for node in plain.model.graph.node]
+    operators = [node.op_type for node in plain_form(case, cases).model.graph.node]
     others = [name for name in operators if name not in ("Constant", "Identity")]
     return (others or operators)[-1]
 
@@ -136,8 +144,9 @@ def measure(cases: list[Any], chosen: re.Pattern[str]) -> list[Outcome]:
     for case in cases:
         if not chosen.search(case.name):
             continue
+        plain = plain_form(case, by_name)
         outcome = (
-            Outcome("skipped") if is_skipped(case) else isolated(lambda case=case: run_case(case))
+            Outcome("skipped") if is_skipped(case) else isolated(partial(run_case, case, plain))
         )
         outcome.name, outcome.operator = case.name, operator_of(case, by_name)
         outcomes.append(outcome)
