@@ -16,7 +16,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from davinci.errors import CompileError, InputError
-from davinci.frontends.onnx.errors import HINT, describe, form_of, name_of
+from davinci.frontends.onnx.errors import HINT, describe, form_of, name_of, one_line
 from davinci.frontends.onnx.evaluate import evaluate
 from davinci.frontends.onnx.node import MAIN_DOMAINS, Node
 from davinci.frontends.onnx.operators import LOWERINGS
@@ -81,7 +81,7 @@ class Importer:
     ) -> Sequence[Flowing]:
         """The results of a node; what is refused inside of a definition is told of its owner."""
         try:
-            return self._node(node, operands, scope, opsets)
+            return self._readable(node, operands, scope, opsets)
         except Refused as refused:
             if inner:
                 form = f"{node.op_type} with {form_of(node.proto, operands)}"
@@ -96,6 +96,16 @@ class Importer:
                 expected=refused.expected,
                 hint="" if kind is InputError else HINT,
             ) from None
+
+    def _readable(
+        self, node: Node, operands: list[Flowing], scope: Scope, opsets: Mapping[str, int]
+    ) -> Sequence[Flowing]:
+        """The results of a node; lists of unlike lengths and their like are told as its fault."""
+        try:
+            return self._node(node, operands, scope, opsets)
+        except (ValueError, IndexError, KeyError, ZeroDivisionError, OverflowError) as error:
+            message = f"operands and attributes do not fit together: {one_line(error)}"
+            raise Invalid(message) from error
 
     def _node(
         self, node: Node, operands: list[Flowing], scope: Scope, opsets: Mapping[str, int]
