@@ -123,6 +123,8 @@ def test_npu_opt_goes_from_level_to_level(tmp_path: Path) -> None:
         after = tmp_path / f"{level}.mlir"
         assert npu_opt.main([str(path), f"--{stage}", "-o", str(after)]) == 0
         expected = texts("mlp")[level].replace('"-:', f'"{path}:')  # in hivm.locations
+        # Launches say where the operators stand in the text that they were made from.
+        expected = expected.replace('["line ', '["ascend.mlir:')
         assert after.read_text() == expected
         path = after
 
@@ -132,12 +134,17 @@ def runs() -> Iterator[tuple[str, str]]:
     steps = pipelines.PIPELINES["npu-pipeline"](pipelines.Options())
     ours = {cls.NAME for cls in registry.all_passes()}
     for number, step in enumerate(steps):
-        if step in ours:
+        if pass_of(step) in ours:
             yield step, ",".join(steps[: number + 1])
 
 
+def pass_of(step: str) -> str:
+    """The pass of a step, which may be nested in functions and have options."""
+    return step.removeprefix("func.func(").removesuffix(")").partition("{")[0]
+
+
 def test_every_pass_is_in_the_pipeline() -> None:
-    assert {name for name, _ in runs()} == {cls.NAME for cls in registry.all_passes()}
+    assert {pass_of(step) for step, _ in runs()} == {cls.NAME for cls in registry.all_passes()}
 
 
 @pytest.mark.parametrize(("name", "until"), list(runs()), ids=[name for name, _ in runs()])
