@@ -45,6 +45,19 @@ def test_interpolation(mode: str, sizes: list[int], way: str) -> None:
     against_onnxruntime(*model)
 
 
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"mode": "linear", "nearest_mode": "floor", "cubic_coeff_a": -0.5},
+        {"mode": "cubic", "nearest_mode": "ceil"},
+        {"mode": "nearest", "cubic_coeff_a": -0.5},
+    ],
+)
+def test_attributes_of_other_modes_change_nothing(attributes: dict[str, Any]) -> None:
+    """PyTorch writes some of them."""
+    against_onnxruntime(*resize(values(1, 2, 5, 6), sizes=[1, 2, 9, 3], **attributes))
+
+
 @pytest.mark.parametrize("antialias", [0, 1])
 @pytest.mark.parametrize("exclude", [0, 1])
 @pytest.mark.parametrize("scales", SCALES)

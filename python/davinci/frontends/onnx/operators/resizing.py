@@ -107,6 +107,7 @@ def lower_resize(node: Call) -> Tensor:
     if not x.count and all(axis.new for axis in axes):
         raise Invalid("an empty tensor has no elements to resize")
     if mode == "nearest":
+        node.ignore("cubic_coeff_a")
         rounding = None if old else node.attr("nearest_mode")
         for axis in axes:
             x = ops.take_known(x, nearest(axis, way, rounding), axis.number)
@@ -181,6 +182,7 @@ def nearest(axis: Axis, way: str, rounding: str | None) -> Array:
 
 def interpolated(node: Call, x: Tensor, axes: list[Axis], way: str) -> Tensor:
     """Weighted sums of neighbours, in single precision at least."""
+    node.ignore("nearest_mode")
     mode, antialias = node.attr("mode"), bool(node.attr("antialias", 0))
     cubic = node.attr("cubic_coeff_a", None)
     exclude = bool(node.attr("exclude_outside", None))
