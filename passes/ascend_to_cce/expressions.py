@@ -252,6 +252,8 @@ def select(p: Program, kind: str, condition: Operand, a: Operand, b: Operand) ->
     """condition ? a : b of type `kind`. Integers are b + condition * (a - b), which may wrap."""
     if not isinstance(condition, Value):
         chosen = a if condition else b
+        if not isinstance(chosen, Value) and kind == "s8":  # which no instruction fills
+            return p.convert(p.constant("f16", chosen), kind)
         return chosen if isinstance(chosen, Value) else p.constant(kind, chosen)
     flag = p.convert(condition, "f16")
     if kind == "s8":

@@ -11,7 +11,9 @@ import numpy.typing as npt
 import pytest
 
 from davinci.errors import CompileError
+from kernel_support import DTYPES
 from operator_support import run_operator
+from support import run_text
 
 Array = npt.NDArray[Any]
 
@@ -306,3 +308,18 @@ def test_types_without_instructions_are_refused() -> None:
     x = integers((4,), np.int32, 1, 9)
     with pytest.raises(CompileError, match="no vector instructions for its element type"):
         run_operator("div", [x, x], x.shape, np.int32)
+
+
+@pytest.mark.parametrize("kind", ["i8", "i32", "f16", "f32"])
+@pytest.mark.parametrize("condition", ["true", "false"])
+def test_select_between_a_constant_and_an_array_by_a_constant(kind: str, condition: str) -> None:
+    number, array = f"{-3 if kind[0] == 'i' else -3.0} : {kind}", f"tensor<40x{kind}>"
+    text = f"""func.func @main(%x: {array}) -> {array} {{
+      %c = "ascend.full"() {{value = {condition}}} : () -> tensor<40xi1>
+      %a = "ascend.full"() {{value = {number}}} : () -> {array}
+      %0 = "ascend.select"(%c, %a, %x) : (tensor<40xi1>, {array}, {array}) -> {array}
+      return %0 : {array}
+    }}"""
+    x = np.arange(40).astype(DTYPES[kind])
+    (found,) = run_text(text, x)
+    np.testing.assert_array_equal(found, np.full_like(x, -3) if condition == "true" else x)
