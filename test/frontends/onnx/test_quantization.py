@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -37,6 +38,40 @@ def test_cast(target: Any) -> None:
     to = NUMBERS[np.dtype(target)]
     nodes = [helper.make_node("Cast", [name], [f"y{name}"], to=to) for name in inputs]
     against_reference(model_of(nodes, inputs, [f"y{name}" for name in inputs]), inputs)
+
+
+NARROW = [
+    *(ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2fnuz),
+    *(ml_dtypes.float4_e2m1fn, ml_dtypes.int4, ml_dtypes.uint2),
+]
+
+
+@pytest.mark.parametrize("saturate", [0, 1])
+@pytest.mark.parametrize("target", NARROW)
+def test_cast_to_narrow_types(target: Any, saturate: int) -> None:
+    """And back; what is too large saturates or not, integers keep their low bits."""
+    x = np.array([0, 0.4, -1.5, 2.75, 100, -700, 1e6], np.float32)
+    x = x[:5] if np.dtype(target).name in ("int4", "uint2") else x
+    to = helper.np_dtype_to_tensor_dtype(np.dtype(target))
+    options = {"saturate": saturate} if "float8" in np.dtype(target).name else {}
+    nodes = [
+        helper.make_node("Cast", ["x"], ["h"], to=to, **options),
+        helper.make_node("Cast", ["h"], ["y"], to=TensorProto.FLOAT),
+    ]
+    inputs = {"x": x}
+    against_reference(model_of(nodes, inputs, opset=25), inputs)
+
+
+@pytest.mark.parametrize("mode", ["up", "down", "nearest"])
+@pytest.mark.parametrize("saturate", [0, 1])
+def test_cast_to_powers_of_two(mode: str, saturate: int) -> None:
+    x = np.array([1, 1.4, 1.5, 1.6, 3, 1e-30, 3e38, np.inf, np.nan], np.float32)
+    options = {"round_mode": mode, "saturate": saturate}
+    nodes = [
+        helper.make_node("Cast", ["x"], ["h"], to=TensorProto.FLOAT8E8M0, **options),
+        helper.make_node("Cast", ["h"], ["y"], to=TensorProto.FLOAT),
+    ]
+    against_reference(model_of(nodes, {"x": x}, opset=25), {"x": x})
 
 
 @pytest.mark.parametrize("target", [np.float16, np.int32, np.bool_])

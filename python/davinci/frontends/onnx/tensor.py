@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from davinci.elements import DTYPES, to_attribute
 from davinci.mlir import ir
+from davinci.narrow import NARROW
 
 Array = npt.NDArray[Any]
 
@@ -26,7 +27,7 @@ ELEMENTS: dict[np.dtype[Any], str] = {
     np.dtype(kind): text
     for text, kind in DTYPES.items()
     if not text.startswith("si")  # StableHLO's signed integers are signless
-}
+} | {narrow.dtype: text for text, narrow in NARROW.items()}
 """Text of the MLIR element type of each NumPy type that a value can have."""
 
 
@@ -178,7 +179,9 @@ def element_of(dtype: Any) -> Any:
     """
     text = ELEMENTS.get(np.dtype(dtype))
     if text is None:
-        raise Refused(f"tensors of {type_name(dtype)} cannot be compiled", ", ".join(DTYPES))
+        raise Refused(
+            f"tensors of {type_name(dtype)} cannot be compiled", ", ".join(ELEMENTS.values())
+        )
     return ir.Type.parse(text)
 
 

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.tensor import (
+    NARROW_INTEGERS,
     Tensor,
     binary,
     bounds,
@@ -53,6 +54,8 @@ def cast(x: Tensor, dtype: Any, saturate: bool = True, round_mode: str = "up") -
         wide = x if x.dtype in WIDE else convert(x, np.float32)
         largest = float(limits(target).max)
         return convert(ops.clip(wide, -largest, largest), target)
+    if x.is_float and target.name in NARROW_INTEGERS:
+        return convert(convert(x, np.int32), target)  # which keeps the low bits
     return convert(x, target)
 
 
@@ -105,6 +108,9 @@ def lower_bit_cast(node: Call) -> Tensor:
     x, dtype = node.take(0), node.dtype("to")
     if _bits(x.dtype) != _bits(dtype):
         node.refuse(f"{type_name(x.dtype)} as {type_name(dtype)}", "types of the same width")
+    x = convert(x, np.uint8) if x.dtype == np.bool_ else x
+    if dtype == np.bool_:
+        return ops.as_bool(x)
     return x if x.dtype == dtype else ops.bitcast(x, dtype)
 
 
