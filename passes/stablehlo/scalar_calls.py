@@ -9,6 +9,7 @@ from davinci.mlir import func, ir, is_public, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, symbols
 from davinci.passes.ascend.tensor_ops import full_value
+from davinci.passes.stablehlo import tensors
 from davinci.passes.stablehlo.integer_power import expand_integer_powers
 from davinci.passes.stablehlo.stablehlo_widen_half import widen
 
@@ -25,6 +26,9 @@ FIRST_INDEX = {
     "stablehlo.dynamic_update_slice": 2,
 }
 """Operations whose operands from this number on are indices."""
+
+LAST_INDEX = 1 << 62
+"""No tensor is as large; what is beyond would be negative in i64."""
 
 
 class ScalarCalls:
@@ -141,22 +145,24 @@ def spell_out_booleans(op: Any) -> None:
         nested.erase()
 
 
-def widen_unsigned(op: Any) -> None:
-    """Converts unsigned operands that upstream's loops take for signed ones.
+def widen_unsigned(root: Any) -> None:
+    """Converts unsigned operands that upstream's loops take for signed ones, at and below `root`.
 
     Factors of products become the type of the result, indices i64.
     """
-    if op.name in PRODUCTS:
-        wanted, first = op.results[0].type.element_type, 0
-    elif op.name in FIRST_INDEX:
-        wanted, first = ir.IntegerType.get_signless(64), FIRST_INDEX[op.name]
-    else:
-        return
-    for i, value in list(enumerate(op.operands))[first:]:
-        if is_unsigned(value.type):
-            shaped = ir.RankedTensorType.get(value.type.shape, wanted)
-            with op.location, ir.InsertionPoint(op):
-                op.operands[i] = builder.op("stablehlo.convert", [value], [shaped]).result
+    for op in operations(root, *PRODUCTS, *FIRST_INDEX):
+        wanted = ir.IntegerType.get_signless(64)
+        if op.name in PRODUCTS:
+            wanted = op.results[0].type.element_type
+        for i, value in list(enumerate(op.operands))[FIRST_INDEX.get(op.name, 0) :]:
+            if is_unsigned(value.type):
+                shaped = ir.RankedTensorType.get(value.type.shape, wanted)
+                with op.location, ir.InsertionPoint(op):
+                    if op.name in FIRST_INDEX and value.type.element_type.width == 64:
+                        value = tensors.op(
+                            "minimum", [value, tensors.full(value.type, LAST_INDEX)], value.type
+                        )
+                    op.operands[i] = builder.op("stablehlo.convert", [value], [shaped]).result
 
 
 def splat_constant(value: Any) -> Any:

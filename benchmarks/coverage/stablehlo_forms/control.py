@@ -101,7 +101,7 @@ _case = """%r = "stablehlo.case"(%a) ({
   stablehlo.return %b : tensor<3x5xT>
 }) : (tensor<i32>) -> tensor<3x5xT>
 return %r : tensor<3x5xT>"""
-for _name in ("", "again", "and again"):
+for _name in ("", "another index", "a third index"):
     form("case", _name, ["tensor<i32>", _t, _t], _case, types=ALL)
 for _operator, _index in (("if", "i1"), ("case", "i32")):
     form(

@@ -2,7 +2,38 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
+
 from stablehlo_forms import ALL, FEW, INTEGERS, array, reducer, region, simple
+
+
+def clamped(indices: Any, last: int) -> Any:
+    """Indices between 0 and `last`; the interpreter takes large unsigned ones for negative."""
+    return np.asarray(np.clip(np.asarray(indices).astype(object), 0, last)).astype(int)
+
+
+def window(i: Any, j: Any) -> tuple[slice, slice]:
+    """The 2 x 3 elements of 7 x 9 that begin at (i, j), moved inside."""
+    row, column = int(clamped(i, 5)), int(clamped(j, 6))
+    return slice(row, row + 2), slice(column, column + 3)
+
+
+def updated(x: Any, update: Any, i: Any, j: Any) -> list[Any]:
+    result = x.copy()
+    result[window(i, j)] = update
+    return [result]
+
+
+def added(x: Any, indices: Any, updates: Any) -> list[Any]:
+    """Rows of updates added to those of `x` that are there."""
+    result = x.copy()
+    for (index,), update in zip(indices.tolist(), updates, strict=True):
+        if 0 <= index < len(x):
+            result[index] += update
+    return [result]
+
 
 _rows = (
     "#stablehlo.gather<offset_dims = [1], collapsed_slice_dims = [0], start_index_map = [0], "
@@ -24,6 +55,7 @@ for _index in INTEGERS:
         ["tensor<7x3xf32>", f"tensor<5x1x{_index}>"],
         "tensor<5x3xf32>",
         f"{{dimension_numbers = {_rows}, slice_sizes = array<i64: 1, 3>}}",
+        expected=lambda x, i: [x[clamped(i[:, 0], 6)]],
     )
 _gathers = {
     "slices": (
@@ -179,6 +211,7 @@ for _index in INTEGERS:
         "tensor<7x3xf32>",
         f"{reducer('add', 'f32')} "
         f"{{scatter_dimension_numbers = #stablehlo.scatter<{_scatters['rows'][3]}>}}",
+        expected=added,
     )
     simple(
         "dynamic_slice",
@@ -186,6 +219,7 @@ for _index in INTEGERS:
         ["tensor<7x9xf32>", f"tensor<{_index}>", f"tensor<{_index}>"],
         "tensor<2x3xf32>",
         "{slice_sizes = array<i64: 2, 3>}",
+        expected=lambda x, i, j: [x[window(i, j)]],
     )
     simple(
         "dynamic_update_slice",
@@ -193,6 +227,7 @@ for _index in INTEGERS:
         ["tensor<7x9xf32>", "tensor<2x3xf32>", f"tensor<{_index}>", f"tensor<{_index}>"],
         "tensor<7x9xf32>",
         "",
+        expected=updated,
     )
 simple(
     "dynamic_slice",

@@ -87,3 +87,31 @@ def test_carried_arrays(seed: int) -> None:
     found = run_text(text, *inputs.values(), cores=2)
     for name, array in zip(names, found, strict=True):
         np.testing.assert_array_equal(array, wanted[name], text)
+
+
+def test_unsigned_values_in_a_loop() -> None:
+    """Indices and factors beyond the signed range, in the body of a loop."""
+    text = """func.func @main(%end: tensor<i32>, %x: tensor<300xui8>, %i: tensor<ui8>)
+        -> (tensor<4xui8>, tensor<i32>) {
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %start = stablehlo.slice %x [0:4] : (tensor<300xui8>) -> tensor<4xui8>
+      %r:3 = stablehlo.while(%n = %zero, %y = %start, %sum = %zero)
+        : tensor<i32>, tensor<4xui8>, tensor<i32> cond {
+        %c = stablehlo.compare LT, %n, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1>
+      } do {
+        %m = stablehlo.add %n, %one : tensor<i32>
+        %s = stablehlo.dynamic_slice %x, %i, sizes = [4] : (tensor<300xui8>, tensor<ui8>)
+          -> tensor<4xui8>
+        %p = stablehlo.dot_general %s, %s, contracting_dims = [0] x [0]
+          : (tensor<4xui8>, tensor<4xui8>) -> tensor<i32>
+        %t = stablehlo.add %sum, %p : tensor<i32>
+        stablehlo.return %m, %s, %t : tensor<i32>, tensor<4xui8>, tensor<i32>
+      }
+      return %r#1, %r#2 : tensor<4xui8>, tensor<i32>
+    }"""
+    x = (np.arange(300) % 256).astype(np.uint8)
+    found, total = run_text(text, np.int32(2), x, np.uint8(200))
+    np.testing.assert_array_equal(found, [200, 201, 202, 203])
+    assert total == 2 * (200**2 + 201**2 + 202**2 + 203**2)
