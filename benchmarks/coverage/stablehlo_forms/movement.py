@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from stablehlo_forms import ALL, FEW, FLOATS, INTEGERS, NUMBERS, array, form, region, simple
 
 _t = "tensor<3x5xT>"
@@ -34,7 +36,15 @@ simple(
     "{broadcast_dimensions = array<i64: 2, 0>}",
     types=FEW,
 )
-simple("broadcast", "", [_t], "tensor<2x3x5xT>", "{broadcast_sizes = array<i64: 2>}", types=FEW)
+simple(
+    "broadcast",
+    "",
+    [_t],
+    "tensor<2x3x5xT>",
+    "{broadcast_sizes = array<i64: 2>}",
+    types=FEW,
+    expected=lambda x: [np.stack([x, x])],
+)
 simple(
     "concatenate", "", [_t, "tensor<3x2xT>"], "tensor<3x7xT>", "{dimension = 1 : i64}", types=ALL
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from stablehlo_forms import NUMBERS, simple
 
 for _name, _a, _b, _r, _numbers in (
@@ -45,10 +47,17 @@ for _name, _a, _b, _r, _numbers in (
         types=NUMBERS,
         small=True,
     )
-simple(
-    "dot", "", ["tensor<3x4xT>", "tensor<4x5xT>"], "tensor<3x5xT>", "", types=NUMBERS, small=True
-)
-simple("dot", "vectors", ["tensor<4xT>", "tensor<4xT>"], "tensor<T>", "", types=NUMBERS, small=True)
+for _name, _a, _b, _r in (("", "3x4x", "4x5x", "3x5x"), ("vectors", "4x", "4x", "")):
+    simple(
+        "dot",
+        _name,
+        [f"tensor<{_a}T>", f"tensor<{_b}T>"],
+        f"tensor<{_r}T>",
+        "",
+        types=NUMBERS,
+        small=True,
+        expected=lambda a, b: [np.asarray(a @ b, a.dtype)],
+    )
 _convolutions = {
     "": ("1x6x6x2", "3x3x2x4", "1x4x4x4", "", 1, 1),
     "strides and padding": (
