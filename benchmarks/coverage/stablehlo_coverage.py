@@ -42,7 +42,8 @@ OUTSIDE = {
     **dict.fromkeys(("get_tuple_element", "tuple"), "tuples"),
     **dict.fromkeys(("async_done", "async_start"), "futures"),
     **dict.fromkeys(
-        ("after_all", "create_token", "infeed", "outfeed", "recv", "send"), "tokens: no data"
+        ("after_all", "create_token", "infeed", "outfeed", "recv", "send"),
+        "tokens, which hold no data",
     ),
     **dict.fromkeys(
         (
@@ -134,12 +135,15 @@ def page(outcomes: list[Outcome]) -> str:
         f"booleans. Of those, {len(whole)} are right in all forms: "
         f"{len(whole) / len(inside):.1%}. Programs: {totals(outcomes)}.",
         "",
+        "Units: the cube where it was used, else that of the kernel that took longest; none is a "
+        "view, or computed by the compiler.",
+        "",
         "| operator | right of | units | others |",
         "|---|---|---|---|",
     ]
     for name in operators:
         if name in OUTSIDE:
-            lines.append(f"| {name} | | | refused: needs {OUTSIDE[name]} |")
+            lines.append(f"| {name} |  |  | refused: needs {OUTSIDE[name]} |")
             continue
         group = groups[name]
         right = [outcome for outcome in group if outcome.kind == "correct"]
