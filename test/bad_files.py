@@ -98,7 +98,7 @@ MLIR = {
     "no_launch": kernel("").replace(" attributes {ascend.launch = @kernels::@k}", ""),
     "dynamic": EXP.replace("2x3", "?x3"),
     "complex": EXP.replace("f32", "complex<f32>"),
-    "bf16": EXP.replace("f32", "bf16"),
+    "f6": EXP.replace("f32", "f6E2M3FN"),
     "scalar": "func.func @main(%x: i32) -> i32 {\n  return %x : i32\n}\n",
     "recursive": on_tensors("func.call @main(%x)"),
     "external": on_tensors("func.call @f(%x)")
