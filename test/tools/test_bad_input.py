@@ -172,7 +172,7 @@ RUN = [
     ("no_launch.mlir", 3, "calls a function that is not a kernel"),
     ("dynamic.mlir", 3, "not a static tensor; found tensor<?x3xf32>"),
     ("complex.mlir", 3, "element type that kernels cannot hold; found complex<f32>"),
-    ("f6.mlir", 3, "element type that kernels cannot hold; found f6E2M3FN; expected one of i1, f16"),
+    ("f6.mlir", 3, "element type that kernels cannot hold; found f6E2M3FN; expected one of i1"),
     ("scalar.mlir", 3, "not a static tensor; found i32"),
     ("recursive.mlir", 3, "recursive.mlir:2:8: 'func.call' op calls a function that has calls"),
     ("external.mlir", 3, "external.mlir:2:8: 'func.call' op calls a function that is not a kernel"),
