@@ -193,11 +193,22 @@ def page(outcomes: list[Outcome]) -> str:
         ran_on = ", ".join(unit for unit in UNITS if unit in used)
         others = totals(outcome for outcome in group if outcome.kind != "correct")
         lines.append(f"| {operator} | {len(good)} of {len(group)} | {ran_on} | {others} |")
+    refused = Counter(
+        (o.operator, why(o.detail)) for o in outcomes if o.kind in ("refused", "input")
+    )
+    lines += ["", "## Refused", "", "| operator | cases | reason |", "|---|---|---|"]
+    lines += [f"| {name} | {n} | {escaped(text)} |" for (name, text), n in sorted(refused.items())]
     bad = [outcome for outcome in outcomes if outcome.kind in BAD]
     lines += ["", "## Not right and not refused", ""]
     lines += ["| case | outcome | detail |", "|---|---|---|"] if bad else ["None."]
     lines += [f"| {o.name} | {o.kind} | {escaped(o.detail)} |" for o in bad]
     return "\n".join(lines) + "\n"
+
+
+def why(detail: str) -> str:
+    """What a message refuses, and what it would have taken instead."""
+    message, *parts = detail.removeprefix("<ModelProto>: ").split("; ")
+    return "; ".join([message, *(part for part in parts if part.startswith("expected "))])
 
 
 def escaped(text: str) -> str:
