@@ -58,6 +58,18 @@ def op(name: str, operands: Sequence[Any], results: Sequence[Any] = (), **attrib
     return built
 
 
+def replace_operands(op: Any, values: dict[Any, Any]) -> None:
+    """Replaces operands of `op`, and of operations in its regions, that are keys of `values`."""
+
+    def visit(nested: Any) -> Any:
+        for i, value in enumerate(nested.operands):
+            if value in values:
+                nested.operands[i] = values[value]
+        return ir.WalkResult.ADVANCE
+
+    op.walk(visit)
+
+
 def as_attribute(value: Any) -> Any:
     """A Python value as an attribute: bool -> unit or bool, int -> i64, [int] -> array<i64>."""
     if isinstance(value, bool):

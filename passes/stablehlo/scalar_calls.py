@@ -68,7 +68,7 @@ class ScalarCalls:
             values = {value: constant(attr) for value, attr in inlined.items()}
             values.update(zip(operands, block.arguments, strict=True))
             copy = op.clone()
-            replace_operands(copy, values)
+            builder.replace_operands(copy, values)
             spell_out_booleans(copy)
             widen_unsigned(copy)
             func.ReturnOp(list(copy.results))
@@ -120,18 +120,6 @@ def captured(op: Any) -> list[Any]:
         for block in region:
             visit(block)
     return used
-
-
-def replace_operands(op: Any, values: dict[Any, Any]) -> None:
-    """Replaces operands of `op`, and of operations in its regions, that are keys of `values`."""
-
-    def visit(nested: Any) -> Any:
-        for i, value in enumerate(nested.operands):
-            if value in values:
-                nested.operands[i] = values[value]
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
 
 
 def spell_out_booleans(op: Any) -> None:

@@ -73,23 +73,11 @@ def inline(block: Any, arguments: Sequence[Any], made: Values | None = None) -> 
     *body, terminator = list(block.operations)
     for view in body:
         copy = view.operation.clone()
-        replace_operands(copy, values)
+        builder.replace_operands(copy, values)
         values.update(zip(view.operation.results, copy.results, strict=True))
         if made is not None:
             made.append(copy)
     return [values.get(v, v) for v in terminator.operation.operands]
-
-
-def replace_operands(op: Any, values: dict[Any, Any]) -> None:
-    """Replaces operands of `op`, and of operations in its regions, that are keys of `values`."""
-
-    def visit(nested: Any) -> Any:
-        for i, value in enumerate(nested.operands):
-            if value in values:
-                nested.operands[i] = values[value]
-        return ir.WalkResult.ADVANCE
-
-    op.walk(visit)
 
 
 def apply(region: Any, scalars: Sequence[Any]) -> Values:
