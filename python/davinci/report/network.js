@@ -122,11 +122,6 @@
     waiting = true;
   }
 
-  function magnify(factor, part) {
-    const span = shown[1] - shown[0], from = shown[0] + part * span * (1 - factor);
-    look(from, from + span * factor);
-  }
-
   // The launch under a place, or the nearest one of those a few pixels away.
   function under(x) {
     const us = shown[0] + (x - LEFT) / across(), near = 6 / across();
@@ -148,24 +143,7 @@
       + `${count(cores)} of ${run.cores} cores at work on average, kernel ${name}`;
   }
 
-  canvas.addEventListener("wheel", (event) => {
-    // All of the run is shown: the page may scroll on.
-    if (event.deltaY > 0 && shown[1] - shown[0] >= run.total_us) return;
-    event.preventDefault();
-    magnify(event.deltaY > 0 ? 1.25 : 0.8, Math.max(0, (event.offsetX - LEFT) / (canvas.clientWidth - LEFT)));
-  }, {passive: false});
-  canvas.addEventListener("keydown", (event) => {
-    const step = (shown[1] - shown[0]) / 5;
-    const keys = {
-      "+": () => magnify(0.8, 0.5), "=": () => magnify(0.8, 0.5), "-": () => magnify(1.25, 0.5),
-      ArrowLeft: () => look(shown[0] - step, shown[1] - step),
-      ArrowRight: () => look(shown[0] + step, shown[1] + step),
-      Home: () => look(0, run.total_us),
-    };
-    if (!keys[event.key] || event.ctrlKey || event.metaKey) return;
-    event.preventDefault();
-    keys[event.key]();
-  });
+  steer(canvas, LEFT, () => shown, () => run.total_us, look);
   let dragged = false;
   canvas.addEventListener("pointerdown", (event) => {
     dragged = false;

@@ -117,11 +117,6 @@ function show(from, to) {
 }
 
 // By a factor, around a point that lies `part` of the way from the left edge to the right one.
-function zoom(factor, part) {
-  const span = view[1] - view[0], from = view[0] + part * span * (1 - factor);
-  show(from, from + span * factor);
-}
-
 function draw() {
   drawing = false;
   const scale = window.devicePixelRatio || 1, width = canvas.clientWidth;
@@ -246,26 +241,36 @@ function explain(row) {
   return text + (row[CRITICAL] ? "\non the critical path" : "");
 }
 
-function listen() {
+// Wheel and keys move and magnify what a canvas shows of an axis from 0 to `whole()`.
+function steer(canvas, margin, range, whole, look) {
+  const magnify = (factor, part) => {
+    const [low, high] = range(), from = low + part * (high - low) * (1 - factor);
+    look(from, from + (high - low) * factor);
+  };
   canvas.addEventListener("wheel", (event) => {
-    // All of the block is shown: the page may scroll on.
-    if (event.deltaY > 0 && view[1] - view[0] >= chosen.cycles) return;
+    const [low, high] = range();
+    // All is shown: the page may scroll on.
+    if (event.deltaY > 0 && high - low >= whole()) return;
     event.preventDefault();
-    const part = Math.max(0, (event.offsetX - LABELS) / (canvas.clientWidth - LABELS));
-    zoom(event.deltaY > 0 ? 1.25 : 0.8, part);
+    const part = Math.max(0, (event.offsetX - margin) / (canvas.clientWidth - margin));
+    magnify(event.deltaY > 0 ? 1.25 : 0.8, part);
   }, {passive: false});
   canvas.addEventListener("keydown", (event) => {
-    const step = (view[1] - view[0]) / 5;
+    const [low, high] = range(), step = (high - low) / 5;
     const keys = {
-      "+": () => zoom(0.8, 0.5), "=": () => zoom(0.8, 0.5), "-": () => zoom(1.25, 0.5),
-      ArrowLeft: () => show(view[0] - step, view[1] - step),
-      ArrowRight: () => show(view[0] + step, view[1] + step),
-      Home: () => show(0, chosen.cycles),
+      "+": () => magnify(0.8, 0.5), "=": () => magnify(0.8, 0.5), "-": () => magnify(1.25, 0.5),
+      ArrowLeft: () => look(low - step, high - step),
+      ArrowRight: () => look(low + step, high + step),
+      Home: () => look(0, whole()),
     };
     if (!keys[event.key] || event.ctrlKey || event.metaKey) return;
     event.preventDefault();
     keys[event.key]();
   });
+}
+
+function listen() {
+  steer(canvas, LABELS, () => view, () => chosen.cycles, show);
   canvas.addEventListener("pointermove", (event) => {
     if (event.buttons & 1) {
       const moved = event.movementX * (view[1] - view[0]) / (canvas.clientWidth - LABELS);
