@@ -20,7 +20,7 @@ def test_targets(tmp_path: Path) -> None:
         command = ["cmake", "--build", str(tmp_path), "--target", target, "--", "-n"]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    assert "-m pytest\n" in commands("check-npu")
+    assert "-m pytest -n auto\n" in commands("check-npu")
     assert """-c "__import__('lit.main').main.main()" -v test\n""" in commands("check-npu-lit")
     assert "-m davinci.tools.reference docs\n" in commands("docs")
     assert "benchmarks/matmul_strategies.py\n" in commands("bench")
