@@ -15,10 +15,10 @@ An optional tool, not part of CI. `op_db` is that of torch 2.13.
 from __future__ import annotations
 
 import argparse
-import io
 import itertools
 import logging
 import re
+import tempfile
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import onnx
 import torch
-from outcomes import Case, Outcome, measure, summary, write_json
+from outcomes import Case, Outcome, isolated, measure, summary, write_json
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as trees
 
@@ -63,17 +63,21 @@ class Applied(torch.nn.Module):
         return tuple(value for value in found if isinstance(value, torch.Tensor))
 
 
-def export(applied: Applied, names: list[str], tracing: bool) -> onnx.ModelProto:
-    """The model of a sample, by the exporter from programs or by the older one from traces."""
+def export(applied: Applied, names: list[str], tracing: bool, path: Path) -> Outcome:
+    """Writes the model of a sample, by the exporter from programs or the older one from traces."""
     settings: dict[str, Any] = {"input_names": names, "verbose": False}
-    if tracing:
-        file = io.BytesIO()
-        torch.onnx.export(applied, applied.tensors, file, dynamo=False, **settings)
-        return onnx.load_model_from_string(file.getvalue())
-    return torch.onnx.export(applied, applied.tensors, dynamo=True, **settings).model_proto
+    try:
+        if tracing:
+            torch.onnx.export(applied, applied.tensors, str(path), dynamo=False, **settings)
+        else:
+            program = torch.onnx.export(applied, applied.tensors, dynamo=True, **settings)
+            onnx.save(program.model_proto, path)
+    except Exception as error:  # torch's exporters raise anything
+        return Outcome("skipped", f"not exported: {type(error).__name__}")
+    return Outcome("correct")
 
 
-def make(name: str, operator: Any, sample: Any, folder: Path | None, tracing: bool) -> Any:
+def make(name: str, operator: Any, sample: Any, folder: Path, tracing: bool) -> Case | Outcome:
     """The case of a sample, from `folder` if it is there; an outcome "skipped" if there is none."""
     applied = Applied(operator, sample)
     if sum(tensor.numel() for tensor in applied.tensors) > MOST_ELEMENTS:
@@ -81,38 +85,32 @@ def make(name: str, operator: Any, sample: Any, folder: Path | None, tracing: bo
     if any(t.layout != torch.strided or t.dtype not in FLOATS + INTEGERS for t in applied.tensors):
         return Outcome("skipped", "sparse, or of a type that NumPy has not", name=name)
     names = [f"x{i}" for i in range(len(applied.tensors))]
-    arrays = {
-        n: np.array(t.resolve_conj().numpy()) for n, t in zip(names, applied.tensors, strict=True)
-    }
     stem = re.sub(r"[^\w.-]", "_", name)
-    kept, reason = (folder / f"{stem}.{kind}" if folder else None for kind in ("onnx", "txt"))
-    if kept and kept.is_file():
-        model = onnx.load(kept)
-    elif reason and reason.is_file():
+    path, reason = folder / f"{stem}.onnx", folder / f"{stem}.txt"
+    if not path.is_file() and not reason.is_file():
+        # Some samples end the process that exports them.
+        made = isolated(lambda: export(applied, names, tracing, path))
+        if made.kind != "correct":
+            reason.write_text(made.detail if made.kind == "skipped" else f"export: {made.kind}")
+            path.unlink(missing_ok=True)
+    if reason.is_file():
         return Outcome("skipped", reason.read_text(), name=name)
-    else:
-        try:
-            model = export(applied, names, tracing)
-        except Exception as error:  # torch's exporters raise anything
-            text = f"not exported: {type(error).__name__}"
-            if reason:
-                reason.write_text(text)
-            return Outcome("skipped", text, name=name)
-        if kept:
-            onnx.save(model, kept)
+    model = onnx.load(path)
     if RANDOM.intersection(node.op_type for node in model.graph.node):
         return Outcome("skipped", "random", name=name)
     known = {value.name for value in model.graph.input}
-    return Case(name, model, {key: array for key, array in arrays.items() if key in known})
+    pairs = zip(names, applied.tensors, strict=True)
+    return Case(
+        name, model, {n: np.array(t.resolve_conj().numpy()) for n, t in pairs if n in known}
+    )
 
 
 def cases(
-    chosen: re.Pattern[str], samples: int, folder: Path | None, tracing: bool
+    chosen: re.Pattern[str], samples: int, folder: Path, tracing: bool
 ) -> Iterator[Case | Outcome]:
     torch.set_num_threads(1)
     logging.disable(logging.ERROR)
-    if folder:
-        folder.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for entry in op_db:
         title = ".".join(filter(None, (entry.name, entry.variant_test_name)))
         if torch.float32 not in entry.dtypes or not chosen.search(title):
@@ -134,8 +132,10 @@ def main() -> None:
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     chosen = re.compile(options.only)
-    found = cases(chosen, options.samples, options.models, options.tracing)
-    outcomes = measure(found, options.save)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.models or Path(temporary)
+        found = cases(chosen, options.samples, folder, options.tracing)
+        outcomes = measure(found, options.save)
     print(summary(outcomes))
     if options.json:
         write_json(options.json, outcomes)
