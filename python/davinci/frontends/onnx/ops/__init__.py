@@ -40,7 +40,7 @@ from davinci.frontends.onnx.ops.places import (
 )
 from davinci.frontends.onnx.ops.products import convolution, dot_general, matmul
 from davinci.frontends.onnx.ops.reductions import NEUTRAL, highest, lowest, mean, reduce, softmax
-from davinci.frontends.onnx.ops.regions import branch, sort, while_loop
+from davinci.frontends.onnx.ops.regions import sort, while_loop
 from davinci.frontends.onnx.ops.shapes import (
     axes_of,
     axis_of,
@@ -71,7 +71,6 @@ __all__ = [
     "axes_of",
     "axis_of",
     "bitcast",
-    "branch",
     "clip",
     "compare",
     "concat",

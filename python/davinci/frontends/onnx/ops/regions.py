@@ -1,9 +1,8 @@
-"""Operations that hold code: sorting, loops and branches."""
+"""Operations that hold code: sorting and loops."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from davinci.frontends.onnx.ops.shapes import axis_of
 from davinci.frontends.onnx.tensor import Tensor, emit_all
@@ -36,13 +35,3 @@ def while_loop(
     """Repeats `step` on what it carries while `holds` gives true; shapes do not change."""
     carried = [(t.dtype, t.shape) for t in start]
     return emit_all("while", start, carried, [(carried, lambda *x: [holds(*x)]), (carried, step)])
-
-
-def branch(
-    condition: Tensor,
-    then: Callable[[], Sequence[Tensor]],
-    otherwise: Callable[[], Sequence[Tensor]],
-    results: Sequence[tuple[Any, Sequence[int]]],
-) -> list[Tensor]:
-    """What `then` builds if `condition` (rank 0) holds, else what `otherwise` does."""
-    return emit_all("if", [condition], results, [([], then), ([], otherwise)])
