@@ -1,1 +1,1 @@
-"""Passes, one a file, in folders by level, in pipeline order; see `davinci.passes.pipelines`."""
+"""Passes in folders, a conversion with its lowerings; `pipeline.pipelines` has their order."""

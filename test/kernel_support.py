@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from davinci import machine as machines
 from davinci.mlir import ir, make_context, symbol_name
-from davinci.passes import runner
 from davinci.passes.analysis.kernels import kernels
+from davinci.passes.pipeline import runner
 from davinci.runtime.jit import KernelLibrary
 from davinci.simulator.device import Device
 from davinci.simulator.profile import LaunchProfile

@@ -9,7 +9,7 @@ import davinci
 from davinci import check, frontends, zoo
 from davinci.errors import InputError
 from davinci.mlir import make_context
-from davinci.passes import pipelines, runner
+from davinci.passes.pipeline import pipelines, runner
 
 MODULE = """
 func.func @main(%x: tensor<5x33xf32>, %w: tensor<33x18xf32>) -> tensor<5x18xf32> {

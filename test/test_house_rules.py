@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from davinci.isa import INSTRUCTIONS
-from davinci.passes import pipelines, registry
+from davinci.passes.pipeline import pipelines, registry
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted(

@@ -16,7 +16,7 @@ import pytest
 import davinci
 from davinci import arrays, frontends, zoo
 from davinci.mlir import ir, make_context
-from davinci.passes import pipelines, registry, runner
+from davinci.passes.pipeline import pipelines, registry, runner
 from davinci.tools import npu_opt, npu_run
 
 TEXT = """

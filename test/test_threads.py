@@ -14,7 +14,7 @@ import pytest
 from threadpoolctl import threadpool_info
 
 import davinci
-from davinci.passes import registry
+from davinci.passes.pipeline import registry
 from davinci.simulator.host_threads import one_thread
 
 PROOF = Path(__file__).parent.parent / "benchmarks" / "proofs" / "threads.py"

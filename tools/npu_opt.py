@@ -82,7 +82,7 @@ def pipeline_text(parser: Parser, pipeline: str | None, flags: list[str]) -> str
     """
     if not flags:
         return pipeline
-    from davinci.passes import pipelines, registry, runner
+    from davinci.passes.pipeline import pipelines, registry, runner
 
     passes = [flag.removeprefix("--").partition("=") for flag in flags]
     for flag, (name, *_) in zip(flags, passes, strict=True):
@@ -107,7 +107,7 @@ def chosen_passes(option: str, text: str | None, every: bool, known: set[str]) -
     Raises:
         InputError: a pass that the pipeline has not, so nothing would be printed.
     """
-    from davinci.passes.runner import EVERY_PASS
+    from davinci.passes.pipeline.runner import EVERY_PASS
 
     names = text.split(",") if text is not None else []
     for name in names:
@@ -142,7 +142,7 @@ class Session:
 
     def run(self) -> int:
         from davinci import mlir
-        from davinci.passes import pipeline_text, runner
+        from davinci.passes.pipeline import pipeline_text, runner
 
         known: set[str] = set()
         if self.pipeline is not None:
@@ -198,7 +198,7 @@ class Session:
         """Runs the pipeline over one part; reports its diagnostics; returns what to print."""
         from davinci import diagnostics, mlir
         from davinci.frontends.marks import check_marks
-        from davinci.passes import runner
+        from davinci.passes.pipeline import runner
 
         context = mlir.make_context()
         context.allow_unregistered_dialects = self.options.allow_unregistered_dialect

@@ -91,7 +91,7 @@ def execute(options: Any) -> int:
     from davinci import arrays, check, job
     from davinci.compiler import check_options
     from davinci.files import check_distinct, check_writable
-    from davinci.passes import pipelines
+    from davinci.passes.pipeline import pipelines
     from davinci.tools.progress import Progress
 
     given = (options.outputs, options.save, options.json, options.trace, options.report)

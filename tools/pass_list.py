@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
-from davinci.passes import pipelines, registry
+from davinci.passes.pipeline import pipelines, registry
 
 
 def names() -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 from davinci.files import write_atomically
 from davinci.isa.reference import reference as instructions
-from davinci.passes import pipelines, registry
+from davinci.passes.pipeline import pipelines, registry
 from davinci.tools.command import Parser, guarded
 from davinci.tools.pass_list import choices
 

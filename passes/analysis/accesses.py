@@ -15,7 +15,7 @@ from typing import Any
 from davinci.dialects.cce_buffers import space_name
 from davinci.mlir import ir
 from davinci.passes.analysis.affine import Form, Forms
-from davinci.passes.base import fail
+from davinci.passes.pipeline.base import fail
 from davinci.units import BLOCK_BYTES
 
 ANY_GM = "GM"

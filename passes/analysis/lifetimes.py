@@ -8,7 +8,7 @@ from typing import Any
 
 from davinci.dialects.cce_buffers import space_name
 from davinci.mlir import ir
-from davinci.passes.base import fail
+from davinci.passes.pipeline.base import fail
 
 VIEWS = frozenset(
     [

@@ -55,7 +55,7 @@ from davinci.passes.ascend.kernel_outline import (
     unique,
 )
 from davinci.passes.ascend.tensor_ops import defining_op
-from davinci.passes.base import Pass, fail, option, register_pass
+from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 from davinci.units import BLOCK_BYTES
 
 BUFFERS_ONLY = frozenset(

@@ -36,7 +36,7 @@ from davinci.passes.ascend.tensor_ops import (
     size_bytes,
     tensor_functions,
 )
-from davinci.passes.base import Pass, register_pass
+from davinci.passes.pipeline.base import Pass, register_pass
 
 LostByPlace = dict[str, list[tuple[int, int, int]]]
 """Overflows, underflows and values of each conversion of a constant to f16, by its location."""

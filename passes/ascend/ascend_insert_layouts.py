@@ -34,7 +34,7 @@ from davinci.passes.ascend.tensor_ops import (
     merge_equal,
     tensor_functions,
 )
-from davinci.passes.base import Pass, fail, register_pass
+from davinci.passes.pipeline.base import Pass, fail, register_pass
 from davinci.units import FRACTAL_SIDE
 
 

@@ -35,8 +35,8 @@ from davinci.passes.ascend.tensor_ops import (
     merge_equal,
     tensor_functions,
 )
-from davinci.passes.base import Pass, option, register_pass
-from davinci.passes.pipelines import PRECISIONS
+from davinci.passes.pipeline.base import Pass, option, register_pass
+from davinci.passes.pipeline.pipelines import PRECISIONS
 
 
 @register_pass

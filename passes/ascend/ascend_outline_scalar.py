@@ -29,7 +29,7 @@ from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import kernels_module, symbols
 from davinci.passes.ascend.scalar_kernels import build_kernel
 from davinci.passes.ascend.tensor_ops import TensorOps, tensor_functions
-from davinci.passes.base import Pass, register_pass
+from davinci.passes.pipeline.base import Pass, register_pass
 
 
 @register_pass

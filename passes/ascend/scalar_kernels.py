@@ -17,7 +17,7 @@ from davinci.mlir import arith, func, function_type, ir, memref, operations, run
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_facts import facts_of_function
 from davinci.passes.ascend.kernel_outline import is_boolean, stored_tensor, symbols
-from davinci.passes.base import fail
+from davinci.passes.pipeline.base import fail
 from davinci.passes.stablehlo_to_scf import elements, lower_to_scf
 
 TO_LINALG = (

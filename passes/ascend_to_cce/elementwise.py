@@ -21,8 +21,8 @@ from davinci.passes.ascend_to_cce.moves import copy_rounded
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, for_portions
 from davinci.passes.ascend_to_cce.supports import require_support
 from davinci.passes.ascend_to_cce.vector_program import Buffers, Program, Value, scalar
-from davinci.passes.base import fail
 from davinci.passes.builder import IndexLike, op, restride, subview
+from davinci.passes.pipeline.base import fail
 
 NAMES = (
     *expressions.UNARY,

@@ -36,7 +36,6 @@ from davinci.passes.ascend_to_cce.tiles import (
     share_blocks,
     unflatten,
 )
-from davinci.passes.base import fail
 from davinci.passes.builder import (
     IndexLike,
     add,
@@ -48,6 +47,7 @@ from davinci.passes.builder import (
     row_major,
     subview,
 )
+from davinci.passes.pipeline.base import fail
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 

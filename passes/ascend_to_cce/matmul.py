@@ -37,7 +37,6 @@ from davinci.passes.ascend_to_cce.tiles import (
     share_blocks,
     unflatten,
 )
-from davinci.passes.base import fail
 from davinci.passes.builder import (
     IndexLike,
     add,
@@ -49,6 +48,7 @@ from davinci.passes.builder import (
     row_major,
     subview,
 )
+from davinci.passes.pipeline.base import fail
 from davinci.units import FRACTAL_SIDE as SIDE
 
 FRACTAL = SIDE * SIDE

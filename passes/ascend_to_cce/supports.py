@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.mlir import ir
-from davinci.passes.base import fail
+from davinci.passes.pipeline.base import fail
 
 FLOATS = frozenset({"f16", "f32"})
 NUMBERS = FLOATS | {"i32"}

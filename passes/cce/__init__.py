@@ -1,1 +1,1 @@
-"""Passes on the cce dialect: tiling into it, addresses, synchronisation."""
+"""Passes on the cce dialect: addresses, synchronisation."""

@@ -46,10 +46,10 @@ from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
-from davinci.passes.base import Pass, option, register_pass
 from davinci.passes.cce.sync_program import Node, Program
 from davinci.passes.cce.sync_solver import solve
 from davinci.passes.cce.sync_trace import Action, Gaps
+from davinci.passes.pipeline.base import Pass, option, register_pass
 
 
 @register_pass

@@ -27,7 +27,7 @@ from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.lifetimes import Buffer, lifetimes
 from davinci.passes.analysis.packing import Item, pack, round_up
-from davinci.passes.base import Pass, option, register_pass
+from davinci.passes.pipeline.base import Pass, option, register_pass
 
 
 @register_pass

@@ -12,7 +12,7 @@ from davinci.mlir import ir
 from davinci.passes.analysis.accesses import FORWARD, Access, Accesses, hull, may_meet
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.lifetimes import VIEWS
-from davinci.passes.base import fail
+from davinci.passes.pipeline.base import fail
 
 IGNORED = VIEWS | {"memref.alloc", "memref.dealloc"}
 """Operations on memrefs that touch no bytes."""

@@ -14,7 +14,7 @@ from davinci.dialects.cce_buffers import space_name
 from davinci.isa.core import Space
 from davinci.mlir import arith, ir, llvm
 from davinci.passes.analysis.lifetimes import VIEWS
-from davinci.passes.base import fail
+from davinci.passes.pipeline.base import fail
 
 GEP_DYNAMIC = -(1 << 31)
 """What stands for an SSA index among the constant indices of llvm.getelementptr."""

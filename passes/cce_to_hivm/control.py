@@ -9,10 +9,10 @@ from davinci.dialects.base import attribute
 from davinci.isa import Pipe, Space
 from davinci.mlir import arith, ir
 from davinci.passes import builder
-from davinci.passes.base import fail
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, element_bytes, term
 from davinci.passes.cce_to_hivm.emitter import Emitter
+from davinci.passes.pipeline.base import fail
 
 
 @lowering("set_flag", "wait_flag")

@@ -8,11 +8,11 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.dialects.cce_buffers import Dim, buffer_of, merge_dims
 from davinci.mlir import arith, ir
-from davinci.passes.base import fail
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.copies import cut
 from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant, move
+from davinci.passes.pipeline.base import fail
 from davinci.units import FRACTAL_SIDE as SIDE
 
 LOADS = {"L0A": "load_cbuf_to_ca", "L0B": "load_cbuf_to_cb"}

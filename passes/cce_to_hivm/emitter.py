@@ -13,8 +13,8 @@ from davinci.machine import Machine
 from davinci.machine.legality import align_bytes
 from davinci.mlir import ir, location_text
 from davinci.passes import builder
-from davinci.passes.base import fail
 from davinci.passes.cce_to_hivm.addresses import Address, Addresses, Shift, scaled
+from davinci.passes.pipeline.base import fail
 
 MOST_UNROLLED = 8
 """Instructions of one cce operation that are written out; more become a loop."""

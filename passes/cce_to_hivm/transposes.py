@@ -8,11 +8,11 @@ from davinci.dialects import hivm
 from davinci.dialects.cce_buffers import Buffer, buffer_of
 from davinci.isa.transpose import HALF_ROWS, ROWS
 from davinci.mlir import arith
-from davinci.passes.base import fail
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64
 from davinci.passes.cce_to_hivm.copies import cut
 from davinci.passes.cce_to_hivm.emitter import Emitter
+from davinci.passes.pipeline.base import fail
 from davinci.units import BLOCK_BYTES
 
 DST_VA, SRC_VA = 0, 2

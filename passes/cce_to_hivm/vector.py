@@ -11,11 +11,11 @@ from davinci.dialects.cce_checks import VECTOR_TYPES
 from davinci.isa import INSTRUCTIONS, Instruction
 from davinci.isa.core import DTYPES
 from davinci.mlir import arith, ir
-from davinci.passes.base import fail
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant
 from davinci.passes.cce_to_hivm.vector_plan import Issue, Limits, Nest, plan_vector
+from davinci.passes.pipeline.base import fail
 
 ROUNDINGS = {
     "none": ("", "r"),

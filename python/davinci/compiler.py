@@ -13,9 +13,9 @@ from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError, shipped
 from davinci.mlir import MLIRError, is_public, make_context, operations, symbol_name
-from davinci.passes import pipelines, runner
 from davinci.passes.ascend.ascend_fold_constants import lost_constants
-from davinci.passes.base import accepted
+from davinci.passes.pipeline import pipelines, runner
+from davinci.passes.pipeline.base import accepted
 
 if TYPE_CHECKING:
     from davinci.runtime.executable import Executable

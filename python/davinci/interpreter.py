@@ -31,8 +31,9 @@ from davinci.mlir import (
     stablehlo,
 )
 from davinci.narrow import to_stored
-from davinci.passes import builder, runner
+from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import symbols
+from davinci.passes.pipeline import runner
 
 MODULE, INPUTS, OUTPUTS = "module.mlirbc", "inputs", "outputs"
 """Files: MLIR bytecode, the arguments and names of the results, and the results by name."""

@@ -19,7 +19,7 @@ from davinci.dialects.cce import Cce
 from davinci.frontends.marks import check_marks
 from davinci.isa import BY_NAME
 from davinci.mlir import ir, make_context
-from davinci.passes import runner
+from davinci.passes.pipeline import runner
 from legal_operations import ASCEND, CCE
 from malformed import Operation, variants
 

@@ -22,8 +22,8 @@ from davinci.dialects.base import attribute
 from davinci.errors import DeviceFault
 from davinci.isa.core import LOCATION_SHIFT, Pipe, Records
 from davinci.mlir import ir, make_context
-from davinci.passes import pipelines
 from davinci.passes.builder import as_attribute, op
+from davinci.passes.pipeline import pipelines
 from davinci.runtime.executable import Executable
 from davinci.simulator import Device
 from fuzz.happens_before import Order

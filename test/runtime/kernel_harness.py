@@ -14,8 +14,8 @@ import numpy.typing as npt
 from davinci import machine as machines
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir, make_context
-from davinci.passes.hivm.convert_cce_to_hivm import ConvertCceToHivmPass
-from davinci.passes.hivm.convert_hivm_to_llvm import ConvertHivmToLlvmPass
+from davinci.passes.cce_to_hivm.convert_cce_to_hivm import ConvertCceToHivmPass
+from davinci.passes.hivm_to_llvm.convert_hivm_to_llvm import ConvertHivmToLlvmPass
 from davinci.runtime.jit import KernelLibrary
 from davinci.simulator import Device
 

@@ -10,8 +10,8 @@ import pytest
 from davinci import machine as machines
 from davinci.errors import CompileError, InputError
 from davinci.mlir import ir, make_context
-from davinci.passes.hivm.convert_cce_to_hivm import ConvertCceToHivmPass
-from davinci.passes.hivm.convert_hivm_to_llvm import ConvertHivmToLlvmPass
+from davinci.passes.cce_to_hivm.convert_cce_to_hivm import ConvertCceToHivmPass
+from davinci.passes.hivm_to_llvm.convert_hivm_to_llvm import ConvertHivmToLlvmPass
 from davinci.runtime.executable import Executable
 from davinci.runtime.listing import list_module
 from runtime.kernel_harness import BARRIER

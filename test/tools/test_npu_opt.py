@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 
 import davinci
 from davinci.mlir import ir, make_context
-from davinci.passes import pipelines, registry
+from davinci.passes.pipeline import pipelines, registry
 from davinci.tools import npu_opt
 
 MODULE = "func.func @f(%x: i32) -> i32 {\n  return %x : i32\n}\n"

@@ -15,7 +15,7 @@ from typing import Any
 from davinci.errors import CompileError, shipped
 from davinci.isa.core import LOCATION_SHIFT
 from davinci.mlir import ir, llvm, location_text
-from davinci.passes.base import fail
+from davinci.passes.pipeline.base import fail
 from davinci.runtime.intrinsics import signature
 
 INTRINSIC, RESERVED = "hivm.", "davinci."

@@ -20,7 +20,7 @@ from davinci.errors import CompileError, InputError
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.narrow import NARROW, from_stored, stored_dtype, to_stored
-from davinci.passes.base import fail
+from davinci.passes.pipeline.base import fail
 from davinci.runtime.arguments import Array, Spec
 from davinci.runtime.jit import KernelLibrary, Program
 from davinci.simulator import Device, LaunchProfile

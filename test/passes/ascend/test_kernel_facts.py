@@ -8,7 +8,7 @@ import pytest
 
 from davinci.dialects.base import attribute
 from davinci.mlir import ir, make_context, operations
-from davinci.passes import pipelines, runner
+from davinci.passes.pipeline import pipelines, runner
 
 OPERATORS = [
     (

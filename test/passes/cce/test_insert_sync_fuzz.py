@@ -13,8 +13,8 @@ from davinci import machine as machines
 from davinci.mlir import ir, make_context
 from davinci.passes.cce.insert_sync import InsertSyncPass
 from davinci.passes.cce.plan_memory import PlanMemoryPass
-from davinci.passes.hivm.convert_cce_to_hivm import ConvertCceToHivmPass
-from davinci.passes.hivm.convert_hivm_to_llvm import ConvertHivmToLlvmPass
+from davinci.passes.cce_to_hivm.convert_cce_to_hivm import ConvertCceToHivmPass
+from davinci.passes.hivm_to_llvm.convert_hivm_to_llvm import ConvertHivmToLlvmPass
 from davinci.runtime.jit import KernelLibrary
 from davinci.simulator import Device
 

@@ -10,7 +10,7 @@ import pytest
 
 from davinci.errors import DeviceFault
 from davinci.mlir import ir, make_context
-from davinci.passes import runner
+from davinci.passes.pipeline import runner
 from kernel_support import fractals, run_cce
 
 SYNC = re.compile(r'"cce\.(set_flag|wait_flag|pipe_barrier)"\(\) (\{[^}]*\})')

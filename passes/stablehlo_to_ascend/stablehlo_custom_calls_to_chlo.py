@@ -18,7 +18,7 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.mlir import ir, operations
 from davinci.passes import builder
-from davinci.passes.base import Pass, fail, register_pass
+from davinci.passes.pipeline.base import Pass, fail, register_pass
 
 TARGETS = {
     "mhlo.erf": "chlo.erf",

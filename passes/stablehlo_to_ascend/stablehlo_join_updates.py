@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.mlir import ir, operations
-from davinci.passes.base import Pass, register_pass
-from davinci.passes.stablehlo import tensors as t
-from davinci.passes.stablehlo.stablehlo_unroll_loops import constant_of, defining_op
+from davinci.passes.pipeline.base import Pass, register_pass
+from davinci.passes.stablehlo_to_ascend import tensors as t
+from davinci.passes.stablehlo_to_ascend.stablehlo_unroll_loops import constant_of, defining_op
 
 UPDATE = "stablehlo.dynamic_update_slice"
 

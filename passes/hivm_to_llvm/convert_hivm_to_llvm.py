@@ -43,7 +43,7 @@ from davinci.mlir import (
     symbol_name,
 )
 from davinci.passes import builder
-from davinci.passes.base import Pass, fail, option, register_pass
+from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 
 WORD = (1 << 64) - 1
 

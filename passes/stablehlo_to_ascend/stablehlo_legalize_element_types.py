@@ -29,8 +29,8 @@ from davinci import elements
 from davinci.mlir import function_type, ir
 from davinci.narrow import NARROW, Array, NarrowFloat, NarrowInteger, to_stored
 from davinci.passes import builder
-from davinci.passes.base import Pass, fail, register_pass
-from davinci.passes.stablehlo.narrow_conversions import (
+from davinci.passes.pipeline.base import Pass, fail, register_pass
+from davinci.passes.stablehlo_to_ascend.narrow_conversions import (
     Body,
     Conversions,
     Elements,

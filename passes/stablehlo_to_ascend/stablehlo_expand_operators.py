@@ -20,8 +20,8 @@ from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.mlir import ir, operations
-from davinci.passes.base import Pass, register_pass
-from davinci.passes.stablehlo import tensors as t
+from davinci.passes.pipeline.base import Pass, register_pass
+from davinci.passes.stablehlo_to_ascend import tensors as t
 
 Expansion = Callable[[Any], "Sequence[Any] | None"]
 

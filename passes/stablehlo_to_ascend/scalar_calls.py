@@ -9,9 +9,9 @@ from davinci.mlir import func, ir, is_public, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, symbols
 from davinci.passes.ascend.tensor_ops import full_value
-from davinci.passes.stablehlo import tensors
-from davinci.passes.stablehlo.integer_power import expand_integer_powers
-from davinci.passes.stablehlo.stablehlo_widen_half import widen
+from davinci.passes.stablehlo_to_ascend import tensors
+from davinci.passes.stablehlo_to_ascend.integer_power import expand_integer_powers
+from davinci.passes.stablehlo_to_ascend.stablehlo_widen_half import widen
 
 PRODUCTS = frozenset({"stablehlo.dot", "stablehlo.dot_general", "stablehlo.convolution"})
 

@@ -20,7 +20,7 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.mlir import ir, operations
 from davinci.passes import builder
-from davinci.passes.base import Pass, register_pass
+from davinci.passes.pipeline.base import Pass, register_pass
 
 
 @register_pass

@@ -16,8 +16,8 @@ from davinci.dialects.ascend_shapes import Tensor, tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import ir, stablehlo
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
-from davinci.passes.stablehlo import conversion
-from davinci.passes.stablehlo.movement import cut
+from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.movement import cut
 
 CUBE_TYPES = ("f16", "f32", "i8")
 """Element types that the cube takes, f32 after a cast by ascend-legalize-precision."""

@@ -34,10 +34,10 @@ from davinci.mlir import ir, operations, passmanager
 from davinci.passes import cce_to_hivm
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.lifetimes import VIEWS
-from davinci.passes.base import Pass, fail, option, register_pass
 from davinci.passes.cce_to_hivm import LOWERINGS
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, pointer_type
 from davinci.passes.cce_to_hivm.emitter import Emitter
+from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 
 CLEAN_UP = "func.func(canonicalize,cse,loop-invariant-code-motion)"
 BUFFERS = ("memref.alloc", *VIEWS)

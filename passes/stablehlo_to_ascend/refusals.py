@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from davinci.dialects.base import attribute
-from davinci.passes.base import fail
+from davinci.passes.pipeline.base import fail
 
 COLLECTIVE = "talks to other devices, and there is one", "lower the model for one device"
 HOST = "talks to the host while it runs", "make it an argument or a result of the program"

@@ -14,9 +14,9 @@ from typing import Any, TextIO
 from davinci import mlir
 from davinci.errors import CompileError, InputError, did_you_mean
 from davinci.mlir import ir, passmanager
-from davinci.passes import pipelines, registry
-from davinci.passes.base import Pass
-from davinci.passes.pipeline_text import ROOT, WHERE, Node, fail_at, parse
+from davinci.passes.pipeline import pipelines, registry
+from davinci.passes.pipeline.base import Pass
+from davinci.passes.pipeline.pipeline_text import ROOT, WHERE, Node, fail_at, parse
 
 
 class _EveryPass:

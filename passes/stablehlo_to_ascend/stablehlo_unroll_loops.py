@@ -22,7 +22,7 @@ from typing import Any
 from davinci.elements import to_array
 from davinci.mlir import ir
 from davinci.passes import builder
-from davinci.passes.base import Pass, option, register_pass
+from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.stablehlo_to_scf.elements import inline
 
 CONSTANTS = ("stablehlo.constant", "arith.constant")

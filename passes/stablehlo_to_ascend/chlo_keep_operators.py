@@ -19,7 +19,7 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.mlir import ir, operations
 from davinci.passes import builder
-from davinci.passes.base import Pass, register_pass
+from davinci.passes.pipeline.base import Pass, register_pass
 
 KEPT = frozenset({"chlo.erf"})
 """Operations for which the ascend dialect has an operator."""

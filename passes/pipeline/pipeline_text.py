@@ -2,7 +2,7 @@
 
 The grammar is upstream's, so a pipeline written for mlir-opt is a pipeline here. Upstream's parser
 knows nothing of passes written in Python, therefore the text is parsed here and
-`davinci.passes.runner` hands runs of upstream passes back to MLIR.
+`davinci.passes.pipeline.runner` hands runs of upstream passes back to MLIR.
 """
 
 from __future__ import annotations

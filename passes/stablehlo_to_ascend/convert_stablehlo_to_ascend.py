@@ -29,10 +29,10 @@ from davinci.passes.ascend.tensor_ops import (
     tensor_functions,
 )
 from davinci.passes.ascend_to_cce.supports import supports
-from davinci.passes.base import Pass, fail, register_pass
-from davinci.passes.stablehlo import CONVERSIONS
-from davinci.passes.stablehlo.refusals import refuse_by_name, refuse_target
-from davinci.passes.stablehlo.scalar_calls import ScalarCalls
+from davinci.passes.pipeline.base import Pass, fail, register_pass
+from davinci.passes.stablehlo_to_ascend import CONVERSIONS
+from davinci.passes.stablehlo_to_ascend.refusals import refuse_by_name, refuse_target
+from davinci.passes.stablehlo_to_ascend.scalar_calls import ScalarCalls
 
 FAMILIES = ("elementwise", "movement", "dot_general")
 
@@ -54,7 +54,7 @@ class ConvertStablehloToAscendPass(Pass):
 
     def run(self, op: Any) -> None:
         for family in FAMILIES:
-            importlib.import_module(f"davinci.passes.stablehlo.{family}")
+            importlib.import_module(f"davinci.passes.stablehlo_to_ascend.{family}")
         require_inlined(op)
         calls = ScalarCalls(op)
         for function in tensor_functions(op):

@@ -12,11 +12,20 @@ from pathlib import Path
 from typing import Any
 
 from davinci.errors import did_you_mean
-from davinci.passes import base
-from davinci.passes.pipeline_text import Node, fail_at, parse_options
+from davinci.passes.pipeline import base
+from davinci.passes.pipeline.pipeline_text import Node, fail_at, parse_options
 
-FOLDERS = ("stablehlo", "ascend", "cce", "hivm")
+FOLDERS = (
+    "stablehlo_to_ascend",
+    "ascend",
+    "ascend_to_cce",
+    "cce",
+    "cce_to_hivm",
+    "hivm_to_llvm",
+)
 """Folders of passes below `davinci/passes`, in pipeline order."""
+
+PASSES = Path(__file__).parent.parent
 
 UPSTREAM = ("canonicalize", "cse", "inline", "symbol-dce", "loop-invariant-code-motion", "sccp")
 """Upstream passes worth suggesting; any upstream pass may be named in a pipeline."""
@@ -30,7 +39,7 @@ def find(name: str) -> type[base.Pass] | None:
     """
     stem = name.replace("-", "_")
     for folder in FOLDERS:
-        if (Path(__file__).parent / folder / f"{stem}.py").is_file():
+        if (PASSES / folder / f"{stem}.py").is_file():
             importlib.import_module(f"davinci.passes.{folder}.{stem}")
     return base.PASSES.get(name)
 
@@ -38,7 +47,7 @@ def find(name: str) -> type[base.Pass] | None:
 def all_passes() -> list[type[base.Pass]]:
     """Every pass of the project, in pipeline order of the folders."""
     for folder in FOLDERS:
-        for path in sorted((Path(__file__).parent / folder).glob("*.py")):
+        for path in sorted((PASSES / folder).glob("*.py")):
             module = f"davinci.passes.{folder}.{path.stem}".removesuffix(".__init__")
             importlib.import_module(module)
     return sorted(base.PASSES.values(), key=lambda cls: (_folder(cls), cls.NAME))

@@ -9,7 +9,7 @@ from davinci.dialects.ascend_shapes import Tensor, is_float, tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import ir
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
-from davinci.passes.stablehlo import conversion
+from davinci.passes.stablehlo_to_ascend import conversion
 
 BINARY = {
     "add": "add",

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci.errors import InputError
-from davinci.passes.pipeline_text import Node, format_options, parse, parse_options
+from davinci.passes.pipeline.pipeline_text import Node, format_options, parse, parse_options
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
 VALUES = st.from_regex(r"[a-z0-9.]{1,6}", fullmatch=True)

@@ -28,8 +28,8 @@ from typing import Any
 from davinci.elements import to_array, to_attribute
 from davinci.mlir import ir
 from davinci.passes import builder
-from davinci.passes.base import Pass, option, register_pass
-from davinci.passes.pipelines import PRECISIONS
+from davinci.passes.pipeline.base import Pass, option, register_pass
+from davinci.passes.pipeline.pipelines import PRECISIONS
 
 EXACT = frozenset(
     f"stablehlo.{name}"

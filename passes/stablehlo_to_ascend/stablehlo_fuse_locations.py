@@ -19,7 +19,7 @@ from typing import Any
 
 from davinci.mlir import operations
 from davinci.passes.analysis.origins import fuse, origins
-from davinci.passes.base import Pass, register_pass
+from davinci.passes.pipeline.base import Pass, register_pass
 
 IMPURE = frozenset(
     f"stablehlo.{name}"

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from davinci.passes import registry
-from davinci.passes.base import option
-from davinci.passes.pipeline_text import ROOT, Node, format_options
+from davinci.passes.pipeline import registry
+from davinci.passes.pipeline.base import option
+from davinci.passes.pipeline.pipeline_text import ROOT, Node, format_options
 
 PRECISIONS = ("mixed", "fp16", "fp32")
 STRATEGIES = ("os", "is", "ws")

@@ -11,8 +11,8 @@ from davinci.dialects.ascend_shapes import Tensor, pad_shape, slice_shape, tenso
 from davinci.dialects.base import attribute
 from davinci.mlir import ir, stablehlo
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
-from davinci.passes.stablehlo import conversion
-from davinci.passes.stablehlo.elementwise import BOOLEAN
+from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.elementwise import BOOLEAN
 
 
 @conversion("constant")

@@ -28,8 +28,8 @@ from davinci.mlir import ir, operations, symbol_name
 from davinci.passes import ascend_to_cce, builder
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend_to_cce import LOWERINGS, Target
-from davinci.passes.base import Pass, fail, option, register_pass
-from davinci.passes.pipelines import FRACTALIZE, STRATEGIES
+from davinci.passes.pipeline.base import Pass, fail, option, register_pass
+from davinci.passes.pipeline.pipelines import FRACTALIZE, STRATEGIES
 
 
 @register_pass

@@ -1,1 +1,0 @@
-"""Passes below the cce level: to exact instructions, and to the LLVM dialect."""

@@ -1,0 +1,1 @@
+"""From hivm to the LLVM dialect: configuration words packed, calls of intrinsics."""
