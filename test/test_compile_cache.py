@@ -62,7 +62,7 @@ def test_options_are_of_the_key(change: dict[str, Any], tmp_path: Path) -> None:
 
 
 def test_the_machine_file_is_of_the_key(tmp_path: Path) -> None:
-    text = (machine.files.DIRECTORY / "ascend310.toml").read_text()
+    text = (machine.DIRECTORY / "ascend310.toml").read_text()
     states = []
     for name, clock in (("one", "680"), ("two", "680"), ("three", "700")):
         own = tmp_path / f"{name}.toml"

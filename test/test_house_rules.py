@@ -18,7 +18,7 @@ SOURCES = sorted(
 )
 LIT_FILES = sorted((ROOT / "test").rglob("*.mlir"))
 LOWERING_MODULES = [path.stem for path in (ROOT / "passes" / "ascend_to_cce").glob("[a-z]*.py")]
-MACHINE_FILES = sorted((ROOT / "python" / "davinci" / "machines").glob("*.toml"))
+MACHINE_FILES = sorted((ROOT / "python" / "davinci" / "machine" / "files").glob("*.toml"))
 LONGEST_MODULE = 500
 REFUSE_NOTHING = (
     "chlo-keep-operators",

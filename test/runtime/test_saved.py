@@ -61,7 +61,7 @@ def test_saving_after_a_run_and_again(file: Path, tmp_path: Path) -> None:
 
 def test_the_machine_is_in_the_file(tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
-    text = (machine.files.DIRECTORY / "ascend310.toml").read_text()
+    text = (machine.DIRECTORY / "ascend310.toml").read_text()
     own.write_text(text.replace('name = "ascend310"', 'name = "mine"'))
     executable = davinci.compile(MODEL, machine=str(own), cores=1)
     executable.save(tmp_path / "net.davinci")

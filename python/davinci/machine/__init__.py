@@ -1,6 +1,6 @@
 """Machine files: what a chip is like, read by compiler and simulator alike."""
 
-from davinci.machine.files import DIRECTORY, check_cores, load, names, parse, read
+from davinci.machine.reader import DIRECTORY, check_cores, load, names, parse, read
 from davinci.machine.schema import Buffer, CrossCore, Machine, Vector
 
 __all__ = [

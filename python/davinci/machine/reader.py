@@ -1,6 +1,6 @@
 """Machine files: the one place for sizes, rates and limits, read by compiler and simulator.
 
-`load("ascend910")` reads the file of that name in `davinci/machines`; `load("my.toml")` reads a
+`load("ascend910")` reads the file of that name in `machine/files`; `load("my.toml")` reads a
 user's own.
 """
 
@@ -22,7 +22,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-DIRECTORY = Path(__file__).parent.parent / "machines"
+DIRECTORY = Path(__file__).parent / "files"
 
 
 def names() -> list[str]:
