@@ -15,8 +15,8 @@ from davinci.mlir import ir, make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.pipeline import runner
 from davinci.runtime.jit import KernelLibrary
-from davinci.simulator.device import Device
-from davinci.simulator.profile import LaunchProfile
+from davinci.simulator.core.device import Device
+from davinci.simulator.timing.profile import LaunchProfile
 
 Array = npt.NDArray[Any]
 

@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info
 
 import davinci
 from davinci.passes.pipeline import registry
-from davinci.simulator.host_threads import one_thread
+from davinci.simulator.core.host_threads import one_thread
 
 PROOF = Path(__file__).parent.parent / "benchmarks" / "proofs" / "threads.py"
 """The same with large numbers, as a command."""

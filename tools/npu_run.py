@@ -166,7 +166,7 @@ def write(options: Any, result: Any) -> None:
 
         write_csv(options.csv, chip, result.record, result.launches)
     if options.trace:
-        from davinci.simulator.trace import trace_json
+        from davinci.report.trace import trace_json
 
         write_atomically(options.trace, trace_json(chip, result.launches).encode())
 

@@ -11,7 +11,7 @@ import pytest
 from davinci.errors import CheckFailed
 from davinci.isa.core import BY_OPCODE
 from davinci.report.value_range import range_summary
-from davinci.simulator.half_range import Lost, converts, lost_by_arithmetic, lost_by_conversion
+from davinci.simulator.core.half_range import Lost, converts, lost_by_arithmetic, lost_by_conversion
 from davinci.tools import npu_run
 from support import compile_text
 

@@ -21,10 +21,10 @@ from pathlib import Path
 from davinci.errors import InputError
 from davinci.files import write_atomically
 from davinci.machine import Machine
+from davinci.report.critical import SYNCHRONISATION
 from davinci.report.record import Record
-from davinci.simulator.critical import SYNCHRONISATION
-from davinci.simulator.profile import BlockProfile, LaunchProfile
-from davinci.simulator.trace import seat
+from davinci.report.trace import seat
+from davinci.simulator.timing.profile import BlockProfile, LaunchProfile
 
 Cell = str | int | float
 Line = dict[str, Cell]

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from davinci.machine import Machine
-from davinci.simulator.profile import LaunchProfile
+from davinci.simulator.timing.profile import LaunchProfile
 
 
 @dataclass

@@ -14,7 +14,7 @@ from typing import Any
 
 from davinci.machine import Machine
 from davinci.report.program import Kernel
-from davinci.simulator.profile import LaunchProfile
+from davinci.simulator.timing.profile import LaunchProfile
 
 
 def limits(machine: Machine, cores: int) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from davinci.report.names import percent, plural
 from davinci.report.record import Record
 from davinci.report.tables import COLUMNS, summary_rows
 from davinci.report.timeline import MOST_ROWS, Numbers, timelines
+from davinci.report.trace import LANES
 from davinci.report.value_range import range_summary
 from davinci.report.verdict import losses, verdict
-from davinci.simulator.profile import LaunchProfile
-from davinci.simulator.trace import LANES
+from davinci.simulator.timing.profile import LaunchProfile
 
 FOLDER = Path(__file__).parent
 

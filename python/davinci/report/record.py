@@ -17,10 +17,10 @@ from davinci.report.idle import Idle, idle_of
 from davinci.report.limits import limits, times
 from davinci.report.names import scope_of
 from davinci.report.program import Kernel, Program
+from davinci.report.trace import seat
 from davinci.report.value_range import value_range
 from davinci.report.verdict import warnings_of
-from davinci.simulator.profile import LaunchProfile
-from davinci.simulator.trace import seat
+from davinci.simulator.timing.profile import LaunchProfile
 
 Record = dict[str, Any]
 

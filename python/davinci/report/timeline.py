@@ -7,7 +7,7 @@ from collections import defaultdict
 from typing import Any
 
 from davinci.machine import Machine
-from davinci.simulator.critical import (
+from davinci.report.critical import (
     BARRIER,
     FLAG,
     ISSUE,
@@ -15,10 +15,10 @@ from davinci.simulator.critical import (
     Segment,
     critical_path,
 )
-from davinci.simulator.profile import LaunchProfile
-from davinci.simulator.timing import NOTHING, Row
-from davinci.simulator.trace import LANES, core_name
-from davinci.simulator.waits import Wait, waits
+from davinci.report.trace import LANES, core_name
+from davinci.report.waits import Wait, waits
+from davinci.simulator.timing.profile import LaunchProfile
+from davinci.simulator.timing.timeline import NOTHING, Row
 
 MOST_ROWS = 60_000
 """Instructions drawn on a page, longest kernels first; about 40 bytes each."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from davinci.report.program import Program
-from davinci.simulator.profile import LaunchProfile
+from davinci.simulator.timing.profile import LaunchProfile
 
 Record = dict[str, Any]
 

@@ -198,7 +198,7 @@ class Executable:
 
     def trace(self, path: str | Path, timeline: TimelineChoice = "first") -> None:
         """Writes a timeline of the last run for Perfetto, as `report` does its page."""
-        from davinci.simulator.trace import trace_json
+        from davinci.report.trace import trace_json
 
         self._write(path, timeline, lambda run: trace_json(self.machine, run.launches))
 

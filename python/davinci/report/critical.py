@@ -1,0 +1,99 @@
+"""The critical path of a block: what its last cycle waited for, and that, back to the start.
+
+Nothing is guessed: every step follows a note that the timing engine made when it took a maximum
+(`Row.issue_after`, `start_after`, `end_after`). The segments lie end to end from cycle 0 of the
+block to its last, so their lengths add up to its time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from davinci.simulator.timing.timeline import NOTHING, Row
+
+RUN, FLAG, BARRIER, ISSUE = "run", "flag", "barrier", "issue"
+"""Kinds of segments: an instruction under way, a flag on its way, a barrier, the scalar unit."""
+
+WAIT_FOR_A_CORE = "wait_flag_dev"
+"""Waits for a flag of other cores; the rows of a block do not know which instruction set it."""
+
+SYNCHRONISATION = {"wait_flag": FLAG, "pipe_barrier": BARRIER, WAIT_FOR_A_CORE: FLAG}
+"""Instructions that leave their queue when they are over, not when they start."""
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A stretch of the critical path.
+
+    Attributes:
+        kind: `RUN`, `FLAG`, `BARRIER` or `ISSUE`.
+        start, end: cycles of the launch.
+        index: the instruction; for `ISSUE` the last one that was issued in this stretch.
+    """
+
+    kind: str
+    start: int
+    end: int
+    index: int
+
+
+def critical_path(rows: Sequence[Row]) -> list[Segment]:
+    """The segments of a block that starts at cycle 0, first to last; none for no rows."""
+    if not rows:
+        return []
+    by_index = {row.index: row for row in rows}
+    segments: list[Segment] = []
+    row: Row | None = max(rows, key=lambda row: row.end)
+    event = "end"
+    while row is not None:
+        step, event, row = _before(event, row, by_index)
+        if step.end > step.start:
+            segments.append(step)
+    return _joined(segments[::-1])
+
+
+def _before(event: str, row: Row, by_index: dict[int, Row]) -> tuple[Segment, str, Row | None]:
+    """The segment that ends with an event of `row`, and the event it starts with."""
+    if event == "issue":
+        return _before_issue(row, by_index)
+    if event == "start":
+        if row.start_after == NOTHING:
+            return Segment(RUN, row.start, row.start, row.index), "issue", row
+        other = by_index[row.start_after]
+        return Segment(RUN, row.start, row.start, row.index), _leaving(other, "free"), other
+    kind = SYNCHRONISATION.get(row.mnemonic, RUN)
+    if event == "free":
+        return Segment(kind, row.start, row.free, row.index), "start", row
+    if row.end_after == NOTHING:
+        return Segment(kind, row.start, row.end, row.index), "start", row
+    other = by_index[row.end_after]
+    return Segment(kind, other.end, row.end, row.index), "end", other
+
+
+def _before_issue(row: Row, by_index: dict[int, Row]) -> tuple[Segment, str, Row | None]:
+    if row.issue_after != NOTHING:
+        other = by_index[row.issue_after]
+        return Segment(ISSUE, row.issued, row.issued, row.index), _leaving(other, "start"), other
+    other_row = by_index.get(row.index - 1)
+    if other_row is None:
+        return Segment(ISSUE, 0, row.issued, row.index), "", None
+    if other_row.pipe == "PIPE_S":
+        return Segment(ISSUE, other_row.end, row.issued, row.index), "end", other_row
+    return Segment(ISSUE, other_row.issued, row.issued, row.index), "issue", other_row
+
+
+def _leaving(row: Row, otherwise: str) -> str:
+    """The event with which an instruction lets the ones behind it go on."""
+    return "end" if row.mnemonic in SYNCHRONISATION else otherwise
+
+
+def _joined(segments: list[Segment]) -> list[Segment]:
+    """Stretches in which the scalar unit does nothing but issue become one."""
+    found: list[Segment] = []
+    for segment in segments:
+        if found and segment.kind == ISSUE == found[-1].kind:
+            found[-1] = Segment(ISSUE, found[-1].start, segment.end, segment.index)
+        else:
+            found.append(segment)
+    return found

@@ -1,0 +1,279 @@
+"""Time lines in Chrome's Trace Event format; Perfetto and chrome://tracing open them.
+
+A process for each core has a lane for each pipe and counters for its memories; the process `NPU`
+has the launches one after the other, each behind its overhead. A slice is the time in which an
+instruction keeps its pipe, so slices of a lane never overlap; when it is complete is among its
+arguments. A `set_flag` keeps no pipe: it is drawn for a nanosecond at least in the lane FLOWCTRL
+when it fires, and an arrow leads to the `wait_flag` that took it. So are flags from a cube core to
+its vector cores and back; other flags between cores have no arrows, since not all of their cores
+need be drawn.
+
+Perfetto reads times as whole nanoseconds and drops a slice that begins before the one to its left
+is over and ends behind it. So every time is rounded to nanoseconds here, once, and a length is the
+difference of two such times. Its threads are told apart by number alone, and one whose number is
+that of its process is drawn above the others; so a lane has a number of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import defaultdict, deque
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from davinci.isa.core import Space
+from davinci.isa.cross_core import CUBE_AND_VECTOR_CORES
+from davinci.machine import Machine
+from davinci.report.critical import WAIT_FOR_A_CORE
+from davinci.report.occupancy import occupancy
+from davinci.simulator.timing.profile import LaunchProfile
+from davinci.simulator.timing.timeline import Row
+
+LANES = {
+    "PIPE_S": "SCALAR",
+    "PIPE_MTE1": "MTE1",
+    "PIPE_MTE2": "MTE2",
+    "PIPE_MTE3": "MTE3",
+    "PIPE_M": "CUBE",
+    "PIPE_V": "VECTOR",
+    "PIPE_FIX": "FIXP",
+}
+"""Names of lanes by pipe, as the vendor's traces have them (docs/hardware.md e)."""
+
+NUMBERS = {pipe: number for number, pipe in enumerate(LANES, 1)}
+FLOW_CONTROL = 20
+"""Number of the first lane FLOWCTRL; flags set in the same cycle lie in further ones."""
+
+DEVICE, LAUNCHES, OVERHEAD = 0, 1, 2
+"""Process and lanes of the launches."""
+
+LANES_OF_A_PROCESS = 1000
+"""How far apart the numbers of the lanes of two processes are."""
+
+MEMORIES = ("L1", "L0A", "L0B", "L0C", "UB")
+"""Whose occupation is drawn."""
+
+SET, WAIT = "set_flag", "wait_flag"
+SET_FOR_CORES = "ffts_cross_core_sync"
+
+Event = dict[str, Any]
+
+
+def trace_json(machine: Machine, launches: Iterable[LaunchProfile]) -> str:
+    """The text of a trace file, one event a line.
+
+    Args:
+        machine: gives the clock; times in the file are microseconds.
+        launches: all of a run, in order. Those with rows (`Device.launch(timeline=True)`) are
+            drawn instruction by instruction, the others as one slice.
+    """
+    lines = ",\n".join(
+        json.dumps(event, separators=(",", ":")) for event in trace_events(machine, launches)
+    )
+    return f'{{"displayTimeUnit":"ns","traceEvents":[\n{lines}\n]}}\n'
+
+
+def trace_events(machine: Machine, launches: Iterable[LaunchProfile]) -> list[Event]:
+    """The events of `trace_json`."""
+    writer = _Writer(machine)
+    for launch in launches:
+        writer.launch(launch)
+    return [*writer.names(), *writer.events]
+
+
+def seat(machine: Machine, place: int) -> tuple[int, str, int]:
+    """Number, kind and number among those of its kind of a core, by its `Row.core`.
+
+    On a split machine the first is the number of the cube core that it is or belongs to.
+    """
+    if not machine.split:
+        return place, "AICORE", 0
+    group, which = divmod(place, 1 + machine.core_types["AIV"].count)
+    return (group, "AIV", which - 1) if which else (group, "AIC", 0)
+
+
+def core_name(machine: Machine, place: int) -> str:
+    """A core's name by its `Row.core`: `core 3`, on a split machine `core 3 AIC`, `core 3 AIV1`."""
+    number, kind, which = seat(machine, place)
+    return f"core {number}" + {"AICORE": "", "AIC": " AIC", "AIV": f" AIV{which}"}[kind]
+
+
+def microseconds(nanoseconds: int) -> float:
+    """The least number of microseconds that a reader who cuts off turns into `nanoseconds`."""
+    exact = nanoseconds / 1000
+    return exact if int(exact * 1000) == nanoseconds else math.nextafter(exact, math.inf)
+
+
+class _Writer:
+    def __init__(self, machine: Machine) -> None:
+        self.events: list[Event] = []
+        self._machine = machine
+        self._begin_us = 0.0
+        self._flows = 0
+        self._set_lanes: dict[tuple[int, int, int], int] = {}
+        self._lanes: dict[tuple[int, int], str] = {
+            (DEVICE, LAUNCHES): "launches",
+            (DEVICE, OVERHEAD): "launch overhead",
+        }
+        # What is drawn of a flag; a cycle may be shorter than a nanosecond.
+        self._flag_cycles = math.ceil(machine.clock_mhz / 1000)
+        self._sizes = {Space[name]: machine.buffer(name).bytes for name in MEMORIES}
+
+    def launch(self, launch: LaunchProfile) -> None:
+        """Adds a launch behind all before."""
+        begin = self._at(0)
+        self._begin_us += self._machine.launch.overhead_us
+        self._slice(launch.name, DEVICE, OVERHEAD, begin, self._at(0), {})
+        counts = {
+            "operators": ", ".join(launch.operators),
+            "blocks": launch.blocks,
+            "cycles": launch.cycles,
+            "instructions": sum(launch.instructions.values()),
+            "gm_read_bytes": launch.gm_read_bytes,
+            "gm_write_bytes": launch.gm_write_bytes,
+        }
+        self._slice(launch.name, DEVICE, LAUNCHES, self._at(0), self._at(launch.cycles), counts)
+        by_block: dict[tuple[int, int], list[Row]] = defaultdict(list)
+        for row in launch.rows:
+            by_block[row.core, row.block].append(row)
+        for (core, _), rows in sorted(by_block.items()):
+            self._block(launch.name, core + 1, rows)
+        self._between_cores(by_block)
+        self._set_lanes.clear()
+        self._begin_us += launch.cycles / self._machine.clock_mhz
+
+    def names(self) -> Iterator[Event]:
+        """The names of processes and lanes, in the order of the picture."""
+        for process in sorted({process for process, _ in self._lanes}):
+            name = "NPU" if process == DEVICE else core_name(self._machine, process - 1)
+            lane = self._first_lane(process)
+            yield self._name("process_name", process, lane, name=name)
+            yield self._name("process_sort_index", process, lane, sort_index=process)
+        for (process, lane), name in sorted(self._lanes.items()):
+            yield self._name("thread_name", process, lane, name=name)
+            yield self._name("thread_sort_index", process, lane, sort_index=lane)
+
+    def _name(self, kind: str, process: int, lane: int, **args: Any) -> Event:
+        return {"name": kind, "ph": "M", **_where(process, lane), "args": args}
+
+    def _first_lane(self, process: int) -> int:
+        return min(lane for owner, lane in self._lanes if owner == process)
+
+    def _block(self, kernel: str, process: int, rows: Sequence[Row]) -> None:
+        flags: dict[tuple[int, int, int], deque[Row]] = defaultdict(deque)
+        busy_until: list[int] = []
+        ordered = sorted(rows, key=lambda row: row.index)
+        sets = [row for row in ordered if row.mnemonic in (SET, SET_FOR_CORES)]
+        for row in sorted(sets, key=lambda row: row.end):
+            number = next((i for i, end in enumerate(busy_until) if end <= row.end), None)
+            if number is None:
+                number = len(busy_until)
+                busy_until.append(0)
+            busy_until[number] = end = row.end + self._flag_cycles
+            lane = FLOW_CONTROL + number
+            self._lanes[process, lane] = "FLOWCTRL" if not number else f"FLOWCTRL {number + 1}"
+            self._row(kernel, process, lane, row, row.end, end)
+            self._set_lanes[_place(row)] = lane
+            if row.mnemonic == SET:
+                flags[_flag(row)].append(row)
+        for row in ordered:
+            if _place(row) in self._set_lanes:
+                continue
+            lane = NUMBERS[row.pipe]
+            self._lanes[process, lane] = LANES[row.pipe]
+            start = row.start
+            if row.pipe == "PIPE_S":
+                start -= self._machine.scalar.issue_cycles
+            self._row(kernel, process, lane, row, start, row.free)
+            if row.mnemonic == WAIT and flags[_flag(row)]:
+                self._arrow(flags[_flag(row)].popleft(), row)
+        end = max(max(row.end, row.free) for row in rows)
+        for space, changes in occupancy(rows, self._sizes).items():
+            self._counter(process, space, [*changes, (end, 0)])
+
+    def _row(self, kernel: str, process: int, lane: int, row: Row, start: int, end: int) -> None:
+        args: Event = {
+            "kernel": kernel,
+            "block": row.block,
+            "index": row.index,
+            "source": row.location,
+            "fields": " ".join(f"{name}={value}" for name, value in row.fields.items()),
+            "issued_cycle": row.issued,
+            "start_cycle": row.start,
+            "complete_cycle": row.end,
+        }
+        for written, name in ((False, "read_bytes"), (True, "written_bytes")):
+            if any(access[3] == written for access in row.accesses):
+                sizes = (region.size_bytes for _, _, region, w in row.accesses if w == written)
+                args[name] = sum(sizes)
+        self._slice(row.mnemonic, process, lane, self._at(start), self._at(end), args)
+
+    def _between_cores(self, by_block: Mapping[tuple[int, int], Sequence[Row]]) -> None:
+        """Arrows between the cube core of a block and its vector cores, from the last set."""
+        sets: dict[tuple[int, int], dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        waits: dict[tuple[int, int, int], list[Row]] = defaultdict(list)
+        unclear = set()
+        for (core, block), rows in by_block.items():
+            for row in sorted(rows, key=lambda row: row.index):
+                if row.mnemonic == SET_FOR_CORES:
+                    sets[block, row.fields["flag"]][core].append(row)
+                    if row.fields["mode"] != CUBE_AND_VECTOR_CORES:
+                        unclear.add(row.fields["flag"])
+                elif row.mnemonic == WAIT_FOR_A_CORE:
+                    waits[core, block, row.fields["flag"]].append(row)
+        for (core, block, flag), rows in waits.items():
+            kind = seat(self._machine, core)[1]
+            senders = [
+                rows_of
+                for sender, rows_of in sets[block, flag].items()
+                if seat(self._machine, sender)[1] != kind
+            ]
+            if senders and flag not in unclear:
+                for waiter, *parts in zip(rows, *senders, strict=False):
+                    self._arrow(max(parts, key=lambda row: row.end), waiter)
+
+    def _arrow(self, sender: Row, waiter: Row) -> None:
+        """From the cycle in which a flag was set to the end of the wait for it."""
+        self._flows += 1
+        common = {"name": "flag", "cat": "flag", "id": self._flows}
+        tail = _where(sender.core + 1, self._set_lanes[_place(sender)])
+        head = _where(waiter.core + 1, NUMBERS[waiter.pipe])
+        time = microseconds(self._at(sender.end))
+        self.events.append({**common, "ph": "s", **tail, "ts": time})
+        # The head lies in the wait's last nanosecond: at its end the next slice begins.
+        end = max(self._at(waiter.start), self._at(waiter.end) - 1)
+        self.events.append({**common, "ph": "f", "bp": "e", **head, "ts": microseconds(end)})
+
+    def _counter(self, process: int, space: Space, changes: Sequence[tuple[int, int]]) -> None:
+        where = _where(process, self._first_lane(process))
+        common = {"name": f"{space.name} in use", "ph": "C", **where}
+        for cycle, level in changes:
+            time = microseconds(self._at(cycle))
+            self.events.append({**common, "ts": time, "args": {"bytes": level}})
+
+    def _slice(self, name: str, process: int, lane: int, start: int, end: int, args: Event) -> None:
+        """A slice between two times in nanoseconds."""
+        times = {"ts": microseconds(start), "dur": microseconds(end - start)}
+        self.events.append(
+            {"name": name, "ph": "X", **times, **_where(process, lane), "args": args}
+        )
+
+    def _at(self, cycle: int) -> int:
+        """When a cycle of the launch under way begins, in nanoseconds."""
+        return round(1000 * (self._begin_us + cycle / self._machine.clock_mhz))
+
+
+def _where(process: int, lane: int) -> Event:
+    """A lane, as the file numbers it."""
+    return {"pid": process, "tid": LANES_OF_A_PROCESS * process + lane}
+
+
+def _place(row: Row) -> tuple[int, int, int]:
+    """What no other row of a launch has."""
+    return row.core, row.block, row.index
+
+
+def _flag(row: Row) -> tuple[int, int, int]:
+    fields = row.fields
+    return fields["src_pipe"], fields["dst_pipe"], fields["event"]

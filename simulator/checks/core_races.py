@@ -1,0 +1,142 @@
+"""Races between the cores of one launch on a split machine: accesses to the same bytes of GM, one
+of them a write, that no flag between cores orders.
+
+An access knows, by the flags its core has waited for, up to which instruction each pipe of each
+other core was complete. Of the accesses of another pipe, those behind that point which do not know
+this one either are unordered: a window of them, since both grow in program order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import combinations
+
+import numpy as np
+
+from davinci.errors import DeviceFault
+from davinci.simulator.checks.block_races import merged
+from davinci.simulator.checks.races import GmAccess
+from davinci.simulator.core.core import Core
+from davinci.simulator.core.regions import Ints
+from davinci.simulator.split.cross_core import Seat
+
+
+class PipeLog:
+    """The accesses of one pipe of one core, reads or writes, in program order."""
+
+    def __init__(self, accesses: list[GmAccess]) -> None:
+        self.accesses = accesses
+        self.numbers = np.array([a.number for a in accesses], dtype=np.int64)
+        self.lows = np.array([a.address + a.region.low for a in accesses], dtype=np.int64)
+        self.highs = np.array([a.address + a.region.high for a in accesses], dtype=np.int64)
+
+    def known(self, seat: int, pipe: int) -> Ints:
+        """How many instructions of a pipe of another core each access knows to be complete."""
+        clocks = [access.known.get(seat) for access in self.accesses]
+        return np.array([0 if clock is None else clock[pipe] for clock in clocks], dtype=np.int64)
+
+
+class Side:
+    """All that one program did to global memory."""
+
+    def __init__(self, seat: Seat, core: Core) -> None:
+        self.seat, self.describe = seat, core.describe
+        self.reads, self.writes = by_pipe(core.gm_reads), by_pipe(core.gm_writes)
+        self.read_ranges, self.write_ranges = merged(core.gm_reads), merged(core.gm_writes)
+
+
+def by_pipe(accesses: Iterable[GmAccess]) -> dict[int, PipeLog]:
+    """A log of each pipe."""
+    found: dict[int, list[GmAccess]] = {}
+    for access in accesses:
+        if not access.region.empty:
+            found.setdefault(int(access.party.form.pipe), []).append(access)
+    return {pipe: PipeLog(entries) for pipe, entries in found.items()}
+
+
+class CoreRaces:
+    """Collects what the programs of a launch did to global memory."""
+
+    def __init__(self, kernel: str) -> None:
+        self._kernel = kernel
+        self._sides: list[Side] = []
+
+    def add(self, seat: Seat, core: Core) -> None:
+        """Takes over the accesses of a program that has ended."""
+        self._sides.append(Side(seat, core))
+
+    def check_blocks(self) -> None:
+        """Compares the programs of each block.
+
+        Raises:
+            DeviceFault: a race.
+        """
+        blocks: dict[int, list[Side]] = {}
+        for side in self._sides:
+            blocks.setdefault(side.seat.block, []).append(side)
+        for sides in blocks.values():
+            self._compare_all(sides)
+
+    def check_all(self) -> None:
+        """Compares all programs of the launch.
+
+        Raises:
+            DeviceFault: a race.
+        """
+        self._compare_all(self._sides)
+
+    def _compare_all(self, sides: list[Side]) -> None:
+        for a, b in combinations(sides, 2):
+            if meet(a.write_ranges, b.write_ranges):
+                self._compare(a, a.writes, b, b.writes, "writes", "writes")
+            if meet(a.write_ranges, b.read_ranges):
+                self._compare(a, a.writes, b, b.reads, "writes", "reads")
+            if meet(a.read_ranges, b.write_ranges):
+                self._compare(a, a.reads, b, b.writes, "reads", "writes")
+
+    def _compare(
+        self,
+        a: Side,
+        logs: dict[int, PipeLog],
+        b: Side,
+        others: dict[int, PipeLog],
+        did: str,
+        does: str,
+    ) -> None:
+        for pipe, log in logs.items():
+            for other_pipe, other in others.items():
+                first = np.searchsorted(log.numbers, other.known(a.seat.number, pipe), "right")
+                knows = log.known(b.seat.number, other_pipe)
+                last = np.searchsorted(knows, other.numbers, "left")
+                for i in np.flatnonzero(first < last).tolist():
+                    window = range(int(first[i]), int(last[i]))
+                    self._compare_one(a, log, window, b, other.accesses[i], did, does)
+
+    def _compare_one(
+        self, a: Side, log: PipeLog, window: range, b: Side, late: GmAccess, did: str, does: str
+    ) -> None:
+        """Holds an access of `b` against those of `a` that nothing orders with it."""
+        low, high = late.address + late.region.low, late.address + late.region.high
+        part = slice(window.start, window.stop)
+        near = (log.lows[part] < high) & (log.highs[part] > low)
+        for j in (np.flatnonzero(near) + window.start).tolist():
+            before = log.accesses[j]
+            common = late.region.overlaps(late.address, before.region, before.address)
+            if common is not None:
+                raise DeviceFault(
+                    f"race between cores: {b.seat} {does} GM [{common[0]:#x}, {common[1]:#x}) "
+                    f"({b.describe(late.party)}), which {a.seat} {did} "
+                    f"({a.describe(before.party)}), without an order between them",
+                    where=f"kernel {self._kernel}",
+                    expected="a flag between the cores",
+                    hint="set one after the first access (ffts_cross_core_sync, on its pipe) and "
+                    "wait for it before the second (wait_flag_dev)",
+                )
+
+
+def meet(ranges: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> bool:
+    """Whether two lists of disjoint, sorted ranges have a byte in common."""
+    (starts, ends), (other_starts, other_ends) = ranges, others
+    first = np.searchsorted(other_ends, starts, side="right")
+    last = np.searchsorted(other_starts, ends, side="left")
+    return bool((last > first).any())

@@ -1,0 +1,344 @@
+"""Decoding: from the words of a record to a form, which is all of it but the addresses.
+
+A program issues few different instructions very often: the same opcode and configuration words
+with other addresses. Legality, regions and costs are worked out once for each such form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.isa.core import (
+    BY_OPCODE,
+    OPCODE_MASK,
+    RECORD_WORDS,
+    Access,
+    Instruction,
+    Pipe,
+    Registers,
+    Space,
+    no_regions,
+)
+from davinci.machine import Machine
+from davinci.machine.legality import align_bytes, illegal_instruction, illegal_pipes
+from davinci.simulator.core.half_range import computes, converts
+from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.regions import Region
+from davinci.simulator.timing.rules import COPIES, FLAGS, Cost, StridedOperand, Work, cost_of
+from davinci.simulator.timing.vector_banks import Layout, bank_bits
+
+ABSOLUTE = RECORD_WORDS
+"""Index of a zero that the core appends to the words: base of regions that no operand names."""
+
+ALL_BITS = (1 << 64) - 1
+
+FIELDS_KEPT = 4096
+"""Different fields of one instruction that only loads registers, of which decoding is kept."""
+
+PROBE = 1 << 44
+"""Distance of the made-up operand addresses that show which operand a region belongs to."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """A region an instruction touches: at `offset` from the address in word `word`."""
+
+    space: Space
+    word: int
+    offset: int
+    region: Region
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """Word `word` must be a multiple of `bytes`: it is the address `name` in `space`."""
+
+    word: int
+    bytes: int
+    name: str
+    space: Space
+
+
+class Form:
+    """An instruction with everything fixed but its addresses.
+
+    Attributes:
+        record: the instruction.
+        values: its fields.
+        pipe: the queue it goes to.
+        reads, writes: the regions it touches.
+        names: of its operands, whose words are addresses.
+        alignments: what its addresses must be multiples of.
+        scalar: index of the word that holds the field `value`, a scalar operand; 0 if none.
+        macs, repeats, gm_read_bytes, gm_write_bytes: what the profile counts.
+        copies, copied_bytes: the path of a copy, as `GM_to_L1`, and what it writes; "" if none.
+        moves_gm: it touches global memory.
+        gm_word: index of the word that holds its address there; 0 if none does.
+        sync: it is a flag or a barrier.
+        summary: it sums up scalar accesses, whose data is in memory already.
+        converts_to_half, computes_half: what it rounds may leave the range of f16.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        entry: OpcodeForms,
+        values: dict[str, int],
+        reads: list[Port],
+        writes: list[Port],
+    ) -> None:
+        record = entry.record
+        self.record, self.values = record, values
+        self.pipe = record.pipe_of(values)
+        self.reads, self.writes = reads, writes
+        self.scalar = entry.scalar
+        self.names = tuple(operand.name for operand in record.operands)
+        self.alignments = entry.alignments
+        self.macs = values["m"] * values["k"] * values["n"] if record.timing == "cube" else 0
+        self.repeats = values.get("repeat", 0) if record.pipe == Pipe.V else 0
+        self.sync = record.timing in FLAGS
+        self.summary = record.timing == "scalar_access"
+        self.converts_to_half, self.computes_half = converts(record), computes(record)
+        self.gm_read_bytes = 0 if self.summary else _gm_bytes(reads)
+        self.gm_write_bytes = 0 if self.summary else _gm_bytes(writes)
+        self.copies, self.copied_bytes = "", 0
+        if record.timing in COPIES and reads and writes:
+            self.copies = f"{reads[0].space.name}_to_{writes[0].space.name}"
+            self.copied_bytes = sum(port.region.size_bytes for port in writes)
+        gm = next((p for p in (*reads, *writes) if p.space == Space.GM), None)
+        self._gm, self._line = gm, machine.gm.line_bytes
+        self.moves_gm = gm is not None
+        self.gm_word = gm.word if gm is not None and gm.word != ABSOLUTE else 0
+        self._machine = machine
+        self._strided = _strided_operands(record, values, reads, writes)
+        self._strided_places = tuple((port.word, port.region.high) for port, _ in self._strided)
+        self._layout = Layout.of(machine.vector)
+        self._costs: dict[tuple[int, ...], Cost] = {}
+
+    def cost(self, words: Sequence[int]) -> Cost:
+        """Cycles it takes; they depend on a few bits of the addresses, see `Work`."""
+        bits: tuple[int, ...]
+        gm = self._gm
+        if gm is not None:
+            bits = ((words[gm.word] + gm.offset) % self._line,)
+        else:
+            ub = self._layout
+            bits = tuple([bank_bits(words[w], size, ub) for w, size in self._strided_places])
+        found = self._costs.get(bits)
+        if found is None:
+            reads = [(p.space, p.region) for p in self.reads]
+            writes = [(p.space, p.region) for p in self.writes]
+            strided = [operand for _, operand in self._strided]
+            work = Work(self._machine, self.record, self.values, reads, writes, strided, bits)
+            found = self._costs[bits] = cost_of(work)
+        return found
+
+
+def _strided_operands(
+    record: Instruction, values: dict[str, int], reads: list[Port], writes: list[Port]
+) -> list[tuple[Port, StridedOperand]]:
+    """The operands of a vector instruction that are spread over blocks at a stride."""
+    if record.timing != "vector":
+        return []
+    return [
+        (port, StridedOperand(name, port.region.dtype.itemsize, written))
+        for ports, written in ((reads, False), (writes, True))
+        for port in ports
+        if port.word <= len(record.operands)
+        and f"{(name := record.operands[port.word - 1].name)}_blk_stride" in values
+    ]
+
+
+def _gm_bytes(ports: list[Port]) -> int:
+    return sum(port.region.size_bytes for port in ports if port.space == Space.GM)
+
+
+def alignments(machine: Machine, record: Instruction) -> list[Alignment]:
+    """What the addresses of `record` must be multiples of; bytes need not be listed."""
+    found = []
+    for word, operand in enumerate(record.operands, 1):
+        size = align_bytes(machine, operand)
+        if size > 1:
+            found.append(Alignment(word, size, operand.name, operand.space))
+    return found
+
+
+def scalar_word(record: Instruction) -> int:
+    """Index in a record's words of the one that is all scalar operand, 0 if there is none."""
+    last = [f for f in record.fields if f.word == record.words - 1]
+    alone = len(last) == 1 and last[0].name == "value" and last[0].lo == 0
+    return len(record.operands) + record.words if alone else 0
+
+
+class OpcodeForms:
+    """The forms of one opcode seen so far, by configuration words, then by vector mask.
+
+    Attributes:
+        illegal: why the core has not this instruction, "" if it has.
+        alignments: what its addresses must be multiples of.
+        scalar: index of the word that holds a scalar operand, 0 if there is none. It is data, no
+            part of a form.
+        unused: for each configuration word the bits that no field has.
+        loose: the instruction touches no memory and only loads registers. Its fields are data, so
+            one form serves all of them; `fields` are those seen, by their words.
+    """
+
+    def __init__(self, machine: Machine, core: str, record: Instruction) -> None:
+        self.record = record
+        self.illegal = illegal_instruction(machine, core, record)
+        self.alignments = tuple(alignments(machine, record))
+        self.first = 1 + len(record.operands)
+        self.end = self.first + record.words
+        used = [0] * record.words
+        for f in record.fields:
+            used[f.word] |= ((1 << f.width) - 1) << f.lo
+        self.unused = [~bits & ALL_BITS for bits in used]
+        self.scalar = scalar_word(record)
+        self.loose = record.accesses is no_regions and record.timing == "scalar"
+        self.forms: dict[tuple[int, ...], Form] = {}
+        self.masked: dict[tuple[int, ...], Form] = {}
+        self.fields: dict[tuple[int, ...], dict[str, int]] = {}
+
+
+class _Watched(Registers):
+    """Registers that remember which of them were looked at."""
+
+    def __init__(self, registers: Registers) -> None:
+        self.seen: set[str] = set()
+        self.mask_low, self.mask_high = registers.mask_low, registers.mask_high
+        self.cmpmask, self.va = registers.cmpmask, registers.va
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in ("mask_low", "mask_high", "cmpmask", "va"):
+            self.seen.add(name)
+        return super().__getattribute__(name)
+
+
+class Decoder:
+    """Turns words into forms, and keeps them; for one kind of core of the machine."""
+
+    def __init__(self, machine: Machine, core: str) -> None:
+        self._machine, self._core = machine, core
+        self._entries = {
+            opcode: OpcodeForms(machine, core, record) for opcode, record in BY_OPCODE.items()
+        }
+        self._regions: dict[tuple[Any, ...], Region] = {}
+
+    def form(self, words: list[int], registers: Registers) -> Form:
+        """The form of a record's words (with `ABSOLUTE` appended) under the present registers.
+
+        Raises:
+            Problem: unknown opcode, illegal field, bits set that belong to no field.
+        """
+        entry = self._entries.get(words[0] & OPCODE_MASK)
+        if entry is None:
+            raise Problem(
+                "unknown opcode",
+                found=f"{words[0] & OPCODE_MASK:#x}",
+                expected=f"1..{len(self._entries)}",
+                hint="this is not machine code of this instruction set",
+            )
+        if entry.loose:
+            return self._loose(entry, words)
+        if entry.scalar and not words[entry.scalar] & entry.unused[-1]:
+            config = tuple(words[entry.first : entry.scalar])
+        else:
+            config = tuple(words[entry.first : entry.end])
+        form = entry.forms.get(config)
+        if form is not None:
+            return form
+        key = (*config, registers.mask_low, registers.mask_high)
+        form = entry.masked.get(key)
+        if form is not None:
+            return form
+        values = self._values(entry, words)
+        form, seen = self._build(entry, values, registers)
+        if entry.record.timing == "scalar_access":
+            return form
+        if not seen:
+            entry.forms[config] = form
+        elif seen <= {"mask_low", "mask_high"}:
+            entry.masked[key] = form
+        return form
+
+    def _values(self, entry: OpcodeForms, words: list[int]) -> dict[str, int]:
+        record = entry.record
+        if entry.illegal:
+            raise Problem(f"illegal instruction: {entry.illegal}")
+        values = record.decode(words[1:])
+        if message := record.illegal(values):
+            raise Problem(message)
+        config = words[entry.first : entry.end]
+        if any(word & unused for word, unused in zip(config, entry.unused, strict=True)):
+            raise Problem(
+                "bits are set that belong to no field",
+                found=" ".join(f"{word:#018x}" for word in config),
+                hint="see the fields of this instruction in the reference",
+            )
+        if message := illegal_pipes(self._machine, self._core, record, values):
+            raise Problem(message)
+        cross = self._machine.cross_core
+        if cross is not None and values.get("flag", 0) >= cross.flag_ids:
+            raise Problem(
+                "no such flag between cores",
+                found=str(values["flag"]),
+                expected=f"0..{cross.flag_ids - 1} (cross_core.flag_ids)",
+            )
+        event = values.get("event", 0)
+        if event >= self._machine.sync.event_ids:
+            raise Problem(
+                "no such event id",
+                found=str(event),
+                expected=f"0..{self._machine.sync.event_ids - 1} (sync.event_ids)",
+            )
+        return values
+
+    def _loose(self, entry: OpcodeForms, words: list[int]) -> Form:
+        config = tuple(words[1 : entry.end])
+        values = entry.fields.get(config)
+        if values is None:
+            values = self._values(entry, words)
+            if len(entry.fields) == FIELDS_KEPT:
+                entry.fields.clear()
+            entry.fields[config] = values
+        form = entry.masked.get(())
+        if form is None:
+            form = entry.masked[()] = Form(self._machine, entry, values, [], [])
+        form.values = values
+        return form
+
+    def _build(
+        self, entry: OpcodeForms, values: dict[str, int], registers: Registers
+    ) -> tuple[Form, set[str]]:
+        record = entry.record
+        probe = dict(values)
+        for word, operand in enumerate(record.operands, 1):
+            probe[operand.name] = word * PROBE
+        watched = _Watched(registers)
+        reads, writes = record.accesses(probe, watched)
+        form = Form(
+            self._machine,
+            entry,
+            {f.name: values[f.name] for f in record.fields},
+            [self._port(access, len(record.operands)) for access in reads],
+            [self._port(access, len(record.operands)) for access in writes],
+        )
+        return form, watched.seen
+
+    def _port(self, access: Access, operands: int) -> Port:
+        region = self._region(access)
+        word = (access.address + PROBE // 2) // PROBE
+        if 1 <= word <= operands:
+            return Port(access.space, word, access.address - word * PROBE, region)
+        return Port(access.space, ABSOLUTE, access.address, region)
+
+    def _region(self, access: Access) -> Region:
+        if access.mask is not None:
+            return Region(access)
+        key = (access.dims, access.run, access.dtype)
+        found = self._regions.get(key)
+        if found is None:
+            found = self._regions[key] = Region(access)
+        return found

@@ -1,0 +1,207 @@
+"""The memories of the machine, byte by byte.
+
+Every memory has its bytes and, beside them, a shadow that says which were ever written: a read of
+a byte that nobody wrote is a fault of the program.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.errors import DeviceFault, InputError
+from davinci.isa.core import Array, Space
+from davinci.machine import Machine
+from davinci.simulator.core.regions import Region
+from davinci.units import BLOCK_BYTES
+
+SLACK_BYTES = 1 << 25
+"""Room behind the end of a memory that the host maps but never fills: a region whose last lanes are
+masked may end inside the memory while its NumPy view reaches past it. Longer than any such tail."""
+
+
+WRITTEN: dict[int, tuple[Any, int]] = {
+    1: (np.uint8, 0x01),
+    2: (np.uint16, 0x0101),
+    4: (np.uint32, 0x01010101),
+    8: (np.uint64, 0x0101010101010101),
+}
+"""How the shadow of a written element looks, by its size in bytes."""
+
+
+class Memory:
+    """One memory. Regions of instructions lie at a base address.
+
+    Attributes:
+        space: which one.
+        size: capacity in bytes.
+        align_bytes: granularity of the addresses that instructions may name.
+        data: uint8[size], the bytes.
+        written: bool[size], whether a byte holds anything; bool[0] where all of them count as
+            written, and nothing is noted.
+        backing, shadow: the same with `SLACK_BYTES` behind, to make views from.
+    """
+
+    def __init__(self, space: Space, size: int, align_bytes: int, shadowed: bool = True) -> None:
+        self.space, self.size, self.align_bytes = space, size, align_bytes
+        self.backing: npt.NDArray[np.uint8] = np.zeros(size + SLACK_BYTES, dtype=np.uint8)
+        shadow_bytes = size + SLACK_BYTES if shadowed else 0
+        self.shadow: npt.NDArray[np.bool_] = np.zeros(shadow_bytes, dtype=np.bool_)
+        self.data, self.written = self.backing[:size], self.shadow[:size]
+
+    def view(self, region: Region, base: int) -> Array:
+        """The elements of a region as an array of its shape, which shares the bytes."""
+        if region.empty:
+            return np.zeros(region.shape, region.dtype)
+        return np.ndarray(region.shape, region.dtype, self.backing, base, region.strides)
+
+    def store(self, region: Region, base: int, values: Array) -> None:
+        """Writes what broadcasts to the shape of a region, but for what its mask leaves out."""
+        if region.empty:
+            return
+        view, shadow = self.view(region, base), self.shadow
+        if region.mask is not None:
+            np.copyto(view, values, where=region.mask, casting="unsafe")
+            kind, full = WRITTEN[region.dtype.itemsize]
+            marks: Array = np.ndarray(region.shape, kind, shadow, base, region.strides)
+            np.copyto(marks, full, where=region.mask)
+            return
+        view[...] = values
+        if region.contiguous:
+            shadow[base : base + region.run_bytes] = True
+        else:
+            np.ndarray(region.byte_shape, np.bool_, shadow, base, region.byte_strides)[...] = True
+
+    def first_unwritten(self, region: Region, base: int) -> int | None:
+        """Address of the first byte of a region that nobody wrote, None if there is none."""
+        if region.empty:
+            return None
+        shadow = self.shadow
+        if region.contiguous:
+            whole = shadow[base : base + region.run_bytes].all()
+        elif region.mask is None:
+            shape, strides = region.byte_shape, region.byte_strides
+            whole = np.ndarray(shape, np.bool_, shadow, base, strides).all()
+        else:
+            kind, full = WRITTEN[region.dtype.itemsize]
+            marks: Array = np.ndarray(region.shape, kind, shadow, base, region.strides)
+            whole = np.logical_or(marks == full, ~region.mask).all()
+        if whole:
+            return None
+        starts, lengths = region.runs
+        for start, length in zip((starts + base).tolist(), lengths.tolist(), strict=True):
+            run = shadow[start : start + length]
+            if not run.all():
+                return int(start + np.argmin(run))
+        raise AssertionError("the marks of elements and those of bytes differ")
+
+    def forget(self) -> None:
+        """Marks every byte as unwritten, as at the start of a block."""
+        self.written.fill(False)
+
+
+def on_chip(machine: Machine, core: str, shadowed: bool = True) -> dict[Space, Memory]:
+    """The memories of one core of that kind; those it has not hold no bytes."""
+    spaces = (Space.L1, Space.L0A, Space.L0B, Space.L0C, Space.UB)
+    there = machine.core_types[core].memories
+    buffers = {space: machine.buffer(space.name) for space in spaces}
+    return {
+        s: Memory(s, b.bytes if s.name in there else 0, b.align_bytes, shadowed)
+        for s, b in buffers.items()
+    }
+
+
+class GlobalMemory(Memory):
+    """GM with an allocator. Bytes that nothing touches cost no host memory.
+
+    Raises:
+        InputError: more bytes than the machine has.
+    """
+
+    def __init__(self, machine: Machine, size: int, shadowed: bool = True) -> None:
+        if size > machine.gm.bytes:
+            raise InputError(
+                "global memory too small",
+                where=machine.name,
+                found=f"{size} bytes asked for",
+                expected=f"at most {machine.gm.bytes} bytes (gm.bytes of the machine file)",
+                hint="use a smaller model or batch, or a machine with more memory",
+            )
+        super().__init__(Space.GM, size, machine.gm.align_bytes, shadowed)
+        self._next = self._line_bytes = machine.gm.line_bytes
+
+    def allocate(self, nbytes: int) -> int:
+        """Returns the address of `nbytes` new bytes, the start of a line.
+
+        The size is rounded up to whole blocks; the padding is zero and counts as written.
+
+        Raises:
+            DeviceFault: GM is full.
+        """
+        address = self._next
+        end = address + -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
+        if end > self.size:
+            raise DeviceFault(
+                "global memory is full",
+                where="GM",
+                found=f"{nbytes} bytes asked for, {self.size - address} of {self.size} left",
+                hint="create the Device with more gm_bytes",
+            )
+        self.data[address + nbytes : end] = 0
+        self.written[address + nbytes : end] = True
+        self._next = -(-max(end, address + 1) // self._line_bytes) * self._line_bytes
+        return address
+
+    def write(self, address: int, array: Array) -> None:
+        """Copies an array into GM.
+
+        Raises:
+            DeviceFault: the bytes are not all inside GM.
+        """
+        flat = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+        self._inside(address, flat.size)
+        self.data[address : address + flat.size] = flat
+        self.written[address : address + flat.size] = True
+
+    def read(self, address: int, dtype: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+        """Returns a copy of an array in GM.
+
+        Raises:
+            DeviceFault: the bytes are not all inside GM, or some were never written.
+        """
+        kind = np.dtype(dtype)
+        end = address + int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+        self._inside(address, end - address)
+        if not self.written[address:end].all():
+            first = address + int(np.argmin(self.written[address:end]))
+            raise DeviceFault(
+                "the host reads bytes that nobody wrote",
+                where="GM",
+                found=f"byte {first:#x} of [{address:#x}, {end:#x})",
+                hint="the kernels launched so far leave a hole in this buffer",
+            )
+        return self.data[address:end].view(kind).reshape(shape).copy()
+
+    def discard(self, address: int, nbytes: int) -> None:
+        """Marks a buffer's bytes as unwritten, so that the next run cannot read the last one's.
+
+        Its padding stays zero and readable.
+
+        Raises:
+            DeviceFault: the bytes are not all inside GM.
+        """
+        self._inside(address, nbytes)
+        self.written[address : address + nbytes] = False
+        end = address + -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
+        self.data[address + nbytes : end] = 0
+
+    def _inside(self, address: int, nbytes: int) -> None:
+        if address < 0 or address + nbytes > self.size:
+            raise DeviceFault(
+                "out of bounds",
+                where="GM",
+                found=f"[{address:#x}, {address + nbytes:#x})",
+                expected=f"addresses below {self.size:#x}",
+            )

@@ -1,0 +1,324 @@
+"""Flags between the cores of a split machine, and what a core knows of the others.
+
+A set counts on its receivers once all of its group have set; a wait takes one count. Each count
+carries the time it arrives and what its senders know to be complete, so that clocks and race checks
+go on where the flag was set. Two sets that count on one receiver must come in a known order, or
+nobody could say which of them a wait has seen.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from davinci.isa.core import Pipe
+from davinci.isa.cross_core import (
+    ALL_OF_A_KIND,
+    CUBE_AND_VECTOR_CORES,
+    VECTOR_CORES_OF_A_GROUP,
+)
+from davinci.machine import CrossCore
+from davinci.simulator.core.problems import Problem
+
+Knowledge = Mapping[int, Sequence[int]]
+"""By number of a seat: for each of its pipes, how many instructions are known to be complete."""
+
+MODES = (ALL_OF_A_KIND, VECTOR_CORES_OF_A_GROUP, CUBE_AND_VECTOR_CORES)
+WAITS = int(Pipe.ALL)
+"""In the place of all pipes: how many waits of the core for others are known to be over."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """One program of a launch and the core that runs it.
+
+    Attributes:
+        number: of the seat in its launch.
+        core: "AIC" or "AIV".
+        block: that it runs.
+        sub_block: which of its block's vector cores; 0 for a cube core.
+        group: cube core it is or belongs to.
+        place: number of the core on the machine, cube core and vector cores of a group in order.
+    """
+
+    number: int
+    core: str
+    block: int
+    sub_block: int
+    group: int
+    place: int
+
+    def __str__(self) -> str:
+        which = f" {self.sub_block}" if self.core == "AIV" else ""
+        return f"{self.core}{which} of block {self.block}"
+
+
+@dataclass(frozen=True)
+class Set:
+    """That a core sets a flag: seat of the core, pipe, the set's number there, and its place."""
+
+    seat: Seat
+    pipe: int
+    number: int
+    place: str
+
+    def __str__(self) -> str:
+        return f"{self.seat} at {self.place}"
+
+
+@dataclass(frozen=True)
+class Count:
+    """One count of a flag, or one set of its group.
+
+    Attributes:
+        time: when it arrives.
+        knowledge: what its setters knew; nothing if there are no checks.
+        sets: that it is made of; none if there are no checks.
+    """
+
+    time: int
+    knowledge: Knowledge
+    sets: Sequence[Set] = ()
+
+    def follows(self, other: Set) -> bool:
+        """Whether it is certain to come after another set."""
+        clock = self.knowledge.get(other.seat.number)
+        return clock is not None and clock[other.pipe] >= other.number
+
+
+Group = tuple[tuple[Seat, ...], int, int]
+"""Who must set a flag before it counts, mode, flag."""
+
+
+@dataclass
+class Counter:
+    """Of a flag on one receiver.
+
+    Attributes:
+        counts: that no wait has taken.
+        arrived: how many there were.
+        last: the one that arrived last.
+        waits: for each wait so far, how many waits the core has done with it.
+    """
+
+    counts: deque[Count] = field(default_factory=deque)
+    arrived: int = 0
+    last: Count | None = None
+    waits: list[int] = field(default_factory=list)
+
+
+class Flags:
+    """The flags between the cores that run at the same time.
+
+    Attributes:
+        crossed: whether a flag went from one block to another.
+    """
+
+    def __init__(self, seats: Sequence[Seat], limits: CrossCore) -> None:
+        self._seats, self._limits = list(seats), limits
+        self._pending: dict[Group, dict[Seat, deque[Count]]] = {}
+        self._last_sets: dict[tuple[Group, Seat], Set] = {}
+        self._counters: dict[tuple[Seat, int], Counter] = {}
+        self.crossed = False
+
+    def set_flag(self, seat: Seat, mode: int, flag: int, count: Count) -> None:
+        """`seat` sets a flag; `count.time` is when all earlier instructions of its pipe were done.
+
+        Raises:
+            Problem: nobody receives it, a counter may overflow, or it may come before an earlier
+                set.
+        """
+        senders, receivers = self._scope(seat, mode)
+        if not receivers:
+            raise Problem(
+                "a flag between cores that nobody receives",
+                found=f"mode {mode}, set by {seat}",
+                hint="mode 1 is for vector cores; mode 2 needs a program on the cube core and on "
+                "the vector cores",
+            )
+        group = senders, mode, flag
+        for own in count.sets:
+            before = self._last_sets.get((group, seat))
+            if before is not None and not count.follows(before):
+                raise _either_order(flag, before, own)
+            self._last_sets[group, seat] = own
+        queues = self._pending.setdefault(group, {s: deque() for s in senders})
+        queues[seat].append(count)
+        if len(queues[seat]) > self._limits.depth:
+            raise self._too_far(flag, seat)
+        if not all(queues.values()):
+            return
+        parts = [queue.popleft() for queue in queues.values()]
+        joined = Count(
+            max(part.time for part in parts) + self._limits.flag_cycles,
+            join(part.knowledge for part in parts),
+            [own for part in parts for own in part.sets],
+        )
+        for receiver in receivers:
+            self.crossed |= receiver.block != seat.block
+            self._arrive(receiver, flag, joined)
+
+    def _arrive(self, receiver: Seat, flag: int, count: Count) -> None:
+        counter = self._counters.setdefault((receiver, flag), Counter())
+        for before in counter.last.sets if counter.last is not None else ():
+            if not count.follows(before):
+                raise _either_order(flag, before, count.sets[-1])
+        counter.counts.append(count)
+        counter.last = count
+        counter.arrived += 1
+        # So many waits must be over before it arrives, in whatever order the cores run.
+        over = counter.arrived - self._limits.depth
+        if over <= 0:
+            return
+        clock = count.knowledge.get(receiver.number)
+        known = len(counter.waits) >= over and (
+            not count.sets or (clock is not None and clock[WAITS] >= counter.waits[over - 1])
+        )
+        if not known:
+            raise self._too_far(flag, receiver)
+
+    def take(self, seat: Seat, flag: int, waits: int) -> Count | None:
+        """Counts a flag of `seat` down, in the core's wait of that number; None if it is 0."""
+        counter = self._counters.get((seat, flag))
+        if counter is None or not counter.counts:
+            return None
+        counter.waits.append(waits)
+        return counter.counts.popleft()
+
+    def has(self, seat: Seat, flag: int) -> bool:
+        """Whether `take` would give something."""
+        counter = self._counters.get((seat, flag))
+        return counter is not None and bool(counter.counts)
+
+    def late(self, seat: Seat, flag: int) -> tuple[list[Seat], list[Seat]]:
+        """Who has set a flag for `seat` to receive, and who of the same group has not."""
+        for (senders, mode, number), queues in self._pending.items():
+            if number == flag and any(queues.values()) and self.receives(seat, senders[0], mode):
+                return [s for s in senders if queues[s]], [s for s in senders if not queues[s]]
+        return [], []
+
+    def able(self, seat: Seat) -> list[Seat]:
+        """Which others could set a flag that `seat` receives."""
+        return [
+            other
+            for other in self._seats
+            if other is not seat and any(self.receives(seat, other, mode) for mode in MODES)
+        ]
+
+    def receives(self, seat: Seat, setter: Seat, mode: int) -> bool:
+        """Whether a flag that `setter` sets counts on `seat`."""
+        return seat in self._scope(setter, mode)[1]
+
+    def left(self) -> list[str]:
+        """Flags that are still set, in words."""
+        found = [f"flag {flag} on {s}" for (s, flag), c in self._counters.items() if c.counts]
+        for (*_, flag), queues in self._pending.items():
+            found += [f"flag {flag} set by {s}" for s, queue in queues.items() if queue]
+        return found
+
+    def _scope(self, seat: Seat, mode: int) -> tuple[tuple[Seat, ...], list[Seat]]:
+        """Who must set the flag, and on whom it counts then."""
+        kin = [s for s in self._seats if s.core == seat.core]
+        if mode == ALL_OF_A_KIND:
+            return tuple(kin), kin
+        near = [s for s in kin if s.group == seat.group]
+        if mode == CUBE_AND_VECTOR_CORES:
+            others = [s for s in self._seats if s.core != seat.core and s.group == seat.group]
+            return tuple(near), others
+        return (tuple(near), near) if seat.core == "AIV" and len(near) > 1 else ((), [])
+
+    def _too_far(self, flag: int, seat: Seat) -> Problem:
+        most = self._limits.depth
+        return Problem(
+            "a flag between cores may count too far",
+            found=f"flag {flag} of {seat}: {most + 1} sets, with no wait known to be over between",
+            expected=f"at most {most} (cross_core.depth)",
+            hint="let the setting core wait for the other one now and then",
+        )
+
+
+def _either_order(flag: int, first: Set, second: Set) -> Problem:
+    return Problem(
+        "sets of a flag between cores may come in either order",
+        found=f"flag {flag}, set by {first} and by {second}",
+        expected="an order between them: a wait would not know which of the two it has seen",
+        hint="use another flag for one of them, set both on the same pipe, or order the two by "
+        "flags and barriers",
+    )
+
+
+def join(parts: Iterable[Knowledge]) -> Knowledge:
+    """What is known to anyone of several."""
+    found: dict[int, Sequence[int]] = {}
+    for part in parts:
+        for number, clock in part.items():
+            known = found.get(number)
+            found[number] = clock if known is None else list(map(max, known, clock))
+    return found
+
+
+@dataclass(frozen=True)
+class Unset:
+    """A set of a flag between cores: its mode, the flag, its pipe, and its place."""
+
+    mode: int
+    flag: int
+    pipe: int
+    place: str
+
+
+class Link:
+    """The flags as one core has them: a wait gives way to other cores until its flag is set.
+
+    Attributes:
+        seat: of the core's program.
+        begin: cycle of the launch at which it began.
+        waiting: the flag it waits for, or None.
+        waiting_at: the instruction that waits.
+        pipe_waits: what its pipes wait for meanwhile, in words.
+        unset: sets that were issued, but that their pipes have not come to.
+    """
+
+    def __init__(self, flags: Flags, seat: Seat, begin: int, give_way: Callable[[], None]) -> None:
+        self.seat, self.begin = seat, begin
+        self.waiting: int | None = None
+        self.waiting_at = ""
+        self.pipe_waits: Callable[[], Sequence[str]] = list
+        self.unset: list[Unset] = []
+        self._flags, self._give_way = flags, give_way
+        self._waits = 0
+
+    @property
+    def ready(self) -> bool:
+        """Whether the program can go on."""
+        return self.waiting is None or self._flags.has(self.seat, self.waiting)
+
+    def set_flag(
+        self, unset: Unset, knowledge: Knowledge, sets: Sequence[Set]
+    ) -> Callable[[int], None]:
+        """A set was issued; see `Flags.set_flag` and `Count`.
+
+        Returns:
+            What to do in the cycle, from the start of the program, in which its pipe comes to it.
+        """
+        self.unset.append(unset)
+
+        def come(cycle: int) -> None:
+            self.unset.remove(unset)
+            count = Count(self.begin + cycle, knowledge, sets)
+            self._flags.set_flag(self.seat, unset.mode, unset.flag, count)
+
+        return come
+
+    def wait_flag(self, flag: int, place: str, pipe_waits: Callable[[], Sequence[str]]) -> Count:
+        """The instruction at `place` waits for a flag.
+
+        The time in the result counts from the start of the program.
+        """
+        self.waiting, self.waiting_at, self.pipe_waits = flag, place, pipe_waits
+        self._waits += 1
+        while (count := self._flags.take(self.seat, flag, self._waits)) is None:
+            self._give_way()
+        self.waiting = None
+        return Count(count.time - self.begin, count.knowledge)

@@ -1,0 +1,196 @@
+"""Launches on a split machine: cube and vector cores run programs of their own at the same time.
+
+A block of a launch with a program for the cube cores takes a cube core, and its vector cores if
+there is a program for them too; a block of a launch of vector cores alone takes one of those. The
+blocks that the machine has room for run at the same time, the next ones after them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from davinci.errors import DeviceFault
+from davinci.machine import Machine
+from davinci.simulator.checks.block_races import BlockRaces
+from davinci.simulator.checks.core_deadlock import MOST_NAMED, deadlock
+from davinci.simulator.checks.core_races import CoreRaces
+from davinci.simulator.core.core import Core
+from davinci.simulator.core.streams import Program
+from davinci.simulator.split.coroutines import Coroutine
+from davinci.simulator.split.cross_core import Flags, Link, Seat
+from davinci.simulator.timing.collect import Collector, Done
+from davinci.simulator.timing.gm_model import rates_of
+
+
+class Pool:
+    """Cores that are free, by kind: a core is needed only while its program runs."""
+
+    def __init__(self, make: Callable[[str], Core]) -> None:
+        self._make = make
+        self._free: dict[str, list[Core]] = {}
+
+    def take(self, kind: str) -> Core:
+        """A core of that kind."""
+        free = self._free.setdefault(kind, [])
+        return free.pop() if free else self._make(kind)
+
+    def give(self, kind: str, core: Core) -> None:
+        """Takes a core back."""
+        self._free[kind].append(core)
+
+
+class SplitLaunch:
+    """One launch.
+
+    Args:
+        machine: with cube and vector cores.
+        pool: its cores.
+        name: of the kernel.
+        programs: by kind of core, "AIC", "AIV" or both.
+        blocks: number of blocks.
+        collector: of the profile.
+
+    Attributes:
+        cores: cube and vector cores that take part.
+        at_once: blocks that the machine runs at the same time.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        pool: Pool,
+        name: str,
+        programs: Mapping[str, Program],
+        blocks: int,
+        collector: Collector,
+    ) -> None:
+        self._machine, self._pool, self._name = machine, pool, name
+        self._programs, self._blocks, self._collector = programs, blocks, collector
+        self._vectors = machine.core_types["AIV"].count
+        self.at_once = machine.cores if "AIC" in programs else machine.cores * self._vectors
+        self._crossed = False
+        self._seats = 0
+        self.cores = min(blocks, self.at_once) * (1 + self._vectors if len(programs) > 1 else 1)
+
+    def run(
+        self, arguments: Sequence[int], locations: Sequence[str], kept: int, checks: bool
+    ) -> None:
+        """Runs all blocks.
+
+        Args:
+            arguments: addresses in global memory.
+            locations: source locations by id.
+            kept: blocks whose rows are kept, the first ones.
+            checks: look for races between cores.
+
+        Raises:
+            DeviceFault: a program did something illegal, or the cores wait for each other.
+        """
+        races = CoreRaces(self._name) if checks else None
+        blocks = BlockRaces(self._name) if checks and self._blocks > 1 else None
+        clocks = [0] * min(self._blocks, self.at_once)
+        for first in range(0, self._blocks, self.at_once):
+            group = range(first, min(first + self.at_once, self._blocks))
+            self._round(group, clocks, arguments, locations, kept, races, blocks)
+        if races is not None:
+            races.check_blocks()
+        if blocks is not None:
+            if not self._crossed:
+                blocks.check()
+            elif races is not None:
+                races.check_all()
+
+    def seats(self, block: int) -> list[Seat]:
+        """Where the programs of a block run."""
+        slot = block % self.at_once
+        width = 1 + self._vectors
+        if "AIC" not in self._programs:
+            group, which = divmod(slot, self._vectors)
+            return [self._seat("AIV", block, 0, group, group * width + 1 + which)]
+        seats = [self._seat("AIC", block, 0, slot, slot * width)]
+        if "AIV" in self._programs:
+            for i in range(self._vectors):
+                seats.append(self._seat("AIV", block, i, slot, slot * width + 1 + i))
+        return seats
+
+    def _seat(self, core: str, block: int, sub_block: int, group: int, place: int) -> Seat:
+        self._seats += 1
+        return Seat(self._seats - 1, core, block, sub_block, group, place)
+
+    def _round(
+        self,
+        group: range,
+        clocks: list[int],
+        arguments: Sequence[int],
+        locations: Sequence[str],
+        kept: int,
+        races: CoreRaces | None,
+        blocks: BlockRaces | None,
+    ) -> None:
+        """Runs the blocks of `group` at the same time; moves their cores' clocks on."""
+        seats = [seat for block in group for seat in self.seats(block)]
+        limits = self._machine.cross_core
+        assert limits is not None, "split machines have flags between cores"
+        flags = Flags(seats, limits)
+        at_work = {kind: sum(seat.core == kind for seat in seats) for kind in self._programs}
+        rates = {kind: rates_of(self._machine, count) for kind, count in at_work.items()}
+        ends = dict.fromkeys(group, 0)
+        links: list[Link] = []
+        programs: list[Coroutine] = []
+
+        def start(seat: Seat) -> None:
+            begin = clocks[seat.block % self.at_once]
+
+            def body(program: Coroutine) -> None:
+                core = self._pool.take(seat.core)
+                keep = seat.block < kept
+                core.begin(self._name, seat.block, rates[seat.core], locations, keep, link)
+                self._programs[seat.core](arguments, seat.block, self._blocks, core)
+                done = Done.of(core, self._machine.gm.line_bytes)
+                self._collector.add(done, seat.place, seat.block, begin, seat)
+                ends[seat.block] = max(ends[seat.block], begin + done.cycles)
+                if races is not None:
+                    races.add(seat, core)
+                if blocks is not None:
+                    blocks.add(seat.block, core)
+                self._pool.give(seat.core, core)
+
+            program = Coroutine(body)
+            link = Link(flags, seat, begin, program.give_way)
+            links.append(link)
+            programs.append(program)
+
+        for seat in seats:
+            start(seat)
+        try:
+            self._take_turns(programs, links, flags)
+        finally:
+            for program in programs:
+                program.abandon()
+        if left := flags.left():
+            raise DeviceFault(
+                "flags between cores left set at the end of the launch",
+                where=f"kernel {self._name}",
+                found=", ".join(left[:MOST_NAMED]),
+                hint="every count needs a wait_flag_dev: the next kernel would find the flag set",
+            )
+        self._crossed |= flags.crossed
+        for block, end in ends.items():
+            clocks[block % self.at_once] = end
+
+    def _take_turns(
+        self, programs: Sequence[Coroutine], links: Sequence[Link], flags: Flags
+    ) -> None:
+        """Runs each program until it waits for a flag that is not set, again and again."""
+        while not all(program.done for program in programs):
+            moved = False
+            for program, link in zip(programs, links, strict=True):
+                if program.done or not link.ready:
+                    continue
+                program.resume()
+                moved = True
+                if program.error is not None:
+                    raise program.error
+            if not moved:
+                waiting = [link for p, link in zip(programs, links, strict=True) if not p.done]
+                raise deadlock(self._name, waiting, flags)

@@ -1,0 +1,70 @@
+"""What a launch reports."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from davinci.simulator.core.half_range import NOTHING, Lost
+from davinci.simulator.timing.l2 import UNCACHED, Traffic
+from davinci.simulator.timing.timeline import Row
+
+
+@dataclass
+class BlockProfile:
+    """Counts of one block, on a split machine of one core's part in it.
+
+    Attributes:
+        core, block: where it ran, and its number.
+        cycles: from its start until everything is complete.
+        pipes: cycles in which a pipe had work under way.
+        copied_bytes: bytes that copies wrote, by path: `GM_to_L1`.
+        unit_cycles: cycles that instructions kept the cube or the vector unit, by mnemonic.
+    """
+
+    core: int
+    block: int
+    cycles: int
+    pipes: dict[str, int]
+    copied_bytes: dict[str, int] = field(default_factory=dict)
+    unit_cycles: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class LaunchProfile:
+    """Counts of one launch, over all its blocks.
+
+    Attributes:
+        name: the kernel.
+        operators: names of the model's nodes that it computes, where the caller knows them.
+        blocks: number of blocks.
+        cores: that took part, cube and vector cores.
+        cycles: from the start until the last core is done.
+        pipes: cycles in which a pipe had work under way, summed over the blocks.
+        gm_read_bytes, gm_write_bytes: what instructions moved from and to global memory, counted
+            from the regions they touched; the scalar unit's accesses are counted apart.
+        traffic: bytes that passed between cores, L2 and memory.
+        instructions: number of instructions by mnemonic.
+        macs: multiply-accumulates that the cube was asked for (m * k * n).
+        vector_repeats: repeats of vector instructions.
+        scalar_accesses: loads and stores of single elements by the scalar unit.
+        lost: values that left the range of f16 where they were rounded to it.
+        per_block: counts of each block.
+        rows: the time line, if the launch was asked to keep it.
+    """
+
+    name: str
+    blocks: int
+    cores: int = 0
+    cycles: int = 0
+    pipes: dict[str, int] = field(default_factory=dict)
+    gm_read_bytes: int = 0
+    gm_write_bytes: int = 0
+    traffic: Traffic = UNCACHED
+    instructions: dict[str, int] = field(default_factory=dict)
+    macs: int = 0
+    vector_repeats: int = 0
+    scalar_accesses: int = 0
+    lost: Lost = NOTHING
+    per_block: list[BlockProfile] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    operators: tuple[str, ...] = ()

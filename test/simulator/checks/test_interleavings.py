@@ -1,0 +1,136 @@
+"""Random programs against random interleavings of their pipes: see `interleaving_fuzz`.
+
+`benchmarks/fuzz_interleavings.py` runs thousands of programs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from davinci.isa import Pipe
+from davinci.simulator.checks import races
+from davinci.simulator.checks.core_races import CoreRaces
+from davinci.simulator.checks.races import Races
+from davinci.simulator.core.events import ALL, PIPES
+from davinci.simulator.split.cross_core import Knowledge
+from fuzz.interleaving_fuzz import CoresFuzzer, Fuzzer
+
+
+def run(machine: str, kind: str, programs: int) -> Fuzzer:
+    fuzzer = Fuzzer(machine, kind, seed=3, clean_runs=15, race_runs=60)
+    for _ in range(programs):
+        fuzzer.one_block()
+        fuzzer.two_blocks()
+    return fuzzer
+
+
+@pytest.mark.parametrize(
+    ("machine", "kind"), [("ascend910", "AICORE"), ("ascend910b", "AIC"), ("ascend910b", "AIV")]
+)
+def test_no_escape_and_no_false_alarm(machine: str, kind: str) -> None:
+    fuzzer = run(machine, kind, 45)
+    for tally in (fuzzer.single, fuzzer.blocks):
+        assert tally.escapes == []
+        assert tally.false_alarms == []
+        assert tally.unexplained == []
+        assert tally.counts["no fault reported: the same bytes in every interleaving"] > 25
+        assert tally.counts["race: other bytes in some interleaving"] > 1
+
+
+def test_several_cores_without_escape_and_false_alarm() -> None:
+    fuzzer = CoresFuzzer(seed=2, clean_runs=10, race_runs=60)
+    for _ in range(60):
+        fuzzer.launch()
+    tally = fuzzer.tally
+    assert tally.escapes == []
+    assert tally.false_alarms == []
+    assert tally.unexplained == []
+    assert tally.counts["no fault reported: the same bytes in every interleaving"] > 25
+    assert tally.counts["race: other bytes in some interleaving"] > 1
+
+
+def barrier_of_all(self: Races, pipe: int) -> None:
+    REAL["barrier"](self, ALL)
+
+
+def set_again(self: Races, event: Any, index: int) -> None:
+    self._waited.clear()
+    REAL["set_flag"](self, event, index)
+
+
+def learn_all(self: Races, pipe: int, clock: list[int]) -> None:
+    for each in range(PIPES):
+        REAL["_learn"](self, each, clock)
+
+
+def all_sequential(self: Races, sequential: Any) -> None:
+    REAL["__init__"](self, [pipe for pipe in Pipe if pipe != Pipe.ALL])
+
+
+def reads_unnoted(self: Races, party: Any, words: list[int]) -> None:
+    REAL["access"](self, party, words)
+    for logs in self._reads:
+        logs.clear()
+
+
+REAL: dict[str, Callable[..., Any]] = {
+    name: getattr(Races, name) for name in ("barrier", "set_flag", "_learn", "__init__", "access")
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "weaker"),
+    [
+        ("barrier", barrier_of_all),
+        ("set_flag", set_again),
+        ("_learn", learn_all),
+        ("__init__", all_sequential),
+        ("access", reads_unnoted),
+    ],
+)
+def test_a_weaker_check_is_caught(
+    name: str, weaker: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fuzzer itself: it finds programs that a race check with a hole lets through."""
+    monkeypatch.setattr(races.Races, name, weaker)
+    fuzzer = Fuzzer("ascend910", "AICORE", 2, clean_runs=15, race_runs=0)
+    for _ in range(400):
+        fuzzer.one_block()
+        if fuzzer.single.escapes:
+            return
+    pytest.fail("no escape found")
+
+
+def all_pipes_are_done(self: Races, pipe: int, seat: int) -> tuple[Knowledge, int]:
+    knowledge, number = REAL_SEND(self, pipe, seat)
+    return {**knowledge, seat: self._numbers.copy()}, number
+
+
+def nothing_is_compared(self: CoreRaces) -> None:
+    """Another block, or another core of the block, may do as it likes."""
+
+
+REAL_SEND = Races.send
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "weaker"),
+    [
+        (Races, "send", all_pipes_are_done),
+        (CoreRaces, "check_blocks", nothing_is_compared),
+        (CoreRaces, "check_all", nothing_is_compared),
+    ],
+)
+def test_a_weaker_check_between_cores_is_caught(
+    owner: type, name: str, weaker: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(owner, name, weaker)
+    fuzzer = CoresFuzzer(seed=2, clean_runs=15, race_runs=0)
+    for _ in range(200):
+        fuzzer.launch()
+        if fuzzer.tally.escapes:
+            return
+    pytest.fail("no escape found")

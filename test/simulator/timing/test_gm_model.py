@@ -1,0 +1,88 @@
+"""The shares of the bandwidth and the port of L1, apart from the rest."""
+
+from __future__ import annotations
+
+import pytest
+
+from davinci import machine
+from davinci.simulator.timing.gm_model import Share, competing, rates_of
+from davinci.simulator.timing.l1_port import L1Port
+from davinci.simulator.timing.l2 import UNCACHED, Traffic
+
+MACHINE = machine.load("ascend910")
+WHOLE = MACHINE.cores
+HITS = Traffic(1, 1, 0, 0, missing=0)
+READS_MISS = Traffic(1, 1, 1, 0)
+
+
+def test_idle_time_is_caught_up_with_but_not_all_of_it() -> None:
+    rates = rates_of(MACHINE, WHOLE)
+    share = Share(rates)
+    assert share.claim(0, 10, 32, 0) == 11
+    # Its share of the last cycles is not used up: nothing delays it.
+    assert share.claim(0, 1000, 3200, 0) == 111
+    credit = rates.idle_credit_cycles
+    assert share.claim(0, 10_000, 32 * credit, 0) == 10_000
+    assert share.claim(0, 10_000, 32, 0) == 10_001
+
+
+def test_transfers_use_what_those_of_other_pipes_left() -> None:
+    share = Share(rates_of(MACHINE, WHOLE))
+    assert share.claim(0, 10, 32, 0) == 11
+    assert share.claim(0, 5000, 6400, 0) == 3200
+    # Issued later, but earlier in time: it fits before, or goes on behind.
+    assert share.claim(1, 3000, 0, 3200) == 1100
+    assert share.claim(1, 4900, 0, 6400) == 3300
+
+
+def test_reads_of_the_memory_and_writes_to_the_l2_pass_at_the_same_time() -> None:
+    share = Share(rates_of(MACHINE, WHOLE, READS_MISS))
+    assert share.claim(0, 0, 3200, 0) == 100
+    # What is read passes the L2 too, but soon.
+    assert share.claim(1, 0, 0, 860) == 30 + 10
+    assert share.claim(1, 0, 0, 860) == 30 + 20
+    assert share.claim(0, 0, 3200, 0) == 200
+
+
+def test_parts_of_a_launch_have_their_own_rates() -> None:
+    share = Share(rates_of(MACHINE, WHOLE, UNCACHED, [UNCACHED, HITS], 2 * 11_000))
+    assert share.claim(0, 0, 11_000, 0) == pytest.approx(11_000 / 32, abs=1)
+    assert share.missing == 1
+    begin = 100_000
+    rates = MACHINE.gm.idle_credit_cycles
+    assert share.claim(0, begin, 11_000, 0) == begin - rates + 100
+    assert share.missing == 0
+
+
+def test_cores_that_read_the_same_lines_wait_for_each_other() -> None:
+    three = rates_of(MACHINE, WHOLE, Traffic(1, 1, 0, 0, others=3))
+    assert three.stretch == pytest.approx(1 + 3 * MACHINE.gm.same_line_percent / 100)
+
+
+def test_rates_of_memory_and_l2() -> None:
+    (part,) = rates_of(MACHINE, WHOLE).parts
+    assert part.memory == (1 / 32, 1 / 32)
+    assert part.l2 == pytest.approx((1 / 110, 1 / 86))
+    assert rates_of(MACHINE, WHOLE).needs == (True, False)
+    assert rates_of(MACHINE, WHOLE, HITS).needs == (False, True)
+    assert rates_of(MACHINE, WHOLE, READS_MISS).needs == (True, True)
+    assert rates_of(MACHINE, WHOLE / 2).parts[0].memory == (1 / 64, 1 / 64)
+
+
+def test_a_core_that_moves_less_competes_for_less_time() -> None:
+    assert competing(100, [100] * 4) == 4
+    # Half of the cores leave after half of its time.
+    assert competing(100, [100, 100, 50, 50]) == 3
+    assert competing(50, [100, 100, 50, 50]) == 4
+    assert competing(100, [100, 0]) == 1
+
+
+def test_what_comes_into_l1_takes_cycles_from_loads() -> None:
+    port = L1Port(640)
+    assert port.stalls(0, 100) == 0
+    port.fill(100, 200, 12_800)  # 20 cycles of 100
+    assert port.stalls(0, 100) == 0
+    assert port.stalls(100, 80) == 20
+    assert port.stalls(150, 80) == 10
+    assert port.stalls(50, 90) == 10
+    assert port.stalls(200, 80) == 0
