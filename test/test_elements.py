@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from davinci import elements
+from davinci.element_types import DTYPES
 from davinci.mlir import ir, make_context
 
 
-@pytest.mark.parametrize("name", elements.DTYPES)
+@pytest.mark.parametrize("name", DTYPES)
 @pytest.mark.parametrize("count", [0, 1, 3, 17, 500, 5000])
 def test_round_trip(name: str, count: int) -> None:
     with make_context(), ir.Location.unknown():

@@ -14,22 +14,24 @@ MAY_IMPORT = {
     "errors": "",
     "units": "",
     "narrow": "",
+    "element_types": "narrow",
     "files": "errors",
     "arrays": "errors files narrow",
     "isa": "errors units",
     "machine": "errors isa units",
+    "operators": "element_types errors isa units",
     "simulator": "errors isa machine units",
     "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
     "dialects": "errors isa mlir units",
     "bytecode": "errors mlir",
-    "elements": "bytecode errors mlir narrow",
-    "passes": "dialects elements errors isa machine mlir units narrow",
+    "elements": "bytecode element_types errors mlir narrow",
+    "passes": ("dialects element_types elements errors isa machine mlir operators units narrow"),
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
         "diagnostics dialects elements errors files isa machine mlir narrow passes report "
         "simulator units version"
     ),
-    "frontends": "bytecode diagnostics elements errors mlir narrow",
+    "frontends": "bytecode diagnostics element_types elements errors mlir narrow",
     "zoo": "errors",
     "compile_cache": "errors machine runtime version",
     "compiler": "compile_cache diagnostics errors frontends machine mlir passes runtime",

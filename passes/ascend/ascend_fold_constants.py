@@ -21,7 +21,8 @@ import numpy as np
 
 from davinci.dialects.ascend_shapes import tensor_of
 from davinci.dialects.base import attribute, python_value
-from davinci.elements import DTYPES, Array
+from davinci.element_types import DTYPES
+from davinci.elements import Array
 from davinci.mlir import ir, location_text
 from davinci.passes import builder
 from davinci.passes.ascend.evaluate import evaluate

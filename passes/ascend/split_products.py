@@ -33,7 +33,7 @@ import numpy as np
 from davinci.dialects.ascend_shapes import Tensor, tensor_of
 from davinci.elements import Array
 from davinci.mlir import ir
-from davinci.passes.ascend.evaluate import cube_scale, half_part
+from davinci.operators.conversion import part_of, scale_of
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
 
 PARTS = 3
@@ -121,9 +121,9 @@ def constant_parts(array: Array, kept: list[int], ops: TensorOps) -> Parts:
         if np.array_equal(array.astype(np.float16).astype(np.float32), array):
             return Parts([ops.constant(array.astype(np.float16), half)], None)
         contracted = tuple(i for i in range(array.ndim) if i not in kept)
-        scale = cube_scale(np.max(np.abs(array), axis=contracted, keepdims=True))
+        scale = scale_of(np.max(np.abs(array), axis=contracted, keepdims=True))
         scaled = array * scale * scale
-        parts = [half_part(scaled, i) for i in range(PARTS)]
+        parts = [part_of(scaled, part=i) for i in range(PARTS)]
     back = np.squeeze(1 / scale, axis=contracted)
     halves = [ops.constant(x, half) for i, x in enumerate(parts) if i == 0 or x.any()]
     return Parts(halves, ops.constant(back, single))

@@ -1,7 +1,7 @@
 """Elementwise operators: portions of the operands, seen as one-dimensional, go through UB.
 
     for each portion of this block:
-      copy in; vector program of the operator (`expressions`); copy out
+      copy in; vector program of the operator (its record's tile rule); copy out
 
 The last portion overlaps the one before if the array is not a whole number of 32-byte blocks (see
 `portions`); an array of one portion is copied in whole blocks, into the padding of its buffer.
@@ -16,20 +16,16 @@ from davinci.dialects.cce_buffers import buffer_of
 from davinci.errors import CompileError
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
-from davinci.passes.ascend_to_cce import Target, expressions, lowering
+from davinci.operators import OPERATORS, Elementwise, Value, VectorProgram
+from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.moves import copy_rounded
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, for_portions
-from davinci.passes.ascend_to_cce.supports import require_support
-from davinci.passes.ascend_to_cce.vector_program import Buffers, Program, Value, scalar
+from davinci.passes.ascend_to_cce.supports import element_of, require_support
+from davinci.passes.ascend_to_cce.vector_program import Buffers, scalar
 from davinci.passes.builder import IndexLike, op, restride, subview
 from davinci.passes.pipeline.base import fail
 
-NAMES = (
-    *expressions.UNARY,
-    *expressions.ARITHMETIC,
-    *("div", "pow", "and", "or", "xor", "compare", "select", "clamp", "cast"),
-    *("cube_scale", "half_part"),
-)
+NAMES = [name for name, record in OPERATORS.items() if record.elementwise]
 
 
 @lowering(*NAMES)
@@ -41,7 +37,7 @@ def lower_elementwise(operation: Any, target: Target) -> int:
     """
     require_support(operation)
     *sources, result = list(operation.operands)
-    program = Program()
+    program = VectorProgram()
     operands: list[Any] = []
     arrays: dict[Any, Any] = {}
     for source in sources:
@@ -54,7 +50,7 @@ def lower_elementwise(operation: Any, target: Target) -> int:
             operands.append(arrays[source])
     if not arrays:
         operands[0] = program.constant(buffer_of(sources[0]).dtype, float(operands[0]))
-    program.output(record(operation, program, operands, buffer_of(result).dtype))
+    program.output(record(operation, program, operands))
     try:
         return lower_program(program, list(arrays), [result], target)
     except CompileError as error:
@@ -68,39 +64,19 @@ def full_value(value: Any) -> Any:
     return attribute(value.owner, "value")
 
 
-def record(operation: Any, p: Program, operands: list[Any], dtype: str) -> Any:
+def record(operation: Any, program: VectorProgram, operands: list[Any]) -> Value:
     """Records the operator on its operands."""
-    name = operation.name.removeprefix("ascend.")
-    boolean = bool(attribute(operation, "boolean", False))
-    if name == "not" and boolean:
-        return expressions.logical_not(p, operands[0])
-    if name in expressions.UNARY:
-        return expressions.UNARY[name](p, operands[0])
-    if name in expressions.ARITHMETIC:
-        return p.binary(expressions.ARITHMETIC[name], *operands)
-    if name in ("and", "or", "xor"):
-        return expressions.bitwise(p, name, *operands)
-    if name == "div":
-        return expressions.divide(p, *operands)
-    if name == "pow":
-        return expressions.power(p, *operands)
-    if name == "compare":
-        return expressions.compare(p, attribute(operation, "predicate").lower(), *operands)
-    if name == "select":
-        return expressions.select(p, dtype, *operands)
-    if name == "cube_scale":
-        return expressions.cube_scale(p, operands[0])
-    if name == "half_part":
-        return expressions.half_part(p, operands[0], int(attribute(operation, "part")))
-    if name == "clamp":
-        low, x, high = operands
-        if not any(isinstance(v, Value) for v in (low, x)):
-            return p.min(max(low, x), high)
-        return p.min(p.max(low, x), high)
-    return expressions.cast(p, operands[0], dtype, boolean)
+    operator = OPERATORS[operation.name.removeprefix("ascend.")]
+    assert isinstance(operator, Elementwise)
+    attributes = {name: attribute(operation, name) for name in operation.attributes}
+    boolean = attributes.get("boolean", False)
+    result = "i1" if boolean else element_of(operation.operands[len(operation.operands) - 1])
+    return operator.tile(program, operands, attributes, result)
 
 
-def lower_program(program: Program, sources: list[Any], results: list[Any], target: Target) -> int:
+def lower_program(
+    program: VectorProgram, sources: list[Any], results: list[Any], target: Target
+) -> int:
     """Runs a vector program over whole GM buffers of equal shapes; returns the units of work."""
     buffers = [buffer_of(v) for v in (*sources, *results)]
     total = buffers[0].size
@@ -136,7 +112,7 @@ def lower_program(program: Program, sources: list[Any], results: list[Any], targ
 
 
 def fill_short_inputs(
-    program: Program, ub: Buffers, count: int, size: int, block_bytes: int
+    program: VectorProgram, ub: Buffers, count: int, size: int, block_bytes: int
 ) -> None:
     """Zeroes inputs whose own whole blocks end before `count` elements, the lanes computed on."""
     for value in program.inputs:

@@ -9,24 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.mlir import ir
+from davinci.operators import OPERATORS
+from davinci.operators.core import NUMBERS
 from davinci.passes.pipeline.base import fail
 
-FLOATS = frozenset({"f16", "f32"})
-NUMBERS = FLOATS | {"i32"}
-
 OPERAND_TYPES: dict[str, frozenset[str]] = {
-    **dict.fromkeys(("add", "sub", "mul", "max", "min", "clamp"), NUMBERS),
-    **dict.fromkeys(("neg", "abs", "sign", "relu"), NUMBERS),
-    **dict.fromkeys(("div", "pow", "exp", "log", "sqrt", "rsqrt"), FLOATS),
-    **dict.fromkeys(("tanh", "erf", "logistic", "floor", "ceil", "round"), FLOATS),
-    **dict.fromkeys(("and", "or", "xor"), frozenset({"i1", "i16"})),
-    "not": frozenset({"i1", "i16", "i32"}),
-    "compare": NUMBERS | {"i1", "i8"},
-    "select": NUMBERS | {"i1", "i8"},
-    "cast": NUMBERS | {"i1", "i8"},
-    "reduce": FLOATS | {"i32"},
-    "cube_scale": frozenset({"f32"}),
-    "half_part": FLOATS,
+    **{name: record.types for name, record in OPERATORS.items()},
+    "reduce": NUMBERS,
 }
 """Element types of the operands of each elementwise operator, and of reductions. Any type not
 listed needs a scalar kernel. Operators that only move data are not listed: they take every type."""
@@ -51,8 +40,6 @@ def unsupported(operation: Any, boolean: str) -> str:
     types = OPERAND_TYPES.get(name, frozenset())
     legal = types | {boolean} if "i1" in types else types
     values = [*operation.operands, *operation.results]
-    if name in ("compare", "select"):
-        values = values[:1] if name == "compare" else values[1:2]
     return next((kind for v in values if (kind := element_of(v)) not in legal), "")
 
 

@@ -19,7 +19,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.elements import DTYPES
+from davinci.element_types import DTYPES
 from davinci.mlir import ir, operations
 from davinci.passes.ascend.kernel_outline import symbols
 from davinci.passes.ascend.tensor_ops import (

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from davinci import element_types
 from davinci.bytecode import resource_bytes
 from davinci.errors import InputError
 from davinci.mlir import ir, run_pipeline
@@ -26,21 +27,10 @@ _MADE: WeakKeyDictionary[Any, dict[str, Array]] = WeakKeyDictionary()
 """The arrays behind the resources of a context, which live as long as it does, by the text of the
 attribute: a resource's name is its own in a context."""
 
-DTYPES: dict[str, Any] = {
-    "i1": np.bool_,
-    "f16": np.float16,
-    "f32": np.float32,
-    "f64": np.float64,
-    **{f"{s}i{n}": f"int{n}" for s in ("", "s") for n in (8, 16, 32, 64)},
-    **{f"ui{n}": f"uint{n}" for n in (8, 16, 32, 64)},
-}
-"""NumPy types of the element types that kernels hold, by their text."""
-
 
 def dtype_of(element: Any) -> Any:
     """The `np.dtype` of an element type; KeyError for one that arrays cannot have."""
-    name = str(element)
-    return NARROW[name].dtype if name in NARROW else np.dtype(DTYPES[name])
+    return element_types.dtype_of(str(element))
 
 
 def to_array(attr: Any) -> Array:

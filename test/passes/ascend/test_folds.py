@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -10,18 +11,20 @@ import numpy as np
 import pytest
 
 from davinci.dialects.ascend_shapes import Tensor
-from davinci.elements import DTYPES
+from davinci.element_types import DTYPES
 from davinci.mlir import ir, make_context
+from davinci.operators import OPERATORS, Elementwise
+from davinci.operators.comparison import PREDICATES
 from davinci.passes.ascend import evaluate as folds
 from fold_cases import CASES, Array, Case, element
 from support import compile_text
 
-TABLES = {
-    "": {**folds.BINARY, **folds.UNARY, **folds.OTHERS},
-    "predicate": folds.COMPARISONS,
+TABLES: dict[str, dict[str, Any]] = {
+    "": {**folds.OTHERS, **{n: r for n, r in OPERATORS.items() if r.elementwise}},
+    "predicate": PREDICATES,
     "kind": folds.REDUCTIONS,
 }
-"""The tables of folds, by the attribute that chooses in them; the operator does in the first."""
+"""What folds, by the attribute that chooses in it; the operator does in the first."""
 
 
 def tensor(shape: tuple[int, ...], kind: str) -> str:
@@ -117,10 +120,12 @@ def test_a_broken_fold_is_noticed(
     """Each entry of each table has a case that fails without it: a new one needs data."""
     numbers = [i for i, case in enumerate(CASES) if key_in(attribute, case) == key]
     assert numbers, f"no case in fold_cases.py folds {key}"
-    tables = {"": (folds.BINARY, folds.UNARY, folds.OTHERS)}
-    parts = tables.get(attribute, (TABLES[attribute],))
-    (table,) = (t for t in parts if key in t)
-    monkeypatch.setitem(table, key, broken(table[key]))
+    if attribute:
+        monkeypatch.setitem(TABLES[attribute], key, broken(TABLES[attribute][key]))
+    elif isinstance(record := OPERATORS.get(key), Elementwise):
+        monkeypatch.setitem(OPERATORS, key, replace(record, formula=broken(record.formula)))
+    else:
+        monkeypatch.setitem(folds.OTHERS, key, broken(folds.OTHERS[key]))
     with pytest.raises(AssertionError):
         for number in numbers:
             check(number)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from davinci.passes.ascend.evaluate import cube_scale, half_part
+from davinci.operators.conversion import part_of, scale_of
 from support import compile_text, run_text
 
 Matrix = npt.NDArray[np.float32]
@@ -151,7 +151,7 @@ EDGES = [
 
 def test_scales_and_parts_of_kernels_and_of_folding_agree() -> None:
     x = np.array(EDGES, np.float32)
-    scale = cube_scale(x)
+    scale = scale_of(x)
     positive = np.isfinite(x) & (x > 0)
     scaled = (x * scale * scale)[positive]
     assert ((scaled >= 2**13) & (scaled < 2**15)).all()
@@ -178,4 +178,4 @@ def test_parts(part: int) -> None:
         x,
     )
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(found, half_part(x, part))
+        np.testing.assert_array_equal(found, part_of(x, part=part))

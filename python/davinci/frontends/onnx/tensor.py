@@ -15,7 +15,8 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
-from davinci.elements import DTYPES, to_attribute
+from davinci.element_types import DTYPES
+from davinci.elements import to_attribute
 from davinci.mlir import ir
 from davinci.narrow import NARROW
 

@@ -1,0 +1,104 @@
+"""Conversions between element types, and parts of numbers that they keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from davinci.element_types import dtype_of
+from davinci.operators.comparison import holds
+from davinci.operators.core import FLOATS, NUMBERS, Array, elementwise
+from davinci.operators.formulas import to_byte
+from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
+
+
+def converted(x: Array, *, result: str) -> Any:
+    """x in another type, see `cast`."""
+    dtype = dtype_of(result)
+    if dtype == np.bool_:
+        return x != 0
+    if x.dtype == np.int32 and dtype == np.int8:
+        return x.clip(-128, 127).astype(dtype)
+    if x.dtype.kind == "f" and dtype.kind in "iu":
+        return saturated(x.astype(np.float64), dtype)
+    return x.astype(dtype)
+
+
+def saturated(x: Array, dtype: Any) -> Array:
+    """Whole numbers towards zero, the nearest there is beyond the range of `dtype`, 0 of NaN."""
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    above, below = x >= high + 1.0, x <= low - 1.0
+    inside = np.where(above | below | np.isnan(x), 0, x).astype(dtype)
+    return np.where(above, dtype.type(high), np.where(below, dtype.type(low), inside))
+
+
+@elementwise(values=converted, types=NUMBERS | {"i1", "i8"})
+def cast(p: VectorProgram, a: Value, *, result: str) -> Value:
+    """a in another type; to integers it truncates and saturates, to a boolean it asks for != 0.
+
+    Conversions that the machine has no instruction for are chains.
+    """
+    dtype = DTYPE_OF[result]
+    if result == "i1":
+        return a if a.dtype == "s8" else to_byte(p, holds(p, "ne", a, 0))
+    if a.dtype == dtype:
+        return a
+    if a.dtype == "s8":
+        return p.convert(p.convert(a, "f16"), dtype, "trunc" if dtype == "s32" else "none")
+    if dtype == "s32":
+        return p.convert(a, "s32", "trunc")
+    if dtype == "s8":
+        if a.dtype == "f16":
+            return p.convert(a, "s8", "trunc")
+        return to_byte(p, p.convert(p.convert(a, "s32", "trunc"), "f32"))
+    return p.convert(p.convert(a, "f32"), dtype)
+
+
+SCALE_DOWN = (32, 16, 8, 4, 2, 1)
+SCALE_UP = (32, *SCALE_DOWN)
+"""Exponents that are tried in turn to bring a number to [2^13, 2^15), twice each."""
+
+
+def scale_of(x: Array) -> Array:
+    """The power of two of `cube_scale`."""
+    exponent = np.frexp(x)[1] - 1
+    scale = np.ldexp(np.float32(1), (14 - exponent) // 2)
+    special = np.where(x == 0, np.float32(2.0**95), np.where(np.isinf(x), np.float32(2.0**-63), 1))
+    return np.where((x > 0) & np.isfinite(x), scale, special).astype(np.float32)
+
+
+@elementwise(values=scale_of, types=frozenset({"f32"}))
+def cube_scale(p: VectorProgram, a: Value) -> Value:
+    """A power of two h for which a h h lies in [2^13, 2^15), for a >= 0.
+
+    2^95 for 0, 2^-63 for an infinity, 1 for NaN. By halving intervals; every factor is exact.
+    """
+    scale: Operand = 1.0
+    for bits, predicate, limit in (
+        *((-b, "ge", 2.0 ** (13 + 2 * b)) for b in SCALE_DOWN),
+        *((b, "lt", 2.0 ** (15 - 2 * b)) for b in SCALE_UP),
+    ):
+        factor = p.choose(predicate, a, limit, 2.0**bits, 1.0)
+        a = p.mul(p.mul(a, factor), factor)
+        scale = p.mul(factor, scale) if isinstance(scale, Value) else factor
+    assert isinstance(scale, Value)
+    return scale
+
+
+def part_of(x: Array, *, part: int) -> Array:
+    """The part of f32 numbers as f16, see `half_part`."""
+    for _ in range(part):
+        x = x - x.astype(np.float16).astype(np.float32)
+    return x.astype(np.float16)
+
+
+@elementwise(values=part_of, types=FLOATS)
+def half_part(p: VectorProgram, a: Value, *, part: int) -> Value:
+    """Part 0 is a as f16, part 1 what that leaves of a as f16, part 2 what both leave.
+
+    Parts 1 and 2 of what is not finite in f16 are NaN.
+    """
+    for _ in range(part):
+        a = p.sub(a, p.convert(p.convert(a, "f16"), "f32"))
+    return p.convert(a, "f16")

@@ -1,0 +1,36 @@
+"""Rounding to whole numbers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from davinci.operators.core import FLOATS, elementwise
+from davinci.operators.formulas import in_f32, whole
+from davinci.operators.vector_program import Value, VectorProgram
+
+
+@elementwise(values=np.floor, types=FLOATS)
+@in_f32
+def floor(p: VectorProgram, a: Value) -> Value:
+    """Rounds down."""
+    return with_sign_of_zero(p, a, "floor")
+
+
+@elementwise(values=np.ceil, types=FLOATS)
+@in_f32
+def ceil(p: VectorProgram, a: Value) -> Value:
+    """Rounds up."""
+    return with_sign_of_zero(p, a, "ceil")
+
+
+@elementwise(values=np.rint, types=FLOATS)
+@in_f32
+def round_(p: VectorProgram, a: Value) -> Value:
+    """Rounds to nearest, ties to even."""
+    return with_sign_of_zero(p, a, "rint")
+
+
+def with_sign_of_zero(p: VectorProgram, a: Value, rounding: str) -> Value:
+    """Rounded, but a zero has the sign of the operand."""
+    integer = whole(p, a, rounding)
+    return p.choose("eq", integer, 0.0, p.mul(a, 0.0), integer)

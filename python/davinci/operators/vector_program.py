@@ -1,0 +1,173 @@
+"""Straight-line programs for the vector unit: recorded as data, without MLIR.
+
+An expression such as tanh is recorded once as a list of steps on numbered values, each an array of
+one tile. Buffers are assigned before anything is built, so that a schedule knows how many bytes of
+UB an element takes; then the same steps are built for each tile.
+
+    p = VectorProgram(); x = p.input("f32"); p.output(p.mul(p.unary("vexp", x), 0.5))
+    p.slots()        # {"f32": 1}: the operations work in place
+    p.steps          # vexp, vmuls
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from davinci.isa.core import DTYPES
+
+ELEMENTS = {"f16": "f16", "f32": "f32", "s32": "i32", "s16": "i16", "s8": "i8", "u8": "ui8"}
+"""The element type of buffers of each type of the vector unit."""
+
+DTYPE_OF = {element: dtype for dtype, element in ELEMENTS.items()} | {"i1": "s8"}
+"""The other way; booleans are bytes."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """A value of the program: an array of one tile."""
+
+    number: int
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One cce operation: its name, sources, an optional scalar, result and attributes."""
+
+    name: str
+    sources: tuple[Value, ...]
+    scalar: float | None
+    result: Value
+    attributes: Mapping[str, str]
+
+
+Operand = Value | float
+"""A value, or a number that stands for an array filled with it."""
+
+
+@dataclass
+class VectorProgram:
+    """Records steps; a number as an operand becomes a scalar operand or a filled buffer."""
+
+    inputs: list[Value] = field(default_factory=list)
+    outputs: list[Value] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    constants: dict[tuple[str, float], Value] = field(default_factory=dict)
+    _count: int = 0
+
+    def _value(self, dtype: str) -> Value:
+        self._count += 1
+        return Value(self._count - 1, dtype)
+
+    def input(self, dtype: str) -> Value:
+        self.inputs.append(self._value(dtype))
+        return self.inputs[-1]
+
+    def output(self, value: Value) -> None:
+        self.outputs.append(value)
+
+    def constant(self, dtype: str, number: float) -> Value:
+        """An array filled with `number` once, before the loop over tiles."""
+        key = (dtype, number)
+        if key not in self.constants:
+            self.constants[key] = self._value(dtype)
+        return self.constants[key]
+
+    def step(
+        self,
+        name: str,
+        sources: Sequence[Value],
+        dtype: str = "",
+        scalar: float | None = None,
+        **attributes: str,
+    ) -> Value:
+        """Records `name`; the result has the type of the first source unless `dtype` is given."""
+        result = self._value(dtype or sources[0].dtype)
+        self.steps.append(Step(name, tuple(sources), scalar, result, attributes))
+        return result
+
+    def binary(self, name: str, a: Operand, b: Operand, dtype: str = "") -> Value:
+        """`name` (vadd, ...); additions and multiplications by a float use the scalar form."""
+        kind = a.dtype if isinstance(a, Value) else b.dtype if isinstance(b, Value) else dtype
+        if kind in ("f16", "f32") and name in ("vadd", "vsub", "vmul"):
+            if isinstance(a, Value) and not isinstance(b, Value):
+                scalar = -b if name == "vsub" else b
+                return self.step("vmuls" if name == "vmul" else "vadds", [a], scalar=scalar)
+            if isinstance(b, Value) and not isinstance(a, Value) and name != "vsub":
+                return self.binary(name, b, a)
+        return self.step(name, [self._array(a, kind), self._array(b, kind)])
+
+    def unary(self, name: str, a: Value) -> Value:
+        return self.step(name, [a])
+
+    def add(self, a: Operand, b: Operand) -> Value:
+        return self.binary("vadd", a, b)
+
+    def sub(self, a: Operand, b: Operand) -> Value:
+        return self.binary("vsub", a, b)
+
+    def mul(self, a: Operand, b: Operand) -> Value:
+        return self.binary("vmul", a, b)
+
+    def div(self, a: Operand, b: Operand) -> Value:
+        return self.binary("vdiv", a, b)
+
+    def max(self, a: Operand, b: Operand) -> Value:
+        return self.binary("vmax", a, b)
+
+    def min(self, a: Operand, b: Operand) -> Value:
+        return self.binary("vmin", a, b)
+
+    def convert(self, a: Value, dtype: str, rounding: str = "none") -> Value:
+        """One vconv; nothing if `a` has the type already."""
+        if a.dtype == dtype:
+            return a
+        return self.step("vconv", [a], dtype, round=rounding)
+
+    def choose(self, predicate: str, a: Operand, b: Operand, x: Operand, y: Operand) -> Value:
+        """predicate(a, b) ? x : y, with at least one of a, b a value; all of one type."""
+        kind = next(v.dtype for v in (a, b) if isinstance(v, Value))
+        sources = [self._array(v, kind) for v in (a, b, x, y)]
+        return self.step("vcmpsel", sources, kind, predicate=predicate)
+
+    def _array(self, a: Operand, dtype: str) -> Value:
+        return a if isinstance(a, Value) else self.constant(dtype, a)
+
+    def assign(self) -> dict[Value, tuple[str, int]]:
+        """A slot (type, number) for each value. A result takes over the slot of a source that ends.
+
+        Constants and outputs keep their slots; inputs give theirs up after their last use.
+        """
+        last = {source: i for i, step in enumerate(self.steps) for source in step.sources}
+        kept = {*self.constants.values(), *self.outputs}
+        slots: dict[Value, tuple[str, int]] = {}
+        free: dict[str, list[int]] = {}
+        used: dict[str, int] = {}
+
+        def take(value: Value) -> None:
+            numbers = free.setdefault(value.dtype, [])
+            if not numbers:
+                numbers.append(used.get(value.dtype, 0))
+                used[value.dtype] = numbers[0] + 1
+            slots[value] = (value.dtype, numbers.pop())
+
+        for value in (*self.constants.values(), *self.inputs):
+            take(value)
+        for i, step in enumerate(self.steps):
+            for source in dict.fromkeys(step.sources):
+                if last[source] == i and source not in kept:
+                    free[source.dtype].append(slots[source][1])
+            take(step.result)
+        return slots
+
+    def slots(self) -> dict[str, int]:
+        """How many buffers of each type the program needs."""
+        counts: dict[str, int] = {}
+        for dtype, number in self.assign().values():
+            counts[dtype] = max(counts.get(dtype, 0), number + 1)
+        return counts
+
+    def bytes_per_element(self) -> int:
+        """Bytes of UB that an element of the tile takes in all buffers together."""
+        return sum(DTYPES[dtype].itemsize * n for dtype, n in self.slots().items())
