@@ -23,4 +23,4 @@ def test_targets(tmp_path: Path) -> None:
     assert "-m pytest -n auto\n" in commands("check-npu")
     assert """-c "__import__('lit.main').main.main()" -v test\n""" in commands("check-npu-lit")
     assert "-m davinci.tools.reference docs\n" in commands("docs")
-    assert "benchmarks/matmul_strategies.py\n" in commands("bench")
+    assert "benchmarks/speed/matmul_strategies.py\n" in commands("bench")

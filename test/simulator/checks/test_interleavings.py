@@ -1,6 +1,6 @@
 """Random programs against random interleavings of their pipes: see `interleaving_fuzz`.
 
-`benchmarks/fuzz_interleavings.py` runs thousands of programs.
+`benchmarks/proofs/fuzz_interleavings.py` runs thousands of programs.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Flags and barriers of compiled kernels: without any of them a check fires, or none is needed.
 
-`benchmarks/check_mutations.py` does the same for every kernel of bert-tiny.
+`benchmarks/proofs/check_mutations.py` does the same for every kernel of bert-tiny.
 """
 
 from __future__ import annotations

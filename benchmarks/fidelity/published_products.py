@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from hand_written import Body, Stream, run
 from published import (
     FIX,
     INDEPENDENT,
@@ -18,7 +19,6 @@ from published import (
     microseconds,
     nd2nz,
 )
-from streams import Body, Stream, run
 
 B_EVENT = 2
 """Events of the buffers of B in L1; those of A are before them."""

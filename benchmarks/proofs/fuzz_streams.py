@@ -1,6 +1,6 @@
 """Random bytes, instructions at their limits and damaged kernels as streams of instructions.
 
-    python benchmarks/fuzz_streams.py [launches] [seed] [--write]
+    python benchmarks/proofs/fuzz_streams.py [launches] [seed] [--write]
 
 Every launch must end by itself or with a fault of the device: anything else (an exception of
 another kind, a warning, a launch that does not end) stops this program with its traceback. Prints
@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
 import numpy as np
 from checks_page import arguments, put

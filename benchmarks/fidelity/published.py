@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from streams import Stream, run
+from hand_written import Stream, run
 
 from davinci import machine as machines
 from davinci.isa import Pipe

@@ -1,6 +1,6 @@
 """Random programs, and random interleavings of their pipes and cores, against the race checks.
 
-    python benchmarks/fuzz_interleavings.py [programs] [seed] [--write]
+    python benchmarks/proofs/fuzz_interleavings.py [programs] [seed] [--write]
 
 A program without a reported fault must give the same bytes in every interleaving of an executor
 that shares nothing with the simulator (test/fuzz/interleaving.py). Prints the numbers; --write puts
@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
 from checks_page import arguments, put
 

@@ -1,6 +1,6 @@
 """Speed of simulation: MACs a second on one matmul, next to SCALE-Sim 3.
 
-    python benchmarks/simulation_speed.py [--without-scale-sim] [--python VENV/bin/python]
+    python benchmarks/speed/simulation_speed.py [--without-scale-sim] [--python VENV/bin/python]
 
 C[512, 768] = A[512, 768] x B[768, 768] runs on the simulated machine, with data and all checks.
 SCALE-Sim (a cycle-level simulator of systolic arrays, without data) gets the same product on an

@@ -1,6 +1,6 @@
 """The source's comparison of matmul strategies, in cycles of the simulated machine.
 
-    python benchmarks/matmul_strategies.py
+    python benchmarks/speed/matmul_strategies.py
 
 Names are the source's (a 2024 thesis on a compiler for this kind of machine): A is M x N, B is
 N x K, C is M x K, a tile is (m, n, k), n the contracted dimension. For (M, N, K) = (512, 768, 768)

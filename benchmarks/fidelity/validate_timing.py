@@ -1,6 +1,6 @@
 """Holds the simulator's times against measurements that others have published.
 
-    python benchmarks/validate_timing.py
+    python benchmarks/fidelity/validate_timing.py
 
 Prints the table and writes docs/validation.md. Takes one to two minutes.
 """
@@ -17,7 +17,7 @@ import published_products
 import published_vector
 from published import MARKS, Row
 
-PAGE = Path(__file__).parent.parent / "docs" / "validation.md"
+PAGE = Path(__file__).parents[2] / "docs" / "validation.md"
 
 GROUPS: list[Callable[[], Iterator[Row]]] = [
     published_vector.isolated,
@@ -34,9 +34,9 @@ GROUPS: list[Callable[[], Iterator[Row]]] = [
 INTRODUCTION = """\
 # Simulated and measured times
 
-Made by `benchmarks/validate_timing.py`; do not edit. The measurements are those of
+Made by `benchmarks/fidelity/validate_timing.py`; do not edit. The measurements are those of
 [hardware.md](hardware.md) (b, d), all of the 910B generation; the programs are written by hand in
-`benchmarks/published*.py` and run without data on the machine `ascend910b`. An error is simulated /
+`published*.py` beside it and run without data on the machine `ascend910b`. An error is simulated /
 measured - 1. For the 910 and 310 no measurements of single instructions are public: their files
 carry the mechanisms over.
 

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-PAGE = Path(__file__).parent.parent / "docs" / "checks.md"
+PAGE = Path(__file__).parents[2] / "docs" / "checks.md"
 WRITE = "--write"
 
 
@@ -29,5 +29,5 @@ def put(name: str, command: str, lines: Sequence[str], seconds: float, write: bo
         first, last = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, rest = page.split(first)
         _, after = rest.split(last)
-        block = f"```\n$ python benchmarks/{command}\n{text}\n```\n"
+        block = f"```\n$ python benchmarks/proofs/{command}\n{text}\n```\n"
         PAGE.write_text(f"{before}{first}{block}{last}{after}", encoding="utf-8")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hand_written import Stream, run
 from published import KB, SEEN, VECTOR_CORES, Row, device, microseconds
-from streams import Stream, run
 
 from davinci.isa import INSTRUCTIONS
 

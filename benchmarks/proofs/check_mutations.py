@@ -1,6 +1,6 @@
 """Takes out every synchronisation instruction of every kernel of bert-tiny, one at a time.
 
-    python benchmarks/check_mutations.py [network ...] [--write]
+    python benchmarks/proofs/check_mutations.py [network ...] [--write]
 
 Each mutant must be reported by the simulator, or shown redundant by an order worked out
 independently (test/fuzz/happens_before.py). Prints the numbers, and what is redundant: the compiler
@@ -14,7 +14,7 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "test"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
 from checks_page import arguments, put
 

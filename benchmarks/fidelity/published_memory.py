@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from hand_written import Stream, run
 from published import (
     CUBE_CORES,
     KB,
@@ -19,7 +20,6 @@ from published import (
     microseconds,
     nd2nz,
 )
-from streams import Stream, run
 
 from davinci.isa import Pipe, Space
 
