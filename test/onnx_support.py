@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import davinci
-from davinci import check
+from davinci.reference import check
 
 Arrays = dict[str, Any]
 OPSET, IR_VERSION = 22, 10

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import davinci
-from davinci import check, frontends, zoo
+from davinci import frontends, zoo
 from davinci.errors import InputError
 from davinci.mlir import make_context
 from davinci.passes.pipeline import pipelines, runner
+from davinci.reference import check
 
 MODULE = """
 func.func @main(%x: tensor<5x33xf32>, %w: tensor<33x18xf32>) -> tensor<5x18xf32> {

@@ -39,9 +39,8 @@ MAY_IMPORT = {
     "onnx_backend": "compiler errors machine runtime",
     "torch_backend": "compiler errors frontends runtime",
     "diagnostics": "errors mlir",
-    "check": "errors narrow",
-    "interpreter": "arrays elements errors files mlir passes narrow",
-    "job": "arrays check compiler errors frontends interpreter mlir report runtime zoo",
+    "reference": "arrays elements errors files mlir passes narrow",
+    "job": "arrays compiler errors frontends mlir reference report runtime zoo",
 }
 """Rooms of the package: directories and single modules; tools may import all of them."""
 

@@ -88,10 +88,11 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def execute(options: Any) -> int:
-    from davinci import arrays, check, job
+    from davinci import arrays, job
     from davinci.compiler import check_options
     from davinci.files import check_distinct, check_writable
     from davinci.passes.pipeline import pipelines
+    from davinci.reference import check
     from davinci.tools.progress import Progress
 
     given = (options.outputs, options.save, options.json, options.trace, options.report)

@@ -24,8 +24,8 @@ import numpy as np
 import onnx
 
 import davinci
-from davinci import check
 from davinci.errors import CheckFailed, CompileError, DavinciError, DeviceFault, InputError
+from davinci.reference import check
 
 CORES = 2
 PRECISION = "mixed"

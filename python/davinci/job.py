@@ -9,12 +9,13 @@ from typing import Any
 
 import onnx
 
-from davinci import arrays, check, frontends, interpreter, report, zoo
+from davinci import arrays, frontends, report, zoo
 from davinci.arrays import Arrays
 from davinci.compiler import Progress, compile
 from davinci.errors import CheckFailed, InputError
 from davinci.frontends.onnx import read
 from davinci.mlir import operations
+from davinci.reference import check, interpreter
 from davinci.report.value_range import range_summary
 from davinci.runtime import saved
 from davinci.runtime.executable import Executable, TimelineChoice

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import davinci
-from davinci import arrays, check, frontends, interpreter
+from davinci import arrays, frontends
 from davinci.mlir import make_context
+from davinci.reference import check, interpreter
 
 TEXTS = sorted((Path(__file__).parent / "jax").glob("*.txt"))
 

@@ -10,7 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import davinci
-from davinci import check
+from davinci.reference import check
 
 HALF = np.float16
 PLANE = np.full((1, 2, 64, 64), 300, HALF)

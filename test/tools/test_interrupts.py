@@ -90,7 +90,8 @@ def test_interrupt_while_the_interpreter_runs(tmp_path: Path) -> None:
     program = """
 import subprocess, sys
 import numpy as np
-from davinci import interpreter, mlir
+from davinci.reference import interpreter
+from davinci import mlir
 from davinci.tools.command import guarded
 
 ENDLESS = '''

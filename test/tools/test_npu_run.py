@@ -184,7 +184,7 @@ def test_malformed_mlir(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> No
 def test_failed_check(
     add: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    from davinci import interpreter
+    from davinci.reference import interpreter
 
     zeros = {"out0": np.zeros((3, 5), np.float32)}
     monkeypatch.setattr(interpreter, "reference", lambda *arguments: zeros)

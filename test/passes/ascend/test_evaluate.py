@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from davinci import elements, frontends, interpreter
+from davinci import elements, frontends
 from davinci.mlir import make_context
 from davinci.passes.pipeline import runner
+from davinci.reference import interpreter
 
 MATRIX = "%x = stablehlo.constant dense<[[1.5, -2.0, 3.0], [-4.0, 5.25, 0.5]]> : tensor<2x3xf32>"
 NUMBERS = "%i = stablehlo.constant dense<[-7, 7, 5, -6]> : tensor<4xi32>"

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from davinci import arrays, elements, frontends, interpreter
+from davinci import arrays, elements, frontends
 from davinci.errors import CompileError, InputError
 from davinci.mlir import ir, make_context, operations
 from davinci.narrow import FLOATS, INTEGERS, NARROW, Array, NarrowFloat, to_stored
+from davinci.reference import interpreter
 from support import compile_text, run_text
 
 pytestmark = pytest.mark.filterwarnings("ignore:(invalid|overflow).*:RuntimeWarning")

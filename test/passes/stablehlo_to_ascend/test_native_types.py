@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from davinci import frontends, interpreter
+from davinci import frontends
 from davinci.mlir import make_context
 from davinci.narrow import Array
+from davinci.reference import interpreter
 from support import run_text
 
 TYPES = {

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 import davinci
-from davinci import frontends, interpreter
+from davinci import frontends
 from davinci.mlir import make_context
+from davinci.reference import interpreter
 
 
 def function(arguments: str, results: str, body: str) -> str:

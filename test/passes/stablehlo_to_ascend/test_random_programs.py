@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from davinci import frontends, interpreter
+from davinci import frontends
 from davinci.mlir import make_context
+from davinci.reference import interpreter
 from random_stablehlo import Program, Step
 from random_stablehlo_regions import REGION_STEPS
 from random_stablehlo_steps import STEPS

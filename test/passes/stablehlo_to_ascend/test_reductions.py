@@ -8,8 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from davinci import frontends, interpreter
+from davinci import frontends
 from davinci.mlir import make_context
+from davinci.reference import interpreter
 from support import run_text
 
 RNG = np.random.default_rng(1)

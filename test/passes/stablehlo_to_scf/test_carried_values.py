@@ -9,8 +9,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from davinci import frontends, interpreter
+from davinci import frontends
 from davinci.mlir import make_context
+from davinci.reference import interpreter
 from support import run_text
 
 ARRAYS = 3

@@ -1,7 +1,7 @@
 """StableHLO's reference interpreter: in this process, or in one of its own.
 
 Where the interpreter gives up, on an empty contraction for example, it aborts its process. So a
-check of a user's program calls `reference`, which runs `python -m davinci.interpreter FOLDER` and
+check of a user's program calls `reference`, which runs this module on a folder, as a program, and
 reads what is left in the folder; `evaluate` is for programs that it is known to take.
 """
 
@@ -86,7 +86,7 @@ def reference(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
         with (folder / MODULE).open("wb") as file:
             module.operation.write_bytecode(file)
         (folder / INPUTS).write_bytes(pickle.dumps((dict(inputs), list(names))))
-        command = [sys.executable, "-m", "davinci.interpreter", str(folder)]
+        command = [sys.executable, "-m", "davinci.reference.interpreter", str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode == 0:
             outputs: Arrays = pickle.loads((folder / OUTPUTS).read_bytes())

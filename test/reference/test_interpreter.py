@@ -8,10 +8,11 @@ import re
 import numpy as np
 import pytest
 
-from davinci import elements, frontends, interpreter
+from davinci import elements, frontends
 from davinci.errors import InputError
 from davinci.mlir import ir, make_context, operations
 from davinci.passes import builder
+from davinci.reference import interpreter
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 

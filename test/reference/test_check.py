@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from davinci import check
 from davinci.errors import CheckFailed
+from davinci.reference import check
 
 
 def errors_of(found: object, wanted: object) -> dict[str, float]:

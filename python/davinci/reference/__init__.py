@@ -1,0 +1,1 @@
+"""What a run is held against: onnxruntime or StableHLO's interpreter, and the comparison."""
