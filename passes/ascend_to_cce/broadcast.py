@@ -13,7 +13,7 @@ import math
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce_buffers import Dim, merge_dims
+from davinci.isa.strides import Dim, merge_dims
 from davinci.mlir import memref
 from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.fills import FILLABLE, fill

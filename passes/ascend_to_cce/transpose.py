@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce_buffers import Dim, merge_dims
+from davinci.isa.strides import Dim, merge_dims
 from davinci.isa.transpose import ROWS as SIDE
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target, lowering

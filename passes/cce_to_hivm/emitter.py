@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from davinci.dialects import hivm
-from davinci.dialects.cce_buffers import Dim
 from davinci.errors import CompileError
 from davinci.isa import INSTRUCTIONS, Instruction
+from davinci.isa.strides import Dim
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes
 from davinci.mlir import ir, location_text

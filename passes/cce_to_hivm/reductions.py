@@ -7,11 +7,11 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.dialects.cce_buffers import buffer_of
 from davinci.isa import Instruction
+from davinci.isa.vector_plan import FULL_MASK
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Shift
 from davinci.passes.cce_to_hivm.copies import cut
 from davinci.passes.cce_to_hivm.emitter import Emitter, move
-from davinci.passes.cce_to_hivm.vector_plan import FULL_MASK
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
 

@@ -10,11 +10,11 @@ from davinci.dialects.cce_buffers import Buffer, buffer_of
 from davinci.dialects.cce_checks import VECTOR_TYPES
 from davinci.isa import INSTRUCTIONS, Instruction
 from davinci.isa.core import DTYPES
+from davinci.isa.vector_plan import Issue, Limits, Nest, plan_vector
 from davinci.mlir import arith, ir
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant
-from davinci.passes.cce_to_hivm.vector_plan import Issue, Limits, Nest, plan_vector
 from davinci.passes.pipeline.base import fail
 
 ROUNDINGS = {

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from davinci.dialects.cce_buffers import Dim, merge_dims, split_run
+from davinci.isa.strides import Dim, merge_dims, split_run
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 from davinci.units import REPEAT_BLOCKS as BLOCKS
 

@@ -8,7 +8,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from davinci.passes.cce_to_hivm.vector_plan import BLOCKS, Limits, Nest, plan_vector
+from davinci.isa.vector_plan import BLOCKS, Limits, Nest, plan_vector
 
 BLOCK = 8  # elements of 4 bytes
 LIMITS = Limits(255, (255, 255), (255, 255), 22)
