@@ -5,7 +5,9 @@ from __future__ import annotations
 
 def load_all() -> None:
     """Loads every dialect of the project into the current MLIR context."""
-    from davinci.dialects import ascend, cce_vector, hivm
+    from davinci.dialects import ascend
+    from davinci.dialects.cce import vector_ops as cce_vector
+    from davinci.dialects.hivm import ops as hivm
 
     # The last module that adds operations to a dialect stands for it.
     for dialect in (ascend.Ascend, cce_vector.Cce, hivm.Hivm):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.cce_buffers import space_name
+from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import ir
 from davinci.passes.analysis.affine import Form, Forms
 from davinci.passes.pipeline.base import fail

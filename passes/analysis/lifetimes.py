@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.cce_buffers import space_name
+from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import ir
 from davinci.passes.pipeline.base import fail
 

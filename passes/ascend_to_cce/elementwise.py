@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce_buffers import buffer_of
+from davinci.dialects.cce.buffers import buffer_of
 from davinci.errors import CompileError
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir

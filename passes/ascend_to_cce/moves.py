@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.cce_buffers import buffer_of
+from davinci.dialects.cce.buffers import buffer_of
 from davinci.isa.strides import Dim, merge_dims, split_run
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target

@@ -19,7 +19,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.cce_buffers import buffer_of
+from davinci.dialects.cce.buffers import buffer_of
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves import Array, copy_rounded, whole

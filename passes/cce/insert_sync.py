@@ -40,7 +40,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
-from davinci.dialects.cce_effects import SYNC_OPS, effects_of
+from davinci.dialects.cce.effects import SYNC_OPS, effects_of
 from davinci.isa.core import Pipe
 from davinci.machine import Machine
 from davinci.mlir import ir

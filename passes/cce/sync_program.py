@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from davinci.dialects.cce_effects import effects_of
+from davinci.dialects.cce.effects import effects_of
 from davinci.isa.core import Pipe
 from davinci.mlir import ir
 from davinci.passes.analysis.accesses import FORWARD, Access, Accesses, hull, may_meet

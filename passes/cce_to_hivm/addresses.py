@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.dialects.base import Invalid, attribute
-from davinci.dialects.cce_buffers import space_name
+from davinci.dialects.cce.buffers import space_name
 from davinci.isa.core import Space
 from davinci.mlir import arith, ir, llvm
 from davinci.passes.analysis.lifetimes import VIEWS

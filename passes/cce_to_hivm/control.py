@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from davinci.dialects import hivm
 from davinci.dialects.base import attribute
+from davinci.dialects.hivm import ops as hivm
 from davinci.isa import Pipe, Space
 from davinci.mlir import arith, ir
 from davinci.passes import builder

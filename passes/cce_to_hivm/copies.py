@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from davinci.dialects.cce_buffers import buffer_of
+from davinci.dialects.cce.buffers import buffer_of
 from davinci.isa import Instruction
 from davinci.isa.strides import Dim, merge_dims, split_run
 from davinci.passes.cce_to_hivm import lowering

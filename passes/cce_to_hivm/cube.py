@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce_buffers import buffer_of
+from davinci.dialects.cce.buffers import buffer_of
 from davinci.isa.strides import Dim, merge_dims
 from davinci.mlir import arith, ir
 from davinci.passes.cce_to_hivm import lowering

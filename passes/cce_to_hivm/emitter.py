@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from davinci.dialects import hivm
+from davinci.dialects.hivm import ops as hivm
 from davinci.errors import CompileError
 from davinci.isa import INSTRUCTIONS, Instruction
 from davinci.isa.strides import Dim

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce_buffers import buffer_of
+from davinci.dialects.cce.buffers import buffer_of
 from davinci.isa import Instruction
 from davinci.isa.vector_plan import FULL_MASK
 from davinci.passes.cce_to_hivm import lowering

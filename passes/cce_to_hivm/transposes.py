@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from davinci.dialects import hivm
-from davinci.dialects.cce_buffers import Buffer, buffer_of
+from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.dialects.hivm import ops as hivm
 from davinci.isa.transpose import HALF_ROWS, ROWS
 from davinci.mlir import arith
 from davinci.passes.cce_to_hivm import lowering

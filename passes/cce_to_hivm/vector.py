@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce_buffers import Buffer, buffer_of
-from davinci.dialects.cce_checks import VECTOR_TYPES
+from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.dialects.cce.checks import VECTOR_TYPES
 from davinci.isa import INSTRUCTIONS, Instruction
 from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Issue, Limits, Nest, plan_vector

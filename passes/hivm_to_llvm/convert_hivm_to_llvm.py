@@ -28,7 +28,7 @@ from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.base import attribute
-from davinci.dialects.hivm import SCALAR_TYPES
+from davinci.dialects.hivm.ops import SCALAR_TYPES
 from davinci.isa import INSTRUCTIONS, Instruction, Pipe
 from davinci.isa.core import LOCATION_SHIFT, MOST_SCALAR_OPS, PIPE_FIELDS, SCALAR_OPS_SHIFT
 from davinci.machine import Machine

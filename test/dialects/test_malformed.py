@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from davinci import diagnostics
-from davinci.dialects import hivm
 from davinci.dialects.ascend import Ascend
 from davinci.dialects.ascend_operators import OPS
-from davinci.dialects.cce import Cce
+from davinci.dialects.cce.ops import Cce
+from davinci.dialects.hivm import ops as hivm
 from davinci.frontends.marks import check_marks
 from davinci.isa import BY_NAME
 from davinci.mlir import ir, make_context

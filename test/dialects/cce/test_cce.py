@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from davinci.dialects.cce import Cce
-from davinci.dialects.cce_checks import CONVERSIONS, L0C_TYPES, MAD_TYPES, VECTOR_TYPES
-from davinci.dialects.cce_effects import effects_of
+from davinci.dialects.cce.checks import CONVERSIONS, L0C_TYPES, MAD_TYPES, VECTOR_TYPES
+from davinci.dialects.cce.effects import effects_of
+from davinci.dialects.cce.ops import Cce
 from davinci.isa import INSTRUCTIONS
 from davinci.mlir import MLIRError, ir, make_context
 from legal_operations import CCE, L0A, L0C, L1, NZ_A, NZ_B, NZ_C, UB4, memref, ub

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from davinci.dialects import hivm
+from davinci.dialects.hivm import ops as hivm
 from davinci.isa import BY_NAME, INSTRUCTIONS, Pipe, Space
 from davinci.mlir import MLIRError, func, ir, make_context
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.cce_buffers import space_name
-from davinci.dialects.cce_checks import ROUTES
+from davinci.dialects.cce.buffers import space_name
+from davinci.dialects.cce.checks import ROUTES
 from davinci.mlir import ir
 
 SYNC_OPS = ("cce.set_flag", "cce.wait_flag", "cce.pipe_barrier")

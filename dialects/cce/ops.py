@@ -5,7 +5,7 @@ returned. Memory is an attribute of the type, `memref<16x16xf16, #cce.space<"L0A
 without it lies in GM. Which operation takes which shapes, types and spaces is written in
 docs/architecture.md; the constraints C1, C2, ... of an operation are numbered in its docstring.
 Alignment of addresses is the machine's matter: `convert-cce-to-hivm` checks it.
-Operations print in generic form; those of the vector unit are in `cce_vector.py`.
+Operations print in generic form; those of the vector unit are in `vector_ops.py`.
 
 This module defines operations by annotations, so it must not postpone their evaluation.
 """
@@ -13,8 +13,8 @@ This module defines operations by annotations, so it must not postpone their eva
 from typing import Any
 
 from davinci.dialects.base import FLAG, attribute, one_of, require, verifier
-from davinci.dialects.cce_buffers import buffer_of
-from davinci.dialects.cce_checks import (
+from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.checks import (
     EVENT,
     L0C_TYPES,
     MAD_TYPES,

@@ -9,9 +9,8 @@ This module defines operations by annotations, so it must not postpone their eva
 from typing import Any
 
 from davinci.dialects.base import one_of, require, verifier
-from davinci.dialects.cce import Cce as Cce  # complete only with the operations below
-from davinci.dialects.cce_buffers import buffer_of
-from davinci.dialects.cce_checks import (
+from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.checks import (
     CONVERSIONS,
     FLOATS,
     LANES,
@@ -26,6 +25,7 @@ from davinci.dialects.cce_checks import (
     require_space,
     require_type,
 )
+from davinci.dialects.cce.ops import Cce as Cce  # complete only with the operations below
 from davinci.isa.transpose import ROWS
 from davinci.mlir import ext
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS

@@ -1,0 +1,1 @@
+"""The cce dialect: instruction-like operations on multi-dimensional arrays."""

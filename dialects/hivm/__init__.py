@@ -1,0 +1,1 @@
+"""The hivm dialect: exact instructions on pointers, made from the records of `davinci.isa`."""
