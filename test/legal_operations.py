@@ -36,6 +36,7 @@ CCE = [
     ("vadds", [ub("5"), "f32", ub("5")], ""),
     ("vmuls", [ub("5", "f16"), "f16", ub("5", "f16")], ""),
     ("vector_dup", ["i32", ub("5", "i32")], ""),
+    ("vector_dup", ["f32", ub("5x64")], "first_lane = 3 : i64, lanes = 7 : i64"),
     ("vconv", [ub("70"), ub("70", "f16")], ""),
     ("vconv", [ub("70", "f16"), ub("70", "i8")], 'round = "floor"'),
     ("vcmpsel", [ub("9")] * 5, 'predicate = "lt"'),
@@ -45,7 +46,9 @@ CCE = [
         (name, [ub("3x8x16", "f16"), ub("3x8", "f16")], "")
         for name in ("vcgadd", "vcgmax", "vcgmin")
     ),
+    ("vcadd", [ub("3x64"), ub("3", layout="[8]")], ""),
     ("vnchwconv", [ub("16x3x16", "f16"), ub("16x3x16", "f16", "[16, 256, 1]")], ""),
+    ("vnchwconv", [ub("8x2x3x8", layout="[0, 8, 16, 1]"), ub("16x3x8", "f32")], ""),
     ("set_flag", [], FLAG),
     ("wait_flag", [], FLAG),
     ("pipe_barrier", [], 'pipe = "ALL"'),

@@ -138,24 +138,29 @@ def check_scalar(scalar: Any, dst: Buffer) -> None:
     require(found == dst.dtype, "type of the scalar", found, dst.dtype)
 
 
-def check_row_reduction(src: Buffer, dst: Buffer, rows: tuple[int, ...]) -> None:
-    """Source [r, l], destination contiguous with one result a row."""
-    require_space("source", src, "UB")
-    require_space("destination", dst, "UB")
-    require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
-    require(len(src.shape) == 2, "rank of the source", len(src.shape), 2)
-    require(rows == src.shape[:1], "rows of the destination", list(rows), list(src.shape[:1]))
-    lanes = REPEAT_BLOCKS * src.block
-    require(src.shape[1] <= lanes, "row is longer than a repeat", src.shape[1], f"at most {lanes}")
-    require(src.shape[1] == 1 or src.strides[1] == 1, "rows are not contiguous", src.strides[1], 1)
-    row_bytes = src.strides[0] * src.itemsize
+def check_rows(role: str, buffer: Buffer) -> None:
+    """[r, l]: rows of at most one repeat, contiguous, that start at blocks."""
+    require(len(buffer.shape) == 2, f"rank of the {role}", len(buffer.shape), 2)
+    rows, length = buffer.shape
+    lanes = REPEAT_BLOCKS * buffer.block
+    require(length <= lanes, "row is longer than a repeat", length, f"at most {lanes}")
+    require(length == 1 or buffer.strides[1] == 1, "rows are not contiguous", buffer.strides[1], 1)
+    row_bytes = buffer.strides[0] * buffer.itemsize
     require(
-        src.shape[0] == 1 or row_bytes % BLOCK_BYTES == 0,
+        rows == 1 or row_bytes % BLOCK_BYTES == 0,
         "stride of rows",
         f"{row_bytes} bytes",
         f"a multiple of {BLOCK_BYTES}",
     )
-    require_contiguous("destination", dst)
+
+
+def check_row_reduction(src: Buffer, dst: Buffer, rows: tuple[int, ...]) -> None:
+    """Source [r, l], destination with one result a row."""
+    require_space("source", src, "UB")
+    require_space("destination", dst, "UB")
+    require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+    check_rows("source", src)
+    require(rows == src.shape[:1], "rows of the destination", list(rows), list(src.shape[:1]))
 
 
 LANES = {

@@ -6,9 +6,10 @@ docs/architecture.md; its constraints C1, C2, ... are numbered in its docstring.
 This module defines operations by annotations, so it must not postpone their evaluation.
 """
 
+import math
 from typing import Any
 
-from davinci.dialects.base import one_of, require, verifier
+from davinci.dialects.base import attribute, one_of, require, verifier
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.dialects.cce.checks import (
     CONVERSIONS,
@@ -19,6 +20,7 @@ from davinci.dialects.cce.checks import (
     check_elementwise,
     check_lanes,
     check_row_reduction,
+    check_rows,
     check_scalar,
     check_vector,
     require_contiguous,
@@ -142,8 +144,13 @@ class VmulsOp(ScalarBinary, name="vmuls"):
 
 
 class VectorDupOp(Cce.Operation, name="vector_dup"):
-    """Fills dst with a scalar."""
+    """Fills dst with a scalar; with `lanes`, only dst[r, first_lane : first_lane + lanes].
 
+    C1 as for elementwise operations. C2 with `lanes` dst is [r, l], l at most one repeat (256
+    bytes) and rows contiguous. C3 the lanes lie within l.
+    """
+
+    ATTRIBUTES = LANES
     scalar: Operand[Any]
     dst: Operand[Any]
 
@@ -152,6 +159,11 @@ class VectorDupOp(Cce.Operation, name="vector_dup"):
         dst = buffer_of(self.dst)
         check_vector(self, [dst])
         check_scalar(self.scalar, dst)
+        if attribute(self, "lanes") is not None:
+            check_rows("destination", dst)
+            check_lanes(self, dst)
+        else:
+            require(attribute(self, "first_lane") is None, "first_lane without lanes", "")
 
 
 class VconvOp(Cce.Operation, name="vconv"):
@@ -209,7 +221,7 @@ class VcaddOp(Cce.Operation, name="vcadd"):
     """dst[r] = sum of src[r, first_lane : first_lane + lanes].
 
     C1 both in UB; src [r, l] with l at most one repeat (256 bytes) and contiguous rows that start
-    at blocks; dst [r] contiguous. C2 f16 or f32. C3 the lanes lie within l.
+    at blocks; dst [r], elements at any distance. C2 f16 or f32. C3 the lanes lie within l.
     """
 
     ATTRIBUTES = LANES
@@ -221,6 +233,7 @@ class VcaddOp(Cce.Operation, name="vcadd"):
         src, dst = buffer_of(self.src), buffer_of(self.dst)
         require_type("source", src.dtype, FLOATS)
         check_row_reduction(src, dst, dst.shape)
+        require(dst.shape[0] == 1 or dst.strides[0] > 0, "destination overlaps itself", "stride 0")
         check_lanes(self, src)
 
 
@@ -237,6 +250,7 @@ class Extreme(Cce.Operation):
         require_type("source", src.dtype, ("f16",))
         require(dst.shape[1:] == (2,), "shape of the destination", list(dst.shape), "[r, 2]")
         check_row_reduction(src, dst, dst.shape[:1])
+        require_contiguous("destination", dst)
         check_lanes(self, src)
 
 
@@ -295,10 +309,11 @@ class VcgminOp(BlockReduction, name="vcgmin"):
 
 
 class VnchwconvOp(Cce.Operation, name="vnchwconv"):
-    """Transposes: dst[i, t, j] = src[j, t, i].
+    """Transposes 16 rows of 16 words of 16 bits: word i of row j becomes word j of row i, r times.
 
-    C1 both in UB, [16, r, 16], the same 16-bit type (8-bit [32, r, 32]).
-    C2 the last dimension is contiguous, strides of the others are multiples of 32 bytes.
+    C1 both in UB, the same type of 16 or 32 bits, [rows .., r, b]: sizes of the row dimensions
+    multiply to 16, the last dimension is a block of 32 bytes; r is the same in both.
+    C2 the last dimension is contiguous, strides of the others are multiples of 32 bytes (0 too).
     """
 
     src: Operand[Any]
@@ -307,24 +322,25 @@ class VnchwconvOp(Cce.Operation, name="vnchwconv"):
     @verifier
     def verify_invariants(self) -> None:
         src, dst = buffer_of(self.src), buffer_of(self.dst)
-        require(src.itemsize == 2, "vnchwconv of this type is not supported", src.dtype, "16 bits")
+        require(src.itemsize in (2, 4), "vnchwconv of this type", src.dtype, "16 or 32 bits")
         require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
-        require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
         for role, buffer in (("source", src), ("destination", dst)):
             require_space(role, buffer, "UB")
+            shape = buffer.shape
             require(
-                len(buffer.shape) == 3 and (buffer.shape[0], buffer.shape[2]) == (ROWS, ROWS),
+                len(shape) >= 3 and math.prod(shape[:-2]) == ROWS and shape[-1] == buffer.block,
                 f"shape of {role}",
-                list(buffer.shape),
-                f"[{ROWS}, r, {ROWS}]",
+                list(shape),
+                f"[{ROWS}, r, {buffer.block}]; {ROWS} may be several dimensions",
             )
             require(
-                buffer.strides[2] == 1
+                buffer.strides[-1] == 1
                 and all(
                     n == 1 or s * buffer.itemsize % BLOCK_BYTES == 0
-                    for n, s in zip(buffer.shape[:2], buffer.strides[:2], strict=True)
+                    for n, s in zip(shape[:-1], buffer.strides[:-1], strict=True)
                 ),
                 f"{role} has strides vnchwconv cannot take",
                 list(buffer.strides),
                 "[multiples of 32 bytes, multiples of 32 bytes, 1]",
             )
+        require(src.shape[-2] == dst.shape[-2], "repeats differ", dst.shape[-2], src.shape[-2])

@@ -1,11 +1,11 @@
-"""Reductions inside a repeat: each row of the source is one repeat."""
+"""Operations on some lanes of a repeat, each row a repeat: reductions, fills."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.isa import Instruction
 from davinci.isa.vector_plan import FULL_MASK
 from davinci.passes.cce_to_hivm import lowering
@@ -17,14 +17,40 @@ from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
 @lowering("vcadd", "vcmax", "vcmin")
 def lower_row_reduction(emitter: Emitter, op: Any) -> None:
-    """The mask selects the lanes; results lie one after the other."""
+    """The mask selects the lanes."""
     src, dst = (buffer_of(v) for v in op.operands)
     record = emitter.record(op, op.name.removeprefix("cce."), src.dtype)
+    if len(dst.shape) == 2:
+        emit_rows(emitter, record, op, lanes_mask(op, src), 1, src.strides[0], 2)
+    else:
+        distance = dst.strides[0]
+        emit_rows(emitter, record, op, lanes_mask(op, src), 1, src.strides[0], 1, distance)
+
+
+def lower_fill_of_lanes(emitter: Emitter, record: Instruction, op: Any, bits: Any) -> None:
+    """vector_dup with `lanes`; `bits` are those of the scalar."""
+    dst = buffer_of(op.operands[1])
+    rows, row_bytes = dst.shape[0], dst.strides[0] * dst.itemsize
+    most = {f.name: f.limit for f in record.fields}
+    stride = row_bytes // BLOCK_BYTES
+    apart = stride > most["dst_rep_stride"]
+    emitter.set_mask(lanes_mask(op, dst))
+    start = emitter.addresses.of(op.operands[1])
+    for begin, count in cut(rows, 1 if apart else most["repeat"]):
+        fields = {
+            "dst_blk_stride": 1,
+            "dst_rep_stride": REPEAT_BLOCKS if apart else stride,
+            "repeat": count,
+            "value": bits,
+        }
+        emitter.instruction(record, [start.plus(Shift(begin * row_bytes))], fields)
+
+
+def lanes_mask(op: Any, rows: Buffer) -> int:
+    """The vector mask of an operation's lanes."""
     first = attribute(op, "first_lane", 0)
-    lanes = attribute(op, "lanes", src.shape[1] - first)
-    results = dst.shape[1] if len(dst.shape) == 2 else 1
-    mask = ((1 << lanes) - 1) << first if lanes < REPEAT_BLOCKS * src.block else FULL_MASK
-    emit_rows(emitter, record, op, mask, 1, src.strides[0], results)
+    lanes = attribute(op, "lanes", rows.shape[1] - first)
+    return ((1 << lanes) - 1) << first if lanes < REPEAT_BLOCKS * rows.block else FULL_MASK
 
 
 @lowering("vcgadd", "vcgmax", "vcgmin")
@@ -43,26 +69,28 @@ def emit_rows(
     blk_stride: int,
     row_stride: int,
     results: int,
+    distance: int = 1,
 ) -> None:
-    """One repeat a row; a row stride beyond the field becomes one instruction a row.
+    """One repeat a row; a stride beyond its field becomes one instruction a row.
 
     Args:
         row_stride: of the source, in elements.
         results: elements that a row leaves in the destination.
+        distance: from the results of a row to those of the next, in units of `results`.
     """
     src = buffer_of(op.operands[0])
     rows = src.shape[0]
     rep_stride = row_stride * src.itemsize // BLOCK_BYTES
     most = {f.name: f.limit for f in record.fields}
-    repeat, stride = most["repeat"], rep_stride
-    if rep_stride > most["src_rep_stride"]:
-        repeat, stride = 1, 0
+    repeat, stride, step = most["repeat"], rep_stride, distance
+    if rep_stride > most["src_rep_stride"] or distance > most["dst_rep_stride"]:
+        repeat, stride, step = 1, 0, 1
     emitter.set_mask(mask)
     start = [emitter.addresses.of(v) for v in reversed(list(op.operands))]
-    widths = (results * src.itemsize, row_stride * src.itemsize)
+    widths = (distance * results * src.itemsize, row_stride * src.itemsize)
     for begin, count in cut(rows, repeat):
         fields = {
-            "dst_rep_stride": 1,
+            "dst_rep_stride": step,
             "src_blk_stride": blk_stride,
             "src_rep_stride": stride,
             "repeat": count,

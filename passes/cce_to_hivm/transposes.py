@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from davinci.dialects.cce.buffers import Buffer, buffer_of
@@ -21,18 +22,18 @@ DST_VA, SRC_VA = 0, 2
 
 @lowering("vnchwconv")
 def lower_vnchwconv(emitter: Emitter, op: Any) -> None:
-    """Dimension 1 becomes the repeat, cut where its field ends."""
+    """The dimension before the last becomes the repeat, cut where its field ends."""
     src, dst = (buffer_of(v) for v in op.operands)
     record = emitter.record(op, "scatter_vnchwconv", "b16")
     most = {f.name: f.limit for f in record.fields}
-    strides = [b.strides[1] * b.itemsize // BLOCK_BYTES for b in (src, dst)]
-    repeats = src.shape[1]
+    strides = [b.strides[-2] * b.itemsize // BLOCK_BYTES for b in (src, dst)]
+    repeats = src.shape[-2]
     limit = most["repeat"]
     if repeats > 1 and max(strides) > most["src_stride"]:
-        fail(op, "stride of dimension 1 too large", found=f"{max(strides)} blocks")
+        fail(op, "stride of repeats too large", found=f"{max(strides)} blocks")
     for begin, count in cut(repeats, limit):
         for value, buffer, first in ((op.operands[1], dst, DST_VA), (op.operands[0], src, SRC_VA)):
-            offset = begin * buffer.strides[1] * buffer.itemsize
+            offset = begin * buffer.strides[-2] * buffer.itemsize
             start = emitter.addresses.of(value).plus(Shift(offset))
             emitter.require_aligned(f"row address of {record.mnemonic}", start, BLOCK_BYTES)
             set_rows(start, buffer, first)
@@ -53,14 +54,18 @@ def set_rows(start: Address, buffer: Buffer, va: int) -> None:
 
     Addresses count 32-byte blocks. A dynamic part is divided once, then rows add to it.
     """
-    step = buffer.strides[0] * buffer.itemsize // BLOCK_BYTES
+    steps = [stride * buffer.itemsize // BLOCK_BYTES for stride in buffer.strides[:-2]]
+    distances = [
+        sum(index * step for index, step in zip(place, steps, strict=True))
+        for place in itertools.product(*map(range, buffer.shape[:-2]))
+    ]
     constant, dynamic = start.shift.constant // BLOCK_BYTES, start.shift.dynamic
     if dynamic is not None:
         dynamic = arith.ShRUIOp(dynamic, constant_i64(BLOCK_BYTES.bit_length() - 1)).result
     for i in range(0, ROWS, HALF_ROWS):
         fields: dict[str, Any] = {"va": va + i // (2 * HALF_ROWS), "half": i // HALF_ROWS % 2}
         for j in range(HALF_ROWS):
-            row = constant + (i + j) * step
+            row = constant + distances[i + j]
             if dynamic is not None:
                 row = arith.AddIOp(dynamic, constant_i64(row)).result
             fields[f"address{j}"] = row

@@ -15,6 +15,7 @@ from davinci.mlir import arith, ir
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant
+from davinci.passes.cce_to_hivm.reductions import lower_fill_of_lanes
 from davinci.passes.pipeline.base import fail
 
 ROUNDINGS = {
@@ -45,6 +46,9 @@ def lower_with_scalar(emitter: Emitter, op: Any) -> None:
     """vadds, vmuls and vector_dup: the scalar travels as raw bits in a field."""
     *sources, scalar, dst = list(op.operands)
     record = emitter.record(op, op.name.removeprefix("cce."), buffer_of(dst).dtype)
+    if "lanes" in op.attributes:
+        lower_fill_of_lanes(emitter, record, op, raw_bits(scalar))
+        return
     emit_vector(emitter, record, [dst, *sources], {"value": raw_bits(scalar)})
 
 

@@ -201,6 +201,53 @@ def test_transpose_blocks(repeats: int) -> None:
     np.testing.assert_array_equal(found.reshape(repeats, 16, 16), source.transpose(1, 2, 0))
 
 
+@pytest.mark.parametrize(("dtype", "lanes"), [("f16", 16), ("f32", 8), ("s32", 8)])
+def test_transpose_of_words(dtype: str, lanes: int) -> None:
+    """Rows in several dimensions, each operand's own; 32-bit elements are two words."""
+    kernel = Kernel()
+    views = [
+        kernel.view(12 * lanes, dtype, [4, 2, 2, 3, lanes], [0, lanes, 6 * lanes, 2 * lanes, 1]),
+        kernel.view(48 * lanes, dtype, [16, 3, lanes], [3 * lanes, lanes, 1]),
+    ]
+    kernel.op("vnchwconv", views)
+    arrays = [random(12 * lanes, dtype), np.zeros(48 * lanes, DTYPES[dtype])]
+    found = run(kernel.text(), arrays)[1].view(np.int16).reshape(16, 3, 16)
+    blocks = arrays[0].view(np.int16).reshape(12, 16)
+    rows = [[blocks[i // 2 % 2 + i % 2 * 6 + t * 2] for t in range(3)] for i in range(16)]
+    np.testing.assert_array_equal(found, np.array(rows).transpose(2, 1, 0))
+
+
+@pytest.mark.parametrize(("first", "lanes"), [(0, 64), (13, 51), (60, 1)])
+@pytest.mark.parametrize(("rows", "pitch"), [(1, 64), (300, 72), (3, 3000 * 8)])
+def test_fill_of_lanes(first: int, lanes: int, rows: int, pitch: int) -> None:
+    kernel = Kernel()
+    size = (rows - 1) * pitch + 64
+    view = kernel.view(size, "f32", [rows, 64], [pitch, 1])
+    kernel.lines.append("%scalar = arith.constant 2.5 : f32")
+    where = f"first_lane = {first} : i64, lanes = {lanes} : i64"
+    kernel.op("vector_dup", [("%scalar", "f32"), view], where)
+    array = random(size, "f32")
+    expected = array.copy()
+    strided(expected, [rows, 64], [pitch, 1])[:, first : first + lanes] = 2.5
+    np.testing.assert_array_equal(run(kernel.text(), [array])[0], expected)
+
+
+@pytest.mark.parametrize("distance", [8, 255, 256])
+def test_row_sums_apart(distance: int) -> None:
+    kernel = Kernel()
+    size = 6 * distance + 1
+    views = [
+        kernel.view(7 * 64, "f32", [7, 64], [64, 1]),
+        kernel.view(size, "f32", [7], [distance]),
+    ]
+    kernel.op("vcadd", views)
+    arrays = [random(7 * 64, "f32"), random(size, "f32", 2)]
+    found = run(kernel.text(), arrays)[1]
+    expected = arrays[1].copy()
+    expected[::distance] = arrays[0].reshape(7, 64).sum(1, dtype=np.float32)
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-5)
+
+
 def test_transpose_of_more_blocks_than_a_repeat_count_holds() -> None:
     """The source is one 16 x 16 block, read again and again by a stride of 0."""
     kernel = Kernel()
