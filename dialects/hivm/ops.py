@@ -284,7 +284,9 @@ def pointer_type(space: Space) -> Any:
     return llvm.PointerType.get(address_space=space.value)
 
 
-def build(name: str, dtype: str, addresses: Sequence[Any], fields: Mapping[str, int | Any]) -> Any:
+def build(
+    name: str, dtype: str, addresses: Sequence[ir.Value], fields: Mapping[str, int | ir.Value]
+) -> ir.Operation:
     """Builds the instruction `name` at the current insertion point.
 
     Args:
@@ -304,15 +306,18 @@ def build(name: str, dtype: str, addresses: Sequence[Any], fields: Mapping[str, 
         raise ValueError(f"{record.mnemonic}: found fields {sorted(fields)}, expected {names}")
     i64 = ir.IntegerType.get_signless(WORD_BITS)
     attributes: dict[str, Any] = {"type": ir.StringAttr.get(dtype)} if dtype else {}
-    dynamic = [n for n in names if not isinstance(fields[n], int)]
+    dynamic: dict[str, ir.Value] = {}
+    for n in names:
+        field = fields[n]
+        if isinstance(field, int):
+            attributes[n] = ir.IntegerAttr.get(i64, signed_word(field))
+        else:
+            dynamic[n] = field
     if dynamic:
         attributes["dynamic"] = ir.ArrayAttr.get([ir.StringAttr.get(n) for n in dynamic])
-    for n in names:
-        if n not in dynamic:
-            attributes[n] = ir.IntegerAttr.get(i64, signed_word(fields[n]))
     return ir.Operation.create(
         f"hivm.{name}",
-        operands=[*addresses, *(fields[n] for n in dynamic)],
+        operands=[*addresses, *dynamic.values()],
         attributes=attributes,
     )
 

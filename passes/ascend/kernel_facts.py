@@ -114,8 +114,8 @@ class Operator:
             features = weights.shape[numbers.kernel_output_feature_dimension]
             return int(result * weights.count // max(1, features))
         if self.name == "dot_general":
-            numbers = stablehlo.DotDimensionNumbers(self.attributes["dot_dimension_numbers"])
-            inner = numbers.lhs_contracting_dimensions
+            dot = stablehlo.DotDimensionNumbers(self.attributes["dot_dimension_numbers"])
+            inner = dot.lhs_contracting_dimensions
             return int(result * math.prod(self.operands[0].shape[i] for i in inner))
         if self.name == "dot":
             return result * self.operands[0].shape[-1]

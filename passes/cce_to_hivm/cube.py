@@ -60,15 +60,11 @@ def lower_mad(emitter: Emitter, op: Any) -> None:
     left, right, result = buffer_of(a), buffer_of(b), buffer_of(c)
     inputs = left.dtype if left.dtype == right.dtype else left.dtype + right.dtype
     record = emitter.record(op, "mad", f"{inputs}2{result.dtype}")
-    known = is_constant(init)
-    if known is None:
-        value = arith.ExtUIOp(ir.IntegerType.get_signless(64), init).result
-    else:
-        value = int(bool(known))
+    known, i64 = is_constant(init), ir.IntegerType.get_signless(64)
     fields = {
         "m": left.shape[0] * SIDE,
         "k": left.shape[1] * left.block,
         "n": right.shape[1] * SIDE,
-        "init": value,
+        "init": arith.ExtUIOp(i64, init).result if known is None else int(bool(known)),
     }
     emitter.instruction(record, [emitter.addresses.of(v) for v in (c, a, b)], fields)

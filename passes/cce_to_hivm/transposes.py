@@ -66,7 +66,7 @@ def set_rows(start: Address, buffer: Buffer, va: int) -> None:
         fields: dict[str, Any] = {"va": va + i // (2 * HALF_ROWS), "half": i // HALF_ROWS % 2}
         for j in range(HALF_ROWS):
             row = constant + distances[i + j]
-            if dynamic is not None:
-                row = arith.AddIOp(dynamic, constant_i64(row)).result
-            fields[f"address{j}"] = row
+            fields[f"address{j}"] = (
+                row if dynamic is None else arith.AddIOp(dynamic, constant_i64(row)).result
+            )
         hivm.build("set_va_reg", "", [], fields)

@@ -82,7 +82,7 @@ class Elements:
 
     def _constant(self, number: float) -> Any:
         if isinstance(self.element, ir.FloatType):
-            attr = ir.FloatAttr.get(self.element, number)
+            attr: ir.Attribute = ir.FloatAttr.get(self.element, number)
         else:
             width = self.element.width
             attr = ir.IntegerAttr.get(self.element, number - (1 << width) * (number >> width - 1))

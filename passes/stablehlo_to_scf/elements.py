@@ -100,7 +100,8 @@ def for_range(ranges: Sequence[Any], carried: Sequence[Any], body: Body) -> Valu
 def nest(ranges: list[Any], carried: Values, indices: Values, body: Body) -> Values:
     if not ranges:
         return list(body(indices, carried))
-    loop = scf.ForOp(*map(builder.as_value, ranges[0]), carried)
+    start, stop, step = map(builder.as_value, ranges[0])
+    loop = scf.ForOp(start, stop, step, carried)
     with ir.InsertionPoint(loop.body):
         inner = nest(
             ranges[1:], list(loop.inner_iter_args), [*indices, loop.induction_variable], body

@@ -50,8 +50,8 @@ def lower_scatter(op: Any) -> Values:
             start = places.start(at)
         if len(at) == len(places.shape):
             return update(at, start or [], results)
-        bounds = (0, places.shape[len(at)], 1)
-        loop = scf.ForOp(*map(builder.as_value, bounds), results)
+        first, stop, step = map(builder.as_value, (0, places.shape[len(at)], 1))
+        loop = scf.ForOp(first, stop, step, results)
         with ir.InsertionPoint(loop.body):
             inner = nest([*at, loop.induction_variable], start, list(loop.inner_iter_args))
             scf.YieldOp(inner)

@@ -12,7 +12,7 @@ import importlib.util
 import sys
 import threading
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 PACKAGE = "mlir" if importlib.util.find_spec("mlir") else "torch_mlir"
 
@@ -21,19 +21,36 @@ def _load(name: str) -> Any:
     return importlib.import_module(f"{PACKAGE}.{name}")
 
 
-ir = _load("ir")
-passmanager = _load("passmanager")
-execution_engine = _load("execution_engine")
-arith = _load("dialects.arith")
 ext = _load("dialects.ext")
-func = _load("dialects.func")
-llvm = _load("dialects.llvm")
-memref = _load("dialects.memref")
-scf = _load("dialects.scf")
-tensor = _load("dialects.tensor")
-stablehlo = _load("_mlir_libs._stablehlo")
+if TYPE_CHECKING:  # the bindings come without types: stubs/ has those of what is used
+    from torch_mlir import execution_engine as execution_engine
+    from torch_mlir import ir as ir
+    from torch_mlir import passmanager as passmanager
+    from torch_mlir._mlir_libs import _stablehlo as _stablehlo
+    from torch_mlir.dialects import arith as arith
+    from torch_mlir.dialects import func as func
+    from torch_mlir.dialects import llvm as llvm
+    from torch_mlir.dialects import memref as memref
+    from torch_mlir.dialects import scf as scf
+    from torch_mlir.dialects import tensor as tensor
+
+    stablehlo = _stablehlo
+else:
+    ir = _load("ir")
+    passmanager = _load("passmanager")
+    execution_engine = _load("execution_engine")
+    arith = _load("dialects.arith")
+    func = _load("dialects.func")
+    llvm = _load("dialects.llvm")
+    memref = _load("dialects.memref")
+    scf = _load("dialects.scf")
+    tensor = _load("dialects.tensor")
+    stablehlo = _load("_mlir_libs._stablehlo")
 
 MLIRError = ir.MLIRError
+
+Op = ir._OperationBase
+"""An operation, `ir.Operation`, or a view of one that knows its kind, `ir.OpView`."""
 
 _PROCESS_STATE = threading.RLock()
 """Held while the process's tables of dialects, operations and passes change: a dialect defined in

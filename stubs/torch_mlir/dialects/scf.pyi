@@ -1,0 +1,14 @@
+from collections.abc import Sequence
+
+from torch_mlir.ir import Block, BlockArgument, BlockArgumentList, OpView, Value
+
+class ForOp(OpView):
+    body: Block
+    induction_variable: BlockArgument
+    inner_iter_args: BlockArgumentList
+    def __init__(
+        self, lower_bound: Value, upper_bound: Value, step: Value, iter_args: Sequence[Value] = ...
+    ) -> None: ...
+
+class YieldOp(OpView):
+    def __init__(self, results: Sequence[Value]) -> None: ...
