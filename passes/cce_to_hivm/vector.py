@@ -79,6 +79,7 @@ def lower_compare_select(emitter: Emitter, op: Any) -> None:
         select_limits.blk_stride + compare_limits.blk_stride,
         (0,) * len(values),
         select_limits.fixed_cycles,
+        select_limits.bank_groups,
     )
 
     def emit(issue: Issue, addresses: Sequence[Address]) -> None:
@@ -136,11 +137,14 @@ def limits(emitter: Emitter, record: Instruction) -> Limits:
     """Limits of an instruction from its record; an absent stride allows only the default."""
     most = {f.name: f.limit for f in record.fields}
     names = [o.name for o in record.operands]
+    unit = emitter.machine.vector
     return Limits(
         most["repeat"],
         tuple(most.get(f"{n}_blk_stride", 1) for n in names),
         tuple(most.get(f"{n}_rep_stride", 0) for n in names),
-        emitter.machine.vector.fixed_cycles,
+        unit.cycles_of(unit.fixed_cycles_of, record.name, record.type, unit.fixed_cycles),
+        unit.bank_groups,
+        unit.cycles_of(unit.cycles_per_repeat, record.name, record.type, 1),
     )
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci.isa.vector_plan import BLOCKS, Limits, Nest, plan_vector
 
 BLOCK = 8  # elements of 4 bytes
-LIMITS = Limits(255, (255, 255), (255, 255), 22)
+LIMITS = Limits(255, (255, 255), (255, 255), 22, 16)
 
 
 def touched(nest: Nest, operand: int) -> Counter[int]:
@@ -62,6 +63,28 @@ def test_every_element_once(case: tuple[list[int], list[list[int]]]) -> None:
             for point in itertools.product(*(range(n) for n in shape))
         )
         assert sum((touched(nest, operand) for nest in nests), Counter()) == expected
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "instructions", "repeats"),
+    [
+        # 17 blocks: one instruction of 17 repeats of a block is cheaper than 2 repeats and a rest.
+        ([17 * BLOCK], [[1], [1]], 1, 17),
+        ([20 * BLOCK], [[1], [1]], 1, 4),
+        # A statistic a row of 8 units: blocks of 8 rows on the lanes would meet in one bank group.
+        ([24, 64, BLOCK], [[64 * BLOCK, BLOCK, 1], [BLOCK, 0, 1]], 8, 8 * 24),
+        # Rows that lie an odd number of blocks apart do not.
+        ([24, 65, BLOCK], [[65 * BLOCK, BLOCK, 1], [BLOCK, 0, 1]], 3, 3 * 65),
+        # A statistic for each unit: all rows are one instruction.
+        ([24, 8, 8, BLOCK], [[512, 64, 8, 1], [64, 8, 0, 1]], 1, 192),
+    ],
+)
+def test_fewest_cycles(
+    shape: list[int], strides: list[list[int]], instructions: int, repeats: int
+) -> None:
+    nests = plan_vector(shape, strides, (4, 4), LIMITS)
+    assert sum(nest.count for nest in nests) == instructions
+    assert sum(nest.count * nest.issue.repeat for nest in nests) == repeats
 
 
 @given(case=cases())

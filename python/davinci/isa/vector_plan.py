@@ -2,15 +2,18 @@
 
 One instruction walks lanes (a contiguous run, or blocks at a stride), and repeats at a stride.
 What is left becomes a loop of instructions. Every assignment of dimensions to axes is tried; the
-one that takes least time wins, counted as a fixed cost an instruction and a cycle a repeat.
+one that takes least time wins: a fixed cost an instruction, and for each repeat a cycle, or as many
+as the most loaded bank group has blocks of one operand.
 
 Pure arithmetic: no IR is read or built here.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from davinci.isa.strides import Dim, merge_dims, split_run
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
@@ -22,12 +25,22 @@ FULL_MASK = (1 << REPEAT_BYTES // 2) - 1
 
 @dataclass(frozen=True)
 class Limits:
-    """Largest repeat count and strides (in blocks) of an instruction, strides per operand."""
+    """What an instruction can do, and its time.
+
+    Attributes:
+        repeat: largest repeat count.
+        blk_stride, rep_stride: largest strides (in blocks) of each operand.
+        fixed_cycles: of an instruction besides its repeats.
+        bank_groups: of UB; 0 leaves them out.
+        cycles: of a repeat.
+    """
 
     repeat: int
     blk_stride: tuple[int, ...]
     rep_stride: tuple[int, ...]
     fixed_cycles: int
+    bank_groups: int = 0
+    cycles: int = 1
 
 
 @dataclass(frozen=True)
@@ -81,35 +94,78 @@ def plan_vector(
         itemsizes: bytes of an element of each operand.
         limits: of the instruction.
     """
+    steps = tuple(tuple(operand) for operand in strides)
+    return list(_planned(tuple(shape), steps, tuple(itemsizes), limits))
+
+
+@lru_cache(maxsize=4096)
+def _planned(
+    shape: tuple[int, ...],
+    strides: tuple[tuple[int, ...], ...],
+    itemsizes: tuple[int, ...],
+    limits: Limits,
+) -> tuple[Nest, ...]:
     if 0 in shape:
-        return []
+        return ()
     outer, run = split_run(merge_dims(shape, strides))
     best: list[Nest] = []
     best_cost = -1
     for segments in candidates(outer, run, itemsizes, limits):
         nests = [nest for s in segments for nest in choose_repeat(s, itemsizes, limits)]
-        cost = cost_of(nests, limits)
+        cost = cost_of(nests, itemsizes, limits)
         if best_cost < 0 or cost < best_cost:
             best, best_cost = nests, cost
-    return best
+    return tuple(best)
 
 
-def cost_of(nests: Sequence[Nest], limits: Limits) -> int:
-    return sum(nest.count * (limits.fixed_cycles + nest.issue.repeat) for nest in nests)
+def cost_of(nests: Sequence[Nest], itemsizes: Sequence[int], limits: Limits) -> int:
+    """Cycles of the instructions."""
+    total = 0
+    for nest in nests:
+        each = max(limits.cycles, beats(nest.issue, itemsizes, limits))
+        total += nest.count * (limits.fixed_cycles + nest.issue.repeat * each)
+    return total
+
+
+def beats(issue: Issue, itemsizes: Sequence[int], limits: Limits) -> int:
+    """Cycles that a repeat's blocks of one operand need the most loaded bank group for.
+
+    Masked lanes use their banks too. Whether two operands meet depends on their addresses.
+    """
+    if not limits.bank_groups:
+        return 1
+    most = 1
+    for stride, size in zip(issue.blk_stride, itemsizes, strict=True):
+        blocks = BLOCKS * size // max(itemsizes)
+        groups = limits.bank_groups // math.gcd(stride, limits.bank_groups) if stride else blocks
+        most = max(most, math.ceil(blocks / max(1, groups)))
+    return most
 
 
 def candidates(
     outer: list[Dim], run: int, itemsizes: Sequence[int], limits: Limits
 ) -> Iterator[list[Segment]]:
-    """Ways to fill the lanes: with the contiguous run, or with blocks of an outer dimension."""
-    yield run_segments(outer, run, itemsizes)
+    """Ways to fill the lanes: with the contiguous run, or with blocks of any dimension."""
     block = BLOCK_BYTES // max(itemsizes)
-    if run > block or min(itemsizes) != max(itemsizes):
+    mixed = min(itemsizes) != max(itemsizes)
+    yield run_segments(outer, run, itemsizes)
+    if mixed or (run > block and run % block):
         return
-    for i, dim in enumerate(outer):
+    dims = outer
+    if run > block:
+        dims, run = [*outer, Dim(run // block, (block,) * len(itemsizes))], block
+    for i, dim in enumerate(dims):
         blk_stride = tuple(s // block for s in dim.strides)
         if all(s <= most for s, most in zip(blk_stride, limits.blk_stride, strict=True)):
-            yield block_segments(dim, outer[:i] + outer[i + 1 :], run, block)
+            for count in block_counts(dim.size):
+                yield block_segments(dim, dims[:i] + dims[i + 1 :], run, block, count)
+
+
+def block_counts(size: int) -> list[int]:
+    """How many of `size` blocks a repeat may take: as many as fit, or fewer and no rest."""
+    if size <= BLOCKS:
+        return [size]
+    return [BLOCKS, *(n for n in range(BLOCKS - 1, 0, -1) if size % BLOCKS and size % n == 0)]
 
 
 def run_segments(outer: list[Dim], run: int, itemsizes: Sequence[int]) -> list[Segment]:
@@ -127,18 +183,15 @@ def run_segments(outer: list[Dim], run: int, itemsizes: Sequence[int]) -> list[S
     return segments
 
 
-def block_segments(dim: Dim, others: list[Dim], run: int, block: int) -> list[Segment]:
-    """Eight blocks at a time of the dimension `dim`, then what is left of it."""
-    full, tail = divmod(dim.size, BLOCKS)
+def block_segments(dim: Dim, others: list[Dim], run: int, block: int, count: int) -> list[Segment]:
+    """`count` blocks at a time of the dimension `dim`, then what is left of it."""
+    full, tail = divmod(dim.size, count)
     blk_stride = tuple(s // block for s in dim.strides)
-    segments = []
-    if full:
-        pieces = Dim(full, tuple(BLOCKS * s for s in dim.strides))
-        mask = FULL_MASK if run == block else block_mask(BLOCKS, run, block)
-        start = (0,) * len(dim.strides)
-        segments.append(Segment(start, mask, blk_stride, (*others, pieces)))
+    pieces = Dim(full, tuple(count * s for s in dim.strides))
+    start = (0,) * len(dim.strides)
+    segments = [Segment(start, block_mask(count, run, block), blk_stride, (*others, pieces))]
     if tail:
-        start = tuple(full * BLOCKS * s for s in dim.strides)
+        start = tuple(full * count * s for s in dim.strides)
         mask = block_mask(tail, run, block)
         segments.append(Segment(start, mask, blk_stride, tuple(others)))
     return segments
@@ -146,6 +199,8 @@ def block_segments(dim: Dim, others: list[Dim], run: int, block: int) -> list[Se
 
 def block_mask(blocks: int, run: int, block: int) -> int:
     """The first `run` lanes of each of `blocks` blocks."""
+    if blocks == BLOCKS and run == block:
+        return FULL_MASK
     mask = 0
     for i in range(blocks):
         mask |= ((1 << run) - 1) << (i * block)
@@ -160,7 +215,7 @@ def choose_repeat(segment: Segment, itemsizes: Sequence[int], limits: Limits) ->
         rep_stride = in_blocks(axis, itemsizes)
         if all(s <= most for s, most in zip(rep_stride, limits.rep_stride, strict=True)):
             found = repeat_over(segment, axis, axes[:i] + axes[i + 1 :], limits, itemsizes)
-            if cost_of(found, limits) < cost_of(best, limits):
+            if cost_of(found, itemsizes, limits) < cost_of(best, itemsizes, limits):
                 best = found
     return best
 
