@@ -8,7 +8,7 @@ the operation with its definition, so the decorator does that first: a check may
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,3 +154,31 @@ def python_value(attr: Any) -> Any:
     if isinstance(attr, ir.ArrayAttr):
         return [python_value(item) for item in attr]
     return attr
+
+
+def as_attribute(value: Any) -> ir.Attribute:
+    """A Python value as an attribute: bool -> unit or bool, int -> i64, [int] -> array<i64>."""
+    if isinstance(value, bool):
+        return ir.UnitAttr.get() if value else ir.BoolAttr.get(False)
+    if isinstance(value, int):
+        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
+    if isinstance(value, str):
+        return ir.StringAttr.get(value)
+    if isinstance(value, (list, tuple)):
+        if all(isinstance(item, int) for item in value):
+            return ir.DenseI64ArrayAttr.get(list(value))
+        return ir.ArrayAttr.get([as_attribute(item) for item in value])
+    attribute: ir.Attribute = value
+    return attribute
+
+
+def create(
+    name: str, operands: Sequence[Any], results: Sequence[Any] = (), **attributes: Any
+) -> ir.Operation:
+    """Builds the operation `name`; attribute values may be ints, strings, bools, lists or attrs."""
+    return ir.Operation.create(
+        name,
+        results=list(results),
+        operands=list(operands),
+        attributes={key: as_attribute(value) for key, value in attributes.items()},
+    )

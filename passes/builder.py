@@ -10,7 +10,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from davinci.dialects.base import as_attribute as as_attribute
+from davinci.dialects.base import create as create
 from davinci.mlir import arith, ir, memref, scf
+
+op = create
 
 IndexLike = Any
 """An index: a Python int or an SSA value of type `index`."""
@@ -47,17 +51,6 @@ def mul(left: IndexLike, right: IndexLike) -> IndexLike:
     return arith.MulIOp(as_value(left), as_value(right)).result
 
 
-def op(name: str, operands: Sequence[Any], results: Sequence[Any] = (), **attributes: Any) -> Any:
-    """Builds the operation `name`; attribute values may be ints, strings, bools, lists or attrs."""
-    built = ir.Operation.create(
-        name,
-        results=list(results),
-        operands=list(operands),
-        attributes={k: as_attribute(v) for k, v in attributes.items()},
-    )
-    return built
-
-
 def replace_operands(op: Any, values: dict[Any, Any]) -> None:
     """Replaces operands of `op`, and of operations in its regions, that are keys of `values`."""
 
@@ -68,21 +61,6 @@ def replace_operands(op: Any, values: dict[Any, Any]) -> None:
         return ir.WalkResult.ADVANCE
 
     op.walk(visit)
-
-
-def as_attribute(value: Any) -> Any:
-    """A Python value as an attribute: bool -> unit or bool, int -> i64, [int] -> array<i64>."""
-    if isinstance(value, bool):
-        return ir.UnitAttr.get() if value else ir.BoolAttr.get(False)
-    if isinstance(value, int):
-        return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
-    if isinstance(value, str):
-        return ir.StringAttr.get(value)
-    if isinstance(value, (list, tuple)):
-        if all(isinstance(item, int) for item in value):
-            return ir.DenseI64ArrayAttr.get(list(value))
-        return ir.ArrayAttr.get([as_attribute(item) for item in value])
-    return value
 
 
 def space(name: str) -> Any:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import inspect
+
 import pytest
 
+from davinci.dialects.base import python_value
+from davinci.dialects.cce import build
 from davinci.dialects.cce.checks import CONVERSIONS, L0C_TYPES, MAD_TYPES, VECTOR_TYPES
 from davinci.dialects.cce.effects import effects_of
 from davinci.dialects.cce.ops import Cce
 from davinci.isa import INSTRUCTIONS
-from davinci.mlir import MLIRError, ir, make_context
+from davinci.mlir import MLIRError, ext, ir, make_context
 from legal_operations import CCE, L0A, L0C, L1, NZ_A, NZ_B, NZ_C, UB4, memref, ub
 
 NAMES = {"f16": "f16", "f32": "f32", "s8": "i8", "u8": "ui8", "s16": "i16", "s32": "i32"}
@@ -43,6 +47,33 @@ def test_block_number(name: str) -> None:
 def test_every_operation_is_tested() -> None:
     tested = {name for name, *_ in CCE} | {"get_block_idx", "get_block_num"}
     assert tested == {op._op_name for op in Cce.operations}
+
+
+@pytest.mark.parametrize("op", Cce.operations, ids=lambda op: op._op_name)
+def test_builder(op: type) -> None:
+    """It takes the operation's operands, then its attributes by name, and builds a legal one."""
+    function = getattr(build, op._op_name)
+    operands = [f.name for f in op._fields if isinstance(f, ext.OperandDef)]
+    parameters = inspect.signature(function).parameters.values()
+    assert [p.name for p in parameters if p.kind != p.KEYWORD_ONLY] == operands
+    named = {p.name: p.default for p in parameters if p.kind == p.KEYWORD_ONLY}
+    assert set(named) == set(op.ATTRIBUTES)
+    required = {name for name, kind in op.ATTRIBUTES.items() if kind.required}
+    assert {
+        name for name, default in named.items() if default is inspect.Parameter.empty
+    } == required
+
+
+@pytest.mark.parametrize(("name", "types", "attributes"), CCE)
+def test_builder_builds_what_the_text_says(name: str, types: list[str], attributes: str) -> None:
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(parse(name, types, attributes))
+        block = module.body.operations[0].regions[0].blocks[0]
+        first, end = block.operations
+        given = {key: python_value(first.attributes[key]) for key in first.attributes}
+        with ir.InsertionPoint(end):
+            getattr(build, name)(*first.operands, **given)
+        assert str(block.operations[1]) == str(first)
 
 
 INCCE = [

@@ -1,0 +1,164 @@
+"""Builders of the cce operations, one function each, operands in the order of the operation.
+
+    from davinci.dialects.cce import build as cce
+
+    cce.copy(x_tile, ub)
+    cce.vadds(ub, one, ub)
+    cce.copy(ub, y_tile)
+
+They build at the current insertion point and take the current location. What an operation does
+and takes is said in its class, in `ops.py` or `vector_ops.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from davinci.dialects.base import create
+from davinci.mlir import ir
+
+Value = ir.Value
+
+
+def operation(name: str, operands: Sequence[Value], **attributes: Any) -> None:
+    """Builds `cce.name`, for code that has the name as data; those that are None are left out."""
+    given = {key: value for key, value in attributes.items() if value is not None}
+    create(f"cce.{name}", operands, **given)
+
+
+class Unary(Protocol):
+    def __call__(self, a: Value, dst: Value) -> None: ...
+
+
+class Binary(Protocol):
+    def __call__(self, a: Value, b: Value, dst: Value) -> None: ...
+
+
+class ScalarBinary(Protocol):
+    def __call__(self, a: Value, scalar: Value, dst: Value) -> None: ...
+
+
+class Move(Protocol):
+    def __call__(self, src: Value, dst: Value) -> None: ...
+
+
+class RowReduction(Protocol):
+    def __call__(
+        self, src: Value, dst: Value, *, first_lane: int | None = None, lanes: int | None = None
+    ) -> None: ...
+
+
+def _unary(name: str) -> Unary:
+    def build(a: Value, dst: Value) -> None:
+        operation(name, (a, dst))
+
+    return build
+
+
+def _binary(name: str) -> Binary:
+    def build(a: Value, b: Value, dst: Value) -> None:
+        operation(name, (a, b, dst))
+
+    return build
+
+
+def _scalar_binary(name: str) -> ScalarBinary:
+    def build(a: Value, scalar: Value, dst: Value) -> None:
+        operation(name, (a, scalar, dst))
+
+    return build
+
+
+def _move(name: str) -> Move:
+    def build(src: Value, dst: Value) -> None:
+        operation(name, (src, dst))
+
+    return build
+
+
+def _row_reduction(name: str) -> RowReduction:
+    def build(
+        src: Value, dst: Value, *, first_lane: int | None = None, lanes: int | None = None
+    ) -> None:
+        operation(name, (src, dst), first_lane=first_lane, lanes=lanes)
+
+    return build
+
+
+vadd = _binary("vadd")
+vsub = _binary("vsub")
+vmul = _binary("vmul")
+vdiv = _binary("vdiv")
+vmax = _binary("vmax")
+vmin = _binary("vmin")
+vand = _binary("vand")
+vor = _binary("vor")
+
+vexp = _unary("vexp")
+vln = _unary("vln")
+vsqrt = _unary("vsqrt")
+vrsqrt = _unary("vrsqrt")
+vrec = _unary("vrec")
+vabs = _unary("vabs")
+vrelu = _unary("vrelu")
+vnot = _unary("vnot")
+
+vadds = _scalar_binary("vadds")
+vmuls = _scalar_binary("vmuls")
+
+vcadd = _row_reduction("vcadd")
+vcmax = _row_reduction("vcmax")
+vcmin = _row_reduction("vcmin")
+
+copy_l0c = _move("copy_l0c")
+vcgadd = _move("vcgadd")
+vcgmax = _move("vcgmax")
+vcgmin = _move("vcgmin")
+vnchwconv = _move("vnchwconv")
+
+
+def copy(src: Value, dst: Value, *, round_up: bool = False) -> None:
+    operation("copy", (src, dst), round_up=round_up or None)
+
+
+def load2d(src: Value, dst: Value, *, transpose: bool = False) -> None:
+    operation("load2d", (src, dst), transpose=transpose or None)
+
+
+def mad(a: Value, b: Value, c: Value, init: Value) -> None:
+    operation("mad", (a, b, c, init))
+
+
+def vector_dup(
+    scalar: Value, dst: Value, *, first_lane: int | None = None, lanes: int | None = None
+) -> None:
+    operation("vector_dup", (scalar, dst), first_lane=first_lane, lanes=lanes)
+
+
+def vconv(a: Value, dst: Value, *, round: str | None = None) -> None:
+    operation("vconv", (a, dst), round=round)
+
+
+def vcmpsel(a: Value, b: Value, x: Value, y: Value, dst: Value, *, predicate: str) -> None:
+    operation("vcmpsel", (a, b, x, y, dst), predicate=predicate)
+
+
+def set_flag(*, src: str, dst: str, event: int) -> None:
+    operation("set_flag", (), src=src, dst=dst, event=event)
+
+
+def wait_flag(*, src: str, dst: str, event: int) -> None:
+    operation("wait_flag", (), src=src, dst=dst, event=event)
+
+
+def pipe_barrier(*, pipe: str) -> None:
+    operation("pipe_barrier", (), pipe=pipe)
+
+
+def get_block_idx() -> Value:
+    return create("cce.get_block_idx", (), (ir.IndexType.get(),)).result
+
+
+def get_block_num() -> Value:
+    return create("cce.get_block_num", (), (ir.IndexType.get(),)).result
