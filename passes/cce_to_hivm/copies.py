@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import gcd
 from typing import Any
 
 from davinci.dialects.cce.buffers import buffer_of
@@ -78,16 +79,56 @@ def emit_bursts(
     pieces = [(0, length)]
     if length > most["len_burst"]:
         pieces = cut(length, most["len_burst"])
-    for first, blocks in pieces:
-        at = move(start, [Shift(first * unit) for unit in units])
-        index, gaps = choose_bursts(outer, blocks, units, most)
-        if index < 0:
-            emit(emitter, record, outer, at, 1, blocks, (0, 0))
-            continue
-        dim, loops = outer[index], outer[:index] + outer[index + 1 :]
-        for begin, count in cut(dim.size, most["n_burst"]):
-            chunk = move(at, [Shift(begin * s) for s in dim.strides])
-            emit(emitter, record, loops, chunk, count, blocks, gaps)
+    for shifts, dims in whole_gaps(outer, units):
+        begin = move(start, [Shift(shift) for shift in shifts])
+        for first, blocks in pieces:
+            at = move(begin, [Shift(first * unit) for unit in units])
+            emit_piece(emitter, record, dims, at, blocks, units)
+
+
+def whole_gaps(outer: list[Dim], units: tuple[int, int]) -> list[tuple[tuple[int, int], list[Dim]]]:
+    """`outer` in parts that bursts can walk, each with where it starts in bytes.
+
+    Rows of GM need not lie whole units apart. Every second, fourth, .. one does; so rows that leave
+    the same remainder go together: 21 rows of 100 elements of 2 bytes are rows 0, 4, .. 20, and
+    1, 5, .. 17, and so on.
+    """
+    ragged = [d for d in outer if any(s % u for s, u in zip(d.strides, units, strict=True))]
+    if not ragged:
+        return [((0, 0), outer)]
+    rows = max(ragged, key=lambda dim: dim.size)
+    apart = max(u // gcd(s, u) for s, u in zip(rows.strides, units, strict=True))
+    if rows.size <= apart:
+        return [((0, 0), outer)]
+    others = [dim for dim in outer if dim is not rows]
+    wide = (rows.strides[0] * apart, rows.strides[1] * apart)
+    count, longer = divmod(rows.size, apart)
+    parts = []
+    for first, rest, size in ((0, longer, count + 1), (longer, apart - longer, count)):
+        if rest:
+            start = (first * rows.strides[0], first * rows.strides[1])
+            parts.append((start, [*others, Dim(rest, rows.strides), Dim(size, wide)]))
+    return parts
+
+
+def emit_piece(
+    emitter: Emitter,
+    record: Instruction,
+    outer: list[Dim],
+    at: Sequence[Address],
+    blocks: int,
+    units: tuple[int, int],
+) -> None:
+    """Copies runs of `blocks` over the dimensions `outer`."""
+    most = {f.name: f.limit for f in record.fields}
+    index, gaps = choose_bursts(outer, blocks, units, most)
+    if index < 0:
+        emit(emitter, record, outer, at, 1, blocks, (0, 0))
+        return
+    dim, loops = outer[index], outer[:index] + outer[index + 1 :]
+    for begin, count in cut(dim.size, most["n_burst"]):
+        chunk = move(at, [Shift(begin * s) for s in dim.strides])
+        emit(emitter, record, loops, chunk, count, blocks, gaps)
 
 
 def choose_bursts(

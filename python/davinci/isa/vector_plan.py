@@ -145,27 +145,51 @@ def beats(issue: Issue, itemsizes: Sequence[int], limits: Limits) -> int:
 def candidates(
     outer: list[Dim], run: int, itemsizes: Sequence[int], limits: Limits
 ) -> Iterator[list[Segment]]:
-    """Ways to fill the lanes: with the contiguous run, or with blocks of any dimension."""
-    block = BLOCK_BYTES // max(itemsizes)
-    mixed = min(itemsizes) != max(itemsizes)
+    """Ways to fill the lanes: with the contiguous run, or with units of any dimension, each a block
+    of the widest or of the narrowest type."""
     yield run_segments(outer, run, itemsizes)
-    if mixed or (run > block and run % block):
-        return
-    dims = outer
-    if run > block:
-        dims, run = [*outer, Dim(run // block, (block,) * len(itemsizes))], block
-    for i, dim in enumerate(dims):
-        blk_stride = tuple(s // block for s in dim.strides)
-        if all(s <= most for s, most in zip(blk_stride, limits.blk_stride, strict=True)):
-            for count in block_counts(dim.size):
-                yield block_segments(dim, dims[:i] + dims[i + 1 :], run, block, count)
+    lanes = REPEAT_BYTES // max(itemsizes)
+    for unit in sorted({BLOCK_BYTES // size for size in itemsizes}):
+        if run > unit and run % unit:
+            continue
+        dims = [*outer, Dim(run // unit, (unit,) * len(itemsizes))] if run > unit else outer
+        for i, dim in enumerate(dims):
+            blk_stride, others = unit_strides(dim, unit, itemsizes), dims[:i] + dims[i + 1 :]
+            if (
+                blk_stride
+                and all(s <= most for s, most in zip(blk_stride, limits.blk_stride, strict=True))
+                and all(whole_blocks(other, itemsizes) for other in others)
+            ):
+                for count in unit_counts(dim.size, lanes // unit):
+                    masks = [
+                        unit_mask(n, min(run, unit), unit, lanes) for n in (count, dim.size % count)
+                    ]
+                    yield unit_segments(dim, others, count, masks, blk_stride)
 
 
-def block_counts(size: int) -> list[int]:
-    """How many of `size` blocks a repeat may take: as many as fit, or fewer and no rest."""
-    if size <= BLOCKS:
+def unit_strides(dim: Dim, unit: int, itemsizes: Sequence[int]) -> tuple[int, ...]:
+    """Block strides of lanes that take `unit` elements at each point of `dim`; empty if there are
+    none: an operand whose unit is not one block has to be contiguous."""
+    found = []
+    for stride, size in zip(dim.strides, itemsizes, strict=True):
+        if unit * size == BLOCK_BYTES and stride * size % BLOCK_BYTES == 0:
+            found.append(stride * size // BLOCK_BYTES)
+        elif stride == unit:
+            found.append(1)
+        else:
+            return ()
+    return tuple(found)
+
+
+def whole_blocks(dim: Dim, itemsizes: Sequence[int]) -> bool:
+    return all(s * size % BLOCK_BYTES == 0 for s, size in zip(dim.strides, itemsizes, strict=True))
+
+
+def unit_counts(size: int, most: int) -> list[int]:
+    """How many of `size` units a repeat may take: as many as fit, or fewer and no rest."""
+    if size <= most:
         return [size]
-    return [BLOCKS, *(n for n in range(BLOCKS - 1, 0, -1) if size % BLOCKS and size % n == 0)]
+    return [most, *(n for n in range(most - 1, 0, -1) if size % most and size % n == 0)]
 
 
 def run_segments(outer: list[Dim], run: int, itemsizes: Sequence[int]) -> list[Segment]:
@@ -183,28 +207,30 @@ def run_segments(outer: list[Dim], run: int, itemsizes: Sequence[int]) -> list[S
     return segments
 
 
-def block_segments(dim: Dim, others: list[Dim], run: int, block: int, count: int) -> list[Segment]:
-    """`count` blocks at a time of the dimension `dim`, then what is left of it."""
+def unit_segments(
+    dim: Dim, others: list[Dim], count: int, masks: Sequence[int], blk_stride: tuple[int, ...]
+) -> list[Segment]:
+    """`count` units at a time of the dimension `dim`, then what is left of it.
+
+    Args:
+        masks: of `count` units, and of the rest.
+        blk_stride: in blocks, from unit to unit, or 1 inside contiguous ones.
+    """
     full, tail = divmod(dim.size, count)
-    blk_stride = tuple(s // block for s in dim.strides)
     pieces = Dim(full, tuple(count * s for s in dim.strides))
     start = (0,) * len(dim.strides)
-    segments = [Segment(start, block_mask(count, run, block), blk_stride, (*others, pieces))]
+    segments = [Segment(start, masks[0], blk_stride, (*others, pieces))]
     if tail:
         start = tuple(full * count * s for s in dim.strides)
-        mask = block_mask(tail, run, block)
-        segments.append(Segment(start, mask, blk_stride, tuple(others)))
+        segments.append(Segment(start, masks[1], blk_stride, tuple(others)))
     return segments
 
 
-def block_mask(blocks: int, run: int, block: int) -> int:
-    """The first `run` lanes of each of `blocks` blocks."""
-    if blocks == BLOCKS and run == block:
+def unit_mask(units: int, run: int, unit: int, lanes: int) -> int:
+    """The first `run` lanes of each of `units` units, of `lanes` that a repeat has."""
+    if units * unit == lanes and run == unit:
         return FULL_MASK
-    mask = 0
-    for i in range(blocks):
-        mask |= ((1 << run) - 1) << (i * block)
-    return mask
+    return sum(((1 << run) - 1) << (i * unit) for i in range(units))
 
 
 def choose_repeat(segment: Segment, itemsizes: Sequence[int], limits: Limits) -> list[Nest]:

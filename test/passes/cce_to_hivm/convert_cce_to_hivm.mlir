@@ -57,22 +57,22 @@ func.func @rows() attributes {ascend.kernel} {
   return
 }
 
-// Bursts with a gap at both ends; a gap that is no whole block needs an instruction a burst, in a
-// loop if they are many.
+// Bursts with a gap at both ends; where gaps are no whole blocks, every 16th row goes together, in a
+// loop over the first of them.
 // CHECK-LABEL: func.func @bursts
 // CHECK: "hivm.copy_gm_to_cbuf"{{.*}} {dst_gap = 1 : i64, len_burst = 2 : i64, n_burst = 5 : i64, src_gap = 6 : i64}
 // CHECK: scf.for
 // CHECK: [[OFFSET:%.+]] = arith.muli {{.*}} : i64
 // CHECK: llvm.getelementptr %arg1{{\[}}[[OFFSET]]] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, i8
-// CHECK: "hivm.copy_gm_to_cbuf"{{.*}} {dst_gap = 0 : i64, len_burst = 2 : i64, n_burst = 1 : i64, src_gap = 0 : i64}
-func.func @bursts(%x: memref<5x64xf32>, %y: memref<9x17xf32>) attributes {ascend.kernel} {
+// CHECK: "hivm.copy_gm_to_cbuf"{{.*}} {dst_gap = 15 : i64, len_burst = 1 : i64, n_burst = 3 : i64, src_gap = 16 : i64}
+func.func @bursts(%x: memref<5x64xf32>, %y: memref<48x17xf16>) attributes {ascend.kernel} {
   %l = memref.alloc() {cce.address = 0 : i64} : memref<5x24xf32, #cce.space<"L1">>
-  %m = memref.alloc() {cce.address = 1024 : i64} : memref<9x16xf32, #cce.space<"L1">>
+  %m = memref.alloc() {cce.address = 1024 : i64} : memref<48x16xf16, #cce.space<"L1">>
   %xs = memref.subview %x[0, 8] [5, 16] [1, 1] : memref<5x64xf32> to memref<5x16xf32, strided<[64, 1], offset: 8>>
   %ls = memref.subview %l[0, 0] [5, 16] [1, 1] : memref<5x24xf32, #cce.space<"L1">> to memref<5x16xf32, strided<[24, 1]>, #cce.space<"L1">>
   "cce.copy"(%xs, %ls) : (memref<5x16xf32, strided<[64, 1], offset: 8>>, memref<5x16xf32, strided<[24, 1]>, #cce.space<"L1">>) -> ()
-  %ys = memref.subview %y[0, 1] [9, 16] [1, 1] : memref<9x17xf32> to memref<9x16xf32, strided<[17, 1], offset: 1>>
-  "cce.copy"(%ys, %m) : (memref<9x16xf32, strided<[17, 1], offset: 1>>, memref<9x16xf32, #cce.space<"L1">>) -> ()
+  %ys = memref.subview %y[0, 1] [48, 16] [1, 1] : memref<48x17xf16> to memref<48x16xf16, strided<[17, 1], offset: 1>>
+  "cce.copy"(%ys, %m) : (memref<48x16xf16, strided<[17, 1], offset: 1>>, memref<48x16xf16, #cce.space<"L1">>) -> ()
   return
 }
 
