@@ -11,6 +11,7 @@ This module defines operations by annotations, so it must not postpone their eva
 
 from typing import Any
 
+from davinci.dialects.ascend_layouts import check_layouts
 from davinci.dialects.ascend_operators import OPS
 from davinci.dialects.ascend_shapes import Call, is_float, is_integer, tensor_of
 from davinci.dialects.base import attribute_of, require, verifier
@@ -22,6 +23,17 @@ Result = ext.Result
 
 class Ascend(ext.Dialect, name="ascend"):
     """Operators on tensors or GM buffers."""
+
+
+class LayoutAttr(Ascend.Attribute, name="layout"):
+    """How the elements of a tensor lie in GM: `tensor<512x768xf16, #ascend.layout<"nz">>`.
+
+    "nz" is [.., ceil(n/c), ceil(m/16), 16, c] for a tensor [.., m, n], padded with zeros: fractals
+    of 16 rows of c elements, c = 32 for 8-bit types, else 16. Without the attribute rows lie one
+    after the other.
+    """
+
+    layout: ir.StringAttr
 
 
 def call_of(op: Any) -> Call:
@@ -57,6 +69,7 @@ class AscendOp(Ascend.Operation):
         if wanted and call.inputs and not wanted(call.inputs[0].element):
             require(False, "element type", call.inputs[0].element, f"{info.types} elements")
         info.check(call)
+        check_layouts(info.kind, call)
 
 
 class NullaryOp(AscendOp):
@@ -243,7 +256,11 @@ class FullOp(NullaryOp, name="full"):
 
 
 class ConstantOp(NullaryOp, name="constant"):
-    """Known elements. C1: `value` is an elements attribute of the result type; C2: on tensors."""
+    """Known elements.
+
+    C1 `value` is an elements attribute: the array that the result takes in GM in its layout.
+    C2 on tensors.
+    """
 
 
 class IotaOp(NullaryOp, name="iota"):
@@ -318,39 +335,50 @@ class GatherOp(BinaryOp, name="gather"):
     """
 
 
-class FractalizeOp(UnaryOp, name="fractalize"):
-    """[.., m, n] to Nz [.., ceil(n/c), ceil(m/16), 16, c], padded with zeros.
+class RelayoutOp(UnaryOp, name="relayout"):
+    """The operand in another layout.
 
-    C1 rank 2 or more.
+    C1 shapes and element types are equal; C2 on tensors.
+    C3 elements of 8, 16 or 32 bits.
+    """
+
+
+class FractalizeOp(UnaryOp, name="fractalize"):
+    """The kernel of a `relayout` from [.., m, n] to Nz, the array [.., n1, m1, 16, c].
+
+    C1 rank 2 or more; on buffers.
     C2 elements of 8, 16 or 32 bits; c is 32 for 8 bits, else 16.
     C3 the result has the Nz shape and the operand's element type.
     """
 
 
 class DefractalizeOp(UnaryOp, name="defractalize"):
-    """Nz to [.., m, n]; the result type says m and n.
+    """The kernel of a `relayout` from Nz to [.., m, n]; the result type says m and n.
 
-    C1 the result has rank 2 or more.
+    C1 the result has rank 2 or more; on buffers.
     C2 elements of 8, 16 or 32 bits.
     C3 the operand has the Nz shape of the result and its element type.
     """
 
 
 class MatmulOp(BinaryOp, name="matmul"):
-    """A [k1, m1, 16, c] times B [n1, k1, 16, c] gives C [n1, m1, 16, 16], all Nz.
+    """A [m, k] times B [k, n] gives C [m, n], each in any layout.
 
-    C1 A and B have rank 4 and fractals of 16 x c, c the lanes of their type.
-    C2 types f16 x f16 to f32 or f16, i8 x i8 to i32.
-    C3 B has as many rows as A has columns, both padded to fractals.
-    C4 C is [n1, m1, 16, 16]; for 8-bit operands it has two fractals for each of B's, but
+    C1 A and B have rank 2 and one element type.
+    C2 B has as many rows as A has columns.
+    C3 C is [m, n].
+    On buffers all are Nz, A [k1, m1, 16, c], B [n1, k1, 16, c], C [n1, m1, 16, 16]:
+    C4 A and B have rank 4 and fractals of 16 x c, c the lanes of their type.
+    C5 types f16 x f16 to f32 or f16, i8 x i8 to i32.
+    C6 B has as many rows as A has columns, both padded to fractals.
+    C7 C is [n1, m1, 16, 16]; for 8-bit operands it has two fractals for each of B's, but
        the last may be absent.
-    C5 on tensors, before `ascend-insert-layouts`, also row-major [m, n] times [n, k] of one type.
     """
 
 
 class BatchMatmulOp(BinaryOp, name="batch_matmul"):
     """`matmul` of equal leading batch dimensions.
 
-    C1 to C5 as for matmul, with one more dimension in front.
-    C6 A and B have the same batch.
+    C1 to C7 as for matmul, with one more dimension in front.
+    C8 A and B have the same batch.
     """

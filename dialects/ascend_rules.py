@@ -58,7 +58,10 @@ def check_constant(call: Call) -> None:
     require(shaped, "attribute 'value'", missing(value), "an elements attribute")
     if call.buffers:
         raise Invalid("has no form on buffers", "memref", "tensor; constants become globals")
-    call.expect_output(value.type.shape, value.type.element_type)
+    (result,) = call.outputs
+    found, expected = list(value.type.shape), list(result.stored_shape)
+    require(found == expected, "shape of 'value'", found, expected)
+    call.same_element("'value'", value.type.element_type, result.element)
 
 
 def check_iota(call: Call) -> None:
@@ -169,8 +172,17 @@ def require_fractal_type(element: Any) -> None:
     )
 
 
+def check_relayout(call: Call) -> None:
+    (operand,) = call.inputs
+    if call.buffers:
+        raise Invalid("has no form on buffers", "memref", "tensors")
+    require_fractal_type(operand.element)
+    call.expect_output(operand.shape, operand.element)
+
+
 def check_fractalize(call: Call) -> None:
     (operand,) = call.inputs
+    require_buffers(call)
     require(operand.rank >= 2, "rank of the operand", operand.rank, "at least 2")
     require_fractal_type(operand.element)
     call.expect_output(fractal_shape(operand.shape, operand.element), operand.element)
@@ -178,11 +190,16 @@ def check_fractalize(call: Call) -> None:
 
 def check_defractalize(call: Call) -> None:
     (operand,), (result,) = call.inputs, call.outputs
+    require_buffers(call)
     require(result.rank >= 2, "rank of the result", result.rank, "at least 2")
     require_fractal_type(result.element)
     expected = fractal_shape(result.shape, result.element)
     require(operand.shape == expected, "shape of the operand", list(operand.shape), list(expected))
     call.same_element("the result", result.element, operand.element)
+
+
+def require_buffers(call: Call) -> None:
+    require(call.buffers, "has no form on tensors", "tensors", "memref, or ascend.relayout")
 
 
 MATMUL_TYPES = {
@@ -202,7 +219,7 @@ def check_batch_matmul(call: Call) -> None:
 
 
 def check_plain_product(call: Call, batch: int) -> None:
-    """Row-major [.., m, n] times [.., n, k] gives [.., m, k], on tensors only."""
+    """[.., m, k] times [.., k, n] gives [.., m, n], whatever the layouts."""
     a, b = call.inputs
     for role, operand in (("A", a), ("B", b)):
         require(operand.rank == 2 + batch, f"rank of {role}", operand.rank, 2 + batch)
@@ -213,9 +230,9 @@ def check_plain_product(call: Call, batch: int) -> None:
 
 
 def check_product(call: Call, batch: int) -> None:
-    """A [.., k1, m1, 16, c] times B [.., n1, k', 16, c] gives C [.., n1, m1, 16, 16]."""
+    """On buffers A [.., k1, m1, 16, c] times B [.., n1, k', 16, c] gives C [.., n1, m1, 16, 16]."""
     a, b = call.inputs
-    if not call.buffers and a.rank == 2 + batch:
+    if not call.buffers:
         check_plain_product(call, batch)
         return
     for role, operand in (("A", a), ("B", b)):

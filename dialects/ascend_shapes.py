@@ -16,13 +16,20 @@ from davinci.dialects.base import Invalid, attribute, attribute_of
 from davinci.mlir import ir
 from davinci.units import BLOCK_BYTES, FRACTAL_SIDE
 
+ND, NZ = "", "nz"
+"""Layouts of a tensor: rows one after the other, which is no encoding, and fractals."""
+
 
 @dataclass(frozen=True)
 class Tensor:
-    """Shape and element type of an operand or result, either form."""
+    """Shape, element type and layout of an operand or result, either form.
+
+    A buffer has the shape of what lies in GM and the layout `ND`.
+    """
 
     shape: tuple[int, ...]
     element: Any
+    layout: str = ND
 
     @property
     def rank(self) -> int:
@@ -35,10 +42,17 @@ class Tensor:
     @property
     def type(self) -> Any:
         """The ranked tensor type."""
-        return ir.RankedTensorType.get(list(self.shape), self.element)
+        encoding = ir.Attribute.parse(f'#ascend.layout<"{self.layout}">') if self.layout else None
+        return ir.RankedTensorType.get(list(self.shape), self.element, encoding)
+
+    @property
+    def stored_shape(self) -> tuple[int, ...]:
+        """Shape of the array that a value takes in GM."""
+        return fractal_shape(self.shape, self.element) if self.layout == NZ else self.shape
 
     def __str__(self) -> str:
-        return "x".join([*map(str, self.shape), str(self.element)])
+        text = "x".join([*map(str, self.shape), str(self.element)])
+        return f"{text} in {self.layout}" if self.layout else text
 
 
 @dataclass(frozen=True)
@@ -99,7 +113,27 @@ def tensor_of(value_type: Any) -> Tensor:
         raise Invalid("operand or result type", value_type, "a ranked tensor or memref")
     if not value_type.has_static_shape:
         raise Invalid("operand or result shape", value_type, "static sizes")
-    return Tensor(tuple(value_type.shape), value_type.element_type)
+    layout = layout_of(value_type) if isinstance(value_type, ir.RankedTensorType) else ND
+    return Tensor(tuple(value_type.shape), value_type.element_type, layout)
+
+
+def layout_of(tensor_type: Any) -> str:
+    """The layout of a ranked tensor type.
+
+    Raises:
+        Invalid: an encoding that is no layout, or one that the shape or element type cannot have.
+    """
+    encoding = tensor_type.encoding
+    if encoding is None:
+        return ND
+    named = getattr(encoding, "attr_name", "") == "ascend.layout"
+    if not named or ir.StringAttr(encoding.params[0]).value != NZ:
+        raise Invalid("unknown layout", encoding, '#ascend.layout<"nz">, or none for rows')
+    if tensor_type.rank < 2:
+        raise Invalid("rank of a tensor in nz", tensor_type.rank, "at least 2")
+    if tensor_type.element_type.width not in (1, 8, 16, 32):
+        raise Invalid("elements of a tensor in nz", tensor_type.element_type, "at most 32 bits")
+    return NZ
 
 
 def is_float(element: Any) -> bool:

@@ -162,7 +162,6 @@ MOVE = [
     ),
     Case("iota", (), (5, 40), "i32", {"dim": 1}, "dim = 1 : i64"),
     Case("gather", (CUBE[0], np.array([3, -1, 19, 40, 0], np.int32)), (5, 17), "f32"),
-    Case("fractalize", (CUBE.astype(np.float16),), (3, 2, 2, 16, 16)),
-    Case("defractalize", (CUBE.ravel()[:768].reshape(1, 3, 16, 16),), (40, 9)),
+    Case("relayout", (CUBE,)),
 ]
 CASES = [*UNARY, *BINARY, *COMPARE, *CHOOSE, *CAST, *PARTS, *REDUCE, *MOVE]

@@ -14,6 +14,12 @@ def ub(shape: str, element: str = "f32", layout: str = "") -> str:
     return memref(shape, element, "UB", layout)
 
 
+def typed(kind: str, text: str) -> str:
+    """`tensor<4xf32>` of `4xf32`; with a layout of `4x4xf32:nz`."""
+    shape, _, layout = text.partition(":")
+    return f'{kind}<{shape}, #ascend.layout<"{layout}">>' if layout else f"{kind}<{shape}>"
+
+
 FLAG = 'src = "MTE2", dst = "V", event = 0 : i64'
 NZ_A, NZ_B = memref("2x3x16x16", "f16", "L0A"), memref("3x4x16x16", "f16", "L0B")
 NZ_C = memref("4x2x16x16", "f32", "L0C")
@@ -92,14 +98,26 @@ ASCEND = [
     "pad(3xf32, f32) {low = array<i64: -1>, high = array<i64: 2>, interior = array<i64: 1>}"
     " -> 6xf32",
     "gather(9x4xf32, 5xi64) -> 5x4xf32",
-    "fractalize(17x33xf16) -> 3x2x16x16xf16",
-    "fractalize(2x17x33xi8) -> 2x2x2x16x32xi8",
-    "defractalize(3x2x16x16xf32) -> 17x33xf32",
-    "matmul(3x2x16x16xf16, 4x3x16x16xf16) -> 4x2x16x16xf32",
+    "relayout(17x33xf16) -> 17x33xf16:nz",
+    "relayout(2x17x33xi8:nz) -> 2x17x33xi8",
+    "fractalize(17x33xf16) ~ -> 3x2x16x16xf16",
+    "fractalize(2x17x33xi8) ~ -> 2x2x2x16x32xi8",
+    "defractalize(3x2x16x16xf32) ~ -> 17x33xf32",
     "matmul(3x2x16x16xf16, 4x3x16x16xf16) ~ -> 4x2x16x16xf16",
-    "matmul(2x2x16x32xi8, 2x4x16x32xi8) -> 4x2x16x16xi32",
+    "matmul(2x2x16x32xi8, 2x4x16x32xi8) ~ -> 4x2x16x16xi32",
     "matmul(17x33xf32, 33x5xf32) -> 17x5xf32",
-    "batch_matmul(7x3x2x16x16xf16, 7x4x3x16x16xf16) -> 7x4x2x16x16xf32",
+    "matmul(17x33xf16:nz, 33x5xf16) -> 17x5xf32:nz",
+    "batch_matmul(7x3x2x16x16xf16, 7x4x3x16x16xf16) ~ -> 7x4x2x16x16xf32",
     "batch_matmul(7x17x33xf32, 7x33x5xf32) -> 7x17x5xf32",
+    "add(17x33xf32:nz, 17x33xf32:nz) -> 17x33xf32:nz",
+    "cast(17x33xf32:nz) -> 17x33xf16:nz",
+    'compare(17x33xf32:nz, 17x33xf32:nz) {predicate = "LT"} -> 17x33xi1:nz',
+    "broadcast(33xf32) {dims = array<i64: 1>} -> 17x33xf32:nz",
+    'reduce(3x17x33xf32:nz) {kind = "add", dims = array<i64: 2>} -> 3x17xf32',
+    'reduce(3x17x33xf32:nz) {kind = "add", dims = array<i64: 0>} -> 17x33xf32:nz',
+    "reshape(6x17x33xf32:nz) -> 2x3x17x33xf32:nz",
+    "reshape(2x16x3xf32:nz) -> 32x3xf32:nz",
+    "constant() {value = dense<1.0> : tensor<3x2x16x16xf16>} -> 17x33xf16:nz",
+    "full() {value = 1.0 : f32} -> 17x33xf32:nz",
 ]
-"""`name(operand types) {attributes} -> result type`; `~` before the arrow: on buffers."""
+"""`name(operand types) {attributes} -> result type`; `:nz`: in that layout; `~`: on buffers."""

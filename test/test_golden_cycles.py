@@ -20,12 +20,14 @@ from davinci import arrays, zoo
 
 FILE = Path(__file__).parent / "golden" / "cycles.json"
 
-MATMUL = """
-func.func @main(%a: tensor<16x16x16x16xf16>, %b: tensor<8x16x16x16xf16>) -> tensor<8x16x16x16xf32> {
-  %c = "ascend.matmul"(%a, %b)
-    : (tensor<16x16x16x16xf16>, tensor<8x16x16x16xf16>) -> tensor<8x16x16x16xf32>
-  return %c : tensor<8x16x16x16xf32>
-}
+NZ = '#ascend.layout<"nz">'
+A, B = f"tensor<256x256xf16, {NZ}>", f"tensor<256x128xf16, {NZ}>"
+C = f"tensor<256x128xf32, {NZ}>"
+MATMUL = f"""
+func.func @main(%a: {A}, %b: {B}) -> {C} {{
+  %c = "ascend.matmul"(%a, %b) : ({A}, {B}) -> {C}
+  return %c : {C}
+}}
 """
 """256 x 256 by 256 x 128."""
 

@@ -33,9 +33,8 @@ SWEEP_N = [16, 32, 64, 128, 256, 384, 512, 768]
 BEST = ("os", (256, 128, 256))
 """What the source found to be fastest."""
 
-A = f"tensor<{N // 16}x{M // 16}x16x16xf16>"
-B = f"tensor<{K // 16}x{N // 16}x16x16xf16>"
-C = f"tensor<{K // 16}x{M // 16}x16x16xf32>"
+NZ = '#ascend.layout<"nz">'
+A, B, C = f"tensor<{M}x{N}xf16, {NZ}>", f"tensor<{N}x{K}xf16, {NZ}>", f"tensor<{M}x{K}xf32, {NZ}>"
 TEXT = f"""
 func.func @main(%a: {A}, %b: {B}) -> {C} {{
   %c = "ascend.matmul"(%a, %b) : ({A}, {B}) -> {C}

@@ -37,13 +37,17 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from davinci import machine as machines
-from davinci.elements import to_array, to_attribute
+from davinci.dialects.ascend_shapes import NZ, Tensor, tensor_of
+from davinci.elements import dtype_of, scalar_value, to_array, to_attribute
 from davinci.errors import CompileError
 from davinci.mlir import func, function_type, ir, location_text, memref
 from davinci.passes import builder
 from davinci.passes.analysis.origins import served
 from davinci.passes.analysis.packing import Item, pack, round_up
+from davinci.passes.ascend.kernel_facts import SIZES
 from davinci.passes.ascend.kernel_outline import (
     Full,
     KernelOp,
@@ -54,14 +58,14 @@ from davinci.passes.ascend.kernel_outline import (
     symbols,
     unique,
 )
-from davinci.passes.ascend.tensor_ops import defining_op
+from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 from davinci.units import BLOCK_BYTES
 
 BUFFERS_ONLY = frozenset(
     [
-        *("batch_matmul", "broadcast", "concat", "defractalize", "fractalize", "gather", "matmul"),
-        *("call", "reduce", "slice", "transpose"),
+        *("batch_matmul", "broadcast", "call", "concat", "gather", "matmul", "reduce", "relayout"),
+        *("slice", "transpose"),
     ]
 )
 """Operators whose kernels want every operand in a buffer; the others take `full` as a constant."""
@@ -197,13 +201,8 @@ class Plan:
             self.callees.add(kernel)
         else:
             described = tuple(x if isinstance(x, Full) else x[1] for x in operands)
-            attributes = [(key, op.attributes[key]) for key in op.attributes]
-            if name in MARK_BOOLEAN and is_boolean(op.results[0].type):
-                attributes.append(("boolean", ir.UnitAttr.get()))
             results = tuple(storage.type for storage in outputs)
-            kernel_op = KernelOp(
-                name, described, results, tuple(sorted(attributes, key=lambda x: x[0]))
-            )
+            kernel_op = KernelOp(kernel_name(op), described, results, kernel_attributes(op))
             kernel = self._kernels.outlined(kernel_op, op.location)
         self._launch(kernel, buffers, op)
 
@@ -229,14 +228,54 @@ class Plan:
     def _find(self, value: Any, user: Any) -> Storage:
         """Storage of `value`; a `full` that needs a buffer becomes a constant."""
         if value in self._fulls:
-            elements = ir.DenseElementsAttr.get_splat(value.type, self._fulls[value])
-            return self._constant(elements, value, user)
+            return self._constant(filled(self._fulls[value], tensor_of(value.type)), value, user)
         return self._storage[value]
 
     def _constant(self, elements: Any, value: Any, op: Any) -> Storage:
         if elements not in self._constants:
             self._constants[elements] = self._new("constant", elements, value, op.location)
         return self._constants[elements]
+
+
+def kernel_name(op: Any) -> str:
+    """The operator on buffers that does what `op` does on tensors."""
+    if op.name == "ascend.relayout":
+        return "fractalize" if tensor_of(op.result.type).layout == NZ else "defractalize"
+    return str(op.name.removeprefix("ascend."))
+
+
+def kernel_attributes(op: Any) -> tuple[tuple[str, Any], ...]:
+    """Attributes of the operator on buffers, which shows less than that on tensors."""
+    found = {key: op.attributes[key] for key in op.attributes}
+    if op.name.removeprefix("ascend.") in MARK_BOOLEAN and is_boolean(op.results[0].type):
+        found["boolean"] = ir.UnitAttr.get()
+    if op.name in PRODUCTS:
+        require_nz(op)
+        *_, m, n = tensor_of(op.result.type).shape
+        found[SIZES] = builder.as_attribute([m, n, tensor_of(op.operands[0].type).shape[-1]])
+    return tuple(sorted(found.items()))
+
+
+def require_nz(product: Any) -> None:
+    """Fails unless the operands and the result of a product are what its kernel takes."""
+    for value in (*product.operands, product.result):
+        if tensor_of(value.type).layout != NZ:
+            fail(
+                product,
+                "has no kernel for these layouts",
+                found=str(value.type),
+                expected='#ascend.layout<"nz">',
+                hint="run ascend-propagate-layouts before ascend-bufferize",
+            )
+
+
+def filled(value: Any, tensor: Tensor) -> Any:
+    """The array of a tensor that is the same value everywhere; what pads it is zero."""
+    if tensor.count == math.prod(tensor.stored_shape):
+        stored = ir.RankedTensorType.get(list(tensor.stored_shape), tensor.element)
+        return ir.DenseElementsAttr.get_splat(stored, value)
+    array = np.full(tensor.shape, scalar_value(value), dtype_of(tensor.element))
+    return to_attribute(stored_array(array, tensor), tensor.element)
 
 
 class HostBuilder:
@@ -372,8 +411,9 @@ def _static_tensor(value_type: Any, location: Any) -> Any:
 
 
 def _size_bytes(tensor: Any, location: Any) -> int:
-    """Bytes of a tensor in GM, without padding."""
-    element = memref_of(tensor).element_type
+    """Bytes of the array of a tensor in GM."""
+    stored = memref_of(tensor)
+    element = stored.element_type
     if not isinstance(element, (ir.IntegerType, ir.FloatType)) or element.width % 8:
         raise CompileError(
             "a value of @main has an element type that GM buffers cannot hold",
@@ -381,5 +421,5 @@ def _size_bytes(tensor: Any, location: Any) -> int:
             found=str(tensor),
             expected="booleans, or integers and floats of whole bytes",
         )
-    size_bits: int = math.prod(tensor.shape) * element.width
+    size_bits: int = math.prod(stored.shape) * element.width
     return size_bits // 8

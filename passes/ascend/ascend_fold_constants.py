@@ -110,7 +110,8 @@ def replace(op: Any, foldable: set[Any], lost: LostByPlace) -> None:
     if array is None:
         return
     with op.location, ir.InsertionPoint(op):
-        new = TensorOps().constant(array, tensor_of(op.result.type).element)
+        result = tensor_of(op.result.type)
+        new = TensorOps().constant(array, result.element, result.layout)
     op.result.replace_all_uses_with(new)
     foldable.discard(op.result)
 

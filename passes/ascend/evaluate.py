@@ -1,4 +1,7 @@
-"""Values of ascend operations on known operands, computed with NumPy at compile time."""
+"""Values of ascend operations on known operands, computed with NumPy at compile time.
+
+Arrays have the shapes of tensors, whatever their layouts.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from davinci import operators
-from davinci.dialects.ascend_shapes import Tensor, fractal_shape
+from davinci.dialects.ascend_shapes import Tensor
 from davinci.elements import Array, dtype_of
 from davinci.operators import OPERATORS, Elementwise
 
@@ -90,24 +93,6 @@ def _gather(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any])
     return table[np.clip(indices, 0, len(table) - 1)]
 
 
-def _fractalize(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]) -> Any:
-    operand = inputs[0]
-    *batch, n1, m1, rows, columns = fractal_shape(operand.shape, result.element)
-    m, n = operand.shape[-2:]
-    width = [(0, 0)] * len(batch) + [(0, m1 * rows - m), (0, n1 * columns - n)]
-    padded = np.pad(operand, width) if any(after for _, after in width) else operand
-    blocks = padded.reshape(*batch, m1, rows, n1, columns)
-    return np.moveaxis(blocks, -2, -4)
-
-
-def _defractalize(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]) -> Any:
-    operand = inputs[0]
-    *batch, n1, m1, rows, columns = operand.shape
-    m, n = result.shape[-2:]
-    matrix = np.moveaxis(operand, -4, -2).reshape(*batch, m1 * rows, n1 * columns)
-    return matrix[..., :m, :n]
-
-
 OTHERS: dict[str, Evaluator] = {
     "copy": lambda inputs, *_: inputs[0],
     "broadcast": _broadcast,
@@ -119,6 +104,5 @@ OTHERS: dict[str, Evaluator] = {
     "pad": _pad,
     "iota": _iota,
     "gather": _gather,
-    "fractalize": _fractalize,
-    "defractalize": _defractalize,
+    "relayout": lambda inputs, *_: inputs[0],
 }

@@ -117,9 +117,9 @@ def stored_tensor(tensor_type: Any) -> Any:
 
 
 def memref_of(tensor_type: Any) -> Any:
-    """The GM buffer type of a static tensor type."""
-    tensor = stored_tensor(tensor_type)
-    return ir.MemRefType.get(tensor.shape, tensor.element_type)
+    """The GM buffer type of a static tensor type: the array of its layout."""
+    shape = tensor_of(tensor_type).stored_shape
+    return ir.MemRefType.get(list(shape), stored_tensor(tensor_type).element_type)
 
 
 def is_boolean(shaped_type: Any) -> bool:

@@ -7,18 +7,14 @@ operations on small constants are constants; reshapes and transposes that do not
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from davinci import elements
 from davinci.dialects.ascend_operators import OPS
-from davinci.dialects.ascend_shapes import (
-    Tensor,
-    fractal_shape,
-    reduce_shape,
-    tensor_of,
-)
+from davinci.dialects.ascend_shapes import ND, NZ, Tensor, lanes, reduce_shape, tensor_of
 from davinci.dialects.base import python_value
 from davinci.elements import Array
 from davinci.errors import InputError
@@ -26,6 +22,7 @@ from davinci.mlir import ir, is_public, location_text
 from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.ascend.evaluate import evaluate
+from davinci.passes.ascend.fractals import from_nz, to_nz
 
 PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
 
@@ -51,10 +48,10 @@ class TensorOps:
             python_values = {k: python_value(a) for k, a in attrs.items()}
             found = evaluate(name, numbers, Tensor((), result.element), python_values)
             assert found is not None, name
-            return self.full(result.shape, result.element, found[()])
+            return self._full(result, elements.scalar_attribute(found[()], result.element))
         folded = self._fold(name, operands, result, attrs)
         if folded is not None:
-            return self.constant(folded, result.element)
+            return self.constant(folded, result.element, result.layout)
         built = builder.op(f"ascend.{name}", operands, [result.type], **attrs)
         self.built.append(built)
         return built.result
@@ -72,25 +69,30 @@ class TensorOps:
         arrays = [constant_array(op) for op in constants]
         return evaluate(name, arrays, result, {k: python_value(a) for k, a in attrs.items()})
 
-    def constant(self, array: Array, element: Any) -> Any:
+    def constant(self, array: Array, element: Any, layout: str = ND) -> Any:
         """A constant; `full` if all elements are the same."""
+        result = Tensor(array.shape, element, layout)
         if array.size and is_splat(array):
-            return self.full(array.shape, element, array.flat[0])
-        return self.constant_attribute(elements.to_attribute(array, element))
+            return self._full(result, elements.scalar_attribute(array.flat[0], element))
+        return self._constant(elements.to_attribute(stored_array(array, result), element), result)
 
     def constant_attribute(self, attr: Any) -> Any:
-        """A constant from an elements attribute; `full` if it is a splat."""
+        """A constant in rows from an elements attribute; `full` if it is a splat."""
         if isinstance(attr, ir.DenseElementsAttr) and attr.is_splat and len(attr) > 0:
-            return self._full(tuple(attr.type.shape), attr.get_splat_value())
-        built = builder.op("ascend.constant", [], [attr.type], value=attr)
+            value = attr.get_splat_value()
+            return self._full(Tensor(tuple(attr.type.shape), value.type), value)
+        return self._constant(attr, tensor_of(attr.type))
+
+    def _constant(self, attr: Any, result: Tensor) -> Any:
+        built = builder.op("ascend.constant", [], [result.type], value=attr)
         self.built.append(built)
         return built.result
 
     def full(self, shape: Sequence[int], element: Any, value: Any) -> Any:
-        return self._full(shape, elements.scalar_attribute(value, element))
+        result = Tensor(tuple(shape), element)
+        return self._full(result, elements.scalar_attribute(value, element))
 
-    def _full(self, shape: Sequence[int], value: Any) -> Any:
-        result = Tensor(tuple(shape), value.type)
+    def _full(self, result: Tensor, value: Any) -> Any:
         built = builder.op("ascend.full", [], [result.type], value=value)
         self.built.append(built)
         return built.result
@@ -105,7 +107,7 @@ class TensorOps:
         found = tensor_of(operand.type)
         if found.element == element:
             return operand
-        return self.emit("cast", [operand], Tensor(found.shape, element))
+        return self.emit("cast", [operand], replace(found, element=element))
 
     def reshape(self, operand: Any, shape: Sequence[int]) -> Any:
         """Row-major; a reshape of a reshape is one, and of a `full` a `full`."""
@@ -116,14 +118,14 @@ class TensorOps:
             owner = defining_op(operand)
         if tensor_of(operand.type).shape == tuple(shape):
             return operand
+        result = replace(found, shape=tuple(shape))
         if owner is not None and owner.name == "ascend.full":
-            return self._full(shape, owner.attributes["value"])
+            return self._full(result, owner.attributes["value"])
         if owner is not None and owner.name == "ascend.constant" and size_bytes(found) > FOLD_BYTES:
-            return self._plain_reshape(operand, shape)
-        return self.emit("reshape", [operand], Tensor(tuple(shape), found.element))
+            return self._plain_reshape(operand, result)
+        return self.emit("reshape", [operand], result)
 
-    def _plain_reshape(self, operand: Any, shape: Sequence[int]) -> Any:
-        result = Tensor(tuple(shape), tensor_of(operand.type).element)
+    def _plain_reshape(self, operand: Any, result: Tensor) -> Any:
         built = builder.op("ascend.reshape", [operand], [result.type])
         self.built.append(built)
         return built.result
@@ -136,18 +138,18 @@ class TensorOps:
         if moved == sorted(moved) or found.count == 0:
             return self.reshape(operand, shape)
         owner = defining_op(operand)
-        if owner is not None and owner.name == "ascend.full":
-            return self._full(shape, owner.attributes["value"])
         result = Tensor(shape, found.element)
+        if owner is not None and owner.name == "ascend.full":
+            return self._full(result, owner.attributes["value"])
         return self.emit("transpose", [operand], result, permutation=list(permutation))
 
     def broadcast(self, operand: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
         """Operand dimension i becomes dimension dims[i]; a reshape where nothing repeats."""
         found = tensor_of(operand.type)
         owner = defining_op(operand)
-        if owner is not None and owner.name == "ascend.full":
-            return self._full(shape, owner.attributes["value"])
         result = Tensor(tuple(shape), found.element)
+        if owner is not None and owner.name == "ascend.full":
+            return self._full(result, owner.attributes["value"])
         if result.count == found.count:
             order = np.argsort(dims, kind="stable")
             return self.reshape(self.transpose(operand, [int(i) for i in order]), shape)
@@ -160,15 +162,11 @@ class TensorOps:
             return self.reshape(operand, result.shape)
         return self.emit("reduce", [operand], result, kind=kind, dims=sorted(dims))
 
-    def fractalize(self, operand: Any) -> Any:
+    def relayout(self, operand: Any, layout: str) -> Any:
         found = tensor_of(operand.type)
-        result = Tensor(fractal_shape(found.shape, found.element), found.element)
-        return self.emit("fractalize", [operand], result)
-
-    def defractalize(self, operand: Any, rows: int, columns: int) -> Any:
-        found = tensor_of(operand.type)
-        result = Tensor((*found.shape[:-4], rows, columns), found.element)
-        return self.emit("defractalize", [operand], result)
+        if found.layout == layout:
+            return operand
+        return self.emit("relayout", [operand], replace(found, layout=layout))
 
 
 def defining_op(value: Any) -> Any:
@@ -186,19 +184,27 @@ CONSTANTS = ("ascend.constant", "ascend.full")
 
 
 def constant_array(op: Any) -> Array:
-    """The elements of an `ascend.constant` or `ascend.full`; a `full` takes no memory.
+    """The elements of an `ascend.constant` or `ascend.full`, in the shape of its result.
+
+    A `full` takes no memory.
 
     Raises:
         InputError: the data of a resource is missing or of another size.
     """
+    found = tensor_of(op.results[0].type)
     if op.name == "ascend.constant":
         try:
-            return elements.to_array(op.attributes["value"])
+            array = elements.to_array(op.attributes["value"])
         except InputError as error:
             raise error.at(location_text(op.location)) from None
-    found = tensor_of(op.results[0].type)
+        return from_nz(array, found.shape) if found.layout == NZ else array
     value = elements.scalar_value(op.attributes["value"])
     return np.broadcast_to(np.asarray(value, elements.dtype_of(found.element)), found.shape)
+
+
+def stored_array(array: Array, tensor: Tensor) -> Array:
+    """The array that a value with these elements takes in GM."""
+    return to_nz(array, lanes(tensor.element)) if tensor.layout == NZ else array
 
 
 def full_value(value: Any) -> Array | None:

@@ -110,7 +110,7 @@ def ascend_to_memref(options: Options) -> list[str]:
     """Precision and layouts chosen, constants folded, kernels outlined, the arena planned."""
     return [
         _pass("ascend-legalize-precision", options, "precision"),
-        "ascend-insert-layouts",
+        "ascend-propagate-layouts",
         "ascend-fold-constants",
         "ascend-outline-scalar",
         "cse",

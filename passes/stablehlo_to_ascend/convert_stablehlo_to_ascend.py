@@ -36,9 +36,7 @@ from davinci.passes.stablehlo_to_ascend.scalar_calls import ScalarCalls
 
 FAMILIES = ("elementwise", "movement", "dot_general")
 
-CUBE_OR_VIEW = frozenset(
-    {"matmul", "batch_matmul", "reshape", "fractalize", "defractalize", "constant", "full"}
-)
+CUBE_OR_VIEW = frozenset({"matmul", "batch_matmul", "reshape", "relayout", "constant", "full"})
 """Operators that `supports` does not list: on the cube, moved by layout kernels, or no kernel."""
 
 MARKERS = frozenset({"stablehlo.optimization_barrier"})

@@ -20,7 +20,7 @@ from davinci.frontends.marks import check_marks
 from davinci.isa import BY_NAME
 from davinci.mlir import ir, make_context
 from davinci.passes.pipeline import runner
-from legal_operations import ASCEND, CCE
+from legal_operations import ASCEND, CCE, typed
 from malformed import Operation, variants
 
 SAMPLE = 40
@@ -64,14 +64,14 @@ def tensor_operation(case: str) -> Operation:
     inside, attributes = rest.split(")", 1)
     kinds = [*filter(None, map(str.strip, inside.split(",")))]
     if head.endswith("~"):
-        types = tuple(f"memref<{kind}>" for kind in [*kinds, result])
+        types = tuple(typed("memref", kind) for kind in [*kinds, result])
         return Operation(f"ascend.{name}", types, (), pairs(attributes))
-    types = tuple(f"tensor<{kind}>" for kind in kinds)
-    return Operation(f"ascend.{name}", types, (f"tensor<{result}>",), pairs(attributes))
+    types = tuple(typed("tensor", kind) for kind in kinds)
+    return Operation(f"ascend.{name}", types, (typed("tensor", result),), pairs(attributes))
 
 
 def legal() -> list[Operation]:
-    """One operation of each name and form."""
+    """One operation of each name and form, and with and without layouts."""
     spelt_out = {case.partition("(")[0] for case in ASCEND}
     plain = [
         f"{info.name}({', '.join(['4xf32' if info.types != 'integer' else '4xi32'] * info.inputs)})"
@@ -85,14 +85,15 @@ def legal() -> list[Operation]:
         *map(instruction, hivm.OPERATIONS),
         *SCALAR,
     ]
-    return list({(op.name, bool(op.results)): op for op in found}.values())
-
-
-LEGAL = legal()
+    return list({name_of(op): op for op in found}.values())
 
 
 def name_of(op: Operation) -> str:
-    return f"{op.name}-{'tensors' if op.results else 'buffers'}"
+    layout = "-layouts" if "ascend.layout" in "".join((*op.operands, *op.results)) else ""
+    return f"{op.name}-{'tensors' if op.results else 'buffers'}{layout}"
+
+
+LEGAL = legal()
 
 
 def outcome(text: str, context: Any, pipeline: str = "") -> list[Any]:

@@ -1,6 +1,7 @@
 """Verifiers of the ascend operators: legal operations in both forms, one error a constraint.
 
-A case is `name(operand types) {attributes} -> result type`, the operands being arguments.
+A case is `name(operand types) {attributes} -> result type`, the operands being arguments; of a type
+with `:nz` behind it the layout is that.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import pytest
 from davinci.dialects.ascend_operators import OPS, OpInfo
 from davinci.dialects.ascend_shapes import fractal_shape
 from davinci.mlir import MLIRError, ir, make_context
-from legal_operations import ASCEND
+from legal_operations import ASCEND, typed
 
 
 def module_text(case: str) -> str:
@@ -21,8 +22,8 @@ def module_text(case: str) -> str:
     inside, attributes = rest.split(")", 1)
     inputs = [t.strip() for t in inside.split(",") if t.strip()]
     kind = "memref" if buffers else "tensor"
-    operands = [f"{kind}<{t}>" for t in ([*inputs, result] if buffers else inputs)]
-    results = "()" if buffers else f"tensor<{result}>"
+    operands = [typed(kind, t) for t in ([*inputs, result] if buffers else inputs)]
+    results = "()" if buffers else typed("tensor", result)
     arguments = ", ".join(f"%{i}: {t}" for i, t in enumerate(operands))
     values = ", ".join(f"%{i}" for i in range(len(operands)))
     built = f'"ascend.{name}"({values}) {attributes} : ({", ".join(operands)}) -> {results}'
@@ -59,7 +60,12 @@ ILLEGAL = [
     ("copy(*xf32) ~ -> 4xf32", "expected a ranked tensor or memref"),
     ("full() {value = 1.0 : f32} -> 4xf16", "element type of value; found f32; expected f16"),
     ('full() {value = "x"} -> 4xf16', "attribute 'value'"),
-    ("constant() {value = dense<1.0> : tensor<4xf32>} -> 5xf32", "shape of the result"),
+    ("constant() {value = dense<1.0> : tensor<4xf32>} -> 5xf32", "shape of 'value'"),
+    (
+        "constant() {value = dense<1.0> : tensor<17x33xf16>} -> 17x33xf16:nz",
+        r"shape of 'value'; found \[17, 33\]; expected \[3, 2, 16, 16\]",
+    ),
+    ("constant() {value = dense<1.0> : tensor<4xf32>} -> 4xf16", "element type of 'value'"),
     ("constant() {value = 1.0 : f32} -> 5xf32", "expected an elements attribute"),
     ("constant() {value = dense<1.0> : tensor<4xf32>} ~ -> 4xf32", "no form on buffers"),
     ("iota() {dim = 2 : i64} -> 3x4xi32", "'dim'; found 2; expected a dimension below 2"),
@@ -118,29 +124,53 @@ ILLEGAL = [
     ("gather(9x4xf32, 5xi8) -> 5x4xf32", "element type of the indices"),
     ("gather(0x4xf32, 5xi32) -> 5x4xf32", "rows of the table"),
     ("gather(9x4xf32, 5xi64) -> 5x5xf32", "shape of the result"),
-    ("fractalize(33xf16) -> 3x1x16x16xf16", "rank of the operand"),
-    ("fractalize(3x3xf64) -> 1x1x16x4xf64", "expected 8, 16 or 32 bits"),
-    ("fractalize(17x33xf16) -> 2x3x16x16xf16", "shape of the result"),
-    ("defractalize(3x2x16x16xf16) -> 17xf16", "rank of the result"),
-    ("defractalize(3x2x16x16xf16) -> 17x50xf16", "shape of the operand"),
-    ("matmul(3x2x16x8xf16, 4x3x16x16xf16) -> 4x2x16x16xf32", "shape of A"),
-    ("matmul(3x2x16x16xf16, 4x3x16xf16) -> 4x2x16x16xf32", "shape of B"),
-    ("matmul(3x2x16x16xf32, 4x3x16x16xf32) -> 4x2x16x16xf32", "element types of A and B"),
-    ("matmul(3x2x16x16xf16, 4x3x16x16xf16) -> 4x2x16x16xi32", "element type of the result"),
-    ("matmul(3x2x16x16xf16, 4x4x16x16xf16) -> 4x2x16x16xf32", "rows of B; found 64; expected 48"),
-    ("matmul(3x2x16x16xf16, 4x3x16x16xf16) -> 2x4x16x16xf32", "shape of the result"),
+    ("relayout(17x33xf16) -> 17x34xf16:nz", "shape of the result"),
+    ("relayout(17x33xf64) -> 17x33xf64", "expected 8, 16 or 32 bits"),
+    ("relayout(17x33xf16) ~ -> 17x33xf16", "no form on buffers"),
+    ("fractalize(33xf16) ~ -> 3x1x16x16xf16", "rank of the operand"),
+    ("fractalize(3x3xf64) ~ -> 1x1x16x4xf64", "expected 8, 16 or 32 bits"),
+    ("fractalize(17x33xf16) ~ -> 2x3x16x16xf16", "shape of the result"),
+    ("fractalize(17x33xf16) -> 3x2x16x16xf16", "no form on tensors"),
+    ("defractalize(3x2x16x16xf16) ~ -> 17xf16", "rank of the result"),
+    ("defractalize(3x2x16x16xf16) ~ -> 17x50xf16", "shape of the operand"),
+    ("defractalize(3x2x16x16xf16) -> 17x33xf16", "no form on tensors"),
+    ("matmul(3x2x16x8xf16, 4x3x16x16xf16) ~ -> 4x2x16x16xf32", "shape of A"),
+    ("matmul(3x2x16x16xf16, 4x3x16xf16) ~ -> 4x2x16x16xf32", "shape of B"),
+    ("matmul(3x2x16x16xf32, 4x3x16x16xf32) ~ -> 4x2x16x16xf32", "element types of A and B"),
+    ("matmul(3x2x16x16xf16, 4x3x16x16xf16) ~ -> 4x2x16x16xi32", "element type of the result"),
+    ("matmul(3x2x16x16xf16, 4x4x16x16xf16) ~ -> 4x2x16x16xf32", "rows of B; found 64; expected 48"),
+    ("matmul(3x2x16x16xf16, 4x3x16x16xf16) ~ -> 2x4x16x16xf32", "shape of the result"),
+    ("matmul(3x2x16x16xf16, 4x3x16x16xf16) -> 4x2x16x16xf32", "rank of A; found 4; expected 2"),
     ("matmul(17x33xf32, 32x5xf32) -> 17x5xf32", "rows of B; found 32; expected 33"),
     ("matmul(17x33xf32, 33x5xf32) ~ -> 17x5xf32", "shape of A"),
-    ("batch_matmul(7x3x2x16x16xf16, 6x4x3x16x16xf16) -> 7x4x2x16x16xf32", "batch of B"),
+    ("batch_matmul(7x3x2x16x16xf16, 6x4x3x16x16xf16) ~ -> 7x4x2x16x16xf32", "batch of B"),
     ("add(4xf32) -> 4xf32", "expected"),
     ("transpose(3x4xf32) {permutation = array<i64: 1, 1>} -> 4x3xf32", "distinct dimensions below"),
     ("transpose(3x4xf32) {permutation = 1 : i64} -> 4x3xf32", "attribute 'permutation'; found 1"),
-    ("defractalize(1x1x16x4xf64) -> 3x3xf64", "expected 8, 16 or 32 bits"),
+    ("defractalize(1x1x16x4xf64) ~ -> 3x3xf64", "expected 8, 16 or 32 bits"),
     ("matmul(17x33xf32, 33x5xf16) -> 17x5xf32", "element type of B; found f16; expected f32"),
     ("matmul(17x33xf32, 33xf32) -> 17x5xf32", "rank of B; found 1; expected 2"),
     ("matmul(17x33xf32, 33x5xf32) -> 17x6xf32", "shape of the result"),
-    ("matmul(2x2x16x32xi8, 2x4x16x32xi8) -> 5x2x16x16xi32", "shape of the result"),
+    ("matmul(2x2x16x32xi8, 2x4x16x32xi8) ~ -> 5x2x16x16xi32", "shape of the result"),
     ("batch_matmul(7x17x33xf32, 6x33x5xf32) -> 7x17x5xf32", "batch of B"),
+    (
+        "exp(4x4xf32:zz) -> 4x4xf32:zz",
+        "unknown layout; found .*zz.*; expected .*nz",
+    ),
+    ("exp(4xf32:nz) -> 4xf32:nz", "rank of a tensor in nz; found 1; expected at least 2"),
+    ("neg(4x4xf64:nz) -> 4x4xf64:nz", "elements of a tensor in nz; found f64"),
+    ("exp(4x4xf32:nz) -> 4x4xf32", "layout of the result; found rows; expected nz"),
+    ("add(4x4xf32:nz, 4x4xf32) -> 4x4xf32:nz", "type of operand 1; found 4x4xf32; expected .* nz"),
+    ("select(4x4xi1, 4x4xf32:nz, 4x4xf32:nz) -> 4x4xf32:nz", "layout of operand 1"),
+    ("cast(4x4xf32:nz) -> 4x4xi8:nz", "columns of fractals of operand 0; found 16; expected 32"),
+    ("transpose(4x4xf32:nz) {permutation = array<i64: 1, 0>} -> 4x4xf32", "layout of operand 0"),
+    ("iota() {dim = 1 : i64} -> 3x4xi32:nz", "layout of the result; found nz; expected rows"),
+    ("broadcast(1x4xf32:nz) {dims = array<i64: 0, 1>} -> 3x4xf32", "layout of operand 0"),
+    ("reshape(2x17x3xf32:nz) -> 34x3xf32:nz", "not a view"),
+    (
+        'reduce(3x17x33xf32:nz) {kind = "add", dims = array<i64: 1>} -> 3x33xf32:nz',
+        "layout of the result; found nz; expected rows",
+    ),
 ]
 
 

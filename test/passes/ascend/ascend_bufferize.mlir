@@ -53,15 +53,15 @@ func.func @main(%x: tensor<300xf32> {ascend.name = "x"}) -> (tensor<300xf32> {as
 // CHECK: func.func @mul_f32_6_1(
 // CHECK-NEXT: "ascend.full"() {value = 2.500000e-01 : f32}
 // CHECK: @matmul_f32_1x1x16x16({{.*}}ascend.unit = "cube"
-func.func @main(%x: tensor<6xf32>, %a: tensor<1x1x16x16xf16>) -> (tensor<12xf32>, tensor<1x1x16x16xf32>) {
+func.func @main(%x: tensor<6xf32>, %a: tensor<16x16xf16, #ascend.layout<"nz">>) -> (tensor<12xf32>, tensor<16x16xf32, #ascend.layout<"nz">>) {
   %half = "ascend.full"() {value = 0.5 : f32} : () -> tensor<2x3xf32>
   %flat = "ascend.reshape"(%half) : (tensor<2x3xf32>) -> tensor<6xf32>
   %quarter = "ascend.full"() {value = 0.25 : f32} : () -> tensor<6xf32>
   %0 = "ascend.mul"(%x, %flat) : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
   %1 = "ascend.mul"(%0, %quarter) : (tensor<6xf32>, tensor<6xf32>) -> tensor<6xf32>
   %2 = "ascend.concat"(%1, %quarter) {dim = 0 : i64} : (tensor<6xf32>, tensor<6xf32>) -> tensor<12xf32>
-  %3 = "ascend.matmul"(%a, %a) : (tensor<1x1x16x16xf16>, tensor<1x1x16x16xf16>) -> tensor<1x1x16x16xf32>
-  return %2, %3 : tensor<12xf32>, tensor<1x1x16x16xf32>
+  %3 = "ascend.matmul"(%a, %a) : (tensor<16x16xf16, #ascend.layout<"nz">>, tensor<16x16xf16, #ascend.layout<"nz">>) -> tensor<16x16xf32, #ascend.layout<"nz">>
+  return %2, %3 : tensor<12xf32>, tensor<16x16xf32, #ascend.layout<"nz">>
 }
 
 // -----

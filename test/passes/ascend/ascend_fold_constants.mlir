@@ -14,16 +14,28 @@ func.func @chain() -> tensor<2x2xf16> {
 
 // -----
 
-// Weights are laid out at compile time, with zeros around.
+// Weights are laid out at compile time, with zeros around: the value is the array that lies in GM.
 // CHECK-LABEL: func.func @weight
-// CHECK-NOT: ascend.fractalize
-// CHECK: %[[W:.*]] = "ascend.constant"() {value = dense{{.*}} : tensor<1x1x16x16xf16>}
+// CHECK-NOT: ascend.relayout
+// CHECK: %[[W:.*]] = "ascend.constant"() {value = dense<"0x003C00400000{{0*}}42004400{{0*}}"> : tensor<1x1x16x16xf16>} : () -> tensor<2x2xf16, #ascend.layout<"nz">>
 // CHECK: "ascend.matmul"(%arg0, %[[W]])
-func.func @weight(%a: tensor<1x1x16x16xf16>) -> tensor<1x1x16x16xf32> {
+func.func @weight(%a: tensor<2x2xf16>) -> tensor<2x2xf32> {
   %c = "ascend.constant"() {value = dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf16>} : () -> tensor<2x2xf16>
-  %0 = "ascend.fractalize"(%c) : (tensor<2x2xf16>) -> tensor<1x1x16x16xf16>
-  %1 = "ascend.matmul"(%a, %0) : (tensor<1x1x16x16xf16>, tensor<1x1x16x16xf16>) -> tensor<1x1x16x16xf32>
-  return %1 : tensor<1x1x16x16xf32>
+  %0 = "ascend.relayout"(%c) : (tensor<2x2xf16>) -> tensor<2x2xf16, #ascend.layout<"nz">>
+  %1 = "ascend.matmul"(%a, %0) : (tensor<2x2xf16>, tensor<2x2xf16, #ascend.layout<"nz">>) -> tensor<2x2xf32>
+  return %1 : tensor<2x2xf32>
+}
+
+// And brought back to rows.
+// CHECK-LABEL: func.func @rows
+// CHECK-NEXT: %[[C:.*]] = "ascend.constant"() {value = dense<{{\[\[}}1.000000e+00, 3.000000e+00], [2.000000e+00, 4.000000e+00]]> : tensor<2x2xf16>}
+// CHECK-NEXT: return %[[C]]
+func.func @rows() -> tensor<2x2xf16> {
+  %c = "ascend.constant"() {value = dense<[[1.0, 2.0], [3.0, 4.0]]> : tensor<2x2xf16>} : () -> tensor<2x2xf16>
+  %0 = "ascend.transpose"(%c) {permutation = array<i64: 1, 0>} : (tensor<2x2xf16>) -> tensor<2x2xf16>
+  %1 = "ascend.relayout"(%0) : (tensor<2x2xf16>) -> tensor<2x2xf16, #ascend.layout<"nz">>
+  %2 = "ascend.relayout"(%1) : (tensor<2x2xf16, #ascend.layout<"nz">>) -> tensor<2x2xf16>
+  return %2 : tensor<2x2xf16>
 }
 
 // -----

@@ -56,7 +56,7 @@ def kernel_text(case: Case) -> str:
 def by_kernel(number: int) -> Array:
     case = CASES[number]
     shape, kind = result_of(case)
-    if case.name in ("copy", "reshape"):  # no operator on tensors, and a view
+    if case.name in ("copy", "reshape", "relayout"):  # the same elements
         return case.inputs[0].reshape(shape)
     if case.name == "iota":  # always folded
         return np.indices(shape)[case.attributes["dim"]].astype(DTYPES[kind])

@@ -1,0 +1,176 @@
+"""Layouts of the operands and results of ascend operations on tensors, and what is a mere view.
+
+A value takes an array in GM whose order is its layout's. Each of its dimensions is a list of
+factors (size, stride), the major one first, strides counted in elements of that array:
+
+    512x768 in rows: [(512, 768)] [(768, 1)]
+    512x768 in nz:   [(512, 16)] [(48, 8192), (16, 1)]
+
+Reshapes, transposes and slices regroup, permute and shorten factors. If that gives the factors of
+the result, the bytes lie where the result wants them: it is a view of its operand. So heads are
+split in nz: [512, 768] -> [512, 12, 64] -> [12, 512, 64].
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from davinci.dialects.ascend_shapes import ND, NZ, Call, Tensor, lanes
+from davinci.dialects.base import require
+
+
+@dataclass(frozen=True)
+class Factor:
+    """A part of a dimension.
+
+    Attributes:
+        size: how many indices.
+        stride: from one to the next, in elements.
+        run: 0; or indices i lie at i // run * stride + i % run, and the last run is not full.
+    """
+
+    size: int
+    stride: int
+    run: int = 0
+
+
+Factors = list[list[Factor]]
+"""Of each dimension."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How far apart neighbours lie in an array, in elements.
+
+    Attributes:
+        strides: of each dimension; in nz, of the last one that of its runs.
+        run: 0 in rows; in nz how many indices of the last dimension lie side by side.
+    """
+
+    strides: tuple[int, ...]
+    run: int = 0
+
+
+def steps(tensor: Tensor) -> Steps:
+    """Of the array of a value."""
+    if tensor.layout == ND:
+        return Steps(tuple(math.prod(tensor.shape[i + 1 :]) for i in range(tensor.rank)))
+    stored, batch = tensor.stored_shape, tensor.rank - 2
+    leading = (math.prod(stored[i + 1 :]) for i in range(batch))
+    column = math.prod(stored[batch + 1 :])
+    return Steps((*leading, stored[-1], column), stored[-1])
+
+
+def factors(shape: Sequence[int], at: Steps) -> Factors:
+    """Where the elements of a tensor of that shape lie, if it is or is part of an array."""
+    found = [normal([Factor(size, step)]) for size, step in zip(shape, at.strides, strict=True)]
+    if at.run:
+        n, column = shape[-1], at.strides[-1]
+        ragged = n > at.run and n % at.run
+        parts = [Factor(-(-n // at.run), column), Factor(min(n, at.run), 1)]
+        found[-1] = normal([Factor(n, column, at.run)] if ragged else parts)
+    return found
+
+
+def normal(dimension: Sequence[Factor]) -> list[Factor]:
+    """Without factors of one index, neighbours joined where they are one."""
+    found: list[Factor] = []
+    for factor in dimension:
+        if factor.size == 1:
+            continue
+        last = found[-1] if found else None
+        if last and not (last.run or factor.run) and last.stride == factor.size * factor.stride:
+            found[-1] = Factor(last.size * factor.size, factor.stride)
+        else:
+            found.append(factor)
+    return found
+
+
+def regrouped(dimensions: Factors, shape: Sequence[int]) -> Factors | None:
+    """The factors of a row-major reshape to `shape`; None where it would cut through a factor."""
+    left = normal([factor for dimension in dimensions for factor in dimension])
+    found: Factors = []
+    for size in reversed(shape):
+        dimension: list[Factor] = []
+        while size > 1:
+            if not left:
+                return None
+            factor = left.pop()
+            if size % factor.size == 0:
+                dimension.insert(0, factor)
+                size //= factor.size
+            elif factor.size % size == 0 and not factor.run:
+                dimension.insert(0, Factor(size, factor.stride))
+                left.append(Factor(factor.size // size, factor.stride * size))
+                size = 1
+            else:
+                return None
+        found.insert(0, normal(dimension))
+    return found
+
+
+def is_view(
+    operand: Tensor, result: Tensor, shape: Sequence[int], permutation: Sequence[int]
+) -> bool:
+    """Whether reshape to `shape`, transpose and reshape to the result leave all bytes in place."""
+    if not operand.count or math.prod(operand.stored_shape) != math.prod(result.stored_shape):
+        return False
+    split = regrouped(factors(operand.shape, steps(operand)), shape)
+    if split is None:
+        return False
+    joined = regrouped([split[i] for i in permutation], result.shape)
+    return joined == factors(result.shape, steps(result))
+
+
+def is_reshape_view(operand: Tensor, result: Tensor) -> bool:
+    """Whether a reshape leaves all bytes in place; in rows it always does."""
+    return is_view(operand, result, operand.shape, range(operand.rank))
+
+
+ANY_LAYOUT = frozenset({"batch_matmul", "constant", "full", "matmul", "relayout"})
+"""Operators whose operands and result each have any layout."""
+
+ONE_LAYOUT = frozenset({"binary", "unary", "ternary", "copy", "reshape", "slice"})
+"""Kinds of operators whose operands and result all have the same layout."""
+
+
+def check_layouts(kind: str, call: Call) -> None:
+    """Raises `Invalid` if operators of that kind do not take or give these layouts."""
+    if call.buffers or kind in ANY_LAYOUT:
+        return
+    inputs, (result,) = call.inputs, call.outputs
+    of_operands, of_result = allowed_layouts(kind, call)
+    for number, operand in enumerate(inputs):
+        require_layout(f"operand {number}", operand, of_operands)
+    require_layout("the result", result, of_result)
+    if kind in ONE_LAYOUT and result.layout != ND:
+        columns = lanes(result.element)
+        for number, operand in enumerate(inputs):
+            found = lanes(operand.element)
+            require(found == columns, f"columns of fractals of operand {number}", found, columns)
+    if kind == "reshape" and result.layout != ND:
+        require(is_reshape_view(inputs[0], result), "not a view", result, "the operand's bytes")
+
+
+def allowed_layouts(kind: str, call: Call) -> tuple[set[str], set[str]]:
+    """Of operands and of the result.
+
+    A broadcast takes rows or the layout of its result. A reduction gives rows, or the layout of its
+    operand if it keeps the last two dimensions.
+    """
+    if kind in ONE_LAYOUT:
+        return {call.inputs[0].layout}, {call.inputs[0].layout}
+    if kind == "broadcast":
+        return {ND, call.outputs[0].layout}, {ND, NZ}
+    if kind == "reduce":
+        operand = call.inputs[0]
+        kept = max(call.array("dims"), default=-1) < operand.rank - 2
+        return {ND, NZ}, {ND, operand.layout} if kept else {ND}
+    return {ND}, {ND}
+
+
+def require_layout(role: str, tensor: Tensor, allowed: set[str]) -> None:
+    names = " or ".join(sorted(layout or "rows" for layout in allowed))
+    require(tensor.layout in allowed, f"layout of {role}", tensor.layout or "rows", names)
