@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "simulator": "errors isa machine units",
     "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
     "dialects": "errors isa mlir units",
-    "bytecode": "errors mlir",
+    "bytecode": "errors mlir units",
     "elements": "bytecode element_types errors mlir narrow",
     "passes": ("dialects element_types elements errors isa machine mlir operators units narrow"),
     "report": "dialects errors files isa machine mlir simulator units",
@@ -31,7 +31,7 @@ MAY_IMPORT = {
         "diagnostics dialects elements errors files isa machine mlir narrow passes report "
         "simulator units version"
     ),
-    "frontends": "bytecode diagnostics element_types elements errors mlir narrow",
+    "frontends": "bytecode diagnostics element_types elements errors mlir narrow units",
     "zoo": "errors",
     "compile_cache": "errors machine runtime version",
     "compiler": "compile_cache diagnostics errors frontends machine mlir passes runtime",

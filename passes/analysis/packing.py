@@ -29,10 +29,6 @@ class Item:
         return self.offset + self.size
 
 
-def round_up(value: int, unit: int) -> int:
-    return -(-value // unit) * unit
-
-
 def pack(items: Sequence[Item], align: int) -> int:
     """Gives each item an offset, a multiple of `align`; returns the bytes used in all.
 
@@ -74,7 +70,7 @@ def _best_gap(
     """Offset of the smallest gap of at least `size` bytes outside the ranges; else their top."""
     order = np.argsort(start, kind="stable")
     tops = np.maximum.accumulate(np.concatenate(([0], end[order])))
-    opens = -(-tops // align) * align
+    opens = -(-tops // align) * align  # of an array
     room = start[order] - opens[:-1]
     fits = np.flatnonzero(room >= size)
     if len(fits):

@@ -46,7 +46,7 @@ from davinci.errors import CompileError
 from davinci.mlir import func, function_type, ir, location_text, memref
 from davinci.passes import builder
 from davinci.passes.analysis.origins import served
-from davinci.passes.analysis.packing import Item, pack, round_up
+from davinci.passes.analysis.packing import Item, pack
 from davinci.passes.ascend.kernel_facts import SIZES
 from davinci.passes.ascend.kernel_outline import (
     Full,
@@ -60,7 +60,7 @@ from davinci.passes.ascend.kernel_outline import (
 )
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, round_up
 
 BUFFERS_ONLY = frozenset(
     [

@@ -23,7 +23,7 @@ from davinci.dialects.ascend_shapes import Tensor, tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import ir, stablehlo
 from davinci.passes import builder
-from davinci.units import REPEAT_BYTES
+from davinci.units import REPEAT_BYTES, ceil_div
 
 SIZES = "ascend.sizes"
 """Attribute of a product of fractals: its [m, n, k] without padding."""
@@ -148,7 +148,7 @@ class Operator:
         if self.macs or self.name in MOVES:
             return 0
         widest = max((size_bytes(value) for value in (*self.operands, *self.results)), default=0)
-        return -(-widest // REPEAT_BYTES)
+        return ceil_div(widest, REPEAT_BYTES)
 
     def _traffic(self) -> tuple[int, int]:
         """Bytes read and written at least."""

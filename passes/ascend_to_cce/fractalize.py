@@ -30,7 +30,6 @@ from davinci.passes.ascend_to_cce.matrix_rows import Piece, load_rows, store_row
 from davinci.passes.ascend_to_cce.tiles import (
     Part,
     Segment,
-    ceil_div,
     even_cut,
     segments,
     share_blocks,
@@ -48,7 +47,7 @@ from davinci.passes.builder import (
     subview,
 )
 from davinci.passes.pipeline.base import fail
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 SPLIT_BYTES = 16384

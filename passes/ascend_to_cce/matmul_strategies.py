@@ -22,8 +22,9 @@ from dataclasses import dataclass
 
 from davinci.errors import CompileError
 from davinci.machine import Machine
-from davinci.passes.ascend_to_cce.tiles import ceil_div, even_cut
+from davinci.passes.ascend_to_cce.tiles import even_cut
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
 
 ITEM_BYTES = 2
 """Bytes of an element of A and B."""

@@ -14,6 +14,7 @@ from typing import Any
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.builder import IndexLike, add, as_value, for_loop, mul, op
+from davinci.units import ceil_div
 
 
 @dataclass(frozen=True)
@@ -100,10 +101,6 @@ def unflatten(index: IndexLike, extents: Sequence[int]) -> list[IndexLike]:
             found.insert(0, arith.RemUIOp(rest, as_value(extents[i])).result)
             rest = arith.DivUIOp(rest, as_value(extents[i])).result
     return found
-
-
-def ceil_div(a: int, b: int) -> int:
-    return -(-a // b)
 
 
 def even_cut(total: int, most: int) -> int:

@@ -26,8 +26,9 @@ from davinci.mlir import location_text, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.lifetimes import Buffer, lifetimes
-from davinci.passes.analysis.packing import Item, pack, round_up
+from davinci.passes.analysis.packing import Item, pack
 from davinci.passes.pipeline.base import Pass, option, register_pass
+from davinci.units import round_up
 
 
 @register_pass

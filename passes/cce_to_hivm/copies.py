@@ -12,7 +12,7 @@ from davinci.isa.strides import Dim, merge_dims, split_run
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, move
-from davinci.units import BLOCK_BYTES, FRACTAL_SIDE
+from davinci.units import BLOCK_BYTES, FRACTAL_SIDE, round_up
 
 COPIES = {
     ("GM", "UB"): "copy_gm_to_ubuf",
@@ -33,7 +33,7 @@ def lower_copy(emitter: Emitter, op: Any) -> None:
     record = emitter.record(op, COPIES[src.space, dst.space])
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     in_bytes = [Dim(d.size, tuple(s * src.itemsize for s in d.strides)) for d in outer]
-    run_bytes = -(-run * src.itemsize // BLOCK_BYTES) * BLOCK_BYTES
+    run_bytes = round_up(run * src.itemsize, BLOCK_BYTES)
     emit_bursts(emitter, record, list(op.operands), in_bytes, run_bytes, (BLOCK_BYTES, BLOCK_BYTES))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from davinci.errors import InputError
 from davinci.mlir import ir
+from davinci.units import round_up
 
 RESOURCE_SYNTAX = '{-# dialect_resources: { builtin: { NAME: "0x..." } } #-} at the end of the file'
 """Where the data of resources is in MLIR text."""
@@ -43,7 +44,7 @@ def resource_bytes(attr: Any) -> memoryview:
         if kind == SECTION_RESOURCE:
             alignment, position = varint(data, begin)
             size, position = varint(data, position)
-            position = -(-position // alignment) * alignment
+            position = round_up(position, alignment)
             if size > end - position:
                 break
             return data[position : position + size]
@@ -62,7 +63,7 @@ def sections(data: memoryview) -> list[tuple[int, int, int]]:
         size, position = varint(data, position + 1)
         if kind & ALIGNED:
             alignment, position = varint(data, position)
-            position = -(-position // alignment) * alignment
+            position = round_up(position, alignment)
         found.append((kind & ~ALIGNED, position, position + size))
         position += size
     return found

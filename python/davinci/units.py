@@ -1,4 +1,4 @@
-"""What the instruction set counts in.
+"""What the instruction set counts in, and counting in whole units.
 
 Fields, masks and fractal shapes encode these numbers, so they are the same on every machine; what
 differs from machine to machine is in its file.
@@ -25,3 +25,13 @@ FRACTAL_SIDE = 16
 
 FRACTAL_BYTES = FRACTAL_SIDE * BLOCK_BYTES
 """A fractal of the cube's operands: each of its rows is a block."""
+
+
+def ceil_div(value: float, unit: float) -> int:
+    """How many units hold `value`: value / unit, rounded up."""
+    return int(-(-value // unit))
+
+
+def round_up(value: int, unit: int) -> int:
+    """The smallest multiple of `unit` that is no less than `value`."""
+    return ceil_div(value, unit) * unit

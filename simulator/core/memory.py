@@ -15,7 +15,7 @@ from davinci.errors import DeviceFault, InputError
 from davinci.isa.core import Array, Space
 from davinci.machine import Machine
 from davinci.simulator.core.regions import Region
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, round_up
 
 SLACK_BYTES = 1 << 25
 """Room behind the end of a memory that the host maps but never fills: a region whose last lanes are
@@ -141,7 +141,7 @@ class GlobalMemory(Memory):
             DeviceFault: GM is full.
         """
         address = self._next
-        end = address + -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
+        end = address + round_up(nbytes, BLOCK_BYTES)
         if end > self.size:
             raise DeviceFault(
                 "global memory is full",
@@ -151,7 +151,7 @@ class GlobalMemory(Memory):
             )
         self.data[address + nbytes : end] = 0
         self.written[address + nbytes : end] = True
-        self._next = -(-max(end, address + 1) // self._line_bytes) * self._line_bytes
+        self._next = round_up(max(end, address + 1), self._line_bytes)
         return address
 
     def write(self, address: int, array: Array) -> None:
@@ -194,7 +194,7 @@ class GlobalMemory(Memory):
         """
         self._inside(address, nbytes)
         self.written[address : address + nbytes] = False
-        end = address + -(-nbytes // BLOCK_BYTES) * BLOCK_BYTES
+        end = address + round_up(nbytes, BLOCK_BYTES)
         self.data[address + nbytes : end] = 0
 
     def _inside(self, address: int, nbytes: int) -> None:

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from davinci.machine import Machine
 from davinci.simulator.core.regions import Region
+from davinci.units import ceil_div
 
 Lines = npt.NDArray[np.int64]
 Kinds = npt.NDArray[np.uint8]
@@ -96,7 +97,7 @@ class L2:
     def __init__(self, machine: Machine, gm_bytes: int) -> None:
         self._line = machine.gm.line_bytes
         self._capacity = machine.l2.bytes // self._line
-        self._count = -(-gm_bytes // self._line) + 1
+        self._count = ceil_div(gm_bytes, self._line) + 1
         self.flush()
 
     def flush(self) -> None:

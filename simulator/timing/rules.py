@@ -16,6 +16,7 @@ from davinci.isa.core import Instruction, Space, Values
 from davinci.machine import Machine
 from davinci.simulator.core.regions import Region
 from davinci.simulator.timing.vector_banks import Layout, Stream, repeats_cycles
+from davinci.units import ceil_div
 
 
 @dataclass(frozen=True)
@@ -65,11 +66,6 @@ class Work:
 
     def bytes_of(self, ports: Sequence[tuple[Space, Region]]) -> int:
         return sum(region.size_bytes for _, region in ports)
-
-
-def ceil_div(a: float, b: float) -> int:
-    """a / b rounded up."""
-    return int(-(-a // b))
 
 
 def vector(work: Work) -> Cost:

@@ -21,7 +21,7 @@ from davinci.isa.core import (
     Values,
     define,
 )
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 FIELDS = (
@@ -50,7 +50,7 @@ class Product:
         m, k, n = values["m"], values["k"], values["n"]
         if not (m and k and n):
             return 0, 0, 0
-        return -(-m // SIDE), -(-k // self.columns), -(-n // SIDE)
+        return ceil_div(m, SIDE), ceil_div(k, self.columns), ceil_div(n, SIDE)
 
     def regions(self, values: Values, registers: Registers) -> Accesses:
         m1, k1, n1 = self.sizes(values)

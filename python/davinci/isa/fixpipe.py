@@ -22,7 +22,7 @@ from davinci.isa.core import (
     Values,
     define,
 )
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 MOST_ND_ROWS = 8192
@@ -74,7 +74,7 @@ def regions(src_type: str, dst_type: str) -> Regions:
 
     def accesses(values: Values, registers: Registers) -> Accesses:
         m, n = values["m_size"], values["n_size"]
-        n1 = -(-n // SIDE) if m else 0
+        n1 = ceil_div(n, SIDE) if m else 0
         dims = ((n1, values["src_stride"] * row), (m, row))
         read = Access(Space.L0C, values["src"], dims, SIDE, src)
         stride = values["dst_stride"]

@@ -26,7 +26,7 @@ from davinci.isa.core import (
     define,
 )
 from davinci.isa.mte import move
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, ceil_div
 
 MOST_ROWS = 16384
 MOST_BURST_BYTES = 2097151
@@ -80,7 +80,7 @@ def nd2nz_regions(dtype: str) -> Regions:
         )
         target = (
             (count, values["dst_nz_matrix_stride"] * size),
-            (-(-columns // lanes), values["dst_nz_c0_stride"] * BLOCK_BYTES),
+            (ceil_div(columns, lanes), values["dst_nz_c0_stride"] * BLOCK_BYTES),
             (rows, values["dst_nz_n_stride"] * BLOCK_BYTES),
         )
         read = Access(Space.GM, values["src"], source, columns, element)
@@ -94,7 +94,7 @@ def to_fractals(values: Values, registers: Registers, arrays: Sequence[Array]) -
     (rows,) = arrays
     count, n, d = rows.shape
     lanes = BLOCK_BYTES // rows.itemsize
-    blocks = -(-d // lanes)
+    blocks = ceil_div(d, lanes)
     padded = np.zeros((count, n, blocks * lanes), rows.dtype)
     padded[..., :d] = rows
     return [padded.reshape(count, n, blocks, lanes).transpose(0, 2, 1, 3)]
@@ -150,7 +150,7 @@ def aligned_regions(src: Space, dst: Space, dtype: str) -> Regions:
     def step(space: Space, length: int, gap: int) -> int:
         if space == Space.GM:
             return length + gap
-        return (-(-length // BLOCK_BYTES) + gap) * BLOCK_BYTES
+        return (ceil_div(length, BLOCK_BYTES) + gap) * BLOCK_BYTES
 
     def accesses(values: Values, registers: Registers) -> Accesses:
         count, length = values["n_burst"], values["len_burst"]

@@ -15,6 +15,7 @@ from davinci.isa.core import Space
 from davinci.simulator.core.regions import Ints, Region
 from davinci.simulator.timing.timeline import Row
 from davinci.units import BLOCK_BYTES as GRAIN_BYTES
+from davinci.units import ceil_div
 
 Grains = slice | Ints
 
@@ -41,7 +42,7 @@ def occupancy(rows: Sequence[Row], sizes: dict[Space, int]) -> dict[Space, list[
 
 class _Memory:
     def __init__(self, size: int) -> None:
-        self._since: Ints = np.full(-(-size // GRAIN_BYTES), -1, dtype=np.int64)
+        self._since: Ints = np.full(ceil_div(size, GRAIN_BYTES), -1, dtype=np.int64)
         self._last: Ints = np.zeros_like(self._since)
         self._steps: dict[int, int] = defaultdict(int)
         self._known: dict[tuple[int, int], Ints] = {}

@@ -7,7 +7,8 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from davinci.passes.analysis.packing import Item, pack, round_up
+from davinci.passes.analysis.packing import Item, pack
+from davinci.units import round_up
 
 ITEMS = st.lists(
     st.tuples(st.integers(0, 500), st.integers(0, 20), st.integers(0, 20)).map(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.tensor import Invalid, Operand, Tensor
+from davinci.units import ceil_div
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -74,7 +75,7 @@ def paddings(
     pads = node.attr("pads", None) or [0] * (2 * rank)
     if mode in SAME:
         totals = [
-            max(0, (-(-n // s) - 1) * s + e - n)
+            max(0, (ceil_div(n, s) - 1) * s + e - n)
             for n, e, s in zip(sizes, extents, strides, strict=True)
         ]
         return halves(totals, larger_first=mode == "SAME_LOWER")
@@ -94,7 +95,7 @@ def count(padded: int, inside: int, extent: int, stride: int, ceil: bool) -> int
     free = padded - extent
     if free < 0 and not ceil:
         raise Invalid(f"a window of {extent} on {padded} elements")
-    number = (-(-free // stride) if ceil else free // stride) + 1
+    number = (ceil_div(free, stride) if ceil else free // stride) + 1
     if ceil and (number - 1) * stride >= inside:
         number -= 1
     return max(0, number)

@@ -9,6 +9,7 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.tensor import Invalid, Tensor, constant, convert
+from davinci.units import ceil_div
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -150,7 +151,7 @@ def lower_center_crop_pad(node: Call) -> Tensor:
     low, high = [0] * x.rank, [0] * x.rank
     for axis, size in zip(axes, sizes, strict=True):
         more = size - x.shape[axis]
-        low[axis] = more // 2 if more > 0 else -(-more // 2)
+        low[axis] = more // 2 if more > 0 else ceil_div(more, 2)
         high[axis] = more - low[axis]
     return ops.pad(x, low, high, _filler(None, x))
 

@@ -18,6 +18,7 @@ from davinci.frontends.onnx.tensor import (
     convert,
     is_integer,
 )
+from davinci.units import ceil_div
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -38,7 +39,7 @@ def spread_scale(value: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
     at = ops.axis_of(axis, x.rank)
     if not block and value.shape == (x.shape[at],):
         return ops.reshape(value, [size if i == at else 1 for i, size in enumerate(x.shape)])
-    blocks = -(-x.shape[at] // block) if block else 0
+    blocks = ceil_div(x.shape[at], block) if block else 0
     if value.shape != (*x.shape[:at], blocks, *x.shape[at + 1 :]):
         raise Invalid(
             f"a scale or zero point of shape {list(value.shape)} for {list(x.shape)}",

@@ -11,6 +11,7 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.tensor import Flowing, Invalid, Tensor, broadcast, constant
+from davinci.units import ceil_div
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -102,7 +103,7 @@ def lower_split(node: Call) -> tuple[Tensor, ...]:
     sizes = node.integers("split", 1)
     if sizes is None:
         parts, size = node.attr("num_outputs", None) or len(node.outputs), x.shape[axis]
-        step = -(-size // parts)
+        step = ceil_div(size, parts)
         ends = [min(size, step * i) for i in range(parts + 1)]
         sizes = [b - a for a, b in pairwise(ends)]
     return tuple(ops.split(x, axis, sizes))

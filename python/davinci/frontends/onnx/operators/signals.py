@@ -9,6 +9,7 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.tensor import Array, Tensor, constant
+from davinci.units import ceil_div
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -91,7 +92,7 @@ def frames(x: Tensor, length: int, step: int) -> Tensor:
     A frame is some rows of `step` elements in turn: as many slices of all rows make all frames.
     """
     batch, size, parts = x.shape
-    count, pieces = (size - length) // step + 1, -(-length // step)
+    count, pieces = (size - length) // step + 1, ceil_div(length, step)
     rows = ops.reshape(
         resized(x, 1, (count + pieces - 1) * step), [batch, count + pieces - 1, step, parts]
     )
