@@ -335,6 +335,15 @@ class GatherOp(BinaryOp, name="gather"):
     """
 
 
+class ViewOp(UnaryOp, name="view"):
+    """The bytes of the operand as another tensor: reshaped to `shape`, transposed, reshaped.
+
+    C1 `shape` has as many elements as the operand, and so has the result; element types are equal.
+    C2 `permutation` has each dimension of `shape` once.
+    C3 all bytes stay where they are (`ascend_layouts.is_view`); on tensors.
+    """
+
+
 class RelayoutOp(UnaryOp, name="relayout"):
     """The operand in another layout.
 
@@ -367,6 +376,7 @@ class MatmulOp(BinaryOp, name="matmul"):
     C1 A and B have rank 2 and one element type.
     C2 B has as many rows as A has columns.
     C3 C is [m, n].
+    With `transpose_a` A is given as [k, m], with `transpose_b` B as [n, k].
     On buffers all are Nz, A [k1, m1, 16, c], B [n1, k1, 16, c], C [n1, m1, 16, 16]:
     C4 A and B have rank 4 and fractals of 16 x c, c the lanes of their type.
     C5 types f16 x f16 to f32 or f16, i8 x i8 to i32.

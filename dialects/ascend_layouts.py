@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from davinci.dialects.ascend_shapes import ND, NZ, Call, Tensor, lanes
 from davinci.dialects.base import require
+from davinci.units import FRACTAL_SIDE, ceil_div
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def factors(shape: Sequence[int], at: Steps) -> Factors:
     if at.run:
         n, column = shape[-1], at.strides[-1]
         ragged = n > at.run and n % at.run
-        parts = [Factor(-(-n // at.run), column), Factor(min(n, at.run), 1)]
+        parts = [Factor(ceil_div(n, at.run), column), Factor(min(n, at.run), 1)]
         found[-1] = normal([Factor(n, column, at.run)] if ragged else parts)
     return found
 
@@ -129,7 +130,46 @@ def is_reshape_view(operand: Tensor, result: Tensor) -> bool:
     return is_view(operand, result, operand.shape, range(operand.rank))
 
 
-ANY_LAYOUT = frozenset({"batch_matmul", "constant", "full", "matmul", "relayout"})
+def slice_offset(
+    operand: Tensor, result: Tensor, starts: Sequence[int], strides: Sequence[int]
+) -> int | None:
+    """Where in its operand's array a slice lies, in elements; None unless it is a view of it."""
+    if not result.count or not is_dense(result.shape, strides):
+        return None
+    at = steps(operand)
+    if factors(result.shape, at) != factors(result.shape, steps(result)):
+        return None
+    if not at.run:
+        return sum(start * step for start, step in zip(starts, at.strides, strict=True))
+    limits = [start + size for start, size in zip(starts, result.shape, strict=True)]
+    if not is_whole(operand, starts, limits, strides):
+        return None
+    places = [*starts[:-1], starts[-1] // at.run]
+    return sum(place * step for place, step in zip(places, at.strides, strict=True))
+
+
+def is_dense(sizes: Sequence[int], strides: Sequence[int]) -> bool:
+    """Whether a slice of these sizes leaves nothing out."""
+    return all(step == 1 or size <= 1 for size, step in zip(sizes, strides, strict=True))
+
+
+def is_whole(
+    operand: Tensor, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int]
+) -> bool:
+    """Whether a slice in nz takes whole fractals, or the last ones as far as they go.
+
+    What pads those is zero, as it is in the result.
+    """
+    units = (*(1 for _ in starts[:-2]), FRACTAL_SIDE, lanes(operand.element))
+    bounds = zip(starts, limits, operand.shape, units, strict=True)
+    sizes = [limit - start for start, limit in zip(starts, limits, strict=True)]
+    return is_dense(sizes, strides) and all(
+        start % unit == 0 and (limit % unit == 0 or limit == size)
+        for start, limit, size, unit in bounds
+    )
+
+
+ANY_LAYOUT = frozenset({"batch_matmul", "constant", "full", "matmul", "relayout", "view"})
 """Operators whose operands and result each have any layout."""
 
 ONE_LAYOUT = frozenset({"binary", "unary", "ternary", "copy", "reshape", "slice"})

@@ -5,9 +5,11 @@ The constraints are numbered in the docstrings of the operations in `ascend.py`.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+from davinci.dialects.ascend_layouts import is_view
 from davinci.dialects.ascend_shapes import (
     Call,
     Tensor,
@@ -172,6 +174,21 @@ def require_fractal_type(element: Any) -> None:
     )
 
 
+def check_view(call: Call) -> None:
+    (operand,), (result,) = call.inputs, call.outputs
+    if call.buffers:
+        raise Invalid("has no form on buffers", "memref", "tensors")
+    shape, permutation = call.array("shape"), call.array("permutation")
+    require(math.prod(shape) == operand.count, "elements of 'shape'", shape, operand.count)
+    require(result.count == operand.count, "number of elements", result.count, operand.count)
+    call.same_element("the result", result.element, operand.element)
+    require(len(permutation) == len(shape), "number of 'permutation'", permutation, len(shape))
+    require_dims("permutation", permutation, len(shape))
+    require(
+        is_view(operand, result, shape, permutation), "not a view", result, "the operand's bytes"
+    )
+
+
 def check_relayout(call: Call) -> None:
     (operand,) = call.inputs
     if call.buffers:
@@ -225,8 +242,22 @@ def check_plain_product(call: Call, batch: int) -> None:
         require(operand.rank == 2 + batch, f"rank of {role}", operand.rank, 2 + batch)
     require(a.element == b.element, "element type of B", b.element, a.element)
     require(a.shape[:batch] == b.shape[:batch], "batch of B", b.shape[:batch], a.shape[:batch])
-    require(a.shape[-1] == b.shape[-2], "rows of B", b.shape[-2], f"{a.shape[-1]}, A's columns")
-    call.expect_output((*a.shape[:-1], b.shape[-1]), call.outputs[0].element)
+    (m, k), (rows, n) = (
+        matrix_sizes(operand.shape, call.given(flag) is not None)
+        for operand, flag in ((a, TRANSPOSE_A), (b, TRANSPOSE_B))
+    )
+    require(k == rows, "rows of B", rows, f"{k}, A's columns")
+    call.expect_output((*a.shape[:batch], m, n), call.outputs[0].element)
+
+
+TRANSPOSE_A, TRANSPOSE_B = "transpose_a", "transpose_b"
+"""Attributes of products whose operands are given with rows and columns exchanged."""
+
+
+def matrix_sizes(shape: Sequence[int], transposed: bool) -> tuple[int, int]:
+    """Rows and columns that a product takes an operand of this shape to have."""
+    rows, columns = shape[-2:]
+    return (columns, rows) if transposed else (rows, columns)
 
 
 def check_product(call: Call, batch: int) -> None:
@@ -255,20 +286,24 @@ def check_product(call: Call, batch: int) -> None:
     allowed = MATMUL_TYPES[key]
     require(found in allowed, "element type of the result", found, " or ".join(allowed))
     require(a.shape[:batch] == b.shape[:batch], "batch of B", b.shape[:batch], a.shape[:batch])
-    inner_a = a.shape[batch] * lanes(a.element)
-    inner_b = b.shape[batch + 1] * FRACTAL_SIDE
-    require(
-        -(-inner_b // lanes(a.element)) * lanes(a.element) == inner_a,
-        "rows of B",
-        inner_b,
-        f"{inner_a}, the columns of A",
+    (m, k), (rows, n) = (
+        matrix_sizes(stored_sizes(operand), call.given(flag) is not None)
+        for operand, flag in ((a, TRANSPOSE_A), (b, TRANSPOSE_B))
     )
-    shape = (*a.shape[:batch], b.shape[batch], a.shape[batch + 1], FRACTAL_SIDE, FRACTAL_SIDE)
-    if str(a.element) == "f16":
-        call.expect_output(shape, call.outputs[0].element)
-        return
-    # B has n1 fractals of 32 columns, C two of 16 for each, the last may be absent.
-    found_shape = call.outputs[0].shape
-    columns = 2 * b.shape[batch]
-    options = [(*shape[:batch], n, *shape[batch + 1 :]) for n in (columns, columns - 1)]
-    require(found_shape in options, "shape of the result", found_shape, options[0])
+    lane = lanes(a.element)
+    require(-(-rows // lane) == -(-k // lane), "rows of B", rows, f"{k}, the columns of A")
+    # Where fractals have 32 columns, the last 16 may lie beyond the matrix.
+    spare = lane // FRACTAL_SIDE - 1
+    most = (*a.shape[:batch], n // FRACTAL_SIDE, m // FRACTAL_SIDE, FRACTAL_SIDE, FRACTAL_SIDE)
+    least = (*a.shape[:batch], *(x - spare for x in most[batch : batch + 2]), *most[-2:])
+    shape = call.outputs[0].shape
+    fits = len(shape) == len(most) and all(
+        low <= size <= high for low, size, high in zip(least, shape, most, strict=True)
+    )
+    require(fits, "shape of the result", list(shape), list(most))
+
+
+def stored_sizes(nz: Tensor) -> tuple[int, int]:
+    """Rows and columns of the matrix that an array of fractals holds, with its padding."""
+    columns, rows, side, lane = nz.shape[-4:]
+    return rows * side, columns * lane

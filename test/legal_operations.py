@@ -98,6 +98,9 @@ ASCEND = [
     "pad(3xf32, f32) {low = array<i64: -1>, high = array<i64: 2>, interior = array<i64: 1>}"
     " -> 6xf32",
     "gather(9x4xf32, 5xi64) -> 5x4xf32",
+    "view(1x100x768xf16:nz) {shape = array<i64: 100, 12, 64>, permutation = array<i64: 1, 0, 2>}"
+    " -> 12x100x64xf16:nz",
+    "view(32x16xf16) {shape = array<i64: 32, 16>, permutation = array<i64: 0, 1>} -> 32x16xf16:nz",
     "relayout(17x33xf16) -> 17x33xf16:nz",
     "relayout(2x17x33xi8:nz) -> 2x17x33xi8",
     "fractalize(17x33xf16) ~ -> 3x2x16x16xf16",
@@ -107,7 +110,10 @@ ASCEND = [
     "matmul(2x2x16x32xi8, 2x4x16x32xi8) ~ -> 4x2x16x16xi32",
     "matmul(17x33xf32, 33x5xf32) -> 17x5xf32",
     "matmul(17x33xf16:nz, 33x5xf16) -> 17x5xf32:nz",
+    "matmul(33x17xf16, 5x33xf16:nz) {transpose_a, transpose_b} -> 17x5xf32",
     "batch_matmul(7x3x2x16x16xf16, 7x4x3x16x16xf16) ~ -> 7x4x2x16x16xf32",
+    "batch_matmul(7x2x3x16x16xf16, 7x3x4x16x16xf16) {transpose_a, transpose_b} ~"
+    " -> 7x4x2x16x16xf32",
     "batch_matmul(7x17x33xf32, 7x33x5xf32) -> 7x17x5xf32",
     "add(17x33xf32:nz, 17x33xf32:nz) -> 17x33xf32:nz",
     "cast(17x33xf32:nz) -> 17x33xf16:nz",

@@ -93,6 +93,11 @@ def _gather(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any])
     return table[np.clip(indices, 0, len(table) - 1)]
 
 
+def _view(inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]) -> Any:
+    split = inputs[0].reshape(attributes["shape"])
+    return split.transpose(attributes["permutation"]).reshape(result.shape)
+
+
 OTHERS: dict[str, Evaluator] = {
     "copy": lambda inputs, *_: inputs[0],
     "broadcast": _broadcast,
@@ -105,4 +110,5 @@ OTHERS: dict[str, Evaluator] = {
     "iota": _iota,
     "gather": _gather,
     "relayout": lambda inputs, *_: inputs[0],
+    "view": _view,
 }

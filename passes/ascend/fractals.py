@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from davinci.units import FRACTAL_SIDE
+from davinci.units import FRACTAL_SIDE, ceil_div
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -18,7 +18,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def to_nz(matrices: Array, c: int) -> Array:
     """[.., m, n] as [.., ceil(n / c), ceil(m / 16), 16, c], padded with zeros."""
     *batch, m, n = matrices.shape
-    n1, m1 = -(-n // c), -(-m // FRACTAL_SIDE)
+    n1, m1 = ceil_div(n, c), ceil_div(m, FRACTAL_SIDE)
     width = [(0, 0)] * len(batch) + [(0, m1 * FRACTAL_SIDE - m), (0, n1 * c - n)]
     padded = np.pad(matrices, width) if any(after for _, after in width) else matrices
     return np.moveaxis(padded.reshape(*batch, m1, FRACTAL_SIDE, n1, c), -2, -4)

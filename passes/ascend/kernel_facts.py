@@ -19,6 +19,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from davinci.dialects.ascend_rules import TRANSPOSE_A, TRANSPOSE_B, matrix_sizes, stored_sizes
 from davinci.dialects.ascend_shapes import Tensor, tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import ir, stablehlo
@@ -32,7 +33,7 @@ MOVES = frozenset(
     [
         *("broadcast", "broadcast_in_dim", "concat", "concatenate", "constant", "copy"),
         *("defractalize", "dynamic_slice", "dynamic_update_slice", "fractalize", "gather", "iota"),
-        *("pad", "reshape", "reverse", "scatter", "slice", "transpose"),
+        *("pad", "relayout", "reshape", "reverse", "scatter", "slice", "transpose", "view"),
     ]
 )
 """Operators that compute nothing, by their names in ascend and StableHLO."""
@@ -133,10 +134,13 @@ class Operator:
         batch = a.shape[: a.rank - (4 if self.in_fractals else 2)]
         if sizes := self.given(SIZES):
             return (*batch, *sizes)
-        if not self.in_fractals:
-            return (*batch, a.shape[-2], b.shape[-1], a.shape[-1])
-        k1, m1, rows, lanes = a.shape[-4:]
-        return (*batch, m1 * rows, b.shape[-4] * b.shape[-1], k1 * lanes)
+        (m, k), (_, n) = (
+            matrix_sizes(
+                stored_sizes(x) if self.in_fractals else x.shape, self.given(flag) is not None
+            )
+            for x, flag in ((a, TRANSPOSE_A), (b, TRANSPOSE_B))
+        )
+        return (*batch, m, n, k)
 
     @property
     def in_fractals(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from davinci import elements
+from davinci.dialects.ascend_layouts import is_reshape_view
 from davinci.dialects.ascend_operators import OPS
 from davinci.dialects.ascend_shapes import ND, NZ, Tensor, lanes, reduce_shape, tensor_of
 from davinci.dialects.base import python_value
@@ -164,9 +165,13 @@ class TensorOps:
 
     def relayout(self, operand: Any, layout: str) -> Any:
         found = tensor_of(operand.type)
+        result = replace(found, layout=layout)
         if found.layout == layout:
             return operand
-        return self.emit("relayout", [operand], replace(found, layout=layout))
+        if is_reshape_view(found, result):
+            order = list(range(found.rank))
+            return self.emit("view", [operand], result, shape=list(found.shape), permutation=order)
+        return self.emit("relayout", [operand], result)
 
 
 def defining_op(value: Any) -> Any:

@@ -7,6 +7,9 @@ Names are the source's, see `matmul_strategies`: A is M x N, B is N x K, C is M 
     B  GM [K, N, 16, 16] -> L1 [n, k, 16, 16] -> L0B (Zn) by one load2d, which turns the fractals
     C  L0C [k, m, 16, 16] (Nz, f32) -> UB in slices, cast on the way if the result is f16 -> GM
 
+An operand given transposed lies in GM as L1 wants it, and load2d turns its fractals where it does
+not turn the others.
+
 Output stationary, and the others where one tile spans a whole dimension:
 
     for tile (x, y) of this block:               for panel x of this block:        (is, n = N)
@@ -25,6 +28,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from davinci.dialects.ascend_rules import TRANSPOSE_A, TRANSPOSE_B
 from davinci.errors import CompileError
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce import Target, lowering
@@ -71,7 +75,10 @@ def lower_matmul(operation: Any, target: Target) -> int:
     """
     a, b, c = operation.operands
     check_types(operation, a, b, c)
+    turned = Turned(*(flag in operation.attributes for flag in (TRANSPOSE_A, TRANSPOSE_B)))
     batch, n, m = nz_shape(a)[:3]
+    if turned.a:
+        n, m = m, n
     k = nz_shape(c)[1]
     whole = Size(m, n, k)
     if not (batch and m and n and k):
@@ -81,7 +88,8 @@ def lower_matmul(operation: Any, target: Target) -> int:
         tile = choose(strategy, whole, target.tile, target.machine, batch, cores)
     except CompileError as error:
         fail(operation, error.message, found=error.found, expected=error.expected, hint=error.hint)
-    product = Product(whole, batch, tile, Tensors(batched(a), batched(b), batched(c)), target)
+    tensors = Tensors(batched(a), batched(b), batched(c), turned)
+    product = Product(whole, batch, tile, tensors, target)
     if strategy == "is" and tile.n == n:
         return product.input_stationary()
     if strategy == "ws" and tile.n == n:
@@ -149,12 +157,21 @@ def parts_of(span: Span) -> list[Span]:
 
 
 @dataclass(frozen=True)
+class Turned:
+    """Which operands are given transposed."""
+
+    a: bool
+    b: bool
+
+
+@dataclass(frozen=True)
 class Tensors:
     """The operands in GM, each with a batch dimension."""
 
     a: Any
     b: Any
     c: Any
+    turned: Turned
 
 
 class Product:
@@ -283,27 +300,26 @@ class Product:
         self.load_a(half, x, s)
 
     def copy_a(self, half: int, n: IndexLike, x: Span, s: Span) -> None:
-        """A(x, s) to L1: the Nz piece [s, x] of GM is [x, s] there."""
-        start = [n, s.start, x.start, 0, 0]
-        source = subview(self.tensors.a, start, [1, s.size, x.size, SIDE, SIDE], drop=[0])
-        op("cce.copy", [source, swapped(reshaped(self.l1_a[half], [x.size, s.size, SIDE, SIDE]))])
+        """A(x, s) to L1."""
+        buffer = reshaped(self.l1_a[half], [x.size, s.size, SIDE, SIDE])
+        copy_in(self.tensors.a, n, x, s, buffer, not self.tensors.turned.a)
 
     def copy_b(self, half: int, n: IndexLike, s: Span, y: Span) -> None:
-        """B(s, y) to L1: the Nz piece [y, s] of GM is [s, y] there."""
-        start = [n, y.start, s.start, 0, 0]
-        source = subview(self.tensors.b, start, [1, y.size, s.size, SIDE, SIDE], drop=[0])
-        op("cce.copy", [source, swapped(reshaped(self.l1_b[half], [s.size, y.size, SIDE, SIDE]))])
+        """B(s, y) to L1."""
+        buffer = reshaped(self.l1_b[half], [s.size, y.size, SIDE, SIDE])
+        copy_in(self.tensors.b, n, s, y, buffer, not self.tensors.turned.b)
 
     def load_a(self, half: int, x: Span, s: Span) -> None:
         """A(x, s) to L0A in Zz."""
         shape = [x.size, s.size, SIDE, SIDE]
-        op("cce.load2d", [reshaped(self.l1_a[half], shape), reshaped(self.l0_a[half], shape)])
+        buffers = [reshaped(self.l1_a[half], shape), reshaped(self.l0_a[half], shape)]
+        load_fractals(buffers, self.tensors.turned.a)
 
     def load_b(self, half: int, s: Span, y: Span) -> None:
-        """B(s, y) to L0B in Zn: every fractal is transposed."""
+        """B(s, y) to L0B in Zn: the fractals of Nz are transposed."""
         shape = [s.size, y.size, SIDE, SIDE]
         buffers = [reshaped(self.l1_b[half], shape), reshaped(self.l0_b[half], shape)]
-        op("cce.load2d", buffers, transpose=True)
+        load_fractals(buffers, not self.tensors.turned.b)
 
     def mad(self, half: int, x: Span, s: Span, y: Span, init: Any) -> None:
         """L0C (+)= L0A * L0B for tiles of these sizes."""
@@ -328,6 +344,24 @@ class Product:
             op("cce.copy_l0c", [subview(tile, [column, row, 0, 0], shape), ub])
             start = [n, add(y.start, column), add(x.start, row), 0, 0]
             op("cce.copy", [ub, subview(self.tensors.c, start, [1, *shape], drop=[0])])
+
+
+def copy_in(
+    matrix: Any, n: IndexLike, rows: Span, columns: Span, buffer: Any, by_columns: bool
+) -> None:
+    """A piece of an operand to L1, [rows, columns, 16, 16], from GM where columns are outermost."""
+    first, second = (columns, rows) if by_columns else (rows, columns)
+    start = [n, first.start, second.start, 0, 0]
+    source = subview(matrix, start, [1, first.size, second.size, SIDE, SIDE], drop=[0])
+    op("cce.copy", [source, swapped(buffer) if by_columns else buffer])
+
+
+def load_fractals(buffers: list[Any], transpose: bool) -> None:
+    """L1 to L0A or L0B."""
+    if transpose:
+        op("cce.load2d", buffers, transpose=True)
+    else:
+        op("cce.load2d", buffers)
 
 
 def slice_of_c(tile: Size, target: Target, itemsize: int) -> tuple[int, int]:

@@ -124,6 +124,28 @@ ILLEGAL = [
     ("gather(9x4xf32, 5xi8) -> 5x4xf32", "element type of the indices"),
     ("gather(0x4xf32, 5xi32) -> 5x4xf32", "rows of the table"),
     ("gather(9x4xf32, 5xi64) -> 5x5xf32", "shape of the result"),
+    (
+        "view(4x4xf32) {shape = array<i64: 4, 3>, permutation = array<i64: 0, 1>} -> 4x4xf32",
+        "shape'",
+    ),
+    (
+        "view(4x4xf32) {shape = array<i64: 16>, permutation = array<i64: 0>} -> 4x3xf32",
+        "number of el",
+    ),
+    ("view(4x4xf32) {shape = array<i64: 16>, permutation = array<i64: 1>} -> 4x4xf32", "'permutat"),
+    ("view(4x4xf32) {shape = array<i64: 16>, permutation = array<i64>} -> 4x4xf32", "number of 'p"),
+    (
+        "view(4xf32) {shape = array<i64: 4>, permutation = array<i64: 0>} -> 4xf16",
+        "element type of",
+    ),
+    (
+        "view(4xf32) {shape = array<i64: 4>, permutation = array<i64: 0>} ~ -> 4xf32",
+        "no form on buff",
+    ),
+    (
+        "view(2x3xf32) {shape = array<i64: 2, 3>, permutation = array<i64: 1, 0>} -> 3x2xf32",
+        "not a view; found 3x2xf32; expected the operand's bytes",
+    ),
     ("relayout(17x33xf16) -> 17x34xf16:nz", "shape of the result"),
     ("relayout(17x33xf64) -> 17x33xf64", "expected 8, 16 or 32 bits"),
     ("relayout(17x33xf16) ~ -> 17x33xf16", "no form on buffers"),
@@ -142,6 +164,12 @@ ILLEGAL = [
     ("matmul(3x2x16x16xf16, 4x3x16x16xf16) ~ -> 2x4x16x16xf32", "shape of the result"),
     ("matmul(3x2x16x16xf16, 4x3x16x16xf16) -> 4x2x16x16xf32", "rank of A; found 4; expected 2"),
     ("matmul(17x33xf32, 32x5xf32) -> 17x5xf32", "rows of B; found 32; expected 33"),
+    ("matmul(17x33xf32, 33x5xf32) {transpose_a} -> 17x5xf32", "rows of B; found 33; expected 17"),
+    ("matmul(17x33xf32, 33x5xf32) {transpose_b} -> 17x5xf32", "rows of B; found 5; expected 33"),
+    (
+        "matmul(3x2x16x16xf16, 4x3x16x16xf16) {transpose_b} ~ -> 4x2x16x16xf32",
+        "rows of B; found 64",
+    ),
     ("matmul(17x33xf32, 33x5xf32) ~ -> 17x5xf32", "shape of A"),
     ("batch_matmul(7x3x2x16x16xf16, 6x4x3x16x16xf16) ~ -> 7x4x2x16x16xf32", "batch of B"),
     ("add(4xf32) -> 4xf32", "expected"),

@@ -147,3 +147,50 @@ module @kernels {
     return
   }
 }
+
+// -----
+
+// Views in nz and slices that leave bytes in place are no launch: heads split, and one of three merged products.
+// CHECK-LABEL: func.func @main
+// CHECK: call @exp_f16_144x7x16x16(%arg0, %{{.*}})
+// CHECK: %[[OFFSET:.*]] = arith.constant 172032 : index
+// CHECK: %[[PART:.*]] = memref.view %{{.*}}[%[[OFFSET]]][] : memref<{{.*}}xi8> to memref<12x4x7x16x16xf16>
+// CHECK-NEXT: call @neg_f16_12x4x7x16x16(%[[PART]], %arg1)
+// CHECK-NEXT: return
+func.func @main(%x: tensor<100x2304xf16, #ascend.layout<"nz">>) -> tensor<12x100x64xf16, #ascend.layout<"nz">> {
+  %0 = "ascend.exp"(%x) : (tensor<100x2304xf16, #ascend.layout<"nz">>) -> tensor<100x2304xf16, #ascend.layout<"nz">>
+  %1 = "ascend.slice"(%0) {starts = array<i64: 0, 768>, limits = array<i64: 100, 1536>, strides = array<i64: 1, 1>} : (tensor<100x2304xf16, #ascend.layout<"nz">>) -> tensor<100x768xf16, #ascend.layout<"nz">>
+  %2 = "ascend.view"(%1) {shape = array<i64: 100, 12, 64>, permutation = array<i64: 1, 0, 2>} : (tensor<100x768xf16, #ascend.layout<"nz">>) -> tensor<12x100x64xf16, #ascend.layout<"nz">>
+  %3 = "ascend.neg"(%2) : (tensor<12x100x64xf16, #ascend.layout<"nz">>) -> tensor<12x100x64xf16, #ascend.layout<"nz">>
+  return %3 : tensor<12x100x64xf16, #ascend.layout<"nz">>
+}
+
+// -----
+
+// Kernels cut what lies in an argument or will in an output, and rows off blocks; a returned part is copied.
+// CHECK-LABEL: func.func @main
+// CHECK: call @slice_f32_2x3(%arg0
+// CHECK: call @slice_f32_1x2x16x16(%arg1
+// CHECK: call @slice_f32_1x5({{.*}}) {{.*}} : (memref<4x5xf32>, memref<1x5xf32>)
+// CHECK: call @copy_f32_2x8({{.*}}, %arg6)
+// CHECK: "ascend.slice"(%arg0, %arg1) {limits = array<i64: 3, 2, 16, 16>, starts = array<i64: 2, 0, 0, 0>, strides = array<i64: 1, 1, 1, 1>}
+func.func @main(%x: tensor<4x3xf32>, %y: tensor<17x40xf32, #ascend.layout<"nz">>, %z: tensor<4x5xf32>, %u: tensor<4x8xf32>)
+    -> (tensor<2x3xf32>, tensor<17x8xf32, #ascend.layout<"nz">>, tensor<2x8xf32>, tensor<1x5xf32>) {
+  %0 = "ascend.slice"(%x) {starts = array<i64: 1, 0>, limits = array<i64: 3, 3>, strides = array<i64: 1, 1>} : (tensor<4x3xf32>) -> tensor<2x3xf32>
+  %1 = "ascend.slice"(%y) {starts = array<i64: 0, 32>, limits = array<i64: 17, 40>, strides = array<i64: 1, 1>} : (tensor<17x40xf32, #ascend.layout<"nz">>) -> tensor<17x8xf32, #ascend.layout<"nz">>
+  %2 = "ascend.exp"(%z) : (tensor<4x5xf32>) -> tensor<4x5xf32>
+  %3 = "ascend.slice"(%2) {starts = array<i64: 1, 0>, limits = array<i64: 2, 5>, strides = array<i64: 1, 1>} : (tensor<4x5xf32>) -> tensor<1x5xf32>
+  %4 = "ascend.exp"(%u) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %5 = "ascend.slice"(%4) {starts = array<i64: 1, 0>, limits = array<i64: 3, 8>, strides = array<i64: 1, 1>} : (tensor<4x8xf32>) -> tensor<2x8xf32>
+  return %0, %1, %5, %3 : tensor<2x3xf32>, tensor<17x8xf32, #ascend.layout<"nz">>, tensor<2x8xf32>, tensor<1x5xf32>
+}
+
+// -----
+
+// Transposed operands are attributes of the kernel, too; sizes are those of the product.
+// CHECK-LABEL: func.func @main
+// CHECK: "ascend.matmul"(%arg0, %arg1, %arg2) {ascend.sizes = array<i64: 17, 5, 33>, transpose_a, transpose_b} : (memref<2x3x16x16xf16>, memref<3x1x16x16xf16>, memref<1x2x16x16xf32>) -> ()
+func.func @main(%a: tensor<33x17xf16, #ascend.layout<"nz">>, %b: tensor<5x33xf16, #ascend.layout<"nz">>) -> tensor<17x5xf32, #ascend.layout<"nz">> {
+  %0 = "ascend.matmul"(%a, %b) {transpose_a, transpose_b} : (tensor<33x17xf16, #ascend.layout<"nz">>, tensor<5x33xf16, #ascend.layout<"nz">>) -> tensor<17x5xf32, #ascend.layout<"nz">>
+  return %0 : tensor<17x5xf32, #ascend.layout<"nz">>
+}

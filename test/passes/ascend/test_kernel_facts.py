@@ -162,16 +162,16 @@ def test_products_of_other_sizes_are_other_kernels() -> None:
 def test_work_for_several_nodes_names_them_all() -> None:
     """The operand of two products is narrowed and laid out once; a moved transpose stays itself."""
     module = run(
-        """func.func @main(%x: tensor<16x16xf32>, %u: tensor<16x16xf32>, %v: tensor<16x16xf32>)
-            -> (tensor<16x16xf32>, tensor<16x16xf32>) {
-        %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<16x16xf32>) -> tensor<16x16xf32>
+        """func.func @main(%x: tensor<32x32xf32>, %u: tensor<32x32xf32>, %v: tensor<32x32xf32>)
+            -> (tensor<32x32xf32>, tensor<32x32xf32>) {
+        %t = stablehlo.transpose %x, dims = [1, 0] : (tensor<32x32xf32>) -> tensor<32x32xf32>
             loc("Transpose")
-        %s = stablehlo.exponential %t : tensor<16x16xf32> loc("Exp")
+        %s = stablehlo.exponential %t : tensor<32x32xf32> loc("Exp")
         %0 = stablehlo.dot_general %s, %u, contracting_dims = [1] x [0]
-            : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> loc("Q")
+            : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32> loc("Q")
         %1 = stablehlo.dot_general %s, %v, contracting_dims = [1] x [0]
-            : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> loc("K")
-        return %0, %1 : tensor<16x16xf32>, tensor<16x16xf32> }"""
+            : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32> loc("K")
+        return %0, %1 : tensor<32x32xf32>, tensor<32x32xf32> }"""
     )
     found = launched(module)
     by_operator = {name.split("_")[0]: nodes for name, nodes in reversed(found)}

@@ -16,18 +16,25 @@ Array = npt.NDArray[Any]
 FLAG = re.compile(r'"cce\.(set_flag|wait_flag)"\(\) (\{[^}]*\})')
 
 
-def product_text(m: int, n: int, k: int, result: str = "f32", batch: int = 0) -> str:
-    """A kernel with one product; sizes as in the source: A is m x n, B n x k, C m x k."""
+def product_text(
+    m: int, n: int, k: int, result: str = "f32", batch: int = 0, turned: str = ""
+) -> str:
+    """A kernel with one product; sizes as in the source: A is m x n, B n x k, C m x k.
+
+    Args:
+        turned: the operands given transposed, of "ab".
+    """
     m, n, k = (-(-size // 16) for size in (m, n, k))
     lead = f"{batch}x" if batch else ""
-    a = f"memref<{lead}{n}x{m}x16x16xf16>"
-    b = f"memref<{lead}{k}x{n}x16x16xf16>"
+    a = f"memref<{lead}{m}x{n}x16x16xf16>" if "a" in turned else f"memref<{lead}{n}x{m}x16x16xf16>"
+    b = f"memref<{lead}{n}x{k}x16x16xf16>" if "b" in turned else f"memref<{lead}{k}x{n}x16x16xf16>"
+    flags = ", ".join(f"transpose_{side}" for side in turned)
     c = f"memref<{lead}{k}x{m}x16x16x{result}>"
     name = "batch_matmul" if batch else "matmul"
     return f"""
     func.func @product(%a: {a}, %b: {b}, %c: {c})
         attributes {{ascend.kernel, ascend.op = "{name}", ascend.unit = "cube"}} {{
-      "ascend.{name}"(%a, %b, %c) : ({a}, {b}, {c}) -> ()
+      "ascend.{name}"(%a, %b, %c) {{{flags}}} : ({a}, {b}, {c}) -> ()
       return
     }}"""
 
@@ -42,7 +49,9 @@ def operands(m: int, n: int, k: int, batch: int = 0) -> tuple[Array, Array]:
 Shape = tuple[int, int, int]
 
 
-def check(shape: Shape, result: str = "f32", batch: int = 0, **options: object) -> KernelRun:
+def check(
+    shape: Shape, result: str = "f32", batch: int = 0, turned: str = "", **options: object
+) -> KernelRun:
     """Runs a product and compares with NumPy.
 
     Products of f16 are exact in f32, so the difference is that of the order of summation, at most
@@ -50,7 +59,10 @@ def check(shape: Shape, result: str = "f32", batch: int = 0, **options: object) 
     """
     m, n, k = shape
     a, b = operands(m, n, k, batch)
-    run = run_kernel(product_text(m, n, k, result, batch), [fractals(a), fractals(b)], **options)
+    given = [
+        fractals(x.swapaxes(-1, -2) if side in turned else x) for side, x in (("a", a), ("b", b))
+    ]
+    run = run_kernel(product_text(m, n, k, result, batch, turned), given, **options)
     expected = a.astype(np.float64) @ b.astype(np.float64)
     found = matrix_of(run.outputs[0], m, k)
     rounding = 2.0**-11 if result == "f16" else 0.0
@@ -119,6 +131,18 @@ def test_stationary_operand_that_spans_the_result(strategy: str, tile: Shape) ->
 def test_batches(strategy: str) -> None:
     run = check((40, 64, 24), batch=5, cores=4, matmul_strategy=strategy)
     assert run.profile.blocks == 4
+
+
+@pytest.mark.parametrize("turned", ["a", "b", "ab"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (15, 16, 17), (97, 101, 103)], ids=str)
+def test_transposed_operands(shape: Shape, turned: str) -> None:
+    check(shape, cores=2, turned=turned)
+    check(shape, "f16", batch=2, cores=2, turned=turned)
+
+
+@pytest.mark.parametrize("strategy", ["is", "ws"])
+def test_transposed_operands_that_are_stationary(strategy: str) -> None:
+    check((112, 80, 144), cores=2, turned="ab", matmul_strategy=strategy, m=48, n=80, k=64)
 
 
 @pytest.mark.parametrize("shape", [(0, 16, 16), (16, 0, 16), (16, 16, 0)], ids=str)

@@ -1,0 +1,185 @@
+"""@main on buffers: an arena, views of it and of arguments, and calls that launch kernels.
+
+`HostBuilder` writes it from a list of launches; see `ascend_bufferize`, which decides them.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.elements import to_array, to_attribute
+from davinci.mlir import func, function_type, ir, memref
+from davinci.passes import builder
+from davinci.passes.analysis.packing import Item
+from davinci.passes.ascend.kernel_outline import (
+    is_boolean,
+    is_unsigned,
+    memref_of,
+    symbols,
+    unique,
+)
+
+
+@dataclass(eq=False)
+class Storage:
+    """Where a value lies: an argument, an output, a global or a part of the arena.
+
+    Attributes:
+        kind: "argument", "output", "constant" or "arena".
+        key: number of the argument or output; the elements attribute of a constant.
+        type: memref type it was made for; other types are views.
+        item: size, lifetime (launch numbers) and, once packed, arena offset.
+        location: of the value it was made for.
+        divided: whether parts of it are passed to kernels.
+    """
+
+    kind: str
+    key: Any
+    type: Any
+    item: Item
+    location: Any
+    divided: bool = False
+
+
+@dataclass(frozen=True)
+class Place:
+    """A storage, or a part of one of the arena.
+
+    Attributes:
+        offset: where the part begins, in bytes.
+    """
+
+    storage: Storage
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel to launch on buffers, each a place and the memref type it is seen as.
+
+    Attributes:
+        operators: names of the model's nodes that it computes.
+    """
+
+    kernel: str
+    buffers: list[tuple[Place, Any]]
+    location: Any
+    operators: tuple[str, ...]
+
+
+class HostBuilder:
+    """Writes the new @main in front of `function` from launches whose arena is packed."""
+
+    def __init__(
+        self, root: Any, function: Any, launches: list[Launch], arena_bytes: int, line_bytes: int
+    ) -> None:
+        self._symbols = dict(symbols(root))
+        self._globals: list[str] = []
+        self._views: dict[Any, Any] = {}
+        self._declarations: dict[str, str] = {}
+        self._arena_bytes, self._line_bytes = arena_bytes, line_bytes
+        old_type = function_type(function)
+        types = [memref_of(t) for t in (*old_type.inputs, *old_type.results)]
+        locations = [argument.location for argument in function.regions[0].blocks[0].arguments]
+        locations += [function.location] * len(old_type.results)
+        self._front = ir.InsertionPoint(function)
+        with self._front, function.location:
+            self.main = func.FuncOp("main", (types, []))
+        self.main.attributes["ascend.entry"] = ir.UnitAttr.get()
+        self.main.attributes["arg_attrs"] = _argument_names(function, old_type)
+        block = self.main.add_entry_block(locations)
+        self._arguments = list(block.arguments)[: len(old_type.inputs)]
+        self._outputs = list(block.arguments)[len(old_type.inputs) :]
+        with ir.InsertionPoint(block), function.location:
+            for launch in launches:
+                with launch.location:
+                    self._launch(launch)
+            func.ReturnOp([])
+
+    def _launch(self, launch: Launch) -> None:
+        values = [self._view(place, seen_as) for place, seen_as in launch.buffers]
+        callee = ir.FlatSymbolRefAttr.get(self._declaration(launch.kernel, values))
+        marks: dict[str, Any] = {"ascend.blocks": 1}
+        if launch.operators:
+            names = [ir.StringAttr.get(name) for name in launch.operators]
+            marks["ascend.operators"] = ir.ArrayAttr.get(names)
+        builder.op("func.call", values, [], callee=callee, **marks)
+
+    def _declaration(self, kernel: str, values: list[Any]) -> str:
+        """Name of the function that stands for `kernel` in the host's symbol table."""
+        if kernel not in self._declarations:
+            name = self._declarations[kernel] = unique(kernel, self._symbols)
+            with self._front, ir.Location.unknown():
+                declared = func.FuncOp(name, ([v.type for v in values], []), visibility="private")
+            declared.attributes["ascend.launch"] = ir.SymbolRefAttr.get(["kernels", kernel])
+            self._symbols[name] = declared.operation
+        return self._declarations[kernel]
+
+    def _view(self, place: Place, seen_as: Any) -> Any:
+        key = (place, seen_as)
+        if key not in self._views:
+            self._views[key] = self._build_view(place, seen_as)
+        return self._views[key]
+
+    def _build_view(self, place: Place, seen_as: Any) -> Any:
+        storage = place.storage
+        if storage.kind == "arena":
+            offset = builder.constant_index(storage.item.offset + place.offset)
+            return memref.ViewOp(seen_as, self._arena, offset, []).result
+        if seen_as != storage.type:
+            strides, _ = seen_as.get_strides_and_offset()
+            base = self._view(place, storage.type)
+            return memref.ReinterpretCastOp(
+                seen_as, base, [], [], [], [0], list(seen_as.shape), list(strides)
+            ).result
+        if storage.kind == "constant":
+            name = ir.FlatSymbolRefAttr.get(self._build_global(storage))
+            return memref.GetGlobalOp(storage.type, name).result
+        return (self._arguments if storage.kind == "argument" else self._outputs)[storage.key]
+
+    @functools.cached_property
+    def _arena(self) -> Any:
+        byte = ir.IntegerType.get_signless(8)
+        arena_type = ir.MemRefType.get([self._arena_bytes], byte)
+        return memref.AllocOp(arena_type, [], [], alignment=self._line_bytes).result
+
+    def _build_global(self, storage: Storage) -> str:
+        name = unique(f"constant_{len(self._globals)}", self._symbols)
+        self._globals.append(name)
+        elements = storage.key
+        if is_boolean(elements.type) or is_unsigned(elements.type):
+            elements = to_attribute(to_array(elements), storage.type.element_type, name)
+        with self._front, storage.location:
+            self._symbols[name] = builder.op(
+                "memref.global",
+                [],
+                sym_name=name,
+                sym_visibility="private",
+                type=ir.TypeAttr.get(storage.type),
+                initial_value=elements,
+                constant=ir.UnitAttr.get(),
+            )
+        return name
+
+
+def _argument_names(function: Any, old_type: Any) -> Any:
+    """Attributes of the new arguments: names; outputs, booleans and unsigned integers marked."""
+    attributes = []
+    for key, name, types in (
+        ("arg_attrs", "arg", old_type.inputs),
+        ("res_attrs", "out", old_type.results),
+    ):
+        given = function.attributes[key] if key in function.attributes else [{}] * len(types)
+        for number, tensor in enumerate(types):
+            names = {x.name: x.attr for x in given[number]}
+            if is_boolean(tensor):
+                names["ascend.boolean"] = ir.UnitAttr.get()
+            if is_unsigned(tensor):
+                names["ascend.unsigned"] = ir.UnitAttr.get()
+            names.setdefault("ascend.name", ir.StringAttr.get(f"{name}{number}"))
+            if key == "res_attrs":
+                names["ascend.output"] = ir.UnitAttr.get()
+            attributes.append(ir.DictAttr.get(names))
+    return ir.ArrayAttr.get(attributes)
