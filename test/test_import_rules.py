@@ -20,12 +20,15 @@ MAY_IMPORT = {
     "isa": "errors units",
     "machine": "errors isa units",
     "operators": "element_types errors isa units",
+    "schedule": "isa machine units",
     "simulator": "errors isa machine units",
     "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
     "dialects": "errors isa mlir units",
     "bytecode": "errors mlir units",
     "elements": "bytecode element_types errors mlir narrow",
-    "passes": ("dialects element_types elements errors isa machine mlir operators units narrow"),
+    "passes": (
+        "dialects element_types elements errors isa machine mlir operators schedule units narrow"
+    ),
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
         "diagnostics dialects elements errors files isa machine mlir narrow passes report "

@@ -134,17 +134,13 @@ def emit_nest(
 
 
 def limits(emitter: Emitter, record: Instruction) -> Limits:
-    """Limits of an instruction from its record; an absent stride allows only the default."""
-    most = {f.name: f.limit for f in record.fields}
-    names = [o.name for o in record.operands]
-    unit = emitter.machine.vector
-    return Limits(
-        most["repeat"],
-        tuple(most.get(f"{n}_blk_stride", 1) for n in names),
-        tuple(most.get(f"{n}_rep_stride", 0) for n in names),
-        unit.cycles_of(unit.fixed_cycles_of, record.name, record.type, unit.fixed_cycles),
+    """Limits of an instruction from its record and the machine."""
+    unit, name, kind = emitter.machine.vector, record.name, record.type
+    return Limits.of(
+        record,
+        unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles),
         unit.bank_groups,
-        unit.cycles_of(unit.cycles_per_repeat, record.name, record.type, 1),
+        unit.cycles_of(unit.cycles_per_repeat, name, kind, 1),
     )
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from davinci.isa.core import Instruction
 from davinci.isa.strides import Dim, merge_dims, split_run
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 from davinci.units import REPEAT_BLOCKS as BLOCKS
@@ -41,6 +42,20 @@ class Limits:
     fixed_cycles: int
     bank_groups: int = 0
     cycles: int = 1
+
+    @staticmethod
+    def of(record: Instruction, fixed_cycles: int, bank_groups: int, cycles: int) -> Limits:
+        """Those of an instruction's fields; an absent stride allows only the default."""
+        most = {f.name: f.limit for f in record.fields}
+        names = [o.name for o in record.operands]
+        return Limits(
+            most["repeat"],
+            tuple(most.get(f"{n}_blk_stride", 1) for n in names),
+            tuple(most.get(f"{n}_rep_stride", 0) for n in names),
+            fixed_cycles,
+            bank_groups,
+            cycles,
+        )
 
 
 @dataclass(frozen=True)

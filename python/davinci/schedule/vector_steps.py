@@ -1,0 +1,122 @@
+"""Operations of the vector unit on buffers as plain data, and what they take.
+
+A rule of a tile writes its work down as `Steps` before any IR is made: a schedule asks for their
+scratch buffers and their estimated time; the driver builds them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from davinci.isa import INSTRUCTIONS
+from davinci.isa.core import DTYPES
+from davinci.isa.vector_plan import Limits, plan_vector
+from davinci.isa.vector_plan import cost_of as cycles_of
+from davinci.machine import Machine
+from davinci.units import BLOCK_BYTES, MAX_REPEAT
+
+TRANSPOSITION, TRANSPOSITION_RECORD = "vnchwconv", "scatter_vnchwconv"
+ROW_SUM = "vcadd"
+SOURCE, RESULT = "source", "result"
+"""Names of the caller's buffers."""
+
+
+@dataclass(frozen=True)
+class View:
+    """An array in a buffer: sizes, strides and the place of its first element, in elements."""
+
+    buffer: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int = 0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One cce operation: its name, sources and then the destination, and the scalar before that."""
+
+    name: str
+    operands: tuple[View, ...]
+    scalar: float | None = None
+
+
+def copy_of(source: View, result: View, dtype: str) -> Step:
+    """result = source by the vector unit, bit by bit; numbers only."""
+    if dtype in ("f16", "f32"):
+        return Step("vmuls", (source, result), 1.0)
+    return Step("vmax", (source, source, result))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What steps take.
+
+    Attributes:
+        instructions: of the vector unit.
+        cycles: that they keep it busy; what operands in one bank group cost is left out, because
+            it depends on addresses.
+        links: steps of the longest chain in which each reads what the one before has written.
+    """
+
+    instructions: int
+    cycles: int
+    links: int
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Operations on buffers of one element type.
+
+    Attributes:
+        dtype: the element type, as instructions name it.
+        steps: in order.
+        scratch: elements of the buffers besides those of the caller, by name. A buffer is written
+            before it is read.
+    """
+
+    dtype: str
+    steps: tuple[Step, ...]
+    scratch: dict[str, int]
+
+    @property
+    def scratch_bytes(self) -> int:
+        """Bytes of all scratch buffers, each of whole blocks."""
+        size = DTYPES[self.dtype].itemsize
+        return sum(math.ceil(n * size / BLOCK_BYTES) * BLOCK_BYTES for n in self.scratch.values())
+
+    def estimate(self, machine: Machine) -> Estimate:
+        instructions = cycles = 0
+        for step in self.steps:
+            count, time = cost_of(step, self.dtype, machine)
+            instructions, cycles = instructions + count, cycles + time
+        return Estimate(instructions, cycles, links(self.steps))
+
+
+def links(steps: Sequence[Step]) -> int:
+    """Length of the longest chain of steps of which each reads what the one before has written."""
+    written: dict[str, int] = {}
+    for step in steps:
+        *sources, result = step.operands
+        link = 1 + max((written.get(view.buffer, 0) for view in sources), default=0)
+        written[result.buffer] = max(link, written.get(result.buffer, 0))
+    return max(written.values(), default=0)
+
+
+def cost_of(step: Step, dtype: str, machine: Machine) -> tuple[int, int]:
+    """Instructions and cycles of a step."""
+    unit = machine.vector
+    name, kind = (TRANSPOSITION_RECORD, "b16") if step.name == TRANSPOSITION else (step.name, dtype)
+    fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
+    each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
+    result = step.operands[-1]
+    if step.name in (TRANSPOSITION, ROW_SUM):
+        repeats = result.shape[-2] if step.name == TRANSPOSITION else result.shape[0]
+        count = math.ceil(repeats / MAX_REPEAT)
+        return count, count * fixed + repeats * each
+    limits = Limits.of(INSTRUCTIONS[f"{name}.{kind}"], fixed, unit.bank_groups, each)
+    views = (result, *step.operands[:-1])
+    sizes = (DTYPES[dtype].itemsize,) * len(views)
+    nests = plan_vector(result.shape, [view.strides for view in views], sizes, limits)
+    return sum(nest.count for nest in nests), cycles_of(nests, sizes, limits)
