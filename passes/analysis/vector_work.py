@@ -1,0 +1,105 @@
+"""The vector instructions that an elementwise cce operation becomes, without building them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.base import attribute
+from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.checks import VECTOR_TYPES
+from davinci.isa import INSTRUCTIONS, Instruction
+from davinci.isa.vector_plan import Limits, Nest, plan_vector
+from davinci.machine import Vector
+from davinci.mlir import ir
+from davinci.passes.pipeline.base import fail
+
+ROUNDINGS = {
+    "none": ("", "r"),
+    "rint": ("r", ""),
+    "away": ("a",),
+    "floor": ("f",),
+    "ceil": ("c",),
+    "trunc": ("z",),
+}
+"""Suffixes of conversion instructions for each rounding, the first that exists is meant."""
+
+ELEMENTWISE = frozenset([*VECTOR_TYPES, "vconv", "vcmpsel"])
+"""Operations, without their dialect, whose operands have one shape and are walked together."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """An instruction, and which operands of the operation are its address operands."""
+
+    record: Instruction
+    operands: tuple[int, ...]
+
+
+def parts_of(op: Any) -> list[Part]:
+    """The instructions that together do an elementwise operation, in order."""
+    name, operands = op.name.removeprefix("cce."), list(op.operands)
+    if name == "vcmpsel":
+        compare = _record(op, f"vcmp_{attribute(op, 'predicate')}.{_dtype(operands[0])}")
+        select = _record(op, f"vsel.{_dtype(operands[2])}")
+        return [Part(compare, (0, 1)), Part(select, (4, 2, 3))]
+    arrays = [i for i, value in enumerate(operands) if isinstance(value.type, ir.MemRefType)]
+    *sources, dst = arrays
+    if name == "vconv":
+        record = _conversion(op, _dtype(operands[0]), _dtype(operands[1]))
+    else:
+        record = _record(op, f"{name}.{_dtype(operands[dst])}")
+    return [Part(record, (dst, *sources))]
+
+
+def nests_of(op: Any, parts: Sequence[Part], unit: Vector) -> list[Nest]:
+    """The instructions' fields and loops; operands are those of all parts, one part after another.
+
+    Args:
+        unit: the machine's.
+    """
+    buffers = [buffer_of(op.operands[i]) for part in parts for i in part.operands]
+    strides, sizes = [b.strides for b in buffers], [b.itemsize for b in buffers]
+    return plan_vector(buffers[0].shape, strides, sizes, _limits(parts, unit))
+
+
+def _limits(parts: Sequence[Part], unit: Vector) -> Limits:
+    """Limits of instructions from their records and the machine.
+
+    Several do one repeat each in turn, because what one leaves for the next holds one repeat.
+    """
+    each = [_limits_of(part.record, unit) for part in parts]
+    if len(parts) == 1:
+        return each[0]
+    strides = tuple(stride for limits in each for stride in limits.blk_stride)
+    return Limits(1, strides, (0,) * len(strides), each[-1].fixed_cycles, unit.bank_groups)
+
+
+def _limits_of(record: Instruction, unit: Vector) -> Limits:
+    name, kind = record.name, record.type
+    return Limits.of(
+        record,
+        unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles),
+        unit.bank_groups,
+        unit.cycles_of(unit.cycles_per_repeat, name, kind, 1),
+    )
+
+
+def _conversion(op: Any, source: str, target: str) -> Instruction:
+    stem, mode = f"vconv_{source}2{target}", attribute(op, "round", "none")
+    for suffix in ROUNDINGS[mode]:
+        if stem + suffix in INSTRUCTIONS:
+            return INSTRUCTIONS[stem + suffix]
+    fail(op, "has no instruction", found=f"{stem} rounding {mode!r}")
+
+
+def _record(op: Any, mnemonic: str) -> Instruction:
+    found = INSTRUCTIONS.get(mnemonic)
+    if found is None:
+        fail(op, f"needs the instruction {mnemonic}, which the machine has not")
+    return found
+
+
+def _dtype(value: Any) -> str:
+    return buffer_of(value).dtype
