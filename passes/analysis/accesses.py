@@ -90,10 +90,16 @@ class _Place:
 
 
 class Accesses:
-    """Accesses of one kernel and their overlaps."""
+    """Accesses of one kernel and their overlaps.
 
-    def __init__(self, forms: Forms) -> None:
+    Args:
+        forms: of the kernel's indices.
+        planned: whether buffers on chip have addresses; if not, each is a memory of its own.
+    """
+
+    def __init__(self, forms: Forms, planned: bool = True) -> None:
         self._forms = forms
+        self._planned = planned
         self._places: dict[Any, _Place] = {}
 
     def of_view(self, value: Any, user: Any) -> Access:
@@ -130,11 +136,14 @@ class Accesses:
             memory = space_name(value.type)
             if memory == "GM":
                 return _Place(value, start, start, 0, None)
+            size = math.prod(value.type.shape) * value.type.element_type.width // 8
+            size = -(-size // BLOCK_BYTES) * BLOCK_BYTES
+            if not self._planned:
+                return _Place(value, start, start, 0, size)
             if "cce.address" not in owner.attributes:
                 fail(owner, "has no address", hint="run plan-memory before insert-sync")
             low = int(owner.attributes["cce.address"].value)
-            size = math.prod(value.type.shape) * value.type.element_type.width // 8
-            high = low + -(-size // BLOCK_BYTES) * BLOCK_BYTES
+            high = low + size
             return _Place(memory, Form(low), Form(low), low, high)
         if owner.name not in _OFFSETS:
             fail(user, "uses a buffer whose origin is unknown", found=f"a result of {owner.name}")

@@ -126,6 +126,7 @@ def ascend_to_cce(options: Options) -> list[str]:
         _pass("convert-ascend-to-cce", options, "machine", "cores", *strategy),
         "canonicalize",
         "cse",
+        _pass("multi-buffer", options, "machine"),
         _pass("plan-memory", options, "machine"),
         _pass("insert-sync", options, "machine"),
     ]

@@ -1,0 +1,172 @@
+"""How long the machine takes for a cce operation, estimated from its shapes and the machine file.
+
+What depends on addresses (banks, lines), on the L2 and on other cores is left out: an estimate
+serves to choose an order, nothing else. All figures are cycles.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.isa.core import Pipe
+from davinci.isa.strides import merge_dims, split_run
+from davinci.machine import Machine, Vector
+from davinci.mlir import ir
+from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
+from davinci.units import FRACTAL_SIDE
+
+
+@dataclass(frozen=True)
+class Duration:
+    """Of an operation that its pipe starts at cycle 0.
+
+    Attributes:
+        busy: when the pipe can start the next one.
+        result: when what it writes is there.
+        issue: how long the scalar unit issues its instructions.
+    """
+
+    busy: int
+    result: int
+    issue: int
+
+
+class Durations:
+    """Durations of the operations of a kernel, remembered by name and types.
+
+    Args:
+        machine: the rates.
+        blocks: cores that share global memory.
+    """
+
+    def __init__(self, machine: Machine, blocks: int) -> None:
+        self._machine = machine
+        share = machine.cores / max(1, min(blocks, machine.cores))
+        self._read_rate = machine.gm.read_bytes_per_cycle * share
+        self._write_rate = machine.gm.write_bytes_per_cycle * share
+        self._known: dict[Any, Duration] = {}
+
+    def of(self, op: Any, pipe: Pipe) -> Duration:
+        """The duration of an operation that works on `pipe`."""
+        key = (op.name, *(value.type for value in op.operands))
+        if key not in self._known:
+            self._known[key] = self._find(op, pipe)
+        return self._known[key]
+
+    def _find(self, op: Any, pipe: Pipe) -> Duration:
+        if op.name in ("memref.load", "memref.store"):
+            return self._scalar(op)
+        rules: dict[str, Callable[[Any], Duration]] = {
+            "cce.copy": self._copy,
+            "cce.copy_l0c": self._copy_l0c,
+            "cce.load2d": self._load2d,
+            "cce.mad": self._mad,
+        }
+        return rules.get(op.name, self._vector)(op)
+
+    def _vector(self, op: Any) -> Duration:
+        unit = self._machine.vector
+        busy, instructions = 0, 0
+        for name, kind, count, repeats in _repeats(op, unit):
+            fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
+            each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
+            busy += count * (fixed + each * repeats)
+            instructions += count
+        issue = instructions * self._machine.scalar.issue_cycles
+        return Duration(busy, busy + unit.completion_cycles, issue)
+
+    def _copy(self, op: Any) -> Duration:
+        src, dst = (buffer_of(value) for value in op.operands)
+        runs, instructions, run_bytes = _bursts(src, dst)
+        path, machine = (src.space, dst.space), self._machine
+        issue = instructions * machine.scalar.issue_cycles
+        if "GM" in path:
+            line = machine.gm.line_bytes
+            size = runs * (run_bytes if runs == 1 else math.ceil(run_bytes / line) * line)
+            unit = machine.mte2 if src.space == "GM" else machine.mte3
+            rate = min(unit.port_bytes_per_cycle, self._read_rate)
+            if src.space != "GM":
+                rate = min(unit.port_bytes_per_cycle, self._write_rate)
+            elif dst.space == "L1":
+                rate = min(machine.mte2.l1_port_bytes_per_cycle, self._read_rate)
+            busy = max(instructions * unit.issue_cycles, math.ceil(size / rate))
+            return Duration(busy, busy + unit.start_cycles, issue)
+        fixed, wide = self._on_chip(path)
+        busy = instructions * fixed + math.ceil(runs * run_bytes / wide)
+        return Duration(busy, busy, issue)
+
+    def _on_chip(self, path: tuple[str, str]) -> tuple[int, int]:
+        """Cycles of an instruction, and bytes a cycle, between two memories of the core."""
+        machine = self._machine
+        mte1, mte3, vector = machine.mte1, machine.mte3, machine.vector
+        found = {
+            ("L1", "UB"): (mte1.fixed_cycles, mte1.l1_to_ub_bytes_per_cycle),
+            ("UB", "L1"): (mte3.on_chip_start_cycles, mte3.ub_to_l1_bytes_per_cycle),
+            ("UB", "UB"): (vector.fixed_cycles, vector.repeat_bytes),
+        }
+        fixed, rate = found[path]
+        assert fixed is not None and rate is not None, f"{machine.name} has no path {path}"
+        return fixed, rate
+
+    def _copy_l0c(self, op: Any) -> Duration:
+        src, dst = (buffer_of(value) for value in op.operands)
+        machine = self._machine
+        assert machine.l0c is not None, f"{machine.name} has no path from L0C to UB"
+        _, instructions, _ = _bursts(src, dst)
+        size = math.ceil(src.size * src.itemsize / machine.l0c.to_ub_bytes_per_cycle)
+        busy = instructions * machine.vector.fixed_cycles + size
+        return Duration(busy, busy, instructions * machine.scalar.issue_cycles)
+
+    def _load2d(self, op: Any) -> Duration:
+        src, dst = (buffer_of(value) for value in op.operands)
+        unit = self._machine.mte1
+        rate = unit.l0a_bytes_per_cycle if dst.space == "L0A" else unit.l0b_bytes_per_cycle
+        outer = merge_dims(src.shape[:2], [src.strides[:2], dst.strides[:2]])[:-1]
+        instructions = math.prod(dim.size for dim in outer)
+        busy = instructions * unit.fixed_cycles + math.ceil(dst.size * dst.itemsize / rate)
+        return Duration(busy, busy, instructions * self._machine.scalar.issue_cycles)
+
+    def _mad(self, op: Any) -> Duration:
+        a, b = (buffer_of(value) for value in list(op.operands)[:2])
+        unit = self._machine.cube
+        k_side = unit.k_b8 if a.itemsize == 1 else unit.k_b16
+        m, k, n = a.shape[0] * FRACTAL_SIDE, a.shape[1] * a.block, b.shape[1] * FRACTAL_SIDE
+        work = math.ceil(m / unit.m) * math.ceil(n / unit.n) * math.ceil(k / k_side)
+        issue = self._machine.scalar.issue_cycles
+        return Duration(work + unit.occupancy_cycles, work + unit.latency_cycles, issue)
+
+    def _scalar(self, op: Any) -> Duration:
+        unit = self._machine.scalar
+        buffer = buffer_of(op.operands[0 if op.name == "memref.load" else 1])
+        cycles = unit.gm_access_cycles if buffer.space == "GM" else unit.ub_access_cycles
+        return Duration(cycles, cycles, cycles)
+
+
+def _bursts(src: Buffer, dst: Buffer) -> tuple[int, int, int]:
+    """Runs of a copy, instructions (one dimension of runs in each), bytes of a run."""
+    outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
+    runs = math.prod(dim.size for dim in outer)
+    most = max((dim.size for dim in outer), default=1)
+    return runs, max(1, runs // max(1, most)), run * src.itemsize
+
+
+def _repeats(op: Any, unit: Vector) -> Iterator[tuple[str, str, int, int]]:
+    """Name, type, number and repeats of the vector instructions of an operation.
+
+    Others than elementwise ones are taken to be one instruction with a repeat for each repeat's
+    worth of bytes of the largest operand.
+    """
+    name = op.name.removeprefix("cce.")
+    if name in ELEMENTWISE and "lanes" not in op.attributes:
+        parts = parts_of(op)
+        for nest in nests_of(op, parts, unit):
+            for part in parts:
+                yield part.record.name, part.record.type, nest.count, nest.issue.repeat
+        return
+    buffers = [buffer_of(value) for value in op.operands if isinstance(value.type, ir.MemRefType)]
+    most = max(buffer.size * buffer.itemsize for buffer in buffers)
+    yield name, buffers[-1].dtype, 1, math.ceil(most / unit.repeat_bytes)

@@ -1,0 +1,156 @@
+"""Orders tasks of several pipes so that they are done early: list scheduling.
+
+Every pipe works in order; a task starts when its pipe is free and what it follows allows it. At any
+moment the pipe that can start first takes, of the tasks that it could start then, the one that is
+first by some rank. Several ranks are tried, and the order that ends earliest is taken. Nothing here
+knows of MLIR.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
+
+
+@dataclass(frozen=True)
+class Task:
+    """Work of one pipe; figures are cycles.
+
+    Attributes:
+        pipe: any number.
+        busy: from its start until its pipe can start the next one.
+        result: from its start until it is complete.
+        issue: of the scalar unit, before it can start.
+        after: (number of an earlier task, from that one's start to when this one may start).
+        blocks: nothing is issued before it is complete.
+    """
+
+    pipe: int
+    busy: int
+    result: int
+    issue: int
+    after: tuple[tuple[int, int], ...]
+    blocks: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An order of tasks, and when the last one is complete."""
+
+    order: tuple[int, ...]
+    cycles: int
+
+
+def schedule(tasks: Sequence[Task]) -> Plan:
+    """The best order found; every task comes after those it follows.
+
+    Args:
+        tasks: each follows earlier ones only.
+    """
+    paths = critical_paths(tasks)
+    given = list(range(len(tasks)))
+    plans = [greedy(tasks, given), greedy(tasks, [-path for path in paths]), in_order(tasks)]
+    return min(plans, key=lambda plan: plan.cycles)
+
+
+def critical_paths(tasks: Sequence[Task]) -> list[int]:
+    """For each task the cycles from its start to the end of all that follows from it."""
+    paths = [task.result for task in tasks]
+    for number in range(len(tasks) - 1, -1, -1):
+        for earlier, cycles in tasks[number].after:
+            paths[earlier] = max(paths[earlier], cycles + paths[number])
+    return paths
+
+
+def in_order(tasks: Sequence[Task]) -> Plan:
+    """The tasks as they are."""
+    clock = _Clock(tasks)
+    for number in range(len(tasks)):
+        clock.start(number)
+    return Plan(tuple(range(len(tasks))), clock.end)
+
+
+def greedy(tasks: Sequence[Task], rank: Sequence[int]) -> Plan:
+    """Tasks in the order in which they start; of those that could, the one of the lowest rank."""
+    clock = _Clock(tasks)
+    followers: list[list[int]] = [[] for _ in tasks]
+    missing = [len(task.after) for task in tasks]
+    for number, task in enumerate(tasks):
+        for earlier, _ in task.after:
+            followers[earlier].append(number)
+    queues: dict[int, _Queue] = {task.pipe: _Queue() for task in tasks}
+    for number, task in enumerate(tasks):
+        if not missing[number]:
+            queues[task.pipe].add(0, rank[number], number)
+    order = []
+    for _ in tasks:
+        pipe = min(
+            (pipe for pipe, queue in queues.items() if queue),
+            key=lambda pipe: queues[pipe].earliest(clock.free.get(pipe, 0)),
+        )
+        number = queues[pipe].take(clock.free.get(pipe, 0))
+        clock.start(number)
+        order.append(number)
+        for later in followers[number]:
+            missing[later] -= 1
+            if not missing[later]:
+                queues[tasks[later].pipe].add(clock.allowed(later), rank[later], later)
+    return Plan(tuple(order), clock.end)
+
+
+class _Clock:
+    """When tasks start that are issued one after the other.
+
+    Attributes:
+        free: when each pipe can start its next task.
+        end: when all tasks so far are complete.
+    """
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self._tasks = tasks
+        self._started = [0] * len(tasks)
+        self._issued = 0
+        self.free: dict[int, int] = {}
+        self.end = 0
+
+    def allowed(self, number: int) -> int:
+        """When a task may start, given those it follows."""
+        return max(
+            (self._started[e] + cycles for e, cycles in self._tasks[number].after), default=0
+        )
+
+    def start(self, number: int) -> None:
+        task = self._tasks[number]
+        self._issued += task.issue
+        start = max(self._issued, self.free.get(task.pipe, 0), self.allowed(number))
+        self._started[number] = start
+        self.free[task.pipe] = start + task.busy
+        self.end = max(self.end, start + task.result)
+        if task.blocks:
+            self._issued = start + task.result
+
+
+class _Queue:
+    """Tasks of a pipe whose predecessors have started."""
+
+    def __init__(self) -> None:
+        self._later: list[tuple[int, int, int]] = []
+        self._ready: list[tuple[int, int]] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._later or self._ready)
+
+    def add(self, time: int, rank: int, number: int) -> None:
+        heappush(self._later, (time, rank, number))
+
+    def earliest(self, free: int) -> int:
+        """When the first task could start on a pipe that is free from then on."""
+        return free if self._ready else max(free, self._later[0][0])
+
+    def take(self, free: int) -> int:
+        now = self.earliest(free)
+        while self._later and self._later[0][0] <= now:
+            _, rank, number = heappop(self._later)
+            heappush(self._ready, (rank, number))
+        return heappop(self._ready)[1]

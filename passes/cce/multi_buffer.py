@@ -1,0 +1,93 @@
+"""multi-buffer: tiles of a loop take turns on several buffers, and their work is interleaved.
+
+before:
+    scf.for %i = %c0 to %c4 step %c1 {
+      %x = memref.alloc() {cce.slots = 2 : i64} : memref<64xf32, #cce.space<"UB">>
+      "cce.copy"(%tile_i, %x)
+      "cce.vexp"(%x, %x)
+      "cce.copy"(%x, %result_i)
+    } {cce.unroll = 4 : i64}
+after:
+    %x0 = memref.alloc() : memref<64xf32, #cce.space<"UB">>
+    %x1 = memref.alloc() : memref<64xf32, #cce.space<"UB">>
+    "cce.copy"(%tile_0, %x0)
+    "cce.copy"(%tile_1, %x1)
+    "cce.vexp"(%x0, %x0)
+    "cce.copy"(%x0, %result_0)
+    "cce.vexp"(%x1, %x1)
+    "cce.copy"(%tile_2, %x0)
+    ...
+
+A loop with `cce.unroll = N` becomes copies of its body (`unroll`), in a straight line if it has at
+most N iterations. Straight lines are then ordered by a list scheduler (`list_scheduler`): loads
+come as early as their buffers allow, the vector operations of different tiles fill the time in
+which each other's results are not there yet, stores leave as soon as they can. Operations that
+touch the same bytes, one writing, keep their order, so results do not change.
+
+`cce.order` on a kernel, loop or branch asks for the order of a block that was a straight line all
+along. Kernels without these attributes stay as they are. Needs buffers without addresses and no
+flags or barriers: `plan-memory` and `insert-sync` come after it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from davinci import machine as machines
+from davinci.dialects.cce.effects import SYNC_OPS
+from davinci.machine import Machine
+from davinci.mlir import operations, passmanager
+from davinci.passes.analysis.kernels import kernels
+from davinci.passes.cce.ordering import Orderer
+from davinci.passes.cce.unroll import ORDER, UNROLL, unroll
+from davinci.passes.pipeline.base import Pass, fail, option, register_pass
+
+CLEAN_UP = "func.func(canonicalize,cse)"
+
+
+@register_pass
+@dataclass(frozen=True)
+class MultiBufferPass(Pass):
+    """Unroll loops over tiles onto several buffers, and interleave the work of the tiles."""
+
+    NAME = "multi-buffer"
+
+    machine: str = option("ascend910", "machine file that gives the times of operations")
+
+    def run(self, op: Any) -> None:
+        machine = machines.load(self.machine)
+        for kernel in kernels(op):
+            _transform(kernel, machine)
+
+
+def _transform(kernel: Any, machine: Machine) -> None:
+    # Inner loops come first, so the copies of an outer one hold what has become of them.
+    loops = [
+        loop
+        for loop in operations(kernel, "scf.for")
+        if UNROLL in loop.attributes and loop.attributes[UNROLL].value
+    ]
+    if not loops and not _to_order(kernel):
+        return
+    if by_hand := operations(kernel, *SYNC_OPS):
+        fail(
+            by_hand[0],
+            "is in a kernel whose loops are to be unrolled or whose operations to be ordered",
+            hint="leave synchronisation to insert-sync, or the attributes away",
+        )
+    for loop in loops:
+        unroll(loop)
+    passmanager.PassManager.parse(CLEAN_UP).run(kernel)
+    blocks = kernel.attributes["ascend.blocks"].value if "ascend.blocks" in kernel.attributes else 1
+    orderer = Orderer(machine, blocks)
+    for owner in _to_order(kernel):
+        del owner.attributes[ORDER]
+        for region in owner.regions:
+            for block in region:
+                orderer.order(block)
+
+
+def _to_order(kernel: Any) -> list[Any]:
+    """The operations whose blocks are to be ordered."""
+    return [op for op in operations(kernel, "func", "scf") if ORDER in op.attributes]

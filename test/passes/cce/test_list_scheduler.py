@@ -1,0 +1,69 @@
+"""List scheduling: orders are legal, no worse than what was given, and fill waiting time."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from davinci.passes.cce.list_scheduler import Task, critical_paths, greedy, in_order, schedule
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> list[Task]:
+    tasks = []
+    for number in range(draw(st.integers(0, 25))):
+        busy = draw(st.integers(0, 30))
+        earlier = st.tuples(st.integers(0, max(number - 1, 0)), st.integers(0, 50))
+        after = draw(st.lists(earlier, max_size=3 if number else 0, unique_by=lambda e: e[0]))
+        result = busy + draw(st.integers(0, 20))
+        blocks = draw(st.booleans())
+        tasks.append(Task(draw(st.integers(0, 2)), busy, result, 1, tuple(after), blocks))
+    return tasks
+
+
+@given(lines())
+def test_every_task_comes_after_those_it_follows(tasks: list[Task]) -> None:
+    plan = schedule(tasks)
+    place = {number: at for at, number in enumerate(plan.order)}
+    assert sorted(plan.order) == list(range(len(tasks)))
+    assert all(
+        place[earlier] < place[number]
+        for number, task in enumerate(tasks)
+        for earlier, _ in task.after
+    )
+
+
+@given(lines())
+def test_never_later_than_in_order(tasks: list[Task]) -> None:
+    assert schedule(tasks).cycles <= in_order(tasks).cycles
+
+
+@given(lines())
+def test_the_end_is_no_earlier_than_the_work(tasks: list[Task]) -> None:
+    cycles = schedule(tasks).cycles
+    for pipe in range(3):
+        assert cycles >= sum(task.busy for task in tasks if task.pipe == pipe)
+    assert cycles >= max(critical_paths(tasks), default=0)
+
+
+def test_two_chains_fill_each_others_latency() -> None:
+    """Two chains of five tasks of 10 cycles, 30 from one link to the next."""
+    chain = [Task(0, 10, 10, 0, ()), *(Task(0, 10, 10, 0, ((i, 30),)) for i in range(4))]
+    moved = [
+        Task(t.pipe, t.busy, t.result, 0, tuple((e + 5, c) for e, c in t.after)) for t in chain
+    ]
+    tasks = [*chain, *moved]
+    assert in_order(tasks).cycles == 130 + 130
+    assert schedule(tasks).cycles == 140
+
+
+def test_the_longer_chain_goes_first() -> None:
+    short, long = Task(0, 10, 10, 0, ()), Task(0, 10, 10, 0, ())
+    tail = Task(1, 100, 100, 0, ((1, 10),))
+    assert greedy([short, long, tail], [0, 1, 2]).cycles == 120
+    assert schedule([short, long, tail]).order[0] == 1
+
+
+def test_nothing_is_issued_while_the_scalar_unit_waits() -> None:
+    tasks = [Task(0, 50, 50, 1, (), blocks=True), Task(1, 10, 10, 1, ())]
+    assert in_order(tasks).cycles == 62
