@@ -15,10 +15,17 @@ from davinci.schedule.vector_steps import RESULT, Steps, View
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 
 
-def scratch_buffers(work: Steps) -> dict[str, Any]:
-    """Allocates the buffers that the steps need besides the caller's."""
-    element = element_type(work.dtype)
-    return {name: alloc([count], element, "UB") for name, count in work.scratch.items()}
+def scratch_buffers(*works: Steps) -> dict[str, Any]:
+    """Allocates the buffers that steps need besides the caller's.
+
+    Works that follow each other on one tile may share them: each writes before it reads.
+    """
+    sizes: dict[str, int] = {}
+    for work in works:
+        for name, count in work.scratch.items():
+            sizes[name] = max(count, sizes.get(name, 0))
+    element = element_type(works[0].dtype)
+    return {name: alloc([count], element, "UB") for name, count in sizes.items()}
 
 
 def build_steps(work: Steps, buffers: Mapping[str, Any]) -> None:

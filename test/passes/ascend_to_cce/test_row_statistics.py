@@ -252,8 +252,9 @@ def test_two_statistics_share_gaps(groups: int) -> None:
     def body(source: Any, result: Any) -> None:
         held = loaded(source)
         wide = alloc([places.blocks * 8], element_type("f32"), "UB")
+        scratch = scratch_buffers(*works.values())
         for work in works.values():
-            build_steps(work, {SOURCE: held, RESULT: wide, **scratch_buffers(work)})
+            build_steps(work, {SOURCE: held, RESULT: wide, **scratch})
         for p in both.values():
             views = p.operands(lanes // 8, "f32", "rows", "wide")
             rows_view, statistic = (array({"rows": held, "wide": wide}, v) for v in views)
