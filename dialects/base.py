@@ -12,24 +12,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.errors import did_you_mean
+from davinci.errors import Invalid, did_you_mean, require
 from davinci.mlir import ext, ir
-
-
-class Invalid(Exception):
-    """A broken constraint of an operation: what was found and what was expected."""
-
-    def __init__(self, constraint: str, found: object = "", expected: object = "") -> None:
-        parts = [constraint]
-        parts += [f"found {found}"] if str(found) else []
-        parts += [f"expected {expected}"] if str(expected) else []
-        super().__init__("; ".join(parts))
-
-
-def require(holds: bool, constraint: str, found: object = "", expected: object = "") -> None:
-    """Raises `Invalid` with these parts unless `holds`."""
-    if not holds:
-        raise Invalid(constraint, found, expected)
 
 
 def verifier(check: Callable[[Any], None]) -> Callable[[Any], bool]:

@@ -144,6 +144,7 @@ REDUCE = [
 MOVE = [
     Case("broadcast", (CUBE[:, 0],), (17, 3, 2), "", *ints(dims=[1, 0])),
     Case("reshape", (CUBE,), (20, 51)),
+    Case("view", (CUBE,), (20, 51), "", *ints(shape=[60, 17], permutation=[0, 1])),
     Case("transpose", (CUBE,), (17, 3, 20), "", *ints(permutation=[2, 0, 1])),
     Case(
         "slice",

@@ -23,7 +23,7 @@ MAY_IMPORT = {
     "schedule": "isa machine units",
     "simulator": "errors isa machine units",
     "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
-    "dialects": "errors isa mlir units",
+    "dialects": "errors isa mlir operators units",
     "bytecode": "errors mlir units",
     "elements": "bytecode element_types errors mlir narrow",
     "passes": (

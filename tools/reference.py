@@ -11,6 +11,7 @@ from typing import Any
 
 from davinci.files import write_atomically
 from davinci.isa.reference import reference as instructions
+from davinci.operators.reference import reference as operators
 from davinci.passes.pipeline import pipelines, registry
 from davinci.tools.command import Parser, guarded
 from davinci.tools.pass_list import choices
@@ -47,7 +48,7 @@ def _options(fields: Iterable[Any]) -> str:
     return "\n".join(["| option | default | |", "|---|---|---|", *rows, ""]) if rows else ""
 
 
-PAGES = {"instructions.md": instructions, "passes.md": passes}
+PAGES = {"instructions.md": instructions, "operators.md": operators, "passes.md": passes}
 
 
 @guarded

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.base import Invalid
+from davinci.errors import Invalid
 from davinci.isa.core import DTYPES, Space
 from davinci.mlir import ir
 from davinci.units import BLOCK_BYTES

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from davinci.dialects.base import attribute, integer, one_of, require
+from davinci.dialects.base import attribute, integer, one_of
 from davinci.dialects.cce.buffers import Buffer, type_name
+from davinci.errors import require
 from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.isa.strides import merge_dims, split_run
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS, REPEAT_BYTES

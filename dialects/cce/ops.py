@@ -12,7 +12,7 @@ This module defines operations by annotations, so it must not postpone their eva
 
 from typing import Any
 
-from davinci.dialects.base import FLAG, attribute, one_of, require, verifier
+from davinci.dialects.base import FLAG, attribute, one_of, verifier
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.dialects.cce.checks import (
     EVENT,
@@ -26,6 +26,7 @@ from davinci.dialects.cce.checks import (
     require_space,
     require_type,
 )
+from davinci.errors import require
 from davinci.mlir import ext, ir
 from davinci.units import FRACTAL_SIDE as SIDE
 

@@ -9,7 +9,7 @@ This module defines operations by annotations, so it must not postpone their eva
 import math
 from typing import Any
 
-from davinci.dialects.base import attribute, one_of, require, verifier
+from davinci.dialects.base import attribute, one_of, verifier
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.dialects.cce.checks import (
     CONVERSIONS,
@@ -28,6 +28,7 @@ from davinci.dialects.cce.checks import (
     require_type,
 )
 from davinci.dialects.cce.ops import Cce as Cce  # complete only with the operations below
+from davinci.errors import require
 from davinci.isa.transpose import ROWS
 from davinci.mlir import ext
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS

@@ -15,8 +15,8 @@ This module defines operations by annotations, so it must not postpone their eva
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from davinci.dialects.base import Invalid, attribute_of, verifier
-from davinci.errors import did_you_mean
+from davinci.dialects.base import attribute_of, verifier
+from davinci.errors import Invalid, did_you_mean
 from davinci.isa import BY_NAME, Field, Instruction, Space
 from davinci.mlir import ext, ir, llvm
 

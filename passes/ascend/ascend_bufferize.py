@@ -40,18 +40,19 @@ from typing import Any
 import numpy as np
 
 from davinci import machine as machines
-from davinci.dialects.ascend_layouts import is_whole, slice_offset
-from davinci.dialects.ascend_rules import TRANSPOSE_A, matrix_sizes
-from davinci.dialects.ascend_shapes import ND, NZ, Tensor, lanes, tensor_of
-from davinci.dialects.base import Invalid, attribute
-from davinci.elements import dtype_of, scalar_value, to_attribute
-from davinci.errors import CompileError
+from davinci.dialects.ascend_types import element_type, tensor_of
+from davinci.dialects.base import attribute
+from davinci.element_types import dtype_of
+from davinci.elements import scalar_value, to_attribute
+from davinci.errors import CompileError, Invalid
 from davinci.mlir import ir, location_text
+from davinci.operators.layouts import is_whole, slice_offset
+from davinci.operators.products import SIZES, TRANSPOSE_A, matrix_sizes
+from davinci.operators.tensors import ND, NZ, Tensor, lanes
 from davinci.passes import builder
 from davinci.passes.analysis.origins import served
 from davinci.passes.analysis.packing import Item, pack
 from davinci.passes.ascend.host_function import HostBuilder, Launch, Place, Storage
-from davinci.passes.ascend.kernel_facts import SIZES
 from davinci.passes.ascend.kernel_outline import (
     Full,
     KernelOp,
@@ -293,11 +294,12 @@ def require_nz(product: Any) -> None:
 
 def filled(value: Any, tensor: Tensor) -> Any:
     """The array of a tensor that is the same value everywhere; what pads it is zero."""
+    kind = element_type(tensor.element)
     if tensor.count == math.prod(tensor.stored_shape):
-        stored = ir.RankedTensorType.get(list(tensor.stored_shape), tensor.element)
+        stored = ir.RankedTensorType.get(list(tensor.stored_shape), kind)
         return ir.DenseElementsAttr.get_splat(stored, value)
     array = np.full(tensor.shape, scalar_value(value), dtype_of(tensor.element))
-    return to_attribute(stored_array(array, tensor), tensor.element)
+    return to_attribute(stored_array(array, tensor), kind)
 
 
 def _static_tensor(value_type: Any, location: Any) -> Any:

@@ -19,13 +19,12 @@ from typing import Any
 
 import numpy as np
 
-from davinci.dialects.ascend_shapes import tensor_of
+from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute, python_value
 from davinci.element_types import DTYPES
 from davinci.elements import Array
 from davinci.mlir import ir, location_text
 from davinci.passes import builder
-from davinci.passes.ascend.evaluate import evaluate
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     PRODUCTS,
@@ -34,6 +33,7 @@ from davinci.passes.ascend.tensor_ops import (
     defining_op,
     definition,
     erase_unused,
+    evaluate,
     size_bytes,
     tensor_functions,
 )
@@ -85,7 +85,7 @@ def mark_foldable(block: Any) -> set[Any]:
 
 def has_array(value: Any) -> bool:
     """Whether NumPy has the element type of `value`; bf16 for example is left to the device."""
-    return str(tensor_of(value.type).element) in DTYPES
+    return tensor_of(value.type).element in DTYPES
 
 
 def grows(op: Any) -> bool:
@@ -134,7 +134,7 @@ def value_of(value: Any, foldable: set[Any], lost: LostByPlace | None = None) ->
     attributes = {key: python_value(owner.attributes[key]) for key in owner.attributes}
     name = owner.name.removeprefix("ascend.")
     result = evaluate(name, inputs, tensor_of(value.type), attributes)
-    if lost is not None and name == "cast" and result is not None:
+    if lost is not None and name == "cast":
         lost.setdefault(location_text(owner.location), []).append(losses(inputs[0], result))
     return result
 

@@ -19,9 +19,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.ascend_shapes import Tensor, tensor_of
+from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.elements import Array
 from davinci.mlir import ir
+from davinci.operators.tensors import Tensor, is_integer
 from davinci.passes import builder
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
@@ -89,7 +90,6 @@ def narrow_product(op: Any, constants: list[Array | None], precision: str) -> No
     Args:
         constants: the elements of each operand that is known.
     """
-    half = ir.F16Type.get(op.context)
     result = tensor_of(op.result.type)
     sides = list(zip(constants, kept_dimensions(result.rank), strict=True))
     powers = [None if x is None else rescale.exponents(x, kept) for x, kept in sides]
@@ -102,7 +102,7 @@ def narrow_product(op: Any, constants: list[Array | None], precision: str) -> No
             operand = op.operands[i]
             if array is not None and e is not None:
                 operand = rescale.scaled(array, e, kept, ops)
-            op.operands[i] = narrowed(operand, half, ops)
+            op.operands[i] = narrowed(operand, ops)
     uses, total = list(op.result.uses), op.result
     with op.location, ir.InsertionPoint.after(op):
         ops = TensorOps()
@@ -110,7 +110,7 @@ def narrow_product(op: Any, constants: list[Array | None], precision: str) -> No
             if e is not None:
                 total = rescale.scaled_back(total, e, kept, result, ops)
         if precision == "fp16":
-            total = ops.cast(ops.cast(total, half), result.element)
+            total = ops.cast(ops.cast(total, HALF), result.element)
     for use in uses:
         use.owner.operands[use.operand_number] = total
 
@@ -120,54 +120,55 @@ def counts(op: Any) -> bool:
     if op is None or op.name not in PRODUCTS or is_f32(op.operands[0]):
         return False
     users = [use.owner.operation for use in op.results[0].uses]
-    integers = (isinstance(tensor_of(u.results[0].type).element, ir.IntegerType) for u in users)
+    integers = (is_integer(tensor_of(u.results[0].type).element) for u in users)
     return all(user.name == "ascend.cast" for user in users) and all(integers)
 
 
 def rebuild(op: Any) -> None:
     """Replaces `op` by itself on f16 values, with casts around it that cancel with others."""
-    half = ir.F16Type.get(op.context)
     with op.location, ir.InsertionPoint(op):
         ops = TensorOps()
-        inputs = [narrowed(v, half, ops) if is_f32(v) else v for v in op.operands]
+        inputs = [narrowed(v, ops) if is_f32(v) else v for v in op.operands]
         result = tensor_of(op.result.type)
-        target = half if is_f32(op.result) else result.element
+        target = HALF if is_f32(op.result) else result.element
+        kind = tensor_type(Tensor(result.shape, target))
         name = op.name.removeprefix("ascend.")
         attributes = {key: op.attributes[key] for key in op.attributes}
-        if name == "cast" and inputs[0].type == Tensor(result.shape, target).type:
+        if name == "cast" and inputs[0].type == kind:
             new = inputs[0]
         else:
-            new = builder.op(
-                op.name, inputs, [Tensor(result.shape, target).type], **attributes
-            ).result
+            new = builder.op(op.name, inputs, [kind], **attributes).result
         if target != result.element:
-            new = builder.op("ascend.cast", [new], [result.type]).result
+            new = builder.op("ascend.cast", [new], [op.result.type]).result
     op.result.replace_all_uses_with(new)
     op.erase()
 
+
+HALF = "f16"
+"""What operands of the cube and, in fp16, all values are narrowed to."""
 
 MOVES = frozenset({"ascend.reshape", "ascend.transpose", "ascend.slice"})
 """Operations that only move data, which is cheaper for narrow types."""
 
 
-def narrowed(value: Any, half: Any, ops: TensorOps) -> Any:
+def narrowed(value: Any, ops: TensorOps) -> Any:
     """`value` as f16: the cast goes in front of operations that only move data."""
     owner = defining_op(value)
     if owner is None or not owner.name.startswith("ascend."):
-        return ops.cast(value, half)
+        return ops.cast(value, HALF)
     if owner.name in CONSTANTS:
         # Left to ascend-fold-constants, which counts what leaves the range of f16.
-        narrow = Tensor(tensor_of(value.type).shape, half).type
+        narrow = tensor_type(Tensor(tensor_of(value.type).shape, HALF))
         return builder.op("ascend.cast", [value], [narrow]).result
-    if owner.name == "ascend.cast" and tensor_of(owner.operands[0].type).element == half:
+    if owner.name == "ascend.cast" and tensor_of(owner.operands[0].type).element == HALF:
         return owner.operands[0]
     if owner.name in MOVES and definition(owner.operands[0]) is None and used_once(value):
-        source = narrowed(owner.operands[0], half, ops)
-        result = Tensor(tensor_of(value.type).shape, half)
+        source = narrowed(owner.operands[0], ops)
+        result = Tensor(tensor_of(value.type).shape, HALF)
         attributes = {key: owner.attributes[key] for key in owner.attributes}
         with owner.location:
             return ops.emit(owner.name.removeprefix("ascend."), [source], result, **attributes)
-    return ops.cast(value, half)
+    return ops.cast(value, HALF)
 
 
 def used_once(value: Any) -> bool:
@@ -176,4 +177,4 @@ def used_once(value: Any) -> bool:
 
 
 def is_f32(value: Any) -> bool:
-    return str(tensor_of(value.type).element) == "f32"
+    return tensor_of(value.type).element == "f32"

@@ -20,9 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from davinci.dialects.ascend_rules import MATMUL_TYPES
-from davinci.dialects.ascend_shapes import ND, NZ, lanes, tensor_of
+from davinci.dialects.ascend_types import tensor_of
 from davinci.mlir import ir
+from davinci.operators.products import CUBE_TYPES
+from davinci.operators.tensors import ND, NZ, lanes
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.ascend.tensor_ops import (
     PRODUCTS,
@@ -55,9 +56,9 @@ class AscendPropagateLayoutsPass(Pass):
 
 def require_cube_types(product: Any) -> None:
     """Fails unless the cube multiplies these element types."""
-    a, b, c = (str(tensor_of(v.type).element) for v in (*product.operands, product.result))
-    if c not in MATMUL_TYPES.get((a, b), ()):
-        known = (f"{x} x {y} to {' or '.join(z)}" for (x, y), z in MATMUL_TYPES.items())
+    a, b, c = (tensor_of(v.type).element for v in (*product.operands, product.result))
+    if c not in CUBE_TYPES.get((a, b), ()):
+        known = (f"{x} x {y} to {' or '.join(z)}" for (x, y), z in CUBE_TYPES.items())
         fail(
             product,
             "has element types that the cube has not",
@@ -100,6 +101,7 @@ def undone(value: Any, ops: TensorOps) -> Any:
         inner = defining_op(owner.operands[0])
         if inner is not None and inner.name == "ascend.relayout":
             source = inner.operands[0]
-            if lanes(tensor_of(source.type).element) == lanes(tensor_of(value.type).element):
-                return ops.cast(source, tensor_of(value.type).element)
+            element = tensor_of(value.type).element
+            if lanes(tensor_of(source.type).element) == lanes(element):
+                return ops.cast(source, element)
     return None

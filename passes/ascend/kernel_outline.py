@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.ascend_shapes import tensor_of
+from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import python_value
 from davinci.errors import CompileError
 from davinci.mlir import func, ir, location_text, symbol_name
+from davinci.operators import OPERATORS, Call
 from davinci.passes import builder
-from davinci.passes.ascend.kernel_facts import Facts, Operator
-
-UNITS = {"matmul": "cube", "batch_matmul": "cube"}
-"""Unit of an operator's kernel, for reports; any other operator runs on the vector unit."""
+from davinci.passes.ascend.kernel_facts import Facts, facts_of
 
 
 @dataclass(frozen=True)
@@ -44,7 +43,8 @@ class KernelOp:
         """What reports say of its kernel; constants of the kernel are no operands."""
         buffers = (x for x in self.operands if not isinstance(x, Full))
         operands, results = (tuple(map(tensor_of, x)) for x in (buffers, self.results))
-        return Operator(self.name, operands, results, dict(self.attributes)).facts
+        attributes = {name: python_value(attr) for name, attr in self.attributes}
+        return facts_of(self.name, Call(operands, results, attributes, buffers=True))
 
     @property
     def symbol(self) -> str:
@@ -96,7 +96,7 @@ class KernelTable:
             kernel = func.FuncOp(symbol, ([*buffers, *op.results], []))
             kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
             kernel.attributes["ascend.op"] = ir.StringAttr.get(op.name)
-            kernel.attributes["ascend.unit"] = ir.StringAttr.get(UNITS.get(op.name, "vector"))
+            kernel.attributes["ascend.unit"] = ir.StringAttr.get(OPERATORS[op.name].unit)
             op.facts.mark(kernel)
             block = kernel.add_entry_block([location] * (len(buffers) + len(op.results)))
         self._kernels[symbol] = kernel.operation

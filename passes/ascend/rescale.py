@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from davinci.dialects.ascend_shapes import Tensor
 from davinci.elements import Array
-from davinci.mlir import ir
+from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps
 
 OVERFLOWS = 65520.0
@@ -52,7 +51,7 @@ def exponents(array: Array, kept: list[int]) -> Array | None:
 def scaled(array: Array, powers: Array, kept: list[int], ops: TensorOps) -> Any:
     """The constant operand times its powers of two, as f32."""
     contracted = tuple(i for i in range(array.ndim) if i not in kept)
-    return ops.constant(np.ldexp(array, np.expand_dims(powers, contracted)), ir.F32Type.get())
+    return ops.constant(np.ldexp(array, np.expand_dims(powers, contracted)), "f32")
 
 
 def scaled_back(value: Any, powers: Array, kept: list[int], result: Tensor, ops: TensorOps) -> Any:

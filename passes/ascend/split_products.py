@@ -30,11 +30,15 @@ from typing import Any
 
 import numpy as np
 
-from davinci.dialects.ascend_shapes import Tensor, tensor_of
+from davinci.dialects.ascend_types import tensor_of
 from davinci.elements import Array
 from davinci.mlir import ir
 from davinci.operators.conversion import part_of, scale_of
+from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
+
+HALF = "f16"
+"""The element type of the parts."""
 
 PARTS = 3
 """f16 values that an f32 is the sum of."""
@@ -94,11 +98,10 @@ def parts_of(value: Any, known: Array | None, kept: list[int], ops: TensorOps) -
     Args:
         kept: dimensions along which values have scales of their own.
     """
-    half = ir.F16Type.get()
     owner = defining_op(value)
     if owner is not None and owner.name == "ascend.cast":
         source = owner.operands[0]
-        if tensor_of(source.type).element == half:
+        if tensor_of(source.type).element == HALF:
             return Parts([source], None)
     if known is not None:
         return constant_parts(known, kept, ops)
@@ -108,7 +111,7 @@ def parts_of(value: Any, known: Array | None, kept: list[int], ops: TensorOps) -
     scale = ops.unary("cube_scale", largest)
     spread = ops.broadcast(scale, found.shape, kept)
     scaled = ops.binary("mul", ops.binary("mul", value, spread), spread)
-    part = Tensor(found.shape, half)
+    part = Tensor(found.shape, HALF)
     halves = [ops.emit("half_part", [scaled], part, part=i) for i in range(PARTS)]
     one = ops.full(tensor_of(scale.type).shape, found.element, 1.0)
     return Parts(halves, ops.binary("div", one, scale))
@@ -116,17 +119,16 @@ def parts_of(value: Any, known: Array | None, kept: list[int], ops: TensorOps) -
 
 def constant_parts(array: Array, kept: list[int], ops: TensorOps) -> Parts:
     """Splits a constant at compile time."""
-    half, single = ir.F16Type.get(), ir.F32Type.get()
     with np.errstate(all="ignore"):
         if np.array_equal(array.astype(np.float16).astype(np.float32), array):
-            return Parts([ops.constant(array.astype(np.float16), half)], None)
+            return Parts([ops.constant(array.astype(np.float16), HALF)], None)
         contracted = tuple(i for i in range(array.ndim) if i not in kept)
         scale = scale_of(np.max(np.abs(array), axis=contracted, keepdims=True))
         scaled = array * scale * scale
         parts = [part_of(scaled, part=i) for i in range(PARTS)]
     back = np.squeeze(1 / scale, axis=contracted)
-    halves = [ops.constant(x, half) for i, x in enumerate(parts) if i == 0 or x.any()]
-    return Parts(halves, ops.constant(back, single))
+    halves = [ops.constant(x, HALF) for i, x in enumerate(parts) if i == 0 or x.any()]
+    return Parts(halves, ops.constant(back, "f32"))
 
 
 def sum_of_products(
@@ -145,7 +147,7 @@ def sum_of_products(
     rest = multiplied(others[-1])
     for pair in reversed(others[:-1]):
         rest = ops.binary("add", multiplied(pair), rest)
-    truth = Tensor(result.shape, ir.IntegerType.get_signless(1))
+    truth = Tensor(result.shape, "i1")
     limit = ops.full(result.shape, result.element, np.inf)
     finite = ops.emit("compare", [ops.unary("abs", whole), limit], truth, predicate="LT")
     return ops.emit("select", [finite, ops.binary("add", whole, rest), whole], result)

@@ -13,19 +13,21 @@ from typing import Any
 import numpy as np
 
 from davinci import elements
-from davinci.dialects.ascend_layouts import is_reshape_view
-from davinci.dialects.ascend_operators import OPS
-from davinci.dialects.ascend_shapes import ND, NZ, Tensor, lanes, reduce_shape, tensor_of
+from davinci.dialects.ascend_types import element_type, tensor_of, tensor_type
 from davinci.dialects.base import python_value
+from davinci.element_types import dtype_of
 from davinci.elements import Array
 from davinci.errors import InputError
 from davinci.mlir import ir, is_public, location_text
+from davinci.operators import OPERATORS, products
+from davinci.operators.fractals import from_nz, to_nz
+from davinci.operators.layouts import is_reshape_view
+from davinci.operators.reduce import reduce_shape
+from davinci.operators.tensors import ND, NZ, Tensor, lanes
 from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
-from davinci.passes.ascend.evaluate import evaluate
-from davinci.passes.ascend.fractals import from_nz, to_nz
 
-PRODUCTS = ("ascend.matmul", "ascend.batch_matmul")
+PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
 
 FOLD_BYTES = 1 << 20
 """Constants up to this size are computed with at once, larger ones by ascend-fold-constants."""
@@ -44,23 +46,22 @@ class TensorOps:
         """Builds `ascend.<name>`, or the constant that it would compute."""
         attrs = {key: builder.as_attribute(value) for key, value in attributes.items()}
         numbers = [number for v in operands if (number := full_value(v)) is not None]
-        if OPS[name].elementwise and len(numbers) == len(operands):
+        if OPERATORS[name].elementwise and len(numbers) == len(operands):
             # One element stands for all.
             python_values = {k: python_value(a) for k, a in attrs.items()}
             found = evaluate(name, numbers, Tensor((), result.element), python_values)
-            assert found is not None, name
-            return self._full(result, elements.scalar_attribute(found[()], result.element))
+            return self._filled(result, found[()])
         folded = self._fold(name, operands, result, attrs)
         if folded is not None:
             return self.constant(folded, result.element, result.layout)
-        built = builder.op(f"ascend.{name}", operands, [result.type], **attrs)
+        built = builder.op(f"ascend.{name}", operands, [tensor_type(result)], **attrs)
         self.built.append(built)
         return built.result
 
     def _fold(
         self, name: str, operands: Sequence[Any], result: Tensor, attrs: dict[str, Any]
     ) -> Array | None:
-        if not operands and name != "iota":
+        if (not operands and name != "iota") or name in products.PRODUCTS:
             return None
         if size_bytes(result) > FOLD_BYTES:
             return None
@@ -70,31 +71,34 @@ class TensorOps:
         arrays = [constant_array(op) for op in constants]
         return evaluate(name, arrays, result, {k: python_value(a) for k, a in attrs.items()})
 
-    def constant(self, array: Array, element: Any, layout: str = ND) -> Any:
+    def constant(self, array: Array, element: str, layout: str = ND) -> Any:
         """A constant; `full` if all elements are the same."""
         result = Tensor(array.shape, element, layout)
         if array.size and is_splat(array):
-            return self._full(result, elements.scalar_attribute(array.flat[0], element))
-        return self._constant(elements.to_attribute(stored_array(array, result), element), result)
+            return self._filled(result, array.flat[0])
+        kind = element_type(element)
+        return self._constant(elements.to_attribute(stored_array(array, result), kind), result)
 
     def constant_attribute(self, attr: Any) -> Any:
         """A constant in rows from an elements attribute; `full` if it is a splat."""
         if isinstance(attr, ir.DenseElementsAttr) and attr.is_splat and len(attr) > 0:
             value = attr.get_splat_value()
-            return self._full(Tensor(tuple(attr.type.shape), value.type), value)
+            return self._full(tensor_of(attr.type), value)
         return self._constant(attr, tensor_of(attr.type))
 
     def _constant(self, attr: Any, result: Tensor) -> Any:
-        built = builder.op("ascend.constant", [], [result.type], value=attr)
+        built = builder.op("ascend.constant", [], [tensor_type(result)], value=attr)
         self.built.append(built)
         return built.result
 
-    def full(self, shape: Sequence[int], element: Any, value: Any) -> Any:
-        result = Tensor(tuple(shape), element)
-        return self._full(result, elements.scalar_attribute(value, element))
+    def full(self, shape: Sequence[int], element: str, value: Any) -> Any:
+        return self._filled(Tensor(tuple(shape), element), value)
+
+    def _filled(self, result: Tensor, value: Any) -> Any:
+        return self._full(result, elements.scalar_attribute(value, element_type(result.element)))
 
     def _full(self, result: Tensor, value: Any) -> Any:
-        built = builder.op("ascend.full", [], [result.type], value=value)
+        built = builder.op("ascend.full", [], [tensor_type(result)], value=value)
         self.built.append(built)
         return built.result
 
@@ -104,7 +108,7 @@ class TensorOps:
     def binary(self, name: str, a: Any, b: Any) -> Any:
         return self.emit(name, [a, b], tensor_of(a.type))
 
-    def cast(self, operand: Any, element: Any) -> Any:
+    def cast(self, operand: Any, element: str) -> Any:
         found = tensor_of(operand.type)
         if found.element == element:
             return operand
@@ -127,7 +131,7 @@ class TensorOps:
         return self.emit("reshape", [operand], result)
 
     def _plain_reshape(self, operand: Any, result: Tensor) -> Any:
-        built = builder.op("ascend.reshape", [operand], [result.type])
+        built = builder.op("ascend.reshape", [operand], [tensor_type(result)])
         self.built.append(built)
         return built.result
 
@@ -174,6 +178,13 @@ class TensorOps:
         return self.emit("relayout", [operand], result)
 
 
+def evaluate(
+    name: str, inputs: Sequence[Array], result: Tensor, attributes: dict[str, Any]
+) -> Array:
+    """The result of `ascend.<name>` on known operands; attributes are Python values."""
+    return OPERATORS[name].values(inputs, result, attributes)
+
+
 def defining_op(value: Any) -> Any:
     """The operation whose result `value` is, None for an argument."""
     return None if isinstance(value, ir.BlockArgument) else value.owner
@@ -204,7 +215,7 @@ def constant_array(op: Any) -> Array:
             raise error.at(location_text(op.location)) from None
         return from_nz(array, found.shape) if found.layout == NZ else array
     value = elements.scalar_value(op.attributes["value"])
-    return np.broadcast_to(np.asarray(value, elements.dtype_of(found.element)), found.shape)
+    return np.broadcast_to(np.asarray(value, dtype_of(found.element)), found.shape)
 
 
 def stored_array(array: Array, tensor: Tensor) -> Array:
@@ -219,7 +230,7 @@ def full_value(value: Any) -> Array | None:
         return None
     element = tensor_of(value.type).element
     number = elements.scalar_value(owner.attributes["value"])
-    return np.asarray(number, elements.dtype_of(element))
+    return np.asarray(number, dtype_of(element))
 
 
 def size_bytes(tensor: Any) -> int:
@@ -229,7 +240,7 @@ def size_bytes(tensor: Any) -> int:
             return 0
         tensor = tensor_of(tensor.results[0].type)
     try:
-        return int(tensor.count * elements.dtype_of(tensor.element).itemsize)
+        return int(tensor.count * dtype_of(tensor.element).itemsize)
     except KeyError:
         return FOLD_BYTES + 1
 

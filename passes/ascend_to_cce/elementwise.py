@@ -11,16 +11,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from davinci.dialects.ascend import call_of, record_of
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.errors import CompileError
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
-from davinci.operators import OPERATORS, Elementwise, Value, VectorProgram
+from davinci.operators import OPERATORS, Call, Value, VectorProgram
 from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.moves import copy_rounded
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, for_portions
-from davinci.passes.ascend_to_cce.supports import element_of, require_support
 from davinci.passes.ascend_to_cce.vector_program import Buffers, scalar
 from davinci.passes.builder import IndexLike, op, restride, subview
 from davinci.passes.pipeline.base import fail
@@ -35,7 +35,8 @@ def lower_elementwise(operation: Any, target: Target) -> int:
     Raises:
         CompileError: the vector unit has no instructions for the operator on these types.
     """
-    require_support(operation)
+    call = call_of(operation)
+    require_support(operation, call)
     *sources, result = list(operation.operands)
     program = VectorProgram()
     operands: list[Any] = []
@@ -50,7 +51,7 @@ def lower_elementwise(operation: Any, target: Target) -> int:
             operands.append(arrays[source])
     if not arrays:
         operands[0] = program.constant(buffer_of(sources[0]).dtype, float(operands[0]))
-    program.output(record(operation, program, operands))
+    program.output(recorded(operation, call, program, operands))
     try:
         return lower_program(program, list(arrays), [result], target)
     except CompileError as error:
@@ -64,14 +65,23 @@ def full_value(value: Any) -> Any:
     return attribute(value.owner, "value")
 
 
-def record(operation: Any, program: VectorProgram, operands: list[Any]) -> Value:
+def require_support(operation: Any, call: Call) -> None:
+    """Fails at an operator whose element types the vector unit cannot take."""
+    record = record_of(operation)
+    if found := record.refused(call):
+        fail(
+            operation,
+            "has no vector instructions for its element type",
+            found=found,
+            expected=", ".join(sorted(record.types)),
+            hint="make it a scalar kernel",
+        )
+
+
+def recorded(operation: Any, call: Call, program: VectorProgram, operands: list[Any]) -> Value:
     """Records the operator on its operands."""
-    operator = OPERATORS[operation.name.removeprefix("ascend.")]
-    assert isinstance(operator, Elementwise)
-    attributes = {name: attribute(operation, name) for name in operation.attributes}
-    boolean = attributes.get("boolean", False)
-    result = "i1" if boolean else element_of(operation.operands[len(operation.operands) - 1])
-    return operator.tile(program, operands, attributes, result)
+    element = "i1" if call.attributes.get("boolean") else call.outputs[0].element
+    return record_of(operation).tile(program, operands, call.attributes, element)
 
 
 def lower_program(

@@ -28,9 +28,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.dialects.ascend_rules import TRANSPOSE_A, TRANSPOSE_B
 from davinci.errors import CompileError
 from davinci.mlir import arith, ir
+from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.matmul_strategies import Size, choose
 from davinci.passes.ascend_to_cce.tiles import (

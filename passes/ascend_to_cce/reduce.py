@@ -17,6 +17,7 @@ from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.mlir import arith, ir, memref, scf
+from davinci.operators import OPERATORS
 from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.moves import (
     Array,
@@ -50,8 +51,6 @@ from davinci.passes.builder import (
     subview,
 )
 
-VECTOR_TYPES = ("f16", "f32", "i32")
-
 
 @lowering("reduce")
 def lower_reduce(operation: Any, target: Target) -> int:
@@ -67,7 +66,7 @@ def lower_reduce(operation: Any, target: Target) -> int:
         parts = move(array, Array(result, row_major(shape)), shape, target, operation)
         return share_blocks(parts, target)
     block = target.machine.vector.block_bytes // whole(source).itemsize
-    if str(whole(source).element) not in VECTOR_TYPES:
+    if str(whole(source).element) not in OPERATORS["reduce"].types:
         return share_blocks(by_scalars(operation, kind, kept, reduced), target)
     if axes[-1].kept and kept[-1].size >= block:
         return share_blocks(columns(whole(source), result, kind, kept, reduced, target), target)

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
 from davinci.mlir import arith, ir
+from davinci.operators.reduce import REDUCTIONS
 from davinci.passes.builder import op, subview
-
-ROUNDED = frozenset({"add", "mul"})
-"""Kinds whose partial results are rounded: f16 accumulates in f32."""
-
-VECTOR_OPS = {"add": "cce.vadd", "max": "cce.vmax", "min": "cce.vmin", "mul": "cce.vmul"}
 
 
 @dataclass(frozen=True)
@@ -26,9 +21,7 @@ class Axis:
 
 def accumulator(kind: str, element: Any) -> Any:
     """The element type in which values of type `element` are combined."""
-    if kind in ROUNDED and isinstance(element, ir.F16Type):
-        return ir.F32Type.get(element.context)
-    return element
+    return ir.Type.parse(REDUCTIONS[kind].accumulator(str(element)), element.context)
 
 
 def widened(staging: Any, wide: Any) -> Any:
@@ -40,7 +33,7 @@ def widened(staging: Any, wide: Any) -> Any:
 
 def combine(kind: str, total: Any, more: Any) -> None:
     """total = kind(total, more), element by element."""
-    op(VECTOR_OPS[kind], [total, more, total])
+    op(f"cce.{REDUCTIONS[kind].step}", [total, more, total])
 
 
 def fold_rows(kind: str, buffer: Any, rows: int, width: int) -> None:
@@ -69,12 +62,7 @@ def fold_columns(kind: str, buffer: Any, rows: int, width: int, block: int, most
 
 def neutral(kind: str, element: Any) -> Any:
     """The value that leaves others as they are."""
-    if isinstance(element, ir.FloatType):
-        value = {"add": 0.0, "mul": 1.0, "max": -math.inf, "min": math.inf}[kind]
-        return arith.ConstantOp(element, ir.FloatAttr.get(element, value)).result
-    high = (1 << (element.width - 1)) - 1
-    number = {"add": 0, "mul": 1, "max": -high - 1, "min": high}[kind]
-    return arith.ConstantOp(element, ir.IntegerAttr.get(element, number)).result
+    return arith.ConstantOp(element, REDUCTIONS[kind].start(str(element))).result
 
 
 def scalar_op(kind: str, a: Any, b: Any) -> Any:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from davinci.dialects.base import Invalid, attribute
+from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import space_name
+from davinci.errors import Invalid
 from davinci.isa.core import Space
 from davinci.mlir import arith, ir, llvm
 from davinci.passes.analysis.lifetimes import VIEWS

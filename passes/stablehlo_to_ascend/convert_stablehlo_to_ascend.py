@@ -19,25 +19,22 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
+from davinci.dialects.ascend import call_of, record_of
 from davinci.element_types import DTYPES
 from davinci.mlir import ir, operations
+from davinci.operators.core import SCALAR
 from davinci.passes.ascend.kernel_outline import symbols
 from davinci.passes.ascend.tensor_ops import (
-    CONSTANTS,
     TensorOps,
     merge_equal,
     tensor_functions,
 )
-from davinci.passes.ascend_to_cce.supports import supports
 from davinci.passes.pipeline.base import Pass, fail, register_pass
 from davinci.passes.stablehlo_to_ascend import CONVERSIONS
 from davinci.passes.stablehlo_to_ascend.refusals import refuse_by_name, refuse_target
 from davinci.passes.stablehlo_to_ascend.scalar_calls import ScalarCalls
 
 FAMILIES = ("elementwise", "movement", "dot_general")
-
-CUBE_OR_VIEW = frozenset({"matmul", "batch_matmul", "reshape", "relayout", "constant", "full"})
-"""Operators that `supports` does not list: on the cube, moved by layout kernels, or no kernel."""
 
 MARKERS = frozenset({"stablehlo.optimization_barrier"})
 """Operations that return their operands."""
@@ -114,9 +111,8 @@ def convert(op: Any, calls: ScalarCalls) -> list[Any]:
 
 
 def is_legal(built: Any) -> bool:
-    """Whether an operation just built runs on the cube or the vector unit."""
-    name = built.name.removeprefix("ascend.")
-    return name in CUBE_OR_VIEW or built.name in CONSTANTS or supports(built)
+    """Whether an operation just built needs no scalar kernel."""
+    return record_of(built).unit_of(call_of(built)) != SCALAR
 
 
 def require_static(op: Any) -> None:

@@ -12,15 +12,14 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from davinci.dialects.ascend_shapes import Tensor, tensor_of
+from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import ir, stablehlo
+from davinci.mlir import stablehlo
+from davinci.operators.products import FACTORS
+from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.movement import cut
-
-CUBE_TYPES = ("f16", "f32", "i8")
-"""Element types that the cube takes, f32 after a cast by ascend-legalize-precision."""
 
 EXACT_BYTES = 1024
 """A sum of so many products of two bytes is below 2^24: f32 holds it, and every partial sum."""
@@ -32,10 +31,10 @@ def convert_dot_general(op: Any, ops: TensorOps) -> Sequence[Any] | None:
     lhs, rhs = op.operands
     a, b = tensor_of(lhs.type), tensor_of(rhs.type)
     result = tensor_of(op.results[0].type)
-    accumulates = str(result.element) == ("i32" if str(a.element) == "i8" else str(a.element))
-    if str(a.element) not in CUBE_TYPES or a.element != b.element:
+    accumulates = result.element == ("i32" if a.element == "i8" else a.element)
+    if a.element not in FACTORS or a.element != b.element:
         return None
-    if not accumulates and (str(a.element), str(result.element)) != ("f16", "f32"):
+    if not accumulates and (a.element, result.element) != ("f16", "f32"):
         return None
     if 0 in (a.count, b.count):
         return [ops.full(result.shape, result.element, 0)]
@@ -65,7 +64,7 @@ def convert_dot_general(op: Any, ops: TensorOps) -> Sequence[Any] | None:
     outer = [] if batch == 1 else [batch]
     left, right = ops.reshape(left, [*outer, m, k]), ops.reshape(right, [*outer, k, n])
     shape = (*outer, m, n)
-    if str(a.element) == "i8":
+    if a.element == "i8":
         product = byte_product(left, right, Tensor(shape, result.element), ops)
     else:
         product = ops.emit(product_name(shape), [left, right], Tensor(shape, result.element))
@@ -81,10 +80,9 @@ def byte_product(left: Any, right: Any, result: Tensor, ops: TensorOps) -> Any:
 
     The cube takes bytes, but the way from row-major matrices to it does not.
     """
-    f16, f32 = ir.F16Type.get(), ir.F32Type.get()
     *outer, m, k = tensor_of(left.type).shape
     n = result.shape[-1]
-    wide, high = ops.cast(left, f16), ops.cast(right, f16)
+    wide, high = ops.cast(left, "f16"), ops.cast(right, "f16")
     zeros, ones = [0] * len(outer), [1] * (len(outer) + 2)
     total = None
     for start in range(0, k, EXACT_BYTES):
@@ -93,7 +91,7 @@ def byte_product(left: Any, right: Any, result: Tensor, ops: TensorOps) -> Any:
             cut(wide, [*zeros, 0, start], [*outer, m, end], ones, ops),
             cut(high, [*zeros, start, 0], [*outer, end, n], ones, ops),
         ]
-        product = ops.emit(product_name(result.shape), operands, Tensor(result.shape, f32))
+        product = ops.emit(product_name(result.shape), operands, Tensor(result.shape, "f32"))
         exact = ops.cast(product, result.element)
         total = exact if total is None else ops.binary("add", total, exact)
     return total

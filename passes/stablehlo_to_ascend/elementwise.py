@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from davinci.dialects.ascend_shapes import Tensor, is_float, tensor_of
+from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import ir
+from davinci.operators.tensors import Tensor, is_float
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 
@@ -51,7 +51,7 @@ def convert_binary(op: Any, ops: TensorOps) -> Sequence[Any] | None:
     name = op.name.removeprefix("stablehlo.")
     a, b = op.operands
     target = BINARY[name]
-    if str(tensor_of(a.type).element) == "i1":
+    if tensor_of(a.type).element == "i1":
         target = BOOLEAN.get(name, target)
     if target == "max":
         for x, bound in ((a, b), (b, a)):
@@ -98,7 +98,7 @@ def convert_convert(op: Any, ops: TensorOps) -> Sequence[Any] | None:
     source, target = tensor_of(op.operands[0].type), tensor_of(op.results[0].type)
     if op.name == "stablehlo.bitcast_convert" and source.element != target.element:
         return None
-    if (str(source.element), str(target.element)) == ("i32", "i8"):
+    if (source.element, target.element) == ("i32", "i8"):
         return None  # it keeps the low byte; the vector unit's conversions saturate
     return [ops.cast(op.operands[0], target.element)]
 
@@ -107,7 +107,7 @@ def convert_convert(op: Any, ops: TensorOps) -> Sequence[Any] | None:
 def convert_compare(op: Any, ops: TensorOps) -> Sequence[Any]:
     a, b = op.operands
     predicate = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
-    result = Tensor(tensor_of(a.type).shape, ir.IntegerType.get_signless(1))
+    result = Tensor(tensor_of(a.type).shape, "i1")
     return [ops.emit("compare", [a, b], result, predicate=predicate)]
 
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 from typing import Any
 
 from davinci import elements
-from davinci.dialects.ascend_shapes import tensor_of
+from davinci.dialects.ascend_types import element_type, tensor_of
 from davinci.mlir import ir, operations
+from davinci.operators.tensors import is_integer
 from davinci.passes import builder
 
 
 def expand_integer_powers(root: Any) -> None:
     """Replaces each `stablehlo.power` of integers in `root` by products modulo 2^bits."""
     for op in operations(root, "stablehlo.power"):
-        if not isinstance(tensor_of(op.result.type).element, ir.IntegerType):
+        if not is_integer(tensor_of(op.result.type).element):
             continue
         with op.location, ir.InsertionPoint(op):
             op.result.replace_all_uses_with(Integers(op.result.type).power(*op.operands))
@@ -28,7 +29,7 @@ class Integers:
 
     def __init__(self, kind: Any) -> None:
         self._kind = kind
-        self._element = tensor_of(kind).element
+        self._element = element_type(tensor_of(kind).element)
 
     def power(self, base: Any, exponent: Any) -> Any:
         """By squaring, one step a bit of the exponent.

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from davinci.dialects.ascend_shapes import Tensor, pad_shape, slice_shape, tensor_of
+from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import ir, stablehlo
+from davinci.mlir import stablehlo
+from davinci.operators.parts import pad_shape, slice_shape
+from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.elementwise import BOOLEAN
@@ -128,7 +130,7 @@ def convert_reduce(op: Any, ops: TensorOps) -> Sequence[Any] | None:
     block = op.regions[0].blocks[0]
     body = [inner.operation for inner in block.operations]
     found = tensor_of(operand.type)
-    boolean = str(found.element) == "i1"
+    boolean = found.element == "i1"
     if len(body) != 2 or list(body[0].operands) not in (
         list(block.arguments),
         list(block.arguments)[::-1],
@@ -198,6 +200,6 @@ def gather_rows(table: Any, indices: Any, ops: TensorOps) -> Any:
         rank = found.rank - 1
         return cut(table, [row] + [0] * rank, [row + 1, *found.shape[1:]], [1] * found.rank, ops)
     flat = ops.reshape(indices, [count])
-    if str(tensor_of(indices.type).element) not in ("i32", "i64"):
-        flat = ops.cast(flat, ir.IntegerType.get_signless(32))
+    if tensor_of(indices.type).element not in ("i32", "i64"):
+        flat = ops.cast(flat, "i32")
     return ops.emit("gather", [table, flat], Tensor((count, *found.shape[1:]), found.element))

@@ -34,6 +34,22 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near[0]!r}?" if near else ""
 
 
+class Invalid(Exception):
+    """A broken constraint of an operation or operator: what was found and what was expected."""
+
+    def __init__(self, constraint: str, found: object = "", expected: object = "") -> None:
+        parts = [constraint]
+        parts += [f"found {found}"] if str(found) else []
+        parts += [f"expected {expected}"] if str(expected) else []
+        super().__init__("; ".join(parts))
+
+
+def require(holds: bool, constraint: str, found: object = "", expected: object = "") -> None:
+    """Raises `Invalid` with these parts unless `holds`."""
+    if not holds:
+        raise Invalid(constraint, found, expected)
+
+
 class DavinciError(Exception):
     """Base of every error meant for the user. Never shown with a traceback.
 

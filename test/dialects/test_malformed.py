@@ -13,12 +13,13 @@ import pytest
 
 from davinci import diagnostics
 from davinci.dialects.ascend import Ascend
-from davinci.dialects.ascend_operators import OPS
 from davinci.dialects.cce.ops import Cce
 from davinci.dialects.hivm import ops as hivm
 from davinci.frontends.marks import check_marks
 from davinci.isa import BY_NAME
 from davinci.mlir import ir, make_context
+from davinci.operators import OPERATORS
+from davinci.operators.constraints import integers_only
 from davinci.passes.pipeline import runner
 from legal_operations import ASCEND, CCE, typed
 from malformed import Operation, variants
@@ -73,12 +74,12 @@ def tensor_operation(case: str) -> Operation:
 def legal() -> list[Operation]:
     """One operation of each name and form, and with and without layouts."""
     spelt_out = {case.partition("(")[0] for case in ASCEND}
-    plain = [
-        f"{info.name}({', '.join(['4xf32' if info.types != 'integer' else '4xi32'] * info.inputs)})"
-        f" -> {'4xf32' if info.types != 'integer' else '4xi32'}"
-        for info in OPS.values()
-        if info.elementwise and info.name not in spelt_out
-    ]
+    plain = []
+    for record in OPERATORS.values():
+        kind = "4xi32" if integers_only in record.constraints else "4xf32"
+        if record.elementwise and record.name not in spelt_out:
+            operands = ", ".join([kind] * len(record.operands))
+            plain.append(f"{record.name}({operands}) -> {kind}")
     found = [
         *(Operation(f"cce.{name}", tuple(types), (), pairs(text)) for name, types, text in CCE),
         *map(tensor_operation, [*ASCEND, *plain]),

@@ -1,14 +1,17 @@
-"""The page of passes is made from the code."""
+"""The pages that are made from the code are those that this code makes."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from davinci.tools.reference import passes
+import pytest
 
-PAGE = Path(__file__).parents[2] / "docs" / "passes.md"
+from davinci.tools.reference import PAGES
+
+DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_page_is_current() -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_page_is_current(name: str) -> None:
     hint = "run: python -m davinci.tools.reference docs"
-    assert PAGE.read_text(encoding="utf-8") == passes(), hint
+    assert (DOCS / name).read_text(encoding="utf-8") == PAGES[name](), hint

@@ -6,7 +6,7 @@ from math import erf as scalar_erf
 
 import numpy as np
 
-from davinci.operators.core import FLOATS, NUMBERS, elementwise
+from davinci.operators.core import FLOATS, NUMBERS, REAL, elementwise
 from davinci.operators.formulas import horner, in_f32, limited
 from davinci.operators.vector_program import Value, VectorProgram
 
@@ -56,7 +56,7 @@ def relu(p: VectorProgram, a: Value) -> Value:
     return p.unary("vrelu", a)
 
 
-@elementwise(values=np.tanh, types=FLOATS)
+@elementwise(values=np.tanh, types=FLOATS, constraints=REAL)
 @in_f32
 def tanh(p: VectorProgram, a: Value) -> Value:
     """Hyperbolic tangent.
@@ -69,7 +69,7 @@ def tanh(p: VectorProgram, a: Value) -> Value:
     return p.choose("lt", p.unary("vabs", a), TANH_SMALL, small, large)
 
 
-@elementwise(values=np.vectorize(scalar_erf, otypes=[np.float64]), types=FLOATS)
+@elementwise(values=np.vectorize(scalar_erf, otypes=[np.float64]), types=FLOATS, constraints=REAL)
 @in_f32
 def erf(p: VectorProgram, a: Value) -> Value:
     """Error function: a P(a * a) / Q(a * a); relative error below 1e-6."""
@@ -79,7 +79,7 @@ def erf(p: VectorProgram, a: Value) -> Value:
     return p.div(numerator, horner(p, square, ERF_DENOMINATOR))
 
 
-@elementwise(values=lambda a: 1 / (1 + np.exp(-a)), types=FLOATS)
+@elementwise(values=lambda a: 1 / (1 + np.exp(-a)), types=FLOATS, constraints=REAL)
 @in_f32
 def logistic(p: VectorProgram, a: Value) -> Value:
     """1 / (1 + exp(-a)); where the exponential overflows this is 0."""

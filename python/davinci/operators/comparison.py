@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from davinci.errors import require
+from davinci.operators.call import Call
 from davinci.operators.core import FLOATS, NUMBERS, Array, elementwise
 from davinci.operators.formulas import in_f16, kind_of, to_byte
+from davinci.operators.tensors import Tensor
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 
 TYPES = NUMBERS | {"i1", "i8"}
@@ -24,11 +27,31 @@ PREDICATES = {
 NEGATED = {"ne": "eq", "lt": "ge", "gt": "le"}
 
 
+def known_predicate(call: Call) -> None:
+    """`predicate` is "EQ", "NE", "LT", "LE", "GT" or "GE"."""
+    call.choice("predicate", tuple(PREDICATES))
+
+
+def operands_of_one_type(call: Call) -> None:
+    """Operands have one type."""
+    a, b = call.inputs
+    require(a == b, "type of operand 1", b, a)
+
+
+def boolean_result(call: Call) -> None:
+    """The result has their shape and is boolean."""
+    call.expect_output(call.inputs[0].shape, "i1")
+
+
 def compared(a: Array, b: Array, *, predicate: str) -> Any:
     return PREDICATES[predicate](a, b)
 
 
-@elementwise(values=compared, types=TYPES)
+@elementwise(
+    values=compared,
+    types=TYPES,
+    constraints=(known_predicate, operands_of_one_type, boolean_result),
+)
 def compare(p: VectorProgram, a: Operand, b: Operand, *, predicate: str) -> Value:
     """predicate(a, b)."""
     return to_byte(p, holds(p, predicate.lower(), a, b))
@@ -54,14 +77,30 @@ def holds(p: VectorProgram, predicate: str, a: Operand, b: Operand) -> Value:
     return p.choose(zero, p.convert(difference, "f32"), 0.0, 1.0, 0.0)
 
 
-def chosen(condition: Array, a: Array, b: Array, *, result: str) -> Any:
+def boolean_condition(call: Call) -> None:
+    """The condition is boolean and has the shape of a."""
+    condition, a, _ = call.inputs
+    call.same_element("the condition", condition.element, "i1")
+    require(condition.shape == a.shape, "shape of the condition", condition, list(a.shape))
+
+
+def choices_of_one_type(call: Call) -> None:
+    """a, b and the result have one type."""
+    _, a, b = call.inputs
+    require(a == b, "type of operand 2", b, a)
+    call.expect_output(a.shape, a.element)
+
+
+def chosen(condition: Array, a: Array, b: Array, *, result: Tensor) -> Any:
     return np.where(condition, a, b)
 
 
-@elementwise(values=chosen, types=TYPES)
-def select(p: VectorProgram, condition: Operand, a: Operand, b: Operand, *, result: str) -> Value:
+@elementwise(values=chosen, types=TYPES, constraints=(boolean_condition, choices_of_one_type))
+def select(
+    p: VectorProgram, condition: Operand, a: Operand, b: Operand, *, result: Tensor
+) -> Value:
     """condition ? a : b. Integers are b + condition * (a - b), which may wrap."""
-    kind = DTYPE_OF[result]
+    kind = DTYPE_OF[result.element]
     if not isinstance(condition, Value):
         known = a if condition else b
         if not isinstance(known, Value) and kind == "s8":  # which no instruction fills

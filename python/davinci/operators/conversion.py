@@ -7,15 +7,19 @@ from typing import Any
 import numpy as np
 
 from davinci.element_types import dtype_of
+from davinci.errors import require
+from davinci.operators.call import Call, missing
 from davinci.operators.comparison import holds
+from davinci.operators.constraints import same_shape, same_types
 from davinci.operators.core import FLOATS, NUMBERS, Array, elementwise
 from davinci.operators.formulas import to_byte
+from davinci.operators.tensors import Tensor
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 
 
-def converted(x: Array, *, result: str) -> Any:
+def converted(x: Array, *, result: Tensor) -> Any:
     """x in another type, see `cast`."""
-    dtype = dtype_of(result)
+    dtype = dtype_of(result.element)
     if dtype == np.bool_:
         return x != 0
     if x.dtype == np.int32 and dtype == np.int8:
@@ -33,14 +37,15 @@ def saturated(x: Array, dtype: Any) -> Array:
     return np.where(above, dtype.type(high), np.where(below, dtype.type(low), inside))
 
 
-@elementwise(values=converted, types=NUMBERS | {"i1", "i8"})
-def cast(p: VectorProgram, a: Value, *, result: str) -> Value:
+@elementwise(values=converted, types=NUMBERS | {"i1", "i8"}, constraints=(same_shape,))
+def cast(p: VectorProgram, a: Value, *, result: Tensor) -> Value:
     """a in another type; to integers it truncates and saturates, to a boolean it asks for != 0.
 
-    Conversions that the machine has no instruction for are chains.
+    NaN gives 0. i32 to i8 saturates too: StableHLO's `convert`, which keeps the low byte, becomes
+    a scalar kernel. Conversions that the machine has no instruction for are chains.
     """
-    dtype = DTYPE_OF[result]
-    if result == "i1":
+    dtype = DTYPE_OF[result.element]
+    if result.element == "i1":
         return a if a.dtype == "s8" else to_byte(p, holds(p, "ne", a, 0))
     if a.dtype == dtype:
         return a
@@ -60,6 +65,11 @@ SCALE_UP = (32, *SCALE_DOWN)
 """Exponents that are tried in turn to bring a number to [2^13, 2^15), twice each."""
 
 
+def single_operand(call: Call) -> None:
+    """The operand is f32."""
+    call.same_element("the operand", call.inputs[0].element, "f32")
+
+
 def scale_of(x: Array) -> Array:
     """The power of two of `cube_scale`."""
     exponent = np.frexp(x)[1] - 1
@@ -68,7 +78,7 @@ def scale_of(x: Array) -> Array:
     return np.where((x > 0) & np.isfinite(x), scale, special).astype(np.float32)
 
 
-@elementwise(values=scale_of, types=frozenset({"f32"}))
+@elementwise(values=scale_of, types=frozenset({"f32"}), constraints=(same_types, single_operand))
 def cube_scale(p: VectorProgram, a: Value) -> Value:
     """A power of two h for which a h h lies in [2^13, 2^15), for a >= 0.
 
@@ -86,6 +96,17 @@ def cube_scale(p: VectorProgram, a: Value) -> Value:
     return scale
 
 
+def known_part(call: Call) -> None:
+    """`part` is 0, 1 or 2."""
+    part = call.attributes.get("part")
+    require(part in (0, 1, 2), "attribute 'part'", missing(part), "0, 1 or 2")
+
+
+def half_result(call: Call) -> None:
+    """The result has the operand's shape and is f16."""
+    call.expect_output(call.inputs[0].shape, "f16")
+
+
 def part_of(x: Array, *, part: int) -> Array:
     """The part of f32 numbers as f16, see `half_part`."""
     for _ in range(part):
@@ -93,7 +114,7 @@ def part_of(x: Array, *, part: int) -> Array:
     return x.astype(np.float16)
 
 
-@elementwise(values=part_of, types=FLOATS)
+@elementwise(values=part_of, types=FLOATS, constraints=(known_part, single_operand, half_result))
 def half_part(p: VectorProgram, a: Value, *, part: int) -> Value:
     """Part 0 is a as f16, part 1 what that leaves of a as f16, part 2 what both leave.
 

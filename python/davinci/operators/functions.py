@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from davinci.operators.core import FLOATS, elementwise
+from davinci.operators.core import FLOATS, REAL, elementwise
 from davinci.operators.formulas import kind_of, whole
 from davinci.operators.vector_program import Operand, Value, VectorProgram
 
@@ -14,31 +14,31 @@ LARGEST_POWER = 64
 """Constant integer exponents up to this become products."""
 
 
-@elementwise(values=np.exp, types=FLOATS)
+@elementwise(values=np.exp, types=FLOATS, constraints=REAL)
 def exp(p: VectorProgram, a: Value) -> Value:
     """e to the power of a."""
     return p.unary("vexp", a)
 
 
-@elementwise(values=np.log, types=FLOATS)
+@elementwise(values=np.log, types=FLOATS, constraints=REAL)
 def log(p: VectorProgram, a: Value) -> Value:
     """Natural logarithm."""
     return p.unary("vln", a)
 
 
-@elementwise(values=np.sqrt, types=FLOATS)
+@elementwise(values=np.sqrt, types=FLOATS, constraints=REAL)
 def sqrt(p: VectorProgram, a: Value) -> Value:
     """Square root."""
     return p.unary("vsqrt", a)
 
 
-@elementwise(values=lambda a: 1 / np.sqrt(a), types=FLOATS)
+@elementwise(values=lambda a: 1 / np.sqrt(a), types=FLOATS, constraints=REAL)
 def rsqrt(p: VectorProgram, a: Value) -> Value:
     """1 / square root."""
     return p.unary("vrsqrt", a)
 
 
-@elementwise(values=np.power, types=FLOATS)
+@elementwise(values=np.power, types=FLOATS, constraints=REAL)
 def pow_(p: VectorProgram, a: Operand, b: Operand) -> Value:
     """a to the power of b; a product or a root for constants where that is exact."""
     if isinstance(a, Value) and not isinstance(b, Value):

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from davinci.operators.core import FLOATS, elementwise
+from davinci.operators.core import FLOATS, REAL, elementwise
 from davinci.operators.formulas import in_f32, whole
 from davinci.operators.vector_program import Value, VectorProgram
 
 
-@elementwise(values=np.floor, types=FLOATS)
+@elementwise(values=np.floor, types=FLOATS, constraints=REAL)
 @in_f32
 def floor(p: VectorProgram, a: Value) -> Value:
     """Rounds down."""
     return with_sign_of_zero(p, a, "floor")
 
 
-@elementwise(values=np.ceil, types=FLOATS)
+@elementwise(values=np.ceil, types=FLOATS, constraints=REAL)
 @in_f32
 def ceil(p: VectorProgram, a: Value) -> Value:
     """Rounds up."""
     return with_sign_of_zero(p, a, "ceil")
 
 
-@elementwise(values=np.rint, types=FLOATS)
+@elementwise(values=np.rint, types=FLOATS, constraints=REAL)
 @in_f32
 def round_(p: VectorProgram, a: Value) -> Value:
     """Rounds to nearest, ties to even."""

@@ -6,11 +6,14 @@ with `:nz` behind it the layout is that.
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from davinci.dialects.ascend_operators import OPS, OpInfo
-from davinci.dialects.ascend_shapes import fractal_shape
 from davinci.mlir import MLIRError, ir, make_context
+from davinci.operators import OPERATORS, Operator
+from davinci.operators.constraints import floats_only, integers_only
+from davinci.operators.tensors import fractal_shape
 from legal_operations import ASCEND, typed
 
 
@@ -181,6 +184,10 @@ ILLEGAL = [
     ("matmul(17x33xf32, 33x5xf32) -> 17x6xf32", "shape of the result"),
     ("matmul(2x2x16x32xi8, 2x4x16x32xi8) ~ -> 5x2x16x16xi32", "shape of the result"),
     ("batch_matmul(7x17x33xf32, 6x33x5xf32) -> 7x17x5xf32", "batch of B"),
+    ("batch_matmul(7x17x33xf32, 33x5xf32) -> 7x17x5xf32", "rank of B; found 2; expected 3"),
+    ("batch_matmul(7x17x33xf32, 7x33x5xf16) -> 7x17x5xf32", "element type of B"),
+    ("batch_matmul(7x17x33xf32, 7x32x5xf32) -> 7x17x5xf32", "rows of B"),
+    ("batch_matmul(7x17x33xf32, 7x33x5xf32) -> 7x17x6xf32", "shape of the result"),
     (
         "exp(4x4xf32:zz) -> 4x4xf32:zz",
         "unknown layout; found .*zz.*; expected .*nz",
@@ -188,6 +195,22 @@ ILLEGAL = [
     ("exp(4xf32:nz) -> 4xf32:nz", "rank of a tensor in nz; found 1; expected at least 2"),
     ("neg(4x4xf64:nz) -> 4x4xf64:nz", "elements of a tensor in nz; found f64"),
     ("exp(4x4xf32:nz) -> 4x4xf32", "layout of the result; found rows; expected nz"),
+    ('compare(4x4xf32, 4x4xf32) {predicate = "LT"} -> 4x4xi1:nz', "layout of the result"),
+    ("cube_scale(4x4xf32) -> 4x4xf32:nz", "layout of the result; found nz; expected rows"),
+    ("half_part(4x4xf32:nz) {part = 1 : i64} -> 4x4xf16", "layout of the result"),
+    ("copy(4x4xf32:nz) -> 4x4xf32", "layout of the result; found rows; expected nz"),
+    ("gather(9x4xf32:nz, 5xi64) -> 5x4xf32", "layout of operand 0; found nz; expected rows"),
+    ("concat(3x4xf32, 3x1xf32) {dim = 1 : i64} -> 3x5xf32:nz", "layout of the result"),
+    (
+        "pad(3x3xf32:nz, f32) {low = array<i64: 0, 0>, high = array<i64: 0, 0>, "
+        "interior = array<i64: 0, 0>} -> 3x3xf32",
+        "layout of operand 0",
+    ),
+    (
+        "slice(4x4xf32:nz) {starts = array<i64: 0, 0>, limits = array<i64: 4, 4>, "
+        "strides = array<i64: 1, 1>} -> 4x4xf32",
+        "layout of the result",
+    ),
     ("add(4x4xf32:nz, 4x4xf32) -> 4x4xf32:nz", "type of operand 1; found 4x4xf32; expected .* nz"),
     ("select(4x4xi1, 4x4xf32:nz, 4x4xf32:nz) -> 4x4xf32:nz", "layout of operand 1"),
     ("cast(4x4xf32:nz) -> 4x4xi8:nz", "columns of fractals of operand 0; found 16; expected 32"),
@@ -220,41 +243,56 @@ def test_illegal(case: str, message: str) -> None:
         parse(case)
 
 
-ELEMENTWISE = [info for info in OPS.values() if info.elementwise and info.name not in ODD]
+ELEMENTWISE = [r for r in OPERATORS.values() if r.elementwise and r.name not in ODD]
 
 
-@pytest.mark.parametrize("info", ELEMENTWISE, ids=lambda info: info.name)
-def test_operators_of_one_type(info: OpInfo) -> None:
+@pytest.mark.parametrize("record", ELEMENTWISE, ids=lambda record: record.name)
+def test_operators_of_one_type(record: Operator) -> None:
     """Both forms, and each constraint: shapes, element types of operands and result, floats."""
-    kind, other = ("i32", "f32") if info.types == "integer" else ("f32", "i32")
-    given = [f"4x{kind}"] * info.inputs
+    integers = integers_only in record.constraints
+    kind, other = ("i32", "f32") if integers else ("f32", "i32")
+    given = [f"4x{kind}"] * len(record.operands)
 
     def case(operands: list[str], result: str, buffers: str = "") -> str:
-        return f"{info.name}({', '.join(operands)}) {buffers} -> {result}"
+        return f"{record.name}({', '.join(operands)}) {buffers} -> {result}"
 
     for buffers in ("", "~"):
         text = parse(case(given, f"4x{kind}", buffers))
         with make_context():
             assert str(ir.Module.parse(text)) == text
-    wrong = [case(given, f"5x{kind}"), case(given, f"4x{other}"), case([*given, *given], "4xf32")]
-    if info.inputs > 1:
-        wrong.append(case([f"5x{kind}", *given[1:]], f"4x{kind}"))
-        wrong.append(case([*given[:-1], f"4x{other}"], f"4x{kind}"))
-    if info.types != "any":
-        wrong.append(case([f"4x{other}"] * info.inputs, f"4x{other}"))
-    for text in wrong:
-        with pytest.raises(MLIRError, match=f"'ascend.{info.name}' op"):
+    wrong = [
+        ("C1", case(given, f"5x{kind}")),
+        ("C1", case(given, f"4x{other}")),
+        ("number of operands|expected", case([*given, *given], "4xf32")),
+    ]
+    if len(given) > 1:
+        wrong.append(("C1", case([f"5x{kind}", *given[1:]], f"4x{kind}")))
+        wrong.append(("C1", case([*given[:-1], f"4x{other}"], f"4x{kind}")))
+    if integers or floats_only in record.constraints:
+        wrong.append(("C2", case([f"4x{other}"] * len(given), f"4x{other}")))
+    for message, text in wrong:
+        with pytest.raises(MLIRError, match=f"'ascend.{record.name}' op.*({message})"):
             parse(text)
 
 
 def test_every_operator_is_tested() -> None:
-    tested = {case.split("(")[0] for case in ASCEND} | {info.name for info in ELEMENTWISE}
-    assert set(OPS) <= tested
-    assert {case.split("(")[0] for case, _ in ILLEGAL} | {i.name for i in ELEMENTWISE} >= set(OPS)
+    tested = {case.split("(")[0] for case in ASCEND} | {record.name for record in ELEMENTWISE}
+    assert set(OPERATORS) <= tested
+
+
+@pytest.mark.parametrize("record", OPERATORS.values(), ids=lambda record: record.name)
+def test_every_constraint_has_an_illegal_case(record: Operator) -> None:
+    if record in ELEMENTWISE:  # those of `test_operators_of_one_type`
+        return
+    found = set()
+    for case, _ in ILLEGAL:
+        if case.split("(")[0] == record.name:
+            with pytest.raises(MLIRError) as error:
+                parse(case)
+            found |= set(re.findall(r"op (C\d+):", str(error.value)))
+    assert found >= {f"C{i}" for i in range(1, len(record.constraints) + 1)}
 
 
 def test_fractal_shape_counts_blocks() -> None:
-    with make_context():
-        f16, i8 = ir.F16Type.get(), ir.IntegerType.get_signless(8)
-        assert fractal_shape((512, 768), f16) == (48, 32, 16, 16)
-        assert fractal_shape((1, 33), i8) == (2, 1, 16, 32)
+    assert fractal_shape((512, 768), "f16") == (48, 32, 16, 16)
+    assert fractal_shape((1, 33), "i8") == (2, 1, 16, 32)

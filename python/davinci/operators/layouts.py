@@ -1,4 +1,4 @@
-"""Layouts of the operands and results of ascend operations on tensors, and what is a mere view.
+"""Layouts of operands and results on tensors, what is a mere view, and the rules of operators.
 
 A value takes an array in GM whose order is its layout's. Each of its dimensions is a list of
 factors (size, stride), the major one first, strides counted in elements of that array:
@@ -17,8 +17,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from davinci.dialects.ascend_shapes import ND, NZ, Call, Tensor, lanes
-from davinci.dialects.base import require
+from davinci.errors import require
+from davinci.operators.call import Call
+from davinci.operators.tensors import ND, NZ, Tensor, lanes
 from davinci.units import FRACTAL_SIDE, ceil_div
 
 
@@ -169,46 +170,51 @@ def is_whole(
     )
 
 
-ANY_LAYOUT = frozenset({"batch_matmul", "constant", "full", "matmul", "relayout", "view"})
-"""Operators whose operands and result each have any layout."""
-
-ONE_LAYOUT = frozenset({"binary", "unary", "ternary", "copy", "reshape", "slice"})
-"""Kinds of operators whose operands and result all have the same layout."""
+def any_layout(call: Call) -> None:
+    """Operands and result have any layout."""
 
 
-def check_layouts(kind: str, call: Call) -> None:
-    """Raises `Invalid` if operators of that kind do not take or give these layouts."""
-    if call.buffers or kind in ANY_LAYOUT:
-        return
-    inputs, (result,) = call.inputs, call.outputs
-    of_operands, of_result = allowed_layouts(kind, call)
-    for number, operand in enumerate(inputs):
+def one_layout(call: Call) -> None:
+    """Operands and result have one layout, in nz with fractals of equally many columns."""
+    layout, columns = call.outputs[0].layout, lanes(call.outputs[0].element)
+    allowed = {call.inputs[0].layout}
+    require_layouts(call, allowed, allowed)
+    for number, operand in enumerate(call.inputs):
+        found = lanes(operand.element)
+        same = layout == ND or found == columns
+        require(same, f"columns of fractals of operand {number}", found, columns)
+
+
+def view_in_layout(call: Call) -> None:
+    """Operand and result have one layout; in nz all bytes stay where they are."""
+    one_layout(call)
+    (operand,), (result,) = call.inputs, call.outputs
+    in_place = result.layout == ND or is_reshape_view(operand, result)
+    require(in_place, "not a view", result, "the operand's bytes")
+
+
+def rows_or_that_of_result(call: Call) -> None:
+    """The operand has rows or the result's layout."""
+    require_layouts(call, {ND, call.outputs[0].layout}, {ND, NZ})
+
+
+def rows_unless_kept(call: Call) -> None:
+    """The result has rows, or the operand's layout if the last two dimensions are kept."""
+    (operand,) = call.inputs
+    kept = max(call.array("dims"), default=-1) < operand.rank - 2
+    require_layouts(call, {ND, NZ}, {ND, operand.layout} if kept else {ND})
+
+
+def rows_only(call: Call) -> None:
+    """Operands and result have rows."""
+    require_layouts(call, {ND}, {ND})
+
+
+def require_layouts(call: Call, of_operands: set[str], of_result: set[str]) -> None:
+    """Layouts are among these; on buffers there are none."""
+    for number, operand in enumerate(call.inputs):
         require_layout(f"operand {number}", operand, of_operands)
-    require_layout("the result", result, of_result)
-    if kind in ONE_LAYOUT and result.layout != ND:
-        columns = lanes(result.element)
-        for number, operand in enumerate(inputs):
-            found = lanes(operand.element)
-            require(found == columns, f"columns of fractals of operand {number}", found, columns)
-    if kind == "reshape" and result.layout != ND:
-        require(is_reshape_view(inputs[0], result), "not a view", result, "the operand's bytes")
-
-
-def allowed_layouts(kind: str, call: Call) -> tuple[set[str], set[str]]:
-    """Of operands and of the result.
-
-    A broadcast takes rows or the layout of its result. A reduction gives rows, or the layout of its
-    operand if it keeps the last two dimensions.
-    """
-    if kind in ONE_LAYOUT:
-        return {call.inputs[0].layout}, {call.inputs[0].layout}
-    if kind == "broadcast":
-        return {ND, call.outputs[0].layout}, {ND, NZ}
-    if kind == "reduce":
-        operand = call.inputs[0]
-        kept = max(call.array("dims"), default=-1) < operand.rank - 2
-        return {ND, NZ}, {ND, operand.layout} if kept else {ND}
-    return {ND}, {ND}
+    require_layout("the result", call.outputs[0], of_result)
 
 
 def require_layout(role: str, tensor: Tensor, allowed: set[str]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,15 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from davinci.dialects.ascend_layouts import is_reshape_view, is_view, is_whole, slice_offset
-from davinci.dialects.ascend_shapes import ND, NZ, Tensor
-from davinci.mlir import ir, make_context
+from davinci.operators.layouts import is_reshape_view, is_view, is_whole, slice_offset
+from davinci.operators.tensors import ND, NZ, Tensor
 from davinci.passes.ascend.tensor_ops import stored_array
 
 Array = npt.NDArray[Any]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def context() -> Iterator[None]:
-    with make_context():
-        yield
-
-
 def tensor(shape: tuple[int, ...], layout: str = NZ, element: str = "f16") -> Tensor:
-    return Tensor(shape, ir.Type.parse(element), layout)
+    return Tensor(shape, element, layout)
 
 
 def numbers(found: Tensor) -> Array:
