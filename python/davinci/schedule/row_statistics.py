@@ -23,6 +23,9 @@ from davinci.schedule.row_steps import DIGITS, Blocks, Digits, RowSteps, Way
 from davinci.schedule.vector_steps import RESULT, ROW_SUM, SOURCE, Estimate, Step, Steps, View
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
+TILE_INSTRUCTIONS = 100
+"""Vector instructions of all tiles that are in UB at a time, of a softmax for example."""
+
 
 @dataclass(frozen=True)
 class Reduction:
@@ -100,6 +103,9 @@ def best_places(
 ) -> Places:
     """The places that take fewest cycles to fill once and to use `uses` times.
 
+    Bytes cost cycles too: where a tile leaves less room its successors have fewer rows, and the
+    instructions of a tile are issued more often (`TILE_INSTRUCTIONS`).
+
     Args:
         row_blocks: blocks of a row that the statistic is combined with.
         first: whether the statistic is in lane 0 only.
@@ -111,7 +117,9 @@ def best_places(
         made = 0.0
         if first or places.copies > 1:
             made = _weight(placing(dtype, places, machine, first=first).estimate(machine), machine)
-        return made + uses * use_cycles(places, row_blocks, dtype, machine, slices)
+        taken = places.blocks * BLOCK_BYTES / machine.buffers.UB.bytes
+        issued = taken * TILE_INSTRUCTIONS * machine.vector.fixed_cycles
+        return made + issued + uses * use_cycles(places, row_blocks, dtype, machine, slices)
 
     found = places_of(rows, row_blocks)
     return min((p for p in found if p.copies == 1 or p.blocks * BLOCK_BYTES <= room), key=cycles)

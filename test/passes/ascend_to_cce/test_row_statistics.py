@@ -367,8 +367,8 @@ def test_choice_of_places() -> None:
         return best_places(rows, lanes // 8, "f32", MACHINE, first=first, room=room, uses=uses)
 
     assert best(24, 512, 0) == Places(24)
-    assert best(24, 512, 24 << 10, first=True) == Places(24, 8, pitch=8, groups=2)
-    assert best(24, 512, 8 << 10) == Places(24, 8)
+    assert best(24, 512, 1 << 20) == Places(24, 8)
+    assert best(24, 512, 24 << 10, first=True, uses=4) == Places(24, 8, pitch=8, groups=2)
     assert best(24, 64, 1 << 20) == Places(24)
     assert best(100, 16, 1 << 20) == Places(100, 1, unit=2)
     assert best(100, 16, 1 << 20, uses=4) == Places(100, 2, unit=1)
