@@ -125,11 +125,15 @@ def _planned(
     outer, run = split_run(merge_dims(shape, strides))
     best: list[Nest] = []
     best_cost = -1
+    repeats = math.ceil(math.prod(shape) * max(itemsizes) / REPEAT_BYTES)
+    least = math.ceil(repeats / limits.repeat) * limits.fixed_cycles + repeats * limits.cycles
     for segments in candidates(outer, run, itemsizes, limits):
         nests = [nest for s in segments for nest in choose_repeat(s, itemsizes, limits)]
         cost = cost_of(nests, itemsizes, limits)
         if best_cost < 0 or cost < best_cost:
             best, best_cost = nests, cost
+        if best_cost <= least:
+            break  # all lanes of all repeats are at work
     return tuple(best)
 
 
@@ -137,22 +141,25 @@ def cost_of(nests: Sequence[Nest], itemsizes: Sequence[int], limits: Limits) -> 
     """Cycles of the instructions."""
     total = 0
     for nest in nests:
-        each = max(limits.cycles, beats(nest.issue, itemsizes, limits))
+        each = max(
+            limits.cycles, beats(nest.issue.blk_stride, tuple(itemsizes), limits.bank_groups)
+        )
         total += nest.count * (limits.fixed_cycles + nest.issue.repeat * each)
     return total
 
 
-def beats(issue: Issue, itemsizes: Sequence[int], limits: Limits) -> int:
+@lru_cache(maxsize=1024)
+def beats(blk_stride: tuple[int, ...], itemsizes: tuple[int, ...], bank_groups: int) -> int:
     """Cycles that a repeat's blocks of one operand need the most loaded bank group for.
 
     Masked lanes use their banks too. Whether two operands meet depends on their addresses.
     """
-    if not limits.bank_groups:
+    if not bank_groups:
         return 1
     most = 1
-    for stride, size in zip(issue.blk_stride, itemsizes, strict=True):
+    for stride, size in zip(blk_stride, itemsizes, strict=True):
         blocks = BLOCKS * size // max(itemsizes)
-        groups = limits.bank_groups // math.gcd(stride, limits.bank_groups) if stride else blocks
+        groups = bank_groups // math.gcd(stride, bank_groups) if stride else blocks
         most = max(most, math.ceil(blocks / max(1, groups)))
     return most
 
