@@ -183,6 +183,9 @@ def candidates(
                 and all(whole_blocks(other, itemsizes) for other in others)
             ):
                 for count in unit_counts(dim.size, lanes // unit):
+                    apart = Dim(dim.size, tuple(count * s for s in dim.strides))
+                    if count < dim.size and not whole_blocks(apart, itemsizes):
+                        continue
                     masks = [
                         unit_mask(n, min(run, unit), unit, lanes) for n in (count, dim.size % count)
                     ]
