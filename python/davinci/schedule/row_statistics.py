@@ -61,8 +61,10 @@ def reduction(
         dtype: "f32", "s32" or "f16".
         places: of the result; a block a row if None.
         first: whether the result may be valid in lane 0 only (then `places` is one block a row).
-        filled: whether all bytes of the result have been written before.
+        filled: whether all bytes of the result have been written before, once in the kernel; if
+            not, a sum in lane 0 fills it each time.
     """
+    assert lanes % block_lanes(dtype) == 0, "rows are not whole blocks"
     assert dtype != "f16" or kind in ("max", "min"), "sums of f16 accumulate in f32"
     places = places or Places(rows)
     count = lanes // block_lanes(dtype)
