@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
 nn = torch.nn
 
-from davinci.torch_backend import Graph, backend  # noqa: E402
+from davinci.torch_backend import CompiledGraph, backend  # noqa: E402
 
 X = torch.linspace(-2, 2, 48).reshape(4, 12)
 
@@ -22,9 +22,9 @@ def fresh() -> None:
     torch._dynamo.reset()
 
 
-def compiled(model: Any, **options: Any) -> tuple[Any, list[Graph]]:
+def compiled(model: Any, **options: Any) -> tuple[Any, list[CompiledGraph]]:
     """The model under `torch.compile`, and the graphs that the backend is given."""
-    graphs: list[Graph] = []
+    graphs: list[CompiledGraph] = []
 
     def noted(graph: Any, example_inputs: Any) -> Any:
         graphs.append(backend(graph, example_inputs, options))

@@ -21,7 +21,7 @@ from typing import Any
 
 from davinci import machine as machines
 from davinci.errors import CompileError
-from davinci.machine import Buffer as Memory
+from davinci.machine import OnChipMemory as Memory
 from davinci.mlir import location_text, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels

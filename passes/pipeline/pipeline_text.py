@@ -18,7 +18,7 @@ ROOT = "builtin.module"
 
 
 @dataclass(frozen=True)
-class Node:
+class PassNode:
     """A pass with its options, or an anchor operation with the passes nested in it.
 
     Attributes:
@@ -31,7 +31,7 @@ class Node:
     name: str
     column: int
     options: str = ""
-    children: tuple[Node, ...] | None = None
+    children: tuple[PassNode, ...] | None = None
 
     def __str__(self) -> str:
         options = f"{{{self.options}}}" if self.options else ""
@@ -44,7 +44,7 @@ MOST_ANCHORS = 100
 """Anchors may be nested, and the parser calls itself for each."""
 
 
-def parse(text: str) -> Node:
+def parse(text: str) -> PassNode:
     """Parses pipeline text whose outermost anchor is `builtin.module`.
 
     Raises:
@@ -70,7 +70,7 @@ def parse(text: str) -> Node:
     return nodes[0]
 
 
-def parse_options(node: Node) -> dict[str, str]:
+def parse_options(node: PassNode) -> dict[str, str]:
     """`x=1 y=os flag` as {"x": "1", "y": "os", "flag": "true"}; quotes, braces protect spaces."""
     result: dict[str, str] = {}
     for word in _split_options(node):
@@ -101,7 +101,7 @@ def fail_at(
     raise InputError(message, where=f"{WHERE}:{column}", found=found, expected=expected, hint=hint)
 
 
-def _split_options(node: Node) -> Sequence[str]:
+def _split_options(node: PassNode) -> Sequence[str]:
     words: list[str] = []
     word, closers = "", ""
     for char in node.options:
@@ -128,20 +128,20 @@ class _Parser:
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
 
-    def parse(self) -> tuple[Node, ...]:
+    def parse(self) -> tuple[PassNode, ...]:
         nodes = self.nodes()
         if self.peek():
             self.fail("unbalanced parentheses", repr(self.peek()), "end of the pipeline")
         return nodes
 
-    def nodes(self) -> tuple[Node, ...]:
+    def nodes(self) -> tuple[PassNode, ...]:
         found = [self.node()]
         while self.peek() == ",":
             self.at += 1
             found.append(self.node())
         return tuple(found)
 
-    def node(self) -> Node:
+    def node(self) -> PassNode:
         self.peek()
         start = self.at
         while self.at < len(self.text) and (
@@ -151,7 +151,7 @@ class _Parser:
         name = self.text[start : self.at]
         if not name:
             self.fail("a pass or an anchor operation is missing", self.shown(), "a name")
-        children: tuple[Node, ...] | None = None
+        children: tuple[PassNode, ...] | None = None
         if self.peek() == "(":
             opened = self.at
             self.at += 1
@@ -162,7 +162,7 @@ class _Parser:
             self.at += 1
             if self.peek() == "{":
                 self.fail("an anchor operation takes no options", "'{'", "',' or ')'")
-        return Node(name, start + 1, self.options(), children)
+        return PassNode(name, start + 1, self.options(), children)
 
     def options(self) -> str:
         if self.peek() != "{":

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from davinci.passes.pipeline import registry
 from davinci.passes.pipeline.base import option
-from davinci.passes.pipeline.pipeline_text import ROOT, Node, format_options
+from davinci.passes.pipeline.pipeline_text import ROOT, PassNode, format_options
 
 PRECISIONS = ("mixed", "fp16", "fp32")
 STRATEGIES = ("os", "is", "ws")
@@ -60,7 +60,7 @@ def text(name: str, options: Options) -> str:
     return f"{ROOT}({','.join(PIPELINES[name](options))})"
 
 
-def build(node: Node) -> str:
+def build(node: PassNode) -> str:
     """The pipeline that `node` names, with its options, as text.
 
     Raises:

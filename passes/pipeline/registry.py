@@ -13,7 +13,7 @@ from typing import Any
 
 from davinci.errors import did_you_mean
 from davinci.passes.pipeline import base
-from davinci.passes.pipeline.pipeline_text import Node, fail_at, parse_options
+from davinci.passes.pipeline.pipeline_text import PassNode, fail_at, parse_options
 
 FOLDERS = (
     "stablehlo_to_ascend",
@@ -53,7 +53,7 @@ def all_passes() -> list[type[base.Pass]]:
     return sorted(base.PASSES.values(), key=lambda cls: (_folder(cls), cls.NAME))
 
 
-def instantiate(cls: type[base.Pass], node: Node) -> base.Pass:
+def instantiate(cls: type[base.Pass], node: PassNode) -> base.Pass:
     """Builds the pass from the options of its node.
 
     Raises:
@@ -62,7 +62,7 @@ def instantiate(cls: type[base.Pass], node: Node) -> base.Pass:
     return cls(**option_values(cls, "pass", node))
 
 
-def option_values(cls: type[Any], kind: str, node: Node) -> dict[str, Any]:
+def option_values(cls: type[Any], kind: str, node: PassNode) -> dict[str, Any]:
     """The options of a node as values of the fields of `cls`.
 
     Args:
@@ -88,7 +88,7 @@ def option_values(cls: type[Any], kind: str, node: Node) -> dict[str, Any]:
     return values
 
 
-def convert(node: Node, key: str, text: str, field: dataclasses.Field[Any]) -> object:
+def convert(node: PassNode, key: str, text: str, field: dataclasses.Field[Any]) -> object:
     """The text of an option as a value of the type of its field: bool, int, float or str."""
     kind: type = type(field.default)
     value: object = text

@@ -16,7 +16,7 @@ from davinci.errors import CompileError, InputError, did_you_mean
 from davinci.mlir import ir, passmanager
 from davinci.passes.pipeline import pipelines, registry
 from davinci.passes.pipeline.base import Pass
-from davinci.passes.pipeline.pipeline_text import ROOT, WHERE, Node, fail_at, parse
+from davinci.passes.pipeline.pipeline_text import ROOT, WHERE, PassNode, fail_at, parse
 
 
 class _EveryPass:
@@ -113,7 +113,7 @@ def run(module: Any, text: str, instrumentation: Instrumentation | None = None) 
         _run_steps(module, ROOT, steps, watch)
 
 
-def plan(root: Node, each_pass: bool = False) -> tuple[Step, ...]:
+def plan(root: PassNode, each_pass: bool = False) -> tuple[Step, ...]:
     """Checks the nodes inside an anchor and joins upstream neighbours, unless `each_pass`."""
     steps: list[Step] = []
     for node in root.children or ():
@@ -126,7 +126,7 @@ def plan(root: Node, each_pass: bool = False) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def _plan_node(node: Node, anchor: str, each_pass: bool) -> Sequence[Step]:
+def _plan_node(node: PassNode, anchor: str, each_pass: bool) -> Sequence[Step]:
     if node.children is not None:
         if registry.find(node.name) or node.name in pipelines.PIPELINES:
             message = f"'{node.name}' is a pass and cannot hold passes"
@@ -150,7 +150,7 @@ def _plan_node(node: Node, anchor: str, each_pass: bool) -> Sequence[Step]:
     return [registry.instantiate(cls, node)]
 
 
-def _upstream(node: Node, anchor: str) -> Upstream:
+def _upstream(node: PassNode, anchor: str) -> Upstream:
     """Checks by MLIR's own parser; its message is kept where it says more than ours."""
     mlir.register_passes()
     try:

@@ -95,7 +95,7 @@ class StablehloLegalizeElementTypesPass(Pass):
 
 
 @dataclass
-class Forms:
+class Narrow:
     """What stands for a value of a narrow type.
 
     Attributes:
@@ -121,7 +121,7 @@ class Legalizer:
     """
 
     conversions: Conversions
-    forms: dict[Any, Forms] = field(default_factory=dict)
+    forms: dict[Any, Narrow] = field(default_factory=dict)
     dead: list[Any] = field(default_factory=list)
 
     def run(self, function: Any) -> None:
@@ -130,7 +130,7 @@ class Legalizer:
         for argument in block.arguments:
             if (kind := narrow_type(argument.type)) is not None:
                 argument.set_type(tensor_of(argument.type, kind.stored))
-                self.forms[argument] = Forms(kind, bits=argument)
+                self.forms[argument] = Narrow(kind, bits=argument)
         self.block(block)
         for op in reversed(self.dead):
             op.erase()
@@ -167,7 +167,7 @@ class Legalizer:
                 kind = narrow_type(op.results[0].type)
                 assert kind is not None
                 array = elements.to_array(op.attributes["value"])
-                self.forms[op.results[0]] = Forms(kind, array=array)
+                self.forms[op.results[0]] = Narrow(kind, array=array)
                 self.dead.append(op)
             elif op.name == "stablehlo.convert":
                 self.replace(op, self.converted(op.operands[0], op.results[0].type))
@@ -182,7 +182,7 @@ class Legalizer:
 
     def replace(self, op: Any, new: Any) -> None:
         """Lets `new`, a value or the forms of one, stand for the result of `op`."""
-        if isinstance(new, Forms):
+        if isinstance(new, Narrow):
             self.forms[op.results[0]] = new
         else:
             op.results[0].replace_all_uses_with(new)
@@ -205,11 +205,11 @@ class Legalizer:
                 continue
             result.set_type(tensor_of(result.type, kind.stored if carried else kind.computed))
             if isinstance(kind, NarrowFloat):
-                form = Forms(kind, bits=result) if carried else Forms(kind, number=result)
+                form = Narrow(kind, bits=result) if carried else Narrow(kind, number=result)
             else:
-                form = Forms(kind, bits=result)
+                form = Narrow(kind, bits=result)
                 if op.name not in KEEP_RANGE:
-                    form = Forms(kind, bits=self.in_range(op, result, kind))
+                    form = Narrow(kind, bits=self.in_range(op, result, kind))
             self.forms[result] = form
 
     def carries_bits(self, op: Any) -> bool:
@@ -286,11 +286,11 @@ class Legalizer:
             return source
         number = value if source is None else self.number(value)
         if isinstance(kind, NarrowInteger):
-            return Forms(kind, bits=self.cut(number, kind))
+            return Narrow(kind, bits=self.cut(number, kind))
         if source is None or source.array is None:
-            return Forms(kind, bits=self.narrowed(number, kind))
+            return Narrow(kind, bits=self.narrowed(number, kind))
         with np.errstate(over="ignore", invalid="ignore"):
-            return Forms(kind, array=source.array.astype(np.float32).astype(kind.dtype))
+            return Narrow(kind, array=source.array.astype(np.float32).astype(kind.dtype))
 
     def cut(self, number: Any, kind: NarrowInteger) -> Any:
         """The lowest bits of integers; floats saturated."""
@@ -328,7 +328,7 @@ class Legalizer:
             found = self.apply(f"bits_to_{kind.name}", found, kind.stored, body)
         elif found.type != result:
             found = builder.op("stablehlo.bitcast_convert", [found], [result]).result
-        return found if kind is None else Forms(kind, bits=found)
+        return found if kind is None else Narrow(kind, bits=found)
 
 
 def as_float(x: Elements) -> Elements:
@@ -345,11 +345,11 @@ def shorter(x: Elements, kind: NarrowInteger) -> Elements:
     return x - (8 - kind.bits)
 
 
-def computed(kind: NarrowFloat | NarrowInteger, value: Any) -> Forms:
+def computed(kind: NarrowFloat | NarrowInteger, value: Any) -> Narrow:
     """The forms of a value in the form that arithmetic works on."""
     if isinstance(kind, NarrowFloat):
-        return Forms(kind, number=value)
-    return Forms(kind, bits=value)
+        return Narrow(kind, number=value)
+    return Narrow(kind, bits=value)
 
 
 def convert(value: Any, element: Any) -> Any:

@@ -54,13 +54,13 @@ def unroll_block(block: Any, limit: int) -> None:
                 unroll_block(region.blocks[0], limit)
         if op.name != "stablehlo.while":
             continue
-        counter = Counter.of(op)
+        counter = LoopCounter.of(op)
         if counter is None or counter.trips * count_operations(op.regions[1]) > limit:
             continue
         pending += unroll(op, counter)
 
 
-def unroll(loop: Any, counter: Counter) -> list[Any]:
+def unroll(loop: Any, counter: LoopCounter) -> list[Any]:
     """Replaces a loop by copies of its body; returns the loops and branches in them."""
     body = loop.regions[1].blocks[0]
     values = list(loop.operands)
@@ -91,7 +91,7 @@ def count_operations(region: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Counter:
+class LoopCounter:
     """What a loop counts: carried value `number` is start, start + step, ... for `trips` times."""
 
     number: int
@@ -101,7 +101,7 @@ class Counter:
     type: Any
 
     @staticmethod
-    def of(loop: Any) -> Counter | None:
+    def of(loop: Any) -> LoopCounter | None:
         """The counter of a loop; None if it has none."""
         condition, body = (region.blocks[0] for region in loop.regions)
         (result,) = list(condition.operations)[-1].operation.operands
@@ -123,7 +123,7 @@ class Counter:
         kind = loop.operands[number].type
         if trips is None or not in_range(last, kind.element_type):
             return None
-        return Counter(number, start, step, trips, kind)
+        return LoopCounter(number, start, step, trips, kind)
 
     def constant(self, trip: int) -> Any:
         """The counter's value before the iteration `trip`, as a constant."""

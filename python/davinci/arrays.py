@@ -19,7 +19,7 @@ from davinci.narrow import is_float
 Arrays = dict[str, npt.NDArray[Any]]
 
 
-class Spec(Protocol):
+class SpecLike(Protocol):
     """Name, shape and element type of an input."""
 
     @property
@@ -69,7 +69,7 @@ def save_npz(path: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     write_atomically(Path(path), buffer.getvalue())
 
 
-def random_inputs(specs: Iterable[Spec], seed: int) -> Arrays:
+def random_inputs(specs: Iterable[SpecLike], seed: int) -> Arrays:
     """Arrays for each input, the same for the same seed.
 
     Floats are normally distributed. Integers are 0 or 1, which suits masks, and indices into any

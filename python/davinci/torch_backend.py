@@ -44,7 +44,7 @@ def backend(
     Returns:
         A function that takes what the graph takes and returns what it returns, as tensors.
     """
-    return Graph(graph, options or {})
+    return CompiledGraph(graph, options or {})
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Compiled:
         )
 
 
-class Graph:
+class CompiledGraph:
     """One graph of a model, as the function that PyTorch calls instead.
 
     Attributes:

@@ -36,7 +36,7 @@ class PipeLog:
         return np.array([0 if clock is None else clock[pipe] for clock in clocks], dtype=np.int64)
 
 
-class Side:
+class GmLog:
     """All that one program did to global memory."""
 
     def __init__(self, seat: Seat, core: Core) -> None:
@@ -59,11 +59,11 @@ class CoreRaces:
 
     def __init__(self, kernel: str) -> None:
         self._kernel = kernel
-        self._sides: list[Side] = []
+        self._sides: list[GmLog] = []
 
     def add(self, seat: Seat, core: Core) -> None:
         """Takes over the accesses of a program that has ended."""
-        self._sides.append(Side(seat, core))
+        self._sides.append(GmLog(seat, core))
 
     def check_blocks(self) -> None:
         """Compares the programs of each block.
@@ -71,7 +71,7 @@ class CoreRaces:
         Raises:
             DeviceFault: a race.
         """
-        blocks: dict[int, list[Side]] = {}
+        blocks: dict[int, list[GmLog]] = {}
         for side in self._sides:
             blocks.setdefault(side.seat.block, []).append(side)
         for sides in blocks.values():
@@ -85,7 +85,7 @@ class CoreRaces:
         """
         self._compare_all(self._sides)
 
-    def _compare_all(self, sides: list[Side]) -> None:
+    def _compare_all(self, sides: list[GmLog]) -> None:
         for a, b in combinations(sides, 2):
             if meet(a.write_ranges, b.write_ranges):
                 self._compare(a, a.writes, b, b.writes, "writes", "writes")
@@ -96,9 +96,9 @@ class CoreRaces:
 
     def _compare(
         self,
-        a: Side,
+        a: GmLog,
         logs: dict[int, PipeLog],
-        b: Side,
+        b: GmLog,
         others: dict[int, PipeLog],
         did: str,
         does: str,
@@ -113,7 +113,7 @@ class CoreRaces:
                     self._compare_one(a, log, window, b, other.accesses[i], did, does)
 
     def _compare_one(
-        self, a: Side, log: PipeLog, window: range, b: Side, late: GmAccess, did: str, does: str
+        self, a: GmLog, log: PipeLog, window: range, b: GmLog, late: GmAccess, did: str, does: str
     ) -> None:
         """Holds an access of `b` against those of `a` that nothing orders with it."""
         low, high = late.address + late.region.low, late.address + late.region.high

@@ -250,7 +250,7 @@ class Races:
             if common is not None:
                 self._conflicts.append(Conflict(before, port.space, common, does, did))
 
-    def _flags(self, before: Party, party: Party) -> Flags:
+    def _flags(self, before: Party, party: Party) -> MisplacedFlags:
         """The flags that were to order `party` after `before`, and fail to."""
         pair = before.form.pipe, party.form.pipe
         held = (party.form.pipe, S)
@@ -261,7 +261,7 @@ class Races:
         ]
         # A wait for the pipe in question says more than one for another.
         unset.sort(key=lambda found: (found[1][0] != pair[0], found[0]))
-        return Flags(*(next(iter(found), None) for found in (unset, unwaited, early)))
+        return MisplacedFlags(*(next(iter(found), None) for found in (unset, unwaited, early)))
 
 
 class Conflict(NamedTuple):
@@ -279,7 +279,7 @@ class Conflict(NamedTuple):
     did: str
 
 
-class Flags(NamedTuple):
+class MisplacedFlags(NamedTuple):
     """Flags between two instructions that do not order them, each with its instruction's index.
 
     Attributes:
@@ -300,7 +300,7 @@ class Race(Problem):
         before: the earlier one in program order.
     """
 
-    def __init__(self, conflict: Conflict, party: Party, flags: Flags) -> None:
+    def __init__(self, conflict: Conflict, party: Party, flags: MisplacedFlags) -> None:
         first, second = conflict.before.form.pipe, party.form.pipe
         super().__init__(
             "race",
@@ -323,7 +323,7 @@ class Race(Problem):
         )
 
 
-def advice(first: Pipe, second: Pipe, index: int, flags: Flags) -> str:
+def advice(first: Pipe, second: Pipe, index: int, flags: MisplacedFlags) -> str:
     """What to do about a race of an instruction of pipe `second` with number `index` of `first`."""
     pair = f"PIPE_{first.name}, PIPE_{second.name}"
     if flags.unset is not None and flags.unset[1][0] != first:

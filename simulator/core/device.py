@@ -15,7 +15,7 @@ from davinci.simulator.core.core import Core
 from davinci.simulator.core.forms import Decoder
 from davinci.simulator.core.host_threads import one_thread
 from davinci.simulator.core.memory import GlobalMemory
-from davinci.simulator.core.streams import Program, StreamRecorder, Streams
+from davinci.simulator.core.streams import BlockProgram, StreamRecorder, Streams
 from davinci.simulator.split.launch import Pool, SplitLaunch
 from davinci.simulator.timing.collect import Collector, Done
 from davinci.simulator.timing.gm_model import rates_of
@@ -71,7 +71,7 @@ class Device:
     def launch(
         self,
         name: str,
-        program: Program | Mapping[str, Program],
+        program: BlockProgram | Mapping[str, BlockProgram],
         arguments: Sequence[int],
         blocks: int = 1,
         locations: Sequence[str] = (),
@@ -111,7 +111,7 @@ class Device:
                 collector.settle(self._l2, profile.cores)
         return profile
 
-    def _check_programs(self, name: str, programs: Mapping[str, Program]) -> None:
+    def _check_programs(self, name: str, programs: Mapping[str, BlockProgram]) -> None:
         kinds = self.machine.core_types
         if not programs or not set(programs) <= set(kinds):
             raise DeviceFault(
@@ -124,7 +124,7 @@ class Device:
 
     def _run_blocks(
         self,
-        program: Program,
+        program: BlockProgram,
         arguments: Sequence[int],
         locations: Sequence[str],
         kept: int,

@@ -26,8 +26,8 @@ from davinci.machine.legality import align_bytes, illegal_instruction, illegal_p
 from davinci.simulator.core.half_range import computes, converts
 from davinci.simulator.core.problems import Problem
 from davinci.simulator.core.regions import Region
-from davinci.simulator.timing.rules import COPIES, FLAGS, Cost, StridedOperand, Work, cost_of
-from davinci.simulator.timing.vector_banks import Layout, bank_bits
+from davinci.simulator.timing.rules import COPIES, FLAGS, Cost, StridedOperand, UnitWork, cost_of
+from davinci.simulator.timing.vector_banks import BankLayout, bank_bits
 
 ABSOLUTE = RECORD_WORDS
 """Index of a zero that the core appends to the words: base of regions that no operand names."""
@@ -114,11 +114,11 @@ class Form:
         self._machine = machine
         self._strided = _strided_operands(record, values, reads, writes)
         self._strided_places = tuple((port.word, port.region.high) for port, _ in self._strided)
-        self._layout = Layout.of(machine.vector)
+        self._layout = BankLayout.of(machine.vector)
         self._costs: dict[tuple[int, ...], Cost] = {}
 
     def cost(self, words: Sequence[int]) -> Cost:
-        """Cycles it takes; they depend on a few bits of the addresses, see `Work`."""
+        """Cycles it takes; they depend on a few bits of the addresses, see `UnitWork`."""
         bits: tuple[int, ...]
         gm = self._gm
         if gm is not None:
@@ -131,7 +131,7 @@ class Form:
             reads = [(p.space, p.region) for p in self.reads]
             writes = [(p.space, p.region) for p in self.writes]
             strided = [operand for _, operand in self._strided]
-            work = Work(self._machine, self.record, self.values, reads, writes, strided, bits)
+            work = UnitWork(self._machine, self.record, self.values, reads, writes, strided, bits)
             found = self._costs[bits] = cost_of(work)
         return found
 

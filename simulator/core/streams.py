@@ -51,7 +51,7 @@ class StreamRecorder:
         return self._parts[1] if len(self._parts) == 2 else np.concatenate(self._parts)
 
 
-Program = Callable[[Sequence[int], int, int, Core | StreamRecorder], None]
+BlockProgram = Callable[[Sequence[int], int, int, Core | StreamRecorder], None]
 """`program(arguments, block, blocks, core)`: runs the scalar program of one block."""
 
 

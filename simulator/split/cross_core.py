@@ -92,7 +92,7 @@ Group = tuple[tuple[Seat, ...], int, int]
 
 
 @dataclass
-class Counter:
+class FlagCounter:
     """Of a flag on one receiver.
 
     Attributes:
@@ -119,7 +119,7 @@ class Flags:
         self._seats, self._limits = list(seats), limits
         self._pending: dict[Group, dict[Seat, deque[Count]]] = {}
         self._last_sets: dict[tuple[Group, Seat], Set] = {}
-        self._counters: dict[tuple[Seat, int], Counter] = {}
+        self._counters: dict[tuple[Seat, int], FlagCounter] = {}
         self.crossed = False
 
     def set_flag(self, seat: Seat, mode: int, flag: int, count: Count) -> None:
@@ -160,7 +160,7 @@ class Flags:
             self._arrive(receiver, flag, joined)
 
     def _arrive(self, receiver: Seat, flag: int, count: Count) -> None:
-        counter = self._counters.setdefault((receiver, flag), Counter())
+        counter = self._counters.setdefault((receiver, flag), FlagCounter())
         for before in counter.last.sets if counter.last is not None else ():
             if not count.follows(before):
                 raise _either_order(flag, before, count.sets[-1])

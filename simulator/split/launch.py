@@ -15,7 +15,7 @@ from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.checks.core_deadlock import MOST_NAMED, deadlock
 from davinci.simulator.checks.core_races import CoreRaces
 from davinci.simulator.core.core import Core
-from davinci.simulator.core.streams import Program
+from davinci.simulator.core.streams import BlockProgram
 from davinci.simulator.split.coroutines import Coroutine
 from davinci.simulator.split.cross_core import Flags, Link, Seat
 from davinci.simulator.timing.collect import Collector, Done
@@ -60,7 +60,7 @@ class SplitLaunch:
         machine: Machine,
         pool: Pool,
         name: str,
-        programs: Mapping[str, Program],
+        programs: Mapping[str, BlockProgram],
         blocks: int,
         collector: Collector,
     ) -> None:

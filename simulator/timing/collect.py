@@ -61,7 +61,7 @@ class Done:
 
 
 @dataclass
-class Run:
+class FinishedBlock:
     """A program that has run: where, what it did, and its time line with the L2.
 
     `rows` says whether those of its time line are wanted: it may be the one of an equal program.
@@ -92,7 +92,7 @@ class Collector:
         names = [pipe for core in machine.core_types.values() for pipe in core.pipes]
         self._pipes = {f"PIPE_{name}": int(Pipe[name]) for name in names}
         profile.pipes = dict.fromkeys(self._pipes, 0)
-        self._runs: list[Run] = []
+        self._runs: list[FinishedBlock] = []
         self._logs: dict[LogKey, list[tuple[int, int, Issued]]] = {}
 
     def add(
@@ -110,7 +110,7 @@ class Collector:
         timeline, profile = done.timeline, BlockProfile(place, block, done.cycles, {})
         rows = timeline.rows is not None
         self._runs.append(
-            Run(place, block, begin, done, done.cycles, timeline, profile, rows, seat)
+            FinishedBlock(place, block, begin, done, done.cycles, timeline, profile, rows, seat)
         )
         if not rows:
             timeline.log = self._logs.setdefault(done.key, timeline.log)
@@ -195,7 +195,7 @@ class Collector:
 
     def _begin_blocks(self, at_once: int) -> None:
         """A block begins when the one before it on its core has ended."""
-        by_block: dict[int, list[Run]] = {}
+        by_block: dict[int, list[FinishedBlock]] = {}
         for run in self._runs:
             by_block.setdefault(run.block, []).append(run)
         clocks = [0] * at_once

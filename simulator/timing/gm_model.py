@@ -29,7 +29,7 @@ KEPT = 64
 
 
 @dataclass(frozen=True)
-class Part:
+class PartRates:
     """Cycles a byte, read and written, that one core's transfers take of its share of the memory
     and of the L2, in one part of a launch, and the part of the lines read that the L2 has not."""
 
@@ -44,7 +44,7 @@ class Rates:
     other; and how much longer reads take than alone for the lines they have in common."""
 
     cores: float
-    parts: tuple[Part, ...]
+    parts: tuple[PartRates, ...]
     block_bytes: int
     stretch: float
     idle_credit_cycles: int
@@ -80,9 +80,9 @@ def rates_of(
     gm, l2, used = machine.gm, machine.l2, cores / machine.cores
     stretch = 1 + traffic.others * gm.same_line_percent / 100
 
-    def part(served: Traffic) -> Part:
+    def part(served: Traffic) -> PartRates:
         read, written = served.miss_rate, served.write_back_rate
-        return Part(
+        return PartRates(
             (used * read / gm.read_bytes_per_cycle, used * written / gm.write_bytes_per_cycle),
             (used / l2.read_bytes_per_cycle, used / l2.write_bytes_per_cycle),
             served.missing,

@@ -15,7 +15,7 @@ import numpy as np
 from davinci.isa.core import Instruction, Space, Values
 from davinci.machine import Machine
 from davinci.simulator.core.regions import Region
-from davinci.simulator.timing.vector_banks import Layout, Stream, repeats_cycles
+from davinci.simulator.timing.vector_banks import BankLayout, Stream, repeats_cycles
 from davinci.units import ceil_div
 
 
@@ -47,7 +47,7 @@ class StridedOperand:
 
 
 @dataclass(frozen=True)
-class Work:
+class UnitWork:
     """What a rule may look at.
 
     Attributes:
@@ -68,7 +68,7 @@ class Work:
         return sum(region.size_bytes for _, region in ports)
 
 
-def vector(work: Work) -> Cost:
+def vector(work: UnitWork) -> Cost:
     """A fixed part, and for each repeat its cycles or those in which its banks are free (b2).
 
     The fixed part is a head and the depth of the unit, which its writes are behind its reads.
@@ -97,14 +97,14 @@ def vector(work: Work) -> Cost:
             repeats,
             each,
             max(fixed - unit.head_cycles, 1),
-            Layout.of(unit),
+            BankLayout.of(unit),
         )
     else:
         cycles = repeats * each
     return Cost(fixed + cycles, fixed + cycles + unit.completion_cycles)
 
 
-def cube(work: Work) -> Cost:
+def cube(work: UnitWork) -> Cost:
     """One fractal product a cycle and a fixed occupancy; the result comes later (b1)."""
     unit, values = work.machine.cube, work.values
     k = unit.k_b8 if work.reads and work.reads[0][1].dtype.itemsize == 1 else unit.k_b16
@@ -114,7 +114,7 @@ def cube(work: Work) -> Cost:
     return Cost(fractals + unit.occupancy_cycles, fractals + unit.latency_cycles)
 
 
-def mte1_load2d(work: Work) -> Cost:
+def mte1_load2d(work: UnitWork) -> Cost:
     """Bytes at the rate of the destination and a fixed part an instruction (a3)."""
     unit = work.machine.mte1
     space = work.writes[0][0] if work.writes else Space.L0A
@@ -123,7 +123,7 @@ def mte1_load2d(work: Work) -> Cost:
     return Cost(cycles, cycles, from_l1=True)
 
 
-def mte1_copy(work: Work) -> Cost:
+def mte1_copy(work: UnitWork) -> Cost:
     """Bytes at the rate of L1 to UB and a fixed part an instruction."""
     unit = work.machine.mte1
     size = work.bytes_of(work.writes)
@@ -132,7 +132,7 @@ def mte1_copy(work: Work) -> Cost:
     return Cost(cycles, cycles, from_l1=True)
 
 
-def mte2(work: Work) -> Cost:
+def mte2(work: UnitWork) -> Cost:
     """A transfer from GM: a start that overlaps with transfers before it, then the bytes (a3)."""
     unit = work.machine.mte2
     to_l1 = any(space == Space.L1 for space, _ in work.writes)
@@ -144,7 +144,7 @@ def mte2(work: Work) -> Cost:
     return replace(cost, to_l1=to_l1, miss_cycles=rows * unit.row_miss_cycles)
 
 
-def nd2nz(work: Work) -> Cost:
+def nd2nz(work: UnitWork) -> Cost:
     """Rows of GM to fractals in L1, one instruction after the other: each row has a cost of its
     own besides its bytes (a3).
 
@@ -169,7 +169,7 @@ def nd2nz(work: Work) -> Cost:
     return Cost(total, total, region.size_bytes, 0, to_l1=True, miss_cycles=rows * late)
 
 
-def mte3(work: Work) -> Cost:
+def mte3(work: UnitWork) -> Cost:
     """A transfer to GM, as `mte2`, or from UB to L1."""
     unit = work.machine.mte3
     if any(space == Space.GM for space, _ in work.writes):
@@ -182,7 +182,7 @@ def mte3(work: Work) -> Cost:
     return Cost(cycles, cycles)
 
 
-def _transfer(work: Work, issue: int, start: int, cycles: int) -> Cost:
+def _transfer(work: UnitWork, issue: int, start: int, cycles: int) -> Cost:
     """A transfer that keeps the port for `cycles`; its start overlaps with transfers before it."""
     read, written = (
         sum(region.size_bytes for space, region in ports if space == Space.GM)
@@ -191,7 +191,7 @@ def _transfer(work: Work, issue: int, start: int, cycles: int) -> Cost:
     return Cost(max(issue, cycles), start + cycles, read, written)
 
 
-def _port_cycles(work: Work, ports: Sequence[tuple[Space, Region]], port_rate: int) -> int:
+def _port_cycles(work: UnitWork, ports: Sequence[tuple[Space, Region]], port_rate: int) -> int:
     """Time on the core's port, which carries whole lines.
 
     A run that is short or not aligned to a line still costs every line that it touches (a3: rows
@@ -213,14 +213,14 @@ def _port_cycles(work: Work, ports: Sequence[tuple[Space, Region]], port_rate: i
     return cycles
 
 
-def ub_to_ub(work: Work) -> Cost:
+def ub_to_ub(work: UnitWork) -> Cost:
     """A repeat's worth of bytes a cycle on the vector pipe."""
     unit = work.machine.vector
     cycles = unit.fixed_cycles + ceil_div(work.bytes_of(work.writes), unit.repeat_bytes)
     return Cost(cycles, cycles)
 
 
-def l0c_to_ub(work: Work) -> Cost:
+def l0c_to_ub(work: UnitWork) -> Cost:
     """Bytes at the rate of L0C to UB, on the vector pipe."""
     unit = work.machine.l0c
     assert unit is not None, "no such path"
@@ -229,7 +229,7 @@ def l0c_to_ub(work: Work) -> Cost:
     return Cost(cycles, cycles)
 
 
-def fixpipe(work: Work) -> Cost:
+def fixpipe(work: UnitWork) -> Cost:
     """From L0C to GM: elements at the rate of the conversion, bytes as the memory takes them."""
     unit = work.machine.fixpipe
     assert unit is not None, "the machine file lists an instruction whose section is missing"
@@ -239,17 +239,17 @@ def fixpipe(work: Work) -> Cost:
     return _transfer(work, 0, unit.start_cycles, cycles)
 
 
-def nothing(work: Work) -> Cost:
+def nothing(work: UnitWork) -> Cost:
     """Flags and barriers take no time of their own: the time line knows what they wait for."""
     return Cost(0, 0)
 
 
-def scalar(work: Work) -> Cost:
+def scalar(work: UnitWork) -> Cost:
     """The cycle in which the scalar unit issues it is all."""
     return Cost(0, 0)
 
 
-def scalar_access(work: Work) -> Cost:
+def scalar_access(work: UnitWork) -> Cost:
     """Loads and stores of single elements, one after the other (b3)."""
     count = work.values["loads"] + work.values["stores"]
     unit, in_ub = work.machine.scalar, work.values["space"] == Space.UB
@@ -257,7 +257,7 @@ def scalar_access(work: Work) -> Cost:
     return Cost(cycles, cycles)
 
 
-RULES: dict[str, Callable[[Work], Cost]] = {
+RULES: dict[str, Callable[[UnitWork], Cost]] = {
     "vector": vector,
     "vnchwconv": vector,
     "cube": cube,
@@ -285,6 +285,6 @@ FLAGS = frozenset(["flag", "barrier", "cross_core_flag"])
 """Timing rules of what orders other instructions."""
 
 
-def cost_of(work: Work) -> Cost:
+def cost_of(work: UnitWork) -> Cost:
     """Applies the rule that the record names."""
     return RULES[work.record.timing](work)

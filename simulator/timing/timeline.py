@@ -100,7 +100,7 @@ class Issued:
 
 
 @dataclass(slots=True)
-class Step:
+class Executed:
     """An instruction that was executed, as the time line of one core keeps it; see `Row`."""
 
     pipe: int
@@ -163,7 +163,7 @@ class Timeline:
         self.now = 0
         self.busy = [0] * PIPES
         self.unit_cycles: dict[str, int] = {}
-        self.rows: list[Step] | None = [] if keep_rows else None
+        self.rows: list[Executed] | None = [] if keep_rows else None
         self.log: list[tuple[int, int, Issued]] = []
         self._free = [0] * PIPES
         self._done = [0] * PIPES
@@ -344,7 +344,7 @@ class Timeline:
         self, pipe: int, start: int, free: int, end: int, start_after: int, item: Issued
     ) -> None:
         if self.rows is not None:
-            self.rows.append(Step(pipe, start, free, end, start_after, item))
+            self.rows.append(Executed(pipe, start, free, end, start_after, item))
 
     def deadlock(self, why: str, scalar: Stuck | None) -> Deadlock:
         """What all pipes wait for now; see `Deadlock`."""

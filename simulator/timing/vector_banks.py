@@ -24,15 +24,15 @@ Banks = frozenset[tuple[int, int]]
 
 
 @dataclass(frozen=True)
-class Layout:
+class BankLayout:
     """How UB is divided: number of bank groups, and blocks of one row of banks over all groups."""
 
     groups: int
     row_blocks: int
 
     @staticmethod
-    def of(vector: Vector) -> Layout:
-        return Layout(vector.bank_groups, vector.bank_groups * vector.bank_bytes // BLOCK_BYTES)
+    def of(vector: Vector) -> BankLayout:
+        return BankLayout(vector.bank_groups, vector.bank_groups * vector.bank_bytes // BLOCK_BYTES)
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Stream:
         return {first + i * self.block_stride for i in range(self.per_repeat)}
 
 
-def bank_bits(address: int, span_bytes: int, layout: Layout) -> int:
+def bank_bits(address: int, span_bytes: int, layout: BankLayout) -> int:
     """What of an operand's address says which banks it uses, as a number of blocks.
 
     For an operand that lies in one bank of each group its group and bank; the row matters only
@@ -77,7 +77,7 @@ def repeats_cycles(
     repeats: int,
     each: int,
     depth: int,
-    layout: Layout,
+    layout: BankLayout,
 ) -> int:
     """Cycles that an instruction takes besides those before its first read and its depth.
 
@@ -112,7 +112,7 @@ def repeats_cycles(
     return max(start, end - depth)
 
 
-def _beats(operands: Sequence[set[int]], layout: Layout) -> list[Banks]:
+def _beats(operands: Sequence[set[int]], layout: BankLayout) -> list[Banks]:
     """The banks accessed in each cycle: as many cycles as the most loaded group has blocks.
 
     An operand of which a block has to wait for another operand is accessed after it as a whole.

@@ -19,7 +19,7 @@ import davinci
 from davinci import machine
 from davinci.report.drawing import rooflines
 from davinci.report.page import as_html
-from davinci.report.record import Kernel, Program, bottleneck, build
+from davinci.report.record import Kernel, ProgramFacts, bottleneck, build
 from davinci.report.tables import COLUMNS
 from davinci.simulator import LaunchProfile
 from report_support import MTE2, V, busy_program, copy_in, dup, flag, launch
@@ -48,7 +48,7 @@ def launches() -> list[LaunchProfile]:
 @pytest.fixture(scope="module")
 def page(launches: list[LaunchProfile]) -> str:
     kernels = {"busy<k>": Kernel("matmul", "cube", (4, 4)), "small": Kernel("add", "vector", (4,))}
-    record = build(launches, Program(kernels, 0, 0, 0), MACHINE, 32)
+    record = build(launches, ProgramFacts(kernels, 0, 0, 0), MACHINE, 32)
     return as_html(MACHINE, {"model": "</script><b>", **record}, launches)
 
 
@@ -89,7 +89,7 @@ def test_data(page: str, launches: list[LaunchProfile]) -> None:
 def test_long_kernels_are_cut_and_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("davinci.report.timeline.MOST_OF_A_KERNEL", 5)
     profile = launch("k", busy_program())
-    record = build([profile], Program({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
+    record = build([profile], ProgramFacts({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
     (kernel,) = data_of(as_html(MACHINE, record, [profile]))["k"]
     assert len(kernel["rows"]) == 5 and kernel["instructions"] == len(profile.rows)
 
@@ -98,7 +98,7 @@ def test_no_kernel_stands_above_the_roofs() -> None:
     """32 cores that read what the L2 has are faster than global memory, not than the L2."""
     vector = [copy_in(), copy_in(), *flag(MTE2, V), dup(20)]
     launches = [launch("k", [copy_in()] * 8 + vector, blocks=32)]
-    record = build(launches, Program({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
+    record = build(launches, ProgramFacts({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
     (chart,) = rooflines(record)
     slopes = {line.text: line for line in chart.roofs if line.y1 != line.y2}
     assert set(slopes) == {"L2 bandwidth", "GM bandwidth"}
@@ -109,7 +109,7 @@ def test_no_kernel_stands_above_the_roofs() -> None:
 
 def test_a_run_without_timelines_has_a_page() -> None:
     profile = launch("k", busy_program(), timeline=False)
-    record = build([profile], Program({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
+    record = build([profile], ProgramFacts({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
     assert data_of(as_html(MACHINE, record, [profile])) == {}
 
 
@@ -276,7 +276,7 @@ def network_page(count: int, overhead_us: float = 10.0) -> str:
         kernels[name] = Kernel(f"operator{i % 37}", unit, (4,), label)
         node = f"/encoder/layer.{layer}/attention/self/Operator_{i}"
         profiles.append(replace(model, name=name, operators=(node,)))
-    record = build(profiles, Program(kernels, 0, 0, 0), MACHINE, 32)
+    record = build(profiles, ProgramFacts(kernels, 0, 0, 0), MACHINE, 32)
     return as_html(MACHINE, {"model": "net.onnx", "precision": "mixed", **record}, profiles)
 
 
@@ -344,7 +344,7 @@ def test_the_page_opens_with_the_verdict() -> None:
 
 
 def test_a_run_of_nothing_has_a_page() -> None:
-    record = build([], Program({}, 0, 0, 0), MACHINE, 32)
+    record = build([], ProgramFacts({}, 0, 0, 0), MACHINE, 32)
     assert "Nothing was launched." in as_html(MACHINE, record, [])
 
 

@@ -13,7 +13,7 @@ import davinci
 from davinci import machine, zoo
 from davinci.report.idle import idle_of
 from davinci.report.limits import bound_cycles, limits
-from davinci.report.program import Kernel, Program
+from davinci.report.program import Kernel, ProgramFacts
 from davinci.report.record import build
 from davinci.simulator import LaunchProfile
 from davinci.simulator.timing.profile import BlockProfile
@@ -154,7 +154,9 @@ def test_idle_cores(blocks: dict[int, list[int]], idle: int, half_idle: int) -> 
 
 def test_idle_of_a_run() -> None:
     profile = launch("k", busy_program(), blocks=8)
-    record = build([profile, profile], Program({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32)
+    record = build(
+        [profile, profile], ProgramFacts({"k": Kernel("k", "vector")}, 0, 0, 0), MACHINE, 32
+    )
     assert record["idle"]["ratio"] == pytest.approx(24 / 32, abs=0.05)
     assert record["idle"]["half_idle_ratio"] == 1
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from davinci import machine
 from davinci.report.names import LONGEST, percent, shortened, tail
-from davinci.report.program import Kernel, Program
+from davinci.report.program import Kernel, ProgramFacts
 from davinci.report.record import build
 from davinci.report.tables import print_tables, scalar_summary, speed_summary
 from report_support import busy_program, launch
@@ -25,7 +25,7 @@ def record(unit: str = "vector") -> dict[str, Any]:
     kernels = {"sin_0": Kernel("sin", unit, (4,), "sin 8x64 f32")}
     free = MACHINE.launch.model_copy(update={"overhead_us": 0})
     free_machine = MACHINE.model_copy(update={"launch": free})
-    return build([profile], Program(kernels, 0, 0, 0), free_machine, 32)
+    return build([profile], ProgramFacts(kernels, 0, 0, 0), free_machine, 32)
 
 
 def printed(record: dict[str, Any], width: int = 200) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from davinci.errors import InputError, did_you_mean, shipped
 from davinci.isa import BY_NAME
-from davinci.machine.schema import Buffers, Machine
+from davinci.machine.schema import Machine, OnChipMemories
 from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES
 
 KINDS = {"coupled": ["AICORE"], "split": ["AIC", "AIV"]}
@@ -102,7 +102,7 @@ def check_powers(machine: Machine, where: str) -> None:
     """Alignments and lines are powers of two, and a line holds whole blocks."""
     numbers = {
         f"buffers.{name}.align_bytes": (machine.buffer(name).align_bytes, 1)
-        for name in Buffers.model_fields
+        for name in OnChipMemories.model_fields
     }
     numbers["gm.align_bytes"] = machine.gm.align_bytes, 1
     numbers["gm.line_bytes"] = machine.gm.line_bytes, BLOCK_BYTES

@@ -32,7 +32,7 @@ PipeName = Literal["S", "V", "M", "MTE1", "MTE2", "MTE3", "FIX"]
 MemoryName = Literal["L1", "L0A", "L0B", "L0C", "UB"]
 
 
-class Buffer(Section):
+class OnChipMemory(Section):
     """An on-chip memory.
 
     Attributes:
@@ -45,17 +45,17 @@ class Buffer(Section):
     align_bytes: Positive
 
 
-class Buffers(Section):
+class OnChipMemories(Section):
     """The on-chip memories; of a split machine each is in the cores that list it."""
 
-    L1: Buffer
-    L0A: Buffer
-    L0B: Buffer
-    L0C: Buffer
-    UB: Buffer
+    L1: OnChipMemory
+    L0A: OnChipMemory
+    L0B: OnChipMemory
+    L0C: OnChipMemory
+    UB: OnChipMemory
 
 
-class GlobalMemory(Section):
+class GlobalMemorySection(Section):
     """Global memory.
 
     Attributes:
@@ -78,7 +78,7 @@ class GlobalMemory(Section):
     idle_credit_cycles: Cycles
 
 
-class L2(Section):
+class L2Section(Section):
     """The cache before global memory.
 
     Attributes:
@@ -116,7 +116,7 @@ class CoreTypes(Section):
     AIV: CoreType | None = None
 
 
-class Sync(Section):
+class SyncSection(Section):
     """Flags, barriers and queues inside a core.
 
     Attributes:
@@ -293,7 +293,7 @@ class Fixpipe(Section):
     port_bytes_per_cycle: Positive
 
 
-class Launch(Section):
+class LaunchSection(Section):
     """What the host does for a launch.
 
     Attributes:
@@ -322,10 +322,10 @@ class Machine(Section):
     cores: Positive
     clock_mhz: Positive
     core: CoreTypes
-    buffers: Buffers
-    gm: GlobalMemory
-    l2: L2
-    sync: Sync
+    buffers: OnChipMemories
+    gm: GlobalMemorySection
+    l2: L2Section
+    sync: SyncSection
     scalar: Scalar
     vector: Vector
     cube: Cube
@@ -335,7 +335,7 @@ class Machine(Section):
     l0c: L0C | None = None
     fixpipe: Fixpipe | None = None
     cross_core: CrossCore | None = None
-    launch: Launch
+    launch: LaunchSection
     intrinsics: dict[str, list[str]]
 
     @property
@@ -354,9 +354,9 @@ class Machine(Section):
         types = {name: getattr(self.core, name) for name in type(self.core).model_fields}
         return {name: core for name, core in types.items() if core is not None}
 
-    def buffer(self, space: str) -> Buffer:
+    def buffer(self, space: str) -> OnChipMemory:
         """Capacity and alignment of the on-chip memory `space` ("L1", "L0A", ..., "UB")."""
-        found: Buffer = getattr(self.buffers, space)
+        found: OnChipMemory = getattr(self.buffers, space)
         return found
 
 

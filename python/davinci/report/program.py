@@ -32,7 +32,7 @@ class Kernel:
 
 
 @dataclass(frozen=True)
-class Program:
+class ProgramFacts:
     """What the module says of the whole program.
 
     Attributes:
@@ -50,7 +50,7 @@ class Program:
     scopes: Mapping[str, str] = field(default_factory=dict)
 
 
-def describe(module: Any) -> Program:
+def describe(module: Any) -> ProgramFacts:
     """Reads the facts of a report off a module whose kernels are outlined."""
     found: dict[str, Any] = {}
     sizes: dict[str, tuple[int, ...]] = {}
@@ -77,7 +77,7 @@ def describe(module: Any) -> Program:
     kernels = {name: kernel_of(op, name, sizes.get(name, ())) for name, op in found.items()}
     scopes = module.operation.attributes.get("ascend.scopes", ())
     texts = {item.name: ir.StringAttr(item.attr).value for item in scopes}
-    return Program(kernels, weights, arena, unplanned, texts)
+    return ProgramFacts(kernels, weights, arena, unplanned, texts)
 
 
 def kernel_of(function: Any, name: str, argument_bytes: tuple[int, ...]) -> Kernel:

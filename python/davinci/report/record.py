@@ -16,7 +16,7 @@ from davinci.machine import Machine
 from davinci.report.idle import Idle, idle_of
 from davinci.report.limits import limits, times
 from davinci.report.names import scope_of
-from davinci.report.program import Kernel, Program
+from davinci.report.program import Kernel, ProgramFacts
 from davinci.report.trace import seat
 from davinci.report.value_range import value_range
 from davinci.report.verdict import warnings_of
@@ -36,7 +36,7 @@ TENTH_OF_NANOSECOND = 4
 
 
 def build(
-    launches: Sequence[LaunchProfile], program: Program, machine: Machine, cores: int
+    launches: Sequence[LaunchProfile], program: ProgramFacts, machine: Machine, cores: int
 ) -> Record:
     """The record of all launches of a run; compile times and checks are added by the caller."""
     kernels: dict[str, Record] = {}

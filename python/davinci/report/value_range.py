@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from davinci.report.program import Program
+from davinci.report.program import ProgramFacts
 from davinci.simulator.timing.profile import LaunchProfile
 
 Record = dict[str, Any]
@@ -26,7 +26,7 @@ MOST_NAMED = 3
 """Kernels and constants that the line names."""
 
 
-def value_range(launches: Sequence[LaunchProfile], program: Program) -> Record:
+def value_range(launches: Sequence[LaunchProfile], program: ProgramFacts) -> Record:
     """The key `range` of the record: what instructions lost when they rounded to f16."""
     kernels: dict[str, Record] = {}
     for launch in launches:

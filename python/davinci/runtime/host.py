@@ -22,7 +22,7 @@ from davinci.mlir import ir
 from davinci.narrow import NARROW, from_stored, stored_dtype, to_stored
 from davinci.passes.pipeline.base import fail
 from davinci.runtime.arguments import Array, Spec
-from davinci.runtime.jit import KernelLibrary, Program
+from davinci.runtime.jit import KernelLibrary, ScalarProgram
 from davinci.simulator import Device, LaunchProfile
 from davinci.units import BLOCK_BYTES
 
@@ -35,7 +35,7 @@ class Launch:
     """One entry of the launch list."""
 
     name: str
-    programs: dict[str, Program]
+    programs: dict[str, ScalarProgram]
     locations: list[str]
     arguments: list[int]
     blocks: int
@@ -243,7 +243,7 @@ class HostProgram:
         names = report.kernel_names(declaration.attributes["ascend.launch"])
         *path, name = names[0]
         library = self._library(tuple(path), op)
-        programs: dict[str, Program] = {}
+        programs: dict[str, ScalarProgram] = {}
         for *place, kernel in names:
             found = library.programs.get(kernel) if place == path else None
             if found is None:

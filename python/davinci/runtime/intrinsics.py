@@ -36,11 +36,11 @@ class Slot(enum.IntEnum):
     FAULT_TAG = 13
     FAULT_SPACE = 14
     SUB_BLOCK = 15
-    GM = 16  # a `Port` for each memory
+    GM = 16  # a `MemoryWord` for each memory
     UB = 32
 
 
-class Port(enum.IntEnum):
+class MemoryWord(enum.IntEnum):
     """Words of the context about one memory, counted from `Slot.GM` or `Slot.UB`.
 
     LOADS to STORE_HIGH are in the order of the words of the record `scalar_access`.
@@ -349,22 +349,22 @@ def scalar_access(context: int, name: str, kind: str, element: str, prefix: str)
     catch_up(text, space, kind)
     count = SCALAR_BYTES[element]
     end = text.arith("addi", address, text.constant(count))
-    fits = text.compare("ule", end, text.load(port + Port.SIZE))
+    fits = text.compare("ule", end, text.load(port + MemoryWord.SIZE))
     inside = text.add(f"arith.andi {fits}, {text.compare('ult', address, end)} : i1")
     result = (
         f"%result = scf.if {inside} -> ({element}) {{" if kind == "ld" else f"scf.if {inside} {{"
     )
     text.do(result)
     count_access(text, port, kind, address, end)
-    data = text.pointer(port + Port.DATA, address)
+    data = text.pointer(port + MemoryWord.DATA, address)
     all_written = int.from_bytes(b"\1" * count, "little")
     if kind == "ld":
         check_written(text, port, all_written, count, address, space)
         value = text.add(f"llvm.load {data} {{alignment = 1 : i64}} : !llvm.ptr -> {element}")
         text.do(f"scf.yield {value} : {element}")
     else:
-        text.do(f"scf.if {text.is_set(port + Port.WRITTEN)} {{")
-        shadow = text.pointer(port + Port.WRITTEN, address)
+        text.do(f"scf.if {text.is_set(port + MemoryWord.WRITTEN)} {{")
+        shadow = text.pointer(port + MemoryWord.WRITTEN, address)
         mark = text.constant(all_written, f"i{8 * count}")
         text.do(f"llvm.store {mark}, {shadow} {{alignment = 1 : i64}} : i{8 * count}, !llvm.ptr")
         text.do("}")
@@ -401,17 +401,17 @@ def catch_up(text: Text, space: Space, kind: str) -> None:
 def count_access(text: Text, port: int, kind: str, address: str, end: str) -> None:
     load = kind == "ld"
     text.store(text.constant(1), Slot.ACCESSES)
-    text.update(port + (Port.LOADS if load else Port.STORES), "addi", text.constant(1))
-    text.update(port + (Port.LOAD_LOW if load else Port.STORE_LOW), "minui", address)
-    text.update(port + (Port.LOAD_HIGH if load else Port.STORE_HIGH), "maxui", end)
+    text.update(port + (MemoryWord.LOADS if load else MemoryWord.STORES), "addi", text.constant(1))
+    text.update(port + (MemoryWord.LOAD_LOW if load else MemoryWord.STORE_LOW), "minui", address)
+    text.update(port + (MemoryWord.LOAD_HIGH if load else MemoryWord.STORE_HIGH), "maxui", end)
 
 
 def check_written(
     text: Text, port: int, expected: int, count: int, address: str, space: Space
 ) -> None:
     """A fault unless all bytes of a load are written; where none are noted all of them are."""
-    text.do(f"scf.if {text.is_set(port + Port.WRITTEN)} {{")
-    shadow = text.pointer(port + Port.WRITTEN, address)
+    text.do(f"scf.if {text.is_set(port + MemoryWord.WRITTEN)} {{")
+    shadow = text.pointer(port + MemoryWord.WRITTEN, address)
     kind = f"i{8 * count}"
     found = text.add(f"llvm.load {shadow} {{alignment = 1 : i64}} : !llvm.ptr -> {kind}")
     wanted = text.constant(expected, kind)

@@ -1,6 +1,6 @@
 """Compiles kernels at the llvm level to native scalar programs that issue the instruction stream.
 
-`KernelLibrary(module).programs["add_0"]` is a `Program` for `Device.launch`. A program runs without
+`KernelLibrary(module).programs["add_0"]` is a `ScalarProgram` for `Device.launch`. It runs without
 Python, except that full buffers of instructions are handed to the device.
 """
 
@@ -35,7 +35,7 @@ from davinci.runtime.intrinsics import (
     NO_ACCESS,
     OUT_OF_BOUNDS,
     PORTS,
-    Port,
+    MemoryWord,
     Slot,
     definitions,
     divisors,
@@ -55,7 +55,7 @@ class MemoryView(Protocol):
     written: npt.NDArray[np.bool_]
 
 
-class Core(Protocol):
+class CoreLike(Protocol):
     """What a program needs of the core it runs on."""
 
     @property
@@ -69,7 +69,7 @@ class Core(Protocol):
         """One of the core's memories, or GM."""
 
 
-class Program:
+class ScalarProgram:
     """The scalar program of one kernel: `program(arguments, block, blocks, core)`.
 
     Attributes:
@@ -86,7 +86,7 @@ class Program:
         self._library = library
         self._entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(entry)
 
-    def __call__(self, arguments: Sequence[int], block: int, blocks: int, core: Core) -> None:
+    def __call__(self, arguments: Sequence[int], block: int, blocks: int, core: CoreLike) -> None:
         """Runs one block to its end.
 
         Raises:
@@ -125,7 +125,7 @@ class KernelLibrary:
         self.locations: list[str] = attribute(module, "hivm.locations", [""])
         self._context = np.zeros(CONTEXT_WORDS, dtype=np.uint64)
         self._buffer: Records = np.zeros((CAPACITY, RECORD_WORDS), dtype=np.uint64)
-        self._core: Core | None = None
+        self._core: CoreLike | None = None
         self._error: BaseException | None = None
         self._flush = ctypes.CFUNCTYPE(None)(self._hand_over)
         self._context[Slot.BUFFER] = self._buffer.ctypes.data
@@ -138,7 +138,9 @@ class KernelLibrary:
                 raise CompileError(first_diagnostic(error)) from None
             self._engine = execution_engine.ExecutionEngine(native, opt_level=OPT_LEVEL)
         self.programs = {
-            name: Program(self, name, inputs, core, name in loading, self._engine.raw_lookup(name))
+            name: ScalarProgram(
+                self, name, inputs, core, name in loading, self._engine.raw_lookup(name)
+            )
             for name, (inputs, core) in kernels.items()
         }
 
@@ -188,7 +190,9 @@ class KernelLibrary:
             adopt(native, text)
         return native, kernels, loading
 
-    def run(self, program: Program, entry: Any, block: int, blocks: int, core: Core) -> None:
+    def run(
+        self, program: ScalarProgram, entry: Any, block: int, blocks: int, core: CoreLike
+    ) -> None:
         """Runs `entry` with the context set up for one block, and hands over the last records."""
         context = self._context
         context[Slot.BLOCK], context[Slot.BLOCKS] = block, blocks
@@ -199,9 +203,11 @@ class KernelLibrary:
         for space, port in PORTS.values():
             memory = core.memory(space)
             context[port : port + len(NO_ACCESS)] = NO_ACCESS
-            context[port + Port.DATA] = memory.data.ctypes.data
-            context[port + Port.WRITTEN] = memory.written.ctypes.data if memory.written.size else 0
-            context[port + Port.SIZE] = memory.data.size
+            context[port + MemoryWord.DATA] = memory.data.ctypes.data
+            context[port + MemoryWord.WRITTEN] = (
+                memory.written.ctypes.data if memory.written.size else 0
+            )
+            context[port + MemoryWord.SIZE] = memory.data.size
         self._core, self._error = core, None
         entry()
         if self._error is None and context[Slot.ACCESSES]:
@@ -235,7 +241,7 @@ class KernelLibrary:
         self._context[:] = saved
         self._core, self._error = core, error
 
-    def _fault(self, program: Program) -> DeviceFault:
+    def _fault(self, program: ScalarProgram) -> DeviceFault:
         context = [int(word) for word in self._context]
         number = context[Slot.FAULT_TAG] >> LOCATION_SHIFT  # of any size in a hand-written call
         location = self.locations[number] if number < len(self.locations) else ""
@@ -244,7 +250,7 @@ class KernelLibrary:
             return DeviceFault("integer division by zero in the scalar program", where=where)
         address, count = context[Slot.FAULT_ADDRESS], context[Slot.FAULT_BYTES]
         space = Space(context[Slot.FAULT_SPACE])
-        size = context[dict(PORTS.values())[space] + Port.SIZE]
+        size = context[dict(PORTS.values())[space] + MemoryWord.SIZE]
         outside = context[Slot.FAULT] == OUT_OF_BOUNDS
         return DeviceFault(
             "scalar access out of bounds" if outside else "scalar load of bytes nobody wrote",

@@ -16,7 +16,7 @@ from davinci.isa import RECORD_WORDS, Space
 from davinci.isa.assembly import listing
 from davinci.isa.core import Records
 from davinci.mlir import ir
-from davinci.runtime.jit import KernelLibrary, Program
+from davinci.runtime.jit import KernelLibrary, ScalarProgram
 
 GM_BYTES = 1 << 26
 UB_BYTES = 1 << 18
@@ -55,7 +55,9 @@ class ListingCore:
         return np.concatenate([np.zeros((0, RECORD_WORDS), np.uint64), *parts])
 
 
-def record_stream(program: Program, core: ListingCore, block: int = 0, blocks: int = 1) -> Records:
+def record_stream(
+    program: ScalarProgram, core: ListingCore, block: int = 0, blocks: int = 1
+) -> Records:
     """The records that one block of a kernel issues.
 
     Raises:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from davinci.zoo.graph import Graph, require, require_positive
+from davinci.zoo.graph import OnnxGraph, require, require_positive
 
 TOKEN_TYPES = 2
 LAYER_NORM_EPSILON = 1e-12
@@ -46,7 +46,7 @@ class Bert:
             "hidden must be a multiple of heads",
             f"hidden={self.hidden}, heads={self.heads}",
         )
-        graph = Graph("bert", self.seed)
+        graph = OnnxGraph("bert", self.seed)
         shape = [self.batch, self.seq]
         ids = graph.input("input_ids", TensorProto.INT64, shape)
         attention_mask = graph.input("attention_mask", TensorProto.INT64, shape)
@@ -73,14 +73,14 @@ class Bert:
             "token_type_ids": (place >= self.seq // 2).astype(np.int64),
         }
 
-    def mask(self, graph: Graph, attention_mask: str) -> str:
+    def mask(self, graph: OnnxGraph, attention_mask: str) -> str:
         """[batch, seq] of 0 and 1 -> [batch, 1, 1, seq] to be added to the scores."""
         value = graph.node("Unsqueeze", attention_mask, graph.constant(np.array([1, 2])))
         value = graph.node("Cast", value, to=TensorProto.FLOAT)
         value = graph.node("Sub", graph.scalar(1.0), value)
         return graph.node("Mul", value, graph.scalar(MASKED_SCORE))
 
-    def embeddings(self, graph: Graph, ids: str, types: str) -> str:
+    def embeddings(self, graph: OnnxGraph, ids: str, types: str) -> str:
         words = graph.weight("embeddings.word_embeddings", self.vocab, self.hidden)
         segments = graph.weight("embeddings.token_type_embeddings", TOKEN_TYPES, self.hidden)
         positions = graph.weight("embeddings.position_embeddings", self.seq, self.hidden)
@@ -91,7 +91,7 @@ class Bert:
         total = graph.node("Add", graph.node("Add", word, segment), position)
         return self.layer_norm(graph, "embeddings.LayerNorm", total)
 
-    def layer(self, graph: Graph, name: str, value: str, mask: str) -> str:
+    def layer(self, graph: OnnxGraph, name: str, value: str, mask: str) -> str:
         with graph.scope("attention"):
             attended = self.attention(graph, f"{name}.attention", value, mask)
             projected = self.linear(graph, f"{name}.attention.output", attended, self.hidden)
@@ -104,7 +104,7 @@ class Bert:
         outer = self.linear(graph, f"{name}.output", activated, self.hidden, inner_size)
         return self.layer_norm(graph, f"{name}.LayerNorm", graph.node("Add", outer, value))
 
-    def attention(self, graph: Graph, name: str, value: str, mask: str) -> str:
+    def attention(self, graph: OnnxGraph, name: str, value: str, mask: str) -> str:
         """[batch, seq, hidden] -> the same; softmax(q k' / sqrt(d) + mask) v for each head."""
         size = self.hidden // self.heads
         query = self.split_heads(graph, self.linear(graph, f"{name}.query", value, self.hidden))
@@ -119,21 +119,23 @@ class Bert:
         shape = graph.constant(np.array([self.batch, self.seq, self.hidden]))
         return graph.node("Reshape", context, shape)
 
-    def split_heads(self, graph: Graph, value: str, perm: tuple[int, ...] | list[int] = ()) -> str:
+    def split_heads(
+        self, graph: OnnxGraph, value: str, perm: tuple[int, ...] | list[int] = ()
+    ) -> str:
         """[batch, seq, hidden] -> [batch, seq, heads, size], transposed to heads first."""
         size = self.hidden // self.heads
         shape = graph.constant(np.array([self.batch, self.seq, self.heads, size]))
         split = graph.node("Reshape", value, shape)
         return graph.node("Transpose", split, perm=list(perm) or [0, 2, 1, 3])
 
-    def linear(self, graph: Graph, name: str, value: str, outputs: int, inputs: int = 0) -> str:
+    def linear(self, graph: OnnxGraph, name: str, value: str, outputs: int, inputs: int = 0) -> str:
         with graph.scope(name.rpartition(".")[2]):
             product = graph.node(
                 "MatMul", value, graph.weight(f"{name}.weight", inputs or self.hidden, outputs)
             )
             return graph.node("Add", graph.weight(f"{name}.bias", outputs), product)
 
-    def layer_norm(self, graph: Graph, name: str, value: str) -> str:
+    def layer_norm(self, graph: OnnxGraph, name: str, value: str) -> str:
         with graph.scope("LayerNorm"):
             centred = graph.node("Sub", value, graph.node("ReduceMean", value, axes=[-1]))
             squares = graph.node("Pow", centred, graph.scalar(2.0))
@@ -145,13 +147,13 @@ class Bert:
             )
             return graph.node("Add", scaled, graph.weight(f"{name}.bias", self.hidden))
 
-    def gelu(self, graph: Graph, value: str) -> str:
+    def gelu(self, graph: OnnxGraph, value: str) -> str:
         """x / 2 * (1 + erf(x / sqrt(2)))."""
         error = graph.node("Erf", graph.node("Div", value, graph.scalar(math.sqrt(2.0))))
         factor = graph.node("Add", error, graph.scalar(1.0))
         return graph.node("Mul", graph.node("Mul", value, factor), graph.scalar(0.5))
 
-    def pooler(self, graph: Graph, value: str) -> str:
+    def pooler(self, graph: OnnxGraph, value: str) -> str:
         first = graph.node("Gather", value, graph.constant(np.int64(0)), axis=1)
         weight = graph.weight("pooler.weight", self.hidden, self.hidden)
         dense = graph.node(

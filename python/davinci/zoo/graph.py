@@ -20,7 +20,7 @@ IR_VERSION = 9
 WEIGHT_STD = 0.05
 
 
-class Graph:
+class OnnxGraph:
     """Nodes and weights of a graph under construction; values are their names."""
 
     def __init__(self, name: str, seed: int) -> None:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from davinci.zoo.graph import Graph, require_positive
+from davinci.zoo.graph import OnnxGraph, require_positive
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Mlp:
 
     def build(self) -> onnx.ModelProto:
         require_positive(self, "batch", "features", "hidden", "layers", "classes")
-        graph = Graph("mlp", self.seed)
+        graph = OnnxGraph("mlp", self.seed)
         value = graph.input("x", TensorProto.FLOAT, [self.batch, self.features])
         widths = [self.features, *[self.hidden] * (self.layers - 1), self.classes]
         for i in range(self.layers):

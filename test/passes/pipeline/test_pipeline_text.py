@@ -7,18 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci.errors import InputError
-from davinci.passes.pipeline.pipeline_text import Node, format_options, parse, parse_options
+from davinci.passes.pipeline.pipeline_text import PassNode, format_options, parse, parse_options
 
 NAMES = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
 VALUES = st.from_regex(r"[a-z0-9.]{1,6}", fullmatch=True)
 OPTIONS = st.dictionaries(NAMES, VALUES, max_size=3).map(
     lambda options: " ".join(f"{key}={value}" for key, value in options.items())
 )
-PASSES = st.builds(Node, NAMES, st.just(0), OPTIONS)
+PASSES = st.builds(PassNode, NAMES, st.just(0), OPTIONS)
 ANCHORS = st.recursive(
     PASSES,
     lambda inner: st.builds(
-        Node,
+        PassNode,
         st.just("func.func"),
         st.just(0),
         st.just(""),
@@ -29,8 +29,8 @@ ANCHORS = st.recursive(
 
 
 @given(st.lists(ANCHORS, min_size=1, max_size=4))
-def test_printed_text_parses_to_the_same(nodes: list[Node]) -> None:
-    text = str(Node("builtin.module", 1, "", tuple(nodes)))
+def test_printed_text_parses_to_the_same(nodes: list[PassNode]) -> None:
+    text = str(PassNode("builtin.module", 1, "", tuple(nodes)))
     assert str(parse(text)) == text
 
 
@@ -56,18 +56,18 @@ def test_columns_are_those_of_the_names() -> None:
     ],
 )
 def test_options(text: str, expected: dict[str, str]) -> None:
-    assert parse_options(Node("p", 1, text)) == expected
+    assert parse_options(PassNode("p", 1, text)) == expected
 
 
 @pytest.mark.parametrize("text", ["=1", "x=1 x=2", "x='1"])
 def test_malformed_options(text: str) -> None:
     with pytest.raises(InputError, match="of pass 'p'"):
-        parse_options(Node("p", 1, text))
+        parse_options(PassNode("p", 1, text))
 
 
 def test_options_are_printed_as_they_are_read() -> None:
     options = {"matmul_strategy": "is", "m": 32, "exact": True, "path": "my file.toml"}
     text = format_options(options)
     assert text == "{matmul-strategy=is m=32 exact=true path='my file.toml'}"
-    assert parse_options(Node("p", 1, text[1:-1]))["path"] == "my file.toml"
+    assert parse_options(PassNode("p", 1, text[1:-1]))["path"] == "my file.toml"
     assert format_options({}) == ""

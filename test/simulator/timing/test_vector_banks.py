@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci import machine
-from davinci.simulator.timing.vector_banks import Layout, Stream, bank_bits, repeats_cycles
+from davinci.simulator.timing.vector_banks import BankLayout, Stream, bank_bits, repeats_cycles
 
 GROUPS, ROWS = 16, 128
-UB = Layout(GROUPS, GROUPS * ROWS)
+UB = BankLayout(GROUPS, GROUPS * ROWS)
 
 
 def bank(block: int) -> tuple[int, int]:

@@ -20,7 +20,7 @@ from davinci.frontends.onnx.errors import HINT, describe, form_of, name_of, one_
 from davinci.frontends.onnx.evaluate import evaluate
 from davinci.frontends.onnx.node import MAIN_DOMAINS, Node
 from davinci.frontends.onnx.operators import LOWERINGS
-from davinci.frontends.onnx.tensor import Flowing, Invalid, Refused, Tensor, constant
+from davinci.frontends.onnx.tensor import BadNode, Flowing, Refused, Tensor, constant
 from davinci.mlir import ir
 
 Scope = dict[str, Flowing]
@@ -87,7 +87,7 @@ class Importer:
                 form = f"{node.op_type} with {form_of(node.proto, operands)}"
                 refused.add_form(form)
                 raise
-            kind = InputError if isinstance(refused, Invalid) else CompileError
+            kind = InputError if isinstance(refused, BadNode) else CompileError
             raise kind(
                 refused.message,
                 where=self.where,
@@ -105,7 +105,7 @@ class Importer:
             return self._node(node, operands, scope, opsets)
         except (ValueError, IndexError, KeyError, ZeroDivisionError, OverflowError) as error:
             message = f"operands and attributes do not fit together: {one_line(error)}"
-            raise Invalid(message) from error
+            raise BadNode(message) from error
 
     def _node(
         self, node: Node, operands: list[Flowing], scope: Scope, opsets: Mapping[str, int]

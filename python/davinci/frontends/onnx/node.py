@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, helper, numpy_helper
 
-from davinci.frontends.onnx.tensor import Array, Flowing, Invalid, Refused, Tensor
+from davinci.frontends.onnx.tensor import Array, BadNode, Flowing, Refused, Tensor
 
 MAIN_DOMAINS = ("", "ai.onnx")
 
@@ -154,11 +154,11 @@ class Node:
             allowed = formal.types | getattr(_formal(newest, number), "types", set())
             if (kind := type_string(operand.dtype)) not in allowed:
                 message = f"{self._input_label(number)} is {kind}"
-                raise Invalid(message, ", ".join(sorted(allowed)))
+                raise BadNode(message, ", ".join(sorted(allowed)))
             first = kinds.setdefault(formal.type_str, operand.dtype)
             if formal.is_homogeneous and first != operand.dtype:
                 message = f"{self._input_label(number)} is {kind}"
-                raise Invalid(message, f"{type_string(first)}, as an input before it")
+                raise BadNode(message, f"{type_string(first)}, as an input before it")
 
     def _default(self, name: str) -> Any:
         known = self.schema.attributes if self.schema is not None else {}

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from davinci.frontends.onnx import ops
-from davinci.frontends.onnx.tensor import Invalid, Tensor, constant, emit
+from davinci.frontends.onnx.tensor import BadNode, Tensor, constant, emit
 
 UNROLLED_STEPS = 128
 """A longer loop is kept as one."""
@@ -38,7 +38,7 @@ def scan(
         Invalid: there are no steps, or a state changes its shape in a loop that is kept.
     """
     if count < 1:
-        raise Invalid("a loop of no steps gives outputs of unknown shape", "one step or more")
+        raise BadNode("a loop of no steps gives outputs of unknown shape", "one step or more")
     numbers = range(count)[::-1] if backwards else range(count)
     if count <= UNROLLED_STEPS:
         return _unrolled(step, states, inputs, numbers)
@@ -97,7 +97,7 @@ def _kept(
         following, made = step(number, list(carried[:count]), given)
         for old, new in zip(carried, following, strict=False):
             if (old.shape, old.dtype) != (new.shape, new.dtype):
-                raise Invalid(f"a state of a loop changes from {old} to {new}")
+                raise BadNode(f"a state of a loop changes from {old} to {new}")
         filled = [
             with_slice(buffer, number, part)
             for buffer, part in zip(carried[count:], made, strict=True)

@@ -49,7 +49,7 @@ class Refused(Exception):
         self.within = self.within or f", whose definition has {form}"
 
 
-class Invalid(Refused):
+class BadNode(Refused):
     """An operator on operands that ONNX does not allow: the model is at fault."""
 
 
@@ -263,7 +263,7 @@ def typed(*operands: Operand) -> list[Tensor]:
     tensors = [x for x in operands if isinstance(x, Tensor)]
     kinds = {x.dtype for x in tensors}
     if len(kinds) != 1:
-        raise Invalid(f"element types differ: {', '.join(sorted(map(str, kinds)))}")
+        raise BadNode(f"element types differ: {', '.join(sorted(map(str, kinds)))}")
     return [x if isinstance(x, Tensor) else number(x, tensors[0].dtype) for x in operands]
 
 
@@ -274,7 +274,7 @@ def number(value: float, dtype: Any) -> Tensor:
         Invalid: a fraction as an integer.
     """
     if not is_float(dtype) and value != int(value):
-        raise Invalid(f"{value} is no value of type {type_name(dtype)}")
+        raise BadNode(f"{value} is no value of type {type_name(dtype)}")
     return constant(np.asarray(value).astype(dtype))
 
 
@@ -284,7 +284,7 @@ def spread(*tensors: Tensor) -> list[Tensor]:
         shape = np.broadcast_shapes(*(t.shape for t in tensors))
     except ValueError:
         text = " and ".join(str(list(t.shape)) for t in tensors)
-        raise Invalid(f"shapes {text} do not broadcast") from None
+        raise BadNode(f"shapes {text} do not broadcast") from None
     return [broadcast(t, shape) for t in tensors]
 
 

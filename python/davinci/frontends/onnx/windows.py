@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from davinci.frontends.onnx import ops
-from davinci.frontends.onnx.tensor import Invalid, Operand, Tensor
+from davinci.frontends.onnx.tensor import BadNode, Operand, Tensor
 from davinci.units import ceil_div
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def windows_of(node: Call, x: Tensor, kernel: Sequence[int] | None = None) -> Wi
     rank = x.rank - 2
     sizes = node.attr("kernel_shape", None) or list(kernel or [])
     if rank < 1 or len(sizes) != rank:
-        raise Invalid(f"windows of {sizes} on a tensor of rank {x.rank}", "[N, C, ..]")
+        raise BadNode(f"windows of {sizes} on a tensor of rank {x.rank}", "[N, C, ..]")
     strides = node.attr("strides", None) or [1] * rank
     dilations = node.attr("dilations", None) or [1] * rank
     extents = [d * (k - 1) + 1 for k, d in zip(sizes, dilations, strict=True)]
@@ -94,7 +94,7 @@ def count(padded: int, inside: int, extent: int, stride: int, ceil: bool) -> int
     """Number of windows; with `ceil` the last may end outside, but begins before `inside`."""
     free = padded - extent
     if free < 0 and not ceil:
-        raise Invalid(f"a window of {extent} on {padded} elements")
+        raise BadNode(f"a window of {extent} on {padded} elements")
     number = (ceil_div(free, stride) if ceil else free // stride) + 1
     if ceil and (number - 1) * stride >= inside:
         number -= 1

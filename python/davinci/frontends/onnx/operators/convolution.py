@@ -11,7 +11,7 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Invalid, Tensor, constant
+from davinci.frontends.onnx.tensor import BadNode, Tensor, constant
 from davinci.frontends.onnx.windows import Windows, halves, windows_of
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def convolution(
 ) -> Tensor:
     """[N, C, ..] and weights [M, C / groups, ..] make [N, M, ..]; a product where it is one."""
     if x.shape[1] != w.shape[1] * groups or w.shape[0] % max(1, groups):
-        raise Invalid(f"weights {list(w.shape)} in {groups} groups on {list(x.shape)}")
+        raise BadNode(f"weights {list(w.shape)} in {groups} groups on {list(x.shape)}")
     if list(w.shape[2:]) != windows.kernel:
-        raise Invalid(f"weights {list(w.shape)} are no windows of {windows.kernel}")
+        raise BadNode(f"weights {list(w.shape)} are no windows of {windows.kernel}")
     pointwise = set(windows.kernel) == {1} and not any(windows.low) and not any(windows.high)
     if pointwise and groups == 1 and x.count:
         return pointwise_product(x, w, windows, dtype)
@@ -68,7 +68,7 @@ def lower_conv_transpose(node: Call) -> Tensor:
     strides = node.attr("strides", None) or [1] * rank
     dilations = node.attr("dilations", None) or [1] * rank
     if tuple(kernel) != w.shape[2:] or x.shape[1] != w.shape[0] or w.shape[0] % groups:
-        raise Invalid(f"weights {list(w.shape)} in {groups} groups on {list(x.shape)}")
+        raise BadNode(f"weights {list(w.shape)} in {groups} groups on {list(x.shape)}")
     extents = [d * (k - 1) + 1 for k, d in zip(kernel, dilations, strict=True)]
     spread = [(n - 1) * s + 1 for n, s in zip(x.shape[2:], strides, strict=True)]
     low, sizes = transposed_window(node, x.shape[2:], extents, strides)

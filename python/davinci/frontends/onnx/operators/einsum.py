@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Invalid, Tensor, broadcast
+from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -40,7 +40,7 @@ def parse(equation: str, ranks: list[int]) -> tuple[list[Labels], Labels]:
     left, arrow, right = text.partition("->")
     terms = left.split(",")
     if len(terms) != len(ranks):
-        raise Invalid(f"equation {equation!r} has {len(terms)} terms for {len(ranks)} operands")
+        raise BadNode(f"equation {equation!r} has {len(terms)} terms for {len(ranks)} operands")
     inputs = [spelt_out(term, rank, equation) for term, rank in zip(terms, ranks, strict=True)]
     dots = max((sum(label[0] == "." for label in labels) for labels in inputs), default=0)
     ellipsis = tuple(f".{i}" for i in reversed(range(dots)))
@@ -52,7 +52,7 @@ def parse(equation: str, ranks: list[int]) -> tuple[list[Labels], Labels]:
         output = (*ellipsis, *sorted(label for label, n in counts.items() if n == 1))
     unknown = [label for label in output if all(label not in labels for labels in inputs)]
     if unknown or len(set(output)) != len(output):
-        raise Invalid(f"the result of equation {equation!r} names {unknown or 'a dimension twice'}")
+        raise BadNode(f"the result of equation {equation!r} names {unknown or 'a dimension twice'}")
     return inputs, output
 
 
@@ -60,7 +60,7 @@ def spelt_out(term: str, rank: int, equation: str) -> Labels:
     head, found, tail = term.partition("...")
     rest = rank - len(head) - len(tail)
     if rest < 0 or (rest and not found):
-        raise Invalid(
+        raise BadNode(
             f"term {term!r} of equation {equation!r} does not fit an operand of rank {rank}"
         )
     return (*head, *(f".{i}" for i in reversed(range(rest))), *tail)
@@ -73,7 +73,7 @@ def sizes_of(tensors: list[Tensor], inputs: list[Labels]) -> dict[str, int]:
         for label, size in zip(labels, tensor.shape, strict=True):
             known = sizes.get(label, 1)
             if 1 not in (known, size) and known != size:
-                raise Invalid(f"dimension {label!r} has sizes {known} and {size}")
+                raise BadNode(f"dimension {label!r} has sizes {known} and {size}")
             sizes[label] = size if known == 1 else known
     return sizes
 
@@ -86,7 +86,7 @@ def diagonal(x: Tensor, labels: Labels) -> tuple[Tensor, Labels]:
             continue
         first, second = places[:2]
         if x.shape[first] != x.shape[second]:
-            raise Invalid(f"dimension {label!r} has sizes {x.shape[first]} and {x.shape[second]}")
+            raise BadNode(f"dimension {label!r} has sizes {x.shape[first]} and {x.shape[second]}")
         rest = [i for i in range(x.rank) if i not in (first, second)]
         n = x.shape[first]
         kept = [x.shape[i] for i in rest]

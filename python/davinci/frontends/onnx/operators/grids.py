@@ -11,7 +11,7 @@ from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.convolution import add_bias
 from davinci.frontends.onnx.sampling import Image, Outside, cubic, linear, nearest
-from davinci.frontends.onnx.tensor import Array, Invalid, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import Array, BadNode, Tensor, constant, convert
 from davinci.frontends.onnx.windows import Windows, windows_of
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def lower_grid_sample(node: Call) -> Tensor:
     aligned = bool(node.attr("align_corners"))
     sizes, rank = x.shape[2:], x.rank - 2
     if grid.shape[-1] != rank or grid.shape[0] != x.shape[0]:
-        raise Invalid(f"a grid {list(grid.shape)} on images {list(x.shape)}")
+        raise BadNode(f"a grid {list(grid.shape)} on images {list(x.shape)}")
     outer = grid.shape[:-1]
     count = math.prod(outer[1:])
     columns = ops.unstack(convert(ops.reshape(grid, [x.shape[0], count, rank]), np.float32), -1)

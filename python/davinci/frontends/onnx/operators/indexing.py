@@ -10,7 +10,7 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Invalid, Tensor, broadcast, constant, convert
+from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast, constant, convert
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -42,7 +42,7 @@ def check_indices(indices: Tensor, size: int) -> None:
     """Known indices, counted from the front, must lie within a dimension."""
     found = indices.known
     if found is not None and found.size and (found.min() < 0 or found.max() >= size):
-        raise Invalid("an index is out of range", f"{-size} to {size - 1}")
+        raise BadNode("an index is out of range", f"{-size} to {size - 1}")
 
 
 @operator("GatherElements")
@@ -59,7 +59,7 @@ def element_numbers(x: Tensor, indices: Tensor, axis: int) -> Tensor:
         One number for each index, as a vector.
     """
     if x.rank != indices.rank:
-        raise Invalid(f"indices of rank {indices.rank} into a tensor of rank {x.rank}")
+        raise BadNode(f"indices of rank {indices.rank} into a tensor of rank {x.rank}")
     chosen = ops.wrap_indices(indices, x.shape[axis])
     check_indices(chosen, x.shape[axis])
     if chosen.known is not None:
@@ -88,7 +88,7 @@ def tuple_numbers(x: Tensor, indices: Tensor, batch: int = 0) -> Tensor:
     """Tuples of indices into the dimensions of `x` behind `batch` ones, as numbers of rows."""
     depth, outer = indices.shape[-1], indices.shape[:-1]
     if batch + depth > x.rank or x.shape[:batch] != indices.shape[:batch]:
-        raise Invalid(f"tuples {list(indices.shape)} do not index {list(x.shape)}")
+        raise BadNode(f"tuples {list(indices.shape)} do not index {list(x.shape)}")
     if batch + depth == 0:
         return constant(np.zeros(math.prod(outer), np.int32))
     columns = [
@@ -192,7 +192,7 @@ def lower_top_k(node: Call) -> tuple[Tensor, Tensor]:
     axis = ops.axis_of(node.attr("axis"), x.rank)
     count = (node.integers("k", 1) or [0])[0]
     if not 0 <= count <= x.shape[axis]:
-        raise Invalid(f"{count} of {x.shape[axis]} elements")
+        raise BadNode(f"{count} of {x.shape[axis]} elements")
     direction = "GT" if node.attr("largest", 1) else "LT"
     number = ops.iota(np.int32, x.shape, axis)
     values, order = ops.sort(

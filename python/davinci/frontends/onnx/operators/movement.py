@@ -8,7 +8,7 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Invalid, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import BadNode, Tensor, constant, convert
 from davinci.units import ceil_div
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def lower_slice(node: Call) -> Tensor:
     axes = [ops.axis_of(a, x.rank) for a in (range(len(starts)) if axes is None else axes)]
     steps = node.integers("steps", 4) or [1] * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
-        raise Invalid("starts, ends, axes and steps do not fit", "as many of each, no step of 0")
+        raise BadNode("starts, ends, axes and steps do not fit", "as many of each, no step of 0")
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
         chosen = range(x.shape[axis])[start:end:step]
         x = ops.take_range(x, axis, chosen)
@@ -39,7 +39,7 @@ def lower_pad(node: Call) -> Tensor:
     axes = node.integers("axes", 3)
     axes = [ops.axis_of(a, x.rank) for a in (range(x.rank) if axes is None else axes)]
     if len(pads) != 2 * len(axes):
-        raise Invalid(f"{len(pads)} pads for {len(axes)} axes", "two for each axis")
+        raise BadNode(f"{len(pads)} pads for {len(axes)} axes", "two for each axis")
     low, high = [0] * x.rank, [0] * x.rank
     for i, axis in enumerate(axes):
         low[axis], high[axis] = pads[i], pads[i + len(axes)]
@@ -64,7 +64,7 @@ def _padded_indices(size: int, low: int, high: int, mode: Any) -> Any:
     kept = np.arange(size)[max(0, -low) : size - max(0, -high)]
     amounts = (max(0, low), max(0, high))
     if not kept.size and any(amounts):
-        raise Invalid(f"an axis of size {size} has no elements to pad with")
+        raise BadNode(f"an axis of size {size} has no elements to pad with")
     return np.pad(kept, amounts, mode=mode)
 
 
@@ -80,7 +80,7 @@ def lower_depth_to_space(node: Call) -> Tensor:
     x, block, mode = node.take(0), node.attr("blocksize"), node.attr("mode", "DCR")
     n, c, h, w = _image(x, block)
     if c % (block * block):
-        raise Invalid(f"{c} channels are no multiple of {block * block}")
+        raise BadNode(f"{c} channels are no multiple of {block * block}")
     if mode not in TO_SPACE:
         node.refuse(f"mode {mode!r} is not supported", "DCR or CRD")
     kept = c // (block * block)
@@ -102,7 +102,7 @@ def lower_space_to_depth(node: Call) -> Tensor:
     x, block, mode = node.take(0), node.attr("blocksize"), node.attr("mode", "DCR")
     n, c, h, w = _image(x, block)
     if h % block or w % block:
-        raise Invalid(f"an image of {h} x {w} has no whole blocks of {block}")
+        raise BadNode(f"an image of {h} x {w} has no whole blocks of {block}")
     if mode not in TO_DEPTH:
         node.refuse(f"mode {mode!r} is not supported", "DCR or CRD")
     h, w = h // block, w // block
@@ -121,7 +121,7 @@ def lower_space_to_depth(node: Call) -> Tensor:
 
 def _image(x: Tensor, block: int) -> tuple[int, ...]:
     if x.rank != 4 or block < 1:
-        raise Invalid(f"blocks of {block} of a tensor of rank {x.rank}", "images [N, C, H, W]")
+        raise BadNode(f"blocks of {block} of a tensor of rank {x.rank}", "images [N, C, H, W]")
     return x.shape
 
 

@@ -11,7 +11,7 @@ from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.casts import cast
 from davinci.frontends.onnx.tensor import (
-    Invalid,
+    BadNode,
     Tensor,
     bounds,
     broadcast,
@@ -41,7 +41,7 @@ def spread_scale(value: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
         return ops.reshape(value, [size if i == at else 1 for i, size in enumerate(x.shape)])
     blocks = ceil_div(x.shape[at], block) if block else 0
     if value.shape != (*x.shape[:at], blocks, *x.shape[at + 1 :]):
-        raise Invalid(
+        raise BadNode(
             f"a scale or zero point of shape {list(value.shape)} for {list(x.shape)}",
             f"one number, one for each index of axis {at}, or one for each block",
         )
@@ -72,7 +72,7 @@ def lower_quantize(node: Call) -> Tensor:
     axis, block = node.attr("axis", 1), node.attr("block_size") or 0
     dtype = node.dtype("output_dtype") if node.attr("output_dtype") else np.dtype(np.uint8)
     if zero is not None and node.attr("output_dtype") and zero.dtype != dtype:
-        raise Invalid(f"zero points of {zero.dtype} for results of {dtype}", "one type")
+        raise BadNode(f"zero points of {zero.dtype} for results of {dtype}", "one type")
     dtype = dtype if zero is None else zero.dtype
     precision = node.attr("precision")
     working = helper.tensor_dtype_to_np_dtype(precision) if precision else scale.dtype

@@ -17,7 +17,7 @@ from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.convolution import add_bias, convolution
 from davinci.frontends.onnx.operators.normalization import per_channel
 from davinci.frontends.onnx.operators.quantization import is_zero, saturated
-from davinci.frontends.onnx.tensor import Invalid, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import BadNode, Tensor, constant, convert
 from davinci.frontends.onnx.windows import windows_of
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def integer_matmul(a: Tensor, b: Tensor, a_zero: Tensor | None, b_zero: Tensor |
     if a_zero is not None and a_zero.count > 1 and a_zero.rank == 1:
         a_zero = ops.expand_dims(a_zero, [1])
     if b_zero is not None and b_zero.count > 1 and b_zero.rank > 1 and b_zero.shape[-2] != 1:
-        raise Invalid(f"zero points of shape {list(b_zero.shape)}", "one for each column")
+        raise BadNode(f"zero points of shape {list(b_zero.shape)}", "one for each column")
     depth = a.shape[-1]
     a, za = signed(a, a_zero)
     b, zb = signed(b, b_zero)

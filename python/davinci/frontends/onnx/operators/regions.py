@@ -9,7 +9,7 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.sampling import Image, corners
-from davinci.frontends.onnx.tensor import Invalid, Tensor, broadcast, convert
+from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast, convert
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -27,7 +27,7 @@ def lower_roi_align(node: Call) -> Tensor:
     if samples < 1:
         node.refuse("the number of samples depends on the regions", "a sampling_ratio from 1 on")
     if mode not in ("avg", "max") or x.rank != 4:
-        raise Invalid(f"mode {mode!r} on a tensor of rank {x.rank}", "avg or max on [N, C, H, W]")
+        raise BadNode(f"mode {mode!r} on a tensor of rank {x.rank}", "avg or max on [N, C, H, W]")
     half = node.attr("coordinate_transformation_mode") == "half_pixel"
     borders = [
         border * node.attr("spatial_scale") - (0.5 if half else 0.0)

@@ -11,7 +11,7 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Array, Invalid, Tensor, constant, convert
+from davinci.frontends.onnx.tensor import Array, BadNode, Tensor, constant, convert
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -20,7 +20,7 @@ CROP = "tf_crop_and_resize"
 
 
 @dataclass(frozen=True)
-class Axis:
+class ResizedAxis:
     """How one axis is resized: sizes, their ratio as it is given, and the part that is taken."""
 
     number: int
@@ -36,38 +36,38 @@ class Axis:
         return self.scale * self.old
 
 
-def half_pixel(axis: Axis, i: Array) -> Array:
+def half_pixel(axis: ResizedAxis, i: Array) -> Array:
     return (i + 0.5) / axis.scale - 0.5
 
 
-def half_pixel_symmetric(axis: Axis, i: Array) -> Array:
+def half_pixel_symmetric(axis: ResizedAxis, i: Array) -> Array:
     return axis.old / 2 * (1 - axis.new / axis.length) + half_pixel(axis, i)
 
 
-def pytorch_half_pixel(axis: Axis, i: Array) -> Array:
+def pytorch_half_pixel(axis: ResizedAxis, i: Array) -> Array:
     return half_pixel(axis, i) if axis.new > 1 else 0 * i
 
 
-def align_corners(axis: Axis, i: Array) -> Array:
+def align_corners(axis: ResizedAxis, i: Array) -> Array:
     return i * (axis.old - 1) / (axis.length - 1) if axis.new > 1 else 0 * i
 
 
-def asymmetric(axis: Axis, i: Array) -> Array:
+def asymmetric(axis: ResizedAxis, i: Array) -> Array:
     return i / axis.scale
 
 
-def tf_half_pixel_for_nn(axis: Axis, i: Array) -> Array:
+def tf_half_pixel_for_nn(axis: ResizedAxis, i: Array) -> Array:
     return (i + 0.5) / axis.scale
 
 
-def tf_crop_and_resize(axis: Axis, i: Array) -> Array:
+def tf_crop_and_resize(axis: ResizedAxis, i: Array) -> Array:
     last = axis.old - 1
     if axis.new == 1:
         return np.full_like(i, (axis.start + axis.end) * last / 2)
     return axis.start * last + i * (axis.end - axis.start) * last / (axis.new - 1)
 
 
-COORDINATES: dict[str, Callable[[Axis, Array], Array]] = {
+COORDINATES: dict[str, Callable[[ResizedAxis, Array], Array]] = {
     coordinate.__name__: coordinate
     for coordinate in (
         *(half_pixel, half_pixel_symmetric, pytorch_half_pixel, align_corners, asymmetric),
@@ -105,7 +105,7 @@ def lower_resize(node: Call) -> Tensor:
     node.ignore(*OF_OTHER_MODES.get(mode, ()), *(() if way == CROP else ("extrapolation_value",)))
     axes = [axis for axis in resized_axes(node, x) if changes(axis, way)]
     if not x.count and all(axis.new for axis in axes):
-        raise Invalid("an empty tensor has no elements to resize")
+        raise BadNode("an empty tensor has no elements to resize")
     if mode == "nearest":
         node.ignore("cubic_coeff_a")
         rounding = None if old else node.attr("nearest_mode")
@@ -115,7 +115,7 @@ def lower_resize(node: Call) -> Tensor:
     return interpolated(node, x, axes, way)
 
 
-def resized_axes(node: Call, x: Tensor) -> list[Axis]:
+def resized_axes(node: Call, x: Tensor) -> list[ResizedAxis]:
     """The axes with their new sizes: from scales, or from sizes, some of which keep a ratio."""
     numbers = node.attr("axes", None)
     numbers = [ops.axis_of(a, x.rank) for a in (range(x.rank) if numbers is None else numbers)]
@@ -131,10 +131,10 @@ def resized_axes(node: Call, x: Tensor) -> list[Axis]:
             scales = [(min if policy == "not_larger" else max)(scales)] * len(scales)
             news = [math.floor(s * n + 0.5) for s, n in zip(scales, olds, strict=True)]
     else:
-        raise Invalid("neither scales nor sizes of all axes", "one of them, for each axis")
+        raise BadNode("neither scales nor sizes of all axes", "one of them, for each axis")
     roi = [float(v) for v in np.ravel(region(node))] or [0.0] * len(olds) + [1.0] * len(olds)
     terms = zip(numbers, olds, news, scales, roi[: len(olds)], roi[len(olds) :], strict=True)
-    return [Axis(*term) for term in terms]
+    return [ResizedAxis(*term) for term in terms]
 
 
 def given_scales(node: Call) -> list[float]:
@@ -159,16 +159,16 @@ def region(node: Call) -> Array:
     return np.zeros(0) if found is None else found
 
 
-def changes(axis: Axis, way: str) -> bool:
+def changes(axis: ResizedAxis, way: str) -> bool:
     return axis.new != axis.old or axis.scale != 1 or way == CROP
 
 
-def places(axis: Axis, way: str) -> Array:
+def places(axis: ResizedAxis, way: str) -> Array:
     """In single precision, as onnxruntime: it decides which elements are nearest."""
     return COORDINATES[way](axis, np.arange(axis.new, dtype=np.float32))
 
 
-def nearest(axis: Axis, way: str, rounding: str | None) -> Array:
+def nearest(axis: ResizedAxis, way: str, rounding: str | None) -> Array:
     """Indices of the nearest elements; without `rounding` what is made smaller rounds up."""
     x = places(axis, way)
     if rounding is None:
@@ -176,11 +176,11 @@ def nearest(axis: Axis, way: str, rounding: str | None) -> Array:
     elif rounding in NEAREST:
         chosen = NEAREST[rounding](x)
     else:
-        raise Invalid(f"nearest_mode {rounding!r}", ", ".join(NEAREST))
+        raise BadNode(f"nearest_mode {rounding!r}", ", ".join(NEAREST))
     return np.clip(chosen, 0, axis.old - 1).astype(np.int64)
 
 
-def interpolated(node: Call, x: Tensor, axes: list[Axis], way: str) -> Tensor:
+def interpolated(node: Call, x: Tensor, axes: list[ResizedAxis], way: str) -> Tensor:
     """Weighted sums of neighbours, in single precision at least."""
     node.ignore("nearest_mode")
     mode, antialias = node.attr("mode"), bool(node.attr("antialias", 0))
@@ -226,7 +226,7 @@ KERNELS: dict[str, Callable[[float], tuple[int, Kernel]]] = {
 
 
 def taps(
-    axis: Axis, x: Array, radius: int, kernel: Kernel, stretch: float, exclude: bool
+    axis: ResizedAxis, x: Array, radius: int, kernel: Kernel, stretch: float, exclude: bool
 ) -> tuple[Array, Array]:
     """Indices and weights of the neighbours of each element of the result: [new, taps].
 
@@ -266,7 +266,7 @@ def column(values: Array, axis: int, x: Tensor) -> Tensor:
     return constant(values.reshape(-1, *[1] * (x.rank - axis - 1)).astype(kind))
 
 
-def outside(node: Call, x: Tensor, axes: list[Axis]) -> Tensor:
+def outside(node: Call, x: Tensor, axes: list[ResizedAxis]) -> Tensor:
     """What lies outside of the input takes `extrapolation_value`."""
     value: Any = node.attr("extrapolation_value")
     for axis in axes:

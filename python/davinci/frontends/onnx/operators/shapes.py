@@ -10,7 +10,7 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.tensor import Flowing, Invalid, Tensor, broadcast, constant
+from davinci.frontends.onnx.tensor import BadNode, Flowing, Tensor, broadcast, constant
 from davinci.units import ceil_div
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def lower_reshape(node: Call) -> Tensor:
 
 def _kept(x: Tensor, dimension: int) -> int:
     if dimension >= x.rank:
-        raise Invalid(f"the shape keeps dimension {dimension} of a tensor of rank {x.rank}")
+        raise BadNode(f"the shape keeps dimension {dimension} of a tensor of rank {x.rank}")
     return x.shape[dimension]
 
 
@@ -116,7 +116,7 @@ def lower_expand(node: Call) -> Tensor:
     try:
         shape = np.broadcast_shapes(x.shape, wanted)
     except ValueError:
-        raise Invalid(f"shape {list(x.shape)} does not broadcast to {list(wanted)}") from None
+        raise BadNode(f"shape {list(x.shape)} does not broadcast to {list(wanted)}") from None
     return broadcast(x, shape)
 
 
@@ -128,7 +128,7 @@ def lower_tile(node: Call) -> Tensor:
         axis = (node.integers("axis", 2) or [0])[0]
         repeats = [repeats[0] if i == axis else 1 for i in range(x.rank)]
     if len(repeats) != x.rank:
-        raise Invalid(f"{len(repeats)} repeats for a tensor of rank {x.rank}")
+        raise BadNode(f"{len(repeats)} repeats for a tensor of rank {x.rank}")
     apart = ops.expand_dims(x, range(0, 2 * x.rank, 2))
     sizes = [size for pair in zip(repeats, x.shape, strict=True) for size in pair]
     tiled = [r * n for r, n in zip(repeats, x.shape, strict=True)]

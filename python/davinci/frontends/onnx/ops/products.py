@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from davinci.frontends.onnx.ops.shapes import expand_dims, reshape, squeeze
-from davinci.frontends.onnx.tensor import Invalid, Tensor, broadcast, emit
+from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast, emit
 from davinci.mlir import ir
 
 
@@ -54,11 +54,11 @@ def matmul(a: Tensor, b: Tensor, dtype: Any = None) -> Tensor:
         Invalid: the shapes do not fit.
     """
     if not a.rank or not b.rank:
-        raise Invalid("a factor has no dimensions", "vectors or matrices")
+        raise BadNode("a factor has no dimensions", "vectors or matrices")
     rows = a if a.rank > 1 else expand_dims(a, [0])
     columns = b if b.rank > 1 else expand_dims(b, [1])
     if rows.shape[-1] != columns.shape[-2]:
-        raise Invalid(f"{rows.shape[-1]} columns and {columns.shape[-2]} rows do not fit")
+        raise BadNode(f"{rows.shape[-1]} columns and {columns.shape[-2]} rows do not fit")
     product = _stacks(rows, columns, dtype)
     gone = ([] if a.rank > 1 else [product.rank - 2]) + ([] if b.rank > 1 else [product.rank - 1])
     return squeeze(product, gone)
@@ -73,7 +73,7 @@ def _stacks(a: Tensor, b: Tensor, dtype: Any) -> Tensor:
     try:
         stack_shape = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
-        raise Invalid(f"shapes {list(a.shape)} and {list(b.shape)} do not broadcast") from None
+        raise BadNode(f"shapes {list(a.shape)} and {list(b.shape)} do not broadcast") from None
     a = broadcast(a, (*stack_shape, *a.shape[-2:]))
     b = broadcast(b, (*stack_shape, *b.shape[-2:]))
     rank = a.rank

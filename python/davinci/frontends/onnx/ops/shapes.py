@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from davinci.frontends.onnx.tensor import Invalid, Operand, Tensor, emit, typed
+from davinci.frontends.onnx.tensor import BadNode, Operand, Tensor, emit, typed
 
 
 def axis_of(axis: int, rank: int) -> int:
@@ -19,7 +19,7 @@ def axis_of(axis: int, rank: int) -> int:
         Invalid: it is not one of `rank` dimensions.
     """
     if not -rank <= axis < rank:
-        raise Invalid(
+        raise BadNode(
             f"axis {axis} is not one of a tensor of rank {rank}", f"{-rank} to {rank - 1}"
         )
     return axis % rank
@@ -33,7 +33,7 @@ def axes_of(axes: Sequence[int], rank: int) -> list[int]:
     """
     found = sorted(axis_of(int(axis), rank) for axis in axes)
     if len(set(found)) != len(found):
-        raise Invalid(f"axes {list(axes)} name a dimension twice")
+        raise BadNode(f"axes {list(axes)} name a dimension twice")
     return found
 
 
@@ -44,7 +44,7 @@ def reshape(x: Tensor, shape: Sequence[int]) -> Tensor:
         Invalid: `shape` holds another number of elements.
     """
     if math.prod(shape) != x.count:
-        raise Invalid(f"{x.count} elements cannot take the shape {list(shape)}")
+        raise BadNode(f"{x.count} elements cannot take the shape {list(shape)}")
     return x if x.shape == tuple(shape) else emit("reshape", [x], x.dtype, shape)
 
 
@@ -59,7 +59,7 @@ def squeeze(x: Tensor, axes: Sequence[int]) -> Tensor:
     """`x` without the dimensions `axes`, which have size 1."""
     gone = axes_of(axes, x.rank)
     if any(x.shape[i] != 1 for i in gone):
-        raise Invalid(f"dimensions {gone} of shape {list(x.shape)} are not all of size 1")
+        raise BadNode(f"dimensions {gone} of shape {list(x.shape)} are not all of size 1")
     return reshape(x, [size for i, size in enumerate(x.shape) if i not in gone])
 
 
@@ -68,7 +68,7 @@ def transpose(x: Tensor, order: Sequence[int]) -> Tensor:
     if list(order) == list(range(x.rank)):
         return x
     if sorted(order) != list(range(x.rank)):
-        raise Invalid(f"{list(order)} is no order of {x.rank} dimensions")
+        raise BadNode(f"{list(order)} is no order of {x.rank} dimensions")
     return emit("transpose", [x], x.dtype, [x.shape[i] for i in order], permutation=list(order))
 
 
@@ -112,7 +112,7 @@ def cut_axis(x: Tensor, axis: int, start: int, limit: int, stride: int = 1) -> T
 def split(x: Tensor, axis: int, sizes: Sequence[int]) -> list[Tensor]:
     """Parts of these sizes along an axis."""
     if sum(sizes) != x.shape[axis]:
-        raise Invalid(f"parts of {list(sizes)} do not make {x.shape[axis]}")
+        raise BadNode(f"parts of {list(sizes)} do not make {x.shape[axis]}")
     ends = np.cumsum([0, *sizes]).tolist()
     return [cut_axis(x, axis, a, b) for a, b in pairwise(ends)]
 
@@ -128,7 +128,7 @@ def concat(parts: Sequence[Tensor], axis: int) -> Tensor:
     at = axis_of(axis, parts[0].rank)
     if len({t.shape[:at] + t.shape[at + 1 :] for t in parts}) > 1:
         text = ", ".join(str(list(t.shape)) for t in parts)
-        raise Invalid(f"shapes {text} differ outside of axis {at}")
+        raise BadNode(f"shapes {text} differ outside of axis {at}")
     if len(parts) == 1:
         return parts[0]
     shape = list(parts[0].shape)
