@@ -44,7 +44,10 @@ def quotient(a: Array, b: Array) -> Any:
     """a / b; of integers, towards zero, 0 where b is."""
     if a.dtype.kind == "f":
         return np.divide(a, b)
-    return np.abs(a) // np.maximum(np.abs(b), 1) * np.sign(a) * np.sign(b)
+    divisor = np.where(b == 0, 1, b)
+    down = a // divisor
+    rounded_up = (down * divisor != a) & ((a < 0) != (divisor < 0))
+    return np.where(b == 0, 0, down + rounded_up)
 
 
 @elementwise(values=quotient, types=FLOATS)

@@ -1,0 +1,259 @@
+"""Operands for every operator: what its record, its kernel and StableHLO must agree on.
+
+Values that hurt come first: zeros of both signs, infinities, NaN, ends of ranges.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.operators import Call, Tensor
+from davinci.operators.fractals import to_nz
+from davinci.operators.parts import pad_shape, slice_shape
+from davinci.operators.products import SIZES
+from davinci.operators.reduce import reduce_shape
+
+Array = npt.NDArray[Any]
+
+ELEMENTS = {"bool": "i1", "float32": "f32", "float16": "f16"}
+ELEMENTS |= {f"int{n}": f"i{n}" for n in (8, 16, 32, 64)}
+
+
+def tensor_of(array: Array) -> Tensor:
+    return Tensor(array.shape, ELEMENTS[str(array.dtype)])
+
+
+@dataclass(frozen=True)
+class Case:
+    """An operator with operands.
+
+    Attributes:
+        name: without the dialect.
+        inputs: the operands.
+        result: shape and element type of the result.
+        attributes: as Python values.
+        rtol: the kernel computes a series; 0: the same bits, NaN apart.
+        buffers: the operator is used on buffers, not on tensors.
+    """
+
+    name: str
+    inputs: tuple[Array, ...]
+    result: Tensor
+    attributes: dict[str, Any] = field(default_factory=dict)
+    rtol: float = 0.0
+    buffers: bool = False
+
+    def __str__(self) -> str:
+        types = [tensor_of(x).element for x in self.inputs]
+        words = [str(v) for v in self.attributes.values() if isinstance(v, str)]
+        shape = "x".join(map(str, self.result.shape))
+        return "-".join([self.name, *words, *types, self.result.element, shape])
+
+    @property
+    def call(self) -> Call:
+        inputs = tuple(map(tensor_of, self.inputs))
+        return Call(inputs, (self.result,), self.attributes, self.buffers)
+
+
+def case(name: str, *inputs: Array, rtol: float = 0.0, **attributes: Any) -> Case:
+    """An elementwise case, whose result has the type of the last operand."""
+    return Case(name, inputs, tensor_of(inputs[-1]), attributes, rtol)
+
+
+def resized(given: Case, count: int) -> Case:
+    """An elementwise case of `count` elements, which repeat."""
+    inputs = tuple(np.resize(x, count) if count else x[:0] for x in given.inputs)
+    return replace(given, inputs=inputs, result=replace(given.result, shape=(count,)))
+
+
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 0.5, -0.5, 1.5, -1.5, 2.5, -2.5]
+F32 = np.array([*SPECIAL, 3.0, -7.25, 100.0, -100.0, 1e5, -1e5, 3e38, 1e-30, 2.0**23, 9.1], "f4")
+F16 = np.array([*SPECIAL, 3.0, -7.25, 10.0, -10.0, 300.0, -300.0, 65504.0, 6e-8, 2048.0, 9.1], "f2")
+I32 = np.array([0, 1, -1, 2, -2, 7, -7, 100, -100, 2**31 - 1, -(2**31), 65536, 3], "i4")
+I16 = np.array([0, 1, -1, 2, -2, 7, -7, 100, -100, 2**15 - 1, -(2**15), 255, 3], "i2")
+I1 = np.array([False, True, True, False, True], np.bool_)
+
+
+def pairs(values: Array) -> tuple[Array, Array]:
+    """Every value with every other."""
+    a, b = np.meshgrid(values, values)
+    return a.ravel(), b.ravel()
+
+
+FLOATS = (F32, F16)
+NUMBERS = (F32, F16, I32)
+SERIES = {"float32": 4e-6, "float16": 2e-3}
+"""Relative errors of functions: some ulp of f32, two of f16."""
+
+UNARY = [
+    *(case(n, x) for n in ("neg", "abs", "sign", "relu") for x in NUMBERS),
+    *(case(n, x) for n in ("floor", "ceil", "round", "sqrt") for x in FLOATS),
+    *(
+        case(n, x, rtol=SERIES[str(x.dtype)])
+        for n in ("exp", "log", "rsqrt", "tanh", "erf", "logistic")
+        for x in FLOATS
+    ),
+    *(case("not", x) for x in (I1, I16, I32)),
+]
+POWERS = np.array([0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, 3.0, -2.0, 1.25, 4.0], np.float32)
+BASES = np.array([0.0, -0.0, 0.5, 2.0, 3.0, -2.0, -3.0, 1.0, np.inf, -np.inf, np.nan], np.float32)
+GRID = tuple(x.ravel() for x in np.meshgrid(BASES, POWERS))
+QUOTIENTS = tuple(x[pairs(I32)[1] != 0] for x in pairs(I32))
+BINARY = [
+    *(case(n, *pairs(x)) for n in ("add", "sub", "mul", "max", "min") for x in NUMBERS),
+    *(case("div", *pairs(x)) for x in FLOATS),
+    case("div", *QUOTIENTS),
+    *(case(n, *pairs(x)) for n in ("and", "or", "xor") for x in (I1, I16)),
+    case("pow", *GRID, rtol=4e-5),
+    case("pow", *(x.astype(np.float16) for x in GRID), rtol=2e-3),
+]
+COMPARE = [
+    Case("compare", pairs(x), Tensor((x.size**2,), "i1"), {"predicate": p})
+    for p in ("EQ", "NE", "LT", "LE", "GT", "GE")
+    for x in NUMBERS
+]
+CONDITION = np.arange(F32.size) % 3 == 1
+CLAMPED = [x.ravel() for x in np.meshgrid(F32[:10], F32[:10], F32[:10])]
+CHOOSE = [
+    *(case("select", CONDITION[: x.size], x, x[::-1].copy()) for x in NUMBERS),
+    case("clamp", *CLAMPED),
+    case("clamp", *(x.astype(np.float16) for x in CLAMPED)),
+]
+BYTES = np.array([0, 1, -1, 127, -128, 5], np.int8)
+SMALL = np.array([0, 1, -1, 127, -128, 5, 2**20], np.int32)
+CAST = [
+    Case("cast", (x,), Tensor(x.shape, kind))
+    for x, kinds in (
+        (F32, ("f16", "i32", "i8", "i1")),
+        (F16, ("f32", "i32", "i8", "i1")),
+        (SMALL, ("f32", "f16", "i8", "i1")),
+        (BYTES, ("f32", "f16", "i32", "i1")),
+        (I1, ("f32", "f16", "i32", "i8")),
+    )
+    for kind in kinds
+]
+PARTS = [
+    case("cube_scale", np.abs(F32[np.isfinite(F32)])),
+    *(Case("half_part", (F32,), Tensor(F32.shape, "f16"), {"part": p}) for p in range(3)),
+]
+ELEMENTWISE = [*UNARY, *BINARY, *COMPARE, *CHOOSE, *CAST, *PARTS]
+
+CUBE = np.arange(3 * 20 * 17, dtype=np.float32).reshape(3, 20, 17)
+TALL = (np.arange(3 * 40 * 16).reshape(3, 40, 16) % 7 + 1).astype(np.float32)
+
+
+def reduced(kind: str, x: Array, *dims: int) -> Case:
+    result = Tensor(reduce_shape(x.shape, dims), tensor_of(x).element)
+    return Case("reduce", (x,), result, {"kind": kind, "dims": list(dims)})
+
+
+REDUCE = [
+    *(reduced(k, TALL[:, :3], 1) for k in ("add", "mul")),
+    *(reduced(k, TALL, 0, 2) for k in ("max", "min")),
+    *(reduced(k, np.stack([F32, F32[::-1]]), 0) for k in ("add", "max", "min", "mul")),
+    *(reduced(k, np.tile(I32, (2, 2)), 1) for k in ("add", "max", "min", "mul")),
+    *(reduced("add", np.ones((n, 17), np.float16), 1) for n in (1, 15, 16, 17, 31)),
+    reduced("add", np.ones((4096, 16), np.float16), 0),
+    reduced("max", CUBE[:, :0], 0, 2),
+]
+
+
+def moved(name: str, size: tuple[int, ...], /, *inputs: Array, **attributes: Any) -> Case:
+    """A case that only moves elements, of the type of the first operand."""
+    return Case(name, inputs, Tensor(size, tensor_of(inputs[0]).element), attributes)
+
+
+def part(x: Array, starts: list[int], limits: list[int], strides: list[int]) -> Case:
+    shape = slice_shape(starts, limits, strides)
+    return moved("slice", shape, x, starts=starts, limits=limits, strides=strides)
+
+
+def padded(x: Array, low: list[int], high: list[int], interior: list[int]) -> Case:
+    shape = pad_shape(x.shape, low, high, interior)
+    value = np.array(-1, x.dtype)
+    return moved("pad", shape, x, value, low=low, high=high, interior=interior)
+
+
+ROW = np.arange(1, 32, dtype=np.float32).reshape(31, 1)
+MOVE = [
+    moved("broadcast", (17, 3, 2), CUBE[:, 0], dims=[1, 0]),
+    moved("broadcast", (31, 5), ROW, dims=[0, 1]),
+    moved("broadcast", (1, 31, 16), ROW, dims=[1, 2]),
+    *(moved("reshape", shape, CUBE) for shape in ((20, 51), (1020,), (3, 4, 5, 1, 17), (12, 85))),
+    moved("reshape", (0, 7), CUBE[:, :0]),
+    moved("view", (20, 51), CUBE, shape=[60, 17], permutation=[0, 1]),
+    moved("transpose", (17, 3, 20), CUBE, permutation=[2, 0, 1]),
+    moved("transpose", (17, 1), ROW[:17].reshape(1, 17), permutation=[1, 0]),
+    part(CUBE, [1, 2, 0], [3, 9, 16], [1, 1, 4]),
+    part(CUBE, [0, 19, 3], [3, 20, 17], [2, 1, 1]),
+    moved("concat", (3, 25, 17), CUBE, CUBE[:, :5] + 1, dim=1),
+    moved("concat", (3, 20, 18), CUBE, CUBE[:, :, :1], dim=2),
+    padded(CUBE[0], [2, -1], [-1, 8], [0, 1]),
+    padded(CUBE[0], [0, 15], [3, -17], [0, 0]),
+    Case("iota", (), Tensor((5, 40), "i32"), {"dim": 1}),
+    moved("gather", (5, 17), CUBE[0], np.array([3, -1, 19, 40, 0], np.int32)),
+    moved("gather", (1, 20, 17), CUBE, np.array([1], np.int64)),
+    moved("relayout", CUBE.shape, CUBE),
+]
+FILL = [
+    Case("full", (), Tensor((3, 5), "f32"), {"value": 2.5}),
+    Case("constant", (), Tensor(ROW.shape, "f32"), {"value": ROW}),
+]
+
+
+def fractals(name: str, matrices: Array) -> Case:
+    """A matrix to fractals or back, on buffers."""
+    laid_out = to_nz(matrices, 32 if matrices.dtype == np.int8 else 16)
+    given, wanted = (matrices, laid_out) if name == "fractalize" else (laid_out, matrices)
+    return Case(name, (given,), tensor_of(wanted), buffers=True)
+
+
+MATRICES = [CUBE.astype(np.float16), CUBE[0, :1], np.resize(BYTES, (3, 32, 64))]
+LAYOUTS = [
+    *(fractals(name, x) for name in ("fractalize", "defractalize") for x in MATRICES),
+    *(moved("copy", x.shape, x) for x in (F32, CUBE)),
+]
+LAYOUTS = [replace(x, buffers=True) for x in LAYOUTS]
+
+
+def product(m: int, n: int, k: int, *turned: str, batch: int = 0, kind: str = "f16") -> Case:
+    """A product of small whole numbers, which is exact, on tensors."""
+    random = np.random.default_rng(m + 100 * n + 10000 * k)
+    lead = (batch,) if batch else ()
+    shapes = {"a": (k, m) if "a" in turned else (m, k), "b": (n, k) if "b" in turned else (k, n)}
+    dtype = np.float16 if kind == "f16" else np.int8
+    a, b = (random.integers(-4, 5, (*lead, *shape)).astype(dtype) for shape in shapes.values())
+    result = Tensor((*lead, m, n), "f32" if kind == "f16" else "i32")
+    name = "batch_matmul" if batch else "matmul"
+    return Case(name, (a, b), result, {f"transpose_{side}": True for side in turned})
+
+
+def laid_out(given: Case) -> Case:
+    """A product on buffers of fractals."""
+    c = 32 if given.inputs[0].dtype == np.int8 else 16
+    inputs = tuple(to_nz(x, c) for x in given.inputs)
+    *batch, m, n = given.result.shape
+    result = replace(given.result, shape=(*batch, -(-n // 16), -(-m // 16), 16, 16))
+    k = given.inputs[0].shape[-2 if "transpose_a" in given.attributes else -1]
+    attributes = {**given.attributes, SIZES: [m, n, k]}
+    return replace(given, inputs=inputs, result=result, attributes=attributes, buffers=True)
+
+
+PRODUCTS = [
+    product(1, 1, 1),
+    product(17, 33, 15),
+    product(16, 31, 48, "b"),
+    product(17, 5, 33, "a"),
+    product(3, 2, 16, "a", "b"),
+    product(17, 5, 16, batch=3),
+    product(16, 17, 15, "b", batch=2),
+]
+PRODUCTS += [laid_out(x) for x in PRODUCTS]
+BYTE_PRODUCTS = [laid_out(product(17, 33, 40, kind="i8"))]
+"""They have no kernel: what comes from StableHLO is made f16."""
+
+CASES = [*ELEMENTWISE, *REDUCE, *MOVE, *FILL, *LAYOUTS, *PRODUCTS, *BYTE_PRODUCTS]

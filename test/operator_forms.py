@@ -1,0 +1,214 @@
+"""The cases of `operator_cases` as programs: an ascend operation, or what StableHLO has for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from davinci import frontends
+from davinci.mlir import make_context
+from davinci.reference import interpreter
+from operator_cases import Array, Case, tensor_of
+from operator_support import run_operator
+from support import run_text
+
+
+def attribute_text(value: Any) -> str:
+    """A Python value as an attribute."""
+    if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, list):
+        return f"array<i64: {', '.join(map(str, value))}>" if value else "array<i64>"
+    return f"{value} : i64"
+
+
+def attributes_text(case: Case) -> str:
+    return ", ".join(
+        name if value is True else f"{name} = {attribute_text(value)}"
+        for name, value in case.attributes.items()
+    )
+
+
+def function(case: Case, body: str) -> str:
+    """`@main` of the operands %0, %1, ... that returns %r."""
+    types = [f"tensor<{tensor_of(x)}>" for x in case.inputs]
+    arguments = ", ".join(f"%{i}: {t}" for i, t in enumerate(types))
+    result = f"tensor<{case.result}>"
+    return f"func.func @main({arguments}) -> {result} {{\n{body}\nreturn %r : {result}\n}}"
+
+
+def ascend_text(case: Case) -> str:
+    types = ", ".join(f"tensor<{tensor_of(x)}>" for x in case.inputs)
+    operands = ", ".join(f"%{i}" for i in range(len(case.inputs)))
+    attributes = attributes_text(case)
+    return function(
+        case,
+        f'%r = "ascend.{case.name}"({operands}) {{{attributes}}} : ({types}) -> '
+        f"tensor<{case.result}>",
+    )
+
+
+def by_kernel(case: Case) -> Array:
+    """The result of the kernel that the compiler makes, on the simulator with all its checks."""
+    if case.buffers:
+        dtype = np.dtype({"f32": "f4", "f16": "f2", "i8": "i1", "i32": "i4"}[case.result.element])
+        shape = case.result.shape
+        run = run_operator(case.name, case.inputs, shape, dtype, attributes_text(case), cores=1)
+        return run.outputs[0]
+    (found,) = run_text(ascend_text(case), *case.inputs, cores=1)
+    return found
+
+
+SAME = {
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "max": "maximum",
+    "min": "minimum",
+    "pow": "power",
+    "neg": "negate",
+    "exp": "exponential",
+    "round": "round_nearest_even",
+}
+SAME |= {name: name for name in ("add", "and", "or", "xor", "abs", "sign", "log", "sqrt", "rsqrt")}
+SAME |= {name: name for name in ("tanh", "logistic", "floor", "ceil", "not")}
+"""Operations on values of one type, by the ascend operator."""
+
+REDUCERS = {"add": "add", "mul": "multiply", "max": "maximum", "min": "minimum"}
+START = {"add": "0", "mul": "1"}
+LIMITS = {
+    ("max", "f32"): "0xFF800000",
+    ("min", "f32"): "0x7F800000",
+    ("max", "i32"): "-2147483648",
+    ("min", "i32"): "2147483647",
+}
+
+
+def reduce_text(case: Case, operand: str, result: str) -> str:
+    kind, element = case.attributes["kind"], case.result.element
+    start = LIMITS.get((kind, element)) or START[kind] + (".0" if "f" in element else "")
+    return (
+        f"%c = stablehlo.constant dense<{start}> : tensor<{element}>\n"
+        f"%r = stablehlo.reduce(%0 init: %c) applies stablehlo.{REDUCERS[kind]} across dimensions "
+        f"= {case.attributes['dims']} : ({operand}, tensor<{element}>) -> {result}"
+    )
+
+
+def half_part_text(case: Case, operand: str, result: str) -> str:
+    lines, x = [], "%0"
+    for i in range(case.attributes["part"]):
+        lines += [
+            f"%h{i} = stablehlo.convert {x} : ({operand}) -> {result}",
+            f"%w{i} = stablehlo.convert %h{i} : ({result}) -> {operand}",
+            f"%d{i} = stablehlo.subtract {x}, %w{i} : {operand}",
+        ]
+        x = f"%d{i}"
+    return "\n".join([*lines, f"%r = stablehlo.convert {x} : ({operand}) -> {result}"])
+
+
+def slice_text(case: Case, operand: str, result: str) -> str:
+    lists = (case.attributes[name] for name in ("starts", "limits", "strides"))
+    ranges = ", ".join(":".join(map(str, bound)) for bound in zip(*lists, strict=True))
+    return f"%r = stablehlo.slice %0 [{ranges}] : ({operand}) -> {result}"
+
+
+def gather_text(case: Case, table: str, indices: str, result: str) -> str:
+    rank = len(case.inputs[0].shape)
+    sizes = attribute_text([1, *case.inputs[0].shape[1:]])
+    return (
+        '%r = "stablehlo.gather"(%0, %1) {dimension_numbers = #stablehlo.gather<'
+        f"offset_dims = {list(range(1, rank))}, collapsed_slice_dims = [0], start_index_map = [0], "
+        f"index_vector_dim = 1>, slice_sizes = {sizes}}} : ({table}, {indices}) -> {result}"
+    )
+
+
+def product_text(case: Case, a: str, b: str, result: str) -> str:
+    batch = case.result.rank - 2
+    turned_a, turned_b = (case.attributes.get(f"transpose_{side}", False) for side in "ab")
+    inner = (batch + (not turned_a), batch + bool(turned_b))
+    batching = "batching_dims = [0] x [0], " if batch else ""
+    return (
+        f"%r = stablehlo.dot_general %0, %1, {batching}contracting_dims = [{inner[0]}] x "
+        f"[{inner[1]}] : ({a}, {b}) -> {result}"
+    )
+
+
+def relu_text(case: Case, operand: str, result: str) -> str:
+    zero = "0.0" if "f" in case.result.element else "0"
+    constant = f"%c = stablehlo.constant dense<{zero}> : {operand}"
+    return f"{constant}\n%r = stablehlo.maximum %0, %c : {operand}"
+
+
+FORMS: dict[str, Callable[..., str]] = {
+    "clamp": lambda case, *types: f"%r = stablehlo.clamp %0, %1, %2 : {types[-1]}",
+    "compare": lambda case, a, b, r: (
+        f"%r = stablehlo.compare {case.attributes['predicate']}, %0, %1 : ({a}, {b}) -> {r}"
+    ),
+    "select": lambda case, c, a, b, r: f"%r = stablehlo.select %0, %1, %2 : {c}, {r}",
+    "cast": lambda case, a, r: f"%r = stablehlo.convert %0 : ({a}) -> {r}",
+    "erf": lambda case, a, r: f"%r = stablehlo.custom_call @mhlo.erf(%0) : ({a}) -> {r}",
+    "relu": relu_text,
+    "half_part": half_part_text,
+    "reduce": reduce_text,
+    "broadcast": lambda case, a, r: (
+        f"%r = stablehlo.broadcast_in_dim %0, dims = {case.attributes['dims']} : ({a}) -> {r}"
+    ),
+    "reshape": lambda case, a, r: f"%r = stablehlo.reshape %0 : ({a}) -> {r}",
+    "transpose": lambda case, a, r: (
+        f"%r = stablehlo.transpose %0, dims = {case.attributes['permutation']} : ({a}) -> {r}"
+    ),
+    "slice": slice_text,
+    "concat": lambda case, a, b, r: (
+        f"%r = stablehlo.concatenate %0, %1, dim = {case.attributes['dim']} : ({a}, {b}) -> {r}"
+    ),
+    "pad": lambda case, a, b, r: (
+        f"%r = stablehlo.pad %0, %1, low = {case.attributes['low']}, high = "
+        f"{case.attributes['high']}, interior = {case.attributes['interior']} : ({a}, {b}) -> {r}"
+    ),
+    "iota": lambda case, r: f"%r = stablehlo.iota dim = {case.attributes['dim']} : {r}",
+    "full": lambda case, r: f"%r = stablehlo.constant dense<{case.attributes['value']}> : {r}",
+    "gather": gather_text,
+    "matmul": product_text,
+    "batch_matmul": product_text,
+}
+"""The body of a program, from a case and its types."""
+
+
+def stablehlo_text(case: Case) -> str:
+    """A program that means the case; "" if StableHLO has no operation for it."""
+    types = [f"tensor<{x}>" for x in (*map(tensor_of, case.inputs), case.result)]
+    if case.buffers:
+        return ""
+    if case.name in SAME:
+        operands = ", ".join(f"%{i}" for i in range(len(case.inputs)))
+        return function(case, f"%r = stablehlo.{SAME[case.name]} {operands} : {types[-1]}")
+    form = FORMS.get(case.name)
+    return function(case, form(case, *types)) if form else ""
+
+
+def by_stablehlo(case: Case) -> Array:
+    """The result by StableHLO's reference interpreter."""
+    module = frontends.load(stablehlo_text(case), make_context())
+    with module.context:
+        interpreter.prepare(module)
+        inputs = {str(i): x for i, x in enumerate(case.inputs)}
+        return interpreter.evaluate(module, inputs, ["r"])["r"]
+
+
+ZEROS = ("max", "min", "relu", "clamp")
+"""Operators that return either zero of operands that are zeros of both signs."""
+
+
+def defined(case: Case, found: Array, wanted: Array) -> Array | bool:
+    """Where StableHLO's result is the only one: conversions to integers inside their range, and
+    which of two zeros is no matter."""
+    if case.name in ZEROS:
+        return (found != 0) | (wanted != 0)
+    if case.name != "cast" or case.result.element not in ("i32", "i8"):
+        return True
+    limits = np.iinfo({"i32": np.int32, "i8": np.int8}[case.result.element])
+    with np.errstate(all="ignore"):
+        whole = np.trunc(case.inputs[0].astype(np.float64))
+        return (whole >= limits.min) & (whole <= limits.max)
