@@ -139,6 +139,16 @@ def test_tile_rule_on_sizes_that_hurt(name: str) -> None:
         assert_same(values(case), result, case.rtol)
 
 
+def test_booleans_of_bytes_are_0_and_1() -> None:
+    """Not seen in results, which hold any byte but 0 for true."""
+    text = """func.func @main(%0: tensor<4xi8>) -> tensor<4xf32> {
+      %1 = "ascend.cast"(%0) : (tensor<4xi8>) -> tensor<4xi1>
+      %2 = "ascend.cast"(%1) : (tensor<4xi1>) -> tensor<4xf32>
+      return %2 : tensor<4xf32> }"""
+    (found,) = run_text(text, np.array([0, 5, -3, 1], np.int8))
+    np.testing.assert_array_equal(found, [0, 1, 1, 1])
+
+
 @pytest.mark.parametrize("name", FIRST)
 def test_tile_rule_takes_every_type_and_number(name: str) -> None:
     """Each type that the record names; and numbers for all operands but one."""

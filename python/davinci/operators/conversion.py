@@ -46,7 +46,7 @@ def cast(p: VectorProgram, a: Value, *, result: Tensor) -> Value:
     """
     dtype = DTYPE_OF[result.element]
     if result.element == "i1":
-        return a if a.dtype == "s8" else to_byte(p, holds(p, "ne", a, 0))
+        return to_byte(p, holds(p, "ne", a, 0))
     if a.dtype == dtype:
         return a
     if a.dtype == "s8":
