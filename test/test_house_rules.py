@@ -21,6 +21,7 @@ LOWERING_MODULES = [path.stem for path in (ROOT / "passes" / "ascend_to_cce").gl
 MACHINE_FILES = sorted((ROOT / "python" / "davinci" / "machine" / "files").glob("*.toml"))
 LONGEST_MODULE = 500
 REFUSE_NOTHING = (
+    "ascend-absorb-transposes",
     "chlo-keep-operators",
     "stablehlo-expand-operators",
     "stablehlo-expand-reduce",

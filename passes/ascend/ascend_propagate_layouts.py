@@ -1,16 +1,21 @@
-"""ascend-propagate-layouts: brings operands of the cube to Nz and its results back to rows.
+"""ascend-propagate-layouts: chooses the layouts of all values of a function by what they cost.
 
 before:
-    %c = "ascend.matmul"(%a, %b) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf32>
-after:
-    %0 = "ascend.relayout"(%a) : (tensor<8x16xf16>) -> tensor<8x16xf16, #ascend.layout<"nz">>
-    %1 = "ascend.relayout"(%b) : (tensor<16x4xf16>) -> tensor<16x4xf16, #ascend.layout<"nz">>
-    %2 = "ascend.matmul"(%0, %1) : (..) -> tensor<8x4xf32, #ascend.layout<"nz">>
-    %c = "ascend.relayout"(%2) : (tensor<8x4xf32, #ascend.layout<"nz">>) -> tensor<8x4xf32>
+    %0 = "ascend.matmul"(%a, %b) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf32>
+    %1 = "ascend.add"(%0, %r) : (tensor<8x4xf32>, tensor<8x4xf32>) -> tensor<8x4xf32>
+    %2 = "ascend.cast"(%1) : (tensor<8x4xf32>) -> tensor<8x4xf16>
+    %3 = "ascend.matmul"(%2, %c) : (tensor<8x4xf16>, tensor<4x8xf16>) -> tensor<8x8xf32>
+after, each tensor type but those of arguments and of %5 with #ascend.layout<"nz">:
+    %0 = "ascend.matmul"(relayout(%a), relayout(%b))
+    %1 = "ascend.add"(%0, relayout(%r))
+    %2 = "ascend.cast"(%1)
+    %3 = "ascend.matmul"(%2, relayout(%c))
+    %5 = "ascend.relayout"(%3)
 
-A value is laid out once for all its uses. A relayout and its reverse cancel, also through a cast
-that lies between them: a cast acts on Nz as well. Padding stays zero in that case, because a
-product of padded operands is padded with zeros.
+The cube works on fractals, so products take and give nz; most vector operators take either, and
+what a model takes and returns lies in rows. `layout_choice` finds the fewest bytes and launches for
+changes of layout; a value changes once for all its uses. Reshapes and transposes that are views in
+nz (heads split and merged) become `view`. What has a layout already keeps it.
 
 Needs products of types that the cube has (`ascend-legalize-precision`).
 """
@@ -20,19 +25,25 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from davinci.dialects.ascend_types import tensor_of
+from davinci import machine as machines
+from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.mlir import ir
 from davinci.operators.products import CUBE_TYPES
-from davinci.operators.tensors import ND, NZ, lanes
+from davinci.operators.tensors import ND, NZ
+from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
+from davinci.passes.ascend.ascend_fold_constants import mark_foldable
+from davinci.passes.ascend.layout_choice import Choice, Layouts, keeps_matrices
+from davinci.passes.ascend.layout_support import Costs
 from davinci.passes.ascend.tensor_ops import (
+    CONSTANTS,
     PRODUCTS,
     TensorOps,
     defining_op,
     merge_equal,
     tensor_functions,
 )
-from davinci.passes.pipeline.base import Pass, fail, register_pass
+from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 
 
 @register_pass
@@ -42,15 +53,19 @@ class AscendPropagateLayoutsPass(Pass):
 
     NAME = "ascend-propagate-layouts"
 
+    machine: str = option("ascend910", "machine file that the costs come from")
+
     def run(self, op: Any) -> None:
+        costs = Costs.of(machines.load(self.machine))
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
-            laid_out: dict[Any, Any] = {}
-            for operation in list(block.operations):
-                product = operation.operation
-                if product.name in PRODUCTS and tensor_of(product.result.type).layout == ND:
-                    require_cube_types(product)
-                    lay_out(product, laid_out)
+            free = mark_foldable(block)
+            for operation in block.operations:
+                if operation.operation.name in PRODUCTS:
+                    require_cube_types(operation.operation)
+                if operation.operation.name in CONSTANTS:
+                    free.add(operation.operation.results[0])
+            Rewriter(block, free, Choice(block, free, costs).layouts())
             merge_equal(block)
 
 
@@ -68,40 +83,65 @@ def require_cube_types(product: Any) -> None:
         )
 
 
-def lay_out(product: Any, laid_out: dict[Any, Any]) -> None:
-    """Replaces a product of rows by one of fractals; `laid_out` keeps what is in Nz already."""
-    with product.location, ir.InsertionPoint(product):
-        ops = TensorOps()
-        operands = [nz(value, laid_out, ops) for value in product.operands]
-        name = product.name.removeprefix("ascend.")
-        made = ops.emit(name, operands, replace(tensor_of(product.result.type), layout=NZ))
-        new = ops.relayout(made, ND)
-    product.result.replace_all_uses_with(new)
-    product.erase()
+class Rewriter:
+    """Gives the operations of a block the layouts that were chosen."""
 
+    def __init__(self, block: Any, free: set[Any], layouts: Layouts) -> None:
+        self._layouts = layouts
+        self._made: dict[Any, Any] = {}
+        self._changed: dict[tuple[Any, str], Any] = {}
+        old = []
+        for operation in list(block.operations):
+            op = operation.operation
+            if len(op.results) == 1 and op.results[0] in free:
+                continue
+            if op in layouts.in_nz:
+                self._made[op.results[0]] = self._in_nz(op)
+                old.append(op)
+            else:
+                for i, wanted in enumerate(self._wanted(op)):
+                    op.operands[i] = self._get(op.operands[i], wanted, op)
+        for op in reversed(old):
+            op.erase()
 
-def nz(value: Any, laid_out: dict[Any, Any], ops: TensorOps) -> Any:
-    """`value` in Nz, of which a relayout or a cast of one is the easiest case."""
-    if value not in laid_out:
-        found = undone(value, ops)
-        laid_out[value] = ops.relayout(value, NZ) if found is None else found
-    elif (made := defining_op(laid_out[value])) is not None and made.name == "ascend.relayout":
-        fuse(made, [ir.Location.current])
-    return laid_out[value]
+    def _wanted(self, op: Any) -> list[str]:
+        """The layouts in which an operation takes its operands."""
+        if op in self._layouts.in_nz and op.name not in (*PRODUCTS, "ascend.broadcast"):
+            return [NZ] * len(op.operands)
+        return [
+            NZ if (op, i) in self._layouts.operands_in_nz else tensor_of(operand.type).layout
+            for i, operand in enumerate(op.operands)
+        ]
 
+    def _in_nz(self, op: Any) -> Any:
+        """The result of `op`, computed in nz."""
+        result = replace(tensor_of(op.results[0].type), layout=NZ)
+        if op.name == "ascend.reduce" and not keeps_matrices(op):
+            result = replace(result, layout=ND)
+        with op.location, ir.InsertionPoint(op):
+            if op in self._layouts.views:
+                source, how = self._layouts.views[op]
+                value = self._get(source, NZ, op)
+                if how.permutation == tuple(sorted(how.permutation)):
+                    return TensorOps().emit("reshape", [value], result)
+                keys = {"shape": list(how.shape), "permutation": list(how.permutation)}
+                return TensorOps().emit("view", [value], result, **keys)
+            wanted = self._wanted(op)
+            operands = [self._get(v, w, op) for v, w in zip(op.operands, wanted, strict=True)]
+            attributes = {key: op.attributes[key] for key in op.attributes}
+            return builder.op(op.name, operands, [tensor_type(result)], **attributes).result
 
-def undone(value: Any, ops: TensorOps) -> Any:
-    """What `value` is a relayout, or a cast of a relayout, of; None if neither."""
-    owner = defining_op(value)
-    if owner is None:
-        return None
-    if owner.name == "ascend.relayout":
-        return owner.operands[0]
-    if owner.name == "ascend.cast":
-        inner = defining_op(owner.operands[0])
-        if inner is not None and inner.name == "ascend.relayout":
-            source = inner.operands[0]
-            element = tensor_of(value.type).element
-            if lanes(tensor_of(source.type).element) == lanes(element):
-                return ops.cast(source, element)
-    return None
+    def _get(self, value: Any, layout: str, user: Any) -> Any:
+        """`value` in a layout: as it is made, or changed in front of its first user."""
+        made = self._made.get(value, value)
+        if tensor_of(made.type).layout == layout:
+            return made
+        key = made, layout
+        if key not in self._changed:
+            place = user.location if layout == NZ else made.owner.location
+            with place, ir.InsertionPoint(user):
+                self._changed[key] = TensorOps().relayout(made, layout)
+        elif layout == NZ:
+            owner = defining_op(self._changed[key])
+            fuse(owner, [user.location])
+        return self._changed[key]

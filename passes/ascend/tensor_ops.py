@@ -170,8 +170,11 @@ class TensorOps:
     def relayout(self, operand: Any, layout: str) -> Any:
         found = tensor_of(operand.type)
         result = replace(found, layout=layout)
+        owner = defining_op(operand)
         if found.layout == layout:
             return operand
+        if owner is not None and owner.name == "ascend.full":
+            return self._full(result, owner.attributes["value"])
         if is_reshape_view(found, result):
             order = list(range(found.rank))
             return self.emit("view", [operand], result, shape=list(found.shape), permutation=order)

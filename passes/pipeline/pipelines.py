@@ -110,7 +110,8 @@ def ascend_to_memref(options: Options) -> list[str]:
     """Precision and layouts chosen, constants folded, kernels outlined, the arena planned."""
     return [
         _pass("ascend-legalize-precision", options, "precision"),
-        "ascend-propagate-layouts",
+        "ascend-absorb-transposes",
+        _pass("ascend-propagate-layouts", options, "machine"),
         "ascend-fold-constants",
         "ascend-outline-scalar",
         "cse",

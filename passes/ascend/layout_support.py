@@ -1,0 +1,116 @@
+"""Which operators compute in nz, and what an operator and a change of layout cost there.
+
+Costs are sixteenths of a cycle of the machine, which makes a difference of a few bytes count.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import attribute, python_value
+from davinci.element_types import dtype_of
+from davinci.machine import Machine
+from davinci.operators import OPERATORS, Tensor
+from davinci.operators.layouts import is_reshape_view, slice_offset
+from davinci.operators.tensors import ND, NZ, lanes, width_of
+from davinci.passes.analysis.min_cut import NEVER
+from davinci.passes.ascend.tensor_ops import evaluate, full_value
+from davinci.units import BLOCK_BYTES, ceil_div
+
+UNIT = 16
+"""Parts of a cycle."""
+
+NZ_BITS = (1, 8, 16, 32)
+"""Sizes of elements that may lie in fractals."""
+
+
+IN_NZ: frozenset[str] = frozenset()
+"""Operators that are not elementwise and have kernels for nz."""
+
+
+def takes_nz(op: Any) -> bool:
+    """Whether an operator has a kernel that computes in nz.
+
+    A reduction takes it, a broadcast gives it, operands and result of an elementwise operator all
+    have it. The kernel does to padding what it does to elements, so that must leave zeros.
+    """
+    name = op.name.removeprefix("ascend.")
+    if name in ("broadcast", "reduce"):
+        value = tensor_of((op.operands if name == "reduce" else op.results)[0].type)
+        return name in IN_NZ and value.rank > 1 and width_of(value.element) in NZ_BITS
+    result = tensor_of(op.results[0].type)
+    tensors = [result, *(tensor_of(v.type) for v in op.operands)]
+    if any(x.rank < 2 or width_of(x.element) not in NZ_BITS for x in tensors):
+        return False
+    if len({lanes(x.element) for x in tensors}) > 1:
+        return False
+    stored = replace(result, layout=NZ).stored_shape
+    return result.count == math.prod(stored) or keeps_zero(op)
+
+
+def keeps_zero(op: Any) -> bool:
+    """Whether the result is zero where operands are, those apart that are one value everywhere."""
+    inputs = []
+    for operand in op.operands:
+        known = full_value(operand)
+        zero = np.zeros((), dtype_of(tensor_of(operand.type).element))
+        inputs.append(zero if known is None else known)
+    attributes = {key: python_value(op.attributes[key]) for key in op.attributes}
+    result = Tensor((), tensor_of(op.results[0].type).element)
+    return not evaluate(op.name.removeprefix("ascend."), inputs, result, attributes).any()
+
+
+def is_elementwise(op: Any) -> bool:
+    record = OPERATORS.get(op.name.removeprefix("ascend."))
+    return record is not None and record.elementwise
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Prices of a machine."""
+
+    launch: int
+    bytes_per_cycle: int
+
+    @staticmethod
+    def of(machine: Machine) -> Costs:
+        launch_cycles = int(machine.launch.overhead_us * machine.clock_mhz)
+        return Costs(launch_cycles * UNIT, machine.gm.read_bytes_per_cycle * machine.cores)
+
+    def moved(self, size_bytes: int) -> int:
+        return ceil_div(size_bytes * UNIT, self.bytes_per_cycle)
+
+    def relayout(self, value: Tensor) -> int:
+        """From rows to nz or back: a kernel that reads one array and writes the other."""
+        rows, nz = replace(value, layout=ND), replace(value, layout=NZ)
+        if value.rank < 2 or value.count == 0 or is_reshape_view(rows, nz):
+            return 0
+        if width_of(value.element) not in NZ_BITS[1:]:
+            return NEVER
+        return self.launch + self.moved(stored_bytes(rows) + stored_bytes(nz))
+
+    def padding(self, value: Tensor) -> int:
+        """What an operator in nz moves more than one in rows: its result is read and written."""
+        rows, nz = replace(value, layout=ND), replace(value, layout=NZ)
+        return self.moved(2 * (stored_bytes(nz) - stored_bytes(rows)))
+
+    def movement(self, op: Any) -> int:
+        """A reshape, transpose or slice in rows, which may be a view."""
+        operand, result = tensor_of(op.operands[0].type), tensor_of(op.results[0].type)
+        if op.name == "ascend.reshape" or result.count == 0:
+            return 0
+        if op.name == "ascend.slice":
+            starts, strides = attribute(op, "starts"), attribute(op, "strides")
+            offset = slice_offset(operand, result, starts, strides)
+            if offset is not None and offset * operand.bytes_each % BLOCK_BYTES == 0:
+                return 0
+        return self.launch + self.moved(2 * stored_bytes(result))
+
+
+def stored_bytes(value: Tensor) -> int:
+    return math.prod(value.stored_shape) * value.bytes_each

@@ -1,0 +1,62 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-absorb-transposes)' --split-input-file | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-absorb-transposes,ascend-absorb-transposes)' --split-input-file | FileCheck %s
+
+// Keys of attention, split into heads: what is left is the split of queries.
+// CHECK-LABEL: func.func @keys
+// CHECK: %[[S:.*]] = "ascend.reshape"(%arg1) : (tensor<1x100x768xf16>) -> tensor<100x12x64xf16>
+// CHECK: %[[T:.*]] = "ascend.transpose"(%[[S]]) {permutation = array<i64: 1, 0, 2>} : (tensor<100x12x64xf16>) -> tensor<12x100x64xf16>
+// CHECK: "ascend.batch_matmul"(%arg0, %[[T]]) {transpose_b} : (tensor<12x100x64xf16>, tensor<12x100x64xf16>) -> tensor<12x100x100xf32>
+func.func @keys(%q: tensor<12x100x64xf16>, %k: tensor<1x100x768xf16>) -> tensor<12x100x100xf32> {
+  %0 = "ascend.reshape"(%k) : (tensor<1x100x768xf16>) -> tensor<1x100x12x64xf16>
+  %1 = "ascend.transpose"(%0) {permutation = array<i64: 0, 2, 3, 1>} : (tensor<1x100x12x64xf16>) -> tensor<1x12x64x100xf16>
+  %2 = "ascend.reshape"(%1) : (tensor<1x12x64x100xf16>) -> tensor<12x64x100xf16>
+  %3 = "ascend.batch_matmul"(%q, %2) : (tensor<12x100x64xf16>, tensor<12x64x100xf16>) -> tensor<12x100x100xf32>
+  return %3 : tensor<12x100x100xf32>
+}
+
+// -----
+
+// Both operands; a transpose of what is given transposed undoes it; the transpose stays for others.
+// CHECK-LABEL: func.func @both
+// CHECK-NEXT: %[[T:.*]] = "ascend.transpose"
+// CHECK-NEXT: "ascend.matmul"(%arg0, %arg1) {transpose_a, transpose_b}
+// CHECK-NEXT: "ascend.matmul"(%arg0, %arg1) : (tensor<5x5xf16>, tensor<5x5xf16>) -> tensor<5x5xf32>
+// CHECK-NEXT: return %[[T]]
+func.func @both(%a: tensor<5x5xf16>, %b: tensor<5x5xf16>) -> (tensor<5x5xf16>, tensor<5x5xf32>, tensor<5x5xf32>) {
+  %0 = "ascend.transpose"(%a) {permutation = array<i64: 1, 0>} : (tensor<5x5xf16>) -> tensor<5x5xf16>
+  %1 = "ascend.transpose"(%b) {permutation = array<i64: 1, 0>} : (tensor<5x5xf16>) -> tensor<5x5xf16>
+  %2 = "ascend.matmul"(%0, %1) : (tensor<5x5xf16>, tensor<5x5xf16>) -> tensor<5x5xf32>
+  %3 = "ascend.matmul"(%0, %1) {transpose_a, transpose_b} : (tensor<5x5xf16>, tensor<5x5xf16>) -> tensor<5x5xf32>
+  return %0, %2, %3 : tensor<5x5xf16>, tensor<5x5xf32>, tensor<5x5xf32>
+}
+
+// -----
+
+// A vector is a row, not a column with a lane of each fractal.
+// CHECK-LABEL: func.func @vector
+// CHECK-NEXT: %[[R:.*]] = "ascend.reshape"(%arg1) : (tensor<33xf16>) -> tensor<1x33xf16>
+// CHECK-NEXT: "ascend.matmul"(%arg0, %[[R]]) {transpose_b} : (tensor<17x33xf16>, tensor<1x33xf16>) -> tensor<17x1xf32>
+func.func @vector(%a: tensor<17x33xf16>, %x: tensor<33xf16>) -> tensor<17x1xf32> {
+  %0 = "ascend.reshape"(%x) : (tensor<33xf16>) -> tensor<33x1xf16>
+  %1 = "ascend.matmul"(%a, %0) : (tensor<17x33xf16>, tensor<33x1xf16>) -> tensor<17x1xf32>
+  return %1 : tensor<17x1xf32>
+}
+
+// -----
+
+// Constants are folded, heads that are split already have their columns side by side, and where neither rows nor
+// columns do nothing changes.
+// CHECK-LABEL: func.func @left_alone
+// CHECK-NOT: transpose_
+func.func @left_alone(%a: tensor<6x4xf16>, %h: tensor<4x6x2xf16>, %z: tensor<2x3x6xf16>) -> (tensor<6x3xf32>, tensor<6x4x5xf32>, tensor<6x3x4xf32>) {
+  %c = "ascend.constant"() {value = dense<[[1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0], [1.0, 1.0, 2.0, 2.0]]> : tensor<3x4xf16>} : () -> tensor<3x4xf16>
+  %0 = "ascend.transpose"(%c) {permutation = array<i64: 1, 0>} : (tensor<3x4xf16>) -> tensor<4x3xf16>
+  %1 = "ascend.matmul"(%a, %0) : (tensor<6x4xf16>, tensor<4x3xf16>) -> tensor<6x3xf32>
+  %d = "ascend.full"() {value = 1.0 : f16} : () -> tensor<6x2x5xf16>
+  %2 = "ascend.transpose"(%h) {permutation = array<i64: 1, 0, 2>} : (tensor<4x6x2xf16>) -> tensor<6x4x2xf16>
+  %3 = "ascend.batch_matmul"(%2, %d) : (tensor<6x4x2xf16>, tensor<6x2x5xf16>) -> tensor<6x4x5xf32>
+  %e = "ascend.full"() {value = 1.0 : f16} : () -> tensor<6x2x4xf16>
+  %4 = "ascend.transpose"(%z) {permutation = array<i64: 2, 1, 0>} : (tensor<2x3x6xf16>) -> tensor<6x3x2xf16>
+  %5 = "ascend.batch_matmul"(%4, %e) : (tensor<6x3x2xf16>, tensor<6x2x4xf16>) -> tensor<6x3x4xf32>
+  return %1, %3, %5 : tensor<6x3xf32>, tensor<6x4x5xf32>, tensor<6x3x4xf32>
+}
