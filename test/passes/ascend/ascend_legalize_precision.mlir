@@ -47,6 +47,37 @@ func.func @moved(%a: tensor<8x16xf32>, %b: tensor<8x4xf32>) -> (tensor<16x4xf32>
 
 // -----
 
+// One cast serves products behind one reshape; others that read a transpose keep it wide, and a cast of much more than
+// a slice takes is none in front of it.
+// CHECK-LABEL: func.func @shared
+// CHECK: %[[A:.*]] = "ascend.cast"(%arg0) : (tensor<1x16x8xf32>) -> tensor<1x16x8xf16>
+// CHECK: %[[R:.*]] = "ascend.reshape"(%[[A]])
+// CHECK: "ascend.matmul"(%[[R]]
+// CHECK: "ascend.matmul"(%[[R]]
+// CHECK: %[[S:.*]] = "ascend.slice"(%arg0) {{.*}} -> tensor<1x2x8xf32>
+// CHECK: %[[N:.*]] = "ascend.cast"(%[[S]])
+// CHECK: %[[Q:.*]] = "ascend.reshape"(%[[N]])
+// CHECK: "ascend.matmul"(%[[Q]]
+// CHECK: %[[T:.*]] = "ascend.transpose"(%arg1) {{.*}} -> tensor<8x16xf32>
+// CHECK: %[[W:.*]] = "ascend.cast"(%[[T]])
+// CHECK: "ascend.matmul"(%[[W]]
+// CHECK: return {{.*}}, %[[T]] :
+// FP16-LABEL: func.func @shared
+func.func @shared(%a: tensor<1x16x8xf32>, %b: tensor<16x8xf32>, %c: tensor<8x4xf32>, %d: tensor<16x4xf32>) -> (tensor<16x4xf32>, tensor<16x4xf32>, tensor<2x4xf32>, tensor<8x4xf32>, tensor<8x16xf32>) {
+  %0 = "ascend.reshape"(%a) : (tensor<1x16x8xf32>) -> tensor<16x8xf32>
+  %1 = "ascend.matmul"(%0, %c) : (tensor<16x8xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
+  %e = "ascend.neg"(%c) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %2 = "ascend.matmul"(%0, %e) : (tensor<16x8xf32>, tensor<8x4xf32>) -> tensor<16x4xf32>
+  %3 = "ascend.slice"(%a) {starts = array<i64: 0, 3, 0>, limits = array<i64: 1, 5, 8>, strides = array<i64: 1, 1, 1>} : (tensor<1x16x8xf32>) -> tensor<1x2x8xf32>
+  %4 = "ascend.reshape"(%3) : (tensor<1x2x8xf32>) -> tensor<2x8xf32>
+  %5 = "ascend.matmul"(%4, %c) : (tensor<2x8xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %6 = "ascend.transpose"(%b) {permutation = array<i64: 1, 0>} : (tensor<16x8xf32>) -> tensor<8x16xf32>
+  %7 = "ascend.matmul"(%6, %d) : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  return %1, %2, %5, %7, %6 : tensor<16x4xf32>, tensor<16x4xf32>, tensor<2x4xf32>, tensor<8x4xf32>, tensor<8x16xf32>
+}
+
+// -----
+
 // Integer products, and products that are f16 already, stay.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: ascend.cast
