@@ -124,7 +124,7 @@ def test_npu_opt_goes_from_level_to_level(tmp_path: Path) -> None:
         assert npu_opt.main([str(path), f"--{stage}", "-o", str(after)]) == 0
         expected = texts("mlp")[level].replace('"-:', f'"{path}:')  # in hivm.locations
         # Launches say where the operators stand in the text that they were made from.
-        expected = expected.replace('["line ', '["ascend.mlir:')
+        expected = expected.replace('"line ', '"ascend.mlir:')
         assert after.read_text() == expected
         path = after
 

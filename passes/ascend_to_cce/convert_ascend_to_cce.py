@@ -28,6 +28,7 @@ from davinci.mlir import ir, operations, symbol_name
 from davinci.passes import ascend_to_cce, builder
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend_to_cce import LOWERINGS, Target
+from davinci.passes.ascend_to_cce.groups import is_group, lower_group
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 from davinci.passes.pipeline.pipelines import FRACTALIZE, STRATEGIES
 
@@ -61,7 +62,8 @@ class ConvertAscendToCcePass(Pass):
         )
         blocks: dict[str, int] = {}
         for kernel in kernels(op):
-            if units := lower_kernel(kernel, target):
+            lower = lower_group if is_group(kernel) else lower_kernel
+            if units := lower(kernel, target):
                 count = max(1, min(units, target.cores))
                 kernel.attributes["ascend.blocks"] = builder.as_attribute(count)
                 blocks[symbol_name(kernel)] = count

@@ -16,6 +16,7 @@ from davinci.passes.pipeline.pipeline_text import ROOT, PassNode, format_options
 PRECISIONS = ("mixed", "fp16", "fp32")
 STRATEGIES = ("os", "is", "ws")
 FRACTALIZE = ("improved", "naive")
+FUSION = ("all", "none")
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Options:
     n: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
     k: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
     fractalize: str = option("improved", "the algorithm of fractalisation", FRACTALIZE)
+    fusion: str = option("all", "which operators share a kernel", FUSION)
 
 
 STAGES = (
@@ -115,6 +117,7 @@ def ascend_to_memref(options: Options) -> list[str]:
         "ascend-fold-constants",
         "ascend-outline-scalar",
         "cse",
+        _pass("ascend-fuse", options, "machine", "cores", "fusion"),
         _pass("ascend-bufferize", options, "machine"),
     ]
 

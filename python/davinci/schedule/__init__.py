@@ -1,6 +1,8 @@
 """What a kernel computes and how, as plain data without MLIR.
 
-* `vector_steps`: operations of the vector unit on buffers, and what they take.
-* `row_statistics`: reductions of rows, and their results spread over lanes again.
-* `row_places`: where results lie for the operations that combine them with rows.
+* `graph`: the operators of a group and their values; `space`: the axes that they are iterated over.
+* `tile_program`: what the vector unit does for one tile; `vector_schedule`: tiles, cores and
+  buffers, chosen by cost.
+* `vector_steps`, `row_statistics`, `row_places`, `row_tables`: reductions of rows, statistics and
+  tables of a row as vector operations on buffers in UB.
 """

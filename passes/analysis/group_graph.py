@@ -1,0 +1,62 @@
+"""Reads operators on tensors as a `davinci.schedule.graph.Graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from davinci.dialects.base import python_value
+from davinci.mlir import ir
+from davinci.schedule.graph import ND, NZ, Array, Graph, Node, Operand, Scalar
+
+CONVERSION = "builtin.unrealized_conversion_cast"
+"""In kernels: booleans seen as the bytes that hold them, and the other way."""
+
+
+def array_of(value: Any) -> Array:
+    """Shape, element type and layout of a value."""
+    kind = ir.RankedTensorType(value.type)
+    layout = NZ if kind.encoding is not None else ND
+    return Array(tuple(kind.shape), str(kind.element_type), layout)
+
+
+def node_of(op: Any, operands: Sequence[Operand], result: int) -> Node:
+    """An operator of `ascend`; attributes of other dialects are left out."""
+    attributes = {
+        name: python_value(op.attributes[name]) for name in op.attributes if "." not in name
+    }
+    return Node(op.name.removeprefix("ascend."), tuple(operands), result, attributes)
+
+
+def number_of(value: Any) -> float | None:
+    """The number that a value is everywhere, None if it is not one."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != "ascend.full":
+        return None
+    return python_value(value.owner.attributes["value"])  # type: ignore[no-any-return]
+
+
+def graph_of(ops: Iterable[Any], outputs: Sequence[Any]) -> tuple[Graph, list[Any]]:
+    """The graph of operators in order, and the values that are its inputs.
+
+    Args:
+        outputs: the results that others need.
+    """
+    graph, inputs = Graph(), []
+    known: dict[Any, int] = {}
+
+    def operand(value: Any) -> Operand:
+        number = number_of(value)
+        if number is not None:
+            return Scalar(float(number))
+        if value not in known:
+            known[value] = graph.add(array_of(value))
+            graph.inputs.append(known[value])
+            inputs.append(value)
+        return known[value]
+
+    for op in ops:
+        operands = [operand(v) for v in op.operands]
+        known[op.result] = graph.add(array_of(op.result))
+        graph.nodes.append(node_of(op, operands, known[op.result]))
+    graph.outputs = [known[value] for value in outputs]
+    return graph, inputs

@@ -1,0 +1,387 @@
+"""ascend-fuse: makes kernels of groups of operators.
+
+before:
+    %m = "ascend.reduce"(%x) {kind = "max", dims = array<i64: 1>} : (tensor<64x512xf32>) -> ..
+    %b = "ascend.broadcast"(%m) {dims = array<i64: 0>} : (tensor<64xf32>) -> tensor<64x512xf32>
+    %y = "ascend.sub"(%x, %b) : (...) -> tensor<64x512xf32>
+after:
+    %y = call @reduce_sub_f32_64x512(%x) : (tensor<64x512xf32>) -> tensor<64x512xf32>
+    func.func private @reduce_sub_f32_64x512(tensor<64x512xf32>) -> tensor<64x512xf32>
+    module @kernels {
+      func.func @reduce_sub_f32_64x512(%a: memref<64x512xf32>, %r: memref<64x512xf32>)
+          attributes {ascend.kernel, ascend.op = "reduce_sub", ascend.unit = "vector", ..} {
+        %x = bufferization.to_tensor %a restrict : ..
+        (the operators)
+        bufferization.materialize_in_destination %y in restrict writable %r : ..
+      }
+    }
+
+Operators join the group of what they read wherever the vector unit can compute both in one kernel
+(`davinci.schedule.vector_schedule`), no cycle of kernels comes out and the estimate says that it
+takes no longer. What only lives inside a group never sees GM. An operator alone is a group of one.
+Broadcasts and reshapes are made anew for each of their users, so that they end in the group that
+needs them. Equal groups are one kernel. Operators that no group can hold stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from davinci import machine as machines
+from davinci.machine import Machine
+from davinci.mlir import func, ir
+from davinci.operators import OPERATORS
+from davinci.passes import builder
+from davinci.passes.analysis.group_graph import CONVERSION, graph_of
+from davinci.passes.ascend.kernel_facts import Facts, Work, operator_of
+from davinci.passes.ascend.kernel_outline import (
+    kernels_module,
+    memref_of,
+    symbols,
+    unique,
+)
+from davinci.passes.ascend.tensor_ops import defining_op, tensor_functions
+from davinci.passes.pipeline.base import Pass, option, register_pass
+from davinci.passes.pipeline.pipelines import FUSION
+from davinci.schedule.graph import Graph
+from davinci.schedule.space import MOVES, NoSpace
+from davinci.schedule.vector_schedule import Plan, plan
+
+FREE = frozenset({"ascend.broadcast", "ascend.reshape"})
+"""Operators that cost nothing inside a group."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class AscendFusePass(Pass):
+    """Make kernels of groups of operators."""
+
+    NAME = "ascend-fuse"
+
+    machine: str = option("ascend910", "machine file that gives sizes and limits")
+    cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
+    fusion: str = option("all", "which operators share a kernel", FUSION)
+
+    def run(self, op: Any) -> None:
+        machine = machines.load(self.machine)
+        if machine.split:
+            return
+        cores = self.cores or machine.cores
+        for function in tensor_functions(op):
+            block = function.regions[0].blocks[0]
+            sink(block)
+            groups = Grouping(block, Judge(machine, cores), self.fusion == "all").groups()
+            outliner = Outliner(op)
+            for group in groups:
+                outliner.outline(group)
+
+
+def sink(block: Any) -> None:
+    """Gives each user of a broadcast or reshape one of its own, right in front of it."""
+    for op in reversed([o.operation for o in block.operations]):
+        if op.name not in FREE:
+            continue
+        uses = [(use.owner.operation, use.operand_number) for use in op.result.uses]
+        for user, number in uses[1:]:
+            with ir.InsertionPoint(user):
+                user.operands[number] = op.clone().operation.results[0]
+
+
+@dataclass(eq=False)
+class Group:
+    """Operators that become one kernel.
+
+    Attributes:
+        ops: in their order in the block.
+        cycles: estimated.
+    """
+
+    ops: list[Any]
+    cycles: int = 0
+    feeds: set[Any] = field(default_factory=set)
+    reads: set[Any] = field(default_factory=set)
+
+
+class Judge:
+    """Says what a group costs; equal groups are weighed once."""
+
+    def __init__(self, machine: Machine, cores: int) -> None:
+        self._machine, self._cores = machine, cores
+        self._known: dict[Any, int | None] = {}
+
+    def cycles(self, graph: Graph) -> int | None:
+        """Estimated cycles, None if no kernel can hold the group."""
+        key = key_of(graph)
+        if key not in self._known:
+            self._known[key] = self._weigh(graph)
+        return self._known[key]
+
+    def _weigh(self, graph: Graph) -> int | None:
+        try:
+            found: Plan = plan(graph, self._machine, self._cores)
+        except NoSpace:
+            return None
+        return found.schedule.cycles
+
+
+def key_of(graph: Graph) -> Any:
+    """Equal for equal graphs."""
+    nodes = tuple(
+        (n.name, n.operands, n.result, repr(sorted(n.attributes.items()))) for n in graph.nodes
+    )
+    return nodes, tuple(graph.arrays), tuple(graph.inputs), tuple(graph.outputs)
+
+
+class Grouping:
+    """Finds the groups of a block."""
+
+    def __init__(self, block: Any, judge: Judge, fuse: bool) -> None:
+        self._judge, self._fuse = judge, fuse
+        self._place: dict[Any, int] = {}
+        self._group: dict[Any, Group] = {}
+        self._ops = [op.operation for op in block.operations]
+        for place, op in enumerate(self._ops):
+            self._place[op] = place
+
+    def groups(self) -> list[Group]:
+        """The groups that become kernels, in an order in which they can run."""
+        for op in self._ops:
+            self._group[op] = Group([op])
+            if is_candidate(op):
+                self._join(op)
+        found = [g for g in self._ordered() if is_candidate(g.ops[0])]
+        kept = [g for g in found if any(op.name not in FREE for op in g.ops) or self._needs(g)]
+        return [g for g in map(self._trimmed, kept) if g.ops and self._cycles(g.ops) is not None]
+
+    def _ordered(self) -> list[Group]:
+        """All groups, each after those it reads; moves their operators into that order."""
+        found: dict[Group, None] = {}
+        for op in self._ops:
+            stack = [self._group[op]]
+            while stack:
+                group = stack[-1]
+                read = [
+                    self._group[producer]
+                    for member in group.ops
+                    for value in member.operands
+                    if (producer := defining_op(value)) is not None
+                ]
+                waiting = [g for g in dict.fromkeys(read) if g is not group and g not in found]
+                if waiting:
+                    stack += waiting
+                else:
+                    found[stack.pop()] = None
+        end = self._ops[-1]
+        for group in found:
+            for op in group.ops:
+                if op is not end:
+                    op.move_before(end)
+        return list(found)
+
+    def _needs(self, group: Group) -> bool:
+        return any(op.name == "ascend.broadcast" for op in group.ops)
+
+    def _trimmed(self, group: Group) -> Group:
+        """Without reshapes at its ends, which are views."""
+        ops = set(group.ops)
+        changed = True
+        while changed:
+            changed = False
+            for op in list(ops):
+                if op.name != "ascend.reshape":
+                    continue
+                users = [use.owner.operation for use in op.result.uses]
+                producer = defining_op(op.operands[0])
+                if producer not in ops or not any(user in ops for user in users):
+                    ops.discard(op)
+                    changed = True
+        return Group([op for op in group.ops if op in ops])
+
+    def _join(self, op: Any) -> None:
+        """Lets an operator join the groups of what it reads, where that pays."""
+        own = self._group[op]
+        own.cycles = self._cycles(own.ops) or 0
+        alone = self._cycles(own.ops) is not None
+        if not self._fuse and op.name not in FREE:
+            return
+        for value in op.operands:
+            producer = defining_op(value)
+            if producer is None or not is_candidate(producer):
+                continue
+            other, own = self._group[producer], self._group[op]
+            if other is own or self._between(other, own):
+                continue
+            if not self._fuse and any(o.name not in FREE for o in other.ops):
+                continue
+            ops = sorted([*other.ops, *own.ops], key=self._place.__getitem__)
+            cycles = self._cycles(ops)
+            if cycles is None or (alone and other.cycles and cycles > other.cycles + own.cycles):
+                continue
+            joined = Group(ops, cycles)
+            for member in ops:
+                self._group[member] = joined
+
+    def _between(self, first: Group, last: Group) -> bool:
+        """Whether something outside both groups needs `first` and is needed by `last`."""
+        begin = self._place[first.ops[0]]
+        seen = {id(first), id(last)}
+        stack = [last]
+        while stack:
+            group = stack.pop()
+            for op in group.ops:
+                for value in op.operands:
+                    producer = defining_op(value)
+                    if producer is None:
+                        continue
+                    found = self._group[producer]
+                    if found is first and group is not last:
+                        return True
+                    if id(found) in seen or self._place[found.ops[-1]] < begin:
+                        continue
+                    seen.add(id(found))
+                    stack.append(found)
+        return False
+
+    def _cycles(self, ops: list[Any]) -> int | None:
+        graph, _ = graph_of(ops, outputs_of(ops))
+        return self._judge.cycles(graph)
+
+
+def is_candidate(op: Any) -> bool:
+    """Whether a group may hold the operator."""
+    name = op.name.removeprefix("ascend.")
+    if not op.name.startswith("ascend.") or len(op.results) != 1:
+        return False
+    return name in MOVES or (name in OPERATORS and OPERATORS[name].elementwise)
+
+
+def outputs_of(ops: list[Any]) -> list[Any]:
+    """Results that operators outside need."""
+    inside = set(ops)
+    return [
+        op.result for op in ops if any(use.owner.operation not in inside for use in op.result.uses)
+    ]
+
+
+class Outliner:
+    """Makes kernels of groups and calls of them."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._symbols = dict(symbols(root))
+        self._kernels: dict[str, Any] = {}
+        self._known: dict[Any, str] = {}
+
+    def outline(self, group: Group) -> None:
+        outputs = outputs_of(group.ops)
+        graph, inputs = graph_of(group.ops, outputs)
+        last = group.ops[-1]
+        location = ir.Location.fused([op.location for op in group.ops])
+        key = key_of(graph)
+        if key not in self._known:
+            self._known[key] = self._build(group, inputs, outputs, location)
+        types = [value.type for value in outputs]
+        with ir.InsertionPoint(last), location:
+            callee = ir.FlatSymbolRefAttr.get(self._known[key])
+            call = builder.op("func.call", inputs, types, callee=callee)
+        for old, new in zip(outputs, call.results, strict=True):
+            old.replace_all_uses_with(new)
+        for op in reversed(group.ops):
+            op.erase()
+
+    def _build(self, group: Group, inputs: list[Any], outputs: list[Any], location: Any) -> str:
+        """The kernel of a group and its declaration on tensors."""
+        module = kernels_module(self._root)
+        taken = {**self._symbols, **dict(symbols(module))}
+        op_name = name_of(group)
+        shape = outputs[-1].type.shape
+        sizes = "x".join(map(str, shape))
+        symbol = unique(f"{op_name}_{outputs[-1].type.element_type}_{sizes}".rstrip("_"), taken)
+        types = [memref_of(v.type) for v in (*inputs, *outputs)]
+        with ir.InsertionPoint(module.regions[0].blocks[0]), location:
+            kernel = func.FuncOp(symbol, (types, []))
+            kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
+            kernel.attributes["ascend.op"] = ir.StringAttr.get(op_name)
+            kernel.attributes["ascend.unit"] = ir.StringAttr.get("vector")
+            facts_of(group, inputs, outputs, op_name).mark(kernel)
+            block = kernel.add_entry_block([location] * len(types))
+        arguments = list(block.arguments)
+        with ir.InsertionPoint(block), location:
+            held = [_tensor(a, v.type) for a, v in zip(arguments, inputs, strict=False)]
+            values = dict(zip(inputs, held, strict=True))
+            for op in group.ops:
+                _clone(op, values)
+            for value, argument in zip(outputs, arguments[len(inputs) :], strict=True):
+                _store(values[value], argument)
+            func.ReturnOp([])
+        with ir.InsertionPoint(self._root.regions[0].blocks[0]), ir.Location.unknown():
+            signature = ([v.type for v in inputs], [v.type for v in outputs])
+            func.FuncOp(symbol, signature, visibility="private")
+        self._symbols[symbol] = kernel.operation
+        return symbol
+
+
+def _tensor(argument: Any, kind: Any) -> Any:
+    """The tensor that a GM buffer holds."""
+    stored = ir.RankedTensorType.get(argument.type.shape, argument.type.element_type)
+    made = builder.op("bufferization.to_tensor", [argument], [stored], restrict=True).result
+    return made if stored == kind else builder.op(CONVERSION, [made], [kind]).result
+
+
+def _clone(op: Any, values: dict[Any, Any]) -> None:
+    operands = []
+    for value in op.operands:
+        if value not in values:  # a number, which each kernel has of its own
+            values[value] = value.owner.clone().operation.results[0]
+        operands.append(values[value])
+    new = op.clone().operation
+    for i, value in enumerate(operands):
+        new.operands[i] = value
+    values[op.result] = new.results[0]
+
+
+def _store(value: Any, argument: Any) -> None:
+    stored = ir.RankedTensorType.get(argument.type.shape, argument.type.element_type)
+    if stored != value.type:
+        value = builder.op(CONVERSION, [value], [stored]).result
+    builder.op(
+        "bufferization.materialize_in_destination",
+        [value, argument],
+        restrict=True,
+        writable=True,
+    )
+
+
+NAMED = 4
+"""Operators that the name of a group has at most."""
+
+
+def name_of(group: Group) -> str:
+    """The group's operators, each once, in order: `reduce_sub_exp_div`."""
+    names = [op.name.removeprefix("ascend.") for op in group.ops if op.name not in FREE]
+    names = list(dict.fromkeys(names or [op.name.removeprefix("ascend.") for op in group.ops]))
+    return "_".join(names[:NAMED]) + ("_and_more" if len(names) > NAMED else "")
+
+
+def facts_of(group: Group, inputs: list[Any], outputs: list[Any], name: str) -> Facts:
+    """What reports say of a group: its work is that of its operators, its traffic what crosses."""
+    parts = [operator_of(op) for op in group.ops]
+    computed = [op for op in group.ops if op.name not in FREE]
+    if len(computed) == 1 and len(group.ops) == 1:
+        return parts[0].facts
+
+    def size(values: list[Any]) -> int:
+        types = [memref_of(v.type) for v in values]
+        total = 0
+        for kind in types:
+            count = 1
+            for extent in kind.shape:
+                count *= extent
+            total += count * kind.element_type.width // 8
+        return total
+
+    work = Work(0, 16, sum(p.vector_repeats for p in parts), size(inputs), size(outputs))
+    kind = outputs[-1].type
+    shape = "x".join(map(str, kind.shape)) or "scalar"
+    return Facts(f"{name.replace('_', ' ')} {shape} {kind.element_type}", work)

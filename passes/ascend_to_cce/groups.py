@@ -1,0 +1,71 @@
+"""Lowers kernels that hold a group of operators on tensors.
+
+func.func @k(%a: memref<..>, %r: memref<..>) {
+  %x = bufferization.to_tensor %a
+  ...                                              operators of ascend on tensors
+  bufferization.materialize_in_destination %y in %r
+}
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.mlir import ir
+from davinci.passes import builder
+from davinci.passes.analysis.group_graph import CONVERSION, graph_of
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.vector_group import build_vector_group
+from davinci.passes.pipeline.base import fail
+from davinci.schedule.space import NoSpace
+from davinci.schedule.vector_schedule import plan
+
+LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
+BOUNDARY = frozenset({LOAD, STORE, CONVERSION})
+
+
+def is_group(kernel: Any) -> bool:
+    """Whether a kernel holds operators on tensors."""
+    block = kernel.regions[0].blocks[0]
+    return any(op.operation.name == STORE for op in block.operations)
+
+
+def lower_group(kernel: Any, target: Target) -> int:
+    """Builds the kernel of a group in place of its operators; returns its units of work.
+
+    Raises:
+        CompileError: no schedule can compute it.
+    """
+    block = kernel.regions[0].blocks[0]
+    ops = [op.operation for op in block.operations]
+    operators = [op for op in ops if op.name.startswith("ascend.") and op.name != "ascend.full"]
+    stores = [op for op in ops if op.name == STORE]
+    outputs = [_inside(op.operands[0], operators) for op in stores]
+    graph, inputs = graph_of(operators, outputs)
+    buffers = [_buffer(value) for value in inputs] + [op.operands[1] for op in stores]
+    try:
+        chosen = plan(graph, target.machine, target.cores)
+    except NoSpace as error:
+        fail(operators[-1], "cannot be computed together with its group", found=str(error))
+    with ir.InsertionPoint(ops[-1]), kernel.location:
+        units = build_vector_group(chosen, buffers, target)
+    kernel.attributes["ascend.schedule"] = builder.as_attribute(str(chosen.schedule))
+    for op in reversed(ops[:-1]):
+        op.erase()
+    return units
+
+
+def _inside(value: Any, operators: list[Any]) -> Any:
+    """The result of an operator that a stored value is."""
+    while value.owner not in operators and value.owner.name == CONVERSION:
+        value = value.owner.operands[0]
+    return value
+
+
+def _buffer(value: Any) -> Any:
+    """The GM buffer that a tensor was made from."""
+    while value.owner.name in BOUNDARY:
+        value = value.owner.operands[0]
+        if isinstance(value.owner, ir.Block):
+            break
+    return value

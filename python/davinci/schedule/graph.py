@@ -1,0 +1,79 @@
+"""A group of operators as plain data: what `ascend-fuse` weighs and the driver builds.
+
+Values are numbered; an operand is the number of a value, or a `Scalar` that stands for an array
+filled with it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+ND, NZ = "nd", "nz"
+
+
+@dataclass(frozen=True)
+class Array:
+    """A value of a group.
+
+    Attributes:
+        shape: logical sizes.
+        element: type of its elements in MLIR's words: "f32", "i1", ...
+        layout: `ND`, row by row, or `NZ`, fractals of the last two dimensions.
+    """
+
+    shape: tuple[int, ...]
+    element: str
+    layout: str = ND
+
+    @property
+    def size(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Scalar:
+    """An operand that is the same number everywhere."""
+
+    value: float
+
+
+Operand = int | Scalar
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operator: its name, operands, result and attributes (Python values)."""
+
+    name: str
+    operands: tuple[Operand, ...]
+    result: int
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """The operands that are arrays."""
+        return tuple(v for v in self.operands if not isinstance(v, Scalar))
+
+
+@dataclass
+class Graph:
+    """Operators in an order in which they can be computed.
+
+    Attributes:
+        arrays: every value, by number.
+        inputs: values that lie in GM when the group begins.
+        outputs: values that lie in GM when it ends.
+    """
+
+    arrays: list[Array] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+
+    def add(self, array: Array) -> int:
+        """A new value's number."""
+        self.arrays.append(array)
+        return len(self.arrays) - 1

@@ -1,0 +1,257 @@
+"""What the vector unit does for one tile of a group, whatever the sizes of the tile.
+
+Every value of the program has a **form**: the axes of the space that it has. A step's result has
+the axes of all its sources; a source without some of them is read as if it were repeated. A value
+without the innermost axis is a **statistic** of rows: in UB one block a row, all lanes equal.
+
+    %m = reduce max %x     x: (i0, i1)   m: (i0)        reduce
+    %b = broadcast %m      the value m itself
+    %s = sub %x, %b        s: (i0, i1)                  vsub x, m
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from davinci.isa.core import DTYPES
+from davinci.operators import OPERATORS, Elementwise
+from davinci.operators.core import NUMBERS
+from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
+from davinci.schedule.graph import Graph, Node, Scalar
+from davinci.schedule.space import NoSpace, Space
+from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
+
+Form = tuple[int, ...] | None
+"""Axes of a value in the order of the space; None of a constant, the same number everywhere."""
+
+REDUCE, EXPAND = "reduce", "expand"
+"""Steps that are no cce operation: the reduction of axes; a value repeated along axes it lacks."""
+
+WIDENED = frozenset({"add", "mul"})
+"""Reductions that accumulate f16 in f32."""
+
+
+@dataclass
+class TileProgram(VectorProgram):
+    """Records steps with the forms of their results; equal steps are one.
+
+    Attributes:
+        forms: of every value.
+        loads: the program's value of each input of the group.
+        stores: the program's value of each output.
+    """
+
+    forms: dict[Value, Form] = field(default_factory=dict)
+    loads: dict[int, Value] = field(default_factory=dict)
+    stores: dict[int, Value] = field(default_factory=dict)
+    _known: dict[Any, Value] = field(default_factory=dict)
+
+    def step(
+        self,
+        name: str,
+        sources: Sequence[Value],
+        dtype: str = "",
+        scalar: float | None = None,
+        **attributes: str,
+    ) -> Value:
+        key = (name, tuple(sources), dtype, scalar, tuple(sorted(attributes.items())))
+        if key not in self._known:
+            result = super().step(name, sources, dtype, scalar, **attributes)
+            self.forms[result] = self._joined(sources)
+            self._known[key] = result
+        return self._known[key]
+
+    def constant(self, dtype: str, number: float) -> Value:
+        value = super().constant(dtype, number)
+        self.forms[value] = None
+        return value
+
+    def _joined(self, sources: Sequence[Value]) -> Form:
+        forms = [form for v in sources if (form := self.forms[v]) is not None]
+        return tuple(sorted({axis for form in forms for axis in form})) if forms else None
+
+    def reduce(self, kind: str, source: Value, axes: Collection[int]) -> Value:
+        """`source` without `axes`."""
+        form = self.forms[source]
+        assert form is not None
+        result = super().step(REDUCE, [source], kind=kind)
+        self.forms[result] = tuple(axis for axis in form if axis not in axes)
+        return result
+
+    def expand(self, source: Value, form: tuple[int, ...]) -> Value:
+        """`source` repeated along the axes of `form` that it lacks."""
+        if self.forms[source] == form:
+            return source
+        result = super().step(EXPAND, [source])
+        self.forms[result] = form
+        return result
+
+    def last_uses(self) -> dict[Value, int]:
+        """The number of the last step that reads each value; outputs outlive all steps."""
+        last = {source: i for i, step in enumerate(self.steps) for source in step.sources}
+        return last | dict.fromkeys(self.stores.values(), len(self.steps))
+
+
+def program_of(graph: Graph, space: Space) -> TileProgram:
+    """The program of a group.
+
+    Raises:
+        NoSpace: an operator has no tile rule for its types.
+    """
+    _require_types(graph)
+    program = TileProgram()
+    known: dict[int, Operand] = {}
+    for number in graph.inputs:
+        value = program.input(DTYPE_OF[graph.arrays[number].element])
+        program.forms[value] = space.of(number)
+        known[number] = program.loads[number] = value
+    for node in graph.nodes:
+        known[node.result] = _record(program, node, graph, space, known)
+    for number in graph.outputs:
+        found, array = known[number], graph.arrays[number]
+        if not isinstance(found, Value):
+            found = program.constant(DTYPE_OF[array.element], float(found))
+        program.stores[number] = program.expand(found, space.of(number))
+        program.output(program.stores[number])
+    return program
+
+
+def _require_types(graph: Graph) -> None:
+    for node in graph.nodes:
+        record = OPERATORS.get(node.name)
+        types = NUMBERS if node.name == "reduce" else record.types if record else DTYPE_OF
+        for value in (*node.values, node.result):
+            element = graph.arrays[value].element
+            if element not in types or element not in DTYPE_OF:
+                raise NoSpace(f"{node.name} of {element}")
+
+
+def _record(
+    program: TileProgram, node: Node, graph: Graph, space: Space, known: dict[int, Operand]
+) -> Operand:
+    operands = [x.value if isinstance(x, Scalar) else known[x] for x in node.operands]
+    if node.name in ("broadcast", "reshape", "transpose"):
+        return operands[0]
+    result = graph.arrays[node.result]
+    if node.name == "reduce":
+        return _reduced(program, node, space, operands[0])
+    if not any(isinstance(x, Value) for x in operands):
+        kind = graph.arrays[node.values[0]].element if node.values else result.element
+        operands[0] = program.constant(DTYPE_OF[kind], float(operands[0]))  # type: ignore[arg-type]
+    record = OPERATORS[node.name]
+    assert isinstance(record, Elementwise), node.name
+    return record.tile(program, operands, node.attributes, result.element)
+
+
+def _reduced(program: TileProgram, node: Node, space: Space, operand: Operand) -> Value:
+    source, kind = node.values[0], node.attributes["kind"]
+    if not isinstance(operand, Value):
+        raise NoSpace("a reduction of a constant")
+    value = program.expand(operand, space.of(source))
+    axes = set(space.order[source]) - set(space.order[node.result])
+    if not axes:
+        return value
+    if value.dtype == "f16" and kind in WIDENED:
+        return program.convert(program.reduce(kind, program.convert(value, "f32"), axes), "f16")
+    return program.reduce(kind, value, axes)
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """The buffers of a tile: what each holds, and who has it.
+
+    Attributes:
+        kinds: type and form of each buffer, and whether it is the same for all tiles.
+        of: the buffer of each value.
+    """
+
+    kinds: tuple[tuple[str, Form, bool], ...]
+    of: dict[Value, int]
+
+
+def assign(program: TileProgram, looped: frozenset[int]) -> Buffers:
+    """A buffer for each value; a step's result takes over that of an equal source that ends.
+
+    Args:
+        looped: axes along which there are several tiles; values without them are made once.
+    """
+    last = program.last_uses()
+    end = len(program.steps)
+    kinds: list[tuple[str, Form, bool]] = []
+    free: dict[tuple[str, Form, bool], list[int]] = {}
+    of: dict[Value, int] = {}
+
+    def take(value: Value) -> None:
+        kind = kind_of(value)
+        if not free.setdefault(kind, []):
+            free[kind].append(len(kinds))
+            kinds.append(kind)
+        of[value] = free[kind].pop()
+
+    def kind_of(value: Value) -> tuple[str, Form, bool]:
+        form = program.forms[value]
+        return value.dtype, form, is_invariant(form, looped)
+
+    def ends(value: Value, step: int) -> bool:
+        if program.forms[value] is None:
+            return False
+        kept = is_invariant(program.forms[value], looped) and value in lasting
+        return last[value] == step and not kept
+
+    lasting = {
+        source
+        for step in program.steps
+        if not is_invariant(program.forms[step.result], looped)
+        for source in step.sources
+    }
+    for value in (*program.constants.values(), *program.inputs):
+        take(value)
+    for i, step in enumerate(program.steps):
+        over = [source for source in dict.fromkeys(step.sources) if ends(source, i)]
+        # Only elementwise steps work in place.
+        if step.name in (REDUCE, EXPAND):
+            take(step.result)
+        for source in over:
+            free[kind_of(source)].append(of[source])
+        if step.name not in (REDUCE, EXPAND):
+            take(step.result)
+        if last.get(step.result, end) == i:
+            free[kind_of(step.result)].append(of[step.result])
+    return Buffers(tuple(kinds), of)
+
+
+def is_invariant(form: Form, looped: frozenset[int]) -> bool:
+    """Whether values of a form are the same for all tiles."""
+    return form is None or not looped.intersection(form)
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sizes of a tile.
+
+    Attributes:
+        sizes: elements along each axis of the space.
+        pitch: lanes that a row of the innermost axis takes in UB.
+    """
+
+    sizes: tuple[int, ...]
+    pitch: int
+
+    def shape(self, dtype: str, form: Form) -> tuple[int, ...]:
+        """The array that holds a value; of a constant, the lanes of a repeat."""
+        if form is None:
+            return (REPEAT_BLOCKS * block_lanes(dtype),)
+        lane = len(self.sizes) - 1
+        outer = tuple(self.sizes[axis] for axis in form if axis != lane)
+        return (*outer, self.pitch if lane in form else block_lanes(dtype))
+
+    def bytes(self, dtype: str, form: Form) -> int:
+        return math.prod(self.shape(dtype, form)) * DTYPES[dtype].itemsize
+
+
+def block_lanes(dtype: str) -> int:
+    """Elements of a block."""
+    return BLOCK_BYTES // DTYPES[dtype].itemsize
