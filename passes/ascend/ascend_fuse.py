@@ -25,7 +25,7 @@ needs them. Equal groups are one kernel. Operators that no group can hold stay a
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
@@ -46,7 +46,7 @@ from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import FUSION
 from davinci.schedule.graph import Graph
 from davinci.schedule.space import MOVES, NoSpace
-from davinci.schedule.vector_schedule import Plan, plan
+from davinci.schedule.vector_schedule import estimate, plan
 
 FREE = frozenset({"ascend.broadcast", "ascend.reshape"})
 """Operators that cost nothing inside a group."""
@@ -94,13 +94,9 @@ class Group:
 
     Attributes:
         ops: in their order in the block.
-        cycles: estimated.
     """
 
     ops: list[Any]
-    cycles: int = 0
-    feeds: set[Any] = field(default_factory=set)
-    reads: set[Any] = field(default_factory=set)
 
 
 class Judge:
@@ -110,19 +106,24 @@ class Judge:
         self._machine, self._cores = machine, cores
         self._known: dict[Any, int | None] = {}
 
-    def cycles(self, graph: Graph) -> int | None:
-        """Estimated cycles, None if no kernel can hold the group."""
-        key = key_of(graph)
+    def cycles(self, graph: Graph, growing: bool) -> int | None:
+        """Estimated cycles, None if no kernel can hold the group.
+
+        Args:
+            growing: whether more operators may join it.
+        """
+        key = (key_of(graph), growing)
         if key not in self._known:
-            self._known[key] = self._weigh(graph)
+            self._known[key] = self._weigh(graph, growing)
         return self._known[key]
 
-    def _weigh(self, graph: Graph) -> int | None:
+    def _weigh(self, graph: Graph, growing: bool) -> int | None:
         try:
-            found: Plan = plan(graph, self._machine, self._cores)
+            if growing:
+                return estimate(graph, self._machine, self._cores)
+            return plan(graph, self._machine, self._cores).schedule.cycles
         except NoSpace:
             return None
-        return found.schedule.cycles
 
 
 def key_of(graph: Graph) -> Any:
@@ -138,6 +139,7 @@ class Grouping:
 
     def __init__(self, block: Any, judge: Judge, fuse: bool) -> None:
         self._judge, self._fuse = judge, fuse
+        self._growing = True
         self._place: dict[Any, int] = {}
         self._group: dict[Any, Group] = {}
         self._ops = [op.operation for op in block.operations]
@@ -150,9 +152,23 @@ class Grouping:
             self._group[op] = Group([op])
             if is_candidate(op):
                 self._join(op)
+        self._growing = False
+        for group in dict.fromkeys(self._group.values()):
+            if len(group.ops) > 1 and not self._holds(self._trimmed(group)):
+                self._part(group)
         found = [g for g in self._ordered() if is_candidate(g.ops[0])]
         kept = [g for g in found if any(op.name not in FREE for op in g.ops) or self._needs(g)]
-        return [g for g in map(self._trimmed, kept) if g.ops and self._cycles(g.ops) is not None]
+        return [g for g in map(self._trimmed, kept) if g.ops and self._holds(g)]
+
+    def _holds(self, group: Group) -> bool:
+        return not group.ops or self._cycles(group.ops) is not None
+
+    def _part(self, group: Group) -> None:
+        """Groups anew what turned out to be no kernel, now without hope that more joins."""
+        for op in group.ops:
+            self._group[op] = Group([op])
+        for op in group.ops:
+            self._join(op)
 
     def _ordered(self) -> list[Group]:
         """All groups, each after those it reads; moves their operators into that order."""
@@ -200,33 +216,52 @@ class Grouping:
 
     def _join(self, op: Any) -> None:
         """Lets an operator join the groups of what it reads, where that pays."""
-        own = self._group[op]
-        own.cycles = self._cycles(own.ops) or 0
-        alone = self._cycles(own.ops) is not None
-        if not self._fuse and op.name not in FREE:
+        if op.name in FREE:
             return
         for value in op.operands:
-            producer = defining_op(value)
-            if producer is None or not is_candidate(producer):
+            chain, producer = self._chain(value)
+            if producer is not None and self._fuse and self._try(op, chain, [producer]):
                 continue
-            other, own = self._group[producer], self._group[op]
-            if other is own or self._between(other, own):
-                continue
-            if not self._fuse and any(o.name not in FREE for o in other.ops):
-                continue
-            ops = sorted([*other.ops, *own.ops], key=self._place.__getitem__)
-            cycles = self._cycles(ops)
-            if cycles is None or (alone and other.cycles and cycles > other.cycles + own.cycles):
-                continue
-            joined = Group(ops, cycles)
-            for member in ops:
-                self._group[member] = joined
+            if chain:
+                self._try(op, chain, [])
 
-    def _between(self, first: Group, last: Group) -> bool:
-        """Whether something outside both groups needs `first` and is needed by `last`."""
+    def _chain(self, value: Any) -> tuple[list[Any], Any]:
+        """The free operators that lead to a value, and the candidate that they begin with."""
+        chain: list[Any] = []
+        producer = defining_op(value)
+        while (
+            producer is not None and producer.name in FREE and len(self._group[producer].ops) == 1
+        ):
+            chain.append(producer)
+            producer = defining_op(producer.operands[0])
+        return chain, producer if producer is not None and is_candidate(producer) else None
+
+    def _try(self, op: Any, chain: list[Any], producers: list[Any]) -> bool:
+        """Joins an operator's group with operators in front of it, if one kernel can hold all of
+        them in no more time."""
+        own = self._group[op]
+        others = [self._group[producer] for producer in producers]
+        if own in others:
+            others.remove(own)
+        links = [self._group[link] for link in chain]
+        members = [own, *links, *others]
+        if any(self._between(other, members) for other in others):
+            return False
+        ops = sorted((o for g in members for o in g.ops), key=self._place.__getitem__)
+        cycles = self._cycles(ops)
+        apart = [c for g in (own, *others) if (c := self._cycles(g.ops)) is not None]
+        if cycles is None or (others and len(apart) > 1 and cycles > sum(apart)):
+            return False
+        joined = Group(ops)
+        for member in ops:
+            self._group[member] = joined
+        return True
+
+    def _between(self, first: Group, members: list[Group]) -> bool:
+        """Whether something outside all of `members` needs `first` and is needed by another."""
         begin = self._place[first.ops[0]]
-        seen = {id(first), id(last)}
-        stack = [last]
+        seen = {id(group) for group in members}
+        stack = [group for group in members if group is not first]
         while stack:
             group = stack.pop()
             for op in group.ops:
@@ -235,7 +270,7 @@ class Grouping:
                     if producer is None:
                         continue
                     found = self._group[producer]
-                    if found is first and group is not last:
+                    if found is first and id(group) not in {id(m) for m in members}:
                         return True
                     if id(found) in seen or self._place[found.ops[-1]] < begin:
                         continue
@@ -245,7 +280,7 @@ class Grouping:
 
     def _cycles(self, ops: list[Any]) -> int | None:
         graph, _ = graph_of(ops, outputs_of(ops))
-        return self._judge.cycles(graph)
+        return self._judge.cycles(graph, self._growing)
 
 
 def is_candidate(op: Any) -> bool:

@@ -7,19 +7,29 @@ Every level is one operation on whole tiles, so a sum is a tree.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from davinci.passes.builder import alloc, op, subview
+from davinci.passes.builder import alloc, as_attribute, op, subview
 
 OPERATIONS = {"add": "vadd", "max": "vmax", "min": "vmin", "mul": "vmul"}
 
 
-def fold_axis(kind: str, source: Any, result: Any, axis: int) -> None:
+def neutral(kind: str, dtype: str) -> float:
+    """What changes no result of a reduction."""
+    if kind in ("add", "mul"):
+        return float(kind == "mul")
+    low, high = (-math.inf, math.inf) if dtype != "s32" else (-(2**31), 2**31 - 1)
+    return low if kind == "max" else high
+
+
+def fold_axis(kind: str, source: Any, result: Any, axis: int, slots: int) -> None:
     """result = `kind` over the dimension `axis` of `source`, which has at least two elements.
 
     Args:
         source: [.., n, ..] in UB; it stays as it is.
-        result: [.., 1, ..], or the same shape without the dimension.
+        result: [.., 1, ..].
+        slots: of the scratch buffer, 0 if there is no loop over tiles.
     """
     shape = list(source.type.shape)
     total = shape[axis]
@@ -39,6 +49,8 @@ def fold_axis(kind: str, source: Any, result: Any, axis: int) -> None:
         scratch = alloc(
             [half if i == axis else n for i, n in enumerate(shape)], source.type.element_type, "UB"
         )
+        if slots:
+            scratch.owner.attributes["cce.slots"] = as_attribute(slots)
     combine(part(source, 0, half), part(source, half, half), part(scratch, 0, half))
     if total % 2:
         combine(part(scratch, 0, 1), part(source, total - 1, 1), part(scratch, 0, 1))

@@ -14,14 +14,22 @@ reductions overwrite the lanes it has twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
+from davinci.mlir import ir
 from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.fold_axes import fold_axis
+from davinci.passes.ascend_to_cce.fold_axes import fold_axis, neutral
 from davinci.passes.ascend_to_cce.moves import copy_rounded
+from davinci.passes.ascend_to_cce.row_statistics import (
+    array,
+    build_steps,
+    build_table,
+    fill_lanes,
+    scratch_buffers,
+)
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
 from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
 from davinci.passes.builder import (
@@ -37,27 +45,16 @@ from davinci.passes.builder import (
     row_major,
     subview,
 )
-from davinci.schedule.tile_program import (
-    EXPAND,
-    REDUCE,
-    Form,
-    Tile,
-    block_lanes,
-    is_invariant,
-)
+from davinci.schedule.row_places import block_lanes
+from davinci.schedule.row_tables import TableKind
+from davinci.schedule.tile_layout import Tile
+from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE
 from davinci.schedule.vector_schedule import Plan, Run
-from davinci.units import BLOCK_BYTES
+from davinci.schedule.vector_steps import RESULT, SOURCE
+from davinci.units import BLOCK_BYTES, round_up
 
 UNROLLED_STEPS = 512
 """Steps up to which all tiles of a core are written out, so that they can be interleaved."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a tile lies: its first element along each axis."""
-
-    starts: tuple[IndexLike, ...]
-    tile: Tile
 
 
 def build_vector_group(plan: Plan, arguments: Sequence[Any], target: Target) -> int:
@@ -78,14 +75,10 @@ class _Builder:
         self.lane = len(self.space.axes) - 1
         numbers = [*plan.graph.inputs, *plan.graph.outputs]
         self.gm = [self._array(a, n) for a, n in zip(arguments, numbers, strict=True)]
-        self.assigned = plan.buffers
-        self.looped = plan.looped
-        self.block = max(block_lanes(v.dtype) for v in self._moved())
-        self.once: dict[int, Any] = {}
+        self.layout = plan.layout(plan.schedule.tile)
+        moved = [*self.program.loads.values(), *self.program.stores.values()]
+        self.block = max(block_lanes(value.dtype) for value in moved)
         self.buffers: dict[int, Any] = {}
-
-    def _moved(self) -> list[Value]:
-        return [*self.program.loads.values(), *self.program.stores.values()]
 
     def _array(self, argument: Any, number: int) -> Any:
         """A GM buffer as an array of the axes of its value, in the order of the space."""
@@ -95,11 +88,10 @@ class _Builder:
 
     def build(self) -> int:
         tile = self.schedule.tile
-        everywhere = Place((0,) * len(self.space.axes), tile)
-        self._allocate(tile, once=True)
+        self._allocate(once=True)
         for (dtype, number), value in self.program.constants.items():
             op("cce.vector_dup", [scalar(dtype, number), self._held(value)])
-        self._steps(everywhere, once=True)
+        self._steps((0,) * len(self.space.axes), once=True)
         walked = [
             i
             for i, axis in enumerate(self.space.axes)
@@ -147,10 +139,12 @@ class _Builder:
             sizes[self.schedule.cut] = size
             pitch = tile.pitch
             if self.schedule.cut == self.lane:
-                pitch = math.ceil(size / self.block) * self.block
+                pitch = round_up(size, self.block)
             tile = Tile(tuple(sizes), pitch)
-        self._allocate(tile, once=False)
-        self._steps(Place(tuple(starts), tile), once=False)
+        whole, self.layout = self.layout, self.plan.layout(tile)
+        self._allocate(once=False)
+        self._steps(tuple(starts), once=False)
+        self.layout = whole
 
     def _share(self, parts: list[Part]) -> int:
         """Builds the parts, each block its share; neighbouring tiles of the first part are one
@@ -171,7 +165,7 @@ class _Builder:
         """`own` neighbouring tiles of each of `cores` blocks."""
         first: IndexLike = 0
         if cores > 1:
-            index = op("cce.get_block_idx", [], [_index()]).result
+            index = op("cce.get_block_idx", [], [ir.IndexType.get()]).result
             first = mul(index, own)
         if own == 1:
             part.build(first)
@@ -183,152 +177,189 @@ class _Builder:
             loop = number.owner.owner
         loop.attributes["cce.unroll"] = as_attribute(unroll)
 
-    def _allocate(self, tile: Tile, once: bool) -> None:
+    def _allocate(self, once: bool) -> None:
         """Buffers of the values that are the same for all tiles, or of the others."""
-        for number, (dtype, form, invariant) in enumerate(self.assigned.kinds):
-            if invariant != once:
-                continue
-            buffer = alloc(tile.shape(dtype, form), element_type(dtype), "UB")
-            if not once:
-                buffer.owner.attributes["cce.slots"] = as_attribute(self.schedule.slots)
-            self.buffers[number] = buffer
+        buffers, _ = self.layout.buffers
+        for number, buffer in enumerate(buffers):
+            if buffer.once == once:
+                self.buffers[number] = self._buffer(buffer.shape, buffer.dtype, once)
+
+    def _buffer(self, shape: Sequence[int], dtype: str, once: bool) -> Any:
+        made = alloc(shape, element_type(dtype), "UB")
+        if not once:
+            made.owner.attributes["cce.slots"] = as_attribute(self.schedule.slots)
+        return made
 
     def _held(self, value: Value) -> Any:
-        return self.buffers[self.assigned.of[value]]
+        return self.buffers[self.layout.buffers[1][value]]
 
-    def _steps(self, place: Place, once: bool) -> None:
+    def _steps(self, starts: Sequence[IndexLike], once: bool) -> None:
         """Loads, computes and stores the values that are the same for all tiles, or the others."""
-
-        def now(value: Value) -> bool:
-            return is_invariant(self.program.forms[value], self.looped) == once
-
-        graph = self.plan.graph
-        for array, number in zip(self.gm, graph.inputs, strict=False):
-            if now(self.program.loads[number]):
-                self._move(array, number, self.program.loads[number], place, load=True)
+        graph, layout = self.plan.graph, self.layout
+        for gm, number in zip(self.gm, graph.inputs, strict=False):
+            value = self.program.loads[number]
+            if layout.once(value) == once:
+                self._load(gm, number, value, starts)
         for step in self.program.steps:
-            if now(step.result):
-                self._step(step, place.tile)
-        for array, number in zip(self.gm[len(graph.inputs) :], graph.outputs, strict=True):
-            if now(self.program.stores[number]):
-                self._move(array, number, self.program.stores[number], place, load=False)
+            if layout.once(step.result) == once:
+                self._step(step, once)
+        for gm, number in zip(self.gm[len(graph.inputs) :], graph.outputs, strict=True):
+            value = self.program.stores[number]
+            if layout.once(value) == once:
+                self._move(gm, number, value, starts, load=False)
 
-    def _move(self, array: Any, number: int, value: Value, place: Place, load: bool) -> None:
+    def _load(self, gm: Any, number: int, value: Value, starts: Sequence[IndexLike]) -> None:
+        if value not in self.layout.tables:
+            self._move(gm, number, value, starts, load=True)
+            return
+        shape = self.layout.shape(value)
+        rows = restride(self._held(value), [math.prod(shape[:-1]), shape[-1]], [shape[-1], 1])
+        machine = self.target.machine
+        moved = machine.mte1.l1_to_ub_bytes_per_cycle is not None and not self.schedule.ragged
+        build_table(value.dtype, gm, rows, TableKind.MOVED if moved else TableKind.DOUBLED)
+
+    def _move(
+        self, array: Any, number: int, value: Value, starts: Sequence[IndexLike], load: bool
+    ) -> None:
         """Copies the tile of a value between GM and UB."""
-        axes, tile = self.space.of(number), place.tile
+        axes, tile = self.space.of(number), self.layout.tile
         sizes = [tile.sizes[axis] for axis in axes]
-        starts = [place.starts[axis] for axis in axes]
+        first = [starts[axis] for axis in axes]
         width, held = sizes[-1], self._held(value)
-        lanes = block_lanes(value.dtype)
-        ragged = self.schedule.ragged
+        block, ragged = block_lanes(value.dtype), self.schedule.ragged
         pieces = [(0, 0, width)]
         if ragged:
             pieces = [(0, 0, width - ragged), (width - self.block, width - ragged, self.block)]
         if load:
-            written = pieces[-1][1] + math.ceil(pieces[-1][2] / lanes) * lanes
-            self._fill(held, value.dtype, written, tile.pitch)
+            self._fill(held, value.dtype, pieces[-1][1] + round_up(pieces[-1][2], block))
+        rows = [0] * (len(sizes) - 1)
         for gm_lane, ub_lane, count in pieces if load else reversed(pieces):
-            at = [*starts[:-1], add(starts[-1], gm_lane)]
-            gm = subview(array, at, [*sizes[:-1], count])
-            ub = subview(held, [*[0] * (len(sizes) - 1), ub_lane], [*sizes[:-1], count])
-            if count % lanes:
-                one = [0] * (len(sizes) - 1)
-                gm, ub = (
-                    subview(v, [0] * len(sizes), [*sizes[:-1], count], drop=range(len(one)))
-                    for v in (gm, ub)
-                )
+            gm = subview(array, [*first[:-1], add(first[-1], gm_lane)], [*sizes[:-1], count])
+            ub = subview(held, [*rows, ub_lane], [*sizes[:-1], count])
+            if count % block:
+                zeros, drop = [0] * len(sizes), range(len(rows))
+                gm, ub = (subview(v, zeros, [*sizes[:-1], count], drop=drop) for v in (gm, ub))
                 copy_rounded(*((gm, ub) if load else (ub, gm)), BLOCK_BYTES)
             else:
                 op("cce.copy", [gm, ub] if load else [ub, gm])
 
-    def _fill(self, held: Any, dtype: str, first: int, pitch: int) -> None:
+    def _fill(self, held: Any, dtype: str, first: int) -> None:
         """Writes the lanes of rows behind what is loaded, which are computed on too."""
+        shape = list(held.type.shape)
+        pitch = shape[-1]
         if first < pitch and dtype in ("f16", "f32", "s32", "s16"):
-            shape = list(held.type.shape)
-            lanes = subview(held, [*[0] * (len(shape) - 1), first], [*shape[:-1], pitch - first])
-            op("cce.vector_dup", [scalar(dtype, 0), lanes])
+            rows = restride(held, [math.prod(shape[:-1]), pitch], [pitch, 1])
+            fill_lanes(dtype, rows, first, pitch, 0)
 
-    def _step(self, step: Step, tile: Tile) -> None:
+    def _step(self, step: Step, once: bool) -> None:
         if step.name == REDUCE:
-            self._reduce(step, tile)
-            return
-        views = self._views([*step.sources, step.result], self.program.forms[step.result], tile)
+            self._reduce(step, once)
+        elif step.name == PLACE:
+            work = self.layout.placing(step)
+            buffers = {SOURCE: self._held(step.sources[0]), RESULT: self._held(step.result)}
+            build_steps(work, self._scratch(work, once) | buffers)
+        else:
+            self._elementwise(step)
+
+    def _scratch(self, work: Any, once: bool) -> dict[str, Any]:
+        found = scratch_buffers(work)
+        if not once:
+            for buffer in found.values():
+                buffer.owner.attributes["cce.slots"] = as_attribute(self.schedule.slots)
+        return found
+
+    def _elementwise(self, step: Step) -> None:
+        values = [*step.sources, step.result]
+        operands = self._views(values)
+        dtype = step.result.dtype
         if step.name == EXPAND:
-            self._expand(step.result.dtype, *views)
+            source, result = operands
+            if dtype in ("f16", "f32"):
+                op("cce.vmuls", [source, scalar(dtype, 1.0), result])
+            else:
+                op("cce.vmax", [source, source, result])
             return
         if step.scalar is not None:
-            views.insert(-1, scalar(step.result.dtype, step.scalar))
-        op(f"cce.{step.name}", views, **step.attributes)
+            operands.insert(-1, scalar(dtype, step.scalar))
+        op(f"cce.{step.name}", operands, **step.attributes)
 
-    def _expand(self, dtype: str, source: Any, result: Any) -> None:
-        if dtype in ("f16", "f32"):
-            op("cce.vmuls", [source, scalar(dtype, 1.0), result])
-        else:
-            op("cce.vmax", [source, source, result])
-
-    def _views(self, values: Sequence[Value], form: Form, tile: Tile) -> list[Any]:
-        """The values as arrays of one shape: flat where all have the axes `form`, else with
-        strides of 0 along those that they lack."""
-        forms = [self.program.forms[value] for value in values]
-        if all(f == form for f in forms):
+    def _views(self, values: Sequence[Value]) -> list[Any]:
+        """The values as arrays of one shape: flat where all have the same axes, else with strides
+        of 0 along those that they lack."""
+        layout = self.layout
+        shapes = [layout.shape(value) for value in values]
+        form = layout.form(values[-1])
+        if all(layout.form(value) == form for value in values):
             held = [self._held(value) for value in values]
-            return [restride(b, [_count(b)], [1]) for b in held]
+            return [restride(b, [math.prod(s)], [1]) for b, s in zip(held, shapes, strict=True)]
         assert form is not None
+        placed = [value for value in values if value in layout.placed]
+        if placed:
+            return self._placed_views(values, placed[0])
         block = block_lanes(values[-1].dtype)
-        whole = tile.shape(values[-1].dtype, form)
+        whole = shapes[-1]
         shape = [*whole[:-1], whole[-1] // block, block]
-        return [
-            restride(self._held(value), shape, self._strides(value, f, form, tile))
-            for value, f in zip(values, forms, strict=True)
-        ]
+        return [restride(self._held(v), shape, self._strides(v, form)) for v in values]
 
-    def _strides(self, value: Value, own: Form, form: Form, tile: Tile) -> list[int]:
+    def _strides(self, value: Value, form: tuple[int, ...]) -> list[int]:
         """Strides of a value along the axes of `form`, the innermost in blocks and lanes."""
-        assert form is not None
-        outer = [axis for axis in form if axis != self.lane]
+        own, lane = self.layout.form(value), self.plan.program.lane
+        outer = [axis for axis in form if axis != lane]
         if own is None:
             return [0] * (len(outer) + 1) + [1]
+        strides = row_major(self.layout.shape(value))
+        mine = dict(zip((a for a in own if a != lane), strides, strict=False))
         block = block_lanes(value.dtype)
-        shape = tile.shape(value.dtype, own)
-        strides = row_major(shape)
-        mine = dict(zip((a for a in own if a != self.lane), strides, strict=False))
-        return [*(mine.get(axis, 0) for axis in outer), block if self.lane in own else 0, 1]
+        return [*(mine.get(axis, 0) for axis in outer), block if lane in own else 0, 1]
 
-    def _reduce(self, step: Step, tile: Tile) -> None:
+    def _placed_views(self, values: Sequence[Value], first: Value) -> list[Any]:
+        """Rows and statistics as arrays of one shape, see `row_places`."""
+        layout = self.layout
+        form = self.program.forms[first]
+        assert form is not None
+        places = layout.places(form, first.dtype)
+        blocks = layout.tile.pitch // block_lanes(first.dtype)
+        rows, statistic = places.operands(blocks, first.dtype, RESULT, SOURCE, layout.slices(form))
+        lane = self.plan.program.lane
+        found = []
+        for value in values:
+            own = layout.form(value)
+            if value in layout.placed:
+                assert own == form
+                view = statistic
+            elif own is None:
+                view = replace(rows, buffer=SOURCE, strides=(0,) * (len(rows.shape) - 1) + (1,))
+            elif own == (lane,):
+                inner = rows.strides[3:]
+                view = replace(rows, buffer=SOURCE, strides=(0, 0, 0, *inner))
+            else:
+                view = rows
+            found.append(array({view.buffer: self._held(value)}, view))
+        return found
+
+    def _reduce(self, step: Step, once: bool) -> None:
         """Folds the outer axes in halves, then the lanes of rows."""
         (source,) = step.sources
-        form, result = self.program.forms[source], self.program.forms[step.result]
-        assert form is not None and result is not None
-        kind = str(step.attributes["kind"])
-        held = self._held(source)
-        shape = list(tile.shape(source.dtype, form))
-        gone = [i for i, axis in enumerate(form) if axis not in result and axis != self.lane]
-        lanes = self.lane not in result
-        for number, i in enumerate(gone):
-            shape[i] = 1
-            last = number == len(gone) - 1 and not lanes
-            to = (
-                reshaped(self._held(step.result), shape)
-                if last
-                else alloc(shape, element_type(source.dtype), "UB")
-            )
-            fold_axis(kind, held, to, i)
+        kind, fold = str(step.attributes["kind"]), self.layout.fold(step)
+        held, shape = self._held(source), list(self.layout.shape(source))
+        for number, axis in enumerate(fold.axes):
+            shape[axis] = 1
+            if number == len(fold.axes) - 1 and fold.lanes is None:
+                to = reshaped(self._held(step.result), shape)
+            else:
+                to = self._buffer(shape, source.dtype, once)
+            fold_axis(kind, held, to, axis, self.schedule.slots if not once else 0)
             held = to
-        if lanes:
-            self._reduce_lanes(kind, held, self._held(step.result), tile)
-
-    def _reduce_lanes(self, kind: str, source: Any, result: Any, tile: Tile) -> None:
-        raise NotImplementedError
-
-
-def _count(buffer: Any) -> int:
-    return math.prod(buffer.type.shape)
-
-
-def _index() -> Any:
-    from davinci.mlir import ir
-
-    return ir.IndexType.get()
-
-
-Build = Callable[[IndexLike], None]
+        if fold.lanes is None:
+            return
+        work = fold.lanes.work
+        pitch = shape[-1]
+        rows = restride(held, [math.prod(shape[:-1]), pitch], [pitch, 1])
+        width, ragged = self.layout.tile.sizes[-1], self.schedule.ragged
+        doubled = width - ragged, width - ragged + (self.block - ragged if ragged else 0)
+        behind = width + (self.block - ragged if ragged else 0), pitch
+        for first, last in (doubled, behind):
+            if first < last:
+                fill_lanes(source.dtype, rows, first, last, neutral(kind, source.dtype))
+        buffers = {SOURCE: held, RESULT: self._held(step.result)}
+        build_steps(work, self._scratch(work, once) | buffers)

@@ -5,30 +5,28 @@ the axes of all its sources; a source without some of them is read as if it were
 without the innermost axis is a **statistic** of rows: in UB one block a row, all lanes equal.
 
     %m = reduce max %x     x: (i0, i1)   m: (i0)        reduce
-    %b = broadcast %m      the value m itself
+    %b = broadcast %m      the value m itself           place
     %s = sub %x, %b        s: (i0, i1)                  vsub x, m
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from davinci.isa.core import DTYPES
 from davinci.operators import OPERATORS, Elementwise
 from davinci.operators.core import NUMBERS
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.space import NoSpace, Space
-from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
 Form = tuple[int, ...] | None
 """Axes of a value in the order of the space; None of a constant, the same number everywhere."""
 
-REDUCE, EXPAND = "reduce", "expand"
-"""Steps that are no cce operation: the reduction of axes; a value repeated along axes it lacks."""
+REDUCE, PLACE, EXPAND = "reduce", "place", "expand"
+"""Steps that are no cce operation: the reduction of axes; a statistic brought to where rows are
+combined with it; a value repeated along axes it lacks."""
 
 WIDENED = frozenset({"add", "mul"})
 """Reductions that accumulate f16 in f32."""
@@ -42,8 +40,12 @@ class TileProgram(VectorProgram):
         forms: of every value.
         loads: the program's value of each input of the group.
         stores: the program's value of each output.
+        lane: the innermost axis.
+        placed: of statistics, the value that rows are combined with.
     """
 
+    lane: int = 0
+    placed: dict[Value, Value] = field(default_factory=dict)
     forms: dict[Value, Form] = field(default_factory=dict)
     loads: dict[int, Value] = field(default_factory=dict)
     stores: dict[int, Value] = field(default_factory=dict)
@@ -57,12 +59,28 @@ class TileProgram(VectorProgram):
         scalar: float | None = None,
         **attributes: str,
     ) -> Value:
+        form = self._joined(sources)
+        if name == "vdiv" and self.forms[sources[1]] not in (form, None):
+            # The quotient of a statistic costs less than that of every element.
+            return self.mul(sources[0], self.unary("vrec", sources[1]))
+        if form is not None and self.lane in form:
+            sources = [self._placed(source) for source in sources]
         key = (name, tuple(sources), dtype, scalar, tuple(sorted(attributes.items())))
         if key not in self._known:
             result = super().step(name, sources, dtype, scalar, **attributes)
-            self.forms[result] = self._joined(sources)
+            self.forms[result] = form
             self._known[key] = result
         return self._known[key]
+
+    def _placed(self, value: Value) -> Value:
+        """A statistic as rows are combined with it; any other value itself."""
+        form = self.forms[value]
+        if form is None or self.lane in form:
+            return value
+        if value not in self.placed:
+            self.placed[value] = super().step(PLACE, [value])
+            self.forms[self.placed[value]] = form
+        return self.placed[value]
 
     def constant(self, dtype: str, number: float) -> Value:
         value = super().constant(dtype, number)
@@ -85,6 +103,8 @@ class TileProgram(VectorProgram):
         """`source` repeated along the axes of `form` that it lacks."""
         if self.forms[source] == form:
             return source
+        if self.lane in form:
+            source = self._placed(source)
         result = super().step(EXPAND, [source])
         self.forms[result] = form
         return result
@@ -102,7 +122,7 @@ def program_of(graph: Graph, space: Space) -> TileProgram:
         NoSpace: an operator has no tile rule for its types.
     """
     _require_types(graph)
-    program = TileProgram()
+    program = TileProgram(lane=len(space.axes) - 1)
     known: dict[int, Operand] = {}
     for number in graph.inputs:
         value = program.input(DTYPE_OF[graph.arrays[number].element])
@@ -157,101 +177,3 @@ def _reduced(program: TileProgram, node: Node, space: Space, operand: Operand) -
     if value.dtype == "f16" and kind in WIDENED:
         return program.convert(program.reduce(kind, program.convert(value, "f32"), axes), "f16")
     return program.reduce(kind, value, axes)
-
-
-@dataclass(frozen=True)
-class Buffers:
-    """The buffers of a tile: what each holds, and who has it.
-
-    Attributes:
-        kinds: type and form of each buffer, and whether it is the same for all tiles.
-        of: the buffer of each value.
-    """
-
-    kinds: tuple[tuple[str, Form, bool], ...]
-    of: dict[Value, int]
-
-
-def assign(program: TileProgram, looped: frozenset[int]) -> Buffers:
-    """A buffer for each value; a step's result takes over that of an equal source that ends.
-
-    Args:
-        looped: axes along which there are several tiles; values without them are made once.
-    """
-    last = program.last_uses()
-    end = len(program.steps)
-    kinds: list[tuple[str, Form, bool]] = []
-    free: dict[tuple[str, Form, bool], list[int]] = {}
-    of: dict[Value, int] = {}
-
-    def take(value: Value) -> None:
-        kind = kind_of(value)
-        if not free.setdefault(kind, []):
-            free[kind].append(len(kinds))
-            kinds.append(kind)
-        of[value] = free[kind].pop()
-
-    def kind_of(value: Value) -> tuple[str, Form, bool]:
-        form = program.forms[value]
-        return value.dtype, form, is_invariant(form, looped)
-
-    def ends(value: Value, step: int) -> bool:
-        if program.forms[value] is None:
-            return False
-        kept = is_invariant(program.forms[value], looped) and value in lasting
-        return last[value] == step and not kept
-
-    lasting = {
-        source
-        for step in program.steps
-        if not is_invariant(program.forms[step.result], looped)
-        for source in step.sources
-    }
-    for value in (*program.constants.values(), *program.inputs):
-        take(value)
-    for i, step in enumerate(program.steps):
-        over = [source for source in dict.fromkeys(step.sources) if ends(source, i)]
-        # Only elementwise steps work in place.
-        if step.name in (REDUCE, EXPAND):
-            take(step.result)
-        for source in over:
-            free[kind_of(source)].append(of[source])
-        if step.name not in (REDUCE, EXPAND):
-            take(step.result)
-        if last.get(step.result, end) == i:
-            free[kind_of(step.result)].append(of[step.result])
-    return Buffers(tuple(kinds), of)
-
-
-def is_invariant(form: Form, looped: frozenset[int]) -> bool:
-    """Whether values of a form are the same for all tiles."""
-    return form is None or not looped.intersection(form)
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Sizes of a tile.
-
-    Attributes:
-        sizes: elements along each axis of the space.
-        pitch: lanes that a row of the innermost axis takes in UB.
-    """
-
-    sizes: tuple[int, ...]
-    pitch: int
-
-    def shape(self, dtype: str, form: Form) -> tuple[int, ...]:
-        """The array that holds a value; of a constant, the lanes of a repeat."""
-        if form is None:
-            return (REPEAT_BLOCKS * block_lanes(dtype),)
-        lane = len(self.sizes) - 1
-        outer = tuple(self.sizes[axis] for axis in form if axis != lane)
-        return (*outer, self.pitch if lane in form else block_lanes(dtype))
-
-    def bytes(self, dtype: str, form: Form) -> int:
-        return math.prod(self.shape(dtype, form)) * DTYPES[dtype].itemsize
-
-
-def block_lanes(dtype: str) -> int:
-    """Elements of a block."""
-    return BLOCK_BYTES // DTYPES[dtype].itemsize

@@ -15,21 +15,13 @@ from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
-from davinci.operators.vector_program import Step
+from davinci.operators.vector_program import Step, Value
 from davinci.schedule.graph import Graph
+from davinci.schedule.row_places import block_lanes
 from davinci.schedule.space import NoSpace, Space, space_of
-from davinci.schedule.tile_program import (
-    EXPAND,
-    REDUCE,
-    Buffers,
-    Tile,
-    TileProgram,
-    assign,
-    block_lanes,
-    is_invariant,
-    program_of,
-)
-from davinci.units import MAX_REPEAT, REPEAT_BYTES
+from davinci.schedule.tile_layout import TABLE_SHARE, Tile, TileLayout
+from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE, TileProgram, program_of
+from davinci.units import MAX_REPEAT, REPEAT_BYTES, round_up
 
 SLOTS = 3
 """Buffers of each value of a tile: one is filled, one worked on and one drained."""
@@ -59,6 +51,7 @@ class VectorSchedule:
         overlap: whether the last tile goes over elements of the one before; both are of one core.
         cores: blocks of the launch.
         slots: tiles that a core works on at a time.
+        tables: values of a row that lie in UB once for each row of a tile.
         ragged: lanes of the innermost axis behind its last whole block; rows then end in a block
             that repeats lanes of the one before.
         cycles: estimated.
@@ -70,6 +63,7 @@ class VectorSchedule:
     overlap: bool
     cores: int
     slots: int
+    tables: frozenset[Value]
     ragged: int
     cycles: int
 
@@ -77,6 +71,13 @@ class VectorSchedule:
         sizes = [f"i{axis}: {size}" for axis, size in enumerate(self.tile.sizes)]
         sizes[self.cut] += " of " + " + ".join(f"{r.count} x {r.size}" for r in self.runs)
         return f"{', '.join(sizes)}; {self.cores} cores, {self.slots} slots"
+
+
+WAVES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
+"""Tiles of a core that are tried."""
+
+WEIGHED = 6
+"""Sizes of tiles that are weighed, from the largest that fits."""
 
 
 @dataclass(frozen=True)
@@ -87,15 +88,11 @@ class Plan:
     space: Space
     program: TileProgram
     schedule: VectorSchedule
+    machine: Machine
 
-    @property
-    def looped(self) -> frozenset[int]:
-        """Axes along which there are several tiles."""
-        return looped_axes(self.space, self.schedule.tile)
-
-    @property
-    def buffers(self) -> Buffers:
-        return assign(self.program, self.looped)
+    def layout(self, tile: Tile) -> TileLayout:
+        """Where values lie in UB, for the tile of the schedule or a smaller one."""
+        return TileLayout(self.space, self.program, tile, self.machine, self.schedule.tables)
 
 
 def plan(graph: Graph, machine: Machine, cores: int) -> Plan:
@@ -104,16 +101,25 @@ def plan(graph: Graph, machine: Machine, cores: int) -> Plan:
     Raises:
         NoSpace: the vector unit cannot compute the group in one kernel.
     """
+    chooser = _chooser(graph, machine, cores)
+    chooser.require_rows()
+    return Plan(graph, chooser.space, chooser.program, chooser.best(), machine)
+
+
+def estimate(graph: Graph, machine: Machine, cores: int) -> int:
+    """Cycles of a group that may still grow: statistics may be its inputs and outputs.
+
+    Raises:
+        NoSpace: no group that contains it can be computed in one kernel.
+    """
+    return _chooser(graph, machine, cores).best().cycles
+
+
+def _chooser(graph: Graph, machine: Machine, cores: int) -> _Chooser:
     space = space_of(graph)
     if not space.axes or any(axis.size == 0 for axis in space.axes):
         raise NoSpace("a group of scalars, or of nothing")
-    program = program_of(graph, space)
-    chooser = _Chooser(graph, space, program, machine, cores)
-    return Plan(graph, space, program, chooser.best())
-
-
-def looped_axes(space: Space, tile: Tile) -> frozenset[int]:
-    return frozenset(i for i, axis in enumerate(space.axes) if tile.sizes[i] < axis.size)
+    return _Chooser(graph, space, program_of(graph, space), machine, cores)
 
 
 class _Chooser:
@@ -124,22 +130,17 @@ class _Chooser:
     ) -> None:
         self.graph, self.space, self.program = graph, space, program
         self.machine, self.cores = machine, cores
-        self.lane = len(space.axes) - 1
-        moved = [program.loads[v] for v in graph.inputs] + [
-            program.stores[v] for v in graph.outputs
-        ]
+        self.lane = program.lane
+        moved = [*program.loads.values(), *program.stores.values()]
         self.block = max(block_lanes(value.dtype) for value in moved)
         self.room = machine.buffers.UB.bytes
-        self._require_lanes()
 
-    def _require_lanes(self) -> None:
-        """Fails unless rows are what transfers and instructions can take."""
+    def require_rows(self) -> None:
+        """Fails unless what lies in GM is rows of the innermost axis."""
         for value in (*self.graph.inputs, *self.graph.outputs):
             order = self.space.order[value]
             if not order or order[-1] != self.lane:
                 raise NoSpace("a value in GM without the innermost axis, or with another one")
-        if any(form is not None and self.lane not in form for form in self.program.forms.values()):
-            raise NoSpace("statistics of rows")
 
     def best(self) -> VectorSchedule:
         """The schedule that takes least time.
@@ -149,99 +150,93 @@ class _Chooser:
         """
         found = min(self._candidates(), key=lambda s: s.cycles, default=None)
         if found is None:
-            raise NoSpace("the smallest tile does not fit UB")
+            raise NoSpace("no tile that can be moved fits UB")
         return found
 
     def _candidates(self) -> Iterator[VectorSchedule]:
         axes = self.space.axes
         free = [i for i, axis in enumerate(axes) if not axis.reduced]
         for place in range(len(free)):
-            cut = free[place]
-            outside = free[:place]
+            cut, outside = free[place], free[:place]
+            weighed = 0
             for size in self._sizes(cut, outside):
-                sizes = [axis.size for axis in axes]
-                for i in outside:
-                    sizes[i] = 1
+                sizes = [1 if i in outside else axis.size for i, axis in enumerate(axes)]
                 sizes[cut] = size
                 schedule = self._schedule(cut, sizes)
                 if schedule is not None:
+                    weighed += 1
                     yield schedule
+                if weighed == WEIGHED:
+                    break
         if not free:
             schedule = self._schedule(0, [axis.size for axis in axes])
             if schedule is not None:
                 yield schedule
 
     def _sizes(self, cut: int, outside: list[int]) -> list[int]:
-        """Sizes of tiles along the axis `cut` that share it evenly."""
+        """Sizes of tiles along the axis `cut` that share it evenly, the largest first."""
         total = self.space.axes[cut].size
         walks = math.prod(self.space.axes[i].size for i in outside)
         granule = 1
         if cut == self.lane:
-            smallest = (
-                min(DTYPES[v.dtype].itemsize for v in self.program.inputs)
-                if (self.program.inputs)
-                else 2
-            )
+            smallest = min((DTYPES[v.dtype].itemsize for v in self.program.inputs), default=2)
             granule = REPEAT_BYTES // min(smallest, 2)
         share = max(1, self.cores // walks)
-        found = set()
-        for waves in range(1, 65):
-            size = math.ceil(total / (share * waves))
-            found.add(min(total, math.ceil(size / granule) * granule))
-            if cut != self.lane:
-                found.add(min(total, math.ceil(size / 8) * 8))
-        return sorted(found)
+        even = (math.ceil(total / (share * waves)) for waves in WAVES)
+        return sorted({min(total, round_up(size, granule)) for size in even}, reverse=True)
 
     def _schedule(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
         """The schedule of a tile, None if it does not fit or cannot be moved."""
         axes = self.space.axes
-        tile_lanes = sizes[self.lane]
-        flat = all(size == 1 for i, size in enumerate(sizes) if i != self.lane)
-        ragged = 0
-        if cut != self.lane and tile_lanes % self.block:
-            if tile_lanes < self.block:
-                return None
-            ragged = tile_lanes % self.block
-        if (
-            cut == self.lane
-            and not flat
-            and (tile_lanes % self.block or axes[self.lane].size % self.block)
-        ):
+        ragged = sizes[self.lane] % self.block
+        one_row = all(size == 1 for size in sizes[: self.lane])
+        if cut == self.lane and len(axes) > 1 and (ragged or axes[self.lane].size % self.block):
             return None
-        if cut == self.lane and len(axes) > 1 and axes[self.lane].size % self.block:
+        if cut == self.lane:
+            ragged = 0
+        elif ragged and sizes[self.lane] < self.block:
             return None
-        tile = Tile(tuple(sizes), self._pitch(tile_lanes, ragged))
-        looped = looped_axes(self.space, tile)
-        if any(looped.difference(self.space.order[v]) for v in self.graph.outputs):
-            return None  # several blocks would write it
-        walks = math.prod(
-            axis.size for i, axis in enumerate(axes) if sizes[i] == 1 != axis.size and i != cut
-        )
+        tile = Tile(tuple(sizes), self._pitch(sizes[self.lane], ragged))
+        walks = math.prod(a.size for a, n in zip(axes[:cut], sizes, strict=False) if n < a.size)
         runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
         tiles = walks * sum(run.count for run in runs)
         cores = min(tiles, self.cores)
         own = math.ceil(tiles / cores)
-        least = min(SLOTS, own)
-        fixed, each = self._footprint(tile, looped)
-        slots = min(least, (self.room - fixed) // each) if each and self.room > fixed else 0
-        if not each and fixed <= self.room:
-            slots = 1
-        if slots < 1:
+        layout = TileLayout(self.space, self.program, tile, self.machine)
+        if any(layout.looped.difference(self.space.order[v]) for v in self.graph.outputs):
+            return None  # several blocks would write it
+        if not one_row and self.lane not in layout.looped:
+            tables = self._tables(layout)
+            if tables:
+                layout = TileLayout(self.space, self.program, tile, self.machine, tables)
+        try:
+            once, each = layout.footprint()
+            slots = min(SLOTS, own, (self.room - once) // each) if each else int(once <= self.room)
+            if slots < 1:
+                return None
+            cycles = self._cycles(layout, own, slots)
+        except NoSpace:
             return None
-        cycles = self._cycles(tile, own, slots, looped)
-        return VectorSchedule(cut, tile, runs, overlap, cores, slots, ragged, cycles)
+        return VectorSchedule(cut, tile, runs, overlap, cores, slots, layout.tables, ragged, cycles)
+
+    def _tables(self, layout: TileLayout) -> frozenset[Value]:
+        """The inputs of one row that lie in UB for each row of the tile, if there is room."""
+        rows = math.prod(layout.tile.sizes[: self.lane])
+        room = self.room // TABLE_SHARE
+        found = set()
+        for value in self.program.inputs:
+            if self.program.forms[value] == (self.lane,) and value.dtype in ("f16", "f32", "s32"):
+                size = rows * layout.tile.pitch * DTYPES[value.dtype].itemsize
+                if size <= room:
+                    found.add(value)
+                    room -= size
+        return frozenset(found)
 
     def _pitch(self, lanes: int, ragged: int) -> int:
         width = lanes - ragged + self.block if ragged else lanes
-        if not any(s.name == REDUCE for s in self.program.steps) and self._plain():
-            return math.ceil(width / self.block) * self.block
-        if width > 32:
-            return math.ceil(width / 64) * 64
-        return max(self.block, 8 << max(0, math.ceil(math.log2(width / 8))))
-
-    def _plain(self) -> bool:
-        """Whether all values have the innermost axis."""
-        return all(form is None or self.lane in form for form in self.program.forms.values())
+        rows = REPEAT_BYTES // 4
+        whole = all(form is None or self.lane in form for form in self.program.forms.values())
+        return round_up(width, self.block if whole or width <= rows // 2 else rows)
 
     def _runs(self, total: int, size: int, lanes: bool) -> tuple[tuple[Run, ...], bool]:
         count, rest = divmod(total, size)
@@ -253,70 +248,53 @@ class _Chooser:
             return (*runs, Run(total - rest, 1, rest)), True
         return (*runs, Run(total - rest, 1, rest)), False
 
-    def _footprint(self, tile: Tile, looped: frozenset[int]) -> tuple[int, int]:
-        """Bytes of UB that are there once, and that each slot takes."""
-        fixed = each = 0
-        align = self.machine.vector.repeat_bytes
-        for dtype, form, once in assign(self.program, looped).kinds:
-            size = math.ceil(tile.bytes(dtype, form) / align) * align
-            fixed, each = (fixed + size, each) if once else (fixed, each + size)
-        for step in self.program.steps:
-            if step.name == REDUCE:
-                scratch = scratch_bytes(self.program, step, tile)
-                if is_invariant(self.program.forms[step.sources[0]], looped):
-                    fixed += scratch
-                else:
-                    each += scratch
-        return fixed, each
-
-    def _cycles(self, tile: Tile, own: int, slots: int, looped: frozenset[int]) -> int:
+    def _cycles(self, layout: TileLayout, own: int, slots: int) -> int:
         """Estimated time of a core that has `own` tiles."""
         gm = self.machine.gm
-        vector = sum(
-            self._step_cycles(step, tile)
-            for step in self.program.steps
-            if not is_invariant(self.program.forms[step.result], looped)
-        )
-        read = self._moved(self.graph.inputs, tile, looped) / gm.read_bytes_per_cycle
-        write = self._moved(self.graph.outputs, tile, looped) / gm.write_bytes_per_cycle
+        steps = [step for step in self.program.steps if not layout.once(step.result)]
+        vector = sum(self._step_cycles(step, layout) for step in steps)
+        read = self._moved(self.graph.inputs, layout) / gm.read_bytes_per_cycle
+        write = self._moved(self.graph.outputs, layout) / gm.write_bytes_per_cycle
         start = self.machine.mte2.start_cycles + self.machine.mte3.start_cycles
+        waits = len(steps) * self.machine.sync.barrier_cycles / (2 if slots > 1 else 1)
+        vector += waits
         if slots == 1:
             return int(own * (vector + read + write + start))
         return int(start + read + write + own * max(vector, read + write))
 
-    def _moved(self, values: list[int], tile: Tile, looped: frozenset[int]) -> int:
+    def _moved(self, values: list[int], layout: TileLayout) -> int:
+        """Bytes of a tile's values that lie in GM."""
         held = {**self.program.loads, **self.program.stores}
-        found = 0
-        for number in values:
-            form = self.space.of(number)
-            if not is_invariant(form, looped):
-                lanes = math.prod(tile.sizes[axis] for axis in form)
-                found += lanes * DTYPES[held[number].dtype].itemsize
-        return found
+        return sum(
+            math.prod(layout.tile.sizes[axis] for axis in self.space.of(number))
+            * DTYPES[held[number].dtype].itemsize
+            for number in values
+            if not layout.once(held[number])
+        )
 
-    def _step_cycles(self, step: Step, tile: Tile) -> float:
-        fixed = self.machine.vector.fixed_cycles
-        form = self.program.forms[step.result]
+    def _step_cycles(self, step: Step, layout: TileLayout) -> float:
+        unit = self.machine.vector
+        if step.name == PLACE:
+            return layout.placing(step).estimate(self.machine).cycles
         if step.name == REDUCE:
-            size = tile.bytes(step.result.dtype, self.program.forms[step.sources[0]])
-            rows = math.prod(tile.shape(step.result.dtype, form)[:-1])
-            return 12 * fixed + 2 * size / REPEAT_BYTES + 8 * math.ceil(rows / 16)
-        widest = max((step.result, *step.sources), key=lambda v: DTYPES[v.dtype].itemsize)
-        shape = tile.shape(widest.dtype, form)
-        repeats = math.ceil(tile.bytes(widest.dtype, form) / REPEAT_BYTES)
+            fold = layout.fold(step)
+            found = fold.lanes.work.estimate(self.machine).cycles if fold.lanes else 0
+            size = math.prod(layout.shape(step.sources[0])) * DTYPES[step.result.dtype].itemsize
+            levels = sum(
+                math.ceil(math.log2(layout.shape(step.sources[0])[axis])) for axis in fold.axes
+            )
+            return found + levels * unit.fixed_cycles + size / REPEAT_BYTES * bool(fold.axes)
+        widest = max(DTYPES[v.dtype].itemsize for v in (step.result, *step.sources))
+        shape = layout.shape(step.result)
+        repeats = math.ceil(math.prod(shape) * widest / REPEAT_BYTES)
         issues = math.ceil(repeats / MAX_REPEAT)
-        lacking = [
-            f for v in step.sources if (f := self.program.forms[v]) is not None and f != form
-        ]
-        if lacking or step.name == EXPAND:
+        form = layout.form(step.result)
+        forms = [layout.form(v) for v in step.sources]
+        if step.name == EXPAND or any(f not in (form, None) for f in forms):
             rows = math.prod(shape[:-1])
-            issues = max(issues, min(rows, math.ceil(repeats / max(1, rows))))
-        table = self.machine.vector.cycles_per_repeat
-        per = table.get(f"{step.name}.{step.result.dtype}", table.get(step.name, 1))
-        return issues * fixed + repeats * per
-
-
-def scratch_bytes(program: TileProgram, step: Step, tile: Tile) -> int:
-    """Bytes that a reduction needs besides its source and result."""
-    source = tile.bytes(step.sources[0].dtype, program.forms[step.sources[0]])
-    return math.ceil(source / 2 / REPEAT_BYTES) * REPEAT_BYTES + 4096
+            if not any(v in layout.placed for v in step.sources):
+                issues = max(issues, min(rows, math.ceil(repeats / max(1, rows))))
+        kind = step.result.dtype
+        fixed = unit.cycles_of(unit.fixed_cycles_of, step.name, kind, unit.fixed_cycles)
+        each = unit.cycles_of(unit.cycles_per_repeat, step.name, kind, 1)
+        return issues * fixed + repeats * each

@@ -1,0 +1,272 @@
+"""Where the values of a tile lie in UB: shapes, places of statistics, tables of rows, buffers.
+
+Everything that depends on the sizes of a tile, and so the bytes of UB that a schedule takes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from davinci.isa.core import DTYPES
+from davinci.machine import Machine
+from davinci.operators.vector_program import Step, Value
+from davinci.schedule.row_places import Places, block_lanes
+from davinci.schedule.row_statistics import Reduction, best_places, placing, reduction
+from davinci.schedule.space import NoSpace, Space
+from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE, Form, TileProgram
+from davinci.schedule.vector_steps import Steps
+from davinci.units import REPEAT_BLOCKS, REPEAT_BYTES
+
+COPIED_SHARE = 8
+"""The part of UB, one in so many, that copies of one statistic may take."""
+
+TABLE_SHARE = 4
+"""The part of UB that the tables of rows may take in all."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sizes of a tile.
+
+    Attributes:
+        sizes: elements along each axis of the space.
+        pitch: lanes that a row of the innermost axis takes in UB.
+    """
+
+    sizes: tuple[int, ...]
+    pitch: int
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer of a tile: type and shape, and whether it is the same for all tiles."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    once: bool
+
+    @property
+    def bytes(self) -> int:
+        """Bytes, of whole repeats."""
+        size = math.prod(self.shape) * DTYPES[self.dtype].itemsize
+        return math.ceil(size / REPEAT_BYTES) * REPEAT_BYTES
+
+
+@dataclass(frozen=True)
+class Fold:
+    """How a step reduces: outer axes one by one, then slices and lanes of rows together.
+
+    Attributes:
+        axes: places in the source's array of the axes that are folded first.
+        lanes: what reduces the rest; None if the innermost axis stays.
+    """
+
+    axes: tuple[int, ...]
+    lanes: Reduction | None
+
+
+class TileLayout:
+    """The values of a program in UB, for tiles of given sizes.
+
+    Attributes:
+        tables: values of a row that lie in UB once for each row of a tile.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        program: TileProgram,
+        tile: Tile,
+        machine: Machine,
+        tables: frozenset[Value] = frozenset(),
+    ) -> None:
+        self.space, self.program, self.tile, self.machine = space, program, tile, machine
+        self.tables = tables
+        self.lane = program.lane
+        axes = enumerate(space.axes)
+        self.looped = frozenset(i for i, axis in axes if tile.sizes[i] < axis.size)
+
+    def form(self, value: Value) -> Form:
+        """The axes that the array of a value has: a table those of the rows it is combined with."""
+        return tuple(range(self.lane + 1)) if value in self.tables else self.program.forms[value]
+
+    def once(self, value: Value) -> bool:
+        """Whether a value is the same for all tiles."""
+        form = self.program.forms[value]
+        return form is None or not self.looped.intersection(form)
+
+    def shape(self, value: Value) -> tuple[int, ...]:
+        """The array that holds a value; of a constant, the lanes of a repeat."""
+        form, block = self.form(value), block_lanes(value.dtype)
+        if form is None:
+            return (REPEAT_BLOCKS * block,)
+        outer = self.outer(form)
+        if self.lane in form:
+            return (*outer, self.tile.pitch)
+        if value in self.placed:
+            return (self.places(form, value.dtype).blocks, block)
+        return (*outer, block)
+
+    def outer(self, form: tuple[int, ...]) -> tuple[int, ...]:
+        """Sizes of the axes of a form but the innermost."""
+        return tuple(self.tile.sizes[axis] for axis in form if axis != self.lane)
+
+    @cached_property
+    def placed(self) -> frozenset[Value]:
+        """Statistics where rows are combined with them."""
+        return frozenset(self.program.placed.values())
+
+    def places(self, form: tuple[int, ...], dtype: str) -> Places:
+        """Where statistics of a form lie for the steps that combine rows with them."""
+        key = (form, dtype)
+        if key not in self._places:
+            rows = math.prod(self.outer(form))
+            slices = self._slices(form)
+            self._places[key] = best_places(
+                rows,
+                self.tile.pitch // block_lanes(dtype),
+                dtype,
+                self.machine,
+                first=True,
+                room=self.machine.buffers.UB.bytes // COPIED_SHARE,
+                slices=slices,
+            )
+        return self._places[key]
+
+    @cached_property
+    def _places(self) -> dict[tuple[tuple[int, ...], str], Places]:
+        return {}
+
+    def _slices(self, form: tuple[int, ...]) -> int:
+        """How many arrays of rows, one after the other, have the statistics of `form` in common.
+
+        Raises:
+            NoSpace: the rows do not lie one after the other.
+        """
+        outside = [axis for axis in range(self.lane) if axis not in form]
+        wide = [axis for axis in outside if self.tile.sizes[axis] > 1]
+        if wide and form and max(wide) > min(form):
+            raise NoSpace("a statistic of rows that do not lie together")
+        return math.prod(self.tile.sizes[axis] for axis in wide)
+
+    def slices(self, form: tuple[int, ...]) -> int:
+        """See `_slices`."""
+        return self._slices(form)
+
+    def fold(self, step: Step) -> Fold:
+        """How a step reduces."""
+        (source,) = step.sources
+        before, after = self.program.forms[source], self.program.forms[step.result]
+        assert before is not None and after is not None
+        gone = [i for i, axis in enumerate(before) if axis not in after and axis != self.lane]
+        kind = str(step.attributes["kind"])
+        if self.lane in after:
+            return Fold(tuple(gone), None)
+        sizes = [self.tile.sizes[axis] for axis in before if axis != self.lane]
+        leading = 0
+        while leading in gone:
+            leading += 1
+        rows = math.prod(n for i, n in enumerate(sizes) if i not in gone)
+        slices = math.prod(sizes[:leading])
+        work = reduction(
+            kind, rows, self.tile.pitch, source.dtype, self.machine, slices=slices, first=True
+        )
+        return Fold(tuple(i for i in gone if i >= leading), work)
+
+    def placing(self, step: Step) -> Steps:
+        """How a step brings a statistic to its places."""
+        form = self.program.forms[step.result]
+        assert form is not None
+        return placing(
+            step.result.dtype, self.places(form, step.result.dtype), self.machine, first=True
+        )
+
+    @cached_property
+    def buffers(self) -> tuple[list[Buffer], dict[Value, int]]:
+        """The buffers, and that of each value: a step's result takes over that of an equal source
+        that ends; values that are the same for all tiles keep theirs."""
+        return _assigned(self)
+
+    def scratch_bytes(self, step: Step) -> int:
+        """Bytes that a step takes besides its sources and result."""
+        if step.name == PLACE:
+            return _whole_repeats(self.placing(step))
+        if step.name != REDUCE:
+            return 0
+        fold = self.fold(step)
+        found = _whole_repeats(fold.lanes.work) if fold.lanes is not None else 0
+        shape = list(self.shape(step.sources[0]))
+        for axis in fold.axes:
+            shape[axis] = max(1, shape[axis] // 2)
+            found += Buffer(step.sources[0].dtype, tuple(shape), False).bytes
+            shape[axis] = 1
+        return found
+
+    def footprint(self) -> tuple[int, int]:
+        """Bytes of UB that are taken once, and by each slot."""
+        once = each = 0
+        for buffer in self.buffers[0]:
+            if buffer.once:
+                once += buffer.bytes
+            else:
+                each += buffer.bytes
+        for step in self.program.steps:
+            size = self.scratch_bytes(step)
+            if self.once(step.result) and self.once(step.sources[0]):
+                once += size
+            else:
+                each += size
+        return once, each
+
+
+def _whole_repeats(work: Steps) -> int:
+    size = DTYPES[work.dtype].itemsize
+    return sum(
+        math.ceil(count * size / REPEAT_BYTES) * REPEAT_BYTES for count in work.scratch.values()
+    )
+
+
+def _assigned(layout: TileLayout) -> tuple[list[Buffer], dict[Value, int]]:
+    program = layout.program
+    last = program.last_uses()
+    end = len(program.steps)
+    found: list[Buffer] = []
+    free: dict[Buffer, list[int]] = {}
+    of: dict[Value, int] = {}
+    lasting = {
+        source
+        for step in program.steps
+        if not layout.once(step.result)
+        for source in step.sources
+        if layout.once(source)
+    }
+    lasting |= {*program.constants.values(), *layout.tables}
+
+    def kind(value: Value) -> Buffer:
+        return Buffer(value.dtype, layout.shape(value), layout.once(value))
+
+    def take(value: Value) -> None:
+        wanted = kind(value)
+        if not free.setdefault(wanted, []):
+            free[wanted].append(len(found))
+            found.append(wanted)
+        of[value] = free[wanted].pop()
+
+    for value in (*program.constants.values(), *program.inputs):
+        take(value)
+    for i, step in enumerate(program.steps):
+        sources: Iterator[Value] = iter(dict.fromkeys(step.sources))
+        over = [v for v in sources if last[v] == i and v not in lasting]
+        in_place = step.name not in (REDUCE, PLACE, EXPAND)
+        if not in_place:
+            take(step.result)
+        for source in over:
+            free[kind(source)].append(of[source])
+        if in_place:
+            take(step.result)
+        if last.get(step.result, end) == i and step.result not in lasting:
+            free[kind(step.result)].append(of[step.result])
+    return found, of
