@@ -36,6 +36,7 @@ def make_parser() -> Parser:
     add("--machine", metavar="NAME|FILE.toml", help="default: ascend910")
     add("--cores", type=int, metavar="N", help="default: all of the machine")
     add("--precision", metavar="P", help="mixed (default), fp16 or fp32")
+    add("--fusion", metavar="F", help="all (default), or none: a kernel an operator")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--inputs", metavar="F.npz", help="inputs by name")
     source.add_argument("--seed", type=int, default=0, metavar="N", help="random inputs (default)")
@@ -110,7 +111,7 @@ def execute(options: Any) -> int:
                 found=f"--{name}",
                 hint="leave one of them out",
             )
-    chosen = {name: getattr(options, name) for name in ("machine", "cores", "precision")}
+    chosen = {name: getattr(options, name) for name in ("machine", "cores", "precision", "fusion")}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     check_options(pipelines.Options(**chosen))
     if options.cache is not None:

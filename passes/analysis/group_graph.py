@@ -5,19 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import python_value
 from davinci.mlir import ir
-from davinci.schedule.graph import ND, NZ, Array, Graph, Node, Operand, Scalar
+from davinci.schedule.graph import Graph, Node, Operand, Scalar
 
 CONVERSION = "builtin.unrealized_conversion_cast"
 """In kernels: booleans seen as the bytes that hold them, and the other way."""
-
-
-def array_of(value: Any) -> Array:
-    """Shape, element type and layout of a value."""
-    kind = ir.RankedTensorType(value.type)
-    layout = NZ if kind.encoding is not None else ND
-    return Array(tuple(kind.shape), str(kind.element_type), layout)
 
 
 def node_of(op: Any, operands: Sequence[Operand], result: int) -> Node:
@@ -49,14 +43,14 @@ def graph_of(ops: Iterable[Any], outputs: Sequence[Any]) -> tuple[Graph, list[An
         if number is not None:
             return Scalar(float(number))
         if value not in known:
-            known[value] = graph.add(array_of(value))
+            known[value] = graph.add(tensor_of(value.type))
             graph.inputs.append(known[value])
             inputs.append(value)
         return known[value]
 
     for op in ops:
         operands = [operand(v) for v in op.operands]
-        known[op.result] = graph.add(array_of(op.result))
+        known[op.result] = graph.add(tensor_of(op.result.type))
         graph.nodes.append(node_of(op, operands, known[op.result]))
     graph.outputs = [known[value] for value in outputs]
     return graph, inputs

@@ -29,12 +29,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
+from davinci.dialects.ascend import call_of
+from davinci.dialects.ascend_types import tensor_of
 from davinci.machine import Machine
 from davinci.mlir import func, ir
-from davinci.operators import OPERATORS
+from davinci.operators import OPERATORS, Call
+from davinci.operators.work import Work, traffic
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
-from davinci.passes.ascend.kernel_facts import Facts, Work, operator_of
+from davinci.passes.ascend.kernel_facts import Facts, facts_of
 from davinci.passes.ascend.kernel_outline import (
     kernels_module,
     memref_of,
@@ -339,7 +342,7 @@ class Outliner:
             kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
             kernel.attributes["ascend.op"] = ir.StringAttr.get(op_name)
             kernel.attributes["ascend.unit"] = ir.StringAttr.get("vector")
-            facts_of(group, inputs, outputs, op_name).mark(kernel)
+            facts_of_group(group, inputs, outputs, op_name).mark(kernel)
             block = kernel.add_entry_block([location] * len(types))
         arguments = list(block.arguments)
         with ir.InsertionPoint(block), location:
@@ -399,24 +402,12 @@ def name_of(group: Group) -> str:
     return "_".join(names[:NAMED]) + ("_and_more" if len(names) > NAMED else "")
 
 
-def facts_of(group: Group, inputs: list[Any], outputs: list[Any], name: str) -> Facts:
+def facts_of_group(group: Group, inputs: list[Any], outputs: list[Any], name: str) -> Facts:
     """What reports say of a group: its work is that of its operators, its traffic what crosses."""
-    parts = [operator_of(op) for op in group.ops]
-    computed = [op for op in group.ops if op.name not in FREE]
-    if len(computed) == 1 and len(group.ops) == 1:
-        return parts[0].facts
-
-    def size(values: list[Any]) -> int:
-        types = [memref_of(v.type) for v in values]
-        total = 0
-        for kind in types:
-            count = 1
-            for extent in kind.shape:
-                count *= extent
-            total += count * kind.element_type.width // 8
-        return total
-
-    work = Work(0, 16, sum(p.vector_repeats for p in parts), size(inputs), size(outputs))
-    kind = outputs[-1].type
-    shape = "x".join(map(str, kind.shape)) or "scalar"
-    return Facts(f"{name.replace('_', ' ')} {shape} {kind.element_type}", work)
+    parts = [facts_of(op.name.removeprefix("ascend."), call_of(op.opview)) for op in group.ops]
+    if len(parts) == 1:
+        return parts[0]
+    call = Call(tuple(tensor_of(v.type) for v in inputs), tuple(tensor_of(v.type) for v in outputs))
+    repeats = sum(part.work.vector_repeats for part in parts)
+    work = Work(0, 16, repeats, *traffic(call))
+    return Facts(f"{name.replace('_', ' ')} {call.outputs[-1]}", work)

@@ -16,6 +16,7 @@ from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.vector_group import build_vector_group
+from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.space import NoSpace
 from davinci.schedule.vector_schedule import plan
@@ -48,7 +49,9 @@ def lower_group(kernel: Any, target: Target) -> int:
     except NoSpace as error:
         fail(operators[-1], "cannot be computed together with its group", found=str(error))
     with ir.InsertionPoint(ops[-1]), kernel.location:
-        units = build_vector_group(chosen, buffers, target)
+        units, straight = build_vector_group(chosen, buffers, target)
+    if straight:
+        kernel.attributes[ORDER] = ir.UnitAttr.get()
     kernel.attributes["ascend.schedule"] = builder.as_attribute(str(chosen.schedule))
     for op in reversed(ops[:-1]):
         op.erase()

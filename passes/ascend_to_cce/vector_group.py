@@ -57,13 +57,16 @@ UNROLLED_STEPS = 512
 """Steps up to which all tiles of a core are written out, so that they can be interleaved."""
 
 
-def build_vector_group(plan: Plan, arguments: Sequence[Any], target: Target) -> int:
-    """Builds the kernel at the insertion point; returns the blocks it takes.
+def build_vector_group(plan: Plan, arguments: Sequence[Any], target: Target) -> tuple[int, bool]:
+    """Builds the kernel at the insertion point; returns the blocks that it can take, and whether
+    its operations lie in a straight line.
 
     Args:
         arguments: GM buffers of the group's inputs, then of its outputs.
     """
-    return _Builder(plan, arguments, target).build()
+    builder = _Builder(plan, arguments, target)
+    units = builder.build()
+    return units, builder.ordered
 
 
 class _Builder:
@@ -79,6 +82,7 @@ class _Builder:
         moved = [*self.program.loads.values(), *self.program.stores.values()]
         self.block = max(block_lanes(value.dtype) for value in moved)
         self.buffers: dict[int, Any] = {}
+        self.ordered = False
 
     def _array(self, argument: Any, number: int) -> Any:
         """A GM buffer as an array of the axes of its value, in the order of the space."""
@@ -169,6 +173,7 @@ class _Builder:
             first = mul(index, own)
         if own == 1:
             part.build(first)
+            self.ordered = True
             return
         steps = max(1, len(self.program.steps))
         unroll = own if own * steps <= UNROLLED_STEPS else 2 * self.schedule.slots
@@ -215,7 +220,7 @@ class _Builder:
         shape = self.layout.shape(value)
         rows = restride(self._held(value), [math.prod(shape[:-1]), shape[-1]], [shape[-1], 1])
         machine = self.target.machine
-        moved = machine.mte1.l1_to_ub_bytes_per_cycle is not None and not self.schedule.ragged
+        moved = machine.mte1.l1_to_ub_bytes_per_cycle is not None
         build_table(value.dtype, gm, rows, TableKind.MOVED if moved else TableKind.DOUBLED)
 
     def _move(

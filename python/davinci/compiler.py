@@ -37,6 +37,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     matmul_strategy: str = "os",
     tile: tuple[int, int, int] = (0, 0, 0),
     fractalize: str = "improved",
+    fusion: str = "all",
     checks: bool = True,
     timing_only: bool = False,
     cache: str | os.PathLike[str] | None = None,
@@ -56,6 +57,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         matmul_strategy: "os", "is" or "ws".
         tile: (m, n, k) of a matmul tile, zeros to choose.
         fractalize: "improved" or "naive".
+        fusion: "all", or "none" for a kernel an operator.
         checks: whether the simulator looks for races and unwritten bytes.
         timing_only: leave out data, and with it checks and outputs.
         cache: a folder that keeps what was compiled for the next time, see `compile_cache`.
@@ -68,7 +70,9 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     start = time.perf_counter()
     if not isinstance(tile, (tuple, list)) or len(tile) != 3:
         raise InputError("bad value", where="tile", found=repr(tile), expected="(m, n, k)")
-    options = pipelines.Options(machine, cores, precision, matmul_strategy, *tile, fractalize)
+    options = pipelines.Options(
+        machine, cores, precision, matmul_strategy, *tile, fractalize, fusion
+    )
     description = check_options(options)
     progress("reading the model")
     module = frontends.load(model, make_context(), example_inputs)

@@ -6,31 +6,11 @@ filled with it.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-ND, NZ = "nd", "nz"
-
-
-@dataclass(frozen=True)
-class Array:
-    """A value of a group.
-
-    Attributes:
-        shape: logical sizes.
-        element: type of its elements in MLIR's words: "f32", "i1", ...
-        layout: `ND`, row by row, or `NZ`, fractals of the last two dimensions.
-    """
-
-    shape: tuple[int, ...]
-    element: str
-    layout: str = ND
-
-    @property
-    def size(self) -> int:
-        return math.prod(self.shape)
+from davinci.operators import Tensor
 
 
 @dataclass(frozen=True)
@@ -68,12 +48,12 @@ class Graph:
         outputs: values that lie in GM when it ends.
     """
 
-    arrays: list[Array] = field(default_factory=list)
+    arrays: list[Tensor] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
 
-    def add(self, array: Array) -> int:
+    def add(self, array: Tensor) -> int:
         """A new value's number."""
         self.arrays.append(array)
         return len(self.arrays) - 1

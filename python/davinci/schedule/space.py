@@ -17,7 +17,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from davinci.schedule.graph import NZ, Graph, Node
+from davinci.operators.tensors import NZ
+from davinci.schedule.graph import Graph, Node
 from davinci.units import FRACTAL_SIDE
 
 MOVES = frozenset({"broadcast", "reshape", "transpose", "reduce"})

@@ -15,8 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from davinci.operators import OPERATORS, Elementwise
-from davinci.operators.core import NUMBERS
+from davinci.operators import OPERATORS
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.space import NoSpace, Space
@@ -141,8 +140,7 @@ def program_of(graph: Graph, space: Space) -> TileProgram:
 
 def _require_types(graph: Graph) -> None:
     for node in graph.nodes:
-        record = OPERATORS.get(node.name)
-        types = NUMBERS if node.name == "reduce" else record.types if record else DTYPE_OF
+        types = OPERATORS[node.name].types or DTYPE_OF.keys()
         for value in (*node.values, node.result):
             element = graph.arrays[value].element
             if element not in types or element not in DTYPE_OF:
@@ -162,7 +160,6 @@ def _record(
         kind = graph.arrays[node.values[0]].element if node.values else result.element
         operands[0] = program.constant(DTYPE_OF[kind], float(operands[0]))  # type: ignore[arg-type]
     record = OPERATORS[node.name]
-    assert isinstance(record, Elementwise), node.name
     return record.tile(program, operands, node.attributes, result.element)
 
 

@@ -205,7 +205,7 @@ class _Chooser:
         layout = TileLayout(self.space, self.program, tile, self.machine)
         if any(layout.looped.difference(self.space.order[v]) for v in self.graph.outputs):
             return None  # several blocks would write it
-        if not one_row and self.lane not in layout.looped:
+        if not (one_row or ragged or self.lane in layout.looped):
             tables = self._tables(layout)
             if tables:
                 layout = TileLayout(self.space, self.program, tile, self.machine, tables)

@@ -63,7 +63,7 @@ def test_results_that_nothing_computes() -> None:
 
 def test_arena_is_reported() -> None:
     text, inputs, _ = random_program(0)
-    executable = compile_text(text)
+    executable = compile_text(text, fusion="none")
     executable.run(dict(zip(executable.input_names, inputs, strict=True)))
     memory = executable.profile["memory"]
     assert 0 < memory["arena_bytes"] < memory["arena_unplanned_bytes"]

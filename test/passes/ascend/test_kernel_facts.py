@@ -96,7 +96,7 @@ def lowered(body: str, arguments: dict[str, str], result: str) -> Any:
 def run(text: str) -> Any:
     module = ir.Module.parse(text, make_context())
     for name in ("stablehlo-to-ascend", "ascend-to-memref"):
-        runner.run(module.operation, pipelines.text(name, pipelines.Options()))
+        runner.run(module.operation, pipelines.text(name, pipelines.Options(fusion="none")))
     return module
 
 
