@@ -23,11 +23,11 @@ from davinci.isa.core import (
 )
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes, illegal_instruction, illegal_pipes
+from davinci.machine.vector_banks import BankLayout, bank_bits
 from davinci.simulator.core.half_range import computes, converts
 from davinci.simulator.core.problems import Problem
 from davinci.simulator.core.regions import Region
 from davinci.simulator.timing.rules import COPIES, FLAGS, Cost, StridedOperand, UnitWork, cost_of
-from davinci.simulator.timing.vector_banks import BankLayout, bank_bits
 
 ABSOLUTE = RECORD_WORDS
 """Index of a zero that the core appends to the words: base of regions that no operand names."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from davinci.isa.core import Instruction, Space, Values
 from davinci.machine import Machine
+from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
 from davinci.simulator.core.regions import Region
-from davinci.simulator.timing.vector_banks import BankLayout, Stream, repeats_cycles
 from davinci.units import ceil_div
 
 

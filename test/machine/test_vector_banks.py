@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from davinci import machine
-from davinci.simulator.timing.vector_banks import BankLayout, Stream, bank_bits, repeats_cycles
+from davinci.machine.vector_banks import BankLayout, Stream, bank_bits, repeats_cycles
 
 GROUPS, ROWS = 16, 128
 UB = BankLayout(GROUPS, GROUPS * ROWS)
