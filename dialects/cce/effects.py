@@ -14,11 +14,18 @@ SYNC_OPS = ("cce.set_flag", "cce.wait_flag", "cce.pipe_barrier")
 
 @dataclass(frozen=True)
 class Effects:
-    """The pipe of an operation, and the memref values it reads and writes."""
+    """What an operation does to memory.
+
+    Attributes:
+        pipe: that does it.
+        reads, writes: the memref values.
+        whole: whether every element of what it writes gets a new value.
+    """
 
     pipe: str
     reads: tuple[Any, ...]
     writes: tuple[Any, ...]
+    whole: bool = True
 
 
 def effects_of(op: Any) -> Effects | None:
@@ -39,7 +46,8 @@ def effects_of(op: Any) -> Effects | None:
     if name == "copy":
         pipe = ROUTES[space_name(operands[0].type), space_name(operands[1].type)]
     reads = tuple(v for v in operands[:-1] if isinstance(v.type, ir.MemRefType))
-    return Effects(pipe, reads, (operands[-1],))
+    fills_lanes = name == "vector_dup" and "lanes" in op.attributes
+    return Effects(pipe, reads, (operands[-1],), whole=not fills_lanes)
 
 
 def _is_true(value: Any) -> bool:

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.dialects.cce.buffers import space_name
 from davinci.mlir import ir
 from davinci.passes.analysis.affine import Form, Forms
 from davinci.passes.pipeline.base import fail
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, round_up
 
 ANY_GM = "GM"
 """Memory of an access that may be to any buffer in GM."""
@@ -104,12 +104,17 @@ class Accesses:
 
     def of_view(self, value: Any, user: Any) -> Access:
         """The access to all of a memref value, by `user`."""
+        access = self.of_elements(value, user)
+        if "round_up" in user.attributes or access.high is not None:
+            return replace(access, run=round_up(access.run, BLOCK_BYTES))
+        return access
+
+    def of_elements(self, value: Any, user: Any) -> Access:
+        """The same without what lies between the last element of a run and the next block."""
         place = self._place(value, user)
         item = value.type.element_type.width // 8
         strides, _ = value.type.get_strides_and_offset()
         dims, run = _regions(value.type.shape, [s * item for s in strides], item)
-        if "round_up" in user.attributes or place.high is not None:
-            run = -(-run // BLOCK_BYTES) * BLOCK_BYTES
         return Access(place.memory, place.offset, dims, run, place.low, place.high)
 
     def of_element(self, value: Any, indices: Sequence[Any], user: Any) -> Access:
@@ -137,7 +142,7 @@ class Accesses:
             if memory == "GM":
                 return _Place(value, start, start, 0, None)
             size = math.prod(value.type.shape) * value.type.element_type.width // 8
-            size = -(-size // BLOCK_BYTES) * BLOCK_BYTES
+            size = round_up(size, BLOCK_BYTES)
             if not self._planned:
                 return _Place(value, start, start, 0, size)
             if "cce.address" not in owner.attributes:
@@ -289,6 +294,8 @@ def _regions(
             continue
         if stride == run and not dims:
             run *= count
+        elif dims and stride == dims[-1][0] * dims[-1][1]:
+            dims[-1] = (dims[-1][0] * count, dims[-1][1])
         else:
             dims.append((count, stride))
     return tuple(dims), run if 0 not in shape else 0

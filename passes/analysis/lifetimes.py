@@ -1,13 +1,24 @@
-"""Lifetimes of on-chip buffers in a kernel with structured control flow."""
+"""When on-chip buffers of a kernel hold something that is still needed.
+
+A buffer may hold several values one after the other. Between the last read of a value and the
+first write of the next, which covers what is read later, it holds nothing, also from one iteration
+of a loop to the next.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from davinci.dialects.cce.buffers import space_name
+from davinci.dialects.cce.effects import Effects, effects_of
 from davinci.mlir import ir
+from davinci.passes.analysis.accesses import Access, Accesses
+from davinci.passes.analysis.affine import Forms
+from davinci.passes.analysis.regions import MOST_RUNS, Region, span, without
 from davinci.passes.pipeline.base import fail
 
 VIEWS = frozenset(
@@ -25,100 +36,230 @@ VIEWS = frozenset(
 
 @dataclass(eq=False)
 class Buffer:
-    """A `memref.alloc` in an on-chip memory; times count operations in textual order.
+    """A `memref.alloc` in an on-chip memory.
 
     Attributes:
         alloc: the operation.
         space: "UB", "L1", ...
         size_bytes: without rounding.
-        lifetime: first and last time of the statements of the alloc's block that use it. A buffer
-            allocated outside a loop and used inside lives through the whole loop.
-        outer_lifetime: the same in statements of the kernel's outermost block.
+        live: a bit for each time at which it holds something; times count operations, their
+            beginnings and ends, in textual order.
+        pipes: that work on it.
+        filled_by: pipes that write it.
     """
 
     alloc: Any
     space: str
     size_bytes: int
-    lifetime: tuple[int, int]
-    outer_lifetime: tuple[int, int]
+    live: int = 0
+    pipes: frozenset[str] = frozenset()
+    filled_by: frozenset[str] = frozenset()
 
 
 def lifetimes(kernel: Any) -> list[Buffer]:
     """The on-chip buffers of a kernel, in order of their allocs."""
     walk = _Walk()
     walk.block(kernel.regions[0].blocks[0])
-    return [
-        Buffer(u.alloc, u.space, u.size_bytes, walk.span(u.statements), walk.span(u.outer))
-        for u in walk.buffers
-    ]
+    for uses in walk.uses.values():
+        buffer = uses.buffer
+        _scan(uses.touches, uses.depth, buffer, [])
+        buffer.pipes = frozenset(touch.pipe for touch in uses.touches)
+        buffer.filled_by = frozenset(touch.pipe for touch in uses.touches if touch.fills)
+    return [uses.buffer for uses in walk.uses.values()]
+
+
+@dataclass(eq=False)
+class _Statement:
+    """An operation of a block, from time `start` to time `end`."""
+
+    op: Any
+    block: Any
+    start: int
+    end: int = 0
+
+
+@dataclass(frozen=True)
+class _Touch:
+    """What an operation does to a buffer.
+
+    Attributes:
+        path: the statements around it, outermost first, and itself.
+        pipe: that does it.
+        reads: bytes that it may need.
+        writes: bytes that it writes for sure.
+        fills: whether it writes at all.
+    """
+
+    path: tuple[_Statement, ...]
+    pipe: str
+    reads: tuple[Region, ...] = ()
+    writes: tuple[Region, ...] = ()
+    fills: bool = False
 
 
 @dataclass(eq=False)
 class _Uses:
-    """Where a buffer is used: start times of statements of its own and of the outermost block."""
+    """A buffer, how many statements are around its alloc, and what touches it in textual order."""
 
-    alloc: Any
-    space: str
-    size_bytes: int
+    buffer: Buffer
     depth: int
-    statements: list[int]
-    outer: list[int]
+    touches: list[_Touch] = field(default_factory=list)
 
 
 class _Walk:
-    """One walk over the operations of a kernel in textual order."""
+    """One walk over the operations of a kernel in textual order.
+
+    Attributes:
+        uses: of the buffers, by the result of their alloc.
+    """
 
     def __init__(self) -> None:
-        self.buffers: list[_Uses] = []
+        self.uses: dict[Any, _Uses] = {}
+        self._accesses = Accesses(Forms(), planned=False)
         self._time = 0
-        self._path: list[int] = []
-        self._ends: dict[int, int] = {}
+        self._path: list[_Statement] = []
         self._roots: dict[Any, _Uses] = {}
-
-    def span(self, starts: list[int]) -> tuple[int, int]:
-        """From the first to the end of the last of these statements; empty if there are none."""
-        return (starts[0], self._ends[starts[-1]]) if starts else (0, -1)
 
     def block(self, block: Any) -> None:
         for view in block.operations:
             op = view.operation
-            start = self._time
-            self._time += 1
-            self._path.append(start)
+            statement = _Statement(op, block, self._tick())
+            self._path.append(statement)
             self._visit(op)
             for region in op.regions:
                 for inner in region.blocks:
                     self.block(inner)
             self._path.pop()
-            self._ends[start] = self._time
-            self._time += 1
+            statement.end = self._tick()
+
+    def _tick(self) -> int:
+        self._time += 1
+        return self._time - 1
 
     def _visit(self, op: Any) -> None:
         if op.name == "memref.alloc":
             space = space_name(op.result.type)
             if space != "GM":
-                uses = _Uses(op, space, _size_bytes(op), len(self._path) - 1, [], [])
-                self.buffers.append(uses)
-                self._roots[op.result] = uses
+                uses = _Uses(Buffer(op, space, _size_bytes(op)), len(self._path) - 1)
+                self.uses[op.result] = self._roots[op.result] = uses
             return
-        for value in op.operands:
-            if value not in self._roots:
-                continue
-            uses = self._roots[value]
-            if op.name in VIEWS:
-                self._roots[op.result] = uses
-            elif any(isinstance(result.type, ir.MemRefType) for result in op.results):
-                fail(
-                    op,
-                    "makes a view that lifetimes do not follow",
-                    expected=", ".join(sorted(VIEWS)),
-                )
-            else:
-                self._use(uses)
+        used = [value for value in op.operands if value in self._roots]
+        if used and op.name in VIEWS:
+            self._roots[op.result] = self._roots[op.operands[0]]
+            return
+        if used and any(isinstance(result.type, ir.MemRefType) for result in op.results):
+            fail(op, "makes a view that lifetimes do not follow", expected=", ".join(sorted(VIEWS)))
+        effects = effects_of(op)
+        path = tuple(self._path)
+        if effects is None:
+            for value in used:
+                uses = self._roots[value]
+                everything = span(0, uses.buffer.size_bytes)
+                uses.touches.append(_Touch(path, "", (everything,)))
+            return
+        for uses in dict.fromkeys(self._roots[value] for value in used):
+            uses.touches.append(self._touch(op, effects, uses, path))
 
-    def _use(self, uses: _Uses) -> None:
-        uses.statements.append(self._path[uses.depth])
-        uses.outer.append(self._path[0])
+    def _touch(
+        self, op: Any, effects: Effects, uses: _Uses, path: tuple[_Statement, ...]
+    ) -> _Touch:
+        reads: list[Region] = []
+        writes: list[Region] = []
+        size = uses.buffer.size_bytes
+        mine = [value for value in effects.writes if self._roots.get(value) is uses]
+        for value in effects.reads:
+            if self._roots.get(value) is uses:
+                found = _regions(self._access(value, op, self._accesses.of_view))
+                reads += [span(0, size)] if found is None else found
+        for value in mine if effects.whole else ():
+            writes += _regions(self._access(value, op, self._accesses.of_elements)) or []
+        return _Touch(path, effects.pipe, tuple(reads), tuple(writes), bool(mine))
+
+    def _access(self, value: Any, op: Any, whole: Callable[[Any, Any], Access]) -> Access:
+        if op.name == "memref.load":
+            return self._accesses.of_element(value, list(op.operands)[1:], op)
+        if op.name == "memref.store":
+            return self._accesses.of_element(value, list(op.operands)[2:], op)
+        return whole(value, op)
+
+
+def _regions(access: Access) -> list[Region] | None:
+    """The bytes of an access, None if it is not known where they are or they are many pieces."""
+    count = math.prod(n for n, _ in access.dims[1:])
+    if access.offset.terms or count > MOST_RUNS:
+        return None
+    found = [span(access.offset.constant, access.run)] if access.run else []
+    for number, (size, stride) in enumerate(access.dims):
+        if not number:
+            found = [Region(one.start, size, stride, one.run) for one in found]
+            continue
+        found = [
+            Region(one.start + i * stride, one.count, one.stride, one.run)
+            for one in found
+            for i in range(size)
+        ]
+    return found
+
+
+def _scan(
+    touches: Sequence[_Touch], depth: int, buffer: Buffer, after: list[Region]
+) -> list[Region]:
+    """Marks when a buffer is live in a block.
+
+    Args:
+        touches: in the block.
+        depth: statements around the block.
+        after: what is needed of the buffer after the block.
+
+    Returns:
+        What is needed of it before the block.
+    """
+    groups = groupby(touches, lambda touch: touch.path[depth])
+    live, later = after, None
+    for statement, group in reversed([(statement, list(group)) for statement, group in groups]):
+        if live and later is not None:
+            _mark(buffer, statement.end, later.start)
+        later = statement
+        if group[0].path[-1] is statement:
+            _mark(buffer, statement.start, statement.end)
+            live = _before(group[0], live)
+        else:
+            live = _nested(statement, group, depth, buffer, live)
+    return live
+
+
+def _before(touch: _Touch, live: list[Region]) -> list[Region]:
+    for region in touch.writes:
+        live = without(live, region)
+    return list(dict.fromkeys([*live, *touch.reads]))
+
+
+def _nested(
+    statement: _Statement, group: list[_Touch], depth: int, buffer: Buffer, live: list[Region]
+) -> list[Region]:
+    """`_scan` of a loop or branch.
+
+    What is needed after it, or by a later iteration, is there all the time; a value that is written
+    and read in one iteration is not.
+    """
+    groups = groupby(group, lambda touch: touch.path[depth + 1].block)
+    blocks = {block: list(touches) for block, touches in groups}
+    if statement.op.name == "scf.if":
+        before = []
+        for region in statement.op.regions:
+            touches = blocks.get(next(iter(region.blocks), None), [])
+            before += _scan(touches, depth + 1, buffer, live)
+    else:
+        before = list(live)
+        for touches in blocks.values():
+            before += _scan(touches, depth + 1, buffer, [])
+    if before or live:
+        _mark(buffer, statement.start, statement.end)
+    return list(dict.fromkeys(before))
+
+
+def _mark(buffer: Buffer, first: int, last: int) -> None:
+    buffer.live |= ((1 << (last - first + 1)) - 1) << first
 
 
 def _size_bytes(alloc: Any) -> int:

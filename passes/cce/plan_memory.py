@@ -8,27 +8,44 @@ after:
     %b = memref.alloc() {cce.address = 8192 : i64} : memref<64x64xf16, #cce.space<"UB">>
 
 Each memory is planned by itself, with its capacity and alignment from the machine file. Buffers
-share bytes only where they must, because two buffers in the same place cannot be worked on at the
-same time: first every buffer gets its own place; if that does not fit, buffers of different
-top-level statements of the kernel may share; only if that does not fit either, any two whose
-lifetimes are disjoint may. Buffers that have an address keep it.
+that have an address keep it.
+
+Buffers share bytes only if they must: where one has to wait until another is free, pipes stand
+still. Which share is decided by who works on them. What a single pipe writes and reads follows in
+its queue, so such buffers share first; then what a pipe of the core writes and another one reads;
+what a transfer fills last, because a transfer that waits for its buffer comes late. Two share only
+if one holds nothing that is needed while the other does (`davinci.passes.analysis.lifetimes`), so
+buffers that a loop reuses in every iteration share, too. As many buffers as fit have a place of
+their own.
+
+In UB, places are chosen so that the operands of a vector instruction do not meet in a bank
+(`davinci.passes.analysis.bank_conflicts`): sources begin in different halves of the bank groups, a
+result goes to another row of banks than what is read with it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 from davinci import machine as machines
 from davinci.errors import CompileError
-from davinci.machine import OnChipMemory as Memory
+from davinci.machine import Machine, OnChipMemory, Vector
 from davinci.mlir import location_text, symbol_name
 from davinci.passes import builder
+from davinci.passes.analysis.bank_conflicts import BankConflicts
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.lifetimes import Buffer, lifetimes
-from davinci.passes.analysis.packing import Item, pack
+from davinci.passes.cce.placement import Cost, Free, Piece, Steps, place
 from davinci.passes.pipeline.base import Pass, option, register_pass
-from davinci.units import round_up
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up
+
+TRANSFERS = frozenset(["MTE1", "MTE2", "MTE3"])
+"""Pipes that fill buffers ahead of the work on them."""
+
+ALWAYS = -1
+"""The lifetime, as bits, of a buffer that shares its place with none."""
 
 
 @register_pass
@@ -38,7 +55,7 @@ class PlanMemoryPass(Pass):
 
     NAME = "plan-memory"
 
-    machine: str = option("ascend910", "machine file that gives capacities and alignments")
+    machine: str = option("ascend910", "machine file that gives capacities, alignments and banks")
 
     def run(self, op: Any) -> None:
         machine = machines.load(self.machine)
@@ -47,59 +64,160 @@ class PlanMemoryPass(Pass):
             for buffer in lifetimes(kernel):
                 by_space.setdefault(buffer.space, []).append(buffer)
             for space, buffers in by_space.items():
-                _plan(kernel, buffers, machine.buffer(space))
+                _plan(kernel, buffers, machine, space)
 
 
-def _plan(kernel: Any, buffers: list[Buffer], memory: Memory) -> None:
+def _plan(kernel: Any, buffers: list[Buffer], machine: Machine, space: str) -> None:
     """Sets the addresses of all buffers of one memory."""
-    for sharing in (_never, _between_statements, _freely):
-        items = [_item(buffer, memory, *sharing(buffer)) for buffer in buffers]
-        if pack(items, memory.align_bytes) <= memory.bytes:
-            break
-    else:
-        _overflow(kernel, buffers, items, memory)
-    for buffer, item in zip(buffers, items, strict=True):
-        buffer.alloc.attributes["cce.address"] = builder.as_attribute(item.offset)
+    memory = machine.buffer(space)
+    planner = _Planner(kernel, buffers, machine, space)
+    found = planner.best()
+    if found is None:
+        _overflow(kernel, buffers, memory, planner.least_bytes())
+    for buffer, address in zip(buffers, found, strict=True):
+        buffer.alloc.attributes["cce.address"] = builder.as_attribute(address)
 
 
-def _never(buffer: Buffer) -> tuple[int, int]:
-    return 0, 0
+class _Planner:
+    """Tries places for the buffers of one memory, with ever fewer wishes."""
+
+    def __init__(
+        self, kernel: Any, buffers: Sequence[Buffer], machine: Machine, space: str
+    ) -> None:
+        self._buffers, self._memory = buffers, machine.buffer(space)
+        self._unit = machine.vector
+        self._conflicts = BankConflicts(kernel, machine.vector) if space == "UB" else None
+        self._by_need = sorted(range(len(buffers)), key=lambda number: _need(buffers[number]))
+
+    def best(self) -> list[int] | None:
+        """Addresses, None if the buffers do not fit however they share."""
+        transferred = sum(_need(buffer)[0] < 2 for buffer in self._buffers)
+        best: tuple[int, list[int]] | None = None
+        for steps in self._steps():
+            found = self._most_apart(steps)
+            if found and (best is None or found[0] > best[0]):
+                best = found
+            if best and best[0] >= transferred:
+                break
+        return best[1] if best else None
+
+    def least_bytes(self) -> int:
+        """What all buffers take in a memory that is large enough, sharing what they can."""
+        found = self._place(0, Steps(self._memory.align_bytes), 1 << 62)
+        assert found is not None
+        ends = (a + b.size_bytes for a, b in zip(found, self._buffers, strict=True))
+        return max(ends, default=0)
+
+    def _steps(self) -> list[Steps]:
+        align, unit = self._memory.align_bytes, self._unit
+        if self._conflicts is None:
+            return [Steps(align)]
+        groups = unit.bank_groups * BLOCK_BYTES
+        halves = groups // REPEAT_BYTES
+        rows = unit.bank_groups * unit.bank_bytes
+        return [
+            Steps(align, REPEAT_BYTES, halves, rows),
+            Steps(align, REPEAT_BYTES, halves),
+            Steps(align),
+        ]
+
+    def _most_apart(self, steps: Steps) -> tuple[int, list[int]] | None:
+        """The largest number of buffers that have a place of their own, and all addresses."""
+        low, high = 0, len(self._buffers)
+        best = self._place(high, steps, self._memory.bytes)
+        if best:
+            return high, best
+        while low < high:
+            middle = (low + high) // 2
+            found = self._place(middle, steps, self._memory.bytes)
+            if found:
+                best, low = found, middle + 1
+            else:
+                high = middle
+        return (low - 1, best) if best else None
+
+    def _place(self, apart: int, steps: Steps, capacity: int) -> list[int] | None:
+        """Addresses with the first `apart` buffers by need in places of their own."""
+        lives = [buffer.live for buffer in self._buffers]
+        for number in self._by_need[:apart]:
+            lives[number] = ALWAYS
+        pieces = [
+            Piece(_rounded(buffer, self._memory), live, _given(buffer))
+            for buffer, live in zip(self._buffers, lives, strict=True)
+        ]
+        cost: Cost = Free()
+        if self._conflicts and steps.units:
+            cost = _BankCost(self._conflicts, self._buffers, self._unit)
+        return place(pieces, capacity, steps, cost)
 
 
-def _between_statements(buffer: Buffer) -> tuple[int, int]:
-    return buffer.outer_lifetime
+class _BankCost(Cost):
+    """Cycles lost in the banks of UB."""
+
+    def __init__(self, conflicts: BankConflicts, buffers: Sequence[Buffer], unit: Vector) -> None:
+        self._conflicts, self._buffers = conflicts, buffers
+        self._groups = unit.bank_groups * BLOCK_BYTES
+        self._row = unit.bank_groups * unit.bank_bytes
+        self._bank = unit.bank_bytes
+        self._places: dict[Any, int] = {}
+        self._known: dict[tuple[int, ...], float] = {}
+
+    def of(self, number: int, address: int) -> float:
+        """Places that look the same to the banks cost the same."""
+        buffer = self._buffers[number]
+        first, last = address // self._row, (address + buffer.size_bytes - 1) // self._row
+        where = first if first == last else address // self._bank
+        key = (number, address % self._groups, first, last, where)
+        if key not in self._known:
+            places = {**self._places, buffer.alloc.result: address}
+            self._known[key] = self._conflicts.lost(buffer.alloc.result, places)
+        return self._known[key]
+
+    def settle(self, number: int, address: int) -> None:
+        self._places[self._buffers[number].alloc.result] = address
 
 
-def _freely(buffer: Buffer) -> tuple[int, int]:
-    return buffer.lifetime
+def _need(buffer: Buffer) -> tuple[int, int]:
+    """How much a buffer needs a place of its own, least first; small ones cost little."""
+    if buffer.filled_by & TRANSFERS:
+        return 0, buffer.size_bytes
+    return 1 if len(buffer.pipes) > 1 else 2, buffer.size_bytes
 
 
-def _item(buffer: Buffer, memory: Memory, first: int, last: int) -> Item:
+def _rounded(buffer: Buffer, memory: OnChipMemory) -> int:
+    return round_up(buffer.size_bytes, memory.align_bytes)
+
+
+def _given(buffer: Buffer) -> int:
     attributes = buffer.alloc.attributes
-    fixed = attributes["cce.address"].value if "cce.address" in attributes else -1
-    return Item(round_up(buffer.size_bytes, memory.align_bytes), first, last, fixed)
+    return int(attributes["cce.address"].value) if "cce.address" in attributes else -1
 
 
-def _overflow(kernel: Any, buffers: list[Buffer], items: list[Item], memory: Memory) -> None:
-    """Raises the error that lists the buffers alive when most bytes are in use."""
+def _overflow(
+    kernel: Any, buffers: list[Buffer], memory: OnChipMemory, least_bytes: int
+) -> NoReturn:
+    """Raises the error that lists the buffers that hold something when most bytes are in use."""
 
-    def alive(time: int) -> list[int]:
-        return [i for i, item in enumerate(items) if item.first <= time <= item.last]
+    def at(time: int) -> list[Buffer]:
+        return [buffer for buffer in buffers if buffer.live >> time & 1]
 
     def live_bytes(time: int) -> int:
-        return sum(items[i].size for i in alive(time))
+        return sum(_rounded(buffer, memory) for buffer in at(time))
 
-    peak = max((item.first for item in items), key=live_bytes)
+    begins = [(buffer.live & -buffer.live).bit_length() - 1 for buffer in buffers if buffer.live]
+    peak = max(begins, key=live_bytes)
     rows = [f"{'bytes':>10}  buffer"]
-    for i in sorted(alive(peak), key=lambda i: -items[i].size):
-        alloc = buffers[i].alloc
-        rows.append(f"{items[i].size:>10}  {alloc.result.type} at {location_text(alloc.location)}")
-    rows.append(f"{live_bytes(peak):>10}  in all, of {memory.bytes}")
-    end = max(item.end for item in items)
+    for buffer in sorted(at(peak), key=lambda buffer: -buffer.size_bytes):
+        place_of = location_text(buffer.alloc.location)
+        size = _rounded(buffer, memory)
+        rows.append(f"{size:>10}  {buffer.alloc.result.type} at {place_of}")
+    total = live_bytes(peak)
+    rows.append(f"{total:>10}  in all, of {memory.bytes}")
     raise CompileError(
         f"the buffers of kernel @{symbol_name(kernel)} do not fit {buffers[0].space}",
         where=location_text(kernel.location),
-        found=f"{live_bytes(peak)} bytes alive at once, {end} with gaps between buffers",
+        found=f"{total} bytes alive at once, {least_bytes} with gaps between buffers",
         expected=f"at most {memory.bytes} bytes",
-        hint="use smaller tiles; alive at the peak:\n" + "\n".join(rows),
+        hint=f"use tiles of {100 * memory.bytes // least_bytes} % of the size; "
+        "alive at the peak:\n" + "\n".join(rows),
     )

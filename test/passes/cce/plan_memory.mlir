@@ -15,8 +15,8 @@ func.func @memories(%x: memref<8xf32>) attributes {ascend.kernel} {
   return
 }
 
-// A buffer used in a loop lives through the loop if it is allocated outside, in the body if inside.
-// What does not fit side by side shares: %late with %early, never with %through.
+// A buffer whose value comes from before a loop lives through the loop. What does not fit side by side
+// shares: %late with %early, never with %through.
 // CHECK-LABEL: func.func @loops
 func.func @loops(%x: memref<30000xf32>) attributes {ascend.kernel} {
   %c0 = arith.constant 0 : index
@@ -53,6 +53,37 @@ func.func @views(%x: memref<30000xf32>) attributes {ascend.kernel} {
   // CHECK: memref.alloc() {cce.address = 0 : i64}
   %c = memref.alloc() : memref<30000xf32, #cce.space<"UB">>
   "cce.copy"(%x, %c) : (memref<30000xf32>, memref<30000xf32, #cce.space<"UB">>) -> ()
+  "cce.copy"(%b, %x) : (memref<30000xf32, #cce.space<"UB">>, memref<30000xf32>) -> ()
+  return
+}
+
+// Buffers in front of a loop share if every iteration writes them before it reads them.
+// CHECK-LABEL: func.func @iterations
+// CHECK: memref.alloc() {cce.address = 0 : i64}
+// CHECK: memref.alloc() {cce.address = 0 : i64}
+func.func @iterations(%x: memref<60000xf32>) attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %a = memref.alloc() : memref<60000xf32, #cce.space<"UB">>
+  %b = memref.alloc() : memref<60000xf32, #cce.space<"UB">>
+  scf.for %i = %c0 to %c4 step %c1 {
+    "cce.copy"(%x, %a) : (memref<60000xf32>, memref<60000xf32, #cce.space<"UB">>) -> ()
+    "cce.copy"(%a, %x) : (memref<60000xf32, #cce.space<"UB">>, memref<60000xf32>) -> ()
+    "cce.copy"(%x, %b) : (memref<60000xf32>, memref<60000xf32, #cce.space<"UB">>) -> ()
+    "cce.copy"(%b, %x) : (memref<60000xf32, #cce.space<"UB">>, memref<60000xf32>) -> ()
+  }
+  return
+}
+
+// The sources of an instruction begin in different halves of the bank groups, 256 bytes each.
+// CHECK-LABEL: func.func @banks
+// CHECK: memref.alloc() {cce.address = 0 : i64}
+// CHECK: memref.alloc() {cce.address = 768 : i64}
+func.func @banks(%x: memref<128xf32>) attributes {ascend.kernel} {
+  %a = memref.alloc() : memref<128xf32, #cce.space<"UB">>
+  %b = memref.alloc() : memref<128xf32, #cce.space<"UB">>
+  "cce.vadd"(%a, %b, %b) : (memref<128xf32, #cce.space<"UB">>, memref<128xf32, #cce.space<"UB">>, memref<128xf32, #cce.space<"UB">>) -> ()
   return
 }
 

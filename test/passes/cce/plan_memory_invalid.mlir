@@ -1,7 +1,7 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(plan-memory)' --split-input-file --verify-diagnostics
 
 // The table at the end lists what is alive at the peak, largest first.
-// expected-error@below {{the buffers of kernel @overflow do not fit UB; found 360000 bytes alive at once, 360000 with gaps between buffers; expected at most 262144 bytes; use smaller tiles; alive at the peak:}}
+// expected-error@below {{the buffers of kernel @overflow do not fit UB; found 360000 bytes alive at once, 360000 with gaps between buffers; expected at most 262144 bytes; use tiles of 72 % of the size; alive at the peak:}}
 func.func @overflow(%x: memref<30000xf32>, %y: memref<60000xf32>) attributes {ascend.kernel} {
   %a = memref.alloc() : memref<30000xf32, #cce.space<"UB">>
   %b = memref.alloc() : memref<60000xf32, #cce.space<"UB">>

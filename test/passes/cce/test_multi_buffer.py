@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 import pytest
 
 from kernel_support import Array
+from random_tiles import random_inputs, random_kernel
 from tile_kernels import PIPELINE, UNTOUCHED, chain, run_tiles, tile_loop
 
 UNARY = ("vexp", "vabs", "vrelu", "vabs", "vrelu", "vabs", "vrelu", "vabs")
@@ -49,98 +48,9 @@ def test_tiles_overlap(cores: int) -> None:
     assert ordered.profile.cycles < 0.7 * plain.profile.cycles
 
 
-class RandomBody:
-    """A loop body of random operations on buffers that are written as a whole, or half by half."""
-
-    def __init__(self, seed: int) -> None:
-        self.random = random.Random(seed)
-        self.lines: list[str] = []
-        self.written: list[str] = []
-        self.names = 0
-
-    def text(self) -> str:
-        for number in range(self.random.randint(3, 7)):
-            slots = self.random.choice(["SLOTS", "TEMPORARIES", ""])
-            self.lines.append(f"%b{number} = memref.alloc() {slots} : !ub")
-            self.copy("%in0" if number else "%in1", f"%b{number}")
-            self.written.append(f"%b{number}")
-        for _ in range(self.random.randint(5, 25)):
-            self.operation()
-        self.lines.append(f'"cce.copy"({self.pick()}, %out) : (!ub, !tile) -> ()')
-        return "\n".join(self.lines)
-
-    def pick(self) -> str:
-        return self.random.choice(self.written)
-
-    def copy(self, source: str, target: str) -> None:
-        self.lines.append(f'"cce.copy"({source}, {target}) : (!tile, !ub) -> ()')
-
-    def operation(self) -> None:
-        kind = self.random.choice(["load", "unary", "binary", "binary", "half", "scalar", "fill"])
-        if kind == "load":
-            self.copy(self.random.choice(["%in0", "%in1"]), self.pick())
-        elif kind == "unary":
-            name = self.random.choice(["vabs", "vrelu"])
-            self.lines.append(f'"cce.{name}"({self.pick()}, {self.pick()}) : (!ub, !ub) -> ()')
-        elif kind == "binary":
-            name = self.random.choice(["vmax", "vmin", "vsub"])
-            operands = ", ".join(self.pick() for _ in range(3))
-            self.lines.append(f'"cce.{name}"({operands}) : (!ub, !ub, !ub) -> ()')
-        elif kind == "half":
-            views = [self.half(self.pick()) for _ in range(2)]
-            self.lines.append(f'"cce.vabs"({", ".join(views)}) : (!half, !half) -> ()')
-        elif kind == "fill":
-            self.lines.append(f'"cce.vector_dup"(%f, {self.pick()}) : (f32, !ub) -> ()')
-        else:
-            self.scalar()
-
-    def half(self, buffer: str) -> str:
-        self.names += 1
-        name = f"%h{self.names}"
-        self.lines.append(f"{name} = memref.subview {buffer}[%half] [64] [1] : !ub to !half")
-        return name
-
-    def scalar(self) -> None:
-        """An element goes through the scalar unit, or tells where something is read."""
-        self.names += 1
-        name, source = f"%s{self.names}", self.pick()
-        if self.random.random() < 0.5:
-            self.lines.append(f"{name} = memref.load {source}[%one] : !ub")
-            self.lines.append(f"memref.store {name}, {self.pick()}[%zero] : !ub")
-            return
-        self.lines += [
-            f"{name} = memref.load %places[%zero] : !places",
-            f"{name}i = arith.index_cast {name} : i32 to index",
-            f"{name}v = memref.subview %in0_all[{name}i] [128] [1] : !gm to !tile",
-        ]
-        self.copy(f"{name}v", self.pick())
-
-
-def random_kernel(seed: int) -> str:
-    chosen = random.Random(seed)
-    text = tile_loop(
-        RandomBody(seed).text(),
-        count=chosen.choice([1, 2, 5, 6]),
-        size=128,
-        unroll=chosen.choice([1, 2, 3, 8]),
-        slots=chosen.choice([1, 2, 3]),
-        temporaries=chosen.choice([1, 2]),
-        inputs=2,
-        dynamic=chosen.random() < 0.3,
-        before="%f = arith.constant 0.5 : f32\n%half = arith.constant 64 : index\n"
-        "%places = memref.reinterpret_cast %zeros to offset: [0], sizes: [1], strides: [1]"
-        " : memref<8xi32> to !places",
-    )
-    half = '!half = memref<64xf32, strided<[1], offset: ?>, #cce.space<"UB">>'
-    types = f"!places = memref<1xi32, strided<[1]>>\n{half}\n"
-    return types + text.replace("func.func @k(", "func.func @k(%zeros: memref<8xi32>, ")
-
-
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(30))
 def test_random_kernel(seed: int) -> None:
-    text = random_kernel(seed)
-    elements = int(text.partition("!gm = memref<")[2].partition("x")[0])
-    inputs = [np.zeros(8, np.int32), values(elements, seed), values(elements, seed + 1)]
+    text, inputs = random_kernel(seed), random_inputs(seed)
     plain = run_tiles(text, inputs, pipeline=UNTOUCHED)
     ordered = run_tiles(text, inputs, pipeline=PIPELINE)
     assert np.array_equal(ordered.outputs[0], plain.outputs[0])

@@ -1,0 +1,146 @@
+"""What vector instructions lose to the banks of UB, depending on where their buffers lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from davinci.dialects.cce.buffers import buffer_of
+from davinci.machine import Vector
+from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
+from davinci.mlir import operations
+from davinci.passes.analysis.accesses import Accesses
+from davinci.passes.analysis.affine import Forms
+from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
+from davinci.units import BLOCK_BYTES
+
+SAMPLED_REPEATS = 32
+"""Repeats of an instruction that are looked at: banks meet in the same way again and again."""
+
+
+@dataclass(frozen=True)
+class _Operand:
+    """The blocks of an operand; all figures but the buffer are blocks.
+
+    Attributes:
+        buffer: the result of its alloc.
+        offset: from the start of the buffer.
+        written: whether they are written.
+    """
+
+    buffer: Any
+    offset: int
+    per_repeat: int
+    block_stride: int
+    repeat_stride: int
+    written: bool
+
+    def stream(self, start: int) -> Stream:
+        return Stream(start, self.per_repeat, self.block_stride, self.repeat_stride)
+
+
+@dataclass(frozen=True)
+class _Instruction:
+    """A vector instruction, issued `count` times: its repeats, cycles of each, depth of the unit.
+
+    `lost` remembers by where operands begin in the banks, -1 for those left out.
+    """
+
+    operands: tuple[_Operand, ...]
+    count: int
+    repeats: int
+    cycles: int
+    depth: int
+    lost: dict[tuple[int, ...], float] = field(default_factory=dict)
+
+    def find(self, starts: tuple[int, ...], layout: BankLayout) -> float:
+        """Cycles lost with operands that begin at these blocks."""
+        placed = [(o, start) for o, start in zip(self.operands, starts, strict=True) if start >= 0]
+        reads = tuple(operand.stream(start) for operand, start in placed if not operand.written)
+        writes = tuple(operand.stream(start) for operand, start in placed if operand.written)
+        if len(placed) < 2:
+            return 0
+        repeats = min(self.repeats, SAMPLED_REPEATS)
+        taken = repeats_cycles(reads, writes, repeats, self.cycles, self.depth, layout)
+        return self.count * (taken - repeats * self.cycles) * self.repeats / repeats
+
+
+class BankConflicts:
+    """The elementwise operations of a kernel whose operands meet in the banks of UB.
+
+    Args:
+        kernel: with buffers, planned or not.
+        unit: the machine's vector unit.
+    """
+
+    def __init__(self, kernel: Any, unit: Vector) -> None:
+        self._unit, self._layout = unit, BankLayout.of(unit)
+        self._of: dict[Any, list[_Instruction]] = {}
+        accesses = Accesses(Forms(), planned=False)
+        for op in operations(kernel, "cce"):
+            if op.name.removeprefix("cce.") in ELEMENTWISE and "lanes" not in op.attributes:
+                for found in self._instructions(op, accesses):
+                    for buffer in {operand.buffer for operand in found.operands}:
+                        self._of.setdefault(buffer, []).append(found)
+
+    def lost(self, buffer: Any, places: Mapping[Any, int]) -> float:
+        """Cycles lost by the instructions that work on a buffer.
+
+        Args:
+            places: addresses of this and other buffers; operands without one are left out.
+        """
+        return sum(self._lost(found, places) for found in self._of.get(buffer, ()))
+
+    def _lost(self, found: _Instruction, places: Mapping[Any, int]) -> float:
+        starts = tuple(
+            self._start(operand, places[operand.buffer], found.repeats)
+            if operand.buffer in places
+            else -1
+            for operand in found.operands
+        )
+        if starts not in found.lost:
+            found.lost[starts] = found.find(starts, self._layout)
+        return found.lost[starts]
+
+    def _start(self, operand: _Operand, address: int, repeats: int) -> int:
+        """The first block of the group where an operand begins in the bank where its middle is."""
+        block = address // BLOCK_BYTES + operand.offset
+        bank = (block + repeats * operand.repeat_stride // 2) // self._layout.row_blocks
+        return block % self._layout.groups + bank * self._layout.row_blocks
+
+    def _instructions(self, op: Any, accesses: Accesses) -> Iterator[_Instruction]:
+        """The instructions of an operation, none if it is not known where its operands begin."""
+        parts, unit = parts_of(op), self._unit
+        values = [op.operands[number] for part in parts for number in part.operands]
+        views = [accesses.of_elements(value, op) for value in values]
+        if any(view.offset.terms for view in views):
+            return
+        sizes = [buffer_of(value).itemsize for value in values]
+        lanes = unit.repeat_bytes // max(sizes)
+        for nest in nests_of(op, parts, unit):
+            first = 0
+            for part in parts:
+                operands = []
+                for place, operand in enumerate(part.record.operands, first):
+                    offset = views[place].offset.constant + nest.issue.offsets[place] * sizes[place]
+                    operands.append(
+                        _Operand(
+                            views[place].memory,
+                            offset // BLOCK_BYTES,
+                            max(1, lanes * sizes[place] // BLOCK_BYTES),
+                            nest.issue.blk_stride[place],
+                            nest.issue.rep_stride[place],
+                            operand.writes,
+                        )
+                    )
+                first += len(operands)
+                name, kind = part.record.name, part.record.type
+                fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
+                yield _Instruction(
+                    tuple(operands),
+                    nest.count,
+                    nest.issue.repeat,
+                    unit.cycles_of(unit.cycles_per_repeat, name, kind, 1),
+                    max(fixed - unit.head_cycles, 1),
+                )
