@@ -20,8 +20,10 @@ for variable in ("PYTHONPATH", "VIRTUAL_ENV", "HOME", "DAVINCI_DEBUG"):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
 
+# Checks are written against MLIR's own form; --round-trip says so.
 config.substitutions += [
-    (r"\bnpu-opt\b", f"{sys.executable} -m davinci.tools.npu_opt"),
+    (r"\bnpu-opt-short\b", f"{sys.executable} -m davinci.tools.npu_opt"),
+    (r"\bnpu-opt\b", f"{sys.executable} -m davinci.tools.npu_opt --round-trip"),
     (r"\bnpu-run\b", f"{sys.executable} -m davinci.tools.npu_run"),
     (r"\bFileCheck\b", f"{sys.executable} -m filecheck"),
 ]

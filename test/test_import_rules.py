@@ -34,7 +34,7 @@ MAY_IMPORT = {
         "diagnostics dialects elements errors files isa machine mlir narrow passes report "
         "simulator units version"
     ),
-    "frontends": "bytecode diagnostics element_types elements errors mlir narrow units",
+    "frontends": "bytecode diagnostics dialects element_types elements errors mlir narrow units",
     "zoo": "errors",
     "compile_cache": "errors machine runtime version",
     "compiler": "compile_cache diagnostics errors frontends machine mlir passes runtime",

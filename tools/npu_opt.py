@@ -45,6 +45,7 @@ def make_parser() -> Parser:
         help="after passes, print the IR only where it changed",
     )
     add("--mlir-print-debuginfo", action="store_true", help="print locations")
+    add("--round-trip", action="store_true", help="print text that other tools of MLIR read, too")
     add("--mlir-print-op-generic", action="store_true", help="print the generic form")
     add("--mlir-elide-elementsattrs-if-larger", type=int, metavar="N", help="shorten constants")
     add(
@@ -224,7 +225,7 @@ class Session:
         return output
 
     def parse(self, text: str, context: Any) -> Any:
-        from davinci.mlir import ir
+        from davinci.frontends.mlir_text import read_text
 
         if self.options.file.endswith(ONNX):
             from davinci import frontends
@@ -235,9 +236,8 @@ class Session:
 
             return portable.read(self.bytecode, context, self.options.file)
         # Only a file gives the locations its name, which listings and reports show.
-        if self.options.file != "-" and not self.options.split_input_file:
-            return ir.Module.parseFile(self.options.file)
-        return ir.Module.parse(text)
+        whole = self.options.file != "-" and not self.options.split_input_file
+        return read_text(text, self.options.file if whole else "", context)
 
     def render(self, module: Any) -> str:
         if self.options.npu_to_asm:
@@ -259,6 +259,10 @@ class Session:
                 print_generic_op_form=self.options.mlir_print_op_generic,
             )
         )
+        if not (self.options.round_trip or self.options.mlir_print_op_generic):
+            from davinci.dialects.short_form import shorten
+
+            text = shorten(text)
         return text.rstrip("\n") + "\n"
 
     def report(self, found: list[Any], text: str, code: int) -> None:

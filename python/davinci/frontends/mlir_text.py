@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from davinci.diagnostics import first_diagnostic
+from davinci.dialects.short_form import expand
 from davinci.errors import InputError
 from davinci.frontends import portable
 from davinci.frontends.marks import check_marks
@@ -57,10 +58,36 @@ def _module(source: str | bytes | Path, context: Any) -> Any:
         if isinstance(data, bytes) and portable.is_bytecode(data):
             return portable.read(data, context, where)
         check_source(data.encode(errors="surrogatepass") if isinstance(data, str) else data, where)
-        if isinstance(source, Path):
-            return ir.Module.parseFile(str(source), context)
-        return ir.Module.parse(source.decode() if isinstance(source, bytes) else source, context)
+        text = data.decode() if isinstance(data, bytes) else data
+        return read_text(text, str(source) if isinstance(source, Path) else "", context)
     except MLIRError as error:
         raise InputError(first_diagnostic(error)) from None
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror}", where=where) from None
+
+
+def read_text(text: str, path: str, context: ir.Context) -> ir.Module:
+    """The module of a text, which may have short forms.
+
+    Args:
+        path: the file it is from, which locations name, "" if it is from none.
+    """
+    full = expand(text)
+    if path and full is text:
+        return ir.Module.parseFile(path, context)
+    module = ir.Module.parse(full, context)
+    if path:
+        _name_locations(module, path)
+    return module
+
+
+def _name_locations(module: ir.Module, path: str) -> None:
+    """Locations say `path` where they say "-", as they do of text that is in no file."""
+
+    def visit(op: ir.Operation) -> ir.WalkResult:
+        place = op.location
+        if isinstance(place, ir.FileLineColLoc) and place.filename == "-":
+            op.location = ir.Location.file(path, place.start_line, place.start_col, op.context)
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
