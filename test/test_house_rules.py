@@ -116,6 +116,14 @@ def test_module_is_not_too_long(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LONGEST_MODULE
 
 
+def test_no_file_has_marks_of_a_merge() -> None:
+    texts = [*SOURCES, *LIT_FILES, *ROOT.glob("*.*"), *(ROOT / "docs").glob("*.md")]
+    mark = re.compile(r"^(<{7}|>{7}) ", re.MULTILINE)
+    assert [
+        name_of(path) for path in texts if path.is_file() and mark.search(path.read_text())
+    ] == []
+
+
 @pytest.mark.parametrize("path", MACHINE_FILES, ids=name_of)
 def test_every_number_of_a_machine_file_has_a_source(path: Path) -> None:
     """A section of docs/hardware.md or `assumed`, on its line or on the line of its table."""
