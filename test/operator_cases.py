@@ -98,6 +98,7 @@ UNARY = [
         for x in FLOATS
     ),
     *(case("not", x) for x in (I1, I16, I32)),
+    *(case("hard_swish", x) for x in FLOATS),
 ]
 POWERS = np.array([0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, 3.0, -2.0, 1.25, 4.0], np.float32)
 BASES = np.array([0.0, -0.0, 0.5, 2.0, 3.0, -2.0, -3.0, 1.0, np.inf, -np.inf, np.nan], np.float32)

@@ -141,6 +141,17 @@ def relu_text(case: Case, operand: str, result: str) -> str:
     return f"{constant}\n%r = stablehlo.maximum %0, %c : {operand}"
 
 
+def hard_swish_text(case: Case, operand: str, result: str) -> str:
+    return f"""%three = stablehlo.constant dense<3.0> : {operand}
+    %zero = stablehlo.constant dense<0.0> : {operand}
+    %six = stablehlo.constant dense<6.0> : {operand}
+    %sixth = stablehlo.constant dense<{1 / 6}> : {operand}
+    %above = stablehlo.add %0, %three : {operand}
+    %gate = stablehlo.clamp %zero, %above, %six : {operand}
+    %part = stablehlo.multiply %gate, %sixth : {operand}
+    %r = stablehlo.multiply %0, %part : {operand}"""
+
+
 FORMS: dict[str, Callable[..., str]] = {
     "clamp": lambda case, *types: f"%r = stablehlo.clamp %0, %1, %2 : {types[-1]}",
     "compare": lambda case, a, b, r: (
@@ -151,6 +162,7 @@ FORMS: dict[str, Callable[..., str]] = {
     "erf": lambda case, a, r: f"%r = stablehlo.custom_call @mhlo.erf(%0) : ({a}) -> {r}",
     "relu": relu_text,
     "half_part": half_part_text,
+    "hard_swish": hard_swish_text,
     "reduce": reduce_text,
     "broadcast": lambda case, a, r: (
         f"%r = stablehlo.broadcast_in_dim %0, dims = {case.attributes['dims']} : ({a}) -> {r}"

@@ -3,12 +3,15 @@
 before:
     %0 = chlo.erf %x : tensor<4xf32> -> tensor<4xf32>
     %1 = stablehlo.composite "chlo.erf" %x {decomposition = @erf} : ...
+    %2 = stablehlo.composite "ascend.hard_swish" %x {decomposition = @hard_swish} : ...
 after:
     %0 = stablehlo.custom_call @chlo.erf(%x) : (tensor<4xf32>) -> tensor<4xf32>
     %1 = stablehlo.custom_call @chlo.erf(%x) : (tensor<4xf32>) -> tensor<4xf32>
+    %2 = stablehlo.custom_call @ascend.hard_swish(%x) : (tensor<4xf32>) -> tensor<4xf32>
 
-Runs before `chlo-legalize-to-stablehlo` and `stablehlo-legalize-composite-to-call`, which expand
-all others. What the vector unit cannot do, in f64, is left to them.
+A composite may name any elementwise operator of ascend that has no attributes. Runs before
+`chlo-legalize-to-stablehlo` and `stablehlo-legalize-composite-to-call`, which expand all others.
+What the vector unit cannot do, in f64, is left to them.
 """
 
 from __future__ import annotations
@@ -18,11 +21,12 @@ from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.mlir import ir, operations
+from davinci.operators import OPERATORS, Operator
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, register_pass
 
-KEPT = frozenset({"chlo.erf"})
-"""Operations for which the ascend dialect has an operator."""
+CHLO = "chlo.erf"
+"""The operation of CHLO for which the ascend dialect has an operator."""
 
 MOST_BITS = 32
 """Of the floats that the operators take; narrower ones are widened."""
@@ -36,13 +40,22 @@ class ChloKeepOperatorsPass(Pass):
     NAME = "chlo-keep-operators"
 
     def run(self, op: Any) -> None:
-        for found in operations(op, "stablehlo.composite", *KEPT):
+        for found in operations(op, "stablehlo.composite", CHLO):
             name = found.name
             if name == "stablehlo.composite":
                 name = str(attribute(found, "name"))
-            element = found.results[0].type.element_type
-            if name in KEPT and isinstance(element, ir.FloatType) and element.width <= MOST_BITS:
-                keep(found, name)
+            record = OPERATORS.get(name.removeprefix("ascend."))
+            if name == CHLO or (record and is_of_one_type(record, name, found)):
+                element = found.results[0].type.element_type
+                if isinstance(element, ir.FloatType) and element.width <= MOST_BITS:
+                    keep(found, name)
+
+
+def is_of_one_type(record: Operator, name: str, op: Any) -> bool:
+    """Whether a composite called `name` means an elementwise operator on values of one type."""
+    named = name.startswith("ascend.") and record.elementwise and not record.attributes
+    alike = {value.type for value in (*op.operands, *op.results)}
+    return named and len(op.operands) == len(record.operands) and len(alike) == 1
 
 
 def keep(op: Any, name: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
+from davinci.operators import OPERATORS
 from davinci.operators.tensors import Tensor, is_float
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
@@ -43,7 +44,7 @@ UNARY = {
 }
 
 NAMED = {"chlo.erf": "erf", "mhlo.erf": "erf"}
-"""Composites and custom calls that are one ascend operator."""
+"""Composites and custom calls that are one ascend operator, besides `ascend.` and its name."""
 
 
 @conversion(*BINARY)
@@ -69,8 +70,12 @@ def convert_unary(op: Any, ops: TensorOps) -> Sequence[Any]:
 @conversion("composite", "custom_call")
 def convert_named(op: Any, ops: TensorOps) -> Sequence[Any] | None:
     key = "name" if op.name == "stablehlo.composite" else "call_target_name"
-    name = NAMED.get(str(attribute(op, key)))
-    return None if name is None else [ops.unary(name, op.operands[0])]
+    called = str(attribute(op, key))
+    name = called.removeprefix("ascend.") if called.startswith("ascend.") else NAMED.get(called)
+    record = OPERATORS.get(name or "")
+    if record is None or not record.elementwise or len(record.operands) != len(op.operands):
+        return None
+    return [ops.emit(record.name, list(op.operands), tensor_of(op.results[0].type))]
 
 
 @conversion("power")
