@@ -23,6 +23,7 @@ LONGEST_MODULE = 500
 REFUSE_NOTHING = (
     "ascend-absorb-transposes",
     "ascend-fuse",
+    "ascend-merge-products",
     "chlo-keep-operators",
     "stablehlo-expand-operators",
     "stablehlo-expand-reduce",

@@ -25,6 +25,9 @@ from davinci.units import BLOCK_BYTES, ceil_div
 UNIT = 16
 """Parts of a cycle."""
 
+PIECE = 128
+"""Rows and columns of a result that a core computes at a time: about what L0C holds twice."""
+
 NZ_BITS = (1, 8, 16, 32)
 """Sizes of elements that may lie in fractals."""
 
@@ -72,15 +75,26 @@ def is_elementwise(op: Any) -> bool:
 
 @dataclass(frozen=True)
 class Costs:
-    """Prices of a machine."""
+    """Prices of a machine.
+
+    Attributes:
+        launch: of a launch.
+        bytes_per_cycle: that all cores move.
+        cores: that share a product.
+        macs_per_cycle: of the cube of one.
+    """
 
     launch: int
     bytes_per_cycle: int
+    cores: int
+    macs_per_cycle: int
 
     @staticmethod
     def of(machine: Machine) -> Costs:
         launch_cycles = int(machine.launch.overhead_us * machine.clock_mhz)
-        return Costs(launch_cycles * UNIT, machine.gm.read_bytes_per_cycle * machine.cores)
+        cube = machine.cube.m * machine.cube.n * machine.cube.k_b16
+        rate = machine.gm.read_bytes_per_cycle * machine.cores
+        return Costs(launch_cycles * UNIT, rate, machine.cores, cube)
 
     def moved(self, size_bytes: int) -> int:
         return ceil_div(size_bytes * UNIT, self.bytes_per_cycle)
@@ -93,6 +107,17 @@ class Costs:
         if width_of(value.element) not in NZ_BITS[1:]:
             return NEVER
         return self.launch + self.moved(stored_bytes(rows) + stored_bytes(nz))
+
+    def product(self, count: int, m: int, n: int, k: int) -> int:
+        """`count` products of f16, launched together: the slower of the cubes and the memory.
+
+        Cores take pieces of the result of `PIECE` rows and columns in turn.
+        """
+        pieces = count * ceil_div(m, PIECE) * ceil_div(n, PIECE)
+        macs = min(m, PIECE) * min(n, PIECE) * k * ceil_div(pieces, self.cores)
+        factors, results = count * (m * k + k * n), count * m * n
+        moved = self.moved(2 * factors + 4 * results)
+        return self.launch + max(ceil_div(macs * UNIT, self.macs_per_cycle), moved)
 
     def padding(self, value: Tensor) -> int:
         """What an operator in nz moves more than one in rows: its result is read and written."""

@@ -113,6 +113,7 @@ def ascend_to_memref(options: Options) -> list[str]:
     return [
         _pass("ascend-legalize-precision", options, "precision"),
         "ascend-absorb-transposes",
+        _pass("ascend-merge-products", options, "machine"),
         _pass("ascend-propagate-layouts", options, "machine"),
         "ascend-fold-constants",
         "ascend-outline-scalar",
