@@ -42,20 +42,15 @@ class _Operand:
 
 @dataclass(frozen=True)
 class _Instruction:
-    """A vector instruction, issued `count` times: its repeats, cycles of each, depth of the unit.
-
-    `lost` remembers by where operands begin in the banks, -1 for those left out.
-    """
+    """A vector instruction: its operands, repeats, cycles of each, and the depth of the unit."""
 
     operands: tuple[_Operand, ...]
-    count: int
     repeats: int
     cycles: int
     depth: int
-    lost: dict[tuple[int, ...], float] = field(default_factory=dict)
 
-    def find(self, starts: tuple[int, ...], layout: BankLayout) -> float:
-        """Cycles lost with operands that begin at these blocks."""
+    def lost(self, starts: tuple[int, ...], layout: BankLayout) -> float:
+        """Cycles lost with operands that begin at these blocks, -1 for those left out."""
         placed = [(o, start) for o, start in zip(self.operands, starts, strict=True) if start >= 0]
         reads = tuple(operand.stream(start) for operand, start in placed if not operand.written)
         writes = tuple(operand.stream(start) for operand, start in placed if operand.written)
@@ -63,7 +58,16 @@ class _Instruction:
             return 0
         repeats = min(self.repeats, SAMPLED_REPEATS)
         taken = repeats_cycles(reads, writes, repeats, self.cycles, self.depth, layout)
-        return self.count * (taken - repeats * self.cycles) * self.repeats / repeats
+        return (taken - repeats * self.cycles) * self.repeats / repeats
+
+
+@dataclass
+class _Issued:
+    """An instruction, how often it is issued, and what it loses by where operands begin."""
+
+    instruction: _Instruction
+    count: int = 0
+    lost: dict[tuple[int, ...], float] = field(default_factory=dict)
 
 
 class BankConflicts:
@@ -76,13 +80,16 @@ class BankConflicts:
 
     def __init__(self, kernel: Any, unit: Vector) -> None:
         self._unit, self._layout = unit, BankLayout.of(unit)
-        self._of: dict[Any, list[_Instruction]] = {}
+        self._of: dict[Any, list[_Issued]] = {}
         accesses = Accesses(Forms(), planned=False)
+        issued: dict[_Instruction, _Issued] = {}
         for op in operations(kernel, "cce"):
             if op.name.removeprefix("cce.") in ELEMENTWISE and "lanes" not in op.attributes:
-                for found in self._instructions(op, accesses):
-                    for buffer in {operand.buffer for operand in found.operands}:
-                        self._of.setdefault(buffer, []).append(found)
+                for found, count in self._instructions(op, accesses):
+                    issued.setdefault(found, _Issued(found)).count += count
+        for one in issued.values():
+            for buffer in {operand.buffer for operand in one.instruction.operands}:
+                self._of.setdefault(buffer, []).append(one)
 
     def lost(self, buffer: Any, places: Mapping[Any, int]) -> float:
         """Cycles lost by the instructions that work on a buffer.
@@ -90,18 +97,19 @@ class BankConflicts:
         Args:
             places: addresses of this and other buffers; operands without one are left out.
         """
-        return sum(self._lost(found, places) for found in self._of.get(buffer, ()))
+        return sum(self._lost(one, places) for one in self._of.get(buffer, ()))
 
-    def _lost(self, found: _Instruction, places: Mapping[Any, int]) -> float:
+    def _lost(self, one: _Issued, places: Mapping[Any, int]) -> float:
+        found = one.instruction
         starts = tuple(
             self._start(operand, places[operand.buffer], found.repeats)
             if operand.buffer in places
             else -1
             for operand in found.operands
         )
-        if starts not in found.lost:
-            found.lost[starts] = found.find(starts, self._layout)
-        return found.lost[starts]
+        if starts not in one.lost:
+            one.lost[starts] = one.count * found.lost(starts, self._layout)
+        return one.lost[starts]
 
     def _start(self, operand: _Operand, address: int, repeats: int) -> int:
         """The first block of the group where an operand begins in the bank where its middle is."""
@@ -109,8 +117,9 @@ class BankConflicts:
         bank = (block + repeats * operand.repeat_stride // 2) // self._layout.row_blocks
         return block % self._layout.groups + bank * self._layout.row_blocks
 
-    def _instructions(self, op: Any, accesses: Accesses) -> Iterator[_Instruction]:
-        """The instructions of an operation, none if it is not known where its operands begin."""
+    def _instructions(self, op: Any, accesses: Accesses) -> Iterator[tuple[_Instruction, int]]:
+        """The instructions of an operation and their numbers, none if it is not known where its
+        operands begin."""
         parts, unit = parts_of(op), self._unit
         values = [op.operands[number] for part in parts for number in part.operands]
         views = [accesses.of_elements(value, op) for value in values]
@@ -137,10 +146,6 @@ class BankConflicts:
                 first += len(operands)
                 name, kind = part.record.name, part.record.type
                 fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
-                yield _Instruction(
-                    tuple(operands),
-                    nest.count,
-                    nest.issue.repeat,
-                    unit.cycles_of(unit.cycles_per_repeat, name, kind, 1),
-                    max(fixed - unit.head_cycles, 1),
-                )
+                each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
+                depth = max(fixed - unit.head_cycles, 1)
+                yield _Instruction(tuple(operands), nest.issue.repeat, each, depth), nest.count

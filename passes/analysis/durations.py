@@ -1,7 +1,7 @@
 """How long the machine takes for a cce operation, estimated from its shapes and the machine file.
 
-What depends on addresses (banks, lines), on the L2 and on other cores is left out: an estimate
-serves to choose an order, nothing else. All figures are cycles.
+What depends on addresses (banks, lines) is left out; reads are taken to come from memory, writes to
+stay in the L2. An estimate serves to choose an order, nothing else. All figures are cycles.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from davinci.isa.strides import merge_dims, split_run
 from davinci.machine import Machine, Vector
 from davinci.mlir import ir
 from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
-from davinci.units import FRACTAL_SIDE
+from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Durations:
         self._machine = machine
         share = machine.cores / max(1, min(blocks, machine.cores))
         self._read_rate = machine.gm.read_bytes_per_cycle * share
-        self._write_rate = machine.gm.write_bytes_per_cycle * share
+        self._write_rate = machine.l2.write_bytes_per_cycle * share
         self._known: dict[Any, Duration] = {}
 
     def of(self, op: Any, pipe: Pipe) -> Duration:
@@ -86,17 +86,17 @@ class Durations:
         issue = instructions * machine.scalar.issue_cycles
         if "GM" in path:
             line = machine.gm.line_bytes
-            size = runs * (run_bytes if runs == 1 else math.ceil(run_bytes / line) * line)
-            unit = machine.mte2 if src.space == "GM" else machine.mte3
-            rate = min(unit.port_bytes_per_cycle, self._read_rate)
-            if src.space != "GM":
-                rate = min(unit.port_bytes_per_cycle, self._write_rate)
-            elif dst.space == "L1":
-                rate = min(machine.mte2.l1_port_bytes_per_cycle, self._read_rate)
-            busy = max(instructions * unit.issue_cycles, math.ceil(size / rate))
-            return Duration(busy, busy + unit.start_cycles, issue)
+            size = runs * (run_bytes if runs == 1 else round_up(run_bytes, line))
+            reads = src.space == "GM"
+            unit = machine.mte2 if reads else machine.mte3
+            share = self._read_rate if reads else self._write_rate
+            to_l1 = dst.space == "L1"
+            port = machine.mte2.l1_port_bytes_per_cycle if to_l1 else unit.port_bytes_per_cycle
+            alone = ceil_div(size, port)
+            busy = max(instructions * unit.issue_cycles, alone, ceil_div(size, share))
+            return Duration(busy, max(busy, alone + unit.start_cycles), issue)
         fixed, wide = self._on_chip(path)
-        busy = instructions * fixed + math.ceil(runs * run_bytes / wide)
+        busy = instructions * fixed + ceil_div(runs * run_bytes, wide)
         return Duration(busy, busy, issue)
 
     def _on_chip(self, path: tuple[str, str]) -> tuple[int, int]:
@@ -117,7 +117,7 @@ class Durations:
         machine = self._machine
         assert machine.l0c is not None, f"{machine.name} has no path from L0C to UB"
         _, instructions, _ = _bursts(src, dst)
-        size = math.ceil(src.size * src.itemsize / machine.l0c.to_ub_bytes_per_cycle)
+        size = ceil_div(src.size * src.itemsize, machine.l0c.to_ub_bytes_per_cycle)
         busy = instructions * machine.vector.fixed_cycles + size
         return Duration(busy, busy, instructions * machine.scalar.issue_cycles)
 
@@ -127,7 +127,7 @@ class Durations:
         rate = unit.l0a_bytes_per_cycle if dst.space == "L0A" else unit.l0b_bytes_per_cycle
         outer = merge_dims(src.shape[:2], [src.strides[:2], dst.strides[:2]])[:-1]
         instructions = math.prod(dim.size for dim in outer)
-        busy = instructions * unit.fixed_cycles + math.ceil(dst.size * dst.itemsize / rate)
+        busy = instructions * unit.fixed_cycles + ceil_div(dst.size * dst.itemsize, rate)
         return Duration(busy, busy, instructions * self._machine.scalar.issue_cycles)
 
     def _mad(self, op: Any) -> Duration:
@@ -135,7 +135,7 @@ class Durations:
         unit = self._machine.cube
         k_side = unit.k_b8 if a.itemsize == 1 else unit.k_b16
         m, k, n = a.shape[0] * FRACTAL_SIDE, a.shape[1] * a.block, b.shape[1] * FRACTAL_SIDE
-        work = math.ceil(m / unit.m) * math.ceil(n / unit.n) * math.ceil(k / k_side)
+        work = ceil_div(m, unit.m) * ceil_div(n, unit.n) * ceil_div(k, k_side)
         issue = self._machine.scalar.issue_cycles
         return Duration(work + unit.occupancy_cycles, work + unit.latency_cycles, issue)
 
@@ -169,4 +169,4 @@ def _repeats(op: Any, unit: Vector) -> Iterator[tuple[str, str, int, int]]:
         return
     buffers = [buffer_of(value) for value in op.operands if isinstance(value.type, ir.MemRefType)]
     most = max(buffer.size * buffer.itemsize for buffer in buffers)
-    yield name, buffers[-1].dtype, 1, math.ceil(most / unit.repeat_bytes)
+    yield name, buffers[-1].dtype, 1, ceil_div(most, unit.repeat_bytes)
