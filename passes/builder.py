@@ -6,27 +6,27 @@ All of them build at the current insertion point and take the current location.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from davinci.dialects.base import as_attribute as as_attribute
 from davinci.dialects.base import create as create
-from davinci.mlir import arith, ir, memref, scf
+from davinci.mlir import Op, arith, ir, memref, scf
 
 op = create
 
-IndexLike = Any
+IndexLike = int | ir.Value
 """An index: a Python int or an SSA value of type `index`."""
 
 
-def constant_index(value: int) -> Any:
+def constant_index(value: int) -> ir.Value:
     return arith.ConstantOp(
         ir.IndexType.get(), ir.IntegerAttr.get(ir.IndexType.get(), value)
     ).result
 
 
-def as_value(value: IndexLike) -> Any:
+def as_value(value: IndexLike) -> ir.Value:
     return constant_index(value) if isinstance(value, int) else value
 
 
@@ -51,10 +51,10 @@ def mul(left: IndexLike, right: IndexLike) -> IndexLike:
     return arith.MulIOp(as_value(left), as_value(right)).result
 
 
-def replace_operands(op: Any, values: dict[Any, Any]) -> None:
+def replace_operands(op: Op, values: Mapping[ir.Value, ir.Value]) -> None:
     """Replaces operands of `op`, and of operations in its regions, that are keys of `values`."""
 
-    def visit(nested: Any) -> Any:
+    def visit(nested: Op) -> ir.WalkResult:
         for i, value in enumerate(nested.operands):
             if value in values:
                 nested.operands[i] = values[value]
@@ -63,12 +63,12 @@ def replace_operands(op: Any, values: dict[Any, Any]) -> None:
     op.walk(visit)
 
 
-def space(name: str) -> Any:
+def space(name: str) -> ir.Attribute | None:
     """The attribute `#cce.space<"name">`, or None for GM."""
     return None if name == "GM" else ir.Attribute.parse(f'#cce.space<"{name}">')
 
 
-def alloc(shape: Sequence[int], element: Any, memory: str) -> Any:
+def alloc(shape: Sequence[int], element: ir.Type, memory: str) -> ir.Value:
     """A buffer in on-chip memory `memory`; `plan-memory` gives it an address."""
     return memref.AllocOp(
         ir.MemRefType.get(list(shape), element, memory_space=space(memory)), [], []
@@ -81,7 +81,7 @@ def subview(
     sizes: Sequence[int],
     strides: Sequence[int] | None = None,
     drop: Sequence[int] = (),
-) -> Any:
+) -> ir.Value:
     """`memref.subview` with static sizes and strides; the dimensions in `drop` (size 1) go away."""
     source_type = ir.MemRefType(source.type)
     steps = list(strides) if strides is not None else [1] * len(sizes)
@@ -91,8 +91,7 @@ def subview(
     for o, s in zip(offsets, source_strides, strict=True):
         if s == 0:
             continue  # a repeat: MLIR, too, folds the product of its stride and any offset
-        known = isinstance(o, int) and offset != dynamic
-        offset = offset + o * s if known else dynamic
+        offset = offset + o * s if isinstance(o, int) and offset != dynamic else dynamic
     kept = [i for i in range(len(sizes)) if i not in drop]
     layout = ir.StridedLayoutAttr.get(offset, [source_strides[i] * steps[i] for i in kept])
     result = ir.MemRefType.get(
@@ -114,7 +113,9 @@ def subview(
     ).result
 
 
-def restride(source: Any, shape: Sequence[int], strides: Sequence[int], offset: int = 0) -> Any:
+def restride(
+    source: ir.Value, shape: Sequence[int], strides: Sequence[int], offset: int = 0
+) -> ir.Value:
     """`memref.reinterpret_cast` to another shape and strides (in elements, 0 = broadcast).
 
     The offset is from the buffer's base, so the source must not itself be a dynamic view.
@@ -140,7 +141,7 @@ def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
-def reshaped(buffer: Any, shape: Sequence[int]) -> Any:
+def reshaped(buffer: ir.Value, shape: Sequence[int]) -> ir.Value:
     """The first elements of a contiguous buffer as a contiguous array of `shape`."""
     if list(ir.MemRefType(buffer.type).shape) == list(shape):
         return buffer
@@ -148,7 +149,7 @@ def reshaped(buffer: Any, shape: Sequence[int]) -> Any:
 
 
 @contextmanager
-def for_loop(start: IndexLike, stop: IndexLike, step: IndexLike = 1) -> Iterator[Any]:
+def for_loop(start: IndexLike, stop: IndexLike, step: IndexLike = 1) -> Iterator[ir.Value]:
     """`with for_loop(0, n) as i:` builds the body of an `scf.for` on `index`."""
     loop = scf.ForOp(as_value(start), as_value(stop), as_value(step))
     with ir.InsertionPoint(loop.body):

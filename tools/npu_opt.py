@@ -15,6 +15,7 @@ from typing import Any
 from davinci import errors
 from davinci.errors import InputError, did_you_mean
 from davinci.files import check_writable, write_atomically
+from davinci.mlir import ir
 from davinci.tools.command import Parser, guarded, version
 
 ONNX = ".onnx"
@@ -224,7 +225,7 @@ class Session:
         self.report([diagnostics.moved(d, self.options.file) for d in found], text, code)
         return output
 
-    def parse(self, text: str, context: Any) -> Any:
+    def parse(self, text: str, context: ir.Context) -> Any:
         from davinci.frontends.mlir_text import read_text
 
         if self.options.file.endswith(ONNX):
@@ -239,7 +240,7 @@ class Session:
         whole = self.options.file != "-" and not self.options.split_input_file
         return read_text(text, self.options.file if whole else "", context)
 
-    def render(self, module: Any) -> str:
+    def render(self, module: ir.Module) -> str:
         if self.options.npu_to_asm:
             from davinci.runtime.listing import list_module
 

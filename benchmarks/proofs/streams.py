@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 from davinci import compiler, frontends, zoo
-from davinci.errors import DeviceFault
+from davinci.errors import CompileError, DeviceFault
 from davinci.mlir import make_context
 from davinci.runtime.jit import KernelLibrary
 from davinci.runtime.listing import ListingCore, kernel_modules, record_stream
@@ -44,7 +44,10 @@ Streams = dict[str, str]
 def streams(network: str, options: dict[str, object]) -> Streams:
     """Hashes of the kernels of one network by their names."""
     module = frontends.load(zoo.build(network).proto, make_context(), None)
-    compiler.lower(module, compiler.pipelines.Options(**options))
+    try:
+        compiler.lower(module, compiler.pipelines.Options(**options))
+    except CompileError as error:
+        return {"no kernels": str(error)}
     core = ListingCore()
     found: Streams = {}
     for owner, kernels in kernel_modules(module.operation):

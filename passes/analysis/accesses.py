@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.dialects.cce.buffers import space_name
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes.analysis.affine import Form, Forms
 from davinci.passes.pipeline.base import fail
 from davinci.units import BLOCK_BYTES, round_up
@@ -102,14 +102,14 @@ class Accesses:
         self._planned = planned
         self._places: dict[Any, _Place] = {}
 
-    def of_view(self, value: Any, user: Any) -> Access:
+    def of_view(self, value: ir.Value, user: Op) -> Access:
         """The access to all of a memref value, by `user`."""
         access = self.of_elements(value, user)
         if "round_up" in user.attributes or access.high is not None:
             return replace(access, run=round_up(access.run, BLOCK_BYTES))
         return access
 
-    def of_elements(self, value: Any, user: Any) -> Access:
+    def of_elements(self, value: ir.Value, user: Op) -> Access:
         """The same without what lies between the last element of a run and the next block."""
         place = self._place(value, user)
         item = value.type.element_type.width // 8
@@ -117,7 +117,7 @@ class Accesses:
         dims, run = _regions(value.type.shape, [s * item for s in strides], item)
         return Access(place.memory, place.offset, dims, run, place.low, place.high)
 
-    def of_element(self, value: Any, indices: Sequence[Any], user: Any) -> Access:
+    def of_element(self, value: ir.Value, indices: Sequence[ir.Value], user: Op) -> Access:
         """The access to one element of a memref value."""
         place = self._place(value, user)
         item = value.type.element_type.width // 8
@@ -127,12 +127,12 @@ class Accesses:
             offset = offset.plus(self._forms.of(index).times(stride * item))
         return Access(place.memory, offset, (), item, place.low, place.high)
 
-    def _place(self, value: Any, user: Any) -> _Place:
+    def _place(self, value: ir.Value, user: Op) -> _Place:
         if value not in self._places:
             self._places[value] = self._find(value, user)
         return self._places[value]
 
-    def _find(self, value: Any, user: Any) -> _Place:
+    def _find(self, value: ir.Value, user: Op) -> _Place:
         owner = value.owner
         start = Form(0)
         if isinstance(owner, ir.Block):
@@ -196,7 +196,7 @@ class Accesses:
             return True
         return b_high is not None and a_low is not None and b_high + second.span <= a_low
 
-    def _moves_past(self, first: Access, a: Form, second: Access, b: Form, loop: Any) -> bool:
+    def _moves_past(self, first: Access, a: Form, second: Access, b: Form, loop: Op) -> bool:
         """Whether in any later iteration of `loop` the second access lies past the first."""
         variable = loop.regions[0].blocks[0].arguments[0]
         coefficient = dict(a.terms).get(variable, 0)
@@ -272,7 +272,7 @@ def _different(first: Form, second: Form, inner: Sequence[Any]) -> tuple[Form, F
     return rest(first), rest(second)
 
 
-def _defined_in(value: Any, loop: Any) -> bool:
+def _defined_in(value: ir.Value, loop: Op) -> bool:
     """Whether an SSA value is defined in (the body of) a loop."""
     owner = value.owner
     parent = owner.owner if isinstance(owner, ir.Block) else owner.parent
@@ -301,7 +301,7 @@ def _regions(
     return tuple(dims), run if 0 not in shape else 0
 
 
-def _subview_offset(op: Any, source: _Place, forms: Forms) -> Form:
+def _subview_offset(op: Op, source: _Place, forms: Forms) -> Form:
     source_type = op.operands[0].type
     item = source_type.element_type.width // 8
     strides, _ = source_type.get_strides_and_offset()
@@ -314,7 +314,7 @@ def _subview_offset(op: Any, source: _Place, forms: Forms) -> Form:
     return offset
 
 
-def _recast_offset(op: Any, source: _Place, forms: Forms) -> Form:
+def _recast_offset(op: Op, source: _Place, forms: Forms) -> Form:
     """A reinterpret_cast counts its offset from the start of the buffer, not of its operand."""
     item = op.result.type.element_type.width // 8
     (static,) = op.attributes["static_offsets"]

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 
 
 @dataclass(frozen=True)
@@ -65,12 +65,12 @@ class Forms:
         self.loops: dict[Any, LoopBounds] = {}
         """Bounds of the loop of each induction variable seen so far."""
 
-    def of(self, value: Any) -> Form:
+    def of(self, value: ir.Value) -> Form:
         if value not in self._forms:
             self._forms[value] = self._compute(value)
         return self._forms[value]
 
-    def _compute(self, value: Any) -> Form:
+    def _compute(self, value: ir.Value) -> Form:
         owner = value.owner
         if isinstance(owner, ir.Block):
             return Form(0, ((value, 1),))
@@ -91,7 +91,7 @@ class Forms:
             return self._part(value, owner)
         return Form(0, ((value, 1),))
 
-    def _part(self, value: Any, op: Any) -> Form:
+    def _part(self, value: ir.Value, op: Op) -> Form:
         """The form of a quotient or remainder; equal ones get the same value."""
         whole, divisor = (self.of(operand) for operand in op.operands)
         constant = divisor.constant if not divisor.terms else 0
@@ -101,7 +101,7 @@ class Forms:
             self.parts[value] = part
         return Form(0, ((value, 1),))
 
-    def origin(self, value: Any) -> Any:
+    def origin(self, value: ir.Value) -> Any:
         """The value that `value` is a part (of a part ...) of."""
         while value in self.parts:
             value = self.parts[value].whole
@@ -120,7 +120,7 @@ class Forms:
     def _remainder(self, quotient: Part) -> Any:
         return self._values.get(Part(quotient.whole, quotient.divisor, False))
 
-    def enter_loop(self, loop: Any) -> LoopBounds:
+    def enter_loop(self, loop: Op) -> LoopBounds:
         """Notes the induction variable of an `scf.for` and returns what is known of the loop."""
         start, stop, step = (self.of(operand) for operand in list(loop.operands)[:3])
         stride = step.constant if not step.terms else 1
@@ -150,7 +150,7 @@ class Forms:
             high = None if high is None or ends[1] is None else high + coefficient * ends[1]
         return low, high
 
-    def _value_range(self, value: Any) -> tuple[int | None, int | None]:
+    def _value_range(self, value: ir.Value) -> tuple[int | None, int | None]:
         if value in self.loops:
             bounds = self.loops[value]
             return bounds.low, bounds.high

@@ -9,7 +9,7 @@ from typing import Any
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.machine import Vector
 from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
-from davinci.mlir import operations
+from davinci.mlir import Op, ir, operations
 from davinci.passes.analysis.accesses import Accesses
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
@@ -29,7 +29,7 @@ class _Operand:
         written: whether they are written.
     """
 
-    buffer: Any
+    buffer: ir.Value
     offset: int
     per_repeat: int
     block_stride: int
@@ -78,7 +78,7 @@ class BankConflicts:
         unit: the machine's vector unit.
     """
 
-    def __init__(self, kernel: Any, unit: Vector) -> None:
+    def __init__(self, kernel: Op, unit: Vector) -> None:
         self._unit, self._layout = unit, BankLayout.of(unit)
         self._of: dict[Any, list[_Issued]] = {}
         accesses = Accesses(Forms(), planned=False)
@@ -91,7 +91,7 @@ class BankConflicts:
             for buffer in {operand.buffer for operand in one.instruction.operands}:
                 self._of.setdefault(buffer, []).append(one)
 
-    def lost(self, buffer: Any, places: Mapping[Any, int]) -> float:
+    def lost(self, buffer: ir.Value, places: Mapping[Any, int]) -> float:
         """Cycles lost by the instructions that work on a buffer.
 
         Args:
@@ -117,7 +117,7 @@ class BankConflicts:
         bank = (block + repeats * operand.repeat_stride // 2) // self._layout.row_blocks
         return block % self._layout.groups + bank * self._layout.row_blocks
 
-    def _instructions(self, op: Any, accesses: Accesses) -> Iterator[tuple[_Instruction, int]]:
+    def _instructions(self, op: Op, accesses: Accesses) -> Iterator[tuple[_Instruction, int]]:
         """The instructions of an operation and their numbers, none if it is not known where its
         operands begin."""
         parts, unit = parts_of(op), self._unit

@@ -15,7 +15,7 @@ from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.isa.core import Pipe
 from davinci.isa.strides import merge_dims, split_run
 from davinci.machine import Machine, Vector
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
 from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
@@ -50,14 +50,14 @@ class Durations:
         self._write_rate = machine.l2.write_bytes_per_cycle * share
         self._known: dict[Any, Duration] = {}
 
-    def of(self, op: Any, pipe: Pipe) -> Duration:
+    def of(self, op: Op, pipe: Pipe) -> Duration:
         """The duration of an operation that works on `pipe`."""
         key = (op.name, *(value.type for value in op.operands))
         if key not in self._known:
             self._known[key] = self._find(op, pipe)
         return self._known[key]
 
-    def _find(self, op: Any, pipe: Pipe) -> Duration:
+    def _find(self, op: Op, pipe: Pipe) -> Duration:
         if op.name in ("memref.load", "memref.store"):
             return self._scalar(op)
         rules: dict[str, Callable[[Any], Duration]] = {
@@ -68,7 +68,7 @@ class Durations:
         }
         return rules.get(op.name, self._vector)(op)
 
-    def _vector(self, op: Any) -> Duration:
+    def _vector(self, op: Op) -> Duration:
         unit = self._machine.vector
         busy, instructions = 0, 0
         for name, kind, count, repeats in _repeats(op, unit):
@@ -79,7 +79,7 @@ class Durations:
         issue = instructions * self._machine.scalar.issue_cycles
         return Duration(busy, busy + unit.completion_cycles, issue)
 
-    def _copy(self, op: Any) -> Duration:
+    def _copy(self, op: Op) -> Duration:
         src, dst = (buffer_of(value) for value in op.operands)
         runs, instructions, run_bytes = _bursts(src, dst)
         path, machine = (src.space, dst.space), self._machine
@@ -112,7 +112,7 @@ class Durations:
         assert fixed is not None and rate is not None, f"{machine.name} has no path {path}"
         return fixed, rate
 
-    def _copy_l0c(self, op: Any) -> Duration:
+    def _copy_l0c(self, op: Op) -> Duration:
         src, dst = (buffer_of(value) for value in op.operands)
         machine = self._machine
         assert machine.l0c is not None, f"{machine.name} has no path from L0C to UB"
@@ -121,7 +121,7 @@ class Durations:
         busy = instructions * machine.vector.fixed_cycles + size
         return Duration(busy, busy, instructions * machine.scalar.issue_cycles)
 
-    def _load2d(self, op: Any) -> Duration:
+    def _load2d(self, op: Op) -> Duration:
         src, dst = (buffer_of(value) for value in op.operands)
         unit = self._machine.mte1
         rate = unit.l0a_bytes_per_cycle if dst.space == "L0A" else unit.l0b_bytes_per_cycle
@@ -130,7 +130,7 @@ class Durations:
         busy = instructions * unit.fixed_cycles + ceil_div(dst.size * dst.itemsize, rate)
         return Duration(busy, busy, instructions * self._machine.scalar.issue_cycles)
 
-    def _mad(self, op: Any) -> Duration:
+    def _mad(self, op: Op) -> Duration:
         a, b = (buffer_of(value) for value in list(op.operands)[:2])
         unit = self._machine.cube
         k_side = unit.k_b8 if a.itemsize == 1 else unit.k_b16
@@ -139,7 +139,7 @@ class Durations:
         issue = self._machine.scalar.issue_cycles
         return Duration(work + unit.occupancy_cycles, work + unit.latency_cycles, issue)
 
-    def _scalar(self, op: Any) -> Duration:
+    def _scalar(self, op: Op) -> Duration:
         unit = self._machine.scalar
         buffer = buffer_of(op.operands[0 if op.name == "memref.load" else 1])
         cycles = unit.gm_access_cycles if buffer.space == "GM" else unit.ub_access_cycles
@@ -154,7 +154,7 @@ def _bursts(src: Buffer, dst: Buffer) -> tuple[int, int, int]:
     return runs, max(1, runs // max(1, most)), run * src.itemsize
 
 
-def _repeats(op: Any, unit: Vector) -> Iterator[tuple[str, str, int, int]]:
+def _repeats(op: Op, unit: Vector) -> Iterator[tuple[str, str, int, int]]:
     """Name, type, number and repeats of the vector instructions of an operation.
 
     Others than elementwise ones are taken to be one instruction with a repeat for each repeat's

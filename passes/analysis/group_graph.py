@@ -7,14 +7,14 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import python_value
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 
 CONVERSION = "builtin.unrealized_conversion_cast"
 """In kernels: booleans seen as the bytes that hold them, and the other way."""
 
 
-def node_of(op: Any, operands: Sequence[Operand], result: int) -> Node:
+def node_of(op: Op, operands: Sequence[Operand], result: int) -> Node:
     """An operator of `ascend`; attributes of other dialects are left out."""
     attributes = {
         name: python_value(op.attributes[name]) for name in op.attributes if "." not in name
@@ -22,14 +22,14 @@ def node_of(op: Any, operands: Sequence[Operand], result: int) -> Node:
     return Node(op.name.removeprefix("ascend."), tuple(operands), result, attributes)
 
 
-def number_of(value: Any) -> float | None:
+def number_of(value: ir.Value) -> float | None:
     """The number that a value is everywhere, None if it is not one."""
     if isinstance(value.owner, ir.Block) or value.owner.name != "ascend.full":
         return None
     return python_value(value.owner.attributes["value"])  # type: ignore[no-any-return]
 
 
-def graph_of(ops: Iterable[Any], outputs: Sequence[Any]) -> tuple[Graph, list[Any]]:
+def graph_of(ops: Iterable[Op], outputs: Sequence[Any]) -> tuple[Graph, list[Any]]:
     """The graph of operators in order, and the values that are its inputs.
 
     Args:
@@ -38,7 +38,7 @@ def graph_of(ops: Iterable[Any], outputs: Sequence[Any]) -> tuple[Graph, list[An
     graph, inputs = Graph(), []
     known: dict[Any, int] = {}
 
-    def operand(value: Any) -> Operand:
+    def operand(value: ir.Value) -> Operand:
         number = number_of(value)
         if number is not None:
             return Scalar(float(number))

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 
 
-def kernels(root: Any) -> list[Any]:
+def kernels(root: Op) -> list[Any]:
     """The functions with `ascend.kernel` below `root`, whatever they are nested in, in order."""
     found: list[Any] = []
 
-    def visit(op: Any) -> Any:
+    def visit(op: Op) -> Any:
         if op.name == "func.func":
             if "ascend.kernel" in op.attributes:
                 found.append(op)

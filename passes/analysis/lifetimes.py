@@ -15,7 +15,7 @@ from typing import Any
 
 from davinci.dialects.cce.buffers import space_name
 from davinci.dialects.cce.effects import Effects, effects_of
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes.analysis.accesses import Access, Accesses
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.regions import MOST_RUNS, Region, span, without
@@ -56,7 +56,7 @@ class Buffer:
     filled_by: frozenset[str] = frozenset()
 
 
-def lifetimes(kernel: Any) -> list[Buffer]:
+def lifetimes(kernel: Op) -> list[Buffer]:
     """The on-chip buffers of a kernel, in order of their allocs."""
     walk = _Walk()
     walk.block(kernel.regions[0].blocks[0])
@@ -72,8 +72,8 @@ def lifetimes(kernel: Any) -> list[Buffer]:
 class _Statement:
     """An operation of a block, from time `start` to time `end`."""
 
-    op: Any
-    block: Any
+    op: Op
+    block: ir.Block
     start: int
     end: int = 0
 
@@ -120,7 +120,7 @@ class _Walk:
         self._path: list[_Statement] = []
         self._roots: dict[Any, _Uses] = {}
 
-    def block(self, block: Any) -> None:
+    def block(self, block: ir.Block) -> None:
         for view in block.operations:
             op = view.operation
             statement = _Statement(op, block, self._tick())
@@ -136,7 +136,7 @@ class _Walk:
         self._time += 1
         return self._time - 1
 
-    def _visit(self, op: Any) -> None:
+    def _visit(self, op: Op) -> None:
         if op.name == "memref.alloc":
             space = space_name(op.result.type)
             if space != "GM":
@@ -160,9 +160,7 @@ class _Walk:
         for uses in dict.fromkeys(self._roots[value] for value in used):
             uses.touches.append(self._touch(op, effects, uses, path))
 
-    def _touch(
-        self, op: Any, effects: Effects, uses: _Uses, path: tuple[_Statement, ...]
-    ) -> _Touch:
+    def _touch(self, op: Op, effects: Effects, uses: _Uses, path: tuple[_Statement, ...]) -> _Touch:
         reads: list[Region] = []
         writes: list[Region] = []
         size = uses.buffer.size_bytes
@@ -175,7 +173,7 @@ class _Walk:
             writes += _regions(self._access(value, op, self._accesses.of_elements)) or []
         return _Touch(path, effects.pipe, tuple(reads), tuple(writes), bool(mine))
 
-    def _access(self, value: Any, op: Any, whole: Callable[[Any, Any], Access]) -> Access:
+    def _access(self, value: ir.Value, op: Op, whole: Callable[[Any, Any], Access]) -> Access:
         if op.name == "memref.load":
             return self._accesses.of_element(value, list(op.operands)[1:], op)
         if op.name == "memref.store":

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
 
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 
 
-def origins(location: Any) -> tuple[str, ...]:
+def origins(location: ir.Location) -> tuple[str, ...]:
     """The names in a location, each once; of a call that was inlined those of the callee."""
     if isinstance(location, ir.NameLoc):
         return (location.name_str,)
@@ -29,7 +29,7 @@ def origins(location: Any) -> tuple[str, ...]:
     return ()
 
 
-def served(op: Any) -> tuple[str, ...]:
+def served(op: Op) -> tuple[str, ...]:
     """The nodes that `op` computes; of one without a name those that its results serve first."""
     level, seen = [op], {op}
     while level:
@@ -42,7 +42,7 @@ def served(op: Any) -> tuple[str, ...]:
     return ()
 
 
-def fuse(op: Any, others: Iterable[Any]) -> None:
+def fuse(op: Op, others: Iterable[Any]) -> None:
     """Adds the places of `others`, whose work `op` does too, to its own."""
     with op.context:
         op.location = ir.Location.fused([op.location, *others])

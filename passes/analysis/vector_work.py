@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
@@ -12,7 +11,7 @@ from davinci.dialects.cce.checks import VECTOR_TYPES
 from davinci.isa import INSTRUCTIONS, Instruction
 from davinci.isa.vector_plan import Limits, Nest, plan_vector
 from davinci.machine import Vector
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes.pipeline.base import fail
 
 ROUNDINGS = {
@@ -37,7 +36,7 @@ class Part:
     operands: tuple[int, ...]
 
 
-def parts_of(op: Any) -> list[Part]:
+def parts_of(op: Op) -> list[Part]:
     """The instructions that together do an elementwise operation, in order."""
     name, operands = op.name.removeprefix("cce."), list(op.operands)
     if name == "vcmpsel":
@@ -53,7 +52,7 @@ def parts_of(op: Any) -> list[Part]:
     return [Part(record, (dst, *sources))]
 
 
-def nests_of(op: Any, parts: Sequence[Part], unit: Vector) -> list[Nest]:
+def nests_of(op: Op, parts: Sequence[Part], unit: Vector) -> list[Nest]:
     """The instructions' fields and loops; operands are those of all parts, one part after another.
 
     Args:
@@ -86,7 +85,7 @@ def _limits_of(record: Instruction, unit: Vector) -> Limits:
     )
 
 
-def _conversion(op: Any, source: str, target: str) -> Instruction:
+def _conversion(op: Op, source: str, target: str) -> Instruction:
     stem, mode = f"vconv_{source}2{target}", attribute(op, "round", "none")
     for suffix in ROUNDINGS[mode]:
         if stem + suffix in INSTRUCTIONS:
@@ -94,12 +93,12 @@ def _conversion(op: Any, source: str, target: str) -> Instruction:
     fail(op, "has no instruction", found=f"{stem} rounding {mode!r}")
 
 
-def _record(op: Any, mnemonic: str) -> Instruction:
+def _record(op: Op, mnemonic: str) -> Instruction:
     found = INSTRUCTIONS.get(mnemonic)
     if found is None:
         fail(op, f"needs the instruction {mnemonic}, which the machine has not")
     return found
 
 
-def _dtype(value: Any) -> str:
+def _dtype(value: ir.Value) -> str:
     return buffer_of(value).dtype

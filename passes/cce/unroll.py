@@ -71,7 +71,7 @@ def _dynamic(body: _Body, start: Any, stop: Any, step: Any, carried: Values, cop
 
 def _loop(body: _Body, start: Any, stop: Any, step: Any, carried: Values, copies: int) -> Values:
     """Builds a loop of which an iteration is `copies` of the old one."""
-    wide = builder.mul(step, copies)
+    wide = builder.as_value(builder.mul(step, copies))
     loop = scf.ForOp(start, stop, wide, carried)
     mark(loop.operation)
     values = list(loop.inner_iter_args)

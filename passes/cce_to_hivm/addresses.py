@@ -13,7 +13,7 @@ from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import space_name
 from davinci.errors import Invalid
 from davinci.isa.core import Space
-from davinci.mlir import arith, ir, llvm
+from davinci.mlir import Op, arith, ir, llvm
 from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.pipeline.base import fail
 
@@ -41,7 +41,7 @@ class Address:
     """A byte address: in GM a distance from the pointer `base`; on chip `base` is None."""
 
     space: Space
-    base: Any
+    base: ir.Value | None
     shift: Shift
 
     def plus(self, shift: Shift) -> Address:
@@ -69,7 +69,7 @@ def pointer_type(space: Space) -> Any:
     return ir.Type.parse(f"!llvm.ptr<{int(space)}>")
 
 
-def step(base: Any, kind: Any, distance: Any) -> Any:
+def step(base: ir.Value, kind: ir.Type, distance: Any) -> Any:
     """`llvm.getelementptr` by bytes; `distance` is an int or an i64 value."""
     known = isinstance(distance, int)
     small = known and -(1 << 31) < distance < 1 << 31
@@ -85,7 +85,7 @@ def constant_i64(value: int) -> Any:
     return arith.ConstantOp(i64, ir.IntegerAttr.get(i64, value)).result
 
 
-def scaled(index: Any, scale: int) -> Any:
+def scaled(index: ir.Value, scale: int) -> Any:
     """index * scale as an i64 value."""
     i64 = ir.IntegerType.get_signless(64)
     value = arith.IndexCastOp(i64, index).result
@@ -98,17 +98,17 @@ class Addresses:
     def __init__(self) -> None:
         self._known: dict[Any, Address] = {}
 
-    def set(self, value: Any, address: Address) -> None:
+    def set(self, value: ir.Value, address: Address) -> None:
         self._known[value] = address
 
-    def of(self, value: Any) -> Address:
+    def of(self, value: ir.Value) -> Address:
         """The address of the first element of a memref value."""
         found = self._known.get(value)
         if found is None:
             found = self._known[value] = self._find(value)
         return found
 
-    def _find(self, value: Any) -> Address:
+    def _find(self, value: ir.Value) -> Address:
         op = value.owner
         name = op.name
         if name == "memref.alloc":
@@ -133,7 +133,7 @@ class Addresses:
                 return base.plus(reinterpret_shift(op))
         return source
 
-    def _root(self, value: Any) -> Address:
+    def _root(self, value: ir.Value) -> Address:
         """The address of the buffer under a chain of views: reinterpret_cast counts from there."""
         while not isinstance(value, ir.BlockArgument) and value.owner.name in VIEWS:
             if value.owner.name == "memref.view":
@@ -142,7 +142,7 @@ class Addresses:
         return self.of(value)
 
 
-def alloc_address(op: Any) -> Address:
+def alloc_address(op: Op) -> Address:
     try:
         space = Space[space_name(op.results[0].type)]
     except Invalid as error:
@@ -157,12 +157,12 @@ def alloc_address(op: Any) -> Address:
     return Address(space, None, Shift(address))
 
 
-def element_bytes(value: Any) -> int:
+def element_bytes(value: ir.Value) -> int:
     element = ir.MemRefType(value.type).element_type
     return max(1, (int(element.width) + 7) // 8)
 
 
-def subview_shift(op: Any) -> Shift:
+def subview_shift(op: Op) -> Shift:
     """Sum of offset times the source's stride, over the dimensions."""
     source = op.operands[0]
     strides, _ = ir.MemRefType(source.type).get_strides_and_offset()
@@ -170,11 +170,11 @@ def subview_shift(op: Any) -> Shift:
     return offsets_shift(op, [s * width for s in strides])
 
 
-def reinterpret_shift(op: Any) -> Shift:
+def reinterpret_shift(op: Op) -> Shift:
     return offsets_shift(op, [element_bytes(op.operands[0])])
 
 
-def offsets_shift(op: Any, scales: list[int]) -> Shift:
+def offsets_shift(op: Op, scales: list[int]) -> Shift:
     """The op's offsets, static ones from `static_offsets`, dynamic ones from its operands."""
     dynamic = ir.ShapedType.get_dynamic_size()
     operands = iter(list(op.operands)[1:])
@@ -186,7 +186,7 @@ def offsets_shift(op: Any, scales: list[int]) -> Shift:
     return shift
 
 
-def term(index: Any, scale: int) -> Shift:
+def term(index: ir.Value, scale: int) -> Shift:
     """index * scale bytes; a constant index is folded."""
     owner = None if isinstance(index, ir.BlockArgument) else index.owner
     if owner is not None and owner.name == "arith.constant":

@@ -7,7 +7,7 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa import Pipe, Space
-from davinci.mlir import arith, ir
+from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, element_bytes, term
@@ -16,7 +16,7 @@ from davinci.passes.pipeline.base import fail
 
 
 @lowering("set_flag", "wait_flag")
-def lower_flag(emitter: Emitter, op: Any) -> None:
+def lower_flag(emitter: Emitter, op: Op) -> None:
     fields = {
         "src_pipe": int(Pipe[attribute(op, "src")]),
         "dst_pipe": int(Pipe[attribute(op, "dst")]),
@@ -26,33 +26,33 @@ def lower_flag(emitter: Emitter, op: Any) -> None:
 
 
 @lowering("pipe_barrier")
-def lower_barrier(emitter: Emitter, op: Any) -> None:
+def lower_barrier(emitter: Emitter, op: Op) -> None:
     hivm.build("pipe_barrier", "", [], {"pipe": int(Pipe[attribute(op, "pipe")])})
 
 
 @lowering("get_block_idx", "get_block_num")
-def lower_block_number(emitter: Emitter, op: Any) -> None:
+def lower_block_number(emitter: Emitter, op: Op) -> None:
     i64 = ir.IntegerType.get_signless(64)
     built = builder.op(op.name.replace("cce.", "hivm."), [], [i64])
     index = arith.IndexCastOp(ir.IndexType.get(), built.result).result
     op.results[0].replace_all_uses_with(index)
 
 
-def lower_load(emitter: Emitter, op: Any) -> None:
+def lower_load(emitter: Emitter, op: Op) -> None:
     """memref.load in GM or UB."""
     address = element_address(emitter, op, op.operands[0], list(op.operands)[1:])
     built = builder.op("hivm.ld", [address.pointer()], [op.results[0].type])
     op.results[0].replace_all_uses_with(built.result)
 
 
-def lower_store(emitter: Emitter, op: Any) -> None:
+def lower_store(emitter: Emitter, op: Op) -> None:
     """memref.store in GM or UB."""
     value, target, *indices = list(op.operands)
     address = element_address(emitter, op, target, indices)
     builder.op("hivm.st", [address.pointer(), value])
 
 
-def element_address(emitter: Emitter, op: Any, memref: Any, indices: list[Any]) -> Address:
+def element_address(emitter: Emitter, op: Op, memref: Any, indices: list[ir.Value]) -> Address:
     """Where the element at `indices` lies, for a load or store of the scalar unit."""
     address = emitter.addresses.of(memref)
     if address.space not in (Space.GM, Space.UB):

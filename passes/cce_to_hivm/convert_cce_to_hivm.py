@@ -30,7 +30,7 @@ from typing import Any
 
 from davinci import machine as machines
 from davinci.isa import Space
-from davinci.mlir import ir, operations, passmanager
+from davinci.mlir import Op, ir, operations, passmanager
 from davinci.passes import cce_to_hivm
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.lifetimes import VIEWS
@@ -52,7 +52,7 @@ class ConvertCceToHivmPass(Pass):
 
     machine: str = option("ascend910", "machine file that gives sizes and costs")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for module in pkgutil.iter_modules(cce_to_hivm.__path__):
             importlib.import_module(f"{cce_to_hivm.__name__}.{module.name}")
         machine = machines.load(self.machine)
@@ -61,7 +61,7 @@ class ConvertCceToHivmPass(Pass):
             passmanager.PassManager.parse(CLEAN_UP).run(kernel)
 
 
-def kernels_on_arrays(root: Any) -> list[Any]:
+def kernels_on_arrays(root: Op) -> list[Any]:
     """Kernels below `root` that take memrefs or hold operations on them."""
     return [
         kernel
@@ -74,7 +74,7 @@ def kernels_on_arrays(root: Any) -> list[Any]:
     ]
 
 
-def lower_kernel(kernel: Any, emitter: Emitter) -> None:
+def lower_kernel(kernel: Op, emitter: Emitter) -> None:
     """Lowers the body, then makes pointers of the arguments."""
     entry = kernel.regions[0].blocks[0]
     casts = []
@@ -106,7 +106,7 @@ def lower_kernel(kernel: Any, emitter: Emitter) -> None:
     kernel.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, []))
 
 
-def lower_block(block: Any, emitter: Emitter, dead: list[Any]) -> None:
+def lower_block(block: ir.Block, emitter: Emitter, dead: list[Any]) -> None:
     """Lowers the operations of a block; views and buffers are left for `dead`.
 
     The vector mask is unknown at the start of a block and after one that is nested.
@@ -128,7 +128,7 @@ def lower_block(block: Any, emitter: Emitter, dead: list[Any]) -> None:
             op.erase()
 
 
-def lowering_of(op: Any) -> Any:
+def lowering_of(op: Op) -> Any:
     """The lowering of an operation, None if it stays."""
     from davinci.passes.cce_to_hivm import control
 

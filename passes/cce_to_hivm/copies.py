@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import gcd
-from typing import Any
 
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.isa import Instruction
 from davinci.isa.strides import Dim, merge_dims, split_run
+from davinci.mlir import Op, ir
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, move
@@ -27,7 +27,7 @@ FRACTAL = FRACTAL_SIDE * FRACTAL_SIDE
 
 
 @lowering("copy")
-def lower_copy(emitter: Emitter, op: Any) -> None:
+def lower_copy(emitter: Emitter, op: Op) -> None:
     """Units are 32-byte blocks; a run that is not whole blocks (round_up) is moved up to one."""
     src, dst = (buffer_of(v) for v in op.operands)
     record = emitter.record(op, COPIES[src.space, dst.space])
@@ -38,7 +38,7 @@ def lower_copy(emitter: Emitter, op: Any) -> None:
 
 
 @lowering("copy_l0c")
-def lower_copy_l0c(emitter: Emitter, op: Any) -> None:
+def lower_copy_l0c(emitter: Emitter, op: Op) -> None:
     """Units are fractals of 256 elements, 1024 or 512 bytes on each side by its own type."""
     src, dst = (buffer_of(v) for v in op.operands)
     kind = src.dtype if src.dtype == dst.dtype else f"{src.dtype}2{dst.dtype}"
@@ -58,7 +58,7 @@ def lower_copy_l0c(emitter: Emitter, op: Any) -> None:
 def emit_bursts(
     emitter: Emitter,
     record: Instruction,
-    values: Sequence[Any],
+    values: Sequence[ir.Value],
     outer: list[Dim],
     run_bytes: int,
     units: tuple[int, int],

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.isa.strides import Dim, merge_dims
-from davinci.mlir import arith, ir
+from davinci.mlir import Op, arith, ir
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.copies import cut
@@ -20,7 +19,7 @@ LOADS = {"L0A": "load_cbuf_to_ca", "L0B": "load_cbuf_to_cb"}
 
 
 @lowering("load2d")
-def lower_load2d(emitter: Emitter, op: Any) -> None:
+def lower_load2d(emitter: Emitter, op: Op) -> None:
     """The repeat walks one dimension of fractals, a loop the other; one instruction if they merge.
 
     The destination is contiguous, so only the innermost dimension can be the repeat.
@@ -54,7 +53,7 @@ def lower_load2d(emitter: Emitter, op: Any) -> None:
 
 
 @lowering("mad")
-def lower_mad(emitter: Emitter, op: Any) -> None:
+def lower_mad(emitter: Emitter, op: Op) -> None:
     """One instruction; `init` is a field if it is known, else computed into it."""
     a, b, c, init = list(op.operands)
     left, right, result = buffer_of(a), buffer_of(b), buffer_of(c)

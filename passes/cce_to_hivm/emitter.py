@@ -11,7 +11,7 @@ from davinci.isa import INSTRUCTIONS, Instruction
 from davinci.isa.strides import Dim
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes
-from davinci.mlir import ir, location_text
+from davinci.mlir import Op, ir, location_text
 from davinci.passes import builder
 from davinci.passes.cce_to_hivm.addresses import Address, Addresses, Shift, scaled
 from davinci.passes.pipeline.base import fail
@@ -36,7 +36,7 @@ class Emitter:
         self.addresses = Addresses()
         self.mask: int | None = None
 
-    def record(self, op: Any, name: str, kind: str = "") -> Instruction:
+    def record(self, op: Op, name: str, kind: str = "") -> Instruction:
         """The record of an instruction the lowering of `op` needs."""
         mnemonic = f"{name}.{kind}" if kind else name
         found = INSTRUCTIONS.get(mnemonic)
@@ -105,7 +105,7 @@ def move(addresses: Sequence[Address], shifts: Sequence[Shift]) -> list[Address]
     return [a.plus(s) for a, s in zip(addresses, shifts, strict=True)]
 
 
-def is_constant(value: Any) -> int | None:
+def is_constant(value: ir.Value) -> int | None:
     """The value of an integer constant, None if it is not one."""
     if isinstance(value, ir.BlockArgument) or value.owner.name != "arith.constant":
         return None

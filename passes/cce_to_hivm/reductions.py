@@ -8,6 +8,7 @@ from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.isa import Instruction
 from davinci.isa.vector_plan import FULL_MASK
+from davinci.mlir import Op
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Shift
 from davinci.passes.cce_to_hivm.copies import cut
@@ -16,7 +17,7 @@ from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
 
 @lowering("vcadd", "vcmax", "vcmin")
-def lower_row_reduction(emitter: Emitter, op: Any) -> None:
+def lower_row_reduction(emitter: Emitter, op: Op) -> None:
     """The mask selects the lanes."""
     src, dst = (buffer_of(v) for v in op.operands)
     record = emitter.record(op, op.name.removeprefix("cce."), src.dtype)
@@ -27,7 +28,7 @@ def lower_row_reduction(emitter: Emitter, op: Any) -> None:
         emit_rows(emitter, record, op, lanes_mask(op, src), 1, src.strides[0], 1, distance)
 
 
-def lower_fill_of_lanes(emitter: Emitter, record: Instruction, op: Any, bits: Any) -> None:
+def lower_fill_of_lanes(emitter: Emitter, record: Instruction, op: Op, bits: Any) -> None:
     """vector_dup with `lanes`; `bits` are those of the scalar."""
     dst = buffer_of(op.operands[1])
     rows, row_bytes = dst.shape[0], dst.strides[0] * dst.itemsize
@@ -46,7 +47,7 @@ def lower_fill_of_lanes(emitter: Emitter, record: Instruction, op: Any, bits: An
         emitter.instruction(record, [start.plus(Shift(begin * row_bytes))], fields)
 
 
-def lanes_mask(op: Any, rows: Buffer) -> int:
+def lanes_mask(op: Op, rows: Buffer) -> int:
     """The vector mask of an operation's lanes."""
     first = attribute(op, "first_lane", 0)
     lanes = attribute(op, "lanes", rows.shape[1] - first)
@@ -54,7 +55,7 @@ def lanes_mask(op: Any, rows: Buffer) -> int:
 
 
 @lowering("vcgadd", "vcgmax", "vcgmin")
-def lower_block_reduction(emitter: Emitter, op: Any) -> None:
+def lower_block_reduction(emitter: Emitter, op: Op) -> None:
     src = buffer_of(op.operands[0])
     record = emitter.record(op, op.name.removeprefix("cce."), src.dtype)
     blk_stride = src.strides[1] // src.block
@@ -64,7 +65,7 @@ def lower_block_reduction(emitter: Emitter, op: Any) -> None:
 def emit_rows(
     emitter: Emitter,
     record: Instruction,
-    op: Any,
+    op: Op,
     mask: int,
     blk_stride: int,
     row_stride: int,

@@ -8,7 +8,7 @@ from typing import Any
 from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa.transpose import HALF_ROWS, ROWS
-from davinci.mlir import arith
+from davinci.mlir import Op, arith
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift, constant_i64
 from davinci.passes.cce_to_hivm.copies import cut
@@ -21,7 +21,7 @@ DST_VA, SRC_VA = 0, 2
 
 
 @lowering("vnchwconv")
-def lower_vnchwconv(emitter: Emitter, op: Any) -> None:
+def lower_vnchwconv(emitter: Emitter, op: Op) -> None:
     """The dimension before the last becomes the repeat, cut where its field ends."""
     src, dst = (buffer_of(v) for v in op.operands)
     record = emitter.record(op, "scatter_vnchwconv", "b16")

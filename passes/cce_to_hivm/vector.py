@@ -9,7 +9,7 @@ from davinci.dialects.cce.buffers import buffer_of
 from davinci.isa import Instruction
 from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Issue, Nest
-from davinci.mlir import arith, ir
+from davinci.mlir import Op, arith, ir
 from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
 from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
@@ -20,7 +20,7 @@ SCALAR_OPS = ("vadds", "vmuls", "vector_dup")
 
 
 @lowering(*ELEMENTWISE)
-def lower_elementwise(emitter: Emitter, op: Any) -> None:
+def lower_elementwise(emitter: Emitter, op: Op) -> None:
     """A scalar travels as raw bits in a field."""
     extra: dict[str, Any] = {}
     if op.name.removeprefix("cce.") in SCALAR_OPS:
@@ -70,7 +70,7 @@ def stride_fields(record: Instruction, issue: Issue, part: slice) -> dict[str, A
     return {name: value for name, value in fields.items() if name in present}
 
 
-def raw_bits(scalar: Any) -> Any:
+def raw_bits(scalar: ir.Value) -> Any:
     """The bits of a scalar, zero-extended: an int if it is a constant, an i64 value otherwise."""
     i64 = ir.IntegerType.get_signless(64)
     if isinstance(scalar.type, ir.IntegerType):

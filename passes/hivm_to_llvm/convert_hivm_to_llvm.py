@@ -33,15 +33,7 @@ from davinci.isa import INSTRUCTIONS, Instruction, Pipe
 from davinci.isa.core import LOCATION_SHIFT, MOST_SCALAR_OPS, PIPE_FIELDS, SCALAR_OPS_SHIFT
 from davinci.machine import Machine
 from davinci.machine.legality import illegal_instruction, illegal_pipes
-from davinci.mlir import (
-    arith,
-    ir,
-    llvm,
-    location_text,
-    operations,
-    passmanager,
-    symbol_name,
-)
+from davinci.mlir import Op, arith, ir, llvm, location_text, operations, passmanager, symbol_name
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 
@@ -92,7 +84,7 @@ class ConvertHivmToLlvmPass(Pass):
 
     machine: str = option("ascend910", "machine file that says what instructions there are")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         for module, kernels in modules_with_kernels(op):
             locations = Locations.of(module)
@@ -104,11 +96,11 @@ class ConvertHivmToLlvmPass(Pass):
             )
 
 
-def modules_with_kernels(root: Any) -> list[tuple[Any, list[Any]]]:
+def modules_with_kernels(root: Op) -> list[tuple[Any, list[Any]]]:
     """Every module at or below `root` that directly holds kernels not yet in LLVM, with those."""
     found: list[tuple[Any, list[Any]]] = []
 
-    def visit(op: Any) -> Any:
+    def visit(op: Op) -> Any:
         if op.name == "builtin.module":
             functions = [o.operation for o in op.regions[0].blocks[0].operations]
             kernels = [f for f in functions if f.name == "func.func" and is_kernel(f)]
@@ -121,7 +113,7 @@ def modules_with_kernels(root: Any) -> list[tuple[Any, list[Any]]]:
     return found
 
 
-def core_of(kernel: Any, machine: Machine) -> str:
+def core_of(kernel: Op, machine: Machine) -> str:
     """The kind of core that a kernel is for, as the machine file names it.
 
     Raises:
@@ -142,7 +134,7 @@ def core_of(kernel: Any, machine: Machine) -> str:
     return core
 
 
-def is_kernel(function: Any) -> bool:
+def is_kernel(function: Op) -> bool:
     return "ascend.kernel" in function.attributes
 
 
@@ -154,12 +146,12 @@ class Locations:
     numbers: dict[str, int] = field(default_factory=lambda: {"": 0})
 
     @staticmethod
-    def of(module: Any) -> Locations:
+    def of(module: Op) -> Locations:
         """Starts from the locations the module already lists."""
         texts = attribute(module, "hivm.locations", [""])
         return Locations(list(texts), {text: i for i, text in enumerate(texts)})
 
-    def number(self, location: Any) -> int:
+    def number(self, location: ir.Location) -> int:
         text = location_text(location)
         text = "" if text == "unknown" else text
         if text not in self.numbers:
@@ -168,7 +160,7 @@ class Locations:
         return self.numbers[text]
 
 
-def lower_instructions(kernel: Any, machine: Machine, locations: Locations) -> None:
+def lower_instructions(kernel: Op, machine: Machine, locations: Locations) -> None:
     """Replaces the hivm operations of a kernel by calls, block by block."""
     core = core_of(kernel, machine)
     blocks: list[Any] = list(kernel.regions[0])
@@ -195,7 +187,7 @@ def lower_instructions(kernel: Any, machine: Machine, locations: Locations) -> N
             scalar_ops = 0
 
 
-def record_of(op: Any, machine: Machine, core: str) -> Instruction | None:
+def record_of(op: Op, machine: Machine, core: str) -> Instruction | None:
     """The record of an operation, None for a scalar access.
 
     Raises:
@@ -217,7 +209,7 @@ def record_of(op: Any, machine: Machine, core: str) -> Instruction | None:
     return record
 
 
-def lower_instruction(op: Any, record: Instruction | None, scalar_ops: int, location: int) -> None:
+def lower_instruction(op: Op, record: Instruction | None, scalar_ops: int, location: int) -> None:
     """Replaces one hivm operation by the call of its intrinsic."""
     if record is None:
         call(op, scalar_access_name(op), [*op.operands, tag(scalar_ops, location)])
@@ -232,7 +224,7 @@ def tag(scalar_ops: int, location: int) -> Any:
     return constant(held << SCALAR_OPS_SHIFT | location << LOCATION_SHIFT)
 
 
-def scalar_access_name(op: Any) -> str:
+def scalar_access_name(op: Op) -> str:
     """`hivm.ld.f32` in GM, `hivm.ld.ub.f32` in UB."""
     value = op.results[0] if op.results else op.operands[1]
     element = str(value.type)
@@ -252,7 +244,7 @@ def scalar_access_name(op: Any) -> str:
     return f"{op.name}.{spaces[pointer]}{element}"
 
 
-def packed_operands(op: Any, record: Any) -> tuple[list[Any], int]:
+def packed_operands(op: Op, record: Any) -> tuple[list[Any], int]:
     """Addresses, then configuration words; and the number of operations that packing takes."""
     operands = list(op.operands)
     addresses = operands[: len(record.operands)]
@@ -280,7 +272,7 @@ def packed_operands(op: Any, record: Any) -> tuple[list[Any], int]:
     return addresses + words, count
 
 
-def shifted(value: Any, bits: int) -> Any:
+def shifted(value: ir.Value, bits: int) -> Any:
     return arith.ShLIOp(value, constant(bits)).result if bits else value
 
 
@@ -291,7 +283,7 @@ def constant(value: int) -> Any:
     return arith.ConstantOp(i64, ir.IntegerAttr.get(i64, signed)).result
 
 
-def call(op: Any, callee: str, operands: list[Any]) -> None:
+def call(op: Op, callee: str, operands: list[ir.Value]) -> None:
     """Replaces `op` by a call of `callee`."""
     result = op.results[0].type if op.results else None
     built = llvm.CallOp(result, operands, [], [], callee=callee).operation
@@ -300,7 +292,7 @@ def call(op: Any, callee: str, operands: list[Any]) -> None:
     op.erase()
 
 
-def lower_functions(module: Any) -> None:
+def lower_functions(module: Op) -> None:
     """Lowers the kernels of `module`, and the functions they call, by upstream's passes.
 
     They are moved to a module of their own meanwhile, because the host's functions, which may
@@ -317,7 +309,7 @@ def lower_functions(module: Any) -> None:
         body.append(view.operation)
 
 
-def use_intrinsics(root: Any) -> None:
+def use_intrinsics(root: Op) -> None:
     """Makes intrinsics of operations that upstream's library pass refuses."""
     for op in operations(root, *(f"math.{name}" for name in INTRINSICS)):
         name = op.name.removeprefix("math.")
@@ -330,7 +322,7 @@ def use_intrinsics(root: Any) -> None:
         op.erase()
 
 
-def device_functions(body: Any) -> list[Any]:
+def device_functions(body: ir.Block) -> list[Any]:
     """Kernels, the functions reached from them by calls, and LLVM functions, in order."""
     functions = {
         symbol_name(view): view.operation
@@ -348,7 +340,7 @@ def device_functions(body: Any) -> list[Any]:
     return [f for n, f in functions.items() if n in reached]
 
 
-def declare(module: Any) -> None:
+def declare(module: ir.Module) -> None:
     """Declares every intrinsic that is called and not yet declared, in order of the first call."""
     declared = {symbol_name(o) for o in module.body.operations}
     signatures: dict[str, str] = {}
@@ -364,6 +356,6 @@ def declare(module: Any) -> None:
         start.insert(view.operation.detach_from_parent())
 
 
-def signature(op: Any) -> str:
+def signature(op: Op) -> str:
     arguments = ", ".join(str(v.type) for v in op.operands)
     return f"({arguments})" + (f" -> {op.results[0].type}" if op.results else "")

@@ -23,7 +23,7 @@ import dataclasses
 from typing import Any, NoReturn, TypeVar
 
 from davinci.errors import CompileError
-from davinci.mlir import location_text
+from davinci.mlir import Op, location_text
 
 PASSES: dict[str, type[Pass]] = {}
 
@@ -56,7 +56,7 @@ class Pass:
     NAME = ""
     ANCHOR = "builtin.module"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         """Transforms `op`, an `ir.Operation` of kind `ANCHOR`, in place."""
         raise NotImplementedError(f"{type(self).__name__}.run")
 
@@ -72,7 +72,7 @@ def register_pass(cls: P) -> P:
     return cls
 
 
-def fail(op: Any, message: str, *, found: str = "", expected: str = "", hint: str = "") -> NoReturn:
+def fail(op: Op, message: str, *, found: str = "", expected: str = "", hint: str = "") -> NoReturn:
     """Raises a `CompileError` located at `op`."""
     raise CompileError(
         f"'{op.name}' op {message}",

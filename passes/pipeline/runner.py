@@ -13,7 +13,7 @@ from typing import Any, TextIO
 
 from davinci import mlir
 from davinci.errors import CompileError, InputError, did_you_mean
-from davinci.mlir import ir, passmanager
+from davinci.mlir import Op, ir, passmanager
 from davinci.passes.pipeline import pipelines, registry
 from davinci.passes.pipeline.base import Pass
 from davinci.passes.pipeline.pipeline_text import ROOT, WHERE, PassNode, fail_at, parse
@@ -58,7 +58,7 @@ class Instrumentation:
         """Whether upstream passes must be run one by one."""
         return any((self.print_before, self.print_after, self.timing is not None))
 
-    def text(self, op: Any) -> str:
+    def text(self, op: Op) -> str:
         return str(
             op.get_asm(
                 large_elements_limit=self.elide,
@@ -99,7 +99,7 @@ class Nested:
 Step = Pass | Upstream | Nested
 
 
-def run(module: Any, text: str, instrumentation: Instrumentation | None = None) -> None:
+def run(module: Op, text: str, instrumentation: Instrumentation | None = None) -> None:
     """Runs the pipeline `text` on the operation `module` in place, verifying after each pass.
 
     Raises:
@@ -192,7 +192,7 @@ def names_of(steps: Sequence[Step]) -> Iterator[str]:
             yield step.name if isinstance(step, Upstream) else step.NAME
 
 
-def _run_steps(op: Any, anchor: str, steps: Sequence[Step], watch: Instrumentation) -> None:
+def _run_steps(op: Op, anchor: str, steps: Sequence[Step], watch: Instrumentation) -> None:
     for step in steps:
         if isinstance(step, Nested):
             for child in _children(op, step.anchor):
@@ -203,7 +203,7 @@ def _run_steps(op: Any, anchor: str, steps: Sequence[Step], watch: Instrumentati
             _run_python(op, step, watch)
 
 
-def _run_python(op: Any, step: Pass, watch: Instrumentation) -> None:
+def _run_python(op: Op, step: Pass, watch: Instrumentation) -> None:
     printed_after = step.NAME in watch.print_after
     before = ""
     if step.NAME in watch.print_before or (printed_after and watch.only_changes):
@@ -221,7 +221,7 @@ def _run_python(op: Any, step: Pass, watch: Instrumentation) -> None:
         watch.banner("After", step, text)
 
 
-def _run_upstream(op: Any, anchor: str, step: Upstream, watch: Instrumentation) -> None:
+def _run_upstream(op: Op, anchor: str, step: Upstream, watch: Instrumentation) -> None:
     manager = passmanager.PassManager.parse(f"{anchor}({step.text})")
     before, after = step.name in watch.print_before, step.name in watch.print_after
     if before or after:
@@ -240,7 +240,7 @@ def _run_upstream(op: Any, anchor: str, step: Upstream, watch: Instrumentation) 
     watch.add(step.text, time.perf_counter() - start)
 
 
-def _children(op: Any, anchor: str) -> list[Any]:
+def _children(op: Op, anchor: str) -> list[Any]:
     """Operations of kind `anchor` directly inside `op`, in order."""
     inner = (o.operation for region in op.regions for block in region for o in block)
     return [o for o in inner if anchor in (o.name, "any")]

@@ -17,10 +17,9 @@ What the vector unit cannot do, in f64, is left to them.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.mlir import ir, operations
+from davinci.mlir import Op, ir, operations
 from davinci.operators import OPERATORS, Operator
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, register_pass
@@ -39,7 +38,7 @@ class ChloKeepOperatorsPass(Pass):
 
     NAME = "chlo-keep-operators"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for found in operations(op, "stablehlo.composite", CHLO):
             name = found.name
             if name == "stablehlo.composite":
@@ -51,14 +50,14 @@ class ChloKeepOperatorsPass(Pass):
                     keep(found, name)
 
 
-def is_of_one_type(record: Operator, name: str, op: Any) -> bool:
+def is_of_one_type(record: Operator, name: str, op: Op) -> bool:
     """Whether a composite called `name` means an elementwise operator on values of one type."""
     named = name.startswith("ascend.") and record.elementwise and not record.attributes
     alike = {value.type for value in (*op.operands, *op.results)}
     return named and len(op.operands) == len(record.operands) and len(alike) == 1
 
 
-def keep(op: Any, name: str) -> None:
+def keep(op: Op, name: str) -> None:
     """Replaces `op`, of one operand and result, by a custom call of `name`."""
     with op.location, ir.InsertionPoint(op):
         types = [result.type for result in op.results]

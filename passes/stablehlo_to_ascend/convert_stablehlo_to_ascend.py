@@ -21,7 +21,7 @@ from typing import Any
 
 from davinci.dialects.ascend import call_of, record_of
 from davinci.element_types import DTYPES
-from davinci.mlir import ir, operations
+from davinci.mlir import Op, ir, operations
 from davinci.operators.core import SCALAR
 from davinci.passes.ascend.kernel_outline import symbols
 from davinci.passes.ascend.tensor_ops import (
@@ -47,7 +47,7 @@ class ConvertStablehloToAscendPass(Pass):
 
     NAME = "convert-stablehlo-to-ascend"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for family in FAMILIES:
             importlib.import_module(f"davinci.passes.stablehlo_to_ascend.{family}")
         require_inlined(op)
@@ -57,7 +57,7 @@ class ConvertStablehloToAscendPass(Pass):
         calls.erase_unused_functions()
 
 
-def require_inlined(module: Any) -> None:
+def require_inlined(module: Op) -> None:
     """Fails at a call of a function that has calls itself: recursion, once calls are inlined."""
     functions = {name: op for name, op in symbols(module) if op.name == "func.func"}
     for function in tensor_functions(module):
@@ -68,7 +68,7 @@ def require_inlined(module: Any) -> None:
                 fail(call, "calls a function that has calls itself", found=f"@{callee}", hint=hint)
 
 
-def convert_function(function: Any, calls: ScalarCalls) -> None:
+def convert_function(function: Op, calls: ScalarCalls) -> None:
     """Converts the operations of a function on tensors, in place."""
     if not function.regions[0].blocks:
         fail(function, "has no body", expected="a function with a body")
@@ -87,7 +87,7 @@ def convert_function(function: Any, calls: ScalarCalls) -> None:
     merge_equal(function.regions[0].blocks[0])
 
 
-def convert(op: Any, calls: ScalarCalls) -> list[Any]:
+def convert(op: Op, calls: ScalarCalls) -> list[Any]:
     """Values that replace the results of `op`."""
     if op.name in MARKERS:
         return list(op.operands)
@@ -115,12 +115,12 @@ def is_legal(built: Any) -> bool:
     return record_of(built).unit_of(call_of(built)) != SCALAR
 
 
-def require_static(op: Any) -> None:
+def require_static(op: Op) -> None:
     for value in [*op.operands, *op.results]:
         require_array(value, op)
 
 
-def require_array(value: Any, op: Any) -> None:
+def require_array(value: ir.Value, op: Op) -> None:
     """Fails at `op` unless `value` is a tensor of static shape, of numbers or booleans."""
     shaped = isinstance(value.type, ir.RankedTensorType)
     if not shaped or not value.type.has_static_shape:

@@ -14,7 +14,7 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import stablehlo
+from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.products import FACTORS
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
@@ -26,7 +26,7 @@ EXACT_BYTES = 1024
 
 
 @conversion("dot_general")
-def convert_dot_general(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+def convert_dot_general(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     """A matmul or batch_matmul with what brings its operands to rows; None if the cube cannot."""
     lhs, rhs = op.operands
     a, b = tensor_of(lhs.type), tensor_of(rhs.type)
@@ -75,7 +75,7 @@ def product_name(shape: Sequence[int]) -> str:
     return "batch_matmul" if len(shape) == 3 else "matmul"
 
 
-def byte_product(left: Any, right: Any, result: Tensor, ops: TensorOps) -> Any:
+def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps) -> Any:
     """The product of matrices of bytes, as a sum of exact products of f16.
 
     The cube takes bytes, but the way from row-major matrices to it does not.
@@ -97,7 +97,7 @@ def byte_product(left: Any, right: Any, result: Tensor, ops: TensorOps) -> Any:
     return total
 
 
-def unbatched(value: Any, batch: list[int]) -> tuple[Any, list[int]] | None:
+def unbatched(value: ir.Value, batch: list[int]) -> tuple[Any, list[int]] | None:
     """What `value` repeats along all `batch` dimensions, with the dimension each of its own is."""
     owner = defining_op(value)
     if owner is None or owner.name != "ascend.broadcast":

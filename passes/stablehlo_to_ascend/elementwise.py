@@ -7,6 +7,7 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
+from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import Tensor, is_float
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
@@ -48,7 +49,7 @@ NAMED = {"chlo.erf": "erf", "mhlo.erf": "erf"}
 
 
 @conversion(*BINARY)
-def convert_binary(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+def convert_binary(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     name = op.name.removeprefix("stablehlo.")
     a, b = op.operands
     target = BINARY[name]
@@ -63,12 +64,12 @@ def convert_binary(op: Any, ops: TensorOps) -> Sequence[Any] | None:
 
 
 @conversion(*UNARY)
-def convert_unary(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_unary(op: Op, ops: TensorOps) -> Sequence[Any]:
     return [ops.unary(UNARY[op.name.removeprefix("stablehlo.")], op.operands[0])]
 
 
 @conversion("composite", "custom_call")
-def convert_named(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+def convert_named(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     key = "name" if op.name == "stablehlo.composite" else "call_target_name"
     called = str(attribute(op, key))
     name = called.removeprefix("ascend.") if called.startswith("ascend.") else NAMED.get(called)
@@ -79,7 +80,7 @@ def convert_named(op: Any, ops: TensorOps) -> Sequence[Any] | None:
 
 
 @conversion("power")
-def convert_power(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+def convert_power(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     """Powers by a known 1, 2, 3 or -1 are products and quotients."""
     x, exponent = op.operands
     found = tensor_of(x.type)
@@ -99,7 +100,7 @@ def convert_power(op: Any, ops: TensorOps) -> Sequence[Any] | None:
 
 
 @conversion("convert", "bitcast_convert")
-def convert_convert(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+def convert_convert(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     source, target = tensor_of(op.operands[0].type), tensor_of(op.results[0].type)
     if op.name == "stablehlo.bitcast_convert" and source.element != target.element:
         return None
@@ -109,7 +110,7 @@ def convert_convert(op: Any, ops: TensorOps) -> Sequence[Any] | None:
 
 
 @conversion("compare")
-def convert_compare(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_compare(op: Op, ops: TensorOps) -> Sequence[Any]:
     a, b = op.operands
     predicate = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
     result = Tensor(tensor_of(a.type).shape, "i1")
@@ -117,21 +118,21 @@ def convert_compare(op: Any, ops: TensorOps) -> Sequence[Any]:
 
 
 @conversion("select")
-def convert_select(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_select(op: Op, ops: TensorOps) -> Sequence[Any]:
     condition, a, b = op.operands
     result = tensor_of(a.type)
     return [ops.emit("select", [spread(condition, result, ops), a, b], result)]
 
 
 @conversion("clamp")
-def convert_clamp(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_clamp(op: Op, ops: TensorOps) -> Sequence[Any]:
     low, x, high = op.operands
     result = tensor_of(x.type)
     bounds = [spread(low, result, ops), x, spread(high, result, ops)]
     return [ops.emit("clamp", bounds, result)]
 
 
-def spread(value: Any, result: Tensor, ops: TensorOps) -> Any:
+def spread(value: ir.Value, result: Tensor, ops: TensorOps) -> Any:
     """`value`, repeated to the shape of `result` if it has rank 0."""
     if tensor_of(value.type).rank == 0 and result.rank:
         return ops.broadcast(value, result.shape, [])

@@ -9,12 +9,12 @@ from typing import Any
 
 from davinci import elements
 from davinci.dialects.ascend_types import element_type, tensor_of
-from davinci.mlir import ir, operations
+from davinci.mlir import Op, ir, operations
 from davinci.operators.tensors import is_integer
 from davinci.passes import builder
 
 
-def expand_integer_powers(root: Any) -> None:
+def expand_integer_powers(root: Op) -> None:
     """Replaces each `stablehlo.power` of integers in `root` by products modulo 2^bits."""
     for op in operations(root, "stablehlo.power"):
         if not is_integer(tensor_of(op.result.type).element):
@@ -27,11 +27,11 @@ def expand_integer_powers(root: Any) -> None:
 class Integers:
     """Builds StableHLO operations on tensors of one integer type."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: ir.RankedTensorType) -> None:
         self._kind = kind
         self._element = element_type(tensor_of(kind).element)
 
-    def power(self, base: Any, exponent: Any) -> Any:
+    def power(self, base: ir.Value, exponent: Any) -> Any:
         """By squaring, one step a bit of the exponent.
 
         With a negative exponent 1 and -1 go the same way, since only its lowest bit matters; of
@@ -60,11 +60,11 @@ class Integers:
         splat = ir.DenseElementsAttr.get_splat(self._kind, value)
         return builder.op("stablehlo.constant", [], [self._kind], value=splat).result
 
-    def _compare(self, predicate: str, a: Any, b: Any) -> Any:
+    def _compare(self, predicate: str, a: ir.Value, b: ir.Value) -> Any:
         booleans = ir.RankedTensorType.get(self._kind.shape, ir.IntegerType.get_signless(1))
         direction = ir.Attribute.parse(f"#stablehlo<comparison_direction {predicate}>")
         built = builder.op("stablehlo.compare", [a, b], [booleans], comparison_direction=direction)
         return built.result
 
-    def _select(self, condition: Any, a: Any, b: Any) -> Any:
+    def _select(self, condition: ir.Value, a: ir.Value, b: ir.Value) -> Any:
         return self._op("select", condition, a, b)

@@ -9,7 +9,7 @@ import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import stablehlo
+from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.parts import pad_shape, slice_shape
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
@@ -18,35 +18,35 @@ from davinci.passes.stablehlo_to_ascend.elementwise import BOOLEAN
 
 
 @conversion("constant")
-def convert_constant(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_constant(op: Op, ops: TensorOps) -> Sequence[Any]:
     return [ops.constant_attribute(op.attributes["value"])]
 
 
 @conversion("broadcast_in_dim")
-def convert_broadcast(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_broadcast(op: Op, ops: TensorOps) -> Sequence[Any]:
     shape = tensor_of(op.results[0].type).shape
     return [ops.broadcast(op.operands[0], shape, attribute(op, "broadcast_dimensions"))]
 
 
 @conversion("reshape")
-def convert_reshape(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_reshape(op: Op, ops: TensorOps) -> Sequence[Any]:
     return [ops.reshape(op.operands[0], tensor_of(op.results[0].type).shape)]
 
 
 @conversion("transpose")
-def convert_transpose(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_transpose(op: Op, ops: TensorOps) -> Sequence[Any]:
     return [ops.transpose(op.operands[0], attribute(op, "permutation"))]
 
 
 @conversion("slice")
-def convert_slice(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_slice(op: Op, ops: TensorOps) -> Sequence[Any]:
     names = ("start_indices", "limit_indices", "strides")
     starts, limits, strides = (attribute(op, name) for name in names)
     return [cut(op.operands[0], starts, limits, strides, ops)]
 
 
 def cut(
-    operand: Any, starts: list[int], limits: list[int], strides: list[int], ops: TensorOps
+    operand: ir.Value, starts: list[int], limits: list[int], strides: list[int], ops: TensorOps
 ) -> Any:
     """`ascend.slice`, or the operand if it is whole."""
     found = tensor_of(operand.type)
@@ -57,7 +57,7 @@ def cut(
 
 
 @conversion("dynamic_slice")
-def convert_dynamic_slice(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+def convert_dynamic_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     """With known starts, which are clamped so that the slice lies inside."""
     operand, *indices = op.operands
     values = [full_value(index) for index in indices]
@@ -74,7 +74,7 @@ def convert_dynamic_slice(op: Any, ops: TensorOps) -> Sequence[Any] | None:
 
 
 @conversion("concatenate")
-def convert_concatenate(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_concatenate(op: Op, ops: TensorOps) -> Sequence[Any]:
     dim = attribute(op, "dimension")
     parts = [v for v in op.operands if tensor_of(v.type).shape[dim]] or [op.operands[0]]
     while len(parts) > 1:
@@ -84,7 +84,7 @@ def convert_concatenate(op: Any, ops: TensorOps) -> Sequence[Any]:
     return parts
 
 
-def join(a: Any, b: Any, dim: int, ops: TensorOps) -> Any:
+def join(a: ir.Value, b: ir.Value, dim: int, ops: TensorOps) -> Any:
     """`ascend.concat` of two values."""
     found = tensor_of(a.type)
     shape = list(found.shape)
@@ -93,7 +93,7 @@ def join(a: Any, b: Any, dim: int, ops: TensorOps) -> Any:
 
 
 @conversion("pad")
-def convert_pad(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_pad(op: Op, ops: TensorOps) -> Sequence[Any]:
     operand, value = op.operands
     low, high = attribute(op, "edge_padding_low"), attribute(op, "edge_padding_high")
     interior = attribute(op, "interior_padding")
@@ -105,7 +105,7 @@ def convert_pad(op: Any, ops: TensorOps) -> Sequence[Any]:
 
 
 @conversion("iota")
-def convert_iota(op: Any, ops: TensorOps) -> Sequence[Any]:
+def convert_iota(op: Op, ops: TensorOps) -> Sequence[Any]:
     result = tensor_of(op.results[0].type)
     return [ops.emit("iota", [], result, dim=attribute(op, "iota_dimension"))]
 
@@ -122,7 +122,7 @@ REDUCTIONS = {
 
 
 @conversion("reduce")
-def convert_reduce(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+def convert_reduce(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     """Of one operand, with one operation as body."""
     if len(op.operands) != 2:
         return None
@@ -168,7 +168,7 @@ def neutral(kind: str, dtype: Any) -> Any:
 
 
 @conversion("gather")
-def convert_gather(op: Any, ops: TensorOps) -> Sequence[Any] | None:
+def convert_gather(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     """Rows of one dimension of a table by single indices; a known index is a slice."""
     table, indices = op.operands
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])

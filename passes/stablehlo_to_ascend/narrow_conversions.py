@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from davinci.mlir import func, ir
+from davinci.mlir import Op, func, ir
 from davinci.narrow import NarrowFloat, NarrowInteger
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import symbols
@@ -32,12 +32,12 @@ Body = Callable[["Elements"], "Elements"]
 class Conversions:
     """The functions made so far in a module; equal conversions of equal shapes share one."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Op) -> None:
         self._module = module
         self._functions: dict[tuple[str, Any, Any], str] = {}
         self._names = {name for name, _ in symbols(module)}
 
-    def apply(self, name: str, value: Any, element: Any, body: Body) -> Any:
+    def apply(self, name: str, value: ir.Value, element: ir.Type, body: Body) -> Any:
         """`body` of every element of `value`, as a tensor of `element`.
 
         In a function, a call; in a region of an operation, the operations of `body` themselves.
@@ -51,7 +51,7 @@ class Conversions:
         callee = ir.FlatSymbolRefAttr.get(self._functions[key])
         return builder.op("func.call", [value], [result], callee=callee).result
 
-    def _build(self, base: str, operand: Any, result: Any, body: Body) -> str:
+    def _build(self, base: str, operand: ir.ShapedType, result: ir.ShapedType, body: Body) -> str:
         number = 0
         while (name := f"{base}_{number}") in self._names:
             number += 1
@@ -76,7 +76,7 @@ class Conversions:
 class Elements:
     """A tensor, in the body of a map of rank 0, with Python's operators on its elements."""
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: ir.Value) -> None:
         self.value = value
         self.element = value.type.element_type
 
@@ -144,13 +144,13 @@ class Elements:
         operands = [self.value, chosen, no.value]
         return Elements(builder.op("stablehlo.select", operands, [no.value.type]).result)
 
-    def to(self, element: Any) -> Elements:
+    def to(self, element: ir.Type) -> Elements:
         return self._as("stablehlo.convert", element)
 
-    def bits_as(self, element: Any) -> Elements:
+    def bits_as(self, element: ir.Type) -> Elements:
         return self._as("stablehlo.bitcast_convert", element)
 
-    def _as(self, name: str, element: Any) -> Elements:
+    def _as(self, name: str, element: ir.Type) -> Elements:
         if element == self.element:
             return self
         kind = ir.RankedTensorType.get(self.value.type.shape, element)

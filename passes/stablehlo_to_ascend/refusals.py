@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from davinci.dialects.base import attribute
+from davinci.mlir import Op
 from davinci.passes.pipeline.base import fail
 
 COLLECTIVE = "talks to other devices, and there is one", "lower the model for one device"
@@ -40,7 +41,7 @@ REASONS: dict[str, tuple[str, str]] = {
 """Why an operation is refused, and the hint, by its name without the dialect's."""
 
 
-def refuse_by_name(op: Any) -> None:
+def refuse_by_name(op: Op) -> None:
     """Raises a `CompileError` at an operation in `REASONS`."""
     name = op.name.removeprefix("stablehlo.")
     if op.name.startswith("stablehlo.") and name in REASONS:
@@ -48,7 +49,7 @@ def refuse_by_name(op: Any) -> None:
         fail(op, f"cannot be compiled: it {reason}", hint=hint)
 
 
-def refuse_target(op: Any) -> NoReturn:
+def refuse_target(op: Op) -> NoReturn:
     """Raises a `CompileError` at a custom call whose target is not known."""
     fail(
         op,

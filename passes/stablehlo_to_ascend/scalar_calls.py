@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.elements import scalar_attribute
-from davinci.mlir import func, ir, is_public, operations, symbol_name
+from davinci.mlir import Op, func, ir, is_public, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import is_boolean, is_unsigned, symbols
 from davinci.passes.ascend.tensor_ops import full_value
@@ -34,12 +34,12 @@ LAST_INDEX = 1 << 62
 class ScalarCalls:
     """The functions made so far in a module; equal operations share one."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Op) -> None:
         self._module = module
         self._functions: dict[str, str] = {}
         self._names = {name for name, _ in symbols(module)}
 
-    def call(self, op: Any) -> list[Any]:
+    def call(self, op: Op) -> list[Any]:
         """Builds the call of a function that holds a copy of `op`; returns its results."""
         used = list(dict.fromkeys([*op.operands, *captured(op)]))
         inlined = {v: c for v in used if (c := splat_constant(v)) is not None}
@@ -58,7 +58,7 @@ class ScalarCalls:
         types = [result.type for result in op.results]
         return list(builder.op("func.call", operands, types, callee=callee).results)
 
-    def _build(self, op: Any, inlined: dict[Any, Any], operands: list[Any]) -> Any:
+    def _build(self, op: Op, inlined: dict[Any, Any], operands: list[ir.Value]) -> Any:
         types = ([v.type for v in operands], [v.type for v in op.results])
         with ir.InsertionPoint(self._module.regions[0].blocks[0]):
             name = self._unique(op.name.removeprefix("stablehlo."))
@@ -87,7 +87,7 @@ class ScalarCalls:
         """Erases private functions that nothing calls: decompositions of composites."""
         used = set(self._functions.values())
 
-        def visit(op: Any) -> Any:
+        def visit(op: Op) -> Any:
             for name in op.attributes:
                 attr = op.attributes[name]
                 if isinstance(attr, ir.FlatSymbolRefAttr):
@@ -101,12 +101,12 @@ class ScalarCalls:
                 op.erase()
 
 
-def captured(op: Any) -> list[Any]:
+def captured(op: Op) -> list[Any]:
     """Values from outside of `op` that operations in its regions use."""
     inside: set[Any] = set()
     used: list[Any] = []
 
-    def visit(block: Any) -> None:
+    def visit(block: ir.Block) -> None:
         inside.update(block.arguments)
         for view in block:
             nested = view.operation
@@ -122,7 +122,7 @@ def captured(op: Any) -> list[Any]:
     return used
 
 
-def spell_out_booleans(op: Any) -> None:
+def spell_out_booleans(op: Op) -> None:
     """Sums of booleans in the regions of `op` become `or`; upstream's loops add modulo 2."""
     for nested in operations(op, "stablehlo.add"):
         if nested == op or not is_boolean(nested.result.type):
@@ -133,7 +133,7 @@ def spell_out_booleans(op: Any) -> None:
         nested.erase()
 
 
-def widen_unsigned(root: Any) -> None:
+def widen_unsigned(root: Op) -> None:
     """Converts unsigned operands that upstream's loops take for signed ones, at and below `root`.
 
     Factors of products become the type of the result, indices i64.
@@ -153,7 +153,7 @@ def widen_unsigned(root: Any) -> None:
                     op.operands[i] = builder.op("stablehlo.convert", [value], [shaped]).result
 
 
-def splat_constant(value: Any) -> Any:
+def splat_constant(value: ir.Value) -> Any:
     """The elements attribute of an operand that is the same value everywhere, or None."""
     found = full_value(value)
     if found is None:
@@ -162,5 +162,5 @@ def splat_constant(value: Any) -> Any:
     return ir.DenseElementsAttr.get_splat(value.type, number)
 
 
-def constant(attr: Any) -> Any:
+def constant(attr: ir.Attribute) -> Any:
     return builder.op("stablehlo.constant", [], [attr.type], value=attr).result

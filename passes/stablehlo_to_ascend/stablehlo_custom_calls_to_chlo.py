@@ -13,10 +13,9 @@ JAX and XLA write these, where a portable artifact cannot hold the operation its
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.mlir import ir, operations
+from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, fail, register_pass
 
@@ -42,14 +41,14 @@ class StablehloCustomCallsToChloPass(Pass):
 
     NAME = "stablehlo-custom-calls-to-chlo"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for call in operations(op, "stablehlo.custom_call"):
             name = TARGETS.get(str(attribute(call, "call_target_name")))
             if name is not None:
                 replace(call, name)
 
 
-def replace(call: Any, name: str) -> None:
+def replace(call: Op, name: str) -> None:
     """Replaces `call` by the operation `name`."""
     given = call.attributes.get("mhlo.attributes")
     kept = {key: given[key] for key in KEPT.get(name, ()) if given is not None and key in given}

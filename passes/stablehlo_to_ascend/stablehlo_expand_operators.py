@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.mlir import ir, operations
+from davinci.mlir import Op, ir, operations
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
 
@@ -33,7 +33,7 @@ class StablehloExpandOperatorsPass(Pass):
 
     NAME = "stablehlo-expand-operators"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for found in operations(op, *(f"stablehlo.{name}" for name in EXPANSIONS)):
             if not all(value.type.has_static_shape for value in [*found.operands, *found.results]):
                 continue
@@ -49,7 +49,7 @@ class StablehloExpandOperatorsPass(Pass):
 class Features:
     """The statistics of a batch normalisation, one number a feature."""
 
-    def __init__(self, op: Any) -> None:
+    def __init__(self, op: Op) -> None:
         self._kind = op.operands[0].type
         self._index = attribute(op, "feature_index")
         self._epsilon = attribute(op, "epsilon")
@@ -59,27 +59,27 @@ class Features:
     def spread(self, values: Any) -> Any:
         return t.broadcast(values, self._kind, [self._index])
 
-    def sum(self, x: Any) -> Any:
+    def sum(self, x: ir.Value) -> Any:
         return t.total(x, self._others)
 
-    def mean(self, x: Any) -> Any:
+    def mean(self, x: ir.Value) -> Any:
         return t.divide(self.sum(x), t.full(self.sum(x).type, self.count))
 
     def inverse_deviation(self, variance: Any) -> Any:
         return t.rsqrt(t.add(variance, t.full(variance.type, self._epsilon)))
 
-    def normalized(self, x: Any, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
+    def normalized(self, x: ir.Value, scale: Any, offset: Any, mean: Any, variance: Any) -> Any:
         centred = t.subtract(x, self.spread(mean))
         deviation = self.spread(t.sqrt(t.add(variance, t.full(variance.type, self._epsilon))))
         scaled = t.multiply(self.spread(scale), t.divide(centred, deviation))
         return t.add(scaled, self.spread(offset))
 
 
-def expand_inference(op: Any) -> list[Any]:
+def expand_inference(op: Op) -> list[Any]:
     return [Features(op).normalized(*op.operands)]
 
 
-def expand_training(op: Any) -> list[Any]:
+def expand_training(op: Op) -> list[Any]:
     """Results: normalised by mean and variance of the batch, and these."""
     features = Features(op)
     x, scale, offset = op.operands
@@ -89,7 +89,7 @@ def expand_training(op: Any) -> list[Any]:
     return [features.normalized(x, scale, offset, mean, variance), mean, variance]
 
 
-def expand_gradient(op: Any) -> list[Any]:
+def expand_gradient(op: Op) -> list[Any]:
     """Results: gradients of operand, scale and offset.
 
     With c the centred operand, d the inverse deviation, g the output's gradient and n the count,
@@ -109,7 +109,7 @@ def expand_gradient(op: Any) -> list[Any]:
     return [t.multiply(inner, features.spread(factor)), products, sums]
 
 
-def expand_einsum(op: Any) -> list[Any] | None:
+def expand_einsum(op: Op) -> list[Any] | None:
     """A letter in both operands and the result is a batch, in both only is summed over."""
     sources, _, result = attribute(op, "einsum_config").replace(" ", "").partition("->")
     left, right = sources.split(",")
@@ -130,7 +130,7 @@ def expand_einsum(op: Any) -> list[Any] | None:
     return [t.transpose(t.dot(a, b, kind, *numbers), [order.index(x) for x in result])]
 
 
-def expand_unary_einsum(op: Any) -> list[Any] | None:
+def expand_unary_einsum(op: Op) -> list[Any] | None:
     source, _, result = attribute(op, "einsum_config").replace(" ", "").partition("->")
     if not all(letters.isalpha() and unique(letters) for letters in (source, result) if letters):
         return None
@@ -142,13 +142,13 @@ def unique(letters: str) -> bool:
     return len(set(letters)) == len(letters)
 
 
-def sum_out(value: Any, letters: str, kept: str) -> tuple[Any, str]:
+def sum_out(value: ir.Value, letters: str, kept: str) -> tuple[Any, str]:
     """`value` summed over the dimensions whose letters are not kept; and the letters left."""
     gone = [i for i, x in enumerate(letters) if x not in kept]
     return (t.total(value, gone) if gone else value), "".join(x for x in letters if x in kept)
 
 
-def expand_index_select(op: Any) -> list[Any]:
+def expand_index_select(op: Op) -> list[Any]:
     """A gather of whole slices along `dim`, for each of the leading batch dimensions."""
     table, indices = op.operands
     dim, count = attribute(op, "dim"), attribute(op, "batch_dims")
@@ -176,12 +176,12 @@ def expand_index_select(op: Any) -> list[Any]:
     ]
 
 
-def expand_real(op: Any) -> list[Any] | None:
+def expand_real(op: Op) -> list[Any] | None:
     x = op.operands[0]
     return [x] if x.type == op.result.type else None
 
 
-def expand_imag(op: Any) -> list[Any] | None:
+def expand_imag(op: Op) -> list[Any] | None:
     kind = op.operands[0].type
     return [t.full(kind, 0)] if kind == op.result.type else None
 

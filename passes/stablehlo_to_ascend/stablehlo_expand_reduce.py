@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.mlir import ir, operations
+from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, register_pass
 
@@ -30,7 +30,7 @@ class StablehloExpandReducePass(Pass):
 
     NAME = "stablehlo-expand-reduce"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for reduction in operations(op, "stablehlo.reduce"):
             if not attribute(reduction, "dimensions"):
                 expand(reduction)

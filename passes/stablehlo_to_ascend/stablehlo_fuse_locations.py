@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.mlir import operations
+from davinci.mlir import Op, ir, operations
 from davinci.passes.analysis.origins import fuse, origins
 from davinci.passes.pipeline.base import Pass, register_pass
 
@@ -35,14 +35,14 @@ class StablehloFuseLocationsPass(Pass):
 
     NAME = "stablehlo-fuse-locations"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for function in operations(op, "func.func"):
             for region in function.regions:
                 for block in region.blocks:
                     fuse_equal(block)
 
 
-def fuse_equal(block: Any) -> None:
+def fuse_equal(block: ir.Block) -> None:
     """Equal are operations of one name, with equal attributes and types, on equal operands."""
     firsts: dict[Any, Any] = {}
     same: dict[Any, Any] = {}

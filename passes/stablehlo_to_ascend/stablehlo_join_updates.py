@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.mlir import ir, operations
+from davinci.mlir import Op, ir, operations
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.stablehlo_unroll_loops import constant_of, defining_op
@@ -32,7 +32,7 @@ class StablehloJoinUpdatesPass(Pass):
 
     NAME = "stablehlo-join-updates"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for update in reversed(operations(op, UPDATE)):  # the end of a chain comes first
             joined = join(update) if is_needed(update) else None
             if joined is not None:
@@ -50,7 +50,7 @@ def is_needed(update: Any) -> bool:
 class Piece:
     """An update that covers its operand but for one dimension, there from start to stop."""
 
-    value: Any
+    value: ir.Value
     dim: int
     start: int
     stop: int
@@ -84,7 +84,7 @@ def join(update: Any) -> Any:
         return concatenate(base, sorted(pieces, key=lambda piece: piece.start))
 
 
-def previous(base: Any, pieces: list[Piece]) -> Piece | None:
+def previous(base: ir.Value, pieces: list[Piece]) -> Piece | None:
     """The piece that the operand of a chain is written with, if it may join the others."""
     op = defining_op(base)
     if op is None or op.name != UPDATE or len(list(base.uses)) != 1:
@@ -96,7 +96,7 @@ def previous(base: Any, pieces: list[Piece]) -> Piece | None:
     return found if apart else None
 
 
-def concatenate(base: Any, pieces: list[Piece]) -> Any:
+def concatenate(base: ir.Value, pieces: list[Piece]) -> Any:
     """The pieces in their order, and what of `base` lies between them."""
     dim = pieces[0].dim
     parts, end = [], 0
@@ -108,7 +108,7 @@ def concatenate(base: Any, pieces: list[Piece]) -> Any:
     return t.op("concatenate", parts, base.type, dimension=dim)
 
 
-def between(base: Any, dim: int, start: int, stop: int) -> list[Any]:
+def between(base: ir.Value, dim: int, start: int, stop: int) -> list[Any]:
     """The slice of `base` along a dimension, as a list, which is empty if nothing lies there."""
     if start == stop:
         return []

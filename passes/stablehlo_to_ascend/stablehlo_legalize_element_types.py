@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from davinci import elements
-from davinci.mlir import function_type, ir
+from davinci.mlir import Op, function_type, ir
 from davinci.narrow import NARROW, Array, NarrowFloat, NarrowInteger, to_stored
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, fail, register_pass
@@ -86,7 +86,7 @@ class StablehloLegalizeElementTypesPass(Pass):
 
     NAME = "stablehlo-legalize-element-types"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         conversions = Conversions(op)
         for view in list(op.regions[0].blocks[0].operations):
             function = view.operation
@@ -124,7 +124,7 @@ class Legalizer:
     forms: dict[Any, Narrow] = field(default_factory=dict)
     dead: list[Any] = field(default_factory=list)
 
-    def run(self, function: Any) -> None:
+    def run(self, function: Op) -> None:
         old = function_type(function)
         block = function.regions[0].blocks[0]
         for argument in block.arguments:
@@ -137,12 +137,12 @@ class Legalizer:
         for key, types in (("arg_attrs", old.inputs), ("res_attrs", old.results)):
             mark(function, key, types)
         with function.context:
-            types = ir.FunctionType.get(
+            new = ir.FunctionType.get(
                 [stored_type(t) for t in old.inputs], [stored_type(t) for t in old.results]
             )
-            function.attributes["function_type"] = ir.TypeAttr.get(types)
+            function.attributes["function_type"] = ir.TypeAttr.get(new)
 
-    def block(self, block: Any) -> None:
+    def block(self, block: ir.Block) -> None:
         for view in list(block.operations):
             op = view.operation
             narrow = any(value in self.forms for value in op.operands)
@@ -152,7 +152,7 @@ class Legalizer:
                 for inner in region.blocks:
                     self.region(inner)
 
-    def region(self, block: Any) -> None:
+    def region(self, block: ir.Block) -> None:
         """A block inside an operation, whose arguments have the form that arithmetic works on."""
         for argument in block.arguments:
             if (kind := narrow_type(argument.type)) is not None:
@@ -160,7 +160,7 @@ class Legalizer:
                 self.forms[argument] = computed(kind, argument)
         self.block(block)
 
-    def rewrite(self, op: Any) -> None:
+    def rewrite(self, op: Op) -> None:
         """Rewrites an operation with narrow operands or results."""
         with op.location, ir.InsertionPoint(op):
             if op.name in ("stablehlo.constant", "arith.constant"):
@@ -180,7 +180,7 @@ class Legalizer:
             else:
                 self.retype(op)
 
-    def replace(self, op: Any, new: Any) -> None:
+    def replace(self, op: Op, new: Any) -> None:
         """Lets `new`, a value or the forms of one, stand for the result of `op`."""
         if isinstance(new, Narrow):
             self.forms[op.results[0]] = new
@@ -188,7 +188,7 @@ class Legalizer:
             op.results[0].replace_all_uses_with(new)
         self.dead.append(op)
 
-    def retype(self, op: Any) -> None:
+    def retype(self, op: Op) -> None:
         """Gives `op` operands and results of one form, in place."""
         carried = op.name in MOVES and self.carries_bits(op)
         kinds = [narrow_type(value.type) for value in op.results]
@@ -212,7 +212,7 @@ class Legalizer:
                     form = Narrow(kind, bits=self.in_range(op, result, kind))
             self.forms[result] = form
 
-    def carries_bits(self, op: Any) -> bool:
+    def carries_bits(self, op: Op) -> bool:
         """Whether `op` should carry bits: its results are no larger than its operands, all bits."""
         forms = [(self.forms[v], v) for v in op.operands if v in self.forms]
         known = [(form, value) for form, value in forms if form.array is None]
@@ -223,7 +223,7 @@ class Legalizer:
             and count >= sum(elements_of(value.type) for value in op.results)
         )
 
-    def in_range(self, op: Any, result: Any, kind: NarrowInteger) -> Any:
+    def in_range(self, op: Op, result: ir.Value, kind: NarrowInteger) -> Any:
         """The result of arithmetic in bytes, wrapped to the range of the type."""
         with ir.InsertionPoint.after(op):
             if op.name == "stablehlo.count_leading_zeros":
@@ -232,16 +232,16 @@ class Legalizer:
             body = partial(wrapped, kind=kind)
             return self.apply(f"wrap_{kind.name}", result, kind.computed, body)
 
-    def in_front(self, op: Any, value: Any, kind: NarrowInteger) -> Any:
+    def in_front(self, op: Op, value: ir.Value, kind: NarrowInteger) -> Any:
         """An operand of an operation in `BITS_OF`, with the bits in front that it needs."""
         fill = BITS_OF[op.name]
         name = f"{fill.__name__}_{kind.name}"
         return self.apply(name, value, kind.computed, lambda x: fill(x, kind))
 
-    def apply(self, name: str, value: Any, element: str, body: Body) -> Any:
+    def apply(self, name: str, value: ir.Value, element: str, body: Body) -> Any:
         return self.conversions.apply(name, value, ir.Type.parse(element), body)
 
-    def bits(self, value: Any) -> Any:
+    def bits(self, value: ir.Value) -> Any:
         """The bits of a value of a narrow type."""
         form = self.forms[value]
         if form.bits is None:
@@ -253,7 +253,7 @@ class Legalizer:
                     form.bits = self.narrowed(form.number, form.kind)
         return form.bits
 
-    def number(self, value: Any) -> Any:
+    def number(self, value: ir.Value) -> Any:
         """The tensor on which arithmetic with a value of a narrow type works."""
         form = self.forms[value]
         if isinstance(form.kind, NarrowInteger):
@@ -270,12 +270,12 @@ class Legalizer:
                     form.number = self.apply(name, form.bits, "f32", body)
         return form.number
 
-    def constant(self, value: Any, array: Array, element: str) -> Any:
+    def constant(self, value: ir.Value, array: Array, element: str) -> Any:
         with after(value):
             attr = elements.to_attribute(array, ir.Type.parse(element))
             return builder.op("stablehlo.constant", [], [attr.type], value=attr).result
 
-    def converted(self, value: Any, wanted: Any) -> Any:
+    def converted(self, value: ir.Value, wanted: Any) -> Any:
         """`value` as the tensor type `wanted`, of which one type or the other is narrow."""
         kind = narrow_type(wanted)
         if kind is None:
@@ -308,7 +308,7 @@ class Legalizer:
         name = f"convert_{number.type.element_type}_to_{kind.name}"
         return self.apply(name, number, kind.stored, lambda x: rounded(as_float(x), kind))
 
-    def reinterpreted(self, op: Any) -> Any:
+    def reinterpreted(self, op: Op) -> Any:
         """The result of a `bitcast_convert`."""
         value, wanted = op.operands[0], op.results[0].type
         source, kind = self.forms.get(value), narrow_type(wanted)
@@ -345,47 +345,47 @@ def shorter(x: Elements, kind: NarrowInteger) -> Elements:
     return x - (8 - kind.bits)
 
 
-def computed(kind: NarrowFloat | NarrowInteger, value: Any) -> Narrow:
+def computed(kind: NarrowFloat | NarrowInteger, value: ir.Value) -> Narrow:
     """The forms of a value in the form that arithmetic works on."""
     if isinstance(kind, NarrowFloat):
         return Narrow(kind, number=value)
     return Narrow(kind, bits=value)
 
 
-def convert(value: Any, element: Any) -> Any:
+def convert(value: ir.Value, element: ir.Type) -> Any:
     result = ir.RankedTensorType.get(value.type.shape, element)
     return builder.op("stablehlo.convert", [value], [result]).result
 
 
-def after(value: Any) -> Any:
+def after(value: ir.Value) -> Any:
     """The place behind the definition of a value, from where all its users see what is there."""
     if isinstance(value, ir.BlockArgument):
         return ir.InsertionPoint.at_block_begin(value.owner)
     return ir.InsertionPoint.after(value.owner)
 
 
-def narrow_type(shaped: Any) -> NarrowFloat | NarrowInteger | None:
+def narrow_type(shaped: ir.Type) -> NarrowFloat | NarrowInteger | None:
     """The narrow type of the elements of a tensor type, if they have one."""
     if not isinstance(shaped, ir.RankedTensorType):
         return None
     return NARROW.get(str(shaped.element_type))
 
 
-def tensor_of(shaped: Any, element: str) -> Any:
+def tensor_of(shaped: ir.ShapedType, element: str) -> Any:
     with shaped.context:
         return ir.RankedTensorType.get(shaped.shape, ir.Type.parse(element))
 
 
-def stored_type(shaped: Any) -> Any:
+def stored_type(shaped: ir.Type) -> ir.Type:
     kind = narrow_type(shaped)
-    return shaped if kind is None else tensor_of(shaped, kind.stored)
+    return shaped if kind is None else tensor_of(ir.ShapedType(shaped), kind.stored)
 
 
-def elements_of(shaped: Any) -> int:
+def elements_of(shaped: ir.ShapedType) -> int:
     return int(np.prod(shaped.shape, dtype=np.int64)) if shaped.has_static_shape else 0
 
 
-def mark(function: Any, key: str, types: Any) -> None:
+def mark(function: Op, key: str, types: Any) -> None:
     """Tells the runtime, in attributes of arguments or results, the narrow types they have."""
     if not any(narrow_type(t) for t in types):
         return

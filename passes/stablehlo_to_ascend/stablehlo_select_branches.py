@@ -18,7 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.mlir import ir, operations
+from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_scf.elements import inline
@@ -34,21 +34,21 @@ class StablehloSelectBranchesPass(Pass):
     NAME = "stablehlo-select-branches"
     ANCHOR = "func.func"
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for branching in operations(op, *BRANCHES):
             if not operations(branching, "stablehlo.while") and not inside_a_loop(branching):
                 select_branches(branching)
 
 
-def inside_a_loop(op: Any) -> bool:
+def inside_a_loop(op: Op) -> bool:
     """Whether the nearest operation around `op`, but for branches, is a loop."""
     around = op.parent
-    while around.name in BRANCHES:
+    while around is not None and around.name in BRANCHES:
         around = around.parent
-    return bool(around.name == "stablehlo.while")
+    return around is not None and around.name == "stablehlo.while"
 
 
-def select_branches(op: Any) -> None:
+def select_branches(op: Op) -> None:
     """Replaces `op`; an index that names no branch means the last one."""
     with op.location, ir.InsertionPoint(op):
         branches = [inline(region.blocks[0], []) for region in op.regions]
@@ -64,7 +64,7 @@ def select_branches(op: Any) -> None:
     op.erase()
 
 
-def equals(index: Any, number: int) -> Any:
+def equals(index: ir.Value, number: int) -> Any:
     """Whether a tensor of rank 0 is a number."""
     value = ir.DenseElementsAttr.get_splat(
         index.type, ir.IntegerAttr.get(index.type.element_type, number)
@@ -77,5 +77,5 @@ def equals(index: Any, number: int) -> Any:
     ).result
 
 
-def select(condition: Any, a: Any, b: Any) -> Any:
+def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> Any:
     return a if a == b else builder.op("stablehlo.select", [condition, a, b], [a.type]).result

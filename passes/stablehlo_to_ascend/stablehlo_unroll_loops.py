@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.elements import to_array
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.stablehlo_to_scf.elements import inline
@@ -39,12 +39,12 @@ class StablehloUnrollLoopsPass(Pass):
 
     limit: int = option(4096, "most operations that a loop may become; 0: loops stay")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         for block in op.regions[0]:
             unroll_block(block, self.limit)
 
 
-def unroll_block(block: Any, limit: int) -> None:
+def unroll_block(block: ir.Block, limit: int) -> None:
     """Unrolls the loops of a block, and those in branches; what a loop becomes is looked at too."""
     pending = [view.operation for view in block.operations]
     while pending:
@@ -60,7 +60,7 @@ def unroll_block(block: Any, limit: int) -> None:
         pending += unroll(op, counter)
 
 
-def unroll(loop: Any, counter: LoopCounter) -> list[Any]:
+def unroll(loop: Op, counter: LoopCounter) -> list[Any]:
     """Replaces a loop by copies of its body; returns the loops and branches in them."""
     body = loop.regions[1].blocks[0]
     values = list(loop.operands)
@@ -76,7 +76,7 @@ def unroll(loop: Any, counter: LoopCounter) -> list[Any]:
     return [op for op in made if op.name in ("stablehlo.while", *BRANCHES)]
 
 
-def count_operations(region: Any) -> int:
+def count_operations(region: ir.Region) -> int:
     """Operations in a region, those in nested regions among them, but for its terminator."""
     found = -1
 
@@ -101,7 +101,7 @@ class LoopCounter:
     type: Any
 
     @staticmethod
-    def of(loop: Any) -> LoopCounter | None:
+    def of(loop: Op) -> LoopCounter | None:
         """The counter of a loop; None if it has none."""
         condition, body = (region.blocks[0] for region in loop.regions)
         (result,) = list(condition.operations)[-1].operation.operands
@@ -136,7 +136,7 @@ class LoopCounter:
 MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
 
 
-def condition_parts(test: Any, condition: Any) -> tuple[int, str, Any] | None:
+def condition_parts(test: Op, condition: ir.Block) -> tuple[int, str, Any] | None:
     """Number of the counted value, predicate and bound of a comparison, or None."""
     predicate = str(test.attributes["comparison_direction"]).split()[-1].rstrip(">")
     left, right = test.operands
@@ -150,7 +150,7 @@ def condition_parts(test: Any, condition: Any) -> tuple[int, str, Any] | None:
     return None
 
 
-def step_of(value: Any, body: Any, number: int) -> int | None:
+def step_of(value: ir.Value, body: ir.Block, number: int) -> int | None:
     """What the body adds to its argument `number` to get `value`, or None."""
     op = defining_op(value)
     if op is None or op.name not in ("stablehlo.add", "stablehlo.subtract"):
@@ -178,12 +178,12 @@ def count_trips(start: int, step: int, limit: int, predicate: str) -> int | None
     return -((start - limit) // step) if step > 0 else None
 
 
-def in_range(number: int, element: Any) -> bool:
+def in_range(number: int, element: ir.IntegerType) -> bool:
     bits: int = element.width - (not element.is_unsigned)
     return (0 if element.is_unsigned else -(1 << bits)) <= number < 1 << bits
 
 
-def constant_of(value: Any) -> int | None:
+def constant_of(value: ir.Value) -> int | None:
     """The integer of rank 0 that `value` is, or None."""
     op = defining_op(value)
     if op is None or op.name not in CONSTANTS or value.type.rank:
@@ -191,6 +191,6 @@ def constant_of(value: Any) -> int | None:
     return int(to_array(op.attributes["value"]).item())
 
 
-def defining_op(value: Any) -> Any:
+def defining_op(value: ir.Value) -> Any:
     """The operation that makes `value`; None if it is an argument of a block."""
     return None if isinstance(value.owner, ir.Block) else value.owner

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.elements import to_array, to_attribute
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import PRECISIONS
@@ -65,7 +65,7 @@ class StablehloWidenHalfPass(Pass):
 
     precision: str = option("mixed", "fp16 leaves everything as it is", PRECISIONS)
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         if self.precision == "fp16":
             return
         for operation in op.regions[0].blocks[0].operations:
@@ -74,7 +74,7 @@ class StablehloWidenHalfPass(Pass):
                     widen_block(block, {})
 
 
-def widen_block(block: Any, wide: dict[Any, Any]) -> None:
+def widen_block(block: ir.Block, wide: dict[Any, Any]) -> None:
     """Widens the operations of `block`; `wide` has the f32 value of each f16 one computed so."""
     narrowed = []
     for view in list(block.operations):
@@ -92,7 +92,7 @@ def widen_block(block: Any, wide: dict[Any, Any]) -> None:
             convert.erase()
 
 
-def is_exact(op: Any) -> bool:
+def is_exact(op: Op) -> bool:
     """Whether every result of `op` is one of the f16 values that it takes."""
     if op.name not in COMBINE:
         return op.name in EXACT
@@ -100,7 +100,7 @@ def is_exact(op: Any) -> bool:
     return all(name in EXACT or name == "stablehlo.return" for name in inner)
 
 
-def carry(op: Any, wide: dict[Any, Any]) -> None:
+def carry(op: Op, wide: dict[Any, Any]) -> None:
     """Widens inside the regions of `op`; a conversion to f32 of what is f32 already goes."""
     for region in op.regions:
         for block in region.blocks:
@@ -115,7 +115,7 @@ def carry(op: Any, wide: dict[Any, Any]) -> None:
         op.operands[0] = value
 
 
-def widen(op: Any, wide: dict[Any, Any]) -> list[Any]:
+def widen(op: Op, wide: dict[Any, Any]) -> list[Any]:
     """Makes the f16 operands, results and regions of `op` f32; returns the conversions back."""
     for i, value in enumerate(op.operands):
         if is_half(value):
@@ -136,7 +136,7 @@ def widen(op: Any, wide: dict[Any, Any]) -> list[Any]:
     return narrowed
 
 
-def widen_region(block: Any, wide: dict[Any, Any], owner: Any) -> None:
+def widen_region(block: ir.Block, wide: dict[Any, Any], owner: Op) -> None:
     """Makes every f16 value in a region of `owner`, the body of a reduction, f32."""
     for argument in block.arguments:
         if is_half(argument):
@@ -159,7 +159,7 @@ def widen_region(block: Any, wide: dict[Any, Any], owner: Any) -> None:
                 op.attributes["value"] = to_attribute(array.astype("float32"), element)
 
 
-def widened(value: Any, wide: dict[Any, Any], user: Any) -> Any:
+def widened(value: ir.Value, wide: dict[Any, Any], user: Op) -> Any:
     """The f32 value of an f16 one, in front of `user`."""
     if value in wide:
         return wide[value]
@@ -167,11 +167,11 @@ def widened(value: Any, wide: dict[Any, Any], user: Any) -> Any:
         return builder.op("stablehlo.convert", [value], [float32(value.type)]).result
 
 
-def is_half(value: Any) -> bool:
+def is_half(value: ir.Value) -> bool:
     shaped = value.type
     return isinstance(shaped, ir.RankedTensorType) and isinstance(shaped.element_type, ir.F16Type)
 
 
-def float32(tensor_type: Any) -> Any:
+def float32(tensor_type: ir.RankedTensorType) -> Any:
     """The same tensor type with elements of f32."""
     return ir.RankedTensorType.get(tensor_type.shape, ir.F32Type.get(tensor_type.context))

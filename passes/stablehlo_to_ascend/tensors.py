@@ -10,46 +10,46 @@ from davinci.mlir import ir
 from davinci.passes import builder
 
 
-def op(name: str, operands: Sequence[Any], kind: Any, **attributes: Any) -> Any:
+def op(name: str, operands: Sequence[ir.Value], kind: ir.Type, **attributes: Any) -> Any:
     """The result, of the type `kind`, of the operation `stablehlo.name`."""
     return builder.op(f"stablehlo.{name}", operands, [kind], **attributes).result
 
 
-def full(kind: Any, number: float) -> Any:
+def full(kind: ir.RankedTensorType, number: float) -> Any:
     """A constant that is `number` everywhere."""
     splat = ir.DenseElementsAttr.get_splat(kind, scalar_attribute(number, kind.element_type))
     return op("constant", [], kind, value=splat)
 
 
-def add(a: Any, b: Any) -> Any:
+def add(a: ir.Value, b: ir.Value) -> Any:
     return op("add", [a, b], a.type)
 
 
-def subtract(a: Any, b: Any) -> Any:
+def subtract(a: ir.Value, b: ir.Value) -> Any:
     return op("subtract", [a, b], a.type)
 
 
-def multiply(a: Any, b: Any) -> Any:
+def multiply(a: ir.Value, b: ir.Value) -> Any:
     return op("multiply", [a, b], a.type)
 
 
-def divide(a: Any, b: Any) -> Any:
+def divide(a: ir.Value, b: ir.Value) -> Any:
     return op("divide", [a, b], a.type)
 
 
-def sqrt(x: Any) -> Any:
+def sqrt(x: ir.Value) -> Any:
     return op("sqrt", [x], x.type)
 
 
-def rsqrt(x: Any) -> Any:
+def rsqrt(x: ir.Value) -> Any:
     return op("rsqrt", [x], x.type)
 
 
-def broadcast(x: Any, kind: Any, dims: list[int]) -> Any:
+def broadcast(x: ir.Value, kind: ir.Type, dims: list[int]) -> Any:
     return op("broadcast_in_dim", [x], kind, broadcast_dimensions=dims)
 
 
-def transpose(x: Any, permutation: list[int]) -> Any:
+def transpose(x: ir.Value, permutation: list[int]) -> Any:
     """`x`, or itself if nothing moves."""
     if permutation == sorted(permutation):
         return x
@@ -58,9 +58,9 @@ def transpose(x: Any, permutation: list[int]) -> Any:
 
 
 def dot(
-    a: Any,
-    b: Any,
-    kind: Any,
+    a: ir.Value,
+    b: ir.Value,
+    kind: ir.Type,
     left_batch: list[int],
     right_batch: list[int],
     left_inner: list[int],
@@ -75,7 +75,7 @@ def dot(
     return op("dot_general", [a, b], kind, dot_dimension_numbers=numbers)
 
 
-def total(x: Any, dims: list[int]) -> Any:
+def total(x: ir.Value, dims: list[int]) -> Any:
     """The sum over dimensions."""
     element = x.type.element_type
     shape = [n for d, n in enumerate(x.type.shape) if d not in dims]

@@ -16,7 +16,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from davinci.mlir import ir, operations
+from davinci.mlir import Op, ir, operations
 
 Lowering = Callable[[Any], "Sequence[Any]"]
 LOWERINGS: dict[str, Lowering] = {}
@@ -37,7 +37,7 @@ def lowering(*names: str) -> Callable[[Lowering], Lowering]:
     return register
 
 
-def lower_to_scf(root: Any) -> None:
+def lower_to_scf(root: Op) -> None:
     """Lowers the operations below `root` that have a lowering here, those in regions first."""
     for family in FAMILIES:
         importlib.import_module(f"davinci.passes.stablehlo_to_scf.{family}")

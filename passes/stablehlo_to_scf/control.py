@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.passes import builder
 from davinci.passes.stablehlo_to_scf import lowering
 from davinci.passes.stablehlo_to_scf.elements import (
@@ -47,7 +47,7 @@ MAY_SHARE = (
 
 
 @lowering("while")
-def lower_while(op: Any) -> Values:
+def lower_while(op: Op) -> Values:
     kinds = [value.type for value in op.operands]
     start = [pack(value) for value in op.operands]
     types = [value.type for value in start]
@@ -71,13 +71,13 @@ def lower_while(op: Any) -> Values:
 
 
 @lowering("if")
-def lower_if(op: Any) -> Values:
+def lower_if(op: Op) -> Values:
     condition = extract(op.operands[0])
     return branch(condition, op.results, *(block_builder(region) for region in op.regions))
 
 
 @lowering("case")
-def lower_case(op: Any) -> Values:
+def lower_case(op: Op) -> Values:
     """A chain of conditions; any other index means the last branch."""
     index = extract(stored(op.operands[0]))
     *first, otherwise = [block_builder(region) for region in op.regions]
@@ -89,12 +89,12 @@ def lower_case(op: Any) -> Values:
 Build = Callable[[], Values]
 
 
-def block_builder(region: Any) -> Build:
+def block_builder(region: ir.Region) -> Build:
     return lambda: inline(region.blocks[0], [])
 
 
 def condition_builder(
-    index: Any, number: int, like: Sequence[Any], build: Build, otherwise: Build
+    index: ir.Value, number: int, like: Sequence[Any], build: Build, otherwise: Build
 ) -> Build:
     """Builds one of two branches, by whether `index` is `number`."""
 
@@ -104,7 +104,7 @@ def condition_builder(
     return chosen
 
 
-def branch(condition: Any, like: Sequence[Any], *builds: Build) -> Values:
+def branch(condition: ir.Value, like: Sequence[Any], *builds: Build) -> Values:
     """The values of one of two branches, of the types of `like`."""
     kinds = [value.type for value in like]
     targets = [buffer(signless(kind)) if kind.rank else None for kind in kinds]
@@ -117,19 +117,19 @@ def branch(condition: Any, like: Sequence[Any], *builds: Build) -> Values:
     return unpack(both.results, kinds)
 
 
-def pack(value: Any) -> Any:
+def pack(value: ir.Value) -> Any:
     """A tensor as it is carried: a scalar if it is of rank 0."""
     return stored(value) if value.type.rank else extract(stored(value))
 
 
-def unpack(values: Sequence[Any], kinds: Sequence[Any]) -> Values:
+def unpack(values: Sequence[ir.Value], kinds: Sequence[Any]) -> Values:
     return [
         cast(value, kind) if kind.rank else rank_zero(value, kind)
         for value, kind in zip(values, kinds, strict=True)
     ]
 
 
-def into(value: Any, target: Any) -> Any:
+def into(value: ir.Value, target: Any) -> Any:
     """`value` in the buffer of the tensor `target`; a scalar as it is."""
     packed = pack(value)
     if not value.type.rank or packed == target:
@@ -138,13 +138,13 @@ def into(value: Any, target: Any) -> Any:
     return builder.op(name, [packed, target], [target.type]).result
 
 
-def aside(value: Any) -> Any:
+def aside(value: ir.Value) -> Any:
     """A copy of a tensor in a buffer of its own."""
     packed = stored(value)
     return cast(buffer(packed.type, packed), value.type)
 
 
-def needs_copy(value: Any, number: int, body: Any) -> bool:
+def needs_copy(value: ir.Value, number: int, body: ir.Block) -> bool:
     """Whether a value that a loop's body yields may lie in the buffer of an argument in its way.
 
     The buffer of another argument is written before the value is copied from it, or after. Its own
@@ -171,15 +171,15 @@ def needs_copy(value: Any, number: int, body: Any) -> bool:
     return False
 
 
-def is_array(value: Any) -> bool:
+def is_array(value: ir.Value) -> bool:
     return isinstance(value.type, ir.RankedTensorType) and value.type.rank > 0
 
 
-def captured_by(op: Any) -> Values:
+def captured_by(op: Op) -> Values:
     """Values that operations in the regions of `op` use, those made inside among them."""
     found: Values = []
 
-    def visit(nested: Any) -> Any:
+    def visit(nested: Op) -> Any:
         found.extend(nested.operands)
         return ir.WalkResult.ADVANCE
 

@@ -11,13 +11,14 @@ from typing import Any
 
 from davinci.mlir import arith, ir, scf, tensor
 from davinci.passes import builder
+from davinci.passes.builder import IndexLike
 
 Values = list[Any]
 Body = Callable[[Values, Values], Sequence[Any]]
 """Builds the body of loops from their indices and carried values; returns the next values."""
 
 
-def signless(kind: Any) -> Any:
+def signless(kind: ir.RankedTensorType) -> Any:
     """The tensor type with the same bits in signless integers."""
     if isinstance(kind.element_type, ir.IntegerType) and kind.element_type.is_unsigned:
         element = ir.IntegerType.get_signless(kind.element_type.width)
@@ -25,43 +26,43 @@ def signless(kind: Any) -> Any:
     return kind
 
 
-def cast(value: Any, kind: Any) -> Any:
+def cast(value: ir.Value, kind: ir.Type) -> Any:
     """`value` as a tensor type that differs in the sign of its elements only."""
     if value.type == kind:
         return value
     return builder.op("builtin.unrealized_conversion_cast", [value], [kind]).result
 
 
-def stored(value: Any) -> Any:
+def stored(value: ir.Value) -> Any:
     return cast(value, signless(value.type))
 
 
-def restored(values: Sequence[Any], like: Sequence[Any]) -> Values:
+def restored(values: Sequence[ir.Value], like: Sequence[Any]) -> Values:
     """Stored tensors as the types of the results `like`."""
     return [cast(value, old.type) for value, old in zip(values, like, strict=True)]
 
 
-def extract(source: Any, indices: Sequence[Any] = ()) -> Any:
+def extract(source: ir.Value, indices: Sequence[ir.Value] = ()) -> Any:
     return tensor.ExtractOp(source, [builder.as_value(i) for i in indices]).result
 
 
-def insert(scalar: Any, target: Any, indices: Sequence[Any]) -> Any:
+def insert(scalar: ir.Value, target: Any, indices: Sequence[ir.Value]) -> Any:
     return tensor.InsertOp(scalar, target, [builder.as_value(i) for i in indices]).result
 
 
-def buffer(kind: Any, *copied: Any) -> Any:
+def buffer(kind: ir.Type, *copied: Any) -> Any:
     """A tensor in a buffer of its own, which holds nothing or a copy of another tensor."""
     segments = ir.DenseI32ArrayAttr.get([0, len(copied), 0])
     name = "bufferization.alloc_tensor"
     return builder.op(name, copied, [kind], operandSegmentSizes=segments).result
 
 
-def rank_zero(scalar: Any, kind: Any) -> Any:
+def rank_zero(scalar: ir.Value, kind: ir.RankedTensorType) -> Any:
     """A scalar of a signless type as a tensor of rank 0 of the type `kind`."""
     return cast(tensor.FromElementsOp(signless(kind), [scalar]).result, kind)
 
 
-def inline(block: Any, arguments: Sequence[Any], made: Values | None = None) -> Values:
+def inline(block: ir.Block, arguments: Sequence[ir.Value], made: Values | None = None) -> Values:
     """Copies the operations of `block` here; returns what its terminator returns.
 
     Args:
@@ -69,7 +70,7 @@ def inline(block: Any, arguments: Sequence[Any], made: Values | None = None) -> 
         arguments: values for its arguments.
         made: if given, a list to which the copies are added.
     """
-    values = dict(zip(block.arguments, arguments, strict=True))
+    values: dict[ir.Value, ir.Value] = dict(zip(block.arguments, arguments, strict=True))
     *body, terminator = list(block.operations)
     for view in body:
         copy = view.operation.clone()
@@ -80,7 +81,7 @@ def inline(block: Any, arguments: Sequence[Any], made: Values | None = None) -> 
     return [values.get(v, v) for v in terminator.operation.operands]
 
 
-def apply(region: Any, scalars: Sequence[Any]) -> Values:
+def apply(region: ir.Region, scalars: Sequence[Any]) -> Values:
     """The results of a region of StableHLO on tensors of rank 0, from scalars to scalars."""
     block = region.blocks[0]
     arguments = [rank_zero(s, a.type) for s, a in zip(scalars, block.arguments, strict=True)]
@@ -110,7 +111,7 @@ def nest(ranges: list[Any], carried: Values, indices: Values, body: Body) -> Val
     return list(loop.results)
 
 
-def as_index(scalar: Any, unsigned: bool) -> Any:
+def as_index(scalar: ir.Value, unsigned: bool) -> Any:
     """An integer as `index`; an unsigned one of 64 bits is at most 2^62, beyond any tensor."""
     if unsigned and scalar.type.width == 64:
         scalar = arith.MinUIOp(scalar, constant(scalar.type, 1 << 62)).result
@@ -118,7 +119,7 @@ def as_index(scalar: Any, unsigned: bool) -> Any:
     return make(ir.IndexType.get(), scalar).result
 
 
-def constant(kind: Any, value: int) -> Any:
+def constant(kind: ir.Type, value: int) -> Any:
     return arith.ConstantOp(kind, ir.IntegerAttr.get(kind, value)).result
 
 
@@ -126,13 +127,13 @@ def boolean(value: bool) -> Any:
     return constant(ir.IntegerType.get_signless(1), int(value))
 
 
-def compare(predicate: str, a: Any, b: Any) -> Any:
+def compare(predicate: str, a: IndexLike, b: IndexLike) -> ir.Value:
     """A comparison of indices; `predicate` is that of arith: eq, slt, ult, ..."""
     kind = getattr(arith.CmpIPredicate, predicate)
     return arith.CmpIOp(kind, builder.as_value(a), builder.as_value(b)).result
 
 
-def select(condition: Any, a: Any, b: Any) -> Any:
+def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> Any:
     return arith.SelectOp(condition, a, b).result
 
 

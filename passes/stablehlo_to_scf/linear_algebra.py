@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.mlir import arith, ir
+from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
 from davinci.passes.stablehlo_to_scf import lowering
 from davinci.passes.stablehlo_to_scf.elements import (
@@ -24,13 +24,13 @@ Read = Callable[[Any], Any]
 """Builds the read of an element by one index."""
 
 
-def widened(scalar: Any) -> Any:
+def widened(scalar: ir.Value) -> Any:
     if scalar.type.width >= 32:
         return scalar
     return arith.ExtFOp(ir.F32Type.get(), scalar).result
 
 
-def narrowed(scalar: Any, kind: Any) -> Any:
+def narrowed(scalar: ir.Value, kind: ir.Type) -> Any:
     return scalar if scalar.type == kind else arith.TruncFOp(kind, scalar).result
 
 
@@ -45,7 +45,7 @@ def sum_of_products(ends: tuple[Any, Any], a: Read, b: Read, initial: Any) -> An
 
 
 @lowering("cholesky")
-def lower_cholesky(op: Any) -> Values:
+def lower_cholesky(op: Op) -> Values:
     """L with L Lᵀ = A, or its transpose; the other triangle is zero.
 
     L[i, j] = (A[i, j] - sum over k < j of L[i, k] L[j, k]) / L[j, j], for i = j the root of it.
@@ -80,7 +80,7 @@ def lower_cholesky(op: Any) -> Values:
 
 
 @lowering("triangular_solve")
-def lower_triangular_solve(op: Any) -> Values:
+def lower_triangular_solve(op: Op) -> Values:
     """X with op(A) X = B, or X op(A) = B, which is solved transposed.
 
     X[i] = (B[i] - sum over known k of A[i, k] X[k]) / A[i, i], from the end where one is known.

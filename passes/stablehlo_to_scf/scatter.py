@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from davinci.mlir import arith, ir, scf, stablehlo
+from davinci.mlir import Op, arith, ir, scf, stablehlo
 from davinci.passes import builder
 from davinci.passes.stablehlo_to_scf import lowering
 from davinci.passes.stablehlo_to_scf.elements import (
@@ -22,7 +20,7 @@ from davinci.passes.stablehlo_to_scf.elements import (
 
 
 @lowering("scatter")
-def lower_scatter(op: Any) -> Values:
+def lower_scatter(op: Op) -> Values:
     """Updates in the order of their elements, which is the interpreter's.
 
     An update outside of the operand is skipped: the element that is nearest keeps its value.
@@ -68,7 +66,7 @@ class Places:
         scattered: dimensions of the updates that say which index; the others lie in a window.
     """
 
-    def __init__(self, op: Any, count: int) -> None:
+    def __init__(self, op: Op, count: int) -> None:
         numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
         indices = op.operands[count]
         self.shape = list(op.operands[count + 1].type.shape)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from davinci.dialects.base import attribute
 from davinci.elements import to_array
-from davinci.mlir import arith
+from davinci.mlir import Op, arith
 from davinci.passes import builder
 from davinci.passes.stablehlo_to_scf import lowering
 from davinci.passes.stablehlo_to_scf.elements import (
@@ -26,7 +24,7 @@ from davinci.passes.stablehlo_to_scf.elements import (
 
 
 @lowering("select_and_scatter")
-def lower_select_and_scatter(op: Any) -> Values:
+def lower_select_and_scatter(op: Op) -> Values:
     """A loop over windows, and in it one over the elements of the window.
 
     What a window selects is carried as position and value, and whether there is one yet: elements

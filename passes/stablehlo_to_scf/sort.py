@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.mlir import arith, ir
+from davinci.mlir import Op, arith, ir
 from davinci.passes import builder
 from davinci.passes.stablehlo_to_scf import lowering
 from davinci.passes.stablehlo_to_scf.elements import (
@@ -24,7 +25,7 @@ from davinci.passes.stablehlo_to_scf.elements import (
 
 
 @lowering("sort")
-def lower_sort(op: Any) -> Values:
+def lower_sort(op: Op) -> Values:
     """A loop over lines; a line is copied out, sorted, and copied back."""
     dim = int(attribute(op, "dimension", -1)) % max(1, op.operands[0].type.rank)
     operands = [stored(v) for v in op.operands]
@@ -35,7 +36,7 @@ def lower_sort(op: Any) -> Values:
     lines = [ir.RankedTensorType.get([length], v.type.element_type) for v in operands]
 
     def sort_line(at: Values, results: Values) -> Values:
-        def place(index: Any) -> Values:
+        def place(index: ir.Value) -> Values:
             return [*at[:dim], index, *at[dim:]]
 
         read = for_each(
@@ -54,11 +55,13 @@ def lower_sort(op: Any) -> Values:
     return restored(for_each(others, [buffer(v.type) for v in operands], sort_line), op.results)
 
 
-def each(function: Any, scalars: Values, targets: Values, at: Values) -> Values:
+def each(
+    function: Callable[[Any, Any, Values], Any], scalars: Values, targets: Values, at: Values
+) -> Values:
     return [function(s, t, at) for s, t in zip(scalars, targets, strict=True)]
 
 
-def merge_sort(region: Any, length: int, lines: Values, spare: Values) -> Values:
+def merge_sort(region: ir.Region, length: int, lines: Values, spare: Values) -> Values:
     """`lines`, of `length`, in the order of the comparator `region`; `spare` are of their types.
 
     Runs of 1, 2, 4, ... elements are merged in pairs into `spare`, and copied back.
@@ -67,7 +70,9 @@ def merge_sort(region: Any, length: int, lines: Values, spare: Values) -> Values
     size = builder.constant_index(length)
     one = builder.constant_index(1)
 
-    def merge(i: Any, values: Values, middle: Any, end: Any, left: Any, right: Any) -> Values:
+    def merge(
+        i: Any, values: Values, middle: Any, end: Any, left: ir.Value, right: ir.Value
+    ) -> Values:
         """Writes element `i` of a merged run; returns the spare lines and where both runs are."""
         line, target = values[:count], values[count:]
         safe_left = select(compare("slt", left, middle), left, builder.constant_index(0))

@@ -7,7 +7,6 @@ operation that holds nothing else as bytecode.
 from __future__ import annotations
 
 import io
-from typing import Any
 
 from davinci.errors import InputError
 from davinci.mlir import ir
@@ -26,7 +25,7 @@ ALIGNED = 0x80
 """Bit of a section's kind that says that an alignment follows."""
 
 
-def resource_bytes(attr: Any) -> memoryview:
+def resource_bytes(attr: ir.Attribute) -> memoryview:
     """The bytes of a dense_resource attribute.
 
     Raises:

@@ -12,7 +12,7 @@ from davinci import frontends
 from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError, shipped
-from davinci.mlir import MLIRError, is_public, make_context, operations, symbol_name
+from davinci.mlir import MLIRError, ir, is_public, make_context, operations, symbol_name
 from davinci.passes.ascend.ascend_fold_constants import lost_constants
 from davinci.passes.pipeline import pipelines, runner
 from davinci.passes.pipeline.base import accepted
@@ -98,7 +98,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
 
 
 def _build(
-    module: Any,
+    module: ir.Module,
     options: pipelines.Options,
     description: machines.Machine,
     checks: bool,
@@ -120,7 +120,7 @@ def _build(
     return executable
 
 
-def require_main(module: Any, where: str) -> None:
+def require_main(module: ir.Module, where: str) -> None:
     """Raises an `InputError` unless `module` has a function that a run can start with."""
     functions = [op for op in module.body.operations if op.operation.name == "func.func"]
     names = [symbol_name(op) for op in functions]
@@ -145,7 +145,7 @@ def require_main(module: Any, where: str) -> None:
     )
 
 
-def require_kernels(module: Any, description: machines.Machine, where: str) -> None:
+def require_kernels(module: ir.Module, description: machines.Machine, where: str) -> None:
     """Raises a `CompileError` for operators on a split machine, which no pass makes kernels for."""
     if not description.split:
         return
@@ -162,7 +162,9 @@ def require_kernels(module: Any, description: machines.Machine, where: str) -> N
         )
 
 
-def lower(module: Any, options: pipelines.Options, progress: Progress = lambda text: None) -> None:
+def lower(
+    module: ir.Module, options: pipelines.Options, progress: Progress = lambda text: None
+) -> None:
     """Runs all stages on `module` in place.
 
     Raises:

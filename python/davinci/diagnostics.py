@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.errors import DavinciError
-from davinci.mlir import MLIRError, location_text
+from davinci.mlir import MLIRError, ir, location_text
 
 _LOCATION = re.compile(r'"?([^"(\[]+?)"?:(\d+):(\d+)')
 _EXPECTED = re.compile(
@@ -66,7 +66,7 @@ class Expectation:
 
 
 @contextmanager
-def collected(context: Any) -> Iterator[list[Diagnostic]]:
+def collected(context: ir.Context) -> Iterator[list[Diagnostic]]:
     """Collects the diagnostics MLIR emits inside the block and those of exceptions that leave it.
 
     `MLIRError` and `DavinciError` end the block and are swallowed: the list then holds errors.

@@ -28,12 +28,12 @@ _MADE: WeakKeyDictionary[Any, dict[str, Array]] = WeakKeyDictionary()
 attribute: a resource's name is its own in a context."""
 
 
-def dtype_of(element: Any) -> Any:
+def dtype_of(element: ir.Type) -> Any:
     """The `np.dtype` of an element type; KeyError for one that arrays cannot have."""
     return element_types.dtype_of(str(element))
 
 
-def to_array(attr: Any) -> Array:
+def to_array(attr: ir.Attribute) -> Array:
     """The values of a dense or dense_resource attribute, read-only; a splat takes no memory.
 
     Raises:
@@ -59,7 +59,7 @@ def to_array(attr: Any) -> Array:
     return np.asarray(attr).astype(dtype, copy=False).reshape(shape)
 
 
-def _narrow_array(attr: Any) -> Array:
+def _narrow_array(attr: ir.Attribute) -> Array:
     """The values of a dense attribute whose element type the bindings do not read."""
     element = str(attr.type.element_type)
     kind = NARROW[element]
@@ -85,7 +85,7 @@ def _narrow_array(attr: Any) -> Array:
     return from_stored(np.asarray(ir.DenseElementsAttr(found)), kind.dtype)
 
 
-def to_attribute(array: Array, element: Any, name: str = "constant") -> Any:
+def to_attribute(array: Array, element: ir.Type, name: str = "constant") -> Any:
     """`array` as an elements attribute of that element type; a large one as a resource `name`."""
     array = np.ascontiguousarray(array, dtype_of(element)).reshape(array.shape)
     array = to_stored(array)
@@ -101,7 +101,7 @@ def to_attribute(array: Array, element: Any, name: str = "constant") -> Any:
     return ir.DenseElementsAttr.get(array, type=element, shape=list(array.shape))
 
 
-def scalar_attribute(value: Any, element: Any) -> Any:
+def scalar_attribute(value: Any, element: ir.Type) -> ir.Attribute:
     """A number as a typed attribute."""
     if isinstance(element, ir.FloatType):
         return ir.FloatAttr.get(element, float(value))

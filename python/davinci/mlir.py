@@ -57,7 +57,7 @@ _PROCESS_STATE = threading.RLock()
 Python keeps its module in its class while a context loads it."""
 
 
-def make_context() -> Any:
+def make_context() -> ir.Context:
     """Returns a new `ir.Context` with the upstream dialects, StableHLO, ascend, cce and hivm."""
     from davinci import dialects
 
@@ -76,7 +76,7 @@ def make_context() -> Any:
     return context
 
 
-def _load_chlo(context: Any) -> None:
+def _load_chlo(context: ir.Context) -> None:
     """Makes the text of CHLO operations known: a pass that depends on a dialect loads it."""
     register_passes()
     if importlib.util.find_spec(f"{PACKAGE}.dialects.torch"):
@@ -98,23 +98,23 @@ def _register_passes_once() -> None:
         _load("dialects.torch")
 
 
-def symbol_name(operation: Any) -> str:
+def symbol_name(operation: Op) -> str:
     """The name of a function, module or global."""
     return str(ir.StringAttr(operation.attributes["sym_name"]).value)
 
 
-def is_public(function: Any) -> bool:
+def is_public(function: Op) -> bool:
     """Whether others than its module may call the function: MLIR's default, also spelt out."""
     visibility = function.attributes.get("sym_visibility")
     return visibility is None or ir.StringAttr(visibility).value == "public"
 
 
-def function_type(function: Any) -> Any:
+def function_type(function: Op) -> ir.FunctionType:
     """The `ir.FunctionType` of a function on tensors or buffers."""
     return ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
 
 
-def operations(root: Any, *names: str) -> list[Any]:
+def operations(root: Op, *names: str) -> list[ir.Operation]:
     """The operations of these names at or below `root`, those inside a region before its owner.
 
     A list, because errors must not cross MLIR's `walk`, and what it visits must not be erased.
@@ -122,9 +122,9 @@ def operations(root: Any, *names: str) -> list[Any]:
     Args:
         names: `stablehlo.add`, or a whole dialect, `stablehlo`.
     """
-    found: list[Any] = []
+    found: list[ir.Operation] = []
 
-    def visit(op: Any) -> Any:
+    def visit(op: ir.Operation) -> ir.WalkResult:
         name = op.name
         if name in names or name.partition(".")[0] in names:
             found.append(op)
@@ -134,13 +134,13 @@ def operations(root: Any, *names: str) -> list[Any]:
     return found
 
 
-def location_text(location: Any) -> str:
+def location_text(location: ir.Location) -> str:
     """`loc("a.mlir":3:5)` as `a.mlir:3:5`, `loc(fused["Add_1", "Add_2"])` as `Add_1, Add_2`."""
     text = str(location).removeprefix("loc(").removesuffix(")").replace('"', "")
     return text.removeprefix("fused[").removesuffix("]") if text.startswith("fused[") else text
 
 
-def run_pipeline(operation: Any, text: str) -> None:
+def run_pipeline(operation: Op, text: str) -> None:
     """Runs upstream passes, `func.func(cse),canonicalize`, on a module; `MLIRError` on failure."""
     register_passes()
     with operation.context:

@@ -1,7 +1,7 @@
 """What this project uses of MLIR's `ir` module; the bindings come without types.
 
-Where a method returns whatever is there (an attribute, the owner of a value), its type is the base
-class: `isinstance` or a constructor, `ir.MemRefType(value.type)`, says more.
+The type of a value, its owner (an operation or a block), and an attribute of an operation come as
+their own class, whatever it is: `Any`. A constructor says more, `ir.MemRefType(value.type)`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -94,7 +94,7 @@ class CallSiteLoc(Location):
 # Attributes
 
 class Attribute:
-    type: Type
+    type: Any
     context: Context
     def __init__(self, attribute: Attribute, /) -> None: ...
     @staticmethod
@@ -170,7 +170,6 @@ class DenseI32ArrayAttr(_DenseArrayAttr[int]): ...
 class DenseBoolArrayAttr(_DenseArrayAttr[bool]): ...
 
 class DenseElementsAttr(Attribute):
-    type: ShapedType
     is_splat: bool
     @staticmethod
     def get(
@@ -195,7 +194,6 @@ class DenseFPElementsAttr(DenseElementsAttr):
     def __iter__(self) -> Iterator[float]: ...
 
 class DenseResourceElementsAttr(Attribute):
-    type: ShapedType
     @staticmethod
     def get_from_buffer(
         array: npt.NDArray[Any],
@@ -318,8 +316,8 @@ class TupleType(Type): ...
 # Values and operations
 
 class Value:
-    type: Type
-    owner: Operation | Block
+    type: Any
+    owner: Any
     context: Context
     location: Location
     uses: Iterator[OpOperand]
@@ -330,11 +328,9 @@ class Value:
     def replace_all_uses_except(self, value: Value, exceptions: Any, /) -> None: ...
 
 class OpResult(Value):
-    owner: Operation
     result_number: int
 
 class BlockArgument(Value):
-    owner: Block
     arg_number: int
 
 class OpOperand:
@@ -344,14 +340,14 @@ class OpOperand:
 class OpAttributeMap:
     def __contains__(self, name: str, /) -> bool: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, name: str, /) -> Attribute: ...
+    def __getitem__(self, name: str, /) -> Any: ...
     def __setitem__(self, name: str, value: Attribute, /) -> None: ...
     def __delitem__(self, name: str, /) -> None: ...
     def __iter__(self) -> Iterator[str]: ...
     @overload
-    def get(self, name: str, /) -> Attribute | None: ...
+    def get(self, name: str, /) -> Any: ...
     @overload
-    def get(self, name: str, default: _T, /) -> Attribute | _T: ...
+    def get(self, name: str, default: _T, /) -> Any | _T: ...
     def keys(self) -> list[str]: ...
     def values(self) -> list[Attribute]: ...
     def items(self) -> list[tuple[str, Attribute]]: ...

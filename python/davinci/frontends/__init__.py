@@ -17,7 +17,7 @@ from davinci.mlir import ir, make_context
 SUFFIXES = (".onnx", ".mlir", ".mlirbc")
 
 
-def load(model: Any, context: Any = None, example_inputs: Any = None) -> Any:
+def load(model: Any, context: ir.Context | None = None, example_inputs: Any = None) -> Any:
     """Returns `model` as an `ir.Module` in `context`, or in a new one.
 
     Args:

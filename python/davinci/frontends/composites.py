@@ -13,13 +13,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from davinci.mlir import func, ir, operations
+from davinci.mlir import Op, func, ir, operations
 
 KEPT = frozenset({"chlo.erf"})
 """Operators for which the ascend dialect has one of its own."""
 
 
-def wrap_chlo(module: Any) -> None:
+def wrap_chlo(module: ir.Module) -> None:
     """Wraps every operation of `module` in `KEPT` that is not yet alone in a private function."""
     functions: dict[tuple[str, Any], str] = {}
     for op in operations(module.operation, *KEPT):
@@ -41,7 +41,7 @@ def wrap_chlo(module: Any) -> None:
         op.erase()
 
 
-def _define(module: Any, op: Any, name: str) -> None:
+def _define(module: ir.Module, op: Op, name: str) -> None:
     types = ([op.operands[0].type], [op.result.type])
     with module.context, op.location, ir.InsertionPoint(module.body):
         function = func.FuncOp(name, types, visibility="private")

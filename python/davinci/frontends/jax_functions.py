@@ -14,7 +14,7 @@ from typing import Any
 from davinci.errors import CompileError
 from davinci.frontends import mlir_text
 from davinci.frontends.trees import arguments, place_name
-from davinci.mlir import ir, symbol_name
+from davinci.mlir import Op, ir, symbol_name
 
 STEP = re.compile(r"\[(?:'([^']*)'|\"([^\"]*)\"|(\d+))\]|\.(\w+)")
 """A step into a tree, as JAX prints it: `['w']`, `[0]`, `.weight`."""
@@ -30,7 +30,7 @@ def takes(model: Any) -> bool:
     return isinstance(model, jax.stages.Lowered) or callable(model)
 
 
-def import_model(model: Any, example_inputs: Any, context: Any) -> Any:
+def import_model(model: Any, example_inputs: Any, context: ir.Context) -> Any:
     """The function as an `ir.Module` in `context`.
 
     Args:
@@ -57,7 +57,7 @@ def name_of(model: Any) -> str:
     return str(getattr(model, "__name__", type(model).__name__))
 
 
-def _lowered(function: Any, example_inputs: Any) -> Any:
+def _lowered(function: Op, example_inputs: Any) -> Any:
     import jax
 
     where = name_of(function)
@@ -102,7 +102,7 @@ def _with_names(given: Any, names: list[str]) -> Any:
     )
 
 
-def _location_name(location: Any) -> str:
+def _location_name(location: ir.Location) -> str:
     """`params['w']` of an argument's location, as `params.w`."""
     text = str(location).removeprefix("loc(")
     found = re.match(r'"((?:[^"\\]|\\.)*)"', text)

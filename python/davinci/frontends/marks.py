@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from davinci.errors import InputError
-from davinci.mlir import ir, location_text
+from davinci.mlir import Op, ir, location_text
 from davinci.narrow import NARROW
 
 MOST_BLOCKS = 65535
@@ -42,7 +42,7 @@ MARKS = {*INTEGERS, *TEXTS, *LISTS, COUNTS, SCOPES, "ascend.launch"}
 SYMBOLS = (ir.SymbolRefAttr, ir.FlatSymbolRefAttr)
 
 
-def check_marks(module: Any) -> None:
+def check_marks(module: ir.Module) -> None:
     """Checks the attributes that mark kernels, launches and the host's function.
 
     Raises:
@@ -68,7 +68,7 @@ def check_marks(module: Any) -> None:
         _check_host(entry)
 
 
-def _operations(root: Any) -> Iterator[Any]:
+def _operations(root: Op) -> Iterator[Any]:
     """`root` and all below it. Not `walk`, which does not let errors through."""
     pending = [root]
     while pending:
@@ -79,7 +79,7 @@ def _operations(root: Any) -> Iterator[Any]:
                 pending += [view.operation for view in block.operations]
 
 
-def _attribute(op: Any, name: str) -> Any:
+def _attribute(op: Op, name: str) -> Any:
     """The attribute; None if it is a location, which the bindings cannot hand out."""
     try:
         return op.attributes[name]
@@ -87,7 +87,7 @@ def _attribute(op: Any, name: str) -> Any:
         return None
 
 
-def _check_attribute(name: str, attr: Any, op: Any, place: str = "") -> None:
+def _check_attribute(name: str, attr: ir.Attribute, op: Op, place: str = "") -> None:
     what = f"attribute {name}{place}"
     if name in INTEGERS:
         least, most = INTEGERS[name]
@@ -141,7 +141,7 @@ def _check_host(entry: Any) -> None:
             _check_buffer(view.operation.results[0].type, view.operation, "the buffer")
 
 
-def _check_buffer(kind: Any, op: Any, what: str) -> None:
+def _check_buffer(kind: Any, op: Op, what: str) -> None:
     element = kind.element_type
     dense = kind.has_static_shape and kind.memory_space is None
     if (
@@ -152,6 +152,6 @@ def _check_buffer(kind: Any, op: Any, what: str) -> None:
         _reject(op, what, str(kind), "a static shape without strides, of numbers, in global memory")
 
 
-def _reject(op: Any, what: str, found: str, expected: str) -> None:
+def _reject(op: Op, what: str, found: str, expected: str) -> None:
     place = location_text(op.location)
     raise InputError(f"'{op.name}' op {what}", where=place, found=found, expected=expected)

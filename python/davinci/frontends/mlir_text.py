@@ -11,10 +11,10 @@ from davinci.errors import InputError
 from davinci.frontends import portable
 from davinci.frontends.marks import check_marks
 from davinci.frontends.mlir_source import check_source
-from davinci.mlir import MLIRError, ir, is_public, symbol_name
+from davinci.mlir import MLIRError, Op, function_type, ir, is_public, symbol_name
 
 
-def parse(source: str | bytes | Path, context: Any) -> Any:
+def parse(source: str | bytes | Path, context: ir.Context) -> Any:
     """Returns the `ir.Module` of text, bytecode, a portable artifact, or a file of one of these.
 
     The entry function is `main`, or else the only public one, which is renamed. Other public
@@ -44,13 +44,13 @@ KEPT = frozenset({"ascend.kernel", "ascend.entry"})
 """Attributes of functions that keep their names and visibility."""
 
 
-def is_on_tensors(function: Any) -> bool:
+def is_on_tensors(function: Op) -> bool:
     """Whether the function is a program of a model, not of a host or a kernel."""
-    values = [*function.type.inputs, *function.type.results]
+    values = [*function_type(function).inputs, *function_type(function).results]
     return bool(values) and all(isinstance(value, ir.RankedTensorType) for value in values)
 
 
-def _module(source: str | bytes | Path, context: Any) -> Any:
+def _module(source: str | bytes | Path, context: ir.Context) -> Any:
     kind = "bytes" if isinstance(source, bytes) else "text"
     where = str(source) if isinstance(source, Path) else f"<{kind}>"
     try:

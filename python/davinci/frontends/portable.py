@@ -24,7 +24,7 @@ ERROR = "error: "
 """What MLIR writes before the reason when it rejects an artifact."""
 
 
-def read(data: bytes, context: Any, where: str) -> Any:
+def read(data: bytes, context: ir.Context, where: str) -> Any:
     """Returns the `ir.Module` of bytecode or of a portable artifact.
 
     Raises:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from typing import Any
 
 import onnx
 
@@ -18,7 +17,7 @@ from davinci.mlir import ir
 KEY = "pkg.torch.onnx.name_scopes"
 
 
-def mark_scopes(module: Any, model: onnx.ModelProto) -> None:
+def mark_scopes(module: ir.Module, model: onnx.ModelProto) -> None:
     """Writes the scopes of the nodes of `model` onto `module`, if it says any."""
     found = {node.name: scope for node in model.graph.node if (scope := scope_of(node))}
     if found:

@@ -52,7 +52,7 @@ LLVM_ERROR = "LLVM ERROR: "
 """What LLVM's last words before an abort begin with."""
 
 
-def evaluate(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
+def evaluate(module: ir.Module, inputs: Arrays, names: Sequence[str]) -> Arrays:
     """Outputs of a StableHLO `ir.Module` by name, computed in this process.
 
     Args:
@@ -76,7 +76,7 @@ def evaluate(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
         return {n: elements.to_array(r).copy() for n, r in zip(names, results, strict=True)}
 
 
-def reference(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
+def reference(module: ir.Module, inputs: Arrays, names: Sequence[str]) -> Arrays:
     """What `evaluate` returns, computed in a process of its own.
 
     Raises:
@@ -103,13 +103,13 @@ def reference(module: Any, inputs: Arrays, names: Sequence[str]) -> Arrays:
     raise InputError(f"{CANNOT_RUN}{reason}", hint="run without --check")
 
 
-def prepare(module: Any) -> None:
+def prepare(module: ir.Module) -> None:
     """Brings `module` to what the interpreter knows: no CHLO, no arith, no resources."""
     runner.run(module.operation, PREPARATION)
     spell_out_constants(module)
 
 
-def spell_out_constants(module: Any) -> None:
+def spell_out_constants(module: ir.Module) -> None:
     """Makes `stablehlo.constant` of constant tensors of arith, which the interpreter lacks.
 
     And gives them their data: the interpreter reads other bytes where they are resources.
@@ -129,7 +129,7 @@ def spell_out_constants(module: Any) -> None:
         op.erase()
 
 
-def dense_attribute(array: Array, kind: Any) -> Any:
+def dense_attribute(array: Array, kind: Any) -> ir.DenseElementsAttr:
     """`array` as an elements attribute of the tensor type `kind` that holds its data."""
     array = np.ascontiguousarray(to_stored(array)).reshape(array.shape)
     return ir.DenseElementsAttr.get(array, type=kind.element_type, shape=list(kind.shape))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from davinci.dialects.base import attribute
-from davinci.mlir import function_type, ir, symbol_name
+from davinci.mlir import Op, function_type, ir, symbol_name
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ProgramFacts:
     scopes: Mapping[str, str] = field(default_factory=dict)
 
 
-def describe(module: Any) -> ProgramFacts:
+def describe(module: ir.Module) -> ProgramFacts:
     """Reads the facts of a report off a module whose kernels are outlined."""
     found: dict[str, Any] = {}
     sizes: dict[str, tuple[int, ...]] = {}
@@ -80,7 +80,7 @@ def describe(module: Any) -> ProgramFacts:
     return ProgramFacts(kernels, weights, arena, unplanned, texts)
 
 
-def kernel_of(function: Any, name: str, argument_bytes: tuple[int, ...]) -> Kernel:
+def kernel_of(function: Op, name: str, argument_bytes: tuple[int, ...]) -> Kernel:
     """What the attributes of a kernel say."""
     work = function.attributes.get("ascend.work", ())
     return Kernel(
@@ -92,7 +92,7 @@ def kernel_of(function: Any, name: str, argument_bytes: tuple[int, ...]) -> Kern
     )
 
 
-def kernel_names(launch: Any) -> list[list[str]]:
+def kernel_names(launch: ir.Attribute) -> list[list[str]]:
     """Symbol paths in an attribute `ascend.launch`: a kernel, or the ones of two kinds of cores."""
     parts = list(launch) if isinstance(launch, ir.ArrayAttr) else [launch]
     return [list(ir.SymbolRefAttr(part).value) for part in parts]

@@ -14,7 +14,7 @@ from typing import Any
 
 from davinci.errors import CompileError, shipped
 from davinci.isa.core import LOCATION_SHIFT
-from davinci.mlir import ir, llvm, location_text
+from davinci.mlir import Op, ir, llvm, location_text
 from davinci.passes.pipeline.base import fail
 from davinci.runtime.intrinsics import signature
 
@@ -62,7 +62,7 @@ DIVISIONS = {"llvm.sdiv": "s", "llvm.srem": "s", "llvm.udiv": "u", "llvm.urem": 
 """Operations that divide integers, signed or unsigned."""
 
 
-def check_intrinsic(function: Any, name: str) -> None:
+def check_intrinsic(function: Op, name: str) -> None:
     """Checks the declaration of an intrinsic.
 
     Raises:
@@ -87,7 +87,7 @@ def check_intrinsic(function: Any, name: str) -> None:
         fail(function, f"defines the intrinsic @{name}", expected="a declaration")
 
 
-def check_signature(kernel: Any, name: str) -> None:
+def check_signature(kernel: Op, name: str) -> None:
     """A kernel takes addresses in GM, and gives nothing back."""
     if not kernel.regions[0].blocks:
         fail(kernel, f"declares kernel @{name}", expected="a body")
@@ -99,7 +99,7 @@ def check_signature(kernel: Any, name: str) -> None:
         fail(kernel, f"kernel @{name} has a wrong type", found=str(found), expected=expected)
 
 
-def check_name(function: Any, name: str) -> None:
+def check_name(function: Op, name: str) -> None:
     """Names that begin with `davinci.` are those of the runtime's own functions."""
     if name.startswith(RESERVED):
         fail(function, "has a reserved name", found=f"@{name}", hint="rename the function")
@@ -156,14 +156,14 @@ def guard_divisions(functions: dict[str, Any], locations: list[str]) -> set[str]
     return kinds
 
 
-def _operations(function: Any) -> Iterator[Any]:
+def _operations(function: Op) -> Iterator[Any]:
     for region in function.regions:
         for block in region:
             for view in block.operations:
                 yield view.operation
 
 
-def _check_external(function: Any, name: str) -> None:
+def _check_external(function: Op, name: str) -> None:
     """A function without a body is one of the C library's, of f32 (`expf`) or f64 (`exp`)."""
     element, base = ("f64", name) if name in LIBM else ("f32", name.removesuffix("f"))
     found = str(ir.TypeAttr(function.attributes["function_type"]).value)
@@ -179,7 +179,7 @@ def _check_external(function: Any, name: str) -> None:
         fail(function, f"declares @{name} wrongly", found=found, expected=expected)
 
 
-def _check_operation(op: Any) -> str:
+def _check_operation(op: Op) -> str:
     """Returns the function that an operation calls, "" for none."""
     if op.name not in OPERATIONS and op.name not in MATH:
         fail(

@@ -59,7 +59,7 @@ class Executable:
 
     def __init__(
         self,
-        module: Any,
+        module: ir.Module,
         machine: Machine,
         cores: int = 0,
         checks: bool = True,

@@ -18,7 +18,7 @@ from davinci.dialects.base import attribute
 from davinci.elements import dtype_of, to_array
 from davinci.errors import CompileError, InputError
 from davinci.machine import Machine
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.narrow import NARROW, from_stored, stored_dtype, to_stored
 from davinci.passes.pipeline.base import fail
 from davinci.runtime.arguments import Array, Spec
@@ -58,7 +58,7 @@ class HostProgram:
 
     def __init__(
         self,
-        module: Any,
+        module: ir.Module,
         machine: Machine,
         checks: bool,
         data: bool,
@@ -184,7 +184,7 @@ class HostProgram:
             if output:
                 self.volatile.append((address, spec.nbytes))
 
-    def _visit(self, op: Any) -> None:
+    def _visit(self, op: Op) -> None:
         """Places a buffer, or adds a launch."""
         if op.name == "memref.alloc":
             size = report.memref_bytes(op.results[0].type)
@@ -236,7 +236,7 @@ class HostProgram:
             raise InputError("a constant has no values", found=name)
         return self._given[name]
 
-    def _launch(self, op: Any) -> None:
+    def _launch(self, op: Op) -> None:
         declaration = self._symbols[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
         if "ascend.launch" not in declaration.attributes:
             fail(op, "calls a function that is not a kernel", expected="attribute ascend.launch")
@@ -264,7 +264,7 @@ class HostProgram:
         launch = Launch(name, programs, library.locations, arguments, blocks, operators)
         self.launches.append(launch)
 
-    def _library(self, path: tuple[str, ...], user: Any) -> KernelLibrary:
+    def _library(self, path: tuple[str, ...], user: Op) -> KernelLibrary:
         """The compiled kernels of the nested module with that symbol path."""
         if path not in self._libraries:
             module = self._module
@@ -277,7 +277,7 @@ class HostProgram:
         return self._libraries[path]
 
 
-def code_of(module: Any) -> bytes:
+def code_of(module: Op) -> bytes:
     """A module operation as bytecode, its constants without their values."""
     code = module.clone()
     for op in symbols(code).values():
@@ -288,7 +288,7 @@ def code_of(module: Any) -> bytes:
     return stream.getvalue()
 
 
-def symbols(module: Any) -> dict[str, Any]:
+def symbols(module: Op) -> dict[str, Any]:
     """Operations directly inside a module by symbol name."""
     return {
         ir.StringAttr(view.operation.attributes["sym_name"]).value: view.operation
@@ -297,7 +297,7 @@ def symbols(module: Any) -> dict[str, Any]:
     }
 
 
-def spec_of(name: str, memref_type: Any, marks: Mapping[str, Any]) -> Spec:
+def spec_of(name: str, memref_type: ir.MemRefType, marks: Mapping[str, Any]) -> Spec:
     """The specification of an argument; booleans are bytes in GM, unsigned integers signless."""
     typed = ir.MemRefType(memref_type)
     try:

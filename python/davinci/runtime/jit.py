@@ -18,7 +18,7 @@ from davinci.dialects.base import attribute
 from davinci.errors import CompileError, DeviceFault
 from davinci.isa import RECORD_WORDS, Space
 from davinci.isa.core import LOCATION_SHIFT, Records
-from davinci.mlir import MLIRError, execution_engine, ir, passmanager, symbol_name
+from davinci.mlir import MLIRError, Op, execution_engine, ir, passmanager, symbol_name
 from davinci.passes.hivm_to_llvm.convert_hivm_to_llvm import UPSTREAM
 from davinci.runtime import half
 from davinci.runtime.device_code import (
@@ -102,7 +102,7 @@ class ScalarProgram:
         self._library.run(self, lambda: self._entry(ctypes.addressof(packed)), block, blocks, core)
 
 
-def core_of(kernel: Any) -> str:
+def core_of(kernel: Op) -> str:
     """The kind of core a kernel is for, as the machine files name it: `ascend.core`."""
     name: str = attribute(kernel, "ascend.core", "aicore")
     return name.upper()
@@ -116,7 +116,7 @@ class KernelLibrary:
         locations: texts of the source locations that instructions name by number.
     """
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: Op) -> None:
         """Compiles the kernels directly inside `module`, an operation at the llvm level.
 
         Raises:
@@ -144,7 +144,7 @@ class KernelLibrary:
             for name, (inputs, core) in kernels.items()
         }
 
-    def _native_module(self, module: Any) -> tuple[Any, dict[str, tuple[int, str]], set[str]]:
+    def _native_module(self, module: Op) -> tuple[Any, dict[str, tuple[int, str]], set[str]]:
         """A module of its own: copies of the functions, definitions of the intrinsics.
 
         Returns:
@@ -260,7 +260,7 @@ class KernelLibrary:
         )
 
 
-def adopt(module: Any, other: Any) -> None:
+def adopt(module: ir.Module, other: ir.Module) -> None:
     """Moves the functions that `other` defines into `module`."""
     for view in list(other.body.operations):
         if view.operation.regions[0].blocks:

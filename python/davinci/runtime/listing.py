@@ -15,7 +15,7 @@ from davinci.errors import DeviceFault
 from davinci.isa import RECORD_WORDS, Space
 from davinci.isa.assembly import listing
 from davinci.isa.core import Records
-from davinci.mlir import ir
+from davinci.mlir import Op, ir
 from davinci.runtime.jit import KernelLibrary, ScalarProgram
 
 GM_BYTES = 1 << 26
@@ -70,7 +70,7 @@ def record_stream(
     return core.records()
 
 
-def list_module(module: Any) -> str:
+def list_module(module: ir.Module) -> str:
     """The listing of block 0 of every kernel in `module`, an `ir.Module` at the llvm level."""
     lines: list[str] = []
     core = ListingCore()
@@ -89,11 +89,11 @@ def list_module(module: Any) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def kernel_modules(root: Any) -> list[tuple[Any, dict[str, int]]]:
+def kernel_modules(root: Op) -> list[tuple[Any, dict[str, int]]]:
     """Modules that directly hold kernels, with the kernels' names and numbers of blocks."""
     found: list[tuple[Any, dict[str, int]]] = []
 
-    def visit(op: Any) -> Any:
+    def visit(op: Op) -> Any:
         if op.name != "builtin.module":
             return ir.WalkResult.SKIP
         kernels = {
