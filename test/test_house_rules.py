@@ -22,6 +22,7 @@ MACHINE_FILES = sorted((ROOT / "python" / "davinci" / "machine" / "files").glob(
 LONGEST_MODULE = 500
 REFUSE_NOTHING = (
     "ascend-absorb-transposes",
+    "ascend-combine-operators",
     "ascend-fuse",
     "ascend-merge-products",
     "chlo-keep-operators",

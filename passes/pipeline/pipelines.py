@@ -111,6 +111,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
 def ascend_to_memref(options: Options) -> list[str]:
     """Precision and layouts chosen, constants folded, kernels outlined, the arena planned."""
     return [
+        "ascend-combine-operators",
         _pass("ascend-legalize-precision", options, "precision"),
         "ascend-absorb-transposes",
         _pass("ascend-merge-products", options, "machine"),

@@ -1,0 +1,116 @@
+"""ascend-combine-operators: finds operators that models spell out in others.
+
+before:
+    %s = "ascend.mul"(%x, %c) : (..)          %c = 0.70710678 everywhere
+    %e = "ascend.erf"(%s) : (..)
+    %f = "ascend.add"(%e, %one) : (..)
+    %g = "ascend.mul"(%x, %f) : (..)
+    %y = "ascend.mul"(%g, %half) : (..)
+after:
+    %y = "ascend.gelu"(%x) : (..)
+
+Factors and terms may stand in any order, and the scale be a division. An operator that has further
+users is still there for them. Constants may differ by one part in 10^4, as models round them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.mlir import ir
+from davinci.passes.analysis.group_graph import number_of
+from davinci.passes.analysis.origins import fuse
+from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, tensor_functions
+from davinci.passes.pipeline.base import Pass, register_pass
+
+TOLERANCE = 1e-4
+
+
+@register_pass
+@dataclass(frozen=True)
+class AscendCombineOperatorsPass(Pass):
+    """Find operators that models spell out in others."""
+
+    NAME = "ascend-combine-operators"
+
+    def run(self, op: Any) -> None:
+        for function in tensor_functions(op):
+            block = function.regions[0].blocks[0]
+            for operation in [o.operation for o in block.operations]:
+                if operation.name == "ascend.erf":
+                    combine_gelu(operation)
+
+
+def combine_gelu(erf: Any) -> None:
+    """Replaces x (1 + erf(x / sqrt 2)) / 2, if `erf` is part of one."""
+    x = scaled(erf.operands[0], math.sqrt(0.5))
+    sum_ = only_user(erf, "ascend.add")
+    if x is None or sum_ is None or not is_close(other(sum_, erf.result), 1.0):
+        return
+    number, arrays, parts = 1.0, list[Any](), [erf, sum_]
+    while (product := only_user(parts[-1], "ascend.mul")) is not None:
+        found = factors(other(product, parts[-1].result))
+        number, arrays = number * found[0], arrays + found[1]
+        parts.append(product)
+        if arrays == [x] and close(number, 0.5):
+            replace(parts, x)
+            return
+        if len(arrays) > 1 or (arrays and arrays != [x]):
+            return
+
+
+def replace(parts: list[Any], x: Any) -> None:
+    last = parts[-1]
+    with ir.InsertionPoint(last), last.location:
+        new = TensorOps().unary("gelu", x)
+    fuse(new.owner, [part.location for part in parts[:-1]])
+    last.result.replace_all_uses_with(new)
+    for part in reversed(parts):
+        part.erase()
+
+
+def scaled(value: Any, scale: float) -> Any:
+    """What `value` is `scale` times of, None if it is not."""
+    op = defining_op(value)
+    if op is None or op.name not in ("ascend.mul", "ascend.div"):
+        return None
+    first, second = op.operands
+    if op.name == "ascend.div":
+        return first if is_close(second, 1 / scale) else None
+    if is_close(first, scale):
+        return second
+    return first if is_close(second, scale) else None
+
+
+def factors(value: Any) -> tuple[float, list[Any]]:
+    """A number and the array whose product a value is."""
+    if (number := number_of(value)) is not None:
+        return number, []
+    op = defining_op(value)
+    if op is not None and op.name == "ascend.mul":
+        for number, array in (op.operands, reversed(list(op.operands))):
+            if (known := number_of(number)) is not None:
+                return known, [array]
+    return 1.0, [value]
+
+
+def only_user(op: Any, name: str) -> Any:
+    """The operator `name` that is the only user of a result, None if there is no such."""
+    users = [use.owner.operation for use in op.result.uses]
+    return users[0] if len(users) == 1 and users[0].name == name else None
+
+
+def other(op: Any, value: Any) -> Any:
+    first, second = op.operands
+    return second if first == value else first
+
+
+def close(number: float, wanted: float) -> bool:
+    return math.isclose(number, wanted, rel_tol=TOLERANCE)
+
+
+def is_close(value: Any, wanted: float) -> bool:
+    number = number_of(value)
+    return number is not None and close(number, wanted)
