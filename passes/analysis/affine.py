@@ -101,7 +101,7 @@ class Forms:
             self.parts[value] = part
         return Form(0, ((value, 1),))
 
-    def origin(self, value: ir.Value) -> Any:
+    def origin(self, value: ir.Value) -> ir.Value:
         """The value that `value` is a part (of a part ...) of."""
         while value in self.parts:
             value = self.parts[value].whole

@@ -57,7 +57,7 @@ class Address:
             base = step(base, kind, self.shift.dynamic)
         return step(base, kind, constant) if constant else base
 
-    def integer(self) -> Any:
+    def integer(self) -> ir.Value:
         """Builds the address as an i64, for on-chip memories."""
         total = constant_i64(self.shift.constant)
         if self.shift.dynamic is None:
@@ -65,11 +65,11 @@ class Address:
         return arith.AddIOp(self.shift.dynamic, total).result
 
 
-def pointer_type(space: Space) -> Any:
+def pointer_type(space: Space) -> ir.Type:
     return ir.Type.parse(f"!llvm.ptr<{int(space)}>")
 
 
-def step(base: ir.Value, kind: ir.Type, distance: Any) -> Any:
+def step(base: ir.Value, kind: ir.Type, distance: Any) -> ir.Value:
     """`llvm.getelementptr` by bytes; `distance` is an int or an i64 value."""
     known = isinstance(distance, int)
     small = known and -(1 << 31) < distance < 1 << 31
@@ -80,7 +80,7 @@ def step(base: ir.Value, kind: ir.Type, distance: Any) -> Any:
     return llvm.GEPOp(kind, base, indices, raw, byte, no_flags).result
 
 
-def constant_i64(value: int) -> Any:
+def constant_i64(value: int) -> ir.Value:
     i64 = ir.IntegerType.get_signless(64)
     return arith.ConstantOp(i64, ir.IntegerAttr.get(i64, value)).result
 

@@ -31,7 +31,7 @@ class Integers:
         self._kind = kind
         self._element = element_type(tensor_of(kind).element)
 
-    def power(self, base: ir.Value, exponent: Any) -> Any:
+    def power(self, base: ir.Value, exponent: Any) -> ir.Value:
         """By squaring, one step a bit of the exponent.
 
         With a negative exponent 1 and -1 go the same way, since only its lowest bit matters; of
@@ -52,19 +52,19 @@ class Integers:
             self._compare("LT", exponent, zero), self._select(unit, result, zero), result
         )
 
-    def _op(self, name: str, *operands: Any) -> Any:
+    def _op(self, name: str, *operands: Any) -> ir.Value:
         return builder.op(f"stablehlo.{name}", operands, [self._kind]).result
 
-    def _constant(self, number: int) -> Any:
+    def _constant(self, number: int) -> ir.Value:
         value = elements.scalar_attribute(number, self._element)
         splat = ir.DenseElementsAttr.get_splat(self._kind, value)
         return builder.op("stablehlo.constant", [], [self._kind], value=splat).result
 
-    def _compare(self, predicate: str, a: ir.Value, b: ir.Value) -> Any:
+    def _compare(self, predicate: str, a: ir.Value, b: ir.Value) -> ir.Value:
         booleans = ir.RankedTensorType.get(self._kind.shape, ir.IntegerType.get_signless(1))
         direction = ir.Attribute.parse(f"#stablehlo<comparison_direction {predicate}>")
         built = builder.op("stablehlo.compare", [a, b], [booleans], comparison_direction=direction)
         return built.result
 
-    def _select(self, condition: ir.Value, a: ir.Value, b: ir.Value) -> Any:
+    def _select(self, condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
         return self._op("select", condition, a, b)

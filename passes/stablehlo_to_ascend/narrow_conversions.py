@@ -37,7 +37,7 @@ class Conversions:
         self._functions: dict[tuple[str, Any, Any], str] = {}
         self._names = {name for name, _ in symbols(module)}
 
-    def apply(self, name: str, value: ir.Value, element: ir.Type, body: Body) -> Any:
+    def apply(self, name: str, value: ir.Value, element: ir.Type, body: Body) -> ir.Value:
         """`body` of every element of `value`, as a tensor of `element`.
 
         In a function, a call; in a region of an operation, the operations of `body` themselves.
@@ -80,7 +80,7 @@ class Elements:
         self.value = value
         self.element = value.type.element_type
 
-    def _constant(self, number: float) -> Any:
+    def _constant(self, number: float) -> ir.Value:
         if isinstance(self.element, ir.FloatType):
             attr: ir.Attribute = ir.FloatAttr.get(self.element, number)
         else:
@@ -157,7 +157,7 @@ class Elements:
         return Elements(builder.op(name, [self.value], [kind]).result)
 
 
-def integer(width: int) -> Any:
+def integer(width: int) -> ir.Type:
     return ir.IntegerType.get_signless(width)
 
 

@@ -223,7 +223,7 @@ class Legalizer:
             and count >= sum(elements_of(value.type) for value in op.results)
         )
 
-    def in_range(self, op: Op, result: ir.Value, kind: NarrowInteger) -> Any:
+    def in_range(self, op: Op, result: ir.Value, kind: NarrowInteger) -> ir.Value:
         """The result of arithmetic in bytes, wrapped to the range of the type."""
         with ir.InsertionPoint.after(op):
             if op.name == "stablehlo.count_leading_zeros":
@@ -232,13 +232,13 @@ class Legalizer:
             body = partial(wrapped, kind=kind)
             return self.apply(f"wrap_{kind.name}", result, kind.computed, body)
 
-    def in_front(self, op: Op, value: ir.Value, kind: NarrowInteger) -> Any:
+    def in_front(self, op: Op, value: ir.Value, kind: NarrowInteger) -> ir.Value:
         """An operand of an operation in `BITS_OF`, with the bits in front that it needs."""
         fill = BITS_OF[op.name]
         name = f"{fill.__name__}_{kind.name}"
         return self.apply(name, value, kind.computed, lambda x: fill(x, kind))
 
-    def apply(self, name: str, value: ir.Value, element: str, body: Body) -> Any:
+    def apply(self, name: str, value: ir.Value, element: str, body: Body) -> ir.Value:
         return self.conversions.apply(name, value, ir.Type.parse(element), body)
 
     def bits(self, value: ir.Value) -> Any:
@@ -270,12 +270,12 @@ class Legalizer:
                     form.number = self.apply(name, form.bits, "f32", body)
         return form.number
 
-    def constant(self, value: ir.Value, array: Array, element: str) -> Any:
+    def constant(self, value: ir.Value, array: Array, element: str) -> ir.Value:
         with after(value):
             attr = elements.to_attribute(array, ir.Type.parse(element))
             return builder.op("stablehlo.constant", [], [attr.type], value=attr).result
 
-    def converted(self, value: ir.Value, wanted: Any) -> Any:
+    def converted(self, value: ir.Value, wanted: Any) -> ir.Value | Narrow:
         """`value` as the tensor type `wanted`, of which one type or the other is narrow."""
         kind = narrow_type(wanted)
         if kind is None:
@@ -292,7 +292,7 @@ class Legalizer:
         with np.errstate(over="ignore", invalid="ignore"):
             return Narrow(kind, array=source.array.astype(np.float32).astype(kind.dtype))
 
-    def cut(self, number: Any, kind: NarrowInteger) -> Any:
+    def cut(self, number: Any, kind: NarrowInteger) -> ir.Value:
         """The lowest bits of integers; floats saturated."""
         source = number.type.element_type
 
@@ -303,12 +303,12 @@ class Legalizer:
 
         return self.apply(f"convert_{source}_to_{kind.name}", number, kind.computed, body)
 
-    def narrowed(self, number: Any, kind: NarrowFloat) -> Any:
+    def narrowed(self, number: Any, kind: NarrowFloat) -> ir.Value:
         """The bits of the narrow floats nearest to a tensor of other numbers."""
         name = f"convert_{number.type.element_type}_to_{kind.name}"
         return self.apply(name, number, kind.stored, lambda x: rounded(as_float(x), kind))
 
-    def reinterpreted(self, op: Op) -> Any:
+    def reinterpreted(self, op: Op) -> ir.Value | Narrow:
         """The result of a `bitcast_convert`."""
         value, wanted = op.operands[0], op.results[0].type
         source, kind = self.forms.get(value), narrow_type(wanted)
@@ -352,12 +352,12 @@ def computed(kind: NarrowFloat | NarrowInteger, value: ir.Value) -> Narrow:
     return Narrow(kind, bits=value)
 
 
-def convert(value: ir.Value, element: ir.Type) -> Any:
+def convert(value: ir.Value, element: ir.Type) -> ir.Value:
     result = ir.RankedTensorType.get(value.type.shape, element)
     return builder.op("stablehlo.convert", [value], [result]).result
 
 
-def after(value: ir.Value) -> Any:
+def after(value: ir.Value) -> ir.InsertionPoint:
     """The place behind the definition of a value, from where all its users see what is there."""
     if isinstance(value, ir.BlockArgument):
         return ir.InsertionPoint.at_block_begin(value.owner)
@@ -371,7 +371,7 @@ def narrow_type(shaped: ir.Type) -> NarrowFloat | NarrowInteger | None:
     return NARROW.get(str(shaped.element_type))
 
 
-def tensor_of(shaped: ir.ShapedType, element: str) -> Any:
+def tensor_of(shaped: ir.ShapedType, element: str) -> ir.RankedTensorType:
     with shaped.context:
         return ir.RankedTensorType.get(shaped.shape, ir.Type.parse(element))
 

@@ -64,7 +64,7 @@ def select_branches(op: Op) -> None:
     op.erase()
 
 
-def equals(index: ir.Value, number: int) -> Any:
+def equals(index: ir.Value, number: int) -> ir.Value:
     """Whether a tensor of rank 0 is a number."""
     value = ir.DenseElementsAttr.get_splat(
         index.type, ir.IntegerAttr.get(index.type.element_type, number)

@@ -172,6 +172,6 @@ def is_half(value: ir.Value) -> bool:
     return isinstance(shaped, ir.RankedTensorType) and isinstance(shaped.element_type, ir.F16Type)
 
 
-def float32(tensor_type: ir.RankedTensorType) -> Any:
+def float32(tensor_type: ir.RankedTensorType) -> ir.RankedTensorType:
     """The same tensor type with elements of f32."""
     return ir.RankedTensorType.get(tensor_type.shape, ir.F32Type.get(tensor_type.context))

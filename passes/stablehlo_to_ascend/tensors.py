@@ -10,46 +10,46 @@ from davinci.mlir import ir
 from davinci.passes import builder
 
 
-def op(name: str, operands: Sequence[ir.Value], kind: ir.Type, **attributes: Any) -> Any:
+def op(name: str, operands: Sequence[ir.Value], kind: ir.Type, **attributes: Any) -> ir.Value:
     """The result, of the type `kind`, of the operation `stablehlo.name`."""
     return builder.op(f"stablehlo.{name}", operands, [kind], **attributes).result
 
 
-def full(kind: ir.RankedTensorType, number: float) -> Any:
+def full(kind: ir.RankedTensorType, number: float) -> ir.Value:
     """A constant that is `number` everywhere."""
     splat = ir.DenseElementsAttr.get_splat(kind, scalar_attribute(number, kind.element_type))
     return op("constant", [], kind, value=splat)
 
 
-def add(a: ir.Value, b: ir.Value) -> Any:
+def add(a: ir.Value, b: ir.Value) -> ir.Value:
     return op("add", [a, b], a.type)
 
 
-def subtract(a: ir.Value, b: ir.Value) -> Any:
+def subtract(a: ir.Value, b: ir.Value) -> ir.Value:
     return op("subtract", [a, b], a.type)
 
 
-def multiply(a: ir.Value, b: ir.Value) -> Any:
+def multiply(a: ir.Value, b: ir.Value) -> ir.Value:
     return op("multiply", [a, b], a.type)
 
 
-def divide(a: ir.Value, b: ir.Value) -> Any:
+def divide(a: ir.Value, b: ir.Value) -> ir.Value:
     return op("divide", [a, b], a.type)
 
 
-def sqrt(x: ir.Value) -> Any:
+def sqrt(x: ir.Value) -> ir.Value:
     return op("sqrt", [x], x.type)
 
 
-def rsqrt(x: ir.Value) -> Any:
+def rsqrt(x: ir.Value) -> ir.Value:
     return op("rsqrt", [x], x.type)
 
 
-def broadcast(x: ir.Value, kind: ir.Type, dims: list[int]) -> Any:
+def broadcast(x: ir.Value, kind: ir.Type, dims: list[int]) -> ir.Value:
     return op("broadcast_in_dim", [x], kind, broadcast_dimensions=dims)
 
 
-def transpose(x: ir.Value, permutation: list[int]) -> Any:
+def transpose(x: ir.Value, permutation: list[int]) -> ir.Value:
     """`x`, or itself if nothing moves."""
     if permutation == sorted(permutation):
         return x
@@ -65,7 +65,7 @@ def dot(
     right_batch: list[int],
     left_inner: list[int],
     right_inner: list[int],
-) -> Any:
+) -> ir.Value:
     """A `dot_general`; batch and inner dimensions of both factors."""
     numbers = ir.Attribute.parse(
         f"#stablehlo.dot<lhs_batching_dimensions = {left_batch}, rhs_batching_dimensions = "
@@ -75,7 +75,7 @@ def dot(
     return op("dot_general", [a, b], kind, dot_dimension_numbers=numbers)
 
 
-def total(x: ir.Value, dims: list[int]) -> Any:
+def total(x: ir.Value, dims: list[int]) -> ir.Value:
     """The sum over dimensions."""
     element = x.type.element_type
     shape = [n for d, n in enumerate(x.type.shape) if d not in dims]

@@ -18,7 +18,7 @@ Body = Callable[[Values, Values], Sequence[Any]]
 """Builds the body of loops from their indices and carried values; returns the next values."""
 
 
-def signless(kind: ir.RankedTensorType) -> Any:
+def signless(kind: ir.RankedTensorType) -> ir.RankedTensorType:
     """The tensor type with the same bits in signless integers."""
     if isinstance(kind.element_type, ir.IntegerType) and kind.element_type.is_unsigned:
         element = ir.IntegerType.get_signless(kind.element_type.width)
@@ -26,14 +26,14 @@ def signless(kind: ir.RankedTensorType) -> Any:
     return kind
 
 
-def cast(value: ir.Value, kind: ir.Type) -> Any:
+def cast(value: ir.Value, kind: ir.Type) -> ir.Value:
     """`value` as a tensor type that differs in the sign of its elements only."""
     if value.type == kind:
         return value
     return builder.op("builtin.unrealized_conversion_cast", [value], [kind]).result
 
 
-def stored(value: ir.Value) -> Any:
+def stored(value: ir.Value) -> ir.Value:
     return cast(value, signless(value.type))
 
 
@@ -42,22 +42,22 @@ def restored(values: Sequence[ir.Value], like: Sequence[Any]) -> Values:
     return [cast(value, old.type) for value, old in zip(values, like, strict=True)]
 
 
-def extract(source: ir.Value, indices: Sequence[ir.Value] = ()) -> Any:
+def extract(source: ir.Value, indices: Sequence[ir.Value] = ()) -> ir.Value:
     return tensor.ExtractOp(source, [builder.as_value(i) for i in indices]).result
 
 
-def insert(scalar: ir.Value, target: Any, indices: Sequence[ir.Value]) -> Any:
+def insert(scalar: ir.Value, target: Any, indices: Sequence[ir.Value]) -> ir.Value:
     return tensor.InsertOp(scalar, target, [builder.as_value(i) for i in indices]).result
 
 
-def buffer(kind: ir.Type, *copied: Any) -> Any:
+def buffer(kind: ir.Type, *copied: Any) -> ir.Value:
     """A tensor in a buffer of its own, which holds nothing or a copy of another tensor."""
     segments = ir.DenseI32ArrayAttr.get([0, len(copied), 0])
     name = "bufferization.alloc_tensor"
     return builder.op(name, copied, [kind], operandSegmentSizes=segments).result
 
 
-def rank_zero(scalar: ir.Value, kind: ir.RankedTensorType) -> Any:
+def rank_zero(scalar: ir.Value, kind: ir.RankedTensorType) -> ir.Value:
     """A scalar of a signless type as a tensor of rank 0 of the type `kind`."""
     return cast(tensor.FromElementsOp(signless(kind), [scalar]).result, kind)
 
@@ -111,7 +111,7 @@ def nest(ranges: list[Any], carried: Values, indices: Values, body: Body) -> Val
     return list(loop.results)
 
 
-def as_index(scalar: ir.Value, unsigned: bool) -> Any:
+def as_index(scalar: ir.Value, unsigned: bool) -> ir.Value:
     """An integer as `index`; an unsigned one of 64 bits is at most 2^62, beyond any tensor."""
     if unsigned and scalar.type.width == 64:
         scalar = arith.MinUIOp(scalar, constant(scalar.type, 1 << 62)).result
@@ -119,11 +119,11 @@ def as_index(scalar: ir.Value, unsigned: bool) -> Any:
     return make(ir.IndexType.get(), scalar).result
 
 
-def constant(kind: ir.Type, value: int) -> Any:
+def constant(kind: ir.Type, value: int) -> ir.Value:
     return arith.ConstantOp(kind, ir.IntegerAttr.get(kind, value)).result
 
 
-def boolean(value: bool) -> Any:
+def boolean(value: bool) -> ir.Value:
     return constant(ir.IntegerType.get_signless(1), int(value))
 
 
@@ -133,11 +133,11 @@ def compare(predicate: str, a: IndexLike, b: IndexLike) -> ir.Value:
     return arith.CmpIOp(kind, builder.as_value(a), builder.as_value(b)).result
 
 
-def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> Any:
+def select(condition: ir.Value, a: ir.Value, b: ir.Value) -> ir.Value:
     return arith.SelectOp(condition, a, b).result
 
 
-def all_of(conditions: Sequence[Any]) -> Any:
+def all_of(conditions: Sequence[Any]) -> ir.Value:
     """Whether all conditions hold; true of none."""
     found = boolean(True)
     for condition in conditions:
@@ -145,6 +145,6 @@ def all_of(conditions: Sequence[Any]) -> Any:
     return found
 
 
-def inside(position: Any, size: int) -> Any:
+def inside(position: Any, size: int) -> ir.Value:
     """Whether 0 <= position < size."""
     return compare("ult", position, size)

@@ -30,7 +30,7 @@ def widened(scalar: ir.Value) -> Any:
     return arith.ExtFOp(ir.F32Type.get(), scalar).result
 
 
-def narrowed(scalar: ir.Value, kind: ir.Type) -> Any:
+def narrowed(scalar: ir.Value, kind: ir.Type) -> ir.Value:
     return scalar if scalar.type == kind else arith.TruncFOp(kind, scalar).result
 
 

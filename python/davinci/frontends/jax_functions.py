@@ -30,7 +30,7 @@ def takes(model: Any) -> bool:
     return isinstance(model, jax.stages.Lowered) or callable(model)
 
 
-def import_model(model: Any, example_inputs: Any, context: ir.Context) -> Any:
+def import_model(model: Any, example_inputs: Any, context: ir.Context) -> ir.Module:
     """The function as an `ir.Module` in `context`.
 
     Args:
@@ -90,7 +90,7 @@ def _name(main: Any) -> None:
                 main.attributes[key] = _with_names(main.attributes.get(key), names)
 
 
-def _with_names(given: Any, names: list[str]) -> Any:
+def _with_names(given: Any, names: list[str]) -> ir.Attribute:
     marks = (
         [{mark.name: mark.attr for mark in item} for item in given] if given else [{}] * len(names)
     )

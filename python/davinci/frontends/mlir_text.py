@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from davinci.diagnostics import first_diagnostic
 from davinci.dialects.short_form import expand
@@ -14,7 +13,7 @@ from davinci.frontends.mlir_source import check_source
 from davinci.mlir import MLIRError, Op, function_type, ir, is_public, symbol_name
 
 
-def parse(source: str | bytes | Path, context: ir.Context) -> Any:
+def parse(source: str | bytes | Path, context: ir.Context) -> ir.Module:
     """Returns the `ir.Module` of text, bytecode, a portable artifact, or a file of one of these.
 
     The entry function is `main`, or else the only public one, which is renamed. Other public
@@ -50,7 +49,7 @@ def is_on_tensors(function: Op) -> bool:
     return bool(values) and all(isinstance(value, ir.RankedTensorType) for value in values)
 
 
-def _module(source: str | bytes | Path, context: ir.Context) -> Any:
+def _module(source: str | bytes | Path, context: ir.Context) -> ir.Module:
     kind = "bytes" if isinstance(source, bytes) else "text"
     where = str(source) if isinstance(source, Path) else f"<{kind}>"
     try:

@@ -10,7 +10,6 @@ import io
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 from davinci.bytecode import MAGIC, varint
 from davinci.diagnostics import first_diagnostic
@@ -24,7 +23,7 @@ ERROR = "error: "
 """What MLIR writes before the reason when it rejects an artifact."""
 
 
-def read(data: bytes, context: ir.Context, where: str) -> Any:
+def read(data: bytes, context: ir.Context, where: str) -> ir.Module:
     """Returns the `ir.Module` of bytecode or of a portable artifact.
 
     Raises:
