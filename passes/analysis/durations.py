@@ -19,6 +19,9 @@ from davinci.mlir import Op, ir
 from davinci.passes.analysis.vector_work import ELEMENTWISE, nests_of, parts_of
 from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
+BY_ROWS = ("vector_dup", "vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin")
+"""Operations, without their dialect, of which a repeat does a row."""
+
 
 @dataclass(frozen=True)
 class Duration:
@@ -28,11 +31,14 @@ class Duration:
         busy: when the pipe can start the next one.
         result: when what it writes is there.
         issue: how long the scalar unit issues its instructions.
+        of_memory: of the memory's time that is this core's; both other times are longer while
+            transfers before it take that.
     """
 
     busy: int
     result: int
     issue: int
+    of_memory: int = 0
 
 
 class Durations:
@@ -46,7 +52,8 @@ class Durations:
     def __init__(self, machine: Machine, blocks: int) -> None:
         self._machine = machine
         share = machine.cores / max(1, min(blocks, machine.cores))
-        self._read_rate = machine.gm.read_bytes_per_cycle * share
+        self._memory_rate = machine.gm.read_bytes_per_cycle * share
+        self._read_rate = machine.l2.read_bytes_per_cycle * share
         self._write_rate = machine.l2.write_bytes_per_cycle * share
         self._known: dict[Any, Duration] = {}
 
@@ -92,9 +99,10 @@ class Durations:
             share = self._read_rate if reads else self._write_rate
             to_l1 = dst.space == "L1"
             port = machine.mte2.l1_port_bytes_per_cycle if to_l1 else unit.port_bytes_per_cycle
-            alone = ceil_div(size, port)
-            busy = max(instructions * unit.issue_cycles, alone, ceil_div(size, share))
-            return Duration(busy, max(busy, alone + unit.start_cycles), issue)
+            moved = ceil_div(size, min(port, share))
+            busy = max(instructions * unit.issue_cycles, moved)
+            of_memory = ceil_div(size, self._memory_rate) if reads else 0
+            return Duration(busy, max(busy, moved + unit.start_cycles), issue, of_memory)
         fixed, wide = self._on_chip(path)
         busy = instructions * fixed + ceil_div(runs * run_bytes, wide)
         return Duration(busy, busy, issue)
@@ -157,8 +165,8 @@ def _bursts(src: Buffer, dst: Buffer) -> tuple[int, int, int]:
 def _repeats(op: Op, unit: Vector) -> Iterator[tuple[str, str, int, int]]:
     """Name, type, number and repeats of the vector instructions of an operation.
 
-    Others than elementwise ones are taken to be one instruction with a repeat for each repeat's
-    worth of bytes of the largest operand.
+    Others than elementwise ones are taken to be one instruction: with a repeat for each row that
+    they reduce or fill, or for each repeat's worth of bytes of the largest operand.
     """
     name = op.name.removeprefix("cce.")
     if name in ELEMENTWISE and "lanes" not in op.attributes:
@@ -168,5 +176,8 @@ def _repeats(op: Op, unit: Vector) -> Iterator[tuple[str, str, int, int]]:
                 yield part.record.name, part.record.type, nest.count, nest.issue.repeat
         return
     buffers = [buffer_of(value) for value in op.operands if isinstance(value.type, ir.MemRefType)]
+    if name in BY_ROWS:
+        yield name, buffers[-1].dtype, 1, buffers[0].shape[0]
+        return
     most = max(buffer.size * buffer.itemsize for buffer in buffers)
     yield name, buffers[-1].dtype, 1, ceil_div(most, unit.repeat_bytes)

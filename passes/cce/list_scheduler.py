@@ -24,6 +24,8 @@ class Task:
         issue: of the scalar unit, before it can start.
         after: (number of an earlier task, from that one's start to when this one may start).
         blocks: nothing is issued before it is complete.
+        of_memory: cycles of a memory that serves one task after the other, in order. A task is
+            complete, and its pipe free, that much later than the memory is behind.
     """
 
     pipe: int
@@ -32,6 +34,7 @@ class Task:
     issue: int
     after: tuple[tuple[int, int], ...]
     blocks: bool = False
+    of_memory: int = 0
 
 
 @dataclass(frozen=True)
@@ -42,15 +45,20 @@ class Plan:
     cycles: int
 
 
-def schedule(tasks: Sequence[Task]) -> Plan:
+def schedule(tasks: Sequence[Task], credit: int = 0) -> Plan:
     """The best order found; every task comes after those it follows.
 
     Args:
         tasks: each follows earlier ones only.
+        credit: cycles for which the memory can catch up on what it did not serve.
     """
     paths = critical_paths(tasks)
     given = list(range(len(tasks)))
-    plans = [greedy(tasks, given), greedy(tasks, [-path for path in paths]), in_order(tasks)]
+    plans = [
+        greedy(tasks, given, credit),
+        greedy(tasks, [-path for path in paths], credit),
+        in_order(tasks, credit),
+    ]
     return min(plans, key=lambda plan: plan.cycles)
 
 
@@ -63,17 +71,17 @@ def critical_paths(tasks: Sequence[Task]) -> list[int]:
     return paths
 
 
-def in_order(tasks: Sequence[Task]) -> Plan:
+def in_order(tasks: Sequence[Task], credit: int = 0) -> Plan:
     """The tasks as they are."""
-    clock = _Clock(tasks)
+    clock = _Clock(tasks, credit)
     for number in range(len(tasks)):
         clock.start(number)
     return Plan(tuple(range(len(tasks))), clock.end)
 
 
-def greedy(tasks: Sequence[Task], rank: Sequence[int]) -> Plan:
+def greedy(tasks: Sequence[Task], rank: Sequence[int], credit: int = 0) -> Plan:
     """Tasks in the order in which they start; of those that could, the one of the lowest rank."""
-    clock = _Clock(tasks)
+    clock = _Clock(tasks, credit)
     followers: list[list[int]] = [[] for _ in tasks]
     missing = [len(task.after) for task in tasks]
     for number, task in enumerate(tasks):
@@ -107,28 +115,38 @@ class _Clock:
         end: when all tasks so far are complete.
     """
 
-    def __init__(self, tasks: Sequence[Task]) -> None:
-        self._tasks = tasks
+    def __init__(self, tasks: Sequence[Task], credit: int) -> None:
+        self._tasks, self._credit = tasks, credit
+        self._memory: int | None = None
         self._started = [0] * len(tasks)
+        self._late = [0] * len(tasks)
         self._issued = 0
         self.free: dict[int, int] = {}
         self.end = 0
 
     def allowed(self, number: int) -> int:
         """When a task may start, given those it follows."""
-        return max(
-            (self._started[e] + cycles for e, cycles in self._tasks[number].after), default=0
-        )
+        after = self._tasks[number].after
+        return max((self._started[e] + self._late[e] + cycles for e, cycles in after), default=0)
 
     def start(self, number: int) -> None:
         task = self._tasks[number]
         self._issued += task.issue
         start = max(self._issued, self.free.get(task.pipe, 0), self.allowed(number))
-        self._started[number] = start
-        self.free[task.pipe] = start + task.busy
-        self.end = max(self.end, start + task.result)
+        late = self._wait(task, start)
+        self._started[number], self._late[number] = start, late
+        self.free[task.pipe] = start + task.busy + late
+        self.end = max(self.end, start + task.result + late)
         if task.blocks:
             self._issued = start + task.result
+
+    def _wait(self, task: Task, start: int) -> int:
+        """How much later a task is complete because of the memory."""
+        if not task.of_memory:
+            return 0
+        behind = start if self._memory is None else max(self._memory, start - self._credit)
+        self._memory = behind + task.of_memory
+        return max(0, self._memory - start - task.busy)
 
 
 class _Queue:

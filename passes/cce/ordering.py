@@ -92,9 +92,12 @@ class Orderer:
                     node.duration.issue,
                     tuple((e, self._distance(line[e], node, w)) for e, w in before.items()),
                     node.pipe == Pipe.S,
+                    node.duration.of_memory,
                 )
             )
-        return (line[number].op for number in schedule(tasks).order)
+        return (
+            line[number].op for number in schedule(tasks, self._machine.gm.idle_credit_cycles).order
+        )
 
     def _distance(self, earlier: _Node, later: _Node, written: bool) -> int:
         """Cycles from the start of one operation to that of one that depends on it.

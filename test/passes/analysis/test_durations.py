@@ -9,6 +9,7 @@ from davinci import machine as machines
 from davinci.isa.core import Pipe
 from davinci.mlir import ir, make_context, operations
 from davinci.passes.analysis.durations import Duration, Durations
+from davinci.units import ceil_div
 from tile_kernels import UNTOUCHED, run_tiles, tile_loop
 
 MACHINE = machines.load("ascend910")
@@ -66,6 +67,8 @@ def test_transfers(size: int) -> None:
 
 def test_cores_share_the_memory() -> None:
     text = kernel("vadd", "%a, %b, %c", 16384)
+    size = 16384 * 4
     alone, all_cores = durations(text, 1)["MTE2"], durations(text, 32)["MTE2"]
-    assert alone.busy == 16384 * 4 / MACHINE.mte2.port_bytes_per_cycle
-    assert all_cores.busy == 16384 * 4 / MACHINE.gm.read_bytes_per_cycle
+    assert alone.busy == size / MACHINE.mte2.port_bytes_per_cycle
+    assert all_cores.busy == ceil_div(size, MACHINE.l2.read_bytes_per_cycle)
+    assert all_cores.of_memory == size / MACHINE.gm.read_bytes_per_cycle == 32 * alone.of_memory

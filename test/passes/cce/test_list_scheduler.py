@@ -67,3 +67,13 @@ def test_the_longer_chain_goes_first() -> None:
 def test_nothing_is_issued_while_the_scalar_unit_waits() -> None:
     tasks = [Task(0, 50, 50, 1, (), blocks=True), Task(1, 10, 10, 1, ())]
     assert in_order(tasks).cycles == 62
+
+
+def test_the_memory_serves_one_after_the_other() -> None:
+    """Loads of 10 cycles on the pipe and 30 of the memory, which catches up after a pause."""
+    load = Task(0, 10, 20, 0, (), of_memory=30)
+    assert in_order([load, load]).cycles == 30 + 30 + 10
+    later = Task(0, 10, 20, 0, ((0, 200),), of_memory=30)
+    assert in_order([load, later, later]).cycles == 220 + 30 + 30 + 10
+    assert in_order([load, later, later], credit=10).cycles == 220 + 30 + 30
+    assert in_order([load, later, later], credit=45).cycles == 220 + 10 + 20
