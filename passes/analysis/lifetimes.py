@@ -140,7 +140,7 @@ class _Walk:
         if op.name == "memref.alloc":
             space = space_name(op.result.type)
             if space != "GM":
-                uses = _Uses(Buffer(op, space, _size_bytes(op)), len(self._path) - 1)
+                uses = _Uses(Buffer(op, space, alloc_bytes(op)), len(self._path) - 1)
                 self.uses[op.result] = self._roots[op.result] = uses
             return
         used = [value for value in op.operands if value in self._roots]
@@ -260,7 +260,7 @@ def _mark(buffer: Buffer, first: int, last: int) -> None:
     buffer.live |= ((1 << (last - first + 1)) - 1) << first
 
 
-def _size_bytes(alloc: Any) -> int:
+def alloc_bytes(alloc: Any) -> int:
     """Bytes of an alloc, which must have a static shape and identity layout."""
     buffer_type = alloc.result.type
     if not buffer_type.has_static_shape or isinstance(buffer_type.layout, ir.StridedLayoutAttr):

@@ -45,19 +45,33 @@ class Plan:
     cycles: int
 
 
-def schedule(tasks: Sequence[Task], credit: int = 0) -> Plan:
+@dataclass(frozen=True)
+class Limits:
+    """What holds for all tasks.
+
+    Attributes:
+        credit: cycles for which the memory can catch up on what it did not serve.
+        window: a task starts only when fewer than so many tasks, in their given order, lie between
+            it and the first that has not started; 1 is the given order. What tasks hold for each
+            other to use takes less room if they stay close together.
+    """
+
+    credit: int = 0
+    window: int = 1 << 30
+
+
+def schedule(tasks: Sequence[Task], limits: Limits) -> Plan:
     """The best order found; every task comes after those it follows.
 
     Args:
         tasks: each follows earlier ones only.
-        credit: cycles for which the memory can catch up on what it did not serve.
     """
     paths = critical_paths(tasks)
     given = list(range(len(tasks)))
     plans = [
-        greedy(tasks, given, credit),
-        greedy(tasks, [-path for path in paths], credit),
-        in_order(tasks, credit),
+        greedy(tasks, given, limits),
+        greedy(tasks, [-path for path in paths], limits),
+        in_order(tasks, limits),
     ]
     return min(plans, key=lambda plan: plan.cycles)
 
@@ -71,28 +85,23 @@ def critical_paths(tasks: Sequence[Task]) -> list[int]:
     return paths
 
 
-def in_order(tasks: Sequence[Task], credit: int = 0) -> Plan:
+def in_order(tasks: Sequence[Task], limits: Limits) -> Plan:
     """The tasks as they are."""
-    clock = _Clock(tasks, credit)
+    clock = _Clock(tasks, limits.credit)
     for number in range(len(tasks)):
         clock.start(number)
     return Plan(tuple(range(len(tasks))), clock.end)
 
 
-def greedy(tasks: Sequence[Task], rank: Sequence[int], credit: int = 0) -> Plan:
+def greedy(tasks: Sequence[Task], rank: Sequence[int], limits: Limits) -> Plan:
     """Tasks in the order in which they start; of those that could, the one of the lowest rank."""
-    clock = _Clock(tasks, credit)
-    followers: list[list[int]] = [[] for _ in tasks]
-    missing = [len(task.after) for task in tasks]
-    for number, task in enumerate(tasks):
-        for earlier, _ in task.after:
-            followers[earlier].append(number)
+    clock = _Clock(tasks, limits.credit)
+    waiting = _Waiting(tasks, limits.window)
     queues: dict[int, _Queue] = {task.pipe: _Queue() for task in tasks}
-    for number, task in enumerate(tasks):
-        if not missing[number]:
-            queues[task.pipe].add(0, rank[number], number)
-    order = []
-    for _ in tasks:
+    order: list[int] = []
+    for number in waiting.first():
+        queues[tasks[number].pipe].add(0, rank[number], number)
+    while len(order) < len(tasks):
         pipe = min(
             (pipe for pipe, queue in queues.items() if queue),
             key=lambda pipe: queues[pipe].earliest(clock.free.get(pipe, 0)),
@@ -100,11 +109,46 @@ def greedy(tasks: Sequence[Task], rank: Sequence[int], credit: int = 0) -> Plan:
         number = queues[pipe].take(clock.free.get(pipe, 0))
         clock.start(number)
         order.append(number)
-        for later in followers[number]:
-            missing[later] -= 1
-            if not missing[later]:
-                queues[tasks[later].pipe].add(clock.allowed(later), rank[later], later)
+        for later in waiting.after(number):
+            queues[tasks[later].pipe].add(clock.allowed(later), rank[later], later)
     return Plan(tuple(order), clock.end)
+
+
+class _Waiting:
+    """Tasks that cannot start yet, because of those they follow or of the window."""
+
+    def __init__(self, tasks: Sequence[Task], window: int) -> None:
+        self._window = window
+        self._missing = [len(task.after) for task in tasks]
+        self._followers: list[list[int]] = [[] for _ in tasks]
+        self._started = [False] * (len(tasks) + 1)
+        self._oldest = 0
+        self._far: list[int] = []
+        for number, task in enumerate(tasks):
+            for earlier, _ in task.after:
+                self._followers[earlier].append(number)
+
+    def first(self) -> list[int]:
+        """The tasks that can start now."""
+        self._far = [number for number, missing in enumerate(self._missing) if not missing]
+        return self._near()
+
+    def after(self, number: int) -> list[int]:
+        """The tasks that can start when the task `number` has, and could not before."""
+        self._started[number] = True
+        while self._started[self._oldest]:
+            self._oldest += 1
+        for later in self._followers[number]:
+            self._missing[later] -= 1
+            if not self._missing[later]:
+                heappush(self._far, later)
+        return self._near()
+
+    def _near(self) -> list[int]:
+        found = []
+        while self._far and self._far[0] < self._oldest + self._window:
+            found.append(heappop(self._far))
+        return found
 
 
 class _Clock:

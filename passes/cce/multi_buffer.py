@@ -22,7 +22,8 @@ A loop with `cce.unroll = N` becomes copies of its body (`unroll`), in a straigh
 most N iterations. Straight lines are then ordered by a list scheduler (`list_scheduler`): loads
 come as early as their buffers allow, the vector operations of different tiles fill the time in
 which each other's results are not there yet, stores leave as soon as they can. Operations that
-touch the same bytes, one writing, keep their order, so results do not change.
+touch the same bytes, one writing, keep their order, so results do not change. If the buffers do not
+fit the on-chip memories with the order found, operations stay closer to their places.
 
 `cce.order` on a kernel, loop or branch asks for the order of a block that was a straight line all
 along. Kernels without these attributes stay as they are. Needs buffers without addresses and no
@@ -39,9 +40,13 @@ from davinci.dialects.cce.effects import SYNC_OPS
 from davinci.machine import Machine
 from davinci.mlir import operations, passmanager
 from davinci.passes.analysis.kernels import kernels
-from davinci.passes.cce.ordering import Orderer
+from davinci.passes.cce.ordering import Orderer, Ordering
+from davinci.passes.cce.plan_memory import fits
 from davinci.passes.cce.unroll import ORDER, UNROLL, unroll
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
+
+NARROWER = 4
+"""By how much the next try is closer to the given order, where buffers do not fit."""
 
 CLEAN_UP = "func.func(canonicalize,cse)"
 
@@ -81,11 +86,23 @@ def _transform(kernel: Any, machine: Machine) -> None:
     passmanager.PassManager.parse(CLEAN_UP).run(kernel)
     blocks = kernel.attributes["ascend.blocks"].value if "ascend.blocks" in kernel.attributes else 1
     orderer = Orderer(machine, blocks)
+    orderings = []
     for owner in _to_order(kernel):
         del owner.attributes[ORDER]
         for region in owner.regions:
-            for block in region:
-                orderer.order(block)
+            orderings += [orderer.ordering(block) for block in region]
+    _order(kernel, machine, orderings)
+
+
+def _order(kernel: Any, machine: Machine, orderings: list[Ordering]) -> None:
+    """Orders blocks so that buffers fit: operations far from their places hold them for longer."""
+    window = max(ordering.longest for ordering in orderings)
+    while True:
+        for ordering in orderings:
+            ordering.order(max(window, 1))
+        if window <= 1 or fits(kernel, machine):
+            return
+        window //= NARROWER
 
 
 def _to_order(kernel: Any) -> list[Any]:

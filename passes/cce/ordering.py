@@ -15,7 +15,7 @@ from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.dependences import Dependences
 from davinci.passes.analysis.durations import Duration, Durations
 from davinci.passes.analysis.lifetimes import VIEWS
-from davinci.passes.cce.list_scheduler import Task, schedule
+from davinci.passes.cce.list_scheduler import Limits, Task, schedule
 
 FREE = VIEWS | {"memref.alloc"}
 """Operations, besides those of arith and the scalar unit's registers, that touch nothing."""
@@ -32,6 +32,46 @@ class _Node:
     duration: Duration
 
 
+@dataclass
+class _Line:
+    """Operations in a straight line as tasks, and the operation after it, which stays in place."""
+
+    nodes: list[_Node]
+    tasks: list[Task]
+    end: Any
+
+
+@dataclass(frozen=True)
+class Ordering:
+    """A block whose operations can be put into several orders.
+
+    Attributes:
+        ops: in their given order, without the last one.
+        lines: what they consist of.
+        end: the last operation of the block.
+        credit: see `list_scheduler.Limits`.
+    """
+
+    ops: list[Any]
+    lines: list[_Line]
+    end: Any
+    credit: int
+
+    @property
+    def longest(self) -> int:
+        """Tasks of the longest line."""
+        return max(len(line.tasks) for line in self.lines)
+
+    def order(self, window: int) -> None:
+        """Moves the operations; for `window` see `list_scheduler.Limits`."""
+        placed: list[Any] = []
+        for line in self.lines:
+            plan = schedule(line.tasks, Limits(self.credit, window))
+            placed += [line.nodes[number].op for number in plan.order]
+            placed += [] if line.end is None else [line.end]
+        _place(self.ops, placed, self.end)
+
+
 class Orderer:
     """Orders blocks of one kernel."""
 
@@ -40,25 +80,25 @@ class Orderer:
         self._durations = Durations(machine, blocks)
         self._sequential = frozenset(Pipe[name] for name in machine.sync.sequential_pipes)
 
-    def order(self, block: Any) -> None:
-        """Moves the operations of a block; those with regions, and unknown ones, stay in place."""
+    def ordering(self, block: Any) -> Ordering:
+        """What there is to order in a block; operations with regions, and unknown ones, stay."""
         forms = Forms()
         loops = _loops_around(block)
         for loop in loops:
             forms.enter_loop(loop)
         accesses = Accesses(forms, planned=False)
         *ops, end = [view.operation for view in block.operations]
-        placed: list[Any] = []
-        line: list[_Node] = []
+        lines = [_Line([], [], None)]
         for op in ops:
             effects = effects_of(op)
             if effects is not None:
-                line.append(self._node(op, effects, accesses))
+                lines[-1].nodes.append(self._node(op, effects, accesses))
             elif not _is_free(op):
-                placed += [*self._best(line, accesses, loops), op]
-                line = []
-        placed += self._best(line, accesses, loops)
-        _place(ops, placed, end)
+                lines[-1].end = op
+                lines.append(_Line([], [], None))
+        for line in lines:
+            line.tasks = self._tasks(line.nodes, Dependences(accesses, loops))
+        return Ordering(ops, lines, end, self._machine.gm.idle_credit_cycles)
 
     def _node(self, op: Any, effects: Effects, accesses: Accesses) -> _Node:
         pipe = Pipe[effects.pipe]
@@ -76,12 +116,10 @@ class Orderer:
             duration,
         )
 
-    def _best(self, line: list[_Node], accesses: Accesses, loops: Sequence[Any]) -> Iterator[Any]:
-        """The operations of a straight line in the order found."""
-        dependences = Dependences(accesses, loops)
-        numbers = {node.op: number for number, node in enumerate(line)}
+    def _tasks(self, nodes: list[_Node], dependences: Dependences) -> list[Task]:
+        numbers = {node.op: number for number, node in enumerate(nodes)}
         tasks = []
-        for number, node in enumerate(line):
+        for number, node in enumerate(nodes):
             before = dependences.add(number, node.reads, node.writes)
             before |= dict.fromkeys(_operand_nodes(node.op, numbers), True)
             tasks.append(
@@ -90,14 +128,12 @@ class Orderer:
                     node.duration.busy,
                     node.duration.result,
                     node.duration.issue,
-                    tuple((e, self._distance(line[e], node, w)) for e, w in before.items()),
+                    tuple((e, self._distance(nodes[e], node, w)) for e, w in before.items()),
                     node.pipe == Pipe.S,
                     node.duration.of_memory,
                 )
             )
-        return (
-            line[number].op for number in schedule(tasks, self._machine.gm.idle_credit_cycles).order
-        )
+        return tasks
 
     def _distance(self, earlier: _Node, later: _Node, written: bool) -> int:
         """Cycles from the start of one operation to that of one that depends on it.

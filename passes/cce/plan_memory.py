@@ -30,13 +30,14 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from davinci import machine as machines
+from davinci.dialects.cce.buffers import space_name
 from davinci.errors import CompileError
 from davinci.machine import Machine, OnChipMemory, Vector
-from davinci.mlir import location_text, symbol_name
+from davinci.mlir import location_text, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.bank_conflicts import BankConflicts
 from davinci.passes.analysis.kernels import kernels
-from davinci.passes.analysis.lifetimes import Buffer, lifetimes
+from davinci.passes.analysis.lifetimes import Buffer, alloc_bytes, lifetimes
 from davinci.passes.cce.placement import Cost, Free, Piece, Steps, place
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up
@@ -60,11 +61,33 @@ class PlanMemoryPass(Pass):
     def run(self, op: Any) -> None:
         machine = machines.load(self.machine)
         for kernel in kernels(op):
-            by_space: dict[str, list[Buffer]] = {}
-            for buffer in lifetimes(kernel):
-                by_space.setdefault(buffer.space, []).append(buffer)
-            for space, buffers in by_space.items():
+            for space, buffers in _by_space(kernel).items():
                 _plan(kernel, buffers, machine, space)
+
+
+def fits(kernel: Any, machine: Machine) -> bool:
+    """Whether a kernel's buffers can be given addresses."""
+    total: dict[str, int] = {}
+    for alloc in operations(kernel, "memref.alloc"):
+        space = space_name(alloc.result.type)
+        if space != "GM":
+            align = machine.buffer(space).align_bytes
+            total[space] = total.get(space, 0) + round_up(alloc_bytes(alloc), align)
+    tight = {space for space, size in total.items() if size > machine.buffer(space).bytes}
+    if not tight:
+        return True
+    return all(
+        _Planner(kernel, buffers, machine, space).least_bytes() <= machine.buffer(space).bytes
+        for space, buffers in _by_space(kernel).items()
+        if space in tight
+    )
+
+
+def _by_space(kernel: Any) -> dict[str, list[Buffer]]:
+    found: dict[str, list[Buffer]] = {}
+    for buffer in lifetimes(kernel):
+        found.setdefault(buffer.space, []).append(buffer)
+    return found
 
 
 def _plan(kernel: Any, buffers: list[Buffer], machine: Machine, space: str) -> None:

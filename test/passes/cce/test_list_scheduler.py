@@ -5,7 +5,16 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from davinci.passes.cce.list_scheduler import Task, critical_paths, greedy, in_order, schedule
+from davinci.passes.cce.list_scheduler import (
+    Limits,
+    Task,
+    critical_paths,
+    greedy,
+    in_order,
+    schedule,
+)
+
+FREE = Limits()
 
 
 @st.composite
@@ -23,7 +32,7 @@ def lines(draw: st.DrawFn) -> list[Task]:
 
 @given(lines())
 def test_every_task_comes_after_those_it_follows(tasks: list[Task]) -> None:
-    plan = schedule(tasks)
+    plan = schedule(tasks, FREE)
     place = {number: at for at, number in enumerate(plan.order)}
     assert sorted(plan.order) == list(range(len(tasks)))
     assert all(
@@ -33,14 +42,23 @@ def test_every_task_comes_after_those_it_follows(tasks: list[Task]) -> None:
     )
 
 
+@given(lines(), st.integers(1, 5))
+def test_tasks_stay_in_their_window(tasks: list[Task], window: int) -> None:
+    order = schedule(tasks, Limits(window=window)).order
+    assert sorted(order) == list(range(len(tasks)))
+    for at, number in enumerate(order):
+        first = min(set(range(len(tasks))).difference(order[:at]))
+        assert number < first + window
+
+
 @given(lines())
 def test_never_later_than_in_order(tasks: list[Task]) -> None:
-    assert schedule(tasks).cycles <= in_order(tasks).cycles
+    assert schedule(tasks, FREE).cycles <= in_order(tasks, FREE).cycles
 
 
 @given(lines())
 def test_the_end_is_no_earlier_than_the_work(tasks: list[Task]) -> None:
-    cycles = schedule(tasks).cycles
+    cycles = schedule(tasks, FREE).cycles
     for pipe in range(3):
         assert cycles >= sum(task.busy for task in tasks if task.pipe == pipe)
     assert cycles >= max(critical_paths(tasks), default=0)
@@ -53,27 +71,27 @@ def test_two_chains_fill_each_others_latency() -> None:
         Task(t.pipe, t.busy, t.result, 0, tuple((e + 5, c) for e, c in t.after)) for t in chain
     ]
     tasks = [*chain, *moved]
-    assert in_order(tasks).cycles == 130 + 130
-    assert schedule(tasks).cycles == 140
+    assert in_order(tasks, FREE).cycles == 130 + 130
+    assert schedule(tasks, FREE).cycles == 140
 
 
 def test_the_longer_chain_goes_first() -> None:
     short, long = Task(0, 10, 10, 0, ()), Task(0, 10, 10, 0, ())
     tail = Task(1, 100, 100, 0, ((1, 10),))
-    assert greedy([short, long, tail], [0, 1, 2]).cycles == 120
-    assert schedule([short, long, tail]).order[0] == 1
+    assert greedy([short, long, tail], [0, 1, 2], FREE).cycles == 120
+    assert schedule([short, long, tail], FREE).order[0] == 1
 
 
 def test_nothing_is_issued_while_the_scalar_unit_waits() -> None:
     tasks = [Task(0, 50, 50, 1, (), blocks=True), Task(1, 10, 10, 1, ())]
-    assert in_order(tasks).cycles == 62
+    assert in_order(tasks, FREE).cycles == 62
 
 
 def test_the_memory_serves_one_after_the_other() -> None:
     """Loads of 10 cycles on the pipe and 30 of the memory, which catches up after a pause."""
     load = Task(0, 10, 20, 0, (), of_memory=30)
-    assert in_order([load, load]).cycles == 30 + 30 + 10
+    assert in_order([load, load], FREE).cycles == 30 + 30 + 10
     later = Task(0, 10, 20, 0, ((0, 200),), of_memory=30)
-    assert in_order([load, later, later]).cycles == 220 + 30 + 30 + 10
-    assert in_order([load, later, later], credit=10).cycles == 220 + 30 + 30
-    assert in_order([load, later, later], credit=45).cycles == 220 + 10 + 20
+    assert in_order([load, later, later], FREE).cycles == 220 + 30 + 30 + 10
+    assert in_order([load, later, later], Limits(credit=10)).cycles == 220 + 30 + 30
+    assert in_order([load, later, later], Limits(credit=45)).cycles == 220 + 10 + 20

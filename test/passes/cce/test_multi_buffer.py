@@ -48,6 +48,27 @@ def test_tiles_overlap(cores: int) -> None:
     assert ordered.profile.cycles < 0.7 * plain.profile.cycles
 
 
+def test_buffers_that_do_not_fit_side_by_side() -> None:
+    """Three tiles of seven buffers of 36 KB: all at once would take three times UB, and two chains
+    in turn more than half of what each holds at a time."""
+    allocs = "\n".join(f"%b{i} = memref.alloc() TEMPORARIES : !ub" for i in range(6))
+    steps = "\n".join(f'"cce.vabs"(%b{i}, %b{i + 1}) : (!ub, !ub) -> ()' for i in range(5))
+    body = f"""
+      %a = memref.alloc() SLOTS : !ub
+      {allocs}
+      "cce.copy"(%in0, %a) : (!tile, !ub) -> ()
+      "cce.vexp"(%a, %b0) : (!ub, !ub) -> ()
+      {steps}
+      "cce.vadd"(%b5, %a, %b5) : (!ub, !ub, !ub) -> ()
+      "cce.copy"(%b5, %out) : (!ub, !tile) -> ()"""
+    size = 9216
+    x = values(3 * size)
+    plain = run_tiles(tile_loop(body, 3, size, 0), [x])
+    ordered = run_tiles(tile_loop(body, 3, size, 3, 3, 3), [x])
+    assert np.array_equal(ordered.outputs[0], plain.outputs[0])
+    assert ordered.profile.cycles < 0.9 * plain.profile.cycles
+
+
 @pytest.mark.parametrize("seed", range(30))
 def test_random_kernel(seed: int) -> None:
     text, inputs = random_kernel(seed), random_inputs(seed)
