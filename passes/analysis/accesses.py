@@ -263,7 +263,7 @@ def _different(first: Form, second: Form, inner: Sequence[Any]) -> tuple[Form, F
     equal = {
         value
         for value, coefficient in first.terms
-        if others.get(value) == coefficient and not (inner and _defined_in(value, inner[0]))
+        if others.get(value) == coefficient and not (inner and defined_in(value, inner[0]))
     }
 
     def rest(form: Form) -> Form:
@@ -272,7 +272,7 @@ def _different(first: Form, second: Form, inner: Sequence[Any]) -> tuple[Form, F
     return rest(first), rest(second)
 
 
-def _defined_in(value: ir.Value, loop: Op) -> bool:
+def defined_in(value: ir.Value, loop: Op) -> bool:
     """Whether an SSA value is defined in (the body of) a loop."""
     owner = value.owner
     parent = owner.owner if isinstance(owner, ir.Block) else owner.parent

@@ -25,31 +25,42 @@ Two operations that touch the same bytes, one writing, are ordered unless the ma
 itself (see "Ordering that the machine gives by itself" in docs/architecture.md). Between two pipes
 the first one sets a flag and the second waits for it, both in the innermost block around the two
 operations. If the second is in a later iteration of a loop, the flag is set once before the
-outermost loop and waited for once after it. Within a pipe there is a barrier before the second one.
+outermost loop and waited for once after it. Within a pipe the order goes over flags to an idle pipe
+and back (a relay) if other work of the pipe lies between the two and fills the time; else there is
+a barrier before the second one (`sync_completion`).
 
-What is missing is found by running the kernel on paper (`sync_trace`); syncs that others imply are
-left out again. No two uses of an event id can meet. Needs planned buffers (`plan-memory`). Kernels
-that are `cce.synced`, or have flags or barriers of their own, are left alone. If event ids ran out
-and a barrier of all pipes was put instead of a flag, `cce.sync_degraded` on the kernel says how
-often.
+What is missing is found by running the kernel on paper with a clock for each pipe (`sync_trace`),
+and what that has to look for by memory and segments (`sync_record`), so that the time grows with
+the number of operations. What other syncs imply is not put. Flags whose uses cannot meet share an
+event id. Where ids run out, flags are set later than they could be, or wait for an answer, or two
+become one: `cce.sync_merged` on the kernel says how many; `cce.sync_degraded` counts those that
+became barriers of all pipes.
+
+Needs planned buffers (`plan-memory`). Kernels that are `cce.synced`, or have flags or barriers of
+their own, are left alone.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from davinci import machine as machines
 from davinci.dialects.cce.effects import SYNC_OPS, effects_of
 from davinci.isa.core import Pipe
 from davinci.machine import Machine
-from davinci.mlir import ir
+from davinci.mlir import Op, ir, operations
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
+from davinci.passes.cce.sync_completion import Resources
+from davinci.passes.cce.sync_memory import Memory
+from davinci.passes.cce.sync_plan import Action
 from davinci.passes.cce.sync_program import Node, Program
 from davinci.passes.cce.sync_solver import solve
-from davinci.passes.cce.sync_trace import Action, Gaps
 from davinci.passes.pipeline.base import Pass, option, register_pass
+
+RELAYS = (Pipe.M, Pipe.MTE1, Pipe.MTE2, Pipe.MTE3)
+"""Pipes over which relays may go if the kernel does not use them."""
 
 
 @register_pass
@@ -61,7 +72,7 @@ class InsertSyncPass(Pass):
 
     machine: str = option("ascend910", "machine file that gives event ids and sequential pipes")
 
-    def run(self, op: Any) -> None:
+    def run(self, op: Op) -> None:
         machine = machines.load(self.machine)
         for kernel in kernels(op):
             if "cce.synced" not in kernel.attributes:
@@ -69,43 +80,44 @@ class InsertSyncPass(Pass):
                 kernel.attributes["cce.synced"] = ir.UnitAttr.get()
 
 
-def _synchronise(kernel: Any, machine: Machine) -> None:
+def _synchronise(kernel: Op, machine: Machine) -> None:
     sequential = frozenset(Pipe[name] for name in machine.sync.sequential_pipes)
     pipes, by_hand = _pipes(kernel)
     if by_hand or not pipes or (len(pipes) == 1 and pipes <= sequential):
         return
-    solution = solve(Program(kernel, sequential), machine.sync.event_ids)
-    gaps = Gaps(solution.syncs)
-    for node, actions in gaps.before.items():
-        _emit(ir.InsertionPoint(node.op), node, actions)
-    for node, actions in gaps.after.items():
-        _emit(ir.InsertionPoint.after(node.op), node, actions)
-    if solution.degraded:
-        kernel.attributes["cce.sync_degraded"] = builder.as_attribute(solution.degraded)
+    program = Program(kernel)
+    resources = Resources(machine.sync.event_ids, _relays(machine, pipes, sequential))
+    solution = solve(program, Memory(program, sequential), resources)
+    for node in solution.plan.nodes():
+        _emit(ir.InsertionPoint(node.op), node, solution.plan.before(node))
+        _emit(ir.InsertionPoint.after(node.op), node, solution.plan.after(node))
+    for name, count in (("merged", solution.merged), ("degraded", solution.degraded)):
+        if count:
+            kernel.attributes[f"cce.sync_{name}"] = builder.as_attribute(count)
 
 
-def _pipes(kernel: Any) -> tuple[set[Pipe], bool]:
+def _relays(machine: Machine, pipes: set[Pipe], sequential: frozenset[Pipe]) -> dict[Pipe, Pipe]:
+    """For pipes whose instructions overlap, the vector pipe first, an idle pipe each: on a common
+    one relays of one pipe would wait for those of another."""
+    common = set.intersection(*(set(core.pipes) for core in machine.core_types.values()))
+    idle = [pipe for pipe in RELAYS if pipe.name in common and pipe not in pipes]
+    overlapping = sorted(pipes - sequential, key=lambda pipe: (pipe != Pipe.V, pipe))
+    return dict(zip(overlapping, idle, strict=False))
+
+
+def _pipes(kernel: Op) -> tuple[set[Pipe], bool]:
     """The pipes that touch memory, and whether the kernel has flags or barriers already."""
-    pipes: set[Pipe] = set()
-    by_hand = False
-
-    def visit(op: Any) -> Any:
-        nonlocal by_hand
-        by_hand = by_hand or op.name in SYNC_OPS
-        effects = effects_of(op)
-        if effects:
-            pipes.add(Pipe[effects.pipe])
-        return ir.WalkResult.ADVANCE
-
-    kernel.walk(visit)
-    return pipes, by_hand
+    found = operations(kernel, "cce", "memref")
+    pipes = {Pipe[effects.pipe] for op in found if (effects := effects_of(op))}
+    return pipes, any(op.name in SYNC_OPS for op in found)
 
 
-def _emit(point: Any, node: Node, actions: list[Action]) -> None:
+def _emit(point: ir.InsertionPoint, node: Node, actions: Iterable[Action]) -> None:
     with point, node.op.location:
-        for kind, sync in actions:
-            if kind == "barrier":
-                builder.op("cce.pipe_barrier", [], pipe=sync.src.name)
+        for action in actions:
+            flag = action.flag
+            if flag is None:
+                builder.op("cce.pipe_barrier", [], pipe=action.sync.dst.name)
                 continue
-            src, dst = sync.src.name, sync.dst.name
-            builder.op(f"cce.{kind}_flag", [], src=src, dst=dst, event=sync.event)
+            src, dst = flag.src.name, flag.dst.name
+            builder.op(f"cce.{action.kind}_flag", [], src=src, dst=dst, event=flag.event)

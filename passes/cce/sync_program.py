@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from davinci.dialects.cce.effects import effects_of
 from davinci.isa.core import Pipe
-from davinci.mlir import ir
-from davinci.passes.analysis.accesses import FORWARD, Access, Accesses, hull, may_meet
+from davinci.mlir import Op, ir
+from davinci.passes.analysis.accesses import Access, Accesses, hull
 from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.lifetimes import VIEWS
 from davinci.passes.pipeline.base import fail
@@ -30,7 +28,7 @@ class Block:
 class Node:
     """Something in a block: its operation, the block and the position there."""
 
-    op: Any
+    op: Op
     block: Block
     index: int
 
@@ -41,16 +39,12 @@ class Leaf(Node):
 
     Attributes:
         loops: loops around it, outermost first.
-        number: position among the leaves in textual order.
-        conflicts: earlier operations it may have to wait for.
     """
 
     pipe: Pipe
     reads: tuple[Access, ...]
     writes: tuple[Access, ...]
     loops: tuple[Loop, ...]
-    number: int
-    conflicts: list[Conflict] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -71,36 +65,24 @@ class Branch(Node):
     blocks: list[Block] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class Conflict:
-    """An operation `earlier` that touches the same bytes.
+class Program:
+    """The tree of a kernel.
 
     Attributes:
-        depth: number of loops around both.
-        always: whether every earlier instance conflicts.
-        carriers: else, the outermost loops (FORWARD for none) whose iteration may differ.
+        body: its outermost block.
+        leaves: in textual order.
+        accesses: answers which of their accesses overlap.
     """
 
-    earlier: Leaf
-    depth: int
-    always: bool
-    carriers: frozenset[int]
-
-
-class Program:
-    """The tree of a kernel, with the conflicts of every leaf."""
-
-    def __init__(self, kernel: Any, sequential: frozenset[Pipe]) -> None:
+    def __init__(self, kernel: Op) -> None:
         self.leaves: list[Leaf] = []
         self._forms = Forms()
-        self._accesses = Accesses(self._forms)
+        self.accesses = Accesses(self._forms)
         self.body = Block(None)
         self._fill(self.body, kernel.regions[0].blocks[0], ())
         self._join_scalar_accesses()
-        for leaf in self.leaves:
-            leaf.conflicts = list(self._conflicts(leaf, sequential))
 
-    def _fill(self, block: Block, source: Any, loops: tuple[Loop, ...]) -> None:
+    def _fill(self, block: Block, source: ir.Block, loops: tuple[Loop, ...]) -> None:
         for view in source.operations:
             op = view.operation
             if op.regions:
@@ -117,17 +99,17 @@ class Program:
             writes: tuple[Access, ...]
             if op.name in ("memref.load", "memref.store"):
                 buffer, *indices = list(op.operands)[0 if op.name == "memref.load" else 1 :]
-                element = (self._accesses.of_element(buffer, indices, op),)
+                element = (self.accesses.of_element(buffer, indices, op),)
                 reads, writes = (element, ()) if effects.reads else ((), element)
             else:
-                reads = tuple(self._accesses.of_view(value, op) for value in effects.reads)
-                writes = tuple(self._accesses.of_view(value, op) for value in effects.writes)
+                reads = tuple(self.accesses.of_view(value, op) for value in effects.reads)
+                writes = tuple(self.accesses.of_view(value, op) for value in effects.writes)
             pipe, place = Pipe[effects.pipe], len(block.nodes)
-            leaf = Leaf(op, block, place, pipe, reads, writes, loops, len(self.leaves))
+            leaf = Leaf(op, block, place, pipe, reads, writes, loops)
             block.nodes.append(leaf)
             self.leaves.append(leaf)
 
-    def _add_region(self, block: Block, op: Any, loops: tuple[Loop, ...]) -> None:
+    def _add_region(self, block: Block, op: Op, loops: tuple[Loop, ...]) -> None:
         """Adds a loop or branch, unless nothing in it touches memory."""
         index = len(block.nodes)
         if op.name == "scf.for":
@@ -167,31 +149,9 @@ class Program:
                 for leaf, _ in group:
                     leaf.reads, leaf.writes = (joined, ()) if reads else ((), joined)
 
-    def _conflicts(self, leaf: Leaf, sequential: frozenset[Pipe]) -> Iterator[Conflict]:
-        for earlier in self.leaves:
-            if earlier.pipe == leaf.pipe and leaf.pipe in sequential:
-                continue
-            pairs = [(w, x) for w in earlier.writes for x in (*leaf.reads, *leaf.writes)]
-            if earlier.pipe != leaf.pipe:
-                pairs += [(r, w) for r in earlier.reads for w in leaf.writes]
-            pairs = [(a, b) for a, b in pairs if may_meet(a, b)]
-            if not pairs:
-                continue
-            depth = _common(earlier.loops, leaf.loops)
-            loops = [loop.op for loop in leaf.loops[:depth]]
-            possible = [*range(depth)]
-            possible += [FORWARD] if earlier.number < leaf.number else []
-            carriers = frozenset(
-                carrier
-                for carrier in possible
-                if any(self._accesses.may_overlap(a, b, carrier, loops) for a, b in pairs)
-            )
-            if carriers:
-                yield Conflict(earlier, depth, len(carriers) == len(possible), carriers)
 
-
-def _common(first: tuple[Loop, ...], second: tuple[Loop, ...]) -> int:
-    """Length of the common beginning."""
+def common_loops(first: tuple[Loop, ...], second: tuple[Loop, ...]) -> int:
+    """How many loops two operations have in common, given those around each, outermost first."""
     depth = 0
     for a, b in zip(first, second, strict=False):
         if a is not b:

@@ -1,10 +1,10 @@
 """Runs a kernel's synchronisation on paper: which earlier operations is each one sure of?
 
 Every loop is run twice, and zero times and once where its trip count is unknown; branches are run
-one after the other and joined. For each pipe the trace keeps the set of operations (instances of
-leaves and of waits) known to be complete before the pipe's next one starts: `set_flag` sends that
-set together with all of its own pipe so far, `wait_flag` receives it, a barrier adds its pipe. Sets
-are bit masks of instances, numbered in order of execution.
+one after the other and joined. The operations and waits of a pipe are numbered in order, and each
+pipe has a clock: for every pipe the number up to which all is complete before its next operation
+starts. `set_flag` sends the clock of its pipe, with all of the pipe's own so far; `wait_flag` takes
+it over; a barrier adds its pipe.
 
 Why twice is enough: a third iteration stands to the second as the second to the first, and what a
 pipe knows never shrinks.
@@ -12,291 +12,293 @@ pipe knows never shrinks.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from davinci.isa.core import Pipe
-from davinci.passes.analysis.accesses import FORWARD
-from davinci.passes.cce.sync_program import Block, Branch, Conflict, Leaf, Loop, Node, Program
+from davinci.passes.cce.sync_memory import Memory
+from davinci.passes.cce.sync_plan import Action, Flag, Plan, Sync
+from davinci.passes.cce.sync_program import Block, Branch, Leaf, Loop, Node, Program
+from davinci.passes.cce.sync_record import Clock, Instance, Record
 
 PIPES = [pipe for pipe in Pipe if pipe < Pipe.ALL]
-
-
-@dataclass(eq=False)
-class Sync:
-    """Synchronisation of two pipes, or of one with itself.
-
-    Attributes:
-        src, dst: pipes; equal for a barrier, both ALL for a barrier of all.
-        block: where the set and the wait lie.
-        after: node of the block that the set follows; unused for a barrier.
-        before: node of the block that the wait or barrier precedes. If `before` is the same node as
-            `after`, set and wait both follow it.
-        around: for a dependence on the iteration before (the wait precedes the set): the outermost
-            statement around which the flag is set first and waited for last.
-        event: id, once allocated.
-    """
-
-    src: Pipe
-    dst: Pipe
-    block: Block
-    after: Node
-    before: Node
-    around: Node | None = None
-    event: int = -1
-
-    @property
-    def is_barrier(self) -> bool:
-        return self.src == self.dst
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return (self.src, self.dst, self.before, None if self.is_barrier else self.after)
-
-
-Action = tuple[str, Sync]
-"""("set" | "wait" | "barrier", sync)."""
-
-
-class Gaps:
-    """The actions of a list of syncs, by the node they follow or precede."""
-
-    def __init__(self, syncs: Sequence[Sync]) -> None:
-        self.before: dict[Node, list[Action]] = {}
-        self.after: dict[Node, list[Action]] = {}
-        for sync in syncs:
-            if sync.around:
-                self._add(self.after, sync.around, "wait", sync)
-        for sync in syncs:
-            if not sync.is_barrier and sync.after is not sync.before:
-                self._add(self.after, sync.after, "set", sync)
-                self._add(self.before, sync.before, "wait", sync)
-        for sync in syncs:
-            if not sync.is_barrier and sync.after is sync.before:
-                self._add(self.after, sync.after, "set", sync)
-                self._add(self.after, sync.after, "wait", sync)
-        for sync in syncs:
-            if sync.is_barrier:
-                self._add(self.before, sync.before, "barrier", sync)
-        for sync in syncs:
-            if sync.around:
-                self._add(self.before, sync.around, "set", sync)
-
-    def _add(self, gaps: dict[Node, list[Action]], node: Node, kind: str, sync: Sync) -> None:
-        gaps.setdefault(node, []).append((kind, sync))
+FlagPair = tuple[Pipe, Pipe]
 
 
 @dataclass
 class State:
-    """What is known at a point of the trace; masks of instances.
+    """What is known at a point of the trace.
 
     Attributes:
-        known: for each pipe, what is complete before its next operation.
-        issued: for each pipe, all its operations so far.
+        clocks: of each pipe.
         sent: for each set flag, what its waiter will know.
-        waited: for each flag, the latest wait.
+        waited: for each flag, the number of its latest wait.
+        live: for each pair of pipes, flags of which the setter may not know that they are clear.
     """
 
-    known: list[int]
-    issued: list[int]
-    sent: dict[Sync, int] = field(default_factory=dict)
-    waited: dict[Sync, int] = field(default_factory=dict)
+    clocks: list[Clock]
+    sent: dict[Flag, Clock] = field(default_factory=dict)
+    waited: dict[Flag, int] = field(default_factory=dict)
+    live: dict[FlagPair, set[Flag]] = field(default_factory=dict)
 
     def copy(self) -> State:
-        return State([*self.known], [*self.issued], {**self.sent}, {**self.waited})
+        live = {pair: set(flags) for pair, flags in self.live.items()}
+        return State([[*clock] for clock in self.clocks], {**self.sent}, {**self.waited}, live)
 
 
 @dataclass(frozen=True)
-class Missing:
-    """An instance that has to be complete before `later` and is not known to be.
+class _Path:
+    """One of the ways through a loop or branch: `numbers` of each pipe where it begins and ends."""
 
-    Attributes:
-        earlier: node of the operation, or the node that a wait precedes.
-        later: node of the operation, or the node that a set follows.
-        carrier: outermost loop around both whose iteration differs, None if there is none.
-    """
-
-    earlier: Node
-    later: Node
-    src: Pipe
-    dst: Pipe
-    carrier: Loop | None
+    state: State
+    begin: Clock
+    end: Clock
 
 
-@dataclass(frozen=True)
-class _Instance:
-    node: Node
-    pipe: Pipe
-    loops: tuple[Loop, ...]
-    iteration: tuple[int, ...]
-    done: int
-    """What is complete once it is: itself, its pipe before it, and what that knew."""
+class Observer(Protocol):
+    """Who wants to know what a trace finds."""
 
+    def missing(self, trace: Trace, earlier: Instance, later: Leaf) -> None:
+        """`earlier` must be complete before the operation `later`, which comes now, and its pipe
+        does not know that it is. The trace goes on as if it did."""
 
-Found = Callable[[Missing], None]
-Watch = Callable[[Sync, State, int], None]
-"""Called at every set with the state and what the source pipe knows."""
+    def unclear(self, trace: Trace, earlier: Instance, pipe: Pipe, node: Node) -> None:
+        """The wait `earlier` must be over before `pipe` sets the flag again, after `node`, and is
+        not known to be. The trace goes on as if it were."""
+
+    def sets(self, flag: Flag, others: set[Flag]) -> None:
+        """A flag is set while `others` of the same pipes may not be clear."""
 
 
 class Trace:
-    """One run over a program with some syncs in place."""
+    """One run over a program with a plan, which the observer may extend.
 
-    def __init__(
-        self, program: Program, syncs: Sequence[Sync], found: Found, watch: Watch | None = None
-    ) -> None:
-        self._gaps = Gaps(syncs)
-        self._found, self._watch = found, watch
-        self._instances: list[_Instance] = []
-        self._of_leaf: dict[Leaf, list[int]] = {leaf: [] for leaf in program.leaves}
-        self._mask_of_leaf: dict[Leaf, int] = dict.fromkeys(program.leaves, 0)
-        self._loops: tuple[Loop, ...] = ()
-        self._iteration: tuple[int, ...] = ()
-        self._state = State([0] * len(PIPES), [0] * len(PIPES))
+    Attributes:
+        state: what is known now.
+        loops, iteration: the loops around this point, and the iteration of each.
+        instances: of each pipe, those so far.
+        used: syncs without which something would be missing.
+        waits: for flags from one pipe to another in a block, the waits so far, in order: (order of
+            what it comes before, number that its pipe is past when it is over).
+    """
+
+    def __init__(self, program: Program, memory: Memory, plan: Plan, observer: Observer) -> None:
+        self._plan, self._observer = plan, observer
+        self._record = Record(memory)
+        self.instances: list[list[Instance]] = [[] for _ in PIPES]
+        self.waits: dict[tuple[Block, Pipe, Pipe], list[tuple[int, int]]] = {}
+        self.used: set[Sync] = set()
+        self.state = State([[0] * len(PIPES) for _ in PIPES])
+        self.loops: tuple[Loop, ...] = ()
+        self.iteration: tuple[int, ...] = ()
+        self._work = [0] * len(PIPES)
+        self._order = 0
+        self._absent: list[tuple[int, int]] = []
+        self._heard: list[tuple[Sync, Pipe, Clock]] = []
+        """What pipes learn just before the next operation."""
         self._block(program.body)
+
+    def work(self, pipe: Pipe) -> int:
+        """Number of operations of a pipe so far."""
+        return self._work[pipe]
 
     def _block(self, block: Block) -> None:
         for node in block.nodes:
-            for kind, sync in self._gaps.before.get(node, ()):
-                self._act(kind, sync, node)
+            pipe = node.pipe if isinstance(node, Leaf) else Pipe.S
+            known = [*self.state.clocks[pipe]]
+            self._heard = []
+            for action in self._plan.before(node):
+                self._act(action, node)
             if isinstance(node, Leaf):
-                self._leaf(node)
+                self._leaf(node, known)
             elif isinstance(node, Loop):
                 self._loop(node)
             elif isinstance(node, Branch):
                 self._branch(node)
-            for kind, sync in self._gaps.after.get(node, ()):
-                self._act(kind, sync, node)
+            for action in self._plan.after(node):
+                self._act(action, node)
+
+    def _leaf(self, leaf: Leaf, known: Clock) -> None:
+        """Executes an operation; `known`: to its pipe before the syncs just before it."""
+        clock = self.state.clocks[leaf.pipe]
+        for earlier in self._record.before(leaf, self.iteration, known, self._absent):
+            if earlier.number > clock[earlier.pipe]:
+                self._observer.missing(self, earlier, leaf)
+                learn(clock, earlier.clock)
+            teachers = [
+                sync
+                for sync, pipe, told in self._heard
+                if pipe in (leaf.pipe, Pipe.ALL) and told[earlier.pipe] >= earlier.number
+            ]
+            if len(teachers) == 1:
+                self.used.update(teachers)
+        self._record.add(self._issue(leaf, leaf.pipe, is_wait=False))
+        self._work[leaf.pipe] += 1
+
+    def _issue(self, node: Node, pipe: Pipe, is_wait: bool) -> Instance:
+        """Adds an instance."""
+        instances = self.instances[pipe]
+        clock = [*self.state.clocks[pipe]]
+        clock[pipe] = len(instances) + 1
+        instance = Instance(
+            node,
+            is_wait,
+            pipe,
+            clock[pipe],
+            self._order,
+            self._work[pipe],
+            self.loops,
+            self.iteration,
+            clock,
+        )
+        instances.append(instance)
+        self._order += 1
+        return instance
 
     def _loop(self, loop: Loop) -> None:
         trips = 2 if loop.trips is None else min(loop.trips, 2)
         paths = []
-        begin = len(self._instances)
+        begin = self._numbers()
         for iteration in range(trips):
             if loop.trips is None:
-                paths.append((self._state.copy(), self._mask_since(begin)))
+                paths.append(_Path(self.state.copy(), begin, self._numbers()))
             with self._inside(loop, iteration):
                 self._block(loop.body)
         if loop.trips is None:
-            paths.append((self._state, self._mask_since(begin)))
+            paths.append(_Path(self.state, begin, self._numbers()))
             self._join(paths, begin)
 
     @contextmanager
     def _inside(self, loop: Loop, iteration: int) -> Iterator[None]:
-        outside = self._loops, self._iteration
-        self._loops, self._iteration = (*self._loops, loop), (*self._iteration, iteration)
+        outside = self.loops, self.iteration
+        self.loops, self.iteration = (*self.loops, loop), (*self.iteration, iteration)
         yield
-        self._loops, self._iteration = outside
+        self.loops, self.iteration = outside
 
     def _branch(self, branch: Branch) -> None:
-        begin = len(self._instances)
-        start, paths = self._state, []
+        start, begin, order = self.state, self._numbers(), self._order
+        paths = []
         for block in branch.blocks:
-            self._state = start.copy()
-            others = self._mask_since(begin)
-            self._state.known = [known | others for known in self._state.known]
-            first = len(self._instances)
+            self.state = start.copy()
+            own = self._numbers()
+            for clock in self.state.clocks:
+                for pipe in PIPES:
+                    # What the branches before did is not there.
+                    if clock[pipe] >= begin[pipe]:
+                        clock[pipe] = own[pipe]
+            self._absent.append((order, self._order))
             self._block(block)
-            paths.append((self._state, self._mask_since(first)))
+            self._absent.pop()
+            paths.append(_Path(self.state, own, self._numbers()))
         if len(paths) == 1:
-            paths.append((start, 0))
+            paths.append(_Path(start, begin, begin))
         self._join(paths, begin)
 
-    def _join(self, paths: list[tuple[State, int]], begin: int) -> None:
+    def _join(self, paths: list[_Path], begin: Clock) -> None:
         """Keeps what is known on every path; what a path does not execute is complete there.
 
         Args:
-            paths: state at the end of each path, and the instances on it since `begin`.
-            begin: number of the first instance after the paths split.
+            begin: numbers where the paths split.
         """
-        everything = self._mask_since(begin)
-        joined = paths[0][0].copy()
-        joined.known = [-1] * len(PIPES)
-        for flag in joined.sent:
-            joined.sent[flag] = -1
-        for state, own in paths:
-            absent = everything & ~own
-            for pipe in PIPES:
-                joined.known[pipe] &= state.known[pipe] | absent
-                joined.issued[pipe] |= state.issued[pipe]
-            for flag, sent in state.sent.items():
-                joined.sent[flag] &= sent | absent
-            for flag, waited in state.waited.items():
-                joined.waited[flag] = joined.waited.get(flag, 0) | waited
-        self._state = joined
+        end = self._numbers()
 
-    def _mask_since(self, begin: int) -> int:
-        return (1 << len(self._instances)) - (1 << begin)
+        def known(path: _Path, clock: Clock) -> Clock:
+            return [_reach(clock[p], begin[p], path.begin[p], path.end[p], end[p]) for p in PIPES]
 
-    def _leaf(self, leaf: Leaf) -> None:
-        needed = 0
-        for conflict in leaf.conflicts:
-            needed |= self._needed(conflict)
-        self._require(needed, leaf, leaf.pipe)
-        number = self._issue(leaf, leaf.pipe)
-        self._of_leaf[leaf].append(number)
-        self._mask_of_leaf[leaf] |= 1 << number
+        def least(clocks: list[Clock]) -> Clock:
+            return [min(numbers) for numbers in zip(*clocks, strict=True)]
 
-    def _needed(self, conflict: Conflict) -> int:
-        if conflict.always:
-            return self._mask_of_leaf[conflict.earlier]
-        needed = 0
-        for number in self._of_leaf[conflict.earlier]:
-            iteration = self._instances[number].iteration
-            if _carrier(iteration, self._iteration, conflict.depth) in conflict.carriers:
-                needed |= 1 << number
-        return needed
+        states = [path.state for path in paths]
+        joined = State(
+            [least([known(path, path.state.clocks[pipe]) for path in paths]) for pipe in PIPES]
+        )
+        # A flag that the observer has added meanwhile is on some paths only.
+        sent: dict[Flag, list[Clock]] = {}
+        for path in paths:
+            for flag, clock in path.state.sent.items():
+                sent.setdefault(flag, []).append(known(path, clock))
+        joined.sent = {flag: least(clocks) for flag, clocks in sent.items()}
+        for state in states:
+            for flag, number in state.waited.items():
+                joined.waited[flag] = max(number, joined.waited.get(flag, 0))
+            for pair, flags in state.live.items():
+                joined.live.setdefault(pair, set()).update(flags)
+        self.state = joined
 
-    def _issue(self, node: Node, pipe: Pipe) -> int:
-        """Adds an instance and returns its number."""
-        state, number = self._state, len(self._instances)
-        state.issued[pipe] |= 1 << number
-        done = state.known[pipe] | state.issued[pipe]
-        self._instances.append(_Instance(node, pipe, self._loops, self._iteration, done))
-        return number
+    def _numbers(self) -> Clock:
+        return [len(instances) for instances in self.instances]
 
-    def _require(self, needed: int, later: Node, pipe: Pipe) -> None:
-        """Reports what of `needed` is not known to `pipe`, the latest first, and goes on as if
-        synchronisation with what was reported had been there."""
-        known = self._state.known
-        missing = needed & ~known[pipe]
-        while missing:
-            earlier = self._instances[missing.bit_length() - 1]
-            depth = 0
-            for a, b in zip(earlier.loops, self._loops, strict=False):
-                if a is not b:
-                    break
-                depth += 1
-            carrier = _carrier(earlier.iteration, self._iteration, depth)
-            loop = None if carrier == FORWARD else self._loops[carrier]
-            self._found(Missing(earlier.node, later, earlier.pipe, pipe, loop))
-            known[pipe] |= earlier.done
-            missing &= ~known[pipe]
-
-    def _act(self, kind: str, sync: Sync, node: Node) -> None:
-        state, src, dst = self._state, sync.src, sync.dst
-        if kind == "barrier":
-            if src == Pipe.ALL:
-                everything = (1 << len(self._instances)) - 1
-                state.known = [known | everything for known in state.known]
-            else:
-                state.known[src] |= state.issued[src]
-        elif kind == "set":
-            self._require(state.waited.get(sync, 0), node, src)
-            if self._watch:
-                self._watch(sync, state, state.known[src])
-            state.sent[sync] = state.known[src] | state.issued[src]
+    def _act(self, action: Action, node: Node) -> None:
+        sync, flag = action.sync, action.flag
+        if flag is None:
+            self.barrier(sync)
+        elif action.kind == "set":
+            self._set(flag, node)
         else:
-            sent = state.sent.pop(sync)
-            # While the scalar pipe waits it issues nothing: what it learns holds for all pipes.
-            for pipe in PIPES if dst == Pipe.S else [dst]:
-                state.known[pipe] |= sent
-            state.waited[sync] = 1 << self._issue(node, dst)
+            # What the observer has added meanwhile may have no set in this run.
+            sent = self.state.sent.pop(flag, None)
+            if sent is not None:
+                self.wait(sync, flag, sent, node)
+
+    def barrier(self, sync: Sync) -> None:
+        """All pipes, or one, learn what they have done."""
+        numbers, everything = self._numbers(), sync.dst == Pipe.ALL
+        told = [n if everything or pipe == sync.dst else 0 for pipe, n in enumerate(numbers)]
+        for clock in self.state.clocks if everything else [self.state.clocks[sync.dst]]:
+            learn(clock, told)
+        self._heard.append((sync, sync.dst, told))
+
+    def _set(self, flag: Flag, node: Node) -> None:
+        clock = self.state.clocks[flag.src]
+        # What the scalar unit waited for is over before anything else is issued.
+        number = 0 if flag.dst == Pipe.S else self.state.waited.get(flag, 0)
+        if number > clock[flag.dst]:
+            earlier = self.instances[flag.dst][number - 1]
+            self._observer.unclear(self, earlier, flag.src, node)
+            learn(clock, earlier.clock)
+        live = self.state.live.setdefault((flag.src, flag.dst), set())
+        live -= {other for other in live if self._is_clear(other)}
+        self._observer.sets(flag, live - {flag})
+        live.add(flag)
+        sent = self.state.sent[flag] = [*clock]
+        sent[flag.src] = len(self.instances[flag.src])
+
+    def _is_clear(self, flag: Flag) -> bool:
+        """Whether the pipe that sets a flag knows that the latest wait for it is over."""
+        if flag in self.state.sent:
+            return False
+        known = self.state.clocks[flag.src][flag.dst]
+        return flag.dst == Pipe.S or self.state.waited.get(flag, 0) <= known
+
+    def wait(self, sync: Sync, flag: Flag, sent: Clock, node: Node) -> None:
+        """The pipe that waits learns what was sent."""
+        # While the scalar pipe waits it issues nothing: what it learns holds for all pipes.
+        for pipe in PIPES if flag.dst == Pipe.S else [flag.dst]:
+            learn(self.state.clocks[pipe], sent)
+        instance = self._issue(node, flag.dst, is_wait=True)
+        self.state.waited[flag] = instance.number
+        waits = self.waits.setdefault((sync.block, flag.src, flag.dst), [])
+        waits.append((instance.order, instance.number))
+        self._heard.append((sync, flag.dst, sent))
 
 
-def _carrier(earlier: tuple[int, ...], later: tuple[int, ...], depth: int) -> int:
-    """The first of `depth` loops in whose iteration two instances differ, or FORWARD."""
-    for level in range(depth):
-        if earlier[level] != later[level]:
-            return level
-    return FORWARD
+def learn(clock: Clock, told: Clock) -> None:
+    """Adds to a clock what another one knows."""
+    for pipe, number in enumerate(told):
+        if number > clock[pipe]:
+            clock[pipe] = number
+
+
+def _reach(number: int, begin: int, own_begin: int, own_end: int, end: int) -> int:
+    """Up to which number all is complete on a path that knows of `number`.
+
+    A path splits off at `begin`, executes what is numbered above `own_begin` up to `own_end`, and
+    nothing else up to `end`.
+    """
+    if number < begin:
+        return number
+    if number >= own_end or own_begin == own_end:
+        return end
+    return max(number, own_begin)

@@ -26,6 +26,7 @@ from davinci.passes.builder import as_attribute, op
 from davinci.passes.pipeline import pipelines
 from davinci.runtime.executable import Executable
 from davinci.simulator import Device
+from davinci.simulator.core.streams import BlockProgram
 from fuzz.happens_before import Order
 from fuzz.stream_steps import SYNC, Conflicts, Step, decode, matched
 
@@ -113,15 +114,9 @@ def record(
     ) -> Any:  # fmt: skip
         if name in kernels or (only and name not in only):
             return launch(device, name, programs, arguments, blocks, locations, *rest, **more)
-        streams: list[Records] = []
-
-        def teed(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
-            tee = _Tee(core)
-            programs["AICORE"](arguments, block, blocks, tee)
-            streams.append(np.concatenate(tee.parts))
-
-        profile = launch(device, name, teed, arguments, blocks, locations, *rest, **more)
-        kernels[name] = _kernel(name, device, streams, locations)
+        program, streams = teed(programs["AICORE"])
+        profile = launch(device, name, program, arguments, blocks, locations, *rest, **more)
+        kernels[name] = kernel_of(name, device, streams, locations)
         return profile
 
     with mock.patch.object(Device, "launch", recording):
@@ -129,7 +124,22 @@ def record(
     return list(kernels.values())
 
 
-def _kernel(name: str, device: Device, streams: list[Records], locations: Sequence[str]) -> Kernel:
+def teed(program: BlockProgram) -> tuple[BlockProgram, list[Records]]:
+    """The same program, and a list to which the stream of each block that it runs is added."""
+    streams: list[Records] = []
+
+    def run(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
+        tee = _Tee(core)
+        program(arguments, block, blocks, tee)
+        streams.append(np.concatenate(tee.parts))
+
+    return run, streams
+
+
+def kernel_of(
+    name: str, device: Device, streams: list[Records], locations: Sequence[str]
+) -> Kernel:
+    """A kernel that ran; its synchronisation has locations of `number_synchronisation`."""
     kernel = Kernel(name, device, streams)
     for stream in kernel.streams:
         for location in (stream[:, 0] >> LOCATION).tolist():

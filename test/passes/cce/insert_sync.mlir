@@ -24,7 +24,8 @@ func.func @line(%x: memref<256xf32>, %y: memref<256xf32>) attributes {ascend.ker
   return
 }
 
-// Within the vector pipe, only what depends on the operation before waits for it.
+// Within the vector pipe, what depends on the operation just before waits for it in a barrier, which
+// serves what depends on others before, too.
 // CHECK-LABEL: func.func @barriers
 // CHECK: cce.vexp
 // CHECK-NEXT: cce.vexp
@@ -38,8 +39,89 @@ func.func @barriers() attributes {ascend.kernel} {
   %c = memref.alloc() {cce.address = 2048 : i64} : !ub
   "cce.vexp"(%a, %b) : (!ub, !ub) -> ()
   "cce.vexp"(%a, %c) : (!ub, !ub) -> ()
+  "cce.vexp"(%c, %a) : (!ub, !ub) -> ()
+  "cce.vabs"(%b, %b) : (!ub, !ub) -> ()
+  return
+}
+
+// With other work between, the order goes by flags to an idle pipe and back, which the work fills.
+// CHECK-LABEL: func.func @relay
+// CHECK: cce.vexp
+// CHECK-NEXT: "cce.set_flag"() {dst = "M", event = 0 : i64, src = "V"}
+// CHECK-NEXT: "cce.wait_flag"() {dst = "M", event = 0 : i64, src = "V"}
+// CHECK-NEXT: "cce.set_flag"() {dst = "V", event = 0 : i64, src = "M"}
+// CHECK-NEXT: cce.vabs
+// CHECK-NEXT: "cce.wait_flag"() {dst = "V", event = 0 : i64, src = "M"}
+// CHECK-NEXT: cce.vexp
+// CHECK-NEXT: return
+func.func @relay() attributes {ascend.kernel} {
+  %a = memref.alloc() {cce.address = 0 : i64} : !ub
+  %b = memref.alloc() {cce.address = 1024 : i64} : !ub
+  %c = memref.alloc() {cce.address = 2048 : i64} : !ub
+  "cce.vexp"(%a, %b) : (!ub, !ub) -> ()
+  "cce.vabs"(%c, %c) : (!ub, !ub) -> ()
   "cce.vexp"(%b, %a) : (!ub, !ub) -> ()
-  "cce.vabs"(%c, %b) : (!ub, !ub) -> ()
+  return
+}
+
+// The same from one iteration to the next: flags for it are set before the loop.
+// CHECK-LABEL: func.func @relay_in_loop
+// CHECK: "cce.set_flag"() {dst = "V", event = 0 : i64, src = "M"}
+// CHECK-NEXT: "cce.set_flag"() {dst = "V", event = 1 : i64, src = "M"}
+// CHECK-NEXT: scf.for
+// CHECK-NEXT: "cce.wait_flag"() {dst = "V", event = 0 : i64, src = "M"}
+// CHECK-NEXT: cce.vexp
+// CHECK-NEXT: "cce.set_flag"() {dst = "M", event = 0 : i64, src = "V"}
+// CHECK-NEXT: "cce.wait_flag"() {dst = "M", event = 0 : i64, src = "V"}
+// CHECK-NEXT: "cce.set_flag"() {dst = "V", event = 0 : i64, src = "M"}
+// CHECK-NEXT: "cce.wait_flag"() {dst = "V", event = 1 : i64, src = "M"}
+// CHECK-NEXT: cce.vabs
+// CHECK-NEXT: "cce.set_flag"() {dst = "M", event = 1 : i64, src = "V"}
+// CHECK-NEXT: "cce.wait_flag"() {dst = "M", event = 1 : i64, src = "V"}
+// CHECK-NEXT: "cce.set_flag"() {dst = "V", event = 1 : i64, src = "M"}
+// CHECK-NEXT: }
+// CHECK-NEXT: "cce.wait_flag"() {dst = "V", event = 0 : i64, src = "M"}
+// CHECK-NEXT: "cce.wait_flag"() {dst = "V", event = 1 : i64, src = "M"}
+// CHECK-NEXT: return
+func.func @relay_in_loop() attributes {ascend.kernel} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c8 = arith.constant 8 : index
+  %a = memref.alloc() {cce.address = 0 : i64} : !ub
+  %b = memref.alloc() {cce.address = 1024 : i64} : !ub
+  scf.for %i = %c0 to %c8 step %c1 {
+    "cce.vexp"(%a, %a) : (!ub, !ub) -> ()
+    "cce.vabs"(%b, %b) : (!ub, !ub) -> ()
+  }
+  return
+}
+
+// No pipe is idle: a barrier.
+// CHECK-LABEL: func.func @no_idle_pipe
+// CHECK: cce.vexp
+// CHECK-NEXT: cce.vabs
+// CHECK-NEXT: "cce.pipe_barrier"() {pipe = "V"}
+// CHECK-NEXT: cce.vexp
+// CHECK-NOT: src = "V"
+// CHECK: return
+func.func @no_idle_pipe(%x: memref<256xf32>, %y: memref<256xf32>) attributes {ascend.kernel} {
+  %true = arith.constant true
+  %a = memref.alloc() {cce.address = 0 : i64} : !ub
+  %b = memref.alloc() {cce.address = 1024 : i64} : !ub
+  %c = memref.alloc() {cce.address = 2048 : i64} : !ub
+  %d = memref.alloc() {cce.address = 3072 : i64} : !ub
+  %e = memref.alloc() {cce.address = 4096 : i64} : !ub
+  %f = memref.alloc() {cce.address = 0 : i64} : memref<256xf32, #cce.space<"L1">>
+  %la = memref.alloc() {cce.address = 0 : i64} : memref<1x1x16x16xf16, #cce.space<"L0A">>
+  %lb = memref.alloc() {cce.address = 0 : i64} : memref<1x1x16x16xf16, #cce.space<"L0B">>
+  %lc = memref.alloc() {cce.address = 0 : i64} : memref<1x1x16x16xf32, #cce.space<"L0C">>
+  "cce.vexp"(%a, %b) : (!ub, !ub) -> ()
+  "cce.vabs"(%c, %c) : (!ub, !ub) -> ()
+  "cce.vexp"(%b, %a) : (!ub, !ub) -> ()
+  "cce.copy"(%x, %d) : (memref<256xf32>, !ub) -> ()
+  "cce.copy"(%e, %y) : (!ub, memref<256xf32>) -> ()
+  "cce.copy"(%f, %d) : (memref<256xf32, #cce.space<"L1">>, !ub) -> ()
+  "cce.mad"(%la, %lb, %lc, %true) : (memref<1x1x16x16xf16, #cce.space<"L0A">>, memref<1x1x16x16xf16, #cce.space<"L0B">>, memref<1x1x16x16xf32, #cce.space<"L0C">>, i1) -> ()
   return
 }
 

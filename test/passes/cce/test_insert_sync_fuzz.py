@@ -152,6 +152,20 @@ class RandomKernel:
         )
 
 
+class StraightKernel(RandomKernel):
+    """Many operations in a row, a loop or branch now and then, so that event ids run out."""
+
+    def statements(self, depth: int, count: int) -> None:
+        for _ in range(self.random.randint(10, 60) if depth == 0 else count):
+            choice = self.random.random()
+            if depth == 0 and choice < 0.03:
+                self.loop(depth)
+            elif depth == 0 and choice < 0.05:
+                self.branch(depth)
+            else:
+                self.operation()
+
+
 def launch(text: str, machine: str) -> None:
     """Plans, synchronises, compiles and runs a kernel, with all checks."""
     with make_context(), ir.Location.unknown():
@@ -188,6 +202,16 @@ def test_random_kernel(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(40))
 def test_random_kernel_with_one_event_id(seed: int, one_event_id: str) -> None:
     launch(RandomKernel(seed).text(), one_event_id)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_straight_kernel(seed: int) -> None:
+    launch(StraightKernel(seed).text(), "ascend910")
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_straight_kernel_with_one_event_id(seed: int, one_event_id: str) -> None:
+    launch(StraightKernel(seed).text(), one_event_id)
 
 
 NESTED = """

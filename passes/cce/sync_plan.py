@@ -1,0 +1,164 @@
+"""The flags and barriers of a kernel, and where their operations lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum, auto
+from itertools import chain
+from typing import Literal
+
+from davinci.isa.core import Pipe
+from davinci.passes.cce.sync_program import Block, Node
+
+
+@dataclass(eq=False)
+class Flag:
+    """A flag from one pipe to another; `event` is its id, once allocated."""
+
+    src: Pipe
+    dst: Pipe
+    event: int = -1
+
+
+class Scarcity(Enum):
+    """What a sync is, or is like, only because event ids ran out."""
+
+    NONE = auto()
+    LATE = auto()
+    """It does not follow its node `after` but precedes it, behind the waits there."""
+    ANSWER = auto()
+    """It tells a pipe that a flag is clear whose id it needs."""
+    MERGED = auto()
+    """It does the work of two, or of a relay."""
+
+
+@dataclass(eq=False)
+class Sync:
+    """Orders what precedes `after` on one pipe before what follows `before` on another, or on it.
+
+    Attributes:
+        route: pipes that it goes through, each but the first waiting for a flag of the one before.
+            (V,) is a barrier of V, (ALL,) one of all pipes; (MTE2, V) is a flag; (V, M, V) is a
+            relay, by which V waits for what it did before, over an idle pipe; (V, MTE2, V) is an
+            answered flag from MTE2 to V: MTE2 sets it when it knows what V is past.
+        block: where all of its operations lie.
+        after: node of the block that everything but the last wait follows; unused for a barrier.
+        before: node of the block that the last wait or barrier precedes. If a flag's `before` is
+            the same node as `after`, set and wait both follow it.
+        around: for a dependence on the iteration before (the wait precedes the set): the outermost
+            statement around which the last flag is set first and waited for last.
+        scarcity: whether it is as it is for want of event ids.
+    """
+
+    route: tuple[Pipe, ...]
+    block: Block
+    after: Node
+    before: Node
+    around: Node | None = None
+    scarcity: Scarcity = Scarcity.NONE
+    flags: tuple[Flag, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.route, self.route[1:], strict=False)
+        self.flags = tuple(Flag(src, dst) for src, dst in pairs)
+
+    @property
+    def dst(self) -> Pipe:
+        return self.route[-1]
+
+    @property
+    def is_barrier(self) -> bool:
+        return len(self.route) == 1
+
+    @property
+    def is_flag(self) -> bool:
+        return len(self.route) == 2
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for syncs that do the same."""
+        return (self.route, self.before, None if self.is_barrier else self.after)
+
+
+@dataclass(frozen=True)
+class Action:
+    """An operation of a sync: `flag` is set or waited for, or there is a barrier."""
+
+    kind: Literal["set", "wait", "barrier"]
+    sync: Sync
+    flag: Flag | None = None
+
+
+class Stage(IntEnum):
+    """The order of actions between two nodes. After a node:
+
+    the last wait of flags around it, sets, answered flags and relays, flags that it both sets and
+    waits for; before a node: waits, barriers, what is late, the first set of flags around it.
+    """
+
+    LAST_WAIT = 0
+    SET = 1
+    EXCHANGE = 2
+    TURN = 3
+    WAIT = 4
+    BARRIER = 5
+    LATE = 6
+    FIRST_SET = 7
+
+
+class Plan:
+    """The syncs of a kernel, with their actions by the node they follow or precede."""
+
+    def __init__(self, syncs: Iterable[Sync] = ()) -> None:
+        self._syncs: dict[Sync, None] = {}
+        self._actions: dict[Node, list[list[Action]]] = {}
+        for sync in syncs:
+            self.add(sync)
+
+    @property
+    def syncs(self) -> list[Sync]:
+        """In the order in which they were added."""
+        return list(self._syncs)
+
+    def add(self, sync: Sync) -> None:
+        self._syncs[sync] = None
+        for node, stage, action in _actions(sync):
+            self._actions.setdefault(node, [[] for _ in Stage])[stage].append(action)
+
+    def remove(self, sync: Sync) -> None:
+        del self._syncs[sync]
+        for node, stage, action in _actions(sync):
+            self._actions[node][stage].remove(action)
+
+    def nodes(self) -> list[Node]:
+        """Those with actions before or after them."""
+        return list(self._actions)
+
+    def after(self, node: Node) -> Iterator[Action]:
+        """What follows a node, in order."""
+        return chain.from_iterable(self._actions.get(node, ())[: Stage.WAIT])
+
+    def before(self, node: Node) -> Iterator[Action]:
+        """What precedes a node, in order."""
+        return chain.from_iterable(self._actions.get(node, ())[Stage.WAIT :])
+
+
+def _actions(sync: Sync) -> Iterator[tuple[Node, Stage, Action]]:
+    """All actions of a sync and their places."""
+    if sync.is_barrier:
+        yield sync.before, Stage.BARRIER, Action("barrier", sync)
+        return
+    last, stage = sync.flags[-1], Stage.SET if sync.is_flag else Stage.EXCHANGE
+    if sync.scarcity == Scarcity.LATE:
+        stage = Stage.LATE
+    elif sync.is_flag and sync.after is sync.before:
+        stage = Stage.TURN
+    for flag in sync.flags[:-1]:
+        yield sync.after, stage, Action("set", sync, flag)
+        yield sync.after, stage, Action("wait", sync, flag)
+    yield sync.after, stage, Action("set", sync, last)
+    yield sync.before, stage if stage == Stage.TURN else Stage.WAIT, Action("wait", sync, last)
+    if sync.around:
+        yield sync.around, Stage.FIRST_SET, Action("set", sync, last)
+        yield sync.around, Stage.LAST_WAIT, Action("wait", sync, last)
