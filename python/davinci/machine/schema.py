@@ -338,6 +338,10 @@ class Machine(Section):
     launch: LaunchSection
     intrinsics: dict[str, list[str]]
 
+    def __hash__(self) -> int:
+        """So that what is computed for a machine can be kept; equality compares all of it."""
+        return hash(self.name)
+
     @property
     def split(self) -> bool:
         """Whether cube and vector cores run programs of their own."""

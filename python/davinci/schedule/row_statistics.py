@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
@@ -25,6 +26,9 @@ from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
 TILE_INSTRUCTIONS = 100
 """Vector instructions of all tiles that are in UB at a time, of a softmax for example."""
+
+KEPT = 4096
+"""Answers that are kept: the groups that are weighed have few sizes of tiles between them."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class Reduction:
     first: bool
 
 
+@lru_cache(maxsize=KEPT)
 def reduction(
     kind: str,
     rows: int,
@@ -77,6 +82,7 @@ def reduction(
     return min(found, key=lambda r: _weight(r.work.estimate(machine), machine))
 
 
+@lru_cache(maxsize=KEPT)
 def placing(dtype: str, places: Places, machine: Machine, *, first: bool) -> Steps:
     """A statistic [rows, lanes of a block] in `SOURCE` to all lanes of `places` in `RESULT`.
 
@@ -92,6 +98,7 @@ def placing(dtype: str, places: Places, machine: Machine, *, first: bool) -> Ste
     return min(spread.done(), copied.done(), key=lambda w: _weight(w.estimate(machine), machine))
 
 
+@lru_cache(maxsize=KEPT)
 def best_places(
     rows: int,
     row_blocks: int,
