@@ -23,9 +23,9 @@ DTYPE_OF = {element: dtype for dtype, element in ELEMENTS.items()} | {"i1": "s8"
 """The other way; booleans are bytes."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Value:
-    """A value of the program: an array of one tile."""
+    """A value of the program, equal to itself only: an array of one tile."""
 
     number: int
     dtype: str

@@ -235,6 +235,7 @@ def _assigned(layout: TileLayout) -> tuple[list[Buffer], dict[Value, int]]:
     end = len(program.steps)
     found: list[Buffer] = []
     free: dict[Buffer, list[int]] = {}
+    pool: dict[Value, list[int]] = {}
     of: dict[Value, int] = {}
     lasting = {
         source
@@ -245,15 +246,13 @@ def _assigned(layout: TileLayout) -> tuple[list[Buffer], dict[Value, int]]:
     }
     lasting |= {*program.constants.values(), *layout.tables}
 
-    def kind(value: Value) -> Buffer:
-        return Buffer(value.dtype, layout.shape(value), layout.once(value))
-
     def take(value: Value) -> None:
-        wanted = kind(value)
-        if not free.setdefault(wanted, []):
-            free[wanted].append(len(found))
+        wanted = Buffer(value.dtype, layout.shape(value), layout.once(value))
+        pool[value] = free.setdefault(wanted, [])
+        if not pool[value]:
+            pool[value].append(len(found))
             found.append(wanted)
-        of[value] = free[wanted].pop()
+        of[value] = pool[value].pop()
 
     for value in (*program.constants.values(), *program.inputs):
         take(value)
@@ -264,9 +263,9 @@ def _assigned(layout: TileLayout) -> tuple[list[Buffer], dict[Value, int]]:
         if not in_place:
             take(step.result)
         for source in over:
-            free[kind(source)].append(of[source])
+            pool[source].append(of[source])
         if in_place:
             take(step.result)
         if last.get(step.result, end) == i and step.result not in lasting:
-            free[kind(step.result)].append(of[step.result])
+            pool[step.result].append(of[step.result])
     return found, of
