@@ -58,13 +58,16 @@ class Part:
     build: Callable[[IndexLike], None]
 
 
-def share_blocks(parts: Sequence[Part], target: Target) -> int:
+def share_blocks(parts: Sequence[Part], target: Target, alone: bool = True) -> int:
     """Builds the loops over all pieces, shared by the blocks; returns how many pieces there are.
 
     Numbering the pieces of all parts from 0, block b does the pieces t with t mod blocks = b.
+
+    Args:
+        alone: whether these are all pieces of the kernel: if it is one, there is one block.
     """
     total = sum(part.count for part in parts)
-    if min(total, target.cores) <= 1:
+    if target.cores <= 1 or (alone and total <= 1):
         for part in parts:
             for_tiles(Segment(0, part.count, 1), part.build)
         return total

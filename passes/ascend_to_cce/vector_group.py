@@ -162,7 +162,7 @@ class _Builder:
             left = Part(rest, lambda i: first.build(add(own * cores, i)))
             parts = [*([left] if rest else []), *parts[1:]]
         if parts:
-            share_blocks(parts, replace(self.target, cores=cores))
+            share_blocks(parts, replace(self.target, cores=cores), alone=not own)
         return total
 
     def _loop(self, part: Part, own: int, cores: int) -> None:
