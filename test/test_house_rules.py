@@ -24,6 +24,7 @@ REFUSE_NOTHING = (
     "ascend-absorb-transposes",
     "ascend-combine-operators",
     "ascend-fuse",
+    "ascend-legalize-layouts",
     "ascend-merge-products",
     "chlo-keep-operators",
     "stablehlo-expand-operators",

@@ -39,7 +39,8 @@ from davinci.operators.tensors import lanes
 from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable
-from davinci.passes.ascend.layout_support import Costs, is_elementwise
+from davinci.passes.ascend.layout_costs import Costs
+from davinci.passes.ascend.layout_support import is_elementwise
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     PRODUCTS,

@@ -33,8 +33,8 @@ from davinci.operators.tensors import ND, NZ
 from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable
-from davinci.passes.ascend.layout_choice import Choice, Layouts, keeps_matrices
-from davinci.passes.ascend.layout_support import Costs
+from davinci.passes.ascend.layout_choice import Choice, Layouts
+from davinci.passes.ascend.layout_support import keeps_matrices
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     PRODUCTS,
@@ -56,7 +56,7 @@ class AscendPropagateLayoutsPass(Pass):
     machine: str = option("ascend910", "machine file that the costs come from")
 
     def run(self, op: Any) -> None:
-        costs = Costs.of(machines.load(self.machine))
+        machine = machines.load(self.machine)
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             free = mark_foldable(block)
@@ -65,7 +65,7 @@ class AscendPropagateLayoutsPass(Pass):
                     require_cube_types(operation.operation)
                 if operation.operation.name in CONSTANTS:
                     free.add(operation.operation.results[0])
-            Rewriter(block, free, Choice(block, free, costs).layouts())
+            Rewriter(block, free, Choice(block, free, machine).layouts())
             merge_equal(block)
 
 

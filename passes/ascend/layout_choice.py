@@ -7,6 +7,10 @@ other costs a relayout, once for all its uses:
     made in nz, some use in rows      made -> x, x -> each use: never
     made in rows, some use in nz      each use -> y: never, y -> made
 
+Operators of the vector unit share kernels. A relayout between two of them parts a kernel in two and
+costs a launch more, and where a statistic is made in one layout and spread in the other, it leaves
+its kernel, so that the reduction and the broadcast are launched alone.
+
 A chain of reshapes and transposes that is a view in nz (`Rearrangement`) uses the value it begins
 with. What depends on constants only is folded in any layout and costs nothing. Operations that have
 layouts already keep them.
@@ -20,14 +24,33 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
+from davinci.machine import Machine
 from davinci.operators.layouts import is_view, slice_offset
 from davinci.operators.tensors import NZ
 from davinci.passes.analysis.min_cut import NEVER, Network
-from davinci.passes.ascend.layout_support import Costs, is_elementwise, takes_nz
+from davinci.passes.ascend.layout_costs import UNIT, Costs
+from davinci.passes.ascend.layout_support import Support, is_elementwise, keeps_matrices, takes_nz
 from davinci.passes.ascend.rearrangement import REARRANGED, Rearrangement, rearrangement, traces
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op
 
 IN_NZ, IN_ROWS = Network.SOURCE, Network.SINK
+
+
+SHARING = ("ascend.broadcast", "ascend.reduce", "ascend.reshape")
+"""Operators that groups hold besides elementwise ones."""
+
+
+@dataclass(frozen=True)
+class Use:
+    """A use of a value.
+
+    Attributes:
+        node: of the operator, or of its operand.
+        shares_kernels: whether the operator does.
+    """
+
+    node: int
+    shares_kernels: bool
 
 
 @dataclass
@@ -48,19 +71,23 @@ class Layouts:
 class Choice:
     """Builds the network of a block and reads the cut."""
 
-    def __init__(self, block: Any, free: set[Any], costs: Costs) -> None:
+    def __init__(self, block: Any, free: set[Any], machine: Machine) -> None:
         """`free` are the values that are folded."""
-        self._free, self._costs = free, costs
+        self._free = free
+        self._costs, self._support = Costs.of(machine), Support(machine)
         self._network = Network()
         self._made: dict[Any, int] = {}
-        self._uses: dict[Any, list[int]] = defaultdict(list)
+        self._uses: dict[Any, list[Use]] = defaultdict(list)
         self._joint: dict[Any, int] = {}
         self._operands: dict[tuple[Any, int], int] = {}
         self._views: dict[Any, tuple[Any, Rearrangement]] = {}
         for operation in reversed(list(block.operations)):
             self._visit(operation.operation)
         for value, uses in self._uses.items():
-            self._price(value, uses)
+            self._price(value, list(dict.fromkeys(uses)))
+        for operation in block.operations:
+            if operation.operation.name == "ascend.broadcast":
+                self._tie(operation.operation)
 
     def layouts(self) -> Layouts:
         side = self._network.source_side()
@@ -81,12 +108,12 @@ class Choice:
         elif is_elementwise(op):
             node = self._node(op, takes_nz(op))
             for operand in op.operands:
-                self._use(operand, node)
+                self._use(operand, node, op)
         elif op.name == "ascend.broadcast":
-            self._node(op, takes_nz(op))
-            self._use(op.operands[0], IN_ROWS)
+            self._use(op.operands[0], IN_ROWS, op)
+            self._statistics_node(op)
         elif op.name == "ascend.reduce":
-            self._visit_reduction(op)
+            self._use(op.operands[0], self._statistics_node(op), op)
         elif op.name in REARRANGED or op.name == "ascend.slice":
             self._visit_movement(op)
         else:
@@ -95,7 +122,7 @@ class Choice:
     def _visit_fixed(self, op: Any) -> None:
         """An operation whose layouts are given: rows if nothing is said."""
         for operand in op.operands:
-            self._use(operand, given(operand))
+            self._use(operand, given(operand), op)
         for result in op.results:
             self._made[result] = given(result)
 
@@ -107,28 +134,31 @@ class Choice:
         self._network.edge(node, IN_ROWS, self._costs.padding(tensor_of(op.results[0].type)))
         return node
 
-    def _use(self, value: Any, node: int) -> None:
+    def _use(self, value: Any, node: int, user: Any) -> None:
         if value not in self._free:
-            self._uses[value].append(node)
+            self._uses[value].append(Use(node, shares_kernels(user)))
 
     def _visit_product(self, op: Any) -> None:
         """The cube takes and gives fractals."""
         for number, operand in enumerate(op.operands):
             node = self._operands[op, number] = self._network.node()
             self._network.edge(IN_NZ, node, NEVER)
-            self._use(operand, node)
+            self._use(operand, node, op)
         node = self._joint[op] = self._made[op.results[0]] = self._network.node()
         self._network.edge(IN_NZ, node, NEVER)
 
-    def _visit_reduction(self, op: Any) -> None:
-        """Gives rows, unless it keeps the last two dimensions."""
-        if not takes_nz(op):
-            self._use(op.operands[0], IN_ROWS)
-        elif keeps_matrices(op):
-            self._use(op.operands[0], self._node(op, True))
-        else:
-            node = self._joint[op] = self._network.node()
-            self._use(op.operands[0], node)
+    def _statistics_node(self, op: Any) -> int:
+        """Of a broadcast from rows, or of a reduction, which gives rows, unless it keeps the last
+        two dimensions."""
+        extra = self._support.extra_cycles(op)
+        if extra is None:
+            return IN_ROWS
+        node = self._joint[op] = self._network.node()
+        if op.name == "ascend.broadcast" or keeps_matrices(op):
+            self._made[op.results[0]] = node
+        longer = (node, IN_ROWS) if extra > 0 else (IN_NZ, node)
+        self._network.edge(*longer, UNIT * abs(extra))
+        return node
 
     def _visit_movement(self, op: Any) -> None:
         if op.results[0] not in self._uses:
@@ -136,7 +166,7 @@ class Choice:
         view = self._view_of(op)
         node = self._node(op, view is not None)
         if view is None:
-            self._use(op.operands[0], IN_ROWS)
+            self._use(op.operands[0], IN_ROWS, op)
             return
         source, how = view
         if how is not None:
@@ -147,7 +177,7 @@ class Choice:
             if chain.operands[0] == source:
                 break
             chain = defining_op(chain.operands[0])
-        self._use(source, node)
+        self._use(source, node, op)
 
     def _view_of(self, op: Any) -> tuple[Any, Rearrangement | None] | None:
         """The first value of the chain of `op` of which it is a view in nz."""
@@ -167,26 +197,66 @@ class Choice:
                 return source, how
         return None
 
-    def _price(self, value: Any, uses: list[int]) -> None:
+    def _price(self, value: Any, uses: list[Use]) -> None:
         """Edges for what a value costs that is not made as it is used."""
         made = self._made.get(value, given(value))
         cost = self._costs.relayout(tensor_of(value.type))
-        if made != IN_ROWS and uses != [made]:
+        if all(use.node == made for use in uses):
+            return
+        if made != IN_ROWS:
             other = self._network.node()
             self._network.edge(made, other, cost)
             for use in uses:
-                self._network.edge(other, use, NEVER)
-        if made != IN_NZ and uses != [made]:
+                self._network.edge(other, use.node, NEVER)
+        if made != IN_NZ:
             other = self._network.node()
             self._network.edge(other, made, cost)
             for use in uses:
-                self._network.edge(use, other, NEVER)
+                self._network.edge(use.node, other, NEVER)
+        self._part(value, made, [use.node for use in uses if use.shares_kernels])
+
+    def _part(self, value: Any, made: int, uses: list[int]) -> None:
+        """Edges for a kernel that is parted between a value and its uses."""
+        owner = defining_op(value)
+        if owner is None or not shares_kernels(owner):
+            return
+        other, another = self._network.node(), self._network.node()
+        self._network.edge(made, other, self._costs.launch)
+        self._network.edge(another, made, self._costs.launch)
+        for use in uses:
+            self._network.edge(other, use, NEVER)
+            self._network.edge(use, another, NEVER)
+
+    def _tie(self, broadcast: Any) -> None:
+        """Edges from a broadcast to the reductions whose statistics it spreads."""
+        node = self._joint.get(broadcast, IN_ROWS)
+        for reduction in reductions_before(broadcast):
+            other = self._joint.get(reduction, IN_ROWS)
+            self._network.edge(node, other, 2 * self._costs.launch)
+            self._network.edge(other, node, 2 * self._costs.launch)
 
 
-def keeps_matrices(reduction: Any) -> bool:
-    """Whether the last two dimensions of the operand are those of the result."""
-    rank = tensor_of(reduction.operands[0].type).rank
-    return max(attribute(reduction, "dims"), default=-1) < rank - 2
+def reductions_before(broadcast: Any) -> set[Any]:
+    """The reductions of which a broadcast spreads statistics, or what is computed from them."""
+    most = tensor_of(broadcast.results[0].type).count
+    waiting, seen = [broadcast.operands[0]], set()
+    found = set()
+    while waiting:
+        value = waiting.pop()
+        owner = defining_op(value)
+        if owner is None or owner in seen or tensor_of(value.type).count >= most:
+            continue
+        seen.add(owner)
+        if owner.name == "ascend.reduce":
+            found.add(owner)
+        elif is_elementwise(owner) or owner.name == "ascend.reshape":
+            waiting += owner.operands
+    return found
+
+
+def shares_kernels(op: Any) -> bool:
+    """Whether an operator is computed in one kernel with its neighbours, if all goes well."""
+    return is_elementwise(op) or op.name in SHARING
 
 
 def has_layouts(op: Any) -> bool:

@@ -1,12 +1,9 @@
-"""Which operators compute in nz, and what an operator and a change of layout cost there.
-
-Costs are sixteenths of a cycle of the machine, which makes a difference of a few bytes count.
-"""
+"""Which operators compute in nz, and how much longer or shorter they take there than in rows."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,36 +13,60 @@ from davinci.dialects.base import attribute, python_value
 from davinci.element_types import dtype_of
 from davinci.machine import Machine
 from davinci.operators import OPERATORS, Tensor
-from davinci.operators.layouts import is_reshape_view, slice_offset
-from davinci.operators.tensors import ND, NZ, lanes, width_of
-from davinci.passes.analysis.min_cut import NEVER
+from davinci.operators.tensors import NZ, lanes, width_of
+from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.tensor_ops import evaluate, full_value
-from davinci.units import BLOCK_BYTES, ceil_div
-
-UNIT = 16
-"""Parts of a cycle."""
-
-PIECE = 128
-"""Rows and columns of a result that a core computes at a time: about what L0C holds twice."""
+from davinci.schedule.graph import Graph
+from davinci.schedule.space import NoSpace
+from davinci.schedule.vector_schedule import estimate
 
 NZ_BITS = (1, 8, 16, 32)
 """Sizes of elements that may lie in fractals."""
 
 
-IN_NZ: frozenset[str] = frozenset()
-"""Operators that are not elementwise and have kernels for nz."""
+class Support:
+    """What kernels of a machine compute; equal operators are asked for once."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._known: dict[Any, int | None] = {}
+
+    def extra_cycles(self, op: Any) -> int | None:
+        """What a reduction of values in nz, or a broadcast to nz, takes more than one in rows.
+
+        None if no group of operators can hold it.
+        """
+        rows, _ = graph_of([op], [op.results[0]])
+        nz = Graph(list(rows.arrays), rows.nodes, rows.inputs, rows.outputs)
+        (node,) = nz.nodes
+        changed = [*node.values[:1]] if node.name == "reduce" else [node.result]
+        if node.name == "reduce" and keeps_matrices(op):
+            changed.append(node.result)
+        for number in changed:
+            array = nz.arrays[number]
+            if array.rank < 2 or width_of(array.element) not in NZ_BITS:
+                return None
+            nz.arrays[number] = replace(array, layout=NZ)
+        in_nz, in_rows = self._cycles(nz), self._cycles(rows)
+        return None if in_nz is None else in_nz - (in_nz if in_rows is None else in_rows)
+
+    def _cycles(self, graph: Graph) -> int | None:
+        """Of a group, which others may join; None if there is no kernel for it."""
+        (node,) = graph.nodes
+        key = (node.name, node.operands, tuple(graph.arrays), repr(sorted(node.attributes.items())))
+        if key not in self._known:
+            try:
+                self._known[key] = estimate(graph, self._machine, self._machine.cores)
+            except NoSpace:
+                self._known[key] = None
+        return self._known[key]
 
 
 def takes_nz(op: Any) -> bool:
-    """Whether an operator has a kernel that computes in nz.
+    """Whether an elementwise operator has a kernel for operands and result in nz.
 
-    A reduction takes it, a broadcast gives it, operands and result of an elementwise operator all
-    have it. The kernel does to padding what it does to elements, so that must leave zeros.
+    It does to padding what it does to elements, so that must leave zeros.
     """
-    name = op.name.removeprefix("ascend.")
-    if name in ("broadcast", "reduce"):
-        value = tensor_of((op.operands if name == "reduce" else op.results)[0].type)
-        return name in IN_NZ and value.rank > 1 and width_of(value.element) in NZ_BITS
     result = tensor_of(op.results[0].type)
     tensors = [result, *(tensor_of(v.type) for v in op.operands)]
     if any(x.rank < 2 or width_of(x.element) not in NZ_BITS for x in tensors):
@@ -73,69 +94,7 @@ def is_elementwise(op: Any) -> bool:
     return record is not None and record.elementwise
 
 
-@dataclass(frozen=True)
-class Costs:
-    """Prices of a machine.
-
-    Attributes:
-        launch: of a launch.
-        bytes_per_cycle: that all cores move.
-        cores: that share a product.
-        macs_per_cycle: of the cube of one.
-    """
-
-    launch: int
-    bytes_per_cycle: int
-    cores: int
-    macs_per_cycle: int
-
-    @staticmethod
-    def of(machine: Machine) -> Costs:
-        launch_cycles = int(machine.launch.overhead_us * machine.clock_mhz)
-        cube = machine.cube.m * machine.cube.n * machine.cube.k_b16
-        rate = machine.gm.read_bytes_per_cycle * machine.cores
-        return Costs(launch_cycles * UNIT, rate, machine.cores, cube)
-
-    def moved(self, size_bytes: int) -> int:
-        return ceil_div(size_bytes * UNIT, self.bytes_per_cycle)
-
-    def relayout(self, value: Tensor) -> int:
-        """From rows to nz or back: a kernel that reads one array and writes the other."""
-        rows, nz = replace(value, layout=ND), replace(value, layout=NZ)
-        if value.rank < 2 or value.count == 0 or is_reshape_view(rows, nz):
-            return 0
-        if width_of(value.element) not in NZ_BITS[1:]:
-            return NEVER
-        return self.launch + self.moved(stored_bytes(rows) + stored_bytes(nz))
-
-    def product(self, count: int, m: int, n: int, k: int) -> int:
-        """`count` products of f16, launched together: the slower of the cubes and the memory.
-
-        Cores take pieces of the result of `PIECE` rows and columns in turn.
-        """
-        pieces = count * ceil_div(m, PIECE) * ceil_div(n, PIECE)
-        macs = min(m, PIECE) * min(n, PIECE) * k * ceil_div(pieces, self.cores)
-        factors, results = count * (m * k + k * n), count * m * n
-        moved = self.moved(2 * factors + 4 * results)
-        return self.launch + max(ceil_div(macs * UNIT, self.macs_per_cycle), moved)
-
-    def padding(self, value: Tensor) -> int:
-        """What an operator in nz moves more than one in rows: its result is read and written."""
-        rows, nz = replace(value, layout=ND), replace(value, layout=NZ)
-        return self.moved(2 * (stored_bytes(nz) - stored_bytes(rows)))
-
-    def movement(self, op: Any) -> int:
-        """A reshape, transpose or slice in rows, which may be a view."""
-        operand, result = tensor_of(op.operands[0].type), tensor_of(op.results[0].type)
-        if op.name == "ascend.reshape" or result.count == 0:
-            return 0
-        if op.name == "ascend.slice":
-            starts, strides = attribute(op, "starts"), attribute(op, "strides")
-            offset = slice_offset(operand, result, starts, strides)
-            if offset is not None and offset * operand.bytes_each % BLOCK_BYTES == 0:
-                return 0
-        return self.launch + self.moved(2 * stored_bytes(result))
-
-
-def stored_bytes(value: Tensor) -> int:
-    return math.prod(value.stored_shape) * value.bytes_each
+def keeps_matrices(reduction: Any) -> bool:
+    """Whether the last two dimensions of the operand are those of the result."""
+    rank = tensor_of(reduction.operands[0].type).rank
+    return max(attribute(reduction, "dims"), default=-1) < rank - 2

@@ -120,6 +120,7 @@ def ascend_to_memref(options: Options) -> list[str]:
         "ascend-outline-scalar",
         "cse",
         _pass("ascend-fuse", options, "machine", "cores", "fusion"),
+        "ascend-legalize-layouts",
         _pass("ascend-bufferize", options, "machine"),
     ]
 

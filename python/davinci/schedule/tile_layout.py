@@ -148,7 +148,8 @@ class TileLayout:
         """
         outside = [axis for axis in range(self.lane) if axis not in form]
         wide = [axis for axis in outside if self.tile.sizes[axis] > 1]
-        if wide and form and max(wide) > min(form):
+        own = [axis for axis in form if self.tile.sizes[axis] > 1]
+        if wide and own and max(wide) > min(own):
             raise NoSpace("a statistic of rows that do not lie together")
         return math.prod(self.tile.sizes[axis] for axis in wide)
 

@@ -8,7 +8,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import davinci
 from davinci import zoo
+from davinci.arrays import random_inputs
 from davinci.dialects.ascend_types import tensor_of
 from davinci.frontends import load
 from davinci.mlir import ir, make_context, operations
@@ -123,6 +125,81 @@ def test_padding_stays_zero(shape: tuple[int, int, int], activation: str) -> Non
     matrix = np.moveaxis(found, 0, -2).reshape(found.shape[1] * 16, found.shape[0] * 16)
     np.testing.assert_allclose(matrix[:m, :k], expected, rtol=2e-3, atol=2e-2)
     assert not matrix[m:].any() and not matrix[:, k:].any()
+
+
+def attention_with_softmax(heads: int, s: int, d: int) -> str:
+    """softmax(q k' + mask) v, and the result brought to mean 0 by its rows."""
+    q, scores = f"tensor<{heads}x{s}x{d}xf16>", f"tensor<{heads}x{s}x{s}xf32>"
+    rows, half = f"tensor<{heads}x{s}xf32>", f"tensor<{heads}x{s}x{s}xf16>"
+    y, mask = f"tensor<{heads}x{s}x{d}xf32>", f"tensor<{s}xf32>"
+    return f"""
+func.func @main(%q: {q}, %k: {q}, %v: {q}, %m: {mask}) -> {y} {{
+  %0 = "ascend.batch_matmul"(%q, %k) {{transpose_b}} : ({q}, {q}) -> {scores}
+  %1 = "ascend.broadcast"(%m) {{dims = array<i64: 2>}} : ({mask}) -> {scores}
+  %2 = "ascend.add"(%0, %1) : ({scores}, {scores}) -> {scores}
+  %3 = "ascend.reduce"(%2) {{kind = "max", dims = array<i64: 2>}} : ({scores}) -> {rows}
+  %4 = "ascend.broadcast"(%3) {{dims = array<i64: 0, 1>}} : ({rows}) -> {scores}
+  %5 = "ascend.sub"(%2, %4) : ({scores}, {scores}) -> {scores}
+  %6 = "ascend.exp"(%5) : ({scores}) -> {scores}
+  %7 = "ascend.reduce"(%6) {{kind = "add", dims = array<i64: 2>}} : ({scores}) -> {rows}
+  %8 = "ascend.broadcast"(%7) {{dims = array<i64: 0, 1>}} : ({rows}) -> {scores}
+  %9 = "ascend.div"(%6, %8) : ({scores}, {scores}) -> {scores}
+  %10 = "ascend.cast"(%9) : ({scores}) -> {half}
+  %11 = "ascend.batch_matmul"(%10, %v) : ({half}, {q}) -> {y}
+  %12 = "ascend.reduce"(%11) {{kind = "add", dims = array<i64: 2>}} : ({y}) -> {rows}
+  %13 = "ascend.full"() {{value = {1 / d} : f32}} : () -> {rows}
+  %14 = "ascend.mul"(%12, %13) : ({rows}, {rows}) -> {rows}
+  %15 = "ascend.broadcast"(%14) {{dims = array<i64: 0, 1>}} : ({rows}) -> {y}
+  %16 = "ascend.sub"(%11, %15) : ({y}, {y}) -> {y}
+  %17 = "ascend.cast"(%16) : ({y}) -> {q}
+  %18 = "ascend.batch_matmul"(%17, %k) {{transpose_b}} : ({q}, {q}) -> {scores}
+  %19 = "ascend.cast"(%18) : ({scores}) -> {half}
+  %20 = "ascend.batch_matmul"(%19, %v) : ({half}, {q}) -> {y}
+  return %20 : {y}
+}}"""
+
+
+def soft_attention(q: Array, k: Array, v: Array, mask: Array) -> Array:
+    q, k, v = (x.astype(np.float32) for x in (q, k, v))
+    scores = q @ k.swapaxes(1, 2) + mask
+    p = np.exp(scores - scores.max(-1, keepdims=True))
+    half = (p / p.sum(-1, keepdims=True)).astype(np.float16).astype(np.float32)
+    y = half @ v
+    centred = (y - y.mean(-1, keepdims=True)).astype(np.float16).astype(np.float32)
+    last = (centred @ k.swapaxes(1, 2)).astype(np.float16).astype(np.float32)
+    return np.asarray(last @ v)
+
+
+@pytest.mark.parametrize("fusion", ["all", "none"])
+@pytest.mark.parametrize(
+    ("heads", "s", "d"), [(1, 16, 16), (3, 32, 48), (2, 17, 33), (1, 128, 64), (5, 1, 16)]
+)
+def test_softmax(heads: int, s: int, d: int, fusion: str) -> None:
+    """In nz where fractals are whole; without groups, through rows."""
+    random = np.random.default_rng(s)
+    q, k, v = ((random.standard_normal((heads, s, d)) / 2).astype(np.float16) for _ in range(3))
+    mask = np.where(np.arange(s) % 7 == 5, -1e4, 0).astype(np.float32)
+    executable = compile_text(attention_with_softmax(heads, s, d), cores=3, fusion=fusion)
+    (found,) = executable.run(q, k, v, mask).values()
+    np.testing.assert_allclose(found, soft_attention(q, k, v, mask), rtol=1e-2, atol=2e-2)
+    names = [launch.name.partition("_")[0] for launch in executable.launches]
+    inside = names[names.index("batch") : len(names) - names[::-1].index("batch")]
+    changes = [name for name in inside if name in ("fractalize", "defractalize")]
+    if fusion == "all" and s % 16 == 0 and d % 16 == 0:
+        assert len(changes) <= 1, "v is changed where it is used first"
+
+
+def test_an_encoder_stays_in_nz() -> None:
+    """From its first product to its last no value changes its layout."""
+    model = zoo.build("bert,layers=2,hidden=96,heads=3,seq=48,vocab=50").proto
+    executable = davinci.compile(model, timing_only=True)
+    executable.run(random_inputs(executable.inputs, seed=0))
+    names = [launch.name for launch in executable.launches]
+    changes = [i for i, name in enumerate(names) if "fractalize" in name]
+    *encoder, _ = (i for i, name in enumerate(names) if "matmul" in name)
+    assert len(encoder) == 2 * 6
+    assert not [names[i] for i in changes if encoder[0] < i < encoder[-1]]
+    assert len(changes) == 4, "once behind the embeddings and the encoder, twice in the pooler"
 
 
 def lowered(model: str, pipeline: str) -> str:

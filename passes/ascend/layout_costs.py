@@ -1,0 +1,96 @@
+"""What layouts cost: changes of them, padding, movements in rows; and products, merged or not.
+
+Costs are sixteenths of a cycle of the machine, which makes a difference of a few bytes count.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import attribute
+from davinci.machine import Machine
+from davinci.operators import Tensor
+from davinci.operators.layouts import is_reshape_view, slice_offset
+from davinci.operators.tensors import ND, NZ, width_of
+from davinci.passes.analysis.min_cut import NEVER
+from davinci.units import BLOCK_BYTES, ceil_div
+
+UNIT = 16
+"""Parts of a cycle."""
+
+PIECE = 128
+"""Rows and columns of a result that a core computes at a time: about what L0C holds twice."""
+
+CHANGED_BITS = (8, 16, 32)
+"""Sizes of elements that kernels change the layout of."""
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Prices of a machine.
+
+    Attributes:
+        launch: of a launch.
+        bytes_per_cycle: that all cores move.
+        cores: that share a product.
+        macs_per_cycle: of the cube of one.
+    """
+
+    launch: int
+    bytes_per_cycle: int
+    cores: int
+    macs_per_cycle: int
+
+    @staticmethod
+    def of(machine: Machine) -> Costs:
+        launch_cycles = int(machine.launch.overhead_us * machine.clock_mhz)
+        cube = machine.cube.m * machine.cube.n * machine.cube.k_b16
+        rate = machine.gm.read_bytes_per_cycle * machine.cores
+        return Costs(launch_cycles * UNIT, rate, machine.cores, cube)
+
+    def moved(self, size_bytes: int) -> int:
+        return ceil_div(size_bytes * UNIT, self.bytes_per_cycle)
+
+    def relayout(self, value: Tensor) -> int:
+        """From rows to nz or back: a kernel that reads one array and writes the other."""
+        rows, nz = replace(value, layout=ND), replace(value, layout=NZ)
+        if value.rank < 2 or value.count == 0 or is_reshape_view(rows, nz):
+            return 0
+        if width_of(value.element) not in CHANGED_BITS:
+            return NEVER
+        return self.launch + self.moved(stored_bytes(rows) + stored_bytes(nz))
+
+    def product(self, count: int, m: int, n: int, k: int) -> int:
+        """`count` products of f16, launched together: the slower of the cubes and the memory.
+
+        Cores take pieces of the result of `PIECE` rows and columns in turn.
+        """
+        pieces = count * ceil_div(m, PIECE) * ceil_div(n, PIECE)
+        macs = min(m, PIECE) * min(n, PIECE) * k * ceil_div(pieces, self.cores)
+        factors, results = count * (m * k + k * n), count * m * n
+        moved = self.moved(2 * factors + 4 * results)
+        return self.launch + max(ceil_div(macs * UNIT, self.macs_per_cycle), moved)
+
+    def padding(self, value: Tensor) -> int:
+        """What an operator in nz moves more than one in rows: its result is read and written."""
+        rows, nz = replace(value, layout=ND), replace(value, layout=NZ)
+        return self.moved(2 * (stored_bytes(nz) - stored_bytes(rows)))
+
+    def movement(self, op: Any) -> int:
+        """A reshape, transpose or slice in rows, which may be a view."""
+        operand, result = tensor_of(op.operands[0].type), tensor_of(op.results[0].type)
+        if op.name == "ascend.reshape" or result.count == 0:
+            return 0
+        if op.name == "ascend.slice":
+            starts, strides = attribute(op, "starts"), attribute(op, "strides")
+            offset = slice_offset(operand, result, starts, strides)
+            if offset is not None and offset * operand.bytes_each % BLOCK_BYTES == 0:
+                return 0
+        return self.launch + self.moved(2 * stored_bytes(result))
+
+
+def stored_bytes(value: Tensor) -> int:
+    return math.prod(value.stored_shape) * value.bytes_each
