@@ -295,6 +295,8 @@ class _Builder:
         shapes = [layout.shape(value) for value in values]
         form = layout.form(values[-1])
         if all(layout.form(value) == form for value in values):
+            if form is not None and self.lane not in form:
+                return self._statistics(values)
             held = [self._held(value) for value in values]
             return [restride(b, [math.prod(s)], [1]) for b, s in zip(held, shapes, strict=True)]
         assert form is not None
@@ -305,6 +307,16 @@ class _Builder:
         whole = shapes[-1]
         shape = [*whole[:-1], whole[-1] // block, block]
         return [restride(self._held(v), shape, self._strides(v, form)) for v in values]
+
+    def _statistics(self, values: Sequence[Value]) -> list[Any]:
+        """Statistics in a block a row, of which all lanes of the last one are written."""
+        blocks = [block_lanes(value.dtype) for value in values]
+        count, step = blocks[-1], min(blocks)
+        rows = math.prod(self.layout.shape(values[-1])[:-1])
+        return [
+            restride(self._held(v), [rows, count // step, step], [b, step if b >= count else 0, 1])
+            for v, b in zip(values, blocks, strict=True)
+        ]
 
     def _strides(self, value: Value, form: tuple[int, ...]) -> list[int]:
         """Strides of a value along the axes of `form`, the innermost in blocks and lanes."""

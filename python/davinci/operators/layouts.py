@@ -176,13 +176,14 @@ def any_layout(call: Call) -> None:
 
 def one_layout(call: Call) -> None:
     """Operands and result have one layout, in nz with fractals of equally many columns."""
-    layout, columns = call.outputs[0].layout, lanes(call.outputs[0].element)
-    allowed = {call.inputs[0].layout}
+    layout, allowed = call.outputs[0].layout, {call.inputs[0].layout}
     require_layouts(call, allowed, allowed)
+    if layout == ND:
+        return
+    columns = lanes(call.outputs[0].element)
     for number, operand in enumerate(call.inputs):
         found = lanes(operand.element)
-        same = layout == ND or found == columns
-        require(same, f"columns of fractals of operand {number}", found, columns)
+        require(found == columns, f"columns of fractals of operand {number}", found, columns)
 
 
 def view_in_layout(call: Call) -> None:

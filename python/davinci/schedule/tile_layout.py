@@ -18,7 +18,10 @@ from davinci.schedule.row_statistics import Reduction, best_places, placing, red
 from davinci.schedule.space import NoSpace, Space
 from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE, Form, TileProgram
 from davinci.schedule.vector_steps import Steps
-from davinci.units import REPEAT_BLOCKS, REPEAT_BYTES
+from davinci.units import REPEAT_BYTES
+
+CONSTANT_LANES = 64
+"""Elements of the buffer of a constant: a block of each type at least."""
 
 COPIED_SHARE = 8
 """The part of UB, one in so many, that copies of one statistic may take."""
@@ -99,10 +102,10 @@ class TileLayout:
         return form is None or not self.looped.intersection(form)
 
     def shape(self, value: Value) -> tuple[int, ...]:
-        """The array that holds a value; of a constant, the lanes of a repeat."""
+        """The array that holds a value; of a constant, equally many lanes whatever its type."""
         form, block = self.form(value), block_lanes(value.dtype)
         if form is None:
-            return (REPEAT_BLOCKS * block,)
+            return (CONSTANT_LANES,)
         outer = self.outer(form)
         if self.lane in form:
             return (*outer, self.tile.pitch)

@@ -102,6 +102,9 @@ class TileProgram(VectorProgram):
         """`source` repeated along the axes of `form` that it lacks."""
         if self.forms[source] == form:
             return source
+        if DTYPES[source.dtype].itemsize == 1:  # which no instruction copies lane by lane
+            wide = self.expand(self.convert(source, "f16"), form)
+            return self.convert(wide, source.dtype)
         if self.lane in form:
             source = self._placed(source)
         result = super().step(EXPAND, [source])
