@@ -37,6 +37,7 @@ class Case:
         result: shape and element type of the result.
         attributes: as Python values.
         rtol: the kernel computes a series; 0: the same bits, NaN apart.
+        atol: beside `rtol`, what is added to it.
         buffers: the operator is used on buffers, not on tensors.
     """
 
@@ -46,6 +47,7 @@ class Case:
     attributes: dict[str, Any] = field(default_factory=dict)
     rtol: float = 0.0
     buffers: bool = False
+    atol: float = 1e-7
 
     def __str__(self) -> str:
         types = [tensor_of(x).element for x in self.inputs]
@@ -59,9 +61,11 @@ class Case:
         return Call(inputs, (self.result,), self.attributes, self.buffers)
 
 
-def case(name: str, *inputs: Array, rtol: float = 0.0, **attributes: Any) -> Case:
+def case(
+    name: str, *inputs: Array, rtol: float = 0.0, atol: float = 1e-7, **attributes: Any
+) -> Case:
     """An elementwise case, whose result has the type of the last operand."""
-    return Case(name, inputs, tensor_of(inputs[-1]), attributes, rtol)
+    return Case(name, inputs, tensor_of(inputs[-1]), attributes, rtol, atol=atol)
 
 
 def resized(given: Case, count: int) -> Case:
@@ -99,6 +103,8 @@ UNARY = [
     ),
     *(case("not", x) for x in (I1, I16, I32)),
     *(case("hard_swish", x) for x in FLOATS),
+    case("gelu", F32, rtol=SERIES["float32"], atol=2e-6),
+    case("gelu", F16, rtol=SERIES["float16"], atol=3e-4),
 ]
 POWERS = np.array([0.0, -0.0, 0.5, -0.5, 1.0, -1.0, 2.0, 3.0, -2.0, 1.25, 4.0], np.float32)
 BASES = np.array([0.0, -0.0, 0.5, 2.0, 3.0, -2.0, -3.0, 1.0, np.inf, -np.inf, np.nan], np.float32)

@@ -152,6 +152,17 @@ def hard_swish_text(case: Case, operand: str, result: str) -> str:
     %r = stablehlo.multiply %0, %part : {operand}"""
 
 
+def gelu_text(case: Case, operand: str, result: str) -> str:
+    return f"""%root = stablehlo.constant dense<{0.5**0.5}> : {operand}
+    %one = stablehlo.constant dense<1.0> : {operand}
+    %half = stablehlo.constant dense<0.5> : {operand}
+    %scaled = stablehlo.multiply %0, %root : {operand}
+    %erf = stablehlo.custom_call @mhlo.erf(%scaled) : ({operand}) -> {result}
+    %normal = stablehlo.add %erf, %one : {operand}
+    %part = stablehlo.multiply %0, %half : {operand}
+    %r = stablehlo.multiply %part, %normal : {operand}"""
+
+
 FORMS: dict[str, Callable[..., str]] = {
     "clamp": lambda case, *types: f"%r = stablehlo.clamp %0, %1, %2 : {types[-1]}",
     "compare": lambda case, a, b, r: (
@@ -163,6 +174,7 @@ FORMS: dict[str, Callable[..., str]] = {
     "relu": relu_text,
     "half_part": half_part_text,
     "hard_swish": hard_swish_text,
+    "gelu": gelu_text,
     "reduce": reduce_text,
     "broadcast": lambda case, a, r: (
         f"%r = stablehlo.broadcast_in_dim %0, dims = {case.attributes['dims']} : ({a}) -> {r}"
@@ -214,8 +226,10 @@ ZEROS = ("max", "min", "relu", "clamp")
 
 
 def defined(case: Case, found: Array, wanted: Array) -> Array | bool:
-    """Where StableHLO's result is the only one: conversions to integers inside their range, and
-    which of two zeros is no matter."""
+    """Where StableHLO's result is the only one: conversions to integers inside their range, what
+    it spells out gives no inf * 0, and which of two zeros is no matter."""
+    if case.name == "gelu":
+        return ~np.isneginf(case.inputs[0])
     if case.name in ZEROS:
         return (found != 0) | (wanted != 0)
     if case.name != "cast" or case.result.element not in ("i32", "i8"):

@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
 from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
@@ -94,7 +95,7 @@ class _Builder:
         tile = self.schedule.tile
         self._allocate(once=True)
         for (dtype, number), value in self.program.constants.items():
-            op("cce.vector_dup", [scalar(dtype, number), self._held(value)])
+            cce.vector_dup(scalar(dtype, number), self._held(value))
         self._steps((0,) * len(self.space.axes), once=True)
         walked = [
             i
@@ -309,14 +310,14 @@ class _Builder:
         return [restride(self._held(v), shape, self._strides(v, form)) for v in values]
 
     def _statistics(self, values: Sequence[Value]) -> list[Any]:
-        """Statistics in a block a row, of which all lanes of the last one are written."""
-        blocks = [block_lanes(value.dtype) for value in values]
-        count, step = blocks[-1], min(blocks)
-        rows = math.prod(self.layout.shape(values[-1])[:-1])
-        return [
-            restride(self._held(v), [rows, count // step, step], [b, step if b >= count else 0, 1])
-            for v, b in zip(values, blocks, strict=True)
-        ]
+        """Statistics in a block a row. Where the result has more lanes than a source, those behind
+        are written beforehand: they hold nothing, but are read."""
+        counts = [block_lanes(value.dtype) for value in values]
+        rows, lanes = math.prod(self.layout.shape(values[-1])[:-1]), min(counts)
+        if lanes < counts[-1]:
+            cce.vector_dup(scalar(values[-1].dtype, 0), self._held(values[-1]))
+        held = [self._held(value) for value in values]
+        return [restride(b, [rows, lanes], [n, 1]) for b, n in zip(held, counts, strict=True)]
 
     def _strides(self, value: Value, form: tuple[int, ...]) -> list[int]:
         """Strides of a value along the axes of `form`, the innermost in blocks and lanes."""

@@ -44,7 +44,13 @@ def test_scopes_come_to_the_record() -> None:
     value = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [4, 8]) for name in ("x", "y")]
     graph = helper.make_graph(nodes, "g", value[:1], value[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
-    executable = davinci.compile(model)
+    assert launches(model, "none") == [(["node_exp"], "layers.0/fc1"), (["node_relu"], "head")]
+    # Where they share a kernel, its scope is that of the first.
+    assert launches(model, "all") == [(["node_exp", "node_relu"], "layers.0/fc1")]
+
+
+def launches(model: onnx.ModelProto, fusion: str) -> list[tuple[list[str], str]]:
+    """The nodes and the scope of each launch."""
+    executable = davinci.compile(model, fusion=fusion)
     executable.run({"x": np.ones((4, 8), np.float32)})
-    found = [(x["operators"], x["scope"]) for x in executable.profile["launches_list"]]
-    assert found == [(["node_exp"], "layers.0/fc1"), (["node_relu"], "head")]
+    return [(x["operators"], x["scope"]) for x in executable.profile["launches_list"]]

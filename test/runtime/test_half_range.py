@@ -91,7 +91,7 @@ def test_masks_that_are_added_in_f32() -> None:
 def test_arithmetic_in_half_precision() -> None:
     record = run(MASKED, np.full(64, 12, np.float32), np.zeros(64, np.float32), precision="fp16")
     (row,) = record["range"]["kernels"]
-    assert (row["name"], row["overflows"], row["underflows"]) == ("exp_f16_64", 64, 0)
+    assert (row["name"], row["overflows"], row["underflows"]) == ("cast_add_exp_f32_64", 64, 0)
 
 
 HALVES = np.array([65504, np.inf, -np.inf, np.nan, 0, 1], np.float16)

@@ -108,7 +108,7 @@ def select(
         return known if isinstance(known, Value) else p.constant(kind, known)
     flag = p.convert(condition, "f16")
     if kind == "s8":
-        return p.convert(p.choose("ne", flag, 0.0, in_f16(p, a), in_f16(p, b)), "s8")
+        return to_byte(p, p.choose("ne", flag, 0.0, in_f16(p, a), in_f16(p, b)))
     if kind == "s32":
         either = a if isinstance(a, Value) else p.constant(kind, a)
         return p.add(p.mul(p.convert(flag, "s32", "rint"), p.sub(either, b)), b)

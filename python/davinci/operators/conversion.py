@@ -56,7 +56,8 @@ def cast(p: VectorProgram, a: Value, *, result: Tensor) -> Value:
     if dtype == "s8":
         if a.dtype == "f16":
             return p.convert(a, "s8", "trunc")
-        return to_byte(p, p.convert(p.convert(a, "s32", "trunc"), "f32"))
+        whole = p.convert(p.convert(a, "s32", "trunc"), "f32")
+        return p.convert(p.convert(whole, "f16"), "s8")  # which saturates
     return p.convert(p.convert(a, "f32"), dtype)
 
 

@@ -53,5 +53,5 @@ def in_f16(p: VectorProgram, a: Operand) -> Operand:
 
 
 def to_byte(p: VectorProgram, x: Value) -> Value:
-    """A float that holds a small integer as s8."""
-    return p.convert(p.convert(x, "f16"), "s8")
+    """A float that holds an integer of 8 bits as s8."""
+    return p.convert(p.convert(x, "f16", exact=True), "s8", exact=True)

@@ -21,8 +21,8 @@ TAIL_END = 13.0
 
 
 def values_of(x: Array) -> Any:
-    """x (1 + erf(x / sqrt 2)) / 2 in f64."""
-    wide = x.astype(np.float64)
+    """x (1 + erf(x / sqrt 2)) / 2 in f64, and its limit 0 at -inf."""
+    wide = np.maximum(x.astype(np.float64), -1e300)
     return wide * (1 + np.vectorize(erf, otypes=[np.float64])(wide / sqrt(2))) / 2
 
 

@@ -48,12 +48,17 @@ Operand = Value | float
 
 @dataclass
 class VectorProgram:
-    """Records steps; a number as an operand becomes a scalar operand or a filled buffer."""
+    """Records steps; a number as an operand becomes a scalar operand or a filled buffer.
+
+    Attributes:
+        wide: of values that a conversion lost nothing of, what they were converted from.
+    """
 
     inputs: list[Value] = field(default_factory=list)
     outputs: list[Value] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     constants: dict[tuple[str, float], Value] = field(default_factory=dict)
+    wide: dict[Value, Value] = field(default_factory=dict)
     _count: int = 0
 
     def _value(self, dtype: str) -> Value:
@@ -119,11 +124,34 @@ class VectorProgram:
     def min(self, a: Operand, b: Operand) -> Value:
         return self.binary("vmin", a, b)
 
-    def convert(self, a: Value, dtype: str, rounding: str = "none") -> Value:
-        """One vconv; nothing if `a` has the type already."""
-        if a.dtype == dtype:
-            return a
-        return self.step("vconv", [a], dtype, round=rounding)
+    def convert(
+        self, a: Value, dtype: str, rounding: str = "none", *, exact: bool = False
+    ) -> Value:
+        """One vconv; nothing if `a`, or what it was made from without loss, has the type already.
+
+        Args:
+            exact: whether the result loses nothing whatever `a` holds: flags, say.
+        """
+        found = a
+        while found.dtype != dtype and found in self.wide:
+            found = self.wide[found]
+        if found.dtype == dtype:
+            return found
+        result = self.step("vconv", [a], dtype, round=rounding)
+        if exact:
+            self.wide[result] = a
+        return result
+
+    def drop_unused(self) -> None:
+        """Removes steps and constants that no output depends on."""
+        used = set(self.outputs)
+        kept = []
+        for step in reversed(self.steps):
+            if step.result in used:
+                kept.append(step)
+                used.update(step.sources)
+        self.steps = kept[::-1]
+        self.constants = {key: value for key, value in self.constants.items() if value in used}
 
     def choose(self, predicate: str, a: Operand, b: Operand, x: Operand, y: Operand) -> Value:
         """predicate(a, b) ? x : y, with at least one of a, b a value; all of one type."""

@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from davinci.isa.core import DTYPES
 from davinci.operators import OPERATORS
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 from davinci.schedule.graph import Graph, Node, Scalar
@@ -138,6 +139,7 @@ def program_of(graph: Graph, space: Space) -> TileProgram:
             found = program.constant(DTYPE_OF[array.element], float(found))
         program.stores[number] = program.expand(found, space.of(number))
         program.output(program.stores[number])
+    program.drop_unused()
     return program
 
 

@@ -29,10 +29,10 @@ func.func @flat(%x: memref<300xf32>, %y: memref<300xf32>) attributes {ascend.ker
 }
 
 // One row of 8 added to 30 rows: rows are blocks of a repeat, the row is read again by stride 0.
+// Repeats of 6 rows each divide them evenly, so that there is one instruction.
 // CHECK-LABEL: func.func @broadcast
-// CHECK: "hivm.vadd"{{.*}} {dst_blk_stride = 1 : i64, dst_rep_stride = 8 : i64, repeat = 3 : i64, src0_blk_stride = 1 : i64, src0_rep_stride = 8 : i64, src1_blk_stride = 0 : i64, src1_rep_stride = 0 : i64, type = "f32"}
 // CHECK: "hivm.set_vector_mask"() {high = 0 : i64, low = 281474976710655 : i64}
-// CHECK: "hivm.vadd"{{.*}}repeat = 1 : i64
+// CHECK: "hivm.vadd"{{.*}} {dst_blk_stride = 1 : i64, dst_rep_stride = 6 : i64, repeat = 5 : i64, src0_blk_stride = 1 : i64, src0_rep_stride = 6 : i64, src1_blk_stride = 0 : i64, src1_rep_stride = 0 : i64, type = "f32"}
 // CHECK-NOT: "hivm.vadd"
 func.func @broadcast() attributes {ascend.kernel} {
   %a = memref.alloc() {cce.address = 0 : i64} : memref<30x8xf32, #cce.space<"UB">>
