@@ -9,6 +9,7 @@ from typing import Any
 
 from davinci.dialects.base import attribute, integer, one_of
 from davinci.dialects.cce.buffers import Buffer, type_name
+from davinci.dialects.cce.instructions import COPIES, types_of
 from davinci.errors import require
 from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.isa.strides import merge_dims, split_run
@@ -16,49 +17,11 @@ from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS, REPEAT_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
 PIPES = tuple(p.name for p in Pipe if p < Pipe.ALL)
-FLOATS = ("f16", "f32")
-ARITHMETIC = ("f16", "f32", "s32")
-BITS = ("s16",)
 PREDICATES = ("eq", "ne", "lt", "le", "gt", "ge")
 ROUNDS = ("none", "rint", "floor", "ceil", "trunc", "away")
 
-ROUTES = {
-    ("GM", "UB"): "MTE2",
-    ("GM", "L1"): "MTE2",
-    ("UB", "GM"): "MTE3",
-    ("UB", "L1"): "MTE3",
-    ("L1", "UB"): "MTE1",
-    ("UB", "UB"): "V",
-}
-"""Memories that `cce.copy` connects, and the pipe that moves the data."""
-
-CONVERSIONS = {
-    ("f16", "f32"),
-    ("f32", "f16"),
-    ("f16", "s8"),
-    ("f16", "u8"),
-    ("s8", "f16"),
-    ("u8", "f16"),
-    ("s32", "f32"),
-    ("f32", "s32"),
-    ("f16", "s32"),
-}
-"""Element types `cce.vconv` converts between (docs/hardware.md a1)."""
-
-MAD_TYPES = {("f16", "f16", "f32"), ("f16", "f16", "f16"), ("s8", "s8", "s32"), ("u8", "s8", "s32")}
-L0C_TYPES = {("f32", "f32"), ("f32", "f16"), ("f16", "f16"), ("s32", "s32")}
 MOST_EVENT = next(f.limit for f in INSTRUCTIONS["set_flag"].fields if f.name == "event")
 """Largest event id that an instruction can encode; the machine file says how many exist."""
-
-VECTOR_TYPES = {
-    **dict.fromkeys(("vadd", "vsub", "vmul", "vmax", "vmin"), ARITHMETIC),
-    **dict.fromkeys(("vdiv", "vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs"), FLOATS),
-    "vrelu": ARITHMETIC,
-    **dict.fromkeys(("vand", "vor", "vnot"), BITS),
-    **dict.fromkeys(("vadds", "vmuls"), FLOATS),
-    "vector_dup": ("f16", "f32", "s16", "s32"),
-}
-"""Element types of the elementwise operations (docs/hardware.md a1)."""
 
 
 def require_space(role: str, buffer: Buffer, *spaces: str) -> None:
@@ -128,7 +91,7 @@ def require_fractals(role: str, buffer: Buffer, columns: int) -> None:
 def check_vector(op: Any, buffers: list[Buffer]) -> None:
     """C1 operands in UB with equal shapes; C2 one legal element type; C3 legal strides."""
     dst = buffers[-1]
-    require_type("destination", dst.dtype, VECTOR_TYPES[op.name.removeprefix("cce.")])
+    require_type("destination", dst.dtype, types_of(op.name.removeprefix("cce.")))
     for i, buffer in enumerate(buffers[:-1]):
         require(buffer.dtype == dst.dtype, f"element type of source {i}", buffer.dtype, dst.dtype)
     check_elementwise(buffers)
@@ -197,10 +160,10 @@ def check_copy(src: Buffer, dst: Buffer, round_up: bool) -> None:
     require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
     require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
     require(
-        (src.space, dst.space) in ROUTES,
+        (src.space, dst.space) in COPIES,
         "no copy between these memories",
         f"{src.space} to {dst.space}",
-        ", ".join(f"{a} to {b}" for a, b in ROUTES),
+        ", ".join(f"{a} to {b}" for a, b in COPIES),
     )
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     run_bytes = run * src.itemsize

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.cce.buffers import space_name
-from davinci.dialects.cce.checks import ROUTES
+from davinci.dialects.cce.instructions import COPIES, pipe_of
 from davinci.mlir import ir
 
 SYNC_OPS = ("cce.set_flag", "cce.wait_flag", "cce.pipe_barrier")
@@ -41,10 +41,11 @@ def effects_of(op: Any) -> Effects | None:
     name = name.removeprefix("cce.")
     if name == "mad":
         a, b, c, init = operands
-        return Effects("M", (a, b) if _is_true(init) else (a, b, c), (c,))
-    pipe = "MTE1" if name == "load2d" else "V"
+        return Effects(pipe_of(name), (a, b) if _is_true(init) else (a, b, c), (c,))
     if name == "copy":
-        pipe = ROUTES[space_name(operands[0].type), space_name(operands[1].type)]
+        pipe = COPIES[space_name(operands[0].type), space_name(operands[1].type)].pipe.name
+    else:
+        pipe = pipe_of(name)
     reads = tuple(v for v in operands[:-1] if isinstance(v.type, ir.MemRefType))
     fills_lanes = name == "vector_dup" and "lanes" in op.attributes
     return Effects(pipe, reads, (operands[-1],), whole=not fills_lanes)

@@ -16,8 +16,6 @@ from davinci.dialects.base import FLAG, attribute, one_of, verifier
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.dialects.cce.checks import (
     EVENT,
-    L0C_TYPES,
-    MAD_TYPES,
     PIPES,
     check_copy,
     check_flag,
@@ -26,6 +24,7 @@ from davinci.dialects.cce.checks import (
     require_space,
     require_type,
 )
+from davinci.dialects.cce.instructions import L0C_TYPES, LOADS, MAD_TYPES, types_of
 from davinci.errors import require
 from davinci.mlir import ext, ir
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -50,7 +49,7 @@ class CopyOp(Cce.Operation, name="copy"):
     """Moves an array between memories.
 
     C1 source and destination have the same shape and element type.
-    C2 the two memories are connected (ROUTES).
+    C2 the two memories are connected (`instructions.COPIES`).
     C3 contiguous runs are multiples of 32 bytes, unless `round_up` is set; then there is one run.
     C4 strides on chip are multiples of 32 bytes; the destination has no stride 0.
     """
@@ -110,7 +109,7 @@ class Load2dOp(Cce.Operation, name="load2d"):
         src, dst = buffer_of(self.src), buffer_of(self.dst)
         require_space("source", src, "L1")
         require_space("destination", dst, "L0A", "L0B")
-        require_type("source", src.dtype, ("f16", "s8", "u8"))
+        require_type("source", src.dtype, types_of(LOADS[dst.space]))
         require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
         require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
         require_fractals("source", src, src.block)

@@ -12,8 +12,6 @@ from typing import Any
 from davinci.dialects.base import attribute, one_of, verifier
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.dialects.cce.checks import (
-    CONVERSIONS,
-    FLOATS,
     LANES,
     PREDICATES,
     ROUNDS,
@@ -27,8 +25,10 @@ from davinci.dialects.cce.checks import (
     require_space,
     require_type,
 )
+from davinci.dialects.cce.instructions import BINARY, CONVERSIONS, UNARY, WITH_SCALAR, types_of
 from davinci.dialects.cce.ops import Cce as Cce  # complete only with the operations below
 from davinci.errors import require
+from davinci.isa import BY_NAME
 from davinci.isa.transpose import ROWS
 from davinci.mlir import ext
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
@@ -59,70 +59,6 @@ class Unary(Cce.Operation):
         check_vector(self, [buffer_of(v) for v in self.operands])
 
 
-class VaddOp(Binary, name="vadd"):
-    """dst = a + b."""
-
-
-class VsubOp(Binary, name="vsub"):
-    """dst = a - b."""
-
-
-class VmulOp(Binary, name="vmul"):
-    """dst = a * b."""
-
-
-class VdivOp(Binary, name="vdiv"):
-    """dst = a / b."""
-
-
-class VmaxOp(Binary, name="vmax"):
-    """dst = max(a, b)."""
-
-
-class VminOp(Binary, name="vmin"):
-    """dst = min(a, b)."""
-
-
-class VandOp(Binary, name="vand"):
-    """dst = a & b, on 16-bit words."""
-
-
-class VorOp(Binary, name="vor"):
-    """dst = a | b, on 16-bit words."""
-
-
-class VexpOp(Unary, name="vexp"):
-    """dst = e ** a."""
-
-
-class VlnOp(Unary, name="vln"):
-    """dst = natural logarithm of a."""
-
-
-class VsqrtOp(Unary, name="vsqrt"):
-    """dst = square root of a."""
-
-
-class VrsqrtOp(Unary, name="vrsqrt"):
-    """dst = 1 / square root of a."""
-
-
-class VrecOp(Unary, name="vrec"):
-    """dst = 1 / a."""
-
-
-class VabsOp(Unary, name="vabs"):
-    """dst = |a|."""
-
-
-class VreluOp(Unary, name="vrelu"):
-    """dst = max(a, 0)."""
-
-
-class VnotOp(Unary, name="vnot"):
-    """dst = ~a, on 16-bit words."""
-
-
 class ScalarBinary(Cce.Operation):
     """dst = op(a, scalar); the scalar is an SSA value of the element type."""
 
@@ -134,14 +70,6 @@ class ScalarBinary(Cce.Operation):
     def verify_invariants(self) -> None:
         check_vector(self, [buffer_of(self.a), buffer_of(self.dst)])
         check_scalar(self.scalar, buffer_of(self.dst))
-
-
-class VaddsOp(ScalarBinary, name="vadds"):
-    """dst = a + scalar."""
-
-
-class VmulsOp(ScalarBinary, name="vmuls"):
-    """dst = a * scalar."""
 
 
 class VectorDupOp(Cce.Operation, name="vector_dup"):
@@ -170,8 +98,8 @@ class VectorDupOp(Cce.Operation, name="vector_dup"):
 class VconvOp(Cce.Operation, name="vconv"):
     """dst = a converted to the element type of dst.
 
-    C1 the pair of types is one of CONVERSIONS. C2 `round` is one of ROUNDS, "none" if absent.
-    C3 as for elementwise operations.
+    C1 the pair of types is one of `instructions.CONVERSIONS`. C2 `round` is one of ROUNDS, "none"
+    if absent. C3 as for elementwise operations.
     """
 
     ATTRIBUTES = {"round": one_of(*ROUNDS, required=False)}  # noqa: RUF012 - see CopyOp
@@ -207,7 +135,7 @@ class VcmpselOp(Cce.Operation, name="vcmpsel"):
     def verify_invariants(self) -> None:
         a, b, x, y, dst = (buffer_of(v) for v in self.operands)
         for role, buffer in (("a", a), ("x", x)):
-            require_type(role, buffer.dtype, FLOATS)
+            require_type(role, buffer.dtype, types_of("vsel"))
         require(b.dtype == a.dtype, "element type of b", b.dtype, a.dtype)
         require(
             x.dtype == y.dtype == dst.dtype,
@@ -232,7 +160,7 @@ class VcaddOp(Cce.Operation, name="vcadd"):
     @verifier
     def verify_invariants(self) -> None:
         src, dst = buffer_of(self.src), buffer_of(self.dst)
-        require_type("source", src.dtype, FLOATS)
+        require_type("source", src.dtype, types_of("vcadd"))
         check_row_reduction(src, dst, dst.shape)
         require(dst.shape[0] == 1 or dst.strides[0] > 0, "destination overlaps itself", "stride 0")
         check_lanes(self, src)
@@ -248,19 +176,11 @@ class Extreme(Cce.Operation):
     @verifier
     def verify_invariants(self) -> None:
         src, dst = buffer_of(self.src), buffer_of(self.dst)
-        require_type("source", src.dtype, ("f16",))
+        require_type("source", src.dtype, types_of(self.name.removeprefix("cce.")))
         require(dst.shape[1:] == (2,), "shape of the destination", list(dst.shape), "[r, 2]")
         check_row_reduction(src, dst, dst.shape[:1])
         require_contiguous("destination", dst)
         check_lanes(self, src)
-
-
-class VcmaxOp(Extreme, name="vcmax"):
-    """Largest lane of each row."""
-
-
-class VcminOp(Extreme, name="vcmin"):
-    """Smallest lane of each row."""
 
 
 class BlockReduction(Cce.Operation):
@@ -275,8 +195,9 @@ class BlockReduction(Cce.Operation):
     @verifier
     def verify_invariants(self) -> None:
         src, dst = buffer_of(self.src), buffer_of(self.dst)
-        require_type("source", src.dtype, ("f16",))
-        require_type("destination", dst.dtype, ("f16",))
+        types = types_of(self.name.removeprefix("cce."))
+        require_type("source", src.dtype, types)
+        require_type("destination", dst.dtype, types)
         require_space("source", src, "UB")
         require_space("destination", dst, "UB")
         expected = f"[r, {REPEAT_BLOCKS}, {src.block}]"
@@ -295,18 +216,6 @@ class BlockReduction(Cce.Operation):
             f"[multiples of {src.block}, .., 1]",
         )
         require_contiguous("destination", dst)
-
-
-class VcgaddOp(BlockReduction, name="vcgadd"):
-    """Sum of each block."""
-
-
-class VcgmaxOp(BlockReduction, name="vcgmax"):
-    """Largest element of each block."""
-
-
-class VcgminOp(BlockReduction, name="vcgmin"):
-    """Smallest element of each block."""
 
 
 class VnchwconvOp(Cce.Operation, name="vnchwconv"):
@@ -345,3 +254,22 @@ class VnchwconvOp(Cce.Operation, name="vnchwconv"):
                 "[multiples of 32 bytes, multiples of 32 bytes, 1]",
             )
         require(src.shape[-2] == dst.shape[-2], "repeats differ", dst.shape[-2], src.shape[-2])
+
+
+def _define(base: type, name: str) -> type:
+    """The operation of an instruction, documented by its record."""
+    doc = next(iter(BY_NAME[name].values())).doc
+    namespace = {"__doc__": doc, "__module__": __name__}
+    return type(f"{name.capitalize()}Op", (base,), namespace, name=name)
+
+
+ONE_INSTRUCTION: dict[type, tuple[str, ...]] = {
+    Binary: BINARY,
+    Unary: UNARY,
+    ScalarBinary: WITH_SCALAR,
+    Extreme: ("vcmax", "vcmin"),
+    BlockReduction: ("vcgadd", "vcgmax", "vcgmin"),
+}
+"""Operations that differ in their instruction only."""
+
+OPERATIONS = [_define(base, name) for base, names in ONE_INSTRUCTION.items() for name in names]

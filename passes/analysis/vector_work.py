@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from davinci.dialects.base import attribute
+from davinci.dialects.cce import instructions
 from davinci.dialects.cce.buffers import buffer_of
-from davinci.dialects.cce.checks import VECTOR_TYPES
 from davinci.isa import INSTRUCTIONS, Instruction
 from davinci.isa.vector_plan import Limits, Nest, plan_vector
 from davinci.machine import Vector
@@ -24,7 +24,7 @@ ROUNDINGS = {
 }
 """Suffixes of conversion instructions for each rounding, the first that exists is meant."""
 
-ELEMENTWISE = frozenset([*VECTOR_TYPES, "vconv", "vcmpsel"])
+ELEMENTWISE = frozenset([*instructions.ELEMENTWISE, "vconv", "vcmpsel"])
 """Operations, without their dialect, whose operands have one shape and are walked together."""
 
 

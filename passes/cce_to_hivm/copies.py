@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import gcd
 
 from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.instructions import COPIES, NAMES
 from davinci.isa import Instruction
 from davinci.isa.strides import Dim, merge_dims, split_run
 from davinci.mlir import Op, ir
@@ -14,14 +15,6 @@ from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, move
 from davinci.units import BLOCK_BYTES, FRACTAL_SIDE, round_up
 
-COPIES = {
-    ("GM", "UB"): "copy_gm_to_ubuf",
-    ("GM", "L1"): "copy_gm_to_cbuf",
-    ("UB", "GM"): "copy_ubuf_to_gm",
-    ("UB", "L1"): "copy_ubuf_to_cbuf",
-    ("L1", "UB"): "copy_cbuf_to_ubuf",
-    ("UB", "UB"): "copy_ubuf_to_ubuf",
-}
 FRACTAL = FRACTAL_SIDE * FRACTAL_SIDE
 """Elements of a fractal in L0C, the unit of copy_matrix_cc_to_ubuf."""
 
@@ -30,7 +23,7 @@ FRACTAL = FRACTAL_SIDE * FRACTAL_SIDE
 def lower_copy(emitter: Emitter, op: Op) -> None:
     """Units are 32-byte blocks; a run that is not whole blocks (round_up) is moved up to one."""
     src, dst = (buffer_of(v) for v in op.operands)
-    record = emitter.record(op, COPIES[src.space, dst.space])
+    record = emitter.record(op, COPIES[src.space, dst.space].name)
     outer, run = split_run(merge_dims(src.shape, [src.strides, dst.strides]))
     in_bytes = [Dim(d.size, tuple(s * src.itemsize for s in d.strides)) for d in outer]
     run_bytes = round_up(run * src.itemsize, BLOCK_BYTES)
@@ -42,7 +35,7 @@ def lower_copy_l0c(emitter: Emitter, op: Op) -> None:
     """Units are fractals of 256 elements, 1024 or 512 bytes on each side by its own type."""
     src, dst = (buffer_of(v) for v in op.operands)
     kind = src.dtype if src.dtype == dst.dtype else f"{src.dtype}2{dst.dtype}"
-    record = emitter.record(op, "copy_matrix_cc_to_ubuf", kind)
+    record = emitter.record(op, NAMES["copy_l0c"], kind)
     shape = [*src.shape[:2], FRACTAL]
     strides = [[*b.strides[:2], 1] for b in (src, dst)]
     outer, run = split_run(merge_dims(shape, strides))

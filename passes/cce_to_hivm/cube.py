@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.instructions import LOADS
 from davinci.isa.strides import Dim, merge_dims
 from davinci.mlir import Op, arith, ir
 from davinci.passes.cce_to_hivm import lowering
@@ -14,8 +15,6 @@ from davinci.passes.cce_to_hivm.copies import cut
 from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant, move
 from davinci.passes.pipeline.base import fail
 from davinci.units import FRACTAL_SIDE as SIDE
-
-LOADS = {"L0A": "load_cbuf_to_ca", "L0B": "load_cbuf_to_cb"}
 
 
 @lowering("load2d")

@@ -7,11 +7,18 @@ import inspect
 import pytest
 
 from davinci.dialects.base import python_value
-from davinci.dialects.cce import build
-from davinci.dialects.cce.checks import CONVERSIONS, L0C_TYPES, MAD_TYPES, VECTOR_TYPES
+from davinci.dialects.cce import build, instructions
 from davinci.dialects.cce.effects import effects_of
+from davinci.dialects.cce.instructions import (
+    CONVERSIONS,
+    COPIES,
+    L0C_TYPES,
+    MAD_TYPES,
+    pipe_of,
+    types_of,
+)
 from davinci.dialects.cce.ops import Cce
-from davinci.isa import INSTRUCTIONS
+from davinci.isa import BY_NAME
 from davinci.mlir import MLIRError, ext, ir, make_context
 from legal_operations import CCE, L0A, L0C, L1, NZ_A, NZ_B, NZ_C, UB4, memref, ub
 
@@ -251,19 +258,32 @@ def test_invalid(name: str, types: list[str], attributes: str, message: str) -> 
     assert message in str(error.value)
 
 
-def test_types_are_those_of_the_instructions() -> None:
-    """The tables of the dialect and the instruction records agree."""
-    for name, types in VECTOR_TYPES.items():
-        assert {f"{name}.{t}" for t in types} == {
-            r.mnemonic for r in INSTRUCTIONS.values() if r.name == name
-        }
-    conversions = {r.name for r in INSTRUCTIONS.values() if r.name.startswith("vconv_")}
-    for src, dst in CONVERSIONS:
-        assert any(name.startswith(f"vconv_{src}2{dst}") for name in conversions)
-    mads = {r.mnemonic for r in INSTRUCTIONS.values() if r.name == "mad"}
-    assert len(mads) == len(MAD_TYPES)
-    moves = [r for r in INSTRUCTIONS.values() if r.name == "copy_matrix_cc_to_ubuf"]
-    assert len(moves) == len(L0C_TYPES)
+def test_facts_of_the_instructions() -> None:
+    """What the dialect reads from the records, said once more."""
+    assert types_of("vadd") == ("f16", "f32", "s32")
+    assert types_of("vnot") == ("s16",)
+    assert ("f16", "s8") in CONVERSIONS and ("s32", "f32") in CONVERSIONS
+    assert ("s32", "f16") not in CONVERSIONS
+    half = {("f16", "f16", "f32"), ("f16", "f16", "f16")}
+    assert half | {("s8", "s8", "s32"), ("u8", "s8", "s32")} == MAD_TYPES
+    assert {("f32", "f32"), ("f32", "f16"), ("f16", "f16"), ("s32", "s32")} == L0C_TYPES
+    assert {memories: record.pipe.name for memories, record in COPIES.items()} == {
+        ("GM", "UB"): "MTE2",
+        ("GM", "L1"): "MTE2",
+        ("UB", "GM"): "MTE3",
+        ("UB", "L1"): "MTE3",
+        ("L1", "UB"): "MTE1",
+        ("UB", "UB"): "V",
+    }
+
+
+def test_every_operation_has_an_instruction() -> None:
+    """One that is in the records, apart from registers of the scalar unit, and with its pipe."""
+    names = {op._op_name for op in Cce.operations} - {"get_block_idx", "get_block_num", "copy"}
+    assert {instructions.NAMES.get(name, name) for name in names} <= set(BY_NAME)
+    pipes = {name: pipe_of(name) for name in names}
+    assert {name for name, pipe in pipes.items() if pipe == "M"} == {"mad"}
+    assert {name for name, pipe in pipes.items() if pipe == "MTE1"} == {"load2d"}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,69 @@
+"""The instructions behind cce operations: element types, memories and pipes, from the records.
+
+An operation that has an instruction's name stands for it; the others are listed here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from davinci.isa import BY_NAME, DTYPES, Instruction
+
+NAMES = {
+    "copy_l0c": "copy_matrix_cc_to_ubuf",
+    "load2d": "load_cbuf_to_ca",
+    "vcmpsel": "vsel",
+    "vconv": "vconv_f162f32",
+    "vnchwconv": "scatter_vnchwconv",
+}
+"""An instruction of each operation that has none of its name; all of them take one pipe."""
+
+BINARY = ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor")
+UNARY = ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs", "vrelu", "vnot")
+WITH_SCALAR = ("vadds", "vmuls")
+ELEMENTWISE = (*BINARY, *UNARY, *WITH_SCALAR, "vector_dup")
+"""Operations that are one instruction, element by element."""
+
+
+def types_of(name: str) -> tuple[str, ...]:
+    """Element types of the operation `name`, which has the name of its instruction."""
+    return tuple(BY_NAME[name])
+
+
+def pipe_of(name: str) -> str:
+    """The pipe of the operation `name`; of a copy see `COPIES`."""
+    return next(iter(BY_NAME[NAMES.get(name, name)].values())).pipe.name
+
+
+def named_types(text: str) -> tuple[str, ...]:
+    """The element types in a record's name or type: `f322f16` has f32 and f16."""
+    return tuple(re.findall("|".join(sorted(DTYPES, key=len, reverse=True)), text))
+
+
+def copies() -> dict[tuple[str, str], Instruction]:
+    """Instructions that move bytes, by the memories that they connect: source, destination."""
+    found = {}
+    for name, records in BY_NAME.items():
+        if name.startswith("copy_") and "" in records:
+            dst, src = records[""].operands
+            found[src.space.name, dst.space.name] = records[""]
+    return found
+
+
+COPIES = copies()
+"""What `cce.copy` becomes."""
+
+LOADS = {
+    next(iter(BY_NAME[name].values())).operands[0].space.name: name
+    for name in ("load_cbuf_to_ca", "load_cbuf_to_cb")
+}
+"""What `cce.load2d` becomes, by the memory of the destination."""
+
+CONVERSIONS = {named_types(name) for name in BY_NAME if name.startswith("vconv_")}
+"""Element types that `cce.vconv` converts between."""
+
+L0C_TYPES = {(found[0], found[-1]) for found in map(named_types, BY_NAME["copy_matrix_cc_to_ubuf"])}
+"""Element types in L0C and UB of `cce.copy_l0c`."""
+
+MAD_TYPES = {(found[0], found[-2], found[-1]) for found in map(named_types, BY_NAME["mad"])}
+"""Element types of A, B and C of `cce.mad`."""
