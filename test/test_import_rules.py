@@ -13,6 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "python" / "davinci"
 MAY_IMPORT = {
     "errors": "",
     "units": "",
+    "tables": "",
     "narrow": "",
     "element_types": "narrow",
     "files": "errors",
@@ -27,14 +28,17 @@ MAY_IMPORT = {
     "bytecode": "errors mlir units",
     "elements": "bytecode element_types errors mlir narrow",
     "passes": (
-        "dialects element_types elements errors isa machine mlir operators schedule units narrow"
+        "dialects element_types elements errors isa machine mlir operators schedule tables "
+        "units narrow"
     ),
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
         "diagnostics dialects elements errors files isa machine mlir narrow passes report "
         "simulator units version"
     ),
-    "frontends": "bytecode diagnostics dialects element_types elements errors mlir narrow units",
+    "frontends": (
+        "bytecode diagnostics dialects element_types elements errors mlir narrow tables units"
+    ),
     "zoo": "errors",
     "compile_cache": "errors machine runtime version",
     "compiler": "compile_cache diagnostics errors frontends machine mlir passes runtime",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.machine import Machine
+from davinci.tables import Table
 
 
 @dataclass(frozen=True)
@@ -34,17 +35,5 @@ class Target:
 
 
 Lowering = Callable[[Any, Target], int]
-LOWERINGS: dict[str, Lowering] = {}
-
-
-def lowering(*names: str) -> Callable[[Lowering], Lowering]:
-    """Registers a function as the lowering of the ascend ops `names`."""
-
-    def register(function: Lowering) -> Lowering:
-        for name in names:
-            if name in LOWERINGS:
-                raise ValueError(f"ascend.{name} has two lowerings")
-            LOWERINGS[name] = function
-        return function
-
-    return register
+LOWERINGS: Table[str, Lowering] = Table("a lowering to cce")
+lowering = LOWERINGS.register

@@ -11,19 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from davinci.passes.cce_to_hivm.emitter import Emitter
+from davinci.tables import Table
 
 Lowering = Callable[[Emitter, Any], None]
-LOWERINGS: dict[str, Lowering] = {}
-
-
-def lowering(*names: str) -> Callable[[Lowering], Lowering]:
-    """Registers a function as the lowering of the cce ops `names`."""
-
-    def register(function: Lowering) -> Lowering:
-        for name in names:
-            if name in LOWERINGS:
-                raise ValueError(f"cce.{name} has two lowerings")
-            LOWERINGS[name] = function
-        return function
-
-    return register
+LOWERINGS: Table[str, Lowering] = Table("a lowering to hivm")
+lowering = LOWERINGS.register

@@ -24,8 +24,9 @@ from typing import Any, NoReturn, TypeVar
 
 from davinci.errors import CompileError
 from davinci.mlir import Op, location_text
+from davinci.tables import Table
 
-PASSES: dict[str, type[Pass]] = {}
+PASSES: Table[str, type[Pass]] = Table("a pass")
 
 
 def option(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
@@ -66,9 +67,7 @@ P = TypeVar("P", bound=type[Pass])
 
 def register_pass(cls: P) -> P:
     """Makes a pass known to pipelines and to npu-opt under its `NAME`."""
-    if not cls.NAME or cls.NAME in PASSES:
-        raise ValueError(f"pass {cls.__name__} has an empty or taken name {cls.NAME!r}")
-    PASSES[cls.NAME] = cls
+    PASSES.register(cls.NAME)(cls)
     return cls
 
 

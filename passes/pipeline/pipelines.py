@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from davinci.passes.pipeline import registry
 from davinci.passes.pipeline.base import option
 from davinci.passes.pipeline.pipeline_text import ROOT, PassNode, format_options
+from davinci.tables import Table
 
 PRECISIONS = ("mixed", "fp16", "fp32")
 STRATEGIES = ("os", "is", "ws")
@@ -44,17 +45,8 @@ STAGES = (
 """The pipelines that `npu-pipeline` consists of."""
 
 Builder = Callable[[Options], list[str]]
-PIPELINES: dict[str, Builder] = {}
-
-
-def pipeline(name: str) -> Callable[[Builder], Builder]:
-    """Registers a function that returns a list of pass texts as the pipeline `name`."""
-
-    def register(builder: Builder) -> Builder:
-        PIPELINES[name] = builder
-        return builder
-
-    return register
+PIPELINES: Table[str, Builder] = Table("a pipeline")
+pipeline = PIPELINES.register
 
 
 def text(name: str, options: Options) -> str:

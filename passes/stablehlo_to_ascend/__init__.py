@@ -11,19 +11,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from davinci.passes.ascend.tensor_ops import TensorOps
+from davinci.tables import Table
 
 Conversion = Callable[[Any, TensorOps], "Sequence[Any] | None"]
-CONVERSIONS: dict[str, Conversion] = {}
-
-
-def conversion(*names: str) -> Callable[[Conversion], Conversion]:
-    """Registers a function as the conversion of the StableHLO ops `names`."""
-
-    def register(function: Conversion) -> Conversion:
-        for name in names:
-            if name in CONVERSIONS:
-                raise ValueError(f"stablehlo.{name} has two conversions")
-            CONVERSIONS[name] = function
-        return function
-
-    return register
+CONVERSIONS: Table[str, Conversion] = Table("a conversion to ascend")
+conversion = CONVERSIONS.register

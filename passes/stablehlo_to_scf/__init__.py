@@ -17,24 +17,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from davinci.mlir import Op, ir, operations
+from davinci.tables import Table
 
 Lowering = Callable[[Any], "Sequence[Any]"]
-LOWERINGS: dict[str, Lowering] = {}
+LOWERINGS: Table[str, Lowering] = Table("a lowering to scf")
+lowering = LOWERINGS.register
 
 FAMILIES = ("control", "linear_algebra", "scatter", "select_and_scatter", "sort")
-
-
-def lowering(*names: str) -> Callable[[Lowering], Lowering]:
-    """Registers a function as the lowering of the StableHLO ops `names`."""
-
-    def register(function: Lowering) -> Lowering:
-        for name in names:
-            if name in LOWERINGS:
-                raise ValueError(f"stablehlo.{name} has two lowerings to scf")
-            LOWERINGS[name] = function
-        return function
-
-    return register
 
 
 def lower_to_scf(root: Op) -> None:

@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from davinci.frontends.onnx.tensor import Flowing
+from davinci.tables import Table
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -25,18 +26,14 @@ if TYPE_CHECKING:
 Lowering = Callable[["Call"], "Flowing | tuple[Flowing, ...]"]
 """Returns the result, or a tuple of several; a list is one result, a sequence."""
 
-LOWERINGS: dict[tuple[str, str], Lowering] = {}
+LOWERINGS: Table[tuple[str, str], Lowering] = Table("a lowering")
 """By domain ("" is ONNX's own) and operator."""
 
 
 def operator(*names: str, domain: str = "") -> Callable[[Lowering], Lowering]:
     """Registers a function as the lowering of operators."""
 
-    def register(function: Lowering) -> Lowering:
-        LOWERINGS.update({(domain, name): function for name in names})
-        return function
-
-    return register
+    return LOWERINGS.register(*((domain, name) for name in names))
 
 
 for family in pkgutil.iter_modules(__path__):
