@@ -29,15 +29,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
-from davinci.dialects.ascend import call_of
-from davinci.dialects.ascend_types import tensor_of
 from davinci.machine import Machine
 from davinci.mlir import func, ir
-from davinci.operators import OPERATORS, Call
-from davinci.operators.work import Work, traffic
+from davinci.operators import OPERATORS
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
-from davinci.passes.ascend.kernel_facts import Facts, facts_of
+from davinci.passes.ascend.group_names import facts_of_group, parts_of, shortened
 from davinci.passes.ascend.kernel_outline import (
     kernels_module,
     memref_of,
@@ -318,7 +315,7 @@ class Outliner:
         location = ir.Location.fused([op.location for op in group.ops])
         key = key_of(graph)
         if key not in self._known:
-            self._known[key] = self._build(group, inputs, outputs, location)
+            self._known[key] = self._build(group, graph, inputs, outputs, location)
         types = [value.type for value in outputs]
         with ir.InsertionPoint(last), location:
             callee = ir.FlatSymbolRefAttr.get(self._known[key])
@@ -328,11 +325,14 @@ class Outliner:
         for op in reversed(group.ops):
             op.erase()
 
-    def _build(self, group: Group, inputs: list[Any], outputs: list[Any], location: Any) -> str:
+    def _build(
+        self, group: Group, graph: Graph, inputs: list[Any], outputs: list[Any], location: Any
+    ) -> str:
         """The kernel of a group and its declaration on tensors."""
         module = kernels_module(self._root)
         taken = {**self._symbols, **dict(symbols(module))}
-        op_name = name_of(group)
+        parts = parts_of(graph)
+        op_name = "_".join(shortened(parts))
         shape = outputs[-1].type.shape
         sizes = "x".join(map(str, shape))
         symbol = unique(f"{op_name}_{outputs[-1].type.element_type}_{sizes}".rstrip("_"), taken)
@@ -342,7 +342,7 @@ class Outliner:
             kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
             kernel.attributes["ascend.op"] = ir.StringAttr.get(op_name)
             kernel.attributes["ascend.unit"] = ir.StringAttr.get("vector")
-            facts_of_group(group, inputs, outputs, op_name).mark(kernel)
+            facts_of_group(group.ops, inputs, outputs, parts).mark(kernel)
             block = kernel.add_entry_block([location] * len(types))
         arguments = list(block.arguments)
         with ir.InsertionPoint(block), location:
@@ -389,25 +389,3 @@ def _store(value: Any, argument: Any) -> None:
         restrict=True,
         writable=True,
     )
-
-
-NAMED = 4
-"""Operators that the name of a group has at most."""
-
-
-def name_of(group: Group) -> str:
-    """The group's operators, each once, in order: `reduce_sub_exp_div`."""
-    names = [op.name.removeprefix("ascend.") for op in group.ops if op.name not in FREE]
-    names = list(dict.fromkeys(names or [op.name.removeprefix("ascend.") for op in group.ops]))
-    return "_".join(names[:NAMED]) + ("_and_more" if len(names) > NAMED else "")
-
-
-def facts_of_group(group: Group, inputs: list[Any], outputs: list[Any], name: str) -> Facts:
-    """What reports say of a group: its work is that of its operators, its traffic what crosses."""
-    parts = [facts_of(op.name.removeprefix("ascend."), call_of(op.opview)) for op in group.ops]
-    if len(parts) == 1:
-        return parts[0]
-    call = Call(tuple(tensor_of(v.type) for v in inputs), tuple(tensor_of(v.type) for v in outputs))
-    repeats = sum(part.work.vector_repeats for part in parts)
-    work = Work(0, 16, repeats, *traffic(call))
-    return Facts(f"{name.replace('_', ' ')} {call.outputs[-1]}", work)

@@ -4,7 +4,7 @@
 
 // A softmax is one kernel: its statistics never see GM. A view at the end stays outside.
 // CHECK-LABEL: func.func @main
-// CHECK: call @reduce_sub_exp_div_f32_64x128(%arg0)
+// CHECK: call @softmax_f32_64x128(%arg0)
 // CHECK-NEXT: ascend.reshape
 // CHECK-NOT: ascend.
 // CHECK: return
