@@ -38,7 +38,7 @@ from typing import Any
 from davinci import machine as machines
 from davinci.dialects.cce.effects import SYNC_OPS
 from davinci.machine import Machine
-from davinci.mlir import operations, passmanager
+from davinci.mlir import operations, run_unverified
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.cce.ordering import Orderer, Ordering
 from davinci.passes.cce.plan_memory import fits
@@ -83,7 +83,7 @@ def _transform(kernel: Any, machine: Machine) -> None:
         )
     for loop in loops:
         unroll(loop)
-    passmanager.PassManager.parse(CLEAN_UP).run(kernel)
+    run_unverified(kernel, CLEAN_UP)
     blocks = kernel.attributes["ascend.blocks"].value if "ascend.blocks" in kernel.attributes else 1
     orderer = Orderer(machine, blocks)
     orderings = []

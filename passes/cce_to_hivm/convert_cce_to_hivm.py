@@ -30,7 +30,7 @@ from typing import Any
 
 from davinci import machine as machines
 from davinci.isa import Space
-from davinci.mlir import Op, ir, operations, passmanager
+from davinci.mlir import Op, ir, operations, run_unverified
 from davinci.passes import cce_to_hivm
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.lifetimes import VIEWS
@@ -58,7 +58,7 @@ class ConvertCceToHivmPass(Pass):
         machine = machines.load(self.machine)
         for kernel in kernels_on_arrays(op):
             lower_kernel(kernel, Emitter(machine))
-            passmanager.PassManager.parse(CLEAN_UP).run(kernel)
+            run_unverified(kernel, CLEAN_UP)
 
 
 def kernels_on_arrays(root: Op) -> list[Any]:

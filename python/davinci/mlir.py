@@ -145,3 +145,14 @@ def run_pipeline(operation: Op, text: str) -> None:
     register_passes()
     with operation.context:
         passmanager.PassManager.parse(f"builtin.module({text})").run(operation)
+
+
+def run_unverified(operation: Op, text: str) -> None:
+    """Runs upstream passes, `func.func(cse,canonicalize)`, on an operation in a current context.
+
+    Does not verify between them: verifiers in Python take longer than the passes. Whoever calls
+    this verifies after the last one.
+    """
+    manager = passmanager.PassManager.parse(text)
+    manager.enable_verifier(False)
+    manager.run(operation)
