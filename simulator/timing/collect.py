@@ -91,7 +91,8 @@ class Collector:
         self.profile, self._locations, self._machine = profile, locations, machine
         names = [pipe for core in machine.core_types.values() for pipe in core.pipes]
         self._pipes = {f"PIPE_{name}": int(Pipe[name]) for name in names}
-        profile.pipes = dict.fromkeys(self._pipes, 0)
+        for counts in (profile.pipes, profile.flag_cycles, profile.barrier_cycles):
+            counts.update(dict.fromkeys(self._pipes, 0))
         self._runs: list[FinishedBlock] = []
         self._logs: dict[LogKey, list[tuple[int, int, Issued]]] = {}
 
@@ -141,8 +142,10 @@ class Collector:
             block.cycles, block.unit_cycles = run.cycles, timeline.unit_cycles
             block.pipes = {name: timeline.busy[pipe] for name, pipe in self._pipes.items()}
             profile.per_block.append(block)
-            for name, count in block.pipes.items():
-                profile.pipes[name] += count
+            for name, pipe in self._pipes.items():
+                profile.pipes[name] += timeline.busy[pipe]
+                profile.flag_cycles[name] += timeline.flag_cycles[pipe]
+                profile.barrier_cycles[name] += timeline.barrier_cycles[pipe]
             for step in (timeline.rows or ()) if run.rows else ():
                 number = step.item.location
                 text = self._locations[number] if number < len(self._locations) else ""

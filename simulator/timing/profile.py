@@ -40,6 +40,8 @@ class LaunchProfile:
         cores: that took part, cube and vector cores.
         cycles: from the start until the last core is done.
         pipes: cycles in which a pipe had work under way, summed over the blocks.
+        flag_cycles, barrier_cycles: in which a pipe had none, held by a wait for a flag or a
+            barrier, summed over the blocks.
         gm_read_bytes, gm_write_bytes: what instructions moved from and to global memory, counted
             from the regions they touched; the scalar unit's accesses are counted apart.
         traffic: bytes that passed between cores, L2 and memory.
@@ -57,6 +59,8 @@ class LaunchProfile:
     cores: int = 0
     cycles: int = 0
     pipes: dict[str, int] = field(default_factory=dict)
+    flag_cycles: dict[str, int] = field(default_factory=dict)
+    barrier_cycles: dict[str, int] = field(default_factory=dict)
     gm_read_bytes: int = 0
     gm_write_bytes: int = 0
     traffic: Traffic = UNCACHED

@@ -145,6 +145,7 @@ class Timeline:
     Attributes:
         now: when the scalar unit can issue next.
         busy: cycles in which each pipe has an instruction under way.
+        flag_cycles, barrier_cycles: in which it has none, held by a wait for a flag or a barrier.
         unit_cycles: cycles that instructions kept the cube or the vector unit, by mnemonic.
         rows: the instructions, in the order of their execution, if they are kept.
         rates: of its share of global memory.
@@ -162,6 +163,8 @@ class Timeline:
         self._issue_cycles = machine.scalar.issue_cycles
         self.now = 0
         self.busy = [0] * PIPES
+        self.flag_cycles = [0] * PIPES
+        self.barrier_cycles = [0] * PIPES
         self.unit_cycles: dict[str, int] = {}
         self.rows: list[Executed] | None = [] if keep_rows else None
         self.log: list[tuple[int, int, Issued]] = []
@@ -219,6 +222,8 @@ class Timeline:
             if times[last] > self.now:
                 self.now, item.end_after = times[last], owners[last]
         self.now += self._barrier_cycles
+        for pipe, ends in enumerate(zip(self._done, self._free, strict=True)):
+            self.barrier_cycles[pipe] += self.now - max(begin, *ends)
         self._free, self._kept_by = [self.now] * PIPES, [item.index] * PIPES
         self._note(S, begin, self.now, self.now, NOTHING, item)
 
@@ -255,6 +260,7 @@ class Timeline:
                 raise self.deadlock("the scalar unit waits", Stuck("a flag", item, ()))
             flag, by = flags.popleft()
             if flag > self.now:
+                self.flag_cycles[S] += flag - self.now
                 self.now, item.end_after = flag, by
         elif item.send is not None:
             self._send(item.send, self.now, item.index)
@@ -282,6 +288,7 @@ class Timeline:
                 item.end_after = by
             end = self._free[pipe] = max(start, end)
             self._kept_by[pipe] = item.index
+            self.flag_cycles[pipe] += max(0, end - max(start, done))
         elif item.send is not None or item.cross is not None or item.barrier:
             end = max(start, done)
             if done > start:
@@ -289,6 +296,7 @@ class Timeline:
             if item.barrier:
                 end = self._free[pipe] = end + self._barrier_cycles
                 self._kept_by[pipe] = item.index
+                self.barrier_cycles[pipe] += self._barrier_cycles
         else:
             free, end = self._work(pipe, start, item)
             self._free[pipe], self._kept_by[pipe] = free, item.index

@@ -11,10 +11,12 @@ import pytest
 
 import davinci
 from davinci import machine, zoo
+from davinci.isa import Pipe
 from davinci.report.idle import idle_of
 from davinci.report.limits import bound_cycles, limits
 from davinci.report.program import Kernel, ProgramFacts
-from davinci.report.record import build
+from davinci.report.record import build, busiest_pipe, waits_of_busiest
+from davinci.report.tables import summary_rows
 from davinci.simulator import LaunchProfile
 from davinci.simulator.timing.profile import BlockProfile
 from report_support import busy_program, launch
@@ -161,9 +163,52 @@ def test_idle_of_a_run() -> None:
     assert record["idle"]["half_idle_ratio"] == 1
 
 
+def test_waits_are_what_the_rows_say() -> None:
+    """Cycle by cycle: waits and barriers while nothing is under way in the pipe."""
+    profile = launch("k", busy_program())
+    assert any(profile.flag_cycles.values()) and any(profile.barrier_cycles.values())
+    everything = [row for row in profile.rows if row.fields.get("pipe") == int(Pipe.ALL)]
+    for pipe in set(profile.pipes) - {"PIPE_S"}:
+        held: dict[str, set[int]] = {"wait_flag": set(), "pipe_barrier": set(), "work": set()}
+        for row in [*(row for row in profile.rows if row.pipe == pipe), *everything]:
+            kind = row.mnemonic if row.mnemonic in held else "work"
+            if row.mnemonic != "set_flag":
+                held[kind] |= set(range(row.start, row.end))
+        assert profile.pipes[pipe] == len(held["work"])
+        assert profile.flag_cycles[pipe] == len(held["wait_flag"] - held["work"])
+        barriers = held["pipe_barrier"] - held["work"] - held["wait_flag"]
+        assert profile.barrier_cycles[pipe] == len(barriers)
+
+
+def test_a_kernel_says_its_schedule_and_the_flags_it_was_short_of() -> None:
+    profile = launch("k", busy_program())
+    kernel = Kernel("k", "vector", schedule="i0: 8; 1 cores, 1 slots", sync_merged=3)
+    row = build([profile, profile], ProgramFacts({"k": kernel}, 0, 0, 0), MACHINE, 32)
+    assert row["kernels"][0]["schedule"] == kernel.schedule
+    assert row["sync"] == {"merged": 3, "degraded": 0, "kernels": 1}
+    assert dict(summary_rows(row))["event ids"] == "3 flags merged, in 1 kernel"
+    shares = waits_of_busiest(row["kernels"][0])
+    name = busiest_pipe(row["kernels"][0])
+    assert name == max(profile.pipes, key=lambda pipe: profile.pipes[pipe])
+    assert shares["flags"] == profile.flag_cycles[name] / profile.cycles
+
+
+def test_groups_say_what_they_hold(mlp: dict[str, Any]) -> None:
+    fused = [row for row in mlp["kernels"] if len(row["operators"]) > 1]
+    assert any(row["schedule"] for row in fused)
+    assert all(row["label"] and row["bound_by"] and row["bottleneck"] for row in mlp["kernels"])
+
+
 def test_every_key_is_explained(mlp: dict[str, Any]) -> None:
     """docs/reports.md has a word on each key of the record and of a kernel."""
     page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text()
     explained = set(re.findall(r"`([a-z_0-9]+)`", page))
-    keys = {*mlp, *mlp["kernels"][0], *mlp["idle"], *mlp["memory"], *mlp["launches_list"][0]}
+    keys = {
+        *mlp,
+        *mlp["kernels"][0],
+        *mlp["idle"],
+        *mlp["sync"],
+        *mlp["memory"],
+        *mlp["launches_list"][0],
+    }
     assert keys - explained == set()

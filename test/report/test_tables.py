@@ -46,6 +46,14 @@ def test_kernels_say_what_they_compute_and_for_which_nodes() -> None:
     assert "sin_0" not in line
 
 
+def test_a_kernel_shows_its_schedule_and_what_holds_its_busiest_pipe() -> None:
+    found = record()
+    found["kernels"][0]["schedule"] = "i0: 8 of 4 x 8 [ragged]; 4 cores, 2 slots"
+    text = printed(found, width=240)
+    assert "i0: 8 of 4 x 8 [ragged]; 4 cores" in text
+    assert "barriers 1" in text or "flags" in text
+
+
 def test_idle_cores_and_the_verdict_are_shown() -> None:
     text = printed(record())
     assert "idle 97 % of the kernels' time; half of the 32 or more in 100 % of it" in text

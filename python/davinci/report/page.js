@@ -1,5 +1,6 @@
 "use strict";
 const kernels = JSON.parse(document.getElementById("data").textContent);
+const about = JSON.parse(document.getElementById("about-data").textContent);
 const network = JSON.parse(document.getElementById("network-data").textContent);
 const [LANE, START, FREE, END, NAME, SOURCE, INDEX, CRITICAL, END_AFTER, ISSUED] = Array(10).keys();
 const KINDS = {
@@ -63,6 +64,7 @@ function choose(name, core) {
   for (const marked of document.querySelectorAll("[data-kernel]"))
     marked.classList.toggle("chosen", marked.dataset.kernel === name);
   if (!chosen) return;
+  byId("about").replaceChildren(...about[name].flatMap(([term, text]) => [element("dt", term), element("dd", text)]));
   byId("choice").value = name;
   byId("core").replaceChildren(...cores.map((one, i) => new Option(one.core, i, false, i === core)));
   byId("core").hidden = cores.length === 1;

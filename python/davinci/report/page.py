@@ -14,8 +14,8 @@ from davinci.machine import Machine
 from davinci.report.drawing import Chart, rooflines
 from davinci.report.groups import Group, Scope, time_by_layer, time_by_operator
 from davinci.report.names import percent, plural
-from davinci.report.record import Record
-from davinci.report.tables import COLUMNS, summary_rows
+from davinci.report.record import Record, sync_summary
+from davinci.report.tables import COLUMNS, summary_rows, sync_text, waits_text
 from davinci.report.timeline import MOST_ROWS, Numbers, timelines
 from davinci.report.trace import LANES
 from davinci.report.value_range import range_summary
@@ -28,6 +28,9 @@ SCRIPTS = ("page.js", "network.js")
 
 MOST_NODES = 12
 """Nodes that the hint of a kernel names."""
+
+MOST_LISTED = 40
+"""Nodes that are listed of the chosen kernel."""
 
 MOST_BARS = 16
 """Bars of a chart; what is left is one more."""
@@ -74,6 +77,7 @@ def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile])
         pipes=[(name[5:], LANES[name], pipe["ratio"]) for name, pipe in record["pipes"].items()],
         data=embedded(details(machine, record, launches)),
         network=embedded(network(record, layers)),
+        about=embedded({row["name"]: about(row) for row in record["kernels"]}),
     )
 
 
@@ -213,9 +217,37 @@ def details(
 
 def hint(row: Record) -> str:
     """A kernel's symbol and the nodes that it computes, as many as a hint has room for."""
-    nodes = row["operators"]
-    more = f" and {len(nodes) - MOST_NODES} more" if len(nodes) > MOST_NODES else ""
-    return f"{row['name']}: {', '.join(nodes[:MOST_NODES])}{more}" if nodes else row["name"]
+    nodes = named(row["operators"], MOST_NODES)
+    return f"{row['name']}: {nodes}" if nodes else row["name"]
+
+
+def named(nodes: Sequence[str], most: int) -> str:
+    """Names of nodes, and of how many there is no room for the names."""
+    more = f" and {len(nodes) - most} more" if len(nodes) > most else ""
+    return ", ".join(nodes[:most]) + more
+
+
+def about(row: Record) -> list[tuple[str, str]]:
+    """What stands above a kernel's timeline: what it holds, how it is computed, what limits it."""
+    share = percent(row["bound_cycles"] / max(1, row["cycles"]))
+    held = waits_text(row)
+    lines = [
+        ("kernel", row["name"]),
+        ("nodes", named(row["operators"], MOST_LISTED)),
+        ("schedule", row["schedule"]),
+        (
+            "limit",
+            f"{row['bound_cycles']:,} of {row['cycles']:,} cycles ({share}), "
+            f"set by {BOUNDS[row['bound_by']]}",
+        ),
+        ("busiest", row["bottleneck"] + (f"; held by {held}" if held else "")),
+        ("event ids", sync_text({"sync": sync_summary([row])})),
+    ]
+    return [(name, text) for name, text in lines if text]
+
+
+BOUNDS = {"cube": "the cube", "vector": "the vector unit", "memory": "moving bytes"}
+"""What sets a limit, in words."""
 
 
 def embedded(data: Any) -> str:

@@ -20,6 +20,9 @@ class Kernel:
         unit: "cube", "vector" or "scalar".
         argument_bytes: of each buffer.
         label: operator, shape and element type in words: `matmul 128x768x768 f16`.
+        schedule: how it is computed, `ascend.schedule`; empty where none was chosen.
+        sync_merged, sync_degraded: flags that are not what they would be with more event ids:
+            those that share one, and those that became barriers of all pipes.
         work: what the operator means, `ascend.work` of docs/architecture.md; empty for kernels
             written by hand, which mean what their instructions do.
     """
@@ -29,6 +32,9 @@ class Kernel:
     argument_bytes: tuple[int, ...] = ()
     label: str = ""
     work: Mapping[str, int] = field(default_factory=dict)
+    schedule: str = ""
+    sync_merged: int = 0
+    sync_degraded: int = 0
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,9 @@ def kernel_of(function: Op, name: str, argument_bytes: tuple[int, ...]) -> Kerne
         argument_bytes,
         attribute(function, "ascend.label", ""),
         {item.name: ir.IntegerAttr(item.attr).value for item in work},
+        attribute(function, "ascend.schedule", ""),
+        attribute(function, "cce.sync_merged", 0),
+        attribute(function, "cce.sync_degraded", 0),
     )
 
 

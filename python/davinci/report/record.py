@@ -66,6 +66,7 @@ def build(
         },
         "idle": idle_summary(rows, total),
         "pipes": pipe_summary(rows, machine),
+        "sync": sync_summary(rows),
         "kernels": rows,
         "launches_list": list(launch_times(launches, program.scopes, machine)),
         "range": value_range(launches, program),
@@ -132,6 +133,9 @@ def _add(row: Record, launch: LaunchProfile, kernel: Kernel, machine: Machine, c
         row[name] += cycles
     row["operators"] += [name for name in launch.operators if name not in row["operators"]]
     owners = pipe_owners(machine, launch)
+    for name in ("flag_cycles", "barrier_cycles"):
+        for pipe, cycles in getattr(launch, name).items():
+            row[name][pipe] = row[name].get(pipe, 0) + cycles
     for pipe, cycles in launch.pipes.items():
         row["pipes"][pipe] = row["pipes"].get(pipe, 0) + cycles
         all_cycles = launch.cycles * owners.get(pipe, 0)
@@ -156,15 +160,35 @@ def bottleneck(row: Record) -> str:
     """The busiest pipe of a kernel with its share, or that it waits for latencies."""
     if row["unit"] == "scalar":
         return "scalar accesses"
-    owned = row["pipe_cycles"]
-    shares = {name: busy / max(1, owned[name]) for name, busy in row["pipes"].items()}
-    name = max(shares, key=lambda pipe: shares[pipe], default="")
+    name = busiest_pipe(row)
     if not name:
         return "nothing to do"
-    kind = name.removeprefix("PIPE_")
-    share = f"{kind} {shares[name]:.0%}"
+    busy = row["pipes"][name] / max(1, row["pipe_cycles"][name])
+    share = f"{name.removeprefix('PIPE_')} {busy:.0%}"
     # Rounded as it is printed: 80 % never stands beside "latency".
-    return share if round(shares[name], 2) >= BUSY_SHARE else f"latency, {share}"
+    return share if round(busy, 2) >= BUSY_SHARE else f"latency, {share}"
+
+
+def busiest_pipe(row: Record) -> str:
+    """The pipe of a kernel that has something under way for the largest share; "" if none."""
+    owned = row["pipe_cycles"]
+    return max(row["pipes"], key=lambda pipe: row["pipes"][pipe] / max(1, owned[pipe]), default="")
+
+
+def waits_of_busiest(row: Record) -> dict[str, float]:
+    """Shares of the time in which flags and barriers hold the busiest pipe with nothing under
+    way."""
+    name = busiest_pipe(row)
+    owned = max(1, row["pipe_cycles"].get(name, 0))
+    waits = {"flags": row["flag_cycles"], "barriers": row["barrier_cycles"]}
+    return {kind: cycles.get(name, 0) / owned for kind, cycles in waits.items()}
+
+
+def sync_summary(rows: Sequence[Record]) -> Record:
+    """Flags that are not what they would be with more event ids, in all kernels."""
+    names = ("sync_merged", "sync_degraded")
+    short = [row for row in rows if any(row[name] for name in names)]
+    return {**{n[5:]: sum(row[n] for row in rows) for n in names}, "kernels": len(short)}
 
 
 def _empty_row(launch: LaunchProfile, kernel: Kernel) -> Record:
@@ -189,6 +213,11 @@ def _empty_row(launch: LaunchProfile, kernel: Kernel) -> Record:
         "core_cycles": 0,
         "idle_core_cycles": 0,
         "half_idle_cycles": 0,
+        "schedule": kernel.schedule,
+        "sync_merged": kernel.sync_merged,
+        "sync_degraded": kernel.sync_degraded,
         "pipes": {},
         "pipe_cycles": {},
+        "flag_cycles": {},
+        "barrier_cycles": {},
     }

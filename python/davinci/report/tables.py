@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from davinci.report.names import percent, shortened
-from davinci.report.record import UNITS, Record
+from davinci.report.names import percent, plural, shortened
+from davinci.report.record import UNITS, Record, waits_of_busiest
 from davinci.report.value_range import range_summary
 from davinci.report.verdict import verdict
 
@@ -41,6 +41,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
         ),
         ("pipes", ", ".join(f"{n[5:]} {p['ratio']:.1%}" for n, p in record["pipes"].items())),
     ]
+    if short := sync_text(record):
+        rows.append(("event ids", short))
     if lost := range_summary(record):
         rows.append(("range", lost))
     if "compile_seconds" in record:
@@ -86,6 +88,22 @@ def idle_summary(record: Record) -> str:
     )
 
 
+def sync_text(record: Record) -> str:
+    """What became of flags for want of event ids; empty if nothing did."""
+    sync = record["sync"]
+    parts = [
+        *([f"{plural(sync['merged'], 'flag', 'flags')} merged"] * bool(sync["merged"])),
+        *([f"{sync['degraded']} became barriers of all pipes"] * bool(sync["degraded"])),
+    ]
+    return f"{', '.join(parts)}, in {plural(sync['kernels'], 'kernel', 'kernels')}" * bool(parts)
+
+
+def waits_text(row: Record) -> str:
+    """`flags 31%, barriers 12%`: what holds the busiest pipe."""
+    shares = waits_of_busiest(row)
+    return ", ".join(f"{kind} {share:.0%}" for kind, share in shares.items() if share >= 0.005)
+
+
 def scalar_summary(record: Record) -> str:
     """The kernels on the scalar unit, which are slow, with the longest first."""
     launches: Counter[str] = Counter()
@@ -124,9 +142,9 @@ class Column:
 
 
 COLUMNS = (
-    Column("kernel", lambda record, row: row["label"], widest=44),
-    Column("nodes", lambda record, row: shortened(row["operators"]), widest=30),
-    Column("unit", lambda record, row: row["unit"]),
+    Column("kernel", lambda record, row: row["label"], widest=40),
+    Column("nodes", lambda record, row: shortened(row["operators"]), widest=26),
+    Column("unit", lambda record, row: row["unit"], widest=None),
     Column("launches", lambda record, row: row["launches"]),
     Column("blocks", lambda record, row: row["blocks"]),
     Column("cycles", lambda record, row: row["cycles"], "{:,}".format),
@@ -136,15 +154,18 @@ COLUMNS = (
         "{:.1%}".format,
     ),
     Column("limit", lambda _, row: row["bound_cycles"] / max(1, row["cycles"]), "{:.0%}".format),
+    Column("of", lambda record, row: row["bound_by"]),
     Column(
         "idle",
         lambda _, row: row["idle_core_cycles"] / max(1, row["core_cycles"]),
         "{:.0%}".format,
     ),
     Column("bottleneck", lambda record, row: row["bottleneck"]),
+    Column("held by", lambda record, row: waits_text(row), widest=12),
     Column("GM read", lambda record, row: row["gm_read_bytes"], kilobytes_or_more, widest=None),
     Column("GM written", lambda record, row: row["gm_write_bytes"], kilobytes_or_more, widest=None),
     Column("instructions", lambda record, row: row["instructions"], "{:,}".format, widest=None),
+    Column("schedule", lambda record, row: row["schedule"], widest=None),
 )
 
 
@@ -159,13 +180,15 @@ def print_tables(record: Record, console: Any, most: int) -> None:
     table = Table()
     columns = [column for column in COLUMNS if column.widest is not None]
     for column in columns:
-        text = column.title in ("kernel", "nodes", "unit", "bottleneck")
+        text = column.title in ("kernel", "nodes", "of", "bottleneck", "held by")
         justify: Literal["left", "right"] = "left" if text else "right"
         table.add_column(
             column.title, justify=justify, overflow="fold", max_width=column.widest or None
         )
     for row in record["kernels"][:most]:
-        table.add_row(*(escape(column.shown(column.value(record, row))) for column in columns))
+        label, *cells = (escape(column.shown(column.value(record, row))) for column in columns)
+        schedule = f"\n[dim]  {escape(row['schedule'])}[/]" if row["schedule"] else ""
+        table.add_row(f"{label}{schedule}", *cells)
     console.print(table)
     if len(record["kernels"]) > most:
         console.print(f"... and {len(record['kernels']) - most} shorter kernels (--json has all)")
