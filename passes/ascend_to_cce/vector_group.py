@@ -188,13 +188,9 @@ class _Builder:
         buffers, _ = self.layout.buffers
         for number, buffer in enumerate(buffers):
             if buffer.once == once:
-                self.buffers[number] = self._buffer(buffer.shape, buffer.dtype, once)
-
-    def _buffer(self, shape: Sequence[int], dtype: str, once: bool) -> Any:
-        made = alloc(shape, element_type(dtype), "UB")
-        if not once:
-            made.owner.attributes["cce.slots"] = as_attribute(self.schedule.slots)
-        return made
+                made = alloc(buffer.shape, element_type(buffer.dtype), "UB")
+                moved = self.schedule.slots if buffer.moved else self.schedule.slots_held
+                self.buffers[number] = made if once else with_slots(made, moved)
 
     def _held(self, value: Value) -> Any:
         return self.buffers[self.layout.buffers[1][value]]
@@ -271,7 +267,7 @@ class _Builder:
         found = scratch_buffers(work)
         if not once:
             for buffer in found.values():
-                buffer.owner.attributes["cce.slots"] = as_attribute(self.schedule.slots)
+                with_slots(buffer, self.schedule.slots_held)
         return found
 
     def _elementwise(self, step: Step) -> None:
@@ -365,8 +361,9 @@ class _Builder:
             if number == len(fold.axes) - 1 and fold.lanes is None:
                 to = reshaped(self._held(step.result), shape)
             else:
-                to = self._buffer(shape, source.dtype, once)
-            fold_axis(kind, held, to, axis, self.schedule.slots if not once else 0)
+                to = alloc(shape, element_type(source.dtype), "UB")
+                to = to if once else with_slots(to, self.schedule.slots_held)
+            fold_axis(kind, held, to, axis, self.schedule.slots_held if not once else 0)
             held = to
         if fold.lanes is None:
             return
@@ -381,3 +378,9 @@ class _Builder:
                 fill_lanes(source.dtype, rows, first, last, neutral(kind, source.dtype))
         buffers = {SOURCE: held, RESULT: self._held(step.result)}
         build_steps(work, self._scratch(work, once) | buffers)
+
+
+def with_slots(buffer: ir.Value, slots: int) -> ir.Value:
+    """A buffer, of which `multi-buffer` makes `slots`."""
+    buffer.owner.attributes["cce.slots"] = as_attribute(slots)
+    return buffer

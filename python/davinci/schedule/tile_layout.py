@@ -6,7 +6,6 @@ Everything that depends on the sizes of a tile, and so the bytes of UB that a sc
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -16,9 +15,13 @@ from davinci.operators.vector_program import Step, Value
 from davinci.schedule.row_places import Places, block_lanes
 from davinci.schedule.row_statistics import Reduction, best_places, placing, reduction
 from davinci.schedule.space import NoSpace, Space
-from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE, Form, TileProgram
+from davinci.schedule.tile_buffers import Buffer, assigned
+from davinci.schedule.tile_program import PLACE, REDUCE, Form, TileProgram
 from davinci.schedule.vector_steps import Steps
 from davinci.units import REPEAT_BYTES
+
+CHAINS = 2
+"""Tiles that the vector unit works on in turn: as many buffers of what only it sees do."""
 
 CONSTANT_LANES = 64
 """Elements of the buffer of a constant: a block of each type at least."""
@@ -41,21 +44,6 @@ class Tile:
 
     sizes: tuple[int, ...]
     pitch: int
-
-
-@dataclass(frozen=True)
-class Buffer:
-    """A buffer of a tile: type and shape, and whether it is the same for all tiles."""
-
-    dtype: str
-    shape: tuple[int, ...]
-    once: bool
-
-    @property
-    def bytes(self) -> int:
-        """Bytes, of whole repeats."""
-        size = math.prod(self.shape) * DTYPES[self.dtype].itemsize
-        return math.ceil(size / REPEAT_BYTES) * REPEAT_BYTES
 
 
 @dataclass(frozen=True)
@@ -192,7 +180,9 @@ class TileLayout:
     def buffers(self) -> tuple[list[Buffer], dict[Value, int]]:
         """The buffers, and that of each value: a step's result takes over that of an equal source
         that ends; values that are the same for all tiles keep theirs."""
-        return _assigned(self)
+        once = frozenset(value for value in self.program.forms if self.once(value))
+        lasting = once | self.tables
+        return assigned(self.program, lasting, lambda v: Buffer(v.dtype, self.shape(v), v in once))
 
     def scratch_bytes(self, step: Step) -> int:
         """Bytes that a step takes besides its sources and result."""
@@ -209,21 +199,26 @@ class TileLayout:
             shape[axis] = 1
         return found
 
-    def footprint(self) -> tuple[int, int]:
-        """Bytes of UB that are taken once, and by each slot."""
-        once = each = 0
+    @cached_property
+    def _bytes(self) -> tuple[int, int, int]:
+        """Bytes of buffers that are there once, of those that are moved, and of the others."""
+        once = moved = held = 0
         for buffer in self.buffers[0]:
-            if buffer.once:
-                once += buffer.bytes
-            else:
-                each += buffer.bytes
+            once += buffer.once * buffer.bytes
+            moved += (not buffer.once and buffer.moved) * buffer.bytes
+            held += (not buffer.once and not buffer.moved) * buffer.bytes
         for step in self.program.steps:
             size = self.scratch_bytes(step)
             if self.once(step.result) and self.once(step.sources[0]):
                 once += size
             else:
-                each += size
-        return once, each
+                held += size
+        return once, moved, held
+
+    def footprint(self, slots: int) -> int:
+        """Bytes of UB with `slots` of each buffer that is moved."""
+        once, moved, held = self._bytes
+        return once + slots * moved + min(slots, CHAINS) * held
 
 
 def _whole_repeats(work: Steps) -> int:
@@ -231,45 +226,3 @@ def _whole_repeats(work: Steps) -> int:
     return sum(
         math.ceil(count * size / REPEAT_BYTES) * REPEAT_BYTES for count in work.scratch.values()
     )
-
-
-def _assigned(layout: TileLayout) -> tuple[list[Buffer], dict[Value, int]]:
-    program = layout.program
-    last = program.last_uses()
-    end = len(program.steps)
-    found: list[Buffer] = []
-    free: dict[Buffer, list[int]] = {}
-    pool: dict[Value, list[int]] = {}
-    of: dict[Value, int] = {}
-    lasting = {
-        source
-        for step in program.steps
-        if not layout.once(step.result)
-        for source in step.sources
-        if layout.once(source)
-    }
-    lasting |= {*program.constants.values(), *layout.tables}
-
-    def take(value: Value) -> None:
-        wanted = Buffer(value.dtype, layout.shape(value), layout.once(value))
-        pool[value] = free.setdefault(wanted, [])
-        if not pool[value]:
-            pool[value].append(len(found))
-            found.append(wanted)
-        of[value] = pool[value].pop()
-
-    for value in (*program.constants.values(), *program.inputs):
-        take(value)
-    for i, step in enumerate(program.steps):
-        sources: Iterator[Value] = iter(dict.fromkeys(step.sources))
-        over = [v for v in sources if last[v] == i and v not in lasting]
-        in_place = step.name not in (REDUCE, PLACE, EXPAND)
-        if not in_place:
-            take(step.result)
-        for source in over:
-            pool[source].append(of[source])
-        if in_place:
-            take(step.result)
-        if last.get(step.result, end) == i and step.result not in lasting:
-            pool[step.result].append(of[step.result])
-    return found, of

@@ -19,7 +19,7 @@ from davinci.operators.vector_program import Step, Value
 from davinci.schedule.graph import Graph
 from davinci.schedule.row_places import block_lanes
 from davinci.schedule.space import NoSpace, Space, space_of
-from davinci.schedule.tile_layout import TABLE_SHARE, Tile, TileLayout
+from davinci.schedule.tile_layout import CHAINS, TABLE_SHARE, Tile, TileLayout
 from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE, TileProgram, program_of
 from davinci.units import MAX_REPEAT, REPEAT_BYTES, round_up
 
@@ -50,7 +50,7 @@ class VectorSchedule:
         runs: the tiles along the cut axis.
         overlap: whether the last tile goes over elements of the one before; both are of one core.
         cores: blocks of the launch.
-        slots: tiles that a core works on at a time.
+        slots: buffers of what is loaded or stored; `slots_held` of what stays in UB.
         tables: values of a row that lie in UB once for each row of a tile.
         ragged: lanes of the innermost axis behind its last whole block; rows then end in a block
             that repeats lanes of the one before.
@@ -66,6 +66,11 @@ class VectorSchedule:
     tables: frozenset[Value]
     ragged: int
     cycles: int
+
+    @property
+    def slots_held(self) -> int:
+        """Buffers of each value that stays in UB."""
+        return min(self.slots, CHAINS)
 
     def __str__(self) -> str:
         sizes = [f"i{axis}: {size}" for axis, size in enumerate(self.tile.sizes)]
@@ -210,8 +215,8 @@ class _Chooser:
             if tables:
                 layout = TileLayout(self.space, self.program, tile, self.machine, tables)
         try:
-            once, each = layout.footprint()
-            slots = min(SLOTS, own, (self.room - once) // each) if each else int(once <= self.room)
+            most = range(min(SLOTS, own), 0, -1)
+            slots = next((n for n in most if layout.footprint(n) <= self.room), 0)
             if slots < 1:
                 return None
             cycles = self._cycles(layout, own, slots)
@@ -260,7 +265,7 @@ class _Chooser:
         vector += waits
         if slots == 1:
             return int(own * (vector + read + write + start))
-        return int(start + read + write + own * max(vector, read + write))
+        return int(start + read + write + own * max(vector, read, write))
 
     def _moved(self, values: list[int], layout: TileLayout) -> int:
         """Bytes of a tile's values that lie in GM."""

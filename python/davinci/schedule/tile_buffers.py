@@ -1,0 +1,147 @@
+"""The buffers of a tile: which values of a program lie in which.
+
+A step's result takes over the buffer of a source that ends there, or another that is free. Of
+these it takes the one whose *half* of the bank groups suits best: the two sources of an instruction
+must begin in different halves, or every repeat takes a cycle more. Halves are given to buffers when
+their addresses are planned; here it is seen to that this can be done, as a graph whose edges join
+what is read together must be coloured with two colours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Set
+from dataclasses import dataclass, field, replace
+
+from davinci.isa.core import DTYPES
+from davinci.operators.vector_program import Value
+from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE, TileProgram
+from davinci.units import REPEAT_BYTES, round_up
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer of a tile.
+
+    Attributes:
+        once: whether it is the same for all tiles.
+        moved: whether something comes to it from GM, or leaves from it.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    once: bool
+    moved: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes, of whole repeats."""
+        return round_up(math.prod(self.shape) * DTYPES[self.dtype].itemsize, REPEAT_BYTES)
+
+
+@dataclass
+class _Halves:
+    """Buffers that must begin in the same half, or in different ones."""
+
+    leader: dict[int, int] = field(default_factory=dict)
+    other: dict[int, bool] = field(default_factory=dict)
+
+    def of(self, buffer: int) -> tuple[int, bool]:
+        """The first of those it depends on, and whether it lies in the other half than this."""
+        turned = False
+        while buffer in self.leader:
+            turned ^= self.other[buffer]
+            buffer = self.leader[buffer]
+        return buffer, turned
+
+    def meet(self, a: int, b: int) -> bool:
+        """Whether two buffers cannot lie in different halves."""
+        (first, x), (second, y) = self.of(a), self.of(b)
+        return first == second and x == y
+
+    def part(self, a: int, b: int) -> None:
+        """Two buffers lie in different halves, if they still can."""
+        (first, x), (second, y) = self.of(a), self.of(b)
+        if first != second:
+            self.leader[first] = second
+            self.other[first] = x == y
+
+
+def assigned(
+    program: TileProgram, lasting: Set[Value], kind: Callable[[Value], Buffer]
+) -> tuple[list[Buffer], dict[Value, int]]:
+    """The buffers, and the number of that of each value.
+
+    Args:
+        lasting: values that keep their buffer where steps of every tile read them.
+        kind: the buffer that a value needs.
+    """
+    return _Assignment(program, lasting, kind).run()
+
+
+class _Assignment:
+    """Goes through the steps in order."""
+
+    def __init__(
+        self, program: TileProgram, lasting: Set[Value], kind: Callable[[Value], Buffer]
+    ) -> None:
+        self.program, self.kind = program, kind
+        self.last = program.last_uses()
+        each = [step for step in program.steps if step.result not in lasting]
+        self.kept = {v for step in each for v in step.sources if v in lasting}
+        self.kept |= set(program.constants.values())
+        self.crossing = {*program.loads.values(), *program.stores.values()}
+        self.beside: dict[Value, list[Value]] = {}
+        for step in program.steps:
+            for value in step.sources:
+                others = (v for v in step.sources if v != value)
+                self.beside.setdefault(value, []).extend(others)
+        self.found: list[Buffer] = []
+        self.free: dict[Buffer, list[int]] = {}
+        self.pool: dict[Value, list[int]] = {}
+        self.of: dict[Value, int] = {}
+        self.halves = _Halves()
+
+    def run(self) -> tuple[list[Buffer], dict[Value, int]]:
+        program = self.program
+        for value in (*program.constants.values(), *program.inputs):
+            self._take(value)
+        for i, step in enumerate(program.steps):
+            ends = [v for v in dict.fromkeys(step.sources) if self.last[v] == i]
+            in_place = step.name not in (REDUCE, PLACE, EXPAND)
+            if not in_place:
+                self._take(step.result)
+            for source in ends:
+                self._release(source)
+            if in_place:
+                self._take(step.result)
+            if self.last.get(step.result, len(program.steps)) == i:
+                self._release(step.result)
+        moved = {self.of[value] for value in self.crossing}
+        found = [replace(buffer, moved=i in moved) for i, buffer in enumerate(self.found)]
+        return found, self.of
+
+    def _release(self, value: Value) -> None:
+        if value not in self.kept:
+            self.pool[value].append(self.of[value])
+
+    def _take(self, value: Value) -> None:
+        wanted = self.kind(value)
+        self.pool[value] = numbers = self.free.setdefault(wanted, [])
+        if not numbers:
+            numbers.append(len(self.found))
+            self.found.append(wanted)
+        best = min(reversed(numbers), key=lambda number: self._price(value, number))
+        numbers.remove(best)
+        self.of[value] = best
+        for partner in self.beside.get(value, ()):
+            if partner in self.of:
+                self.halves.part(best, self.of[partner])
+
+    def _price(self, value: Value, number: int) -> tuple[int, bool]:
+        """How many instructions would read two buffers of one half; whether a buffer that is
+        moved would take a value that is not, which needs fewer."""
+        partners = [self.of[v] for v in self.beside.get(value, ()) if v in self.of]
+        meets = sum(self.halves.meet(number, other) for other in partners)
+        of_crossing = any(self.of[v] == number for v in self.crossing if v in self.of)
+        return meets, of_crossing != (value in self.crossing)
