@@ -132,6 +132,14 @@ def restride(
     ).result
 
 
+def viewed(raw: ir.Value, shape: Sequence[int], element: ir.Type) -> ir.Value:
+    """The bytes of a buffer `raw` of i8 as a contiguous array."""
+    kind = ir.MemRefType.get(
+        list(shape), element, memory_space=ir.MemRefType(raw.type).memory_space
+    )
+    return memref.ViewOp(kind, raw, constant_index(0), []).result
+
+
 def row_major(shape: Sequence[int]) -> tuple[int, ...]:
     """Strides of a contiguous array.
 

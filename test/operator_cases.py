@@ -88,6 +88,10 @@ def pairs(values: Array) -> tuple[Array, Array]:
     return a.ravel(), b.ravel()
 
 
+LONG = np.array([*I32, 2**32, 2**32 - 1, 2**32 + 1, -(2**32), -(2**32) - 1, 2**63 - 1], "i8")
+# Of those beyond 2^31 conversions to f32 are exact.
+I64 = np.array([0, 1, -1, 127, -128, 2**24 + 1, 2**31 - 1, -(2**31), 2**31, 2**40, -(2**63)], "i8")
+
 FLOATS = (F32, F16)
 NUMBERS = (F32, F16, I32)
 SERIES = {"float32": 4e-6, "float16": 2e-3}
@@ -121,17 +125,18 @@ BINARY = [
 COMPARE = [
     Case("compare", pairs(x), Tensor((x.size**2,), "i1"), {"predicate": p})
     for p in ("EQ", "NE", "LT", "LE", "GT", "GE")
-    for x in NUMBERS
+    for x in (*NUMBERS, LONG)
 ]
 CONDITION = np.arange(F32.size) % 3 == 1
 CLAMPED = [x.ravel() for x in np.meshgrid(F32[:10], F32[:10], F32[:10])]
 CHOOSE = [
-    *(case("select", CONDITION[: x.size], x, x[::-1].copy()) for x in NUMBERS),
+    *(case("select", CONDITION[: x.size], x, x[::-1].copy()) for x in (*NUMBERS, LONG)),
     case("clamp", *CLAMPED),
     case("clamp", *(x.astype(np.float16) for x in CLAMPED)),
 ]
 BYTES = np.array([0, 1, -1, 127, -128, 5], np.int8)
 SMALL = np.array([0, 1, -1, 127, -128, 5, 2**20], np.int32)
+WIDE = np.array([*F32, 2.0**31, -(2.0**31), 2.0**32 + 512, -(2.0**40), 2.0**63, -(2.0**63)], "f4")
 CAST = [
     Case("cast", (x,), Tensor(x.shape, kind))
     for x, kinds in (
@@ -139,7 +144,12 @@ CAST = [
         (F16, ("f32", "i32", "i8", "i1")),
         (SMALL, ("f32", "f16", "i8", "i1")),
         (BYTES, ("f32", "f16", "i32", "i1")),
-        (I1, ("f32", "f16", "i32", "i8")),
+        (I1, ("f32", "f16", "i32", "i8", "i64")),
+        (I64, ("f32", "f16", "i32", "i8", "i1")),
+        (WIDE, ("i64",)),
+        (F16, ("i64",)),
+        (I32, ("i64",)),
+        (BYTES, ("i64",)),
     )
     for kind in kinds
 ]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from davinci import frontends
+from davinci.element_types import dtype_of
 from davinci.mlir import make_context
 from davinci.reference import interpreter
 from operator_cases import Array, Case, tensor_of
@@ -232,9 +233,9 @@ def defined(case: Case, found: Array, wanted: Array) -> Array | bool:
         return ~np.isneginf(case.inputs[0])
     if case.name in ZEROS:
         return (found != 0) | (wanted != 0)
-    if case.name != "cast" or case.result.element not in ("i32", "i8"):
+    if case.name != "cast" or case.result.element not in ("i64", "i32", "i8"):
         return True
-    limits = np.iinfo({"i32": np.int32, "i8": np.int8}[case.result.element])
+    limits = np.iinfo(dtype_of(case.result.element))
     with np.errstate(all="ignore"):
         whole = np.trunc(case.inputs[0].astype(np.float64))
         return (whole >= limits.min) & (whole <= limits.max)

@@ -41,7 +41,7 @@ def graph_of(ops: Iterable[Op], outputs: Sequence[Any]) -> tuple[Graph, list[Any
     def operand(value: ir.Value) -> Operand:
         number = number_of(value)
         if number is not None:
-            return Scalar(float(number))
+            return Scalar(int(number) if isinstance(number, int) else number)
         if value not in known:
             known[value] = graph.add(tensor_of(value.type))
             graph.inputs.append(known[value])

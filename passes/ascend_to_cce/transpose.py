@@ -25,7 +25,7 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.isa.strides import Dim, merge_dims
 from davinci.isa.transpose import ROWS as SIDE
-from davinci.mlir import ir, memref
+from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.moves import Array, move, shape_of, whole
 from davinci.passes.ascend_to_cce.portions import cut, in_blocks, portion_parts
@@ -33,12 +33,11 @@ from davinci.passes.ascend_to_cce.tiles import Part, for_tiles, segments, share_
 from davinci.passes.builder import (
     IndexLike,
     alloc,
-    constant_index,
     op,
     restride,
     row_major,
-    space,
     subview,
+    viewed,
 )
 
 HALF_BYTES = 2
@@ -160,18 +159,8 @@ def two_views(elements: int, array: Array) -> tuple[Any, Any]:
         return buffer, buffer
     size = elements * array.itemsize
     raw = alloc([size], ir.IntegerType.get_signless(8), "UB")
-    half = ir.F16Type.get()
-    types = [(elements, array.element), (size // HALF_BYTES, half)]
-    words, halves = (
-        memref.ViewOp(
-            ir.MemRefType.get([count], element, memory_space=space("UB")),
-            raw,
-            constant_index(0),
-            [],
-        ).result
-        for count, element in types
-    )
-    return words, halves
+    words = viewed(raw, [elements], array.element)
+    return words, viewed(raw, [size // HALF_BYTES], ir.F16Type.get())
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,9 @@ from dataclasses import replace
 from typing import Any
 
 from davinci.dialects.cce import build as cce
+from davinci.isa.core import DTYPES
 from davinci.mlir import ir
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import JOIN, PART, Step, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.fold_axes import fold_axis, neutral
 from davinci.passes.ascend_to_cce.moves import copy_rounded
@@ -45,13 +46,16 @@ from davinci.passes.builder import (
     restride,
     row_major,
     subview,
+    viewed,
 )
 from davinci.schedule.row_places import block_lanes
 from davinci.schedule.row_tables import TableKind
+from davinci.schedule.tile_buffers import Buffer
 from davinci.schedule.tile_layout import Tile
 from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE
 from davinci.schedule.vector_schedule import Plan, Run
 from davinci.schedule.vector_steps import RESULT, SOURCE
+from davinci.schedule.word_halves import HALVES
 from davinci.units import BLOCK_BYTES, round_up
 
 UNROLLED_STEPS = 512
@@ -80,8 +84,7 @@ class _Builder:
         numbers = [*plan.graph.inputs, *plan.graph.outputs]
         self.gm = [self._array(a, n) for a, n in zip(arguments, numbers, strict=True)]
         self.layout = plan.layout(plan.schedule.tile)
-        moved = [*self.program.loads.values(), *self.program.stores.values()]
-        self.block = max(block_lanes(value.dtype) for value in moved)
+        self.block = self.program.block
         self.buffers: dict[int, Any] = {}
         self.ordered = False
 
@@ -188,9 +191,8 @@ class _Builder:
         buffers, _ = self.layout.buffers
         for number, buffer in enumerate(buffers):
             if buffer.once == once:
-                made = alloc(buffer.shape, element_type(buffer.dtype), "UB")
                 moved = self.schedule.slots if buffer.moved else self.schedule.slots_held
-                self.buffers[number] = made if once else with_slots(made, moved)
+                self.buffers[number] = tile_buffer(buffer, 0 if once else moved)
 
     def _held(self, value: Value) -> Any:
         return self.buffers[self.layout.buffers[1][value]]
@@ -249,7 +251,10 @@ class _Builder:
         """Writes the lanes of rows behind what is loaded, which are computed on too."""
         shape = list(held.type.shape)
         pitch = shape[-1]
-        if first < pitch and dtype in ("f16", "f32", "s32", "s16"):
+        if first < pitch and dtype == "s64":
+            held = viewed(held.owner.operands[0], (*shape[:-1], 2 * pitch), element_type("s32"))
+            self._fill(held, "s32", 2 * first)
+        elif first < pitch and dtype in ("f16", "f32", "s32", "s16"):
             rows = restride(held, [math.prod(shape[:-1]), pitch], [pitch, 1])
             fill_lanes(dtype, rows, first, pitch, 0)
 
@@ -259,6 +264,12 @@ class _Builder:
         elif step.name == PLACE:
             work = self.layout.placing(step)
             buffers = {SOURCE: self._held(step.sources[0]), RESULT: self._held(step.result)}
+            build_steps(work, self._scratch(work, once) | buffers)
+        elif step.name in (PART, JOIN):
+            names = HALVES if step.name == JOIN else (SOURCE,)
+            buffers = dict(zip(names, map(self._held, step.sources), strict=True))
+            buffers[RESULT] = self._held(step.result)
+            work = self.layout.halves(step)
             build_steps(work, self._scratch(work, once) | buffers)
         else:
             self._elementwise(step)
@@ -378,6 +389,17 @@ class _Builder:
                 fill_lanes(source.dtype, rows, first, last, neutral(kind, source.dtype))
         buffers = {SOURCE: held, RESULT: self._held(step.result)}
         build_steps(work, self._scratch(work, once) | buffers)
+
+
+def tile_buffer(buffer: Buffer, slots: int) -> ir.Value:
+    """A buffer in UB, of which `multi-buffer` makes `slots`; 0: one for all tiles."""
+    element = element_type(buffer.dtype)
+    if buffer.dtype != "s64":
+        made = alloc(buffer.shape, element, "UB")
+        return with_slots(made, slots) if slots else made
+    # What is filled is its halves: only bytes can be seen as both.
+    raw = alloc([math.prod(buffer.shape) * DTYPES["s64"].itemsize], element_type("s8"), "UB")
+    return viewed(with_slots(raw, slots) if slots else raw, buffer.shape, element)
 
 
 def with_slots(buffer: ir.Value, slots: int) -> ir.Value:

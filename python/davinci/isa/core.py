@@ -97,6 +97,7 @@ DTYPES: dict[str, np.dtype[Any]] = {
     "u16": np.dtype(np.uint16),
     "s32": np.dtype(np.int32),
     "u32": np.dtype(np.uint32),
+    "s64": np.dtype(np.int64),
     "b8": np.dtype(np.uint8),
     "b16": np.dtype(np.uint16),
     "b32": np.dtype(np.uint32),

@@ -13,7 +13,7 @@ from davinci.operators.formulas import in_f16, kind_of, to_byte
 from davinci.operators.tensors import Tensor
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 
-TYPES = NUMBERS | {"i1", "i8"}
+TYPES = NUMBERS | {"i1", "i8", "i64"}
 
 PREDICATES = {
     "EQ": np.equal,
@@ -64,6 +64,8 @@ def holds(p: VectorProgram, predicate: str, a: Operand, b: Operand) -> Value:
     where a - b is 0, a >= b where max(a, b) - a is 0, both also if the difference wraps around.
     """
     kind = kind_of(a, b)
+    if kind == "s64":
+        return long_holds(p, predicate, a, b)
     if kind in FLOATS:
         return p.choose(predicate, a, b, 1.0, 0.0)
     if kind == "s8":
@@ -75,6 +77,35 @@ def holds(p: VectorProgram, predicate: str, a: Operand, b: Operand) -> Value:
         difference = p.sub(p.binary("vmax" if positive == "ge" else "vmin", a, b), a)
     zero = "eq" if positive == predicate else "ne"
     return p.choose(zero, p.convert(difference, "f32"), 0.0, 1.0, 0.0)
+
+
+def long_holds(p: VectorProgram, predicate: str, a: Operand, b: Operand) -> Value:
+    """The same for i64: by the high halves, and where those are equal by the low ones.
+
+    Low halves have no sign: taken as i32, they compare with half of their range added.
+    """
+    (low, high), (other_low, other_high) = halves(p, a), halves(p, b)
+    if predicate in ("eq", "ne"):
+        combine = p.min if predicate == "eq" else p.max
+        found = (holds(p, predicate, x, y) for x, y in ((low, other_low), (high, other_high)))
+        return combine(*found)
+    shifted = (from_lowest(p, x) for x in (low, other_low))
+    below = p.mul(holds(p, "eq", high, other_high), holds(p, predicate, *shifted))
+    return p.max(below, holds(p, predicate[0] + "t", high, other_high))
+
+
+def halves(p: VectorProgram, a: Operand) -> tuple[Operand, Operand]:
+    """The low and high halves of i64, of a number too."""
+    if isinstance(a, Value):
+        return p.halves(a)
+    number = int(a)
+    return (number + (1 << 31)) % (1 << 32) - (1 << 31), number >> 32
+
+
+def from_lowest(p: VectorProgram, a: Operand) -> Operand:
+    """a - 2^31, or + 2^31 as it wraps around."""
+    lowest = -(2**31)
+    return p.add(a, lowest) if isinstance(a, Value) else a - lowest if a < 0 else a + lowest
 
 
 def boolean_condition(call: Call) -> None:
@@ -107,9 +138,17 @@ def select(
             return p.convert(p.constant("f16", known), kind)
         return known if isinstance(known, Value) else p.constant(kind, known)
     flag = p.convert(condition, "f16")
+    if kind == "s64":
+        pairs = zip(halves(p, a), halves(p, b), strict=True)
+        return p.join(*(_chosen(p, flag, x, y) for x, y in pairs))
     if kind == "s8":
         return to_byte(p, p.choose("ne", flag, 0.0, in_f16(p, a), in_f16(p, b)))
     if kind == "s32":
-        either = a if isinstance(a, Value) else p.constant(kind, a)
-        return p.add(p.mul(p.convert(flag, "s32", "rint"), p.sub(either, b)), b)
+        return _chosen(p, flag, a, b)
     return p.choose("ne", p.convert(flag, kind), 0.0, a, b)
+
+
+def _chosen(p: VectorProgram, flag: Value, a: Operand, b: Operand) -> Value:
+    """flag ? a : b for i32, with a flag of 0.0 or 1.0 in f16."""
+    either = a if isinstance(a, Value) else p.constant("s32", a)
+    return p.add(p.mul(p.convert(flag, "s32", "rint"), p.sub(either, b)), b)

@@ -12,7 +12,7 @@ from davinci.operators.call import Call, missing
 from davinci.operators.comparison import holds
 from davinci.operators.constraints import same_shape, same_types
 from davinci.operators.core import FLOATS, NUMBERS, Array, elementwise
-from davinci.operators.formulas import to_byte
+from davinci.operators.formulas import to_byte, whole
 from davinci.operators.tensors import Tensor
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 
@@ -22,7 +22,7 @@ def converted(x: Array, *, result: Tensor) -> Any:
     dtype = dtype_of(result.element)
     if dtype == np.bool_:
         return x != 0
-    if x.dtype == np.int32 and dtype == np.int8:
+    if x.dtype in (np.int32, np.int64) and dtype == np.int8:
         return x.clip(-128, 127).astype(dtype)
     if x.dtype.kind == "f" and dtype.kind in "iu":
         return saturated(x.astype(np.float64), dtype)
@@ -37,18 +37,23 @@ def saturated(x: Array, dtype: Any) -> Array:
     return np.where(above, dtype.type(high), np.where(below, dtype.type(low), inside))
 
 
-@elementwise(values=converted, types=NUMBERS | {"i1", "i8"}, constraints=(same_shape,))
+@elementwise(values=converted, types=NUMBERS | {"i1", "i8", "i64"}, constraints=(same_shape,))
 def cast(p: VectorProgram, a: Value, *, result: Tensor) -> Value:
     """a in another type; to integers it truncates and saturates, to a boolean it asks for != 0.
 
-    NaN gives 0. i32 to i8 saturates too: StableHLO's `convert`, which keeps the low byte, becomes
-    a scalar kernel. Conversions that the machine has no instruction for are chains.
+    NaN gives 0. i64 to i32 keeps the low half. i32 and i64 to i8 saturate: StableHLO's `convert`,
+    which keeps the low byte, becomes a scalar kernel. i64 to f32 is within a unit in the last place
+    beyond 2^31. Conversions that the machine has no instruction for are chains.
     """
     dtype = DTYPE_OF[result.element]
+    if a.dtype == "s64" != dtype:
+        return from_long(p, a, result)
     if result.element == "i1":
         return to_byte(p, holds(p, "ne", a, 0))
     if a.dtype == dtype:
         return a
+    if dtype == "s64":
+        return to_long(p, a)
     if a.dtype == "s8":
         return p.convert(p.convert(a, "f16"), dtype, "trunc" if dtype == "s32" else "none")
     if dtype == "s32":
@@ -59,6 +64,48 @@ def cast(p: VectorProgram, a: Value, *, result: Tensor) -> Value:
         whole = p.convert(p.convert(a, "s32", "trunc"), "f32")
         return p.convert(p.convert(whole, "f16"), "s8")  # which saturates
     return p.convert(p.convert(a, "f32"), dtype)
+
+
+HALF_RANGE = 2.0**32
+"""What the high half of an i64 counts."""
+
+
+def from_long(p: VectorProgram, a: Value, result: Tensor) -> Value:
+    """i64 in another type, see `cast`.
+
+    The low half is taken as signed, so that small negative numbers are its own; where that makes it
+    negative, the high half is one more.
+    """
+    low, high = p.halves(a)
+    if result.element == "i32":
+        return low
+    if result.element == "i1":
+        nonzero = p.max(holds(p, "ne", low, 0), holds(p, "ne", high, 0))
+        return to_byte(p, nonzero)
+    above = p.add(p.convert(high, "f32"), holds(p, "lt", low, 0))
+    number = p.add(p.mul(above, HALF_RANGE), p.convert(low, "f32"))
+    if result.element == "i8":
+        return to_byte(p, p.min(p.max(number, -128.0), 127.0))
+    return p.convert(number, DTYPE_OF[result.element])
+
+
+def to_long(p: VectorProgram, a: Value) -> Value:
+    """Numbers as i64, see `cast`."""
+    if a.dtype == "s8":
+        a = p.convert(p.convert(a, "f16"), "s32", "trunc")
+    if a.dtype == "s32":
+        return p.join(a, p.convert(p.mul(holds(p, "lt", a, 0), -1.0), "s32", "trunc"))
+    x = whole(p, p.convert(a, "f32"), "trunc")
+    towards_zero = whole(p, p.mul(x, 1 / HALF_RANGE), "trunc")
+    rest = p.sub(x, p.mul(towards_zero, HALF_RANGE))
+    # Each difference is exact: what is large has no low bits.
+    high = p.sub(towards_zero, p.choose("lt", rest, 0.0, 1.0, 0.0))
+    low = p.sub(rest, p.choose("ge", rest, HALF_RANGE / 2, HALF_RANGE, 0.0))
+    low = p.add(low, p.choose("lt", rest, -HALF_RANGE / 2, HALF_RANGE, 0.0))
+    # Beyond the range the high half saturates, and the low one is that of the last number.
+    low = p.choose("lt", towards_zero, -HALF_RANGE / 2, 0.0, low)
+    low = p.choose("ge", towards_zero, HALF_RANGE / 2, -1.0, low)
+    return p.join(p.convert(low, "s32", "trunc"), p.convert(high, "s32", "trunc"))
 
 
 SCALE_DOWN = (32, 16, 8, 4, 2, 1)

@@ -16,11 +16,25 @@ from dataclasses import dataclass, field
 
 from davinci.isa.core import DTYPES
 
-ELEMENTS = {"f16": "f16", "f32": "f32", "s32": "i32", "s16": "i16", "s8": "i8", "u8": "ui8"}
-"""The element type of buffers of each type of the vector unit."""
+ELEMENTS = {
+    "f16": "f16",
+    "f32": "f32",
+    "s32": "i32",
+    "s16": "i16",
+    "s8": "i8",
+    "u8": "ui8",
+    "s64": "i64",
+}
+"""The element type of buffers of each type of the vector unit, and of 64 bits, which only `PART`
+and `JOIN` take."""
 
 DTYPE_OF = {element: dtype for dtype, element in ELEMENTS.items()} | {"i1": "s8"}
 """The other way; booleans are bytes."""
+
+
+PART, JOIN = "part", "join"
+"""Steps that are no cce operation: the low or high halves of integers of 64 bits, and the way back;
+see `davinci.schedule.word_halves`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,6 +166,15 @@ class VectorProgram:
                 used.update(step.sources)
         self.steps = kept[::-1]
         self.constants = {key: value for key, value in self.constants.items() if value in used}
+
+    def halves(self, a: Value) -> tuple[Value, Value]:
+        """The low and high halves of integers of 64 bits; the low ones as if they were signed."""
+        low, high = (self.step(PART, [a], "s32", half=half) for half in ("low", "high"))
+        return low, high
+
+    def join(self, low: Value, high: Value) -> Value:
+        """Integers of 64 bits of their halves."""
+        return self.step(JOIN, [low, high], "s64")
 
     def choose(self, predicate: str, a: Operand, b: Operand, x: Operand, y: Operand) -> Value:
         """predicate(a, b) ? x : y, with at least one of a, b a value; all of one type."""

@@ -173,6 +173,8 @@ def _memory_order(dims: Dims, layout: str) -> Dims:
 def _merged(graph: Graph, orders: list[Dims], main: int) -> Space:
     """The space in the order of the value `main`, neighbours merged."""
     leaves = orders[main]
+    if not leaves:
+        return Space((Axis(1, False),), dict.fromkeys(range(len(orders)), (0,)))
     place = {factor: i for i, factor in enumerate(leaves)}
     if any(factor not in place for order in orders for factor in order):
         raise NoSpace("no value has all axes")

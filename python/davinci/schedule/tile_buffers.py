@@ -14,7 +14,7 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass, field, replace
 
 from davinci.isa.core import DTYPES
-from davinci.operators.vector_program import Value
+from davinci.operators.vector_program import JOIN, PART, Value
 from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE, TileProgram
 from davinci.units import REPEAT_BYTES, round_up
 
@@ -108,7 +108,7 @@ class _Assignment:
             self._take(value)
         for i, step in enumerate(program.steps):
             ends = [v for v in dict.fromkeys(step.sources) if self.last[v] == i]
-            in_place = step.name not in (REDUCE, PLACE, EXPAND)
+            in_place = step.name not in (REDUCE, PLACE, EXPAND, PART, JOIN)
             if not in_place:
                 self._take(step.result)
             for source in ends:

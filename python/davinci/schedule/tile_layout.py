@@ -11,13 +11,14 @@ from functools import cached_property
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import JOIN, PART, Step, Value
 from davinci.schedule.row_places import Places, block_lanes
 from davinci.schedule.row_statistics import Reduction, best_places, placing, reduction
 from davinci.schedule.space import NoSpace, Space
 from davinci.schedule.tile_buffers import Buffer, assigned
 from davinci.schedule.tile_program import PLACE, REDUCE, Form, TileProgram
 from davinci.schedule.vector_steps import Steps
+from davinci.schedule.word_halves import joined, parted
 from davinci.units import REPEAT_BYTES
 
 CHAINS = 2
@@ -176,6 +177,13 @@ class TileLayout:
             step.result.dtype, self.places(form, step.result.dtype), self.machine, first=True
         )
 
+    def halves(self, step: Step) -> Steps:
+        """How a step parts or joins integers of 64 bits."""
+        count = math.prod(self.shape(step.result))
+        if step.name == JOIN:
+            return joined(count)
+        return parted(count, int(step.attributes["half"] == "high"))
+
     @cached_property
     def buffers(self) -> tuple[list[Buffer], dict[Value, int]]:
         """The buffers, and that of each value: a step's result takes over that of an equal source
@@ -188,6 +196,8 @@ class TileLayout:
         """Bytes that a step takes besides its sources and result."""
         if step.name == PLACE:
             return _whole_repeats(self.placing(step))
+        if step.name in (PART, JOIN):
+            return _whole_repeats(self.halves(step))
         if step.name != REDUCE:
             return 0
         fold = self.fold(step)

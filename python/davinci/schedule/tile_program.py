@@ -17,8 +17,16 @@ from typing import Any
 
 from davinci.isa.core import DTYPES
 from davinci.operators import OPERATORS
-from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
+from davinci.operators.vector_program import (
+    DTYPE_OF,
+    JOIN,
+    PART,
+    Operand,
+    Value,
+    VectorProgram,
+)
 from davinci.schedule.graph import Graph, Node, Scalar
+from davinci.schedule.row_places import block_lanes
 from davinci.schedule.space import NoSpace, Space
 
 Form = tuple[int, ...] | None
@@ -112,6 +120,16 @@ class TileProgram(VectorProgram):
         self.forms[result] = form
         return result
 
+    @property
+    def block(self) -> int:
+        """Lanes of which rows in UB are a multiple: whole blocks of all that is moved, and of the
+        halves of what is parted or joined."""
+        values = {*self.loads.values(), *self.stores.values()}
+        for step in self.steps:
+            if step.name in (PART, JOIN):
+                values |= {step.result, *step.sources}
+        return max(block_lanes(value.dtype) for value in values)
+
     def last_uses(self) -> dict[Value, int]:
         """The number of the last step that reads each value; outputs outlive all steps."""
         last = {source: i for i, step in enumerate(self.steps) for source in step.sources}
@@ -140,7 +158,20 @@ def program_of(graph: Graph, space: Space) -> TileProgram:
         program.stores[number] = program.expand(found, space.of(number))
         program.output(program.stores[number])
     program.drop_unused()
+    _require_halves(program)
     return program
+
+
+def _require_halves(program: TileProgram) -> None:
+    """Fails where something else than rows of 64 bits would be parted, or they computed with."""
+    if any(dtype == "s64" for dtype, _ in program.constants):
+        raise NoSpace("a number of 64 bits")
+    for step in program.steps:
+        long = any(value.dtype == "s64" for value in (step.result, *step.sources))
+        if long and step.name not in (PART, JOIN):
+            raise NoSpace(f"{step.name} of 64 bits")
+        if long and program.lane not in (program.forms[step.result] or ()):
+            raise NoSpace("a statistic of 64 bits")
 
 
 def _require_types(graph: Graph) -> None:

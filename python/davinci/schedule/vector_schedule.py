@@ -15,9 +15,8 @@ from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import JOIN, PART, Step, Value
 from davinci.schedule.graph import Graph
-from davinci.schedule.row_places import block_lanes
 from davinci.schedule.space import NoSpace, Space, space_of
 from davinci.schedule.tile_layout import CHAINS, TABLE_SHARE, Tile, TileLayout
 from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE, TileProgram, program_of
@@ -122,8 +121,8 @@ def estimate(graph: Graph, machine: Machine, cores: int) -> int:
 
 def _chooser(graph: Graph, machine: Machine, cores: int) -> _Chooser:
     space = space_of(graph)
-    if not space.axes or any(axis.size == 0 for axis in space.axes):
-        raise NoSpace("a group of scalars, or of nothing")
+    if any(axis.size == 0 for axis in space.axes):
+        raise NoSpace("a group of nothing")
     return _Chooser(graph, space, program_of(graph, space), machine, cores)
 
 
@@ -136,8 +135,7 @@ class _Chooser:
         self.graph, self.space, self.program = graph, space, program
         self.machine, self.cores = machine, cores
         self.lane = program.lane
-        moved = [*program.loads.values(), *program.stores.values()]
-        self.block = max(block_lanes(value.dtype) for value in moved)
+        self.block = program.block
         self.room = machine.buffers.UB.bytes
 
     def require_rows(self) -> None:
@@ -281,6 +279,8 @@ class _Chooser:
         unit = self.machine.vector
         if step.name == PLACE:
             return layout.placing(step).estimate(self.machine).cycles
+        if step.name in (PART, JOIN):
+            return layout.halves(step).estimate(self.machine).cycles
         if step.name == REDUCE:
             fold = layout.fold(step)
             found = fold.lanes.work.estimate(self.machine).cycles if fold.lanes else 0
