@@ -140,10 +140,15 @@ def is_kernel(function: Op) -> bool:
 
 @dataclass
 class Locations:
-    """Numbers the source locations of a module's instructions; 0 is unknown."""
+    """Numbers the source locations of a module's instructions; 0 is unknown.
+
+    Attributes:
+        last: the location that was asked for last, which is often the next one too.
+    """
 
     texts: list[str] = field(default_factory=lambda: [""])
     numbers: dict[str, int] = field(default_factory=lambda: {"": 0})
+    last: tuple[ir.Location, int] | None = None
 
     @staticmethod
     def of(module: Op) -> Locations:
@@ -152,6 +157,11 @@ class Locations:
         return Locations(list(texts), {text: i for i, text in enumerate(texts)})
 
     def number(self, location: ir.Location) -> int:
+        if self.last is None or location != self.last[0]:
+            self.last = location, self._number(location)
+        return self.last[1]
+
+    def _number(self, location: ir.Location) -> int:
         text = location_text(location)
         text = "" if text == "unknown" else text
         if text not in self.numbers:
@@ -164,6 +174,9 @@ def lower_instructions(kernel: Op, machine: Machine, locations: Locations) -> No
     """Replaces the hivm operations of a kernel by calls, block by block."""
     core = core_of(kernel, machine)
     blocks: list[Any] = list(kernel.regions[0])
+    if not blocks:
+        return
+    constants = Constants(blocks[0])
     while blocks:
         block = blocks.pop()
         # A loop's body is entered after an increment, a comparison and a branch.
@@ -183,7 +196,8 @@ def lower_instructions(kernel: Op, machine: Machine, locations: Locations) -> No
                     call(op, op.name, [])
                     continue
                 record = record_of(op, machine, core)
-                lower_instruction(op, record, scalar_ops, locations.number(op.location))
+                location = locations.number(op.location)
+                lower_instruction(op, record, constants, scalar_ops, location)
             scalar_ops = 0
 
 
@@ -209,19 +223,38 @@ def record_of(op: Op, machine: Machine, core: str) -> Instruction | None:
     return record
 
 
-def lower_instruction(op: Op, record: Instruction | None, scalar_ops: int, location: int) -> None:
+class Constants:
+    """64-bit constants of a kernel, each made once, in front of its first block's operations."""
+
+    def __init__(self, entry: ir.Block) -> None:
+        self._begin = ir.InsertionPoint.at_block_begin(entry)
+        self._type = ir.IntegerType.get_signless(64)
+        self._known: dict[int, ir.Value] = {}
+
+    def of(self, value: int) -> ir.Value:
+        """The constant of the bits of `value`."""
+        if value not in self._known:
+            signed = value - (1 << 64) if value >> 63 else value
+            attr = ir.IntegerAttr.get(self._type, signed)
+            with self._begin, ir.Location.unknown():
+                self._known[value] = arith.ConstantOp(self._type, attr).result
+        return self._known[value]
+
+
+def lower_instruction(
+    op: Op, record: Instruction | None, constants: Constants, scalar_ops: int, location: int
+) -> None:
     """Replaces one hivm operation by the call of its intrinsic."""
+
+    def tag(scalar_ops: int) -> ir.Value:
+        held = min(scalar_ops, MOST_SCALAR_OPS)
+        return constants.of(held << SCALAR_OPS_SHIFT | location << LOCATION_SHIFT)
+
     if record is None:
-        call(op, scalar_access_name(op), [*op.operands, tag(scalar_ops, location)])
+        call(op, scalar_access_name(op), [*op.operands, tag(scalar_ops)])
         return
-    operands, packing_ops = packed_operands(op, record)
-    operands.append(tag(scalar_ops + packing_ops, location))
-    call(op, f"hivm.{record.mnemonic}", operands)
-
-
-def tag(scalar_ops: int, location: int) -> Any:
-    held = min(scalar_ops, MOST_SCALAR_OPS)
-    return constant(held << SCALAR_OPS_SHIFT | location << LOCATION_SHIFT)
+    operands, packing_ops = packed_operands(op, record, constants)
+    call(op, f"hivm.{record.mnemonic}", [*operands, tag(scalar_ops + packing_ops)])
 
 
 def scalar_access_name(op: Op) -> str:
@@ -244,7 +277,7 @@ def scalar_access_name(op: Op) -> str:
     return f"{op.name}.{spaces[pointer]}{element}"
 
 
-def packed_operands(op: Op, record: Any) -> tuple[list[Any], int]:
+def packed_operands(op: Op, record: Any, constants: Constants) -> tuple[list[Any], int]:
     """Addresses, then configuration words; and the number of operations that packing takes."""
     operands = list(op.operands)
     addresses = operands[: len(record.operands)]
@@ -255,7 +288,7 @@ def packed_operands(op: Op, record: Any) -> tuple[list[Any], int]:
     count = 0
     for f in record.fields:
         if f.name in dynamic:
-            parts[f.word].append(shifted(dynamic[f.name], f.lo))
+            parts[f.word].append(shifted(dynamic[f.name], f.lo, constants))
             count += f.lo > 0
         else:
             # A field as wide as the word may be negative as an attribute.
@@ -263,7 +296,7 @@ def packed_operands(op: Op, record: Any) -> tuple[list[Any], int]:
     words = []
     for known, computed in zip(static, parts, strict=True):
         if known or not computed:
-            computed = [*computed, constant(known)]
+            computed = [*computed, constants.of(known)]
         word = computed[0]
         for part in computed[1:]:
             word = arith.OrIOp(word, part).result
@@ -272,15 +305,8 @@ def packed_operands(op: Op, record: Any) -> tuple[list[Any], int]:
     return addresses + words, count
 
 
-def shifted(value: ir.Value, bits: int) -> Any:
-    return arith.ShLIOp(value, constant(bits)).result if bits else value
-
-
-def constant(value: int) -> Any:
-    """A 64-bit constant of the bits of `value`."""
-    i64 = ir.IntegerType.get_signless(64)
-    signed = value - (1 << 64) if value >> 63 else value
-    return arith.ConstantOp(i64, ir.IntegerAttr.get(i64, signed)).result
+def shifted(value: ir.Value, bits: int, constants: Constants) -> Any:
+    return arith.ShLIOp(value, constants.of(bits)).result if bits else value
 
 
 def call(op: Op, callee: str, operands: list[ir.Value]) -> None:

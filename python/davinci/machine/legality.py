@@ -13,6 +13,7 @@ from davinci.machine.schema import Machine
 CORE_NAMES = {"AICORE": "core", "AIC": "cube core (AIC)", "AIV": "vector core (AIV)"}
 
 
+@lru_cache(maxsize=4096)
 def illegal_instruction(machine: Machine, core: str, record: Instruction) -> str:
     """Why a core of type `core` ("AICORE", "AIC", "AIV") has not this instruction; "" if it has."""
     if record.timing == "scalar_access":
@@ -63,10 +64,6 @@ def _pipe_name(value: int) -> str:
     return f"PIPE_{Pipe(value).name}" if value in list(Pipe) else f"pipe {value}"
 
 
-def _pipes(machine: Machine, core: str) -> frozenset[int]:
-    return _pipe_numbers(tuple(machine.core_types[core].pipes))
-
-
 @lru_cache
-def _pipe_numbers(names: tuple[str, ...]) -> frozenset[int]:
-    return frozenset(int(Pipe[name]) for name in names)
+def _pipes(machine: Machine, core: str) -> frozenset[int]:
+    return frozenset(int(Pipe[name]) for name in machine.core_types[core].pipes)
