@@ -15,7 +15,7 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.isa.strides import Dim, merge_dims
 from davinci.mlir import memref
-from davinci.passes.ascend_to_cce import Target, lowering
+from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.fills import FILLABLE, fill
 from davinci.passes.ascend_to_cce.moves import (
     Array,
@@ -29,7 +29,6 @@ from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
 from davinci.passes.builder import IndexLike, add, alloc, as_value, for_loop, op, row_major, subview
 
 
-@lowering("broadcast")
 def lower_broadcast(operation: Any, target: Target) -> int:
     """dst[i] = src[i restricted to dims], index 0 where the operand has size 1."""
     source, result = operation.operands

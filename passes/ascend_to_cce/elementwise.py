@@ -18,7 +18,7 @@ from davinci.errors import CompileError
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
 from davinci.operators import OPERATORS, Call, Value, VectorProgram
-from davinci.passes.ascend_to_cce import Target, lowering
+from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves import copy_rounded
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, for_portions
 from davinci.passes.ascend_to_cce.vector_program import Buffers, scalar
@@ -28,7 +28,6 @@ from davinci.passes.pipeline.base import fail
 NAMES = [name for name, record in OPERATORS.items() if record.elementwise]
 
 
-@lowering(*NAMES)
 def lower_elementwise(operation: Any, target: Target) -> int:
     """Builds the loop over portions; returns how many blocks can share them.
 

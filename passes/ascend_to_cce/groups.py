@@ -5,6 +5,8 @@ func.func @k(%a: memref<..>, %r: memref<..>) {
   ...                                              operators of ascend on tensors
   bufferization.materialize_in_destination %y in %r
 }
+
+An operator on buffers that a group could hold is a group of one.
 """
 
 from __future__ import annotations
@@ -12,17 +14,26 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.mlir import ir
+from davinci.operators import OPERATORS
 from davinci.passes import builder
-from davinci.passes.analysis.group_graph import CONVERSION, graph_of
-from davinci.passes.ascend_to_cce import Target
+from davinci.passes.analysis.group_graph import CONVERSION, graph_of, graph_of_buffers
+from davinci.passes.ascend_to_cce import Lowering, Target, lowering
+from davinci.passes.ascend_to_cce.broadcast import lower_broadcast
+from davinci.passes.ascend_to_cce.elementwise import lower_elementwise
+from davinci.passes.ascend_to_cce.reduce import lower_reduce
 from davinci.passes.ascend_to_cce.vector_group import build_vector_group
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
+from davinci.schedule.graph import Graph
 from davinci.schedule.space import NoSpace
 from davinci.schedule.vector_schedule import plan
 
 LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
 BOUNDARY = frozenset({LOAD, STORE, CONVERSION})
+
+
+ROWS = ("broadcast", "reduce")
+"""Operators that groups of one hold, besides the elementwise ones."""
 
 
 def is_group(kernel: Any) -> bool:
@@ -44,17 +55,46 @@ def lower_group(kernel: Any, target: Target) -> int:
     outputs = [_inside(op.operands[0], operators) for op in stores]
     graph, inputs = graph_of(operators, outputs)
     buffers = [_buffer(value) for value in inputs] + [op.operands[1] for op in stores]
+    with ir.InsertionPoint(ops[-1]), kernel.location:
+        units = _build(graph, buffers, operators[-1], target)
+    for op in reversed(ops[:-1]):
+        op.erase()
+    return units
+
+
+@lowering(*(name for name, record in OPERATORS.items() if record.elementwise), *ROWS)
+def lower_operator(operation: Any, target: Target) -> int:
+    """Lowers one operator on buffers."""
+    graph, inputs = graph_of_buffers(operation)
+    try:
+        plan(graph, target.machine, target.cores)
+    except NoSpace:
+        return _alone(operation)(operation, target)
+    return _build(graph, [*inputs, operation.operands[-1]], operation, target)
+
+
+def _alone(operation: Any) -> Lowering:
+    """The lowering of what no group can hold: rows longer than UB, types without arithmetic."""
+    name = operation.name.removeprefix("ascend.")
+    return {"broadcast": lower_broadcast, "reduce": lower_reduce}.get(name, lower_elementwise)
+
+
+def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
+    """Builds the kernel of a group; returns its units of work.
+
+    Args:
+        buffers: in GM, of the inputs and then of the outputs.
+        operation: the group's last operator.
+    """
     try:
         chosen = plan(graph, target.machine, target.cores)
     except NoSpace as error:
-        fail(operators[-1], "cannot be computed together with its group", found=str(error))
-    with ir.InsertionPoint(ops[-1]), kernel.location:
-        units, straight = build_vector_group(chosen, buffers, target)
-    if straight:
+        fail(operation, "cannot be computed together with its group", found=str(error))
+    units, straight = build_vector_group(chosen, buffers, target)
+    kernel = operation.parent
+    if straight and kernel.name == "func.func":
         kernel.attributes[ORDER] = ir.UnitAttr.get()
     kernel.attributes["ascend.schedule"] = builder.as_attribute(str(chosen.schedule))
-    for op in reversed(ops[:-1]):
-        op.erase()
     return units
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from davinci.dialects.base import attribute
 from davinci.mlir import arith, ir, memref, scf
 from davinci.operators import OPERATORS
-from davinci.passes.ascend_to_cce import Target, lowering
+from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves import (
     Array,
     blocks_of_run,
@@ -52,7 +52,6 @@ from davinci.passes.builder import (
 )
 
 
-@lowering("reduce")
 def lower_reduce(operation: Any, target: Target) -> int:
     """dst = kind over the dimensions `dims` of src."""
     source, result = operation.operands

@@ -25,6 +25,7 @@ from davinci.operators.vector_program import JOIN, PART, Step, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.fold_axes import fold_axis, neutral
 from davinci.passes.ascend_to_cce.moves import copy_rounded
+from davinci.passes.ascend_to_cce.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.row_statistics import (
     array,
     build_steps,
@@ -51,10 +52,10 @@ from davinci.passes.builder import (
 from davinci.schedule.row_places import block_lanes
 from davinci.schedule.row_tables import TableKind
 from davinci.schedule.tile_buffers import Buffer
-from davinci.schedule.tile_layout import Tile
-from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE
+from davinci.schedule.tile_layout import MOVED, Tile
+from davinci.schedule.tile_program import EXPAND, REDUCE
 from davinci.schedule.vector_schedule import Plan, Run
-from davinci.schedule.vector_steps import RESULT, SOURCE
+from davinci.schedule.vector_steps import RESULT, SOURCE, copying
 from davinci.schedule.word_halves import HALVES
 from davinci.units import BLOCK_BYTES, round_up
 
@@ -82,9 +83,10 @@ class _Builder:
         self.program, self.space, self.schedule = plan.program, plan.space, plan.schedule
         self.lane = len(self.space.axes) - 1
         numbers = [*plan.graph.inputs, *plan.graph.outputs]
+        self.arguments = arguments
         self.gm = [self._array(a, n) for a, n in zip(arguments, numbers, strict=True)]
         self.layout = plan.layout(plan.schedule.tile)
-        self.block = self.program.block
+        self.block = self.program.row_block
         self.buffers: dict[int, Any] = {}
         self.ordered = False
 
@@ -226,6 +228,9 @@ class _Builder:
         self, array: Any, number: int, value: Value, starts: Sequence[IndexLike], load: bool
     ) -> None:
         """Copies the tile of a value between GM and UB."""
+        if value in self.program.packed:
+            self._move_packed(array, number, value, starts, load)
+            return
         axes, tile = self.space.of(number), self.layout.tile
         sizes = [tile.sizes[axis] for axis in axes]
         first = [starts[axis] for axis in axes]
@@ -247,6 +252,19 @@ class _Builder:
             else:
                 op("cce.copy", [gm, ub] if load else [ub, gm])
 
+    def _move_packed(
+        self, array: Any, number: int, value: Value, starts: Sequence[IndexLike], load: bool
+    ) -> None:
+        """Copies the tile of a statistic, whose elements follow each other in GM."""
+        axes, strides = self.space.of(number), self.space.strides(number)
+        start: IndexLike = 0
+        for axis in axes:
+            start = add(start, mul(starts[axis], strides[axis]))
+        total = math.prod(self.space.axes[axis].size for axis in axes)
+        move = load_run if load else store_run
+        count, block = self.layout.run(axes), self.layout.packed_block
+        move(restride(array, [total], [1]), start, count, self._held(value), block)
+
     def _fill(self, held: Any, dtype: str, first: int) -> None:
         """Writes the lanes of rows behind what is loaded, which are computed on too."""
         shape = list(held.type.shape)
@@ -261,8 +279,8 @@ class _Builder:
     def _step(self, step: Step, once: bool) -> None:
         if step.name == REDUCE:
             self._reduce(step, once)
-        elif step.name == PLACE:
-            work = self.layout.placing(step)
+        elif step.name in MOVED:
+            work = self.layout.moving(step)
             buffers = {SOURCE: self._held(step.sources[0]), RESULT: self._held(step.result)}
             build_steps(work, self._scratch(work, once) | buffers)
         elif step.name in (PART, JOIN):
@@ -287,10 +305,9 @@ class _Builder:
         dtype = step.result.dtype
         if step.name == EXPAND:
             source, result = operands
-            if dtype in ("f16", "f32"):
-                op("cce.vmuls", [source, scalar(dtype, 1.0), result])
-            else:
-                op("cce.vmax", [source, source, result])
+            name, number = copying(dtype)
+            other = source if number is None else scalar(dtype, number)
+            op(f"cce.{name}", [source, other, result])
             return
         if step.scalar is not None:
             operands.insert(-1, scalar(dtype, step.scalar))
@@ -302,6 +319,8 @@ class _Builder:
         layout = self.layout
         shapes = [layout.shape(value) for value in values]
         form = layout.form(values[-1])
+        if values[-1] in self.program.packed:
+            return self._packed_views(values, shapes[-1][0])
         if all(layout.form(value) == form for value in values):
             if form is not None and self.lane not in form:
                 return self._statistics(values)
@@ -325,6 +344,17 @@ class _Builder:
             cce.vector_dup(scalar(values[-1].dtype, 0), self._held(values[-1]))
         held = [self._held(value) for value in values]
         return [restride(b, [rows, lanes], [n, 1]) for b, n in zip(held, counts, strict=True)]
+
+    def _packed_views(self, values: Sequence[Value], size: int) -> list[Any]:
+        """Packed values and constants, as blocks of `size` elements in all."""
+        held = [self._held(value) for value in values]
+        if all(value in self.program.packed for value in values):
+            return held
+        block = block_lanes(values[-1].dtype)
+        return [
+            restride(b, [size // block, block], [block if v in self.program.packed else 0, 1])
+            for b, v in zip(held, values, strict=True)
+        ]
 
     def _strides(self, value: Value, form: tuple[int, ...]) -> list[int]:
         """Strides of a value along the axes of `form`, the innermost in blocks and lanes."""

@@ -225,11 +225,15 @@ class RowSteps:
         """Each 32-bit lane of a row to a block of its own, all lanes equal."""
         buffer = self.buffer(self.other(turned.buffer), rows * self.lanes * self.lanes)
         result = Blocks(buffer, 1, rows, self.lanes, self.lanes)
+        self.spread_words(turned, result, digits)
+        return result
+
+    def spread_words(self, turned: Blocks, result: Blocks, digits: Digits) -> None:
+        """The words of rows of 32-bit lanes, turned, to blocks from that of `result` on."""
         repeats = digits.repeats * self.lanes
         words = self.array(turned, ((ROWS // 2, 0), (2, 1), (repeats, 2)))
         places = (*((2, self.lanes * s) for s in digits.strides), (repeats, 1))
         self.steps.append(Step(TRANSPOSITION, (words, self.array(result, places))))
-        return result
 
     def spread(self, buffer: str, row_lanes: int, places: Places) -> None:
         """Lane 0 of a block a row to all lanes of `places`."""

@@ -9,6 +9,10 @@ place, a transpose those that it permutes, a reshape those that make up each oth
 an axis may be split). Nz has its columns split in two axes, the inner of 16 lanes. Neighbours
 that lie beside each other in all values which have one of them are merged, so that most groups
 have one or two axes.
+
+The innermost axis is the vector unit's lanes. Where it is shorter than a block, no copy can bring
+its rows to blocks of their own; then the space has one more axis, of size 1, that no value has, and
+every value is a statistic (`tile_program`).
 """
 
 from __future__ import annotations
@@ -18,11 +22,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from davinci.operators.tensors import NZ
+from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.graph import Graph, Node
+from davinci.schedule.row_places import block_lanes
 from davinci.units import FRACTAL_SIDE
 
 MOVES = frozenset({"broadcast", "reshape", "transpose", "reduce"})
 """Operators besides the elementwise ones that a space can hold."""
+
+
+LEAST_LANES = 8
+"""Lanes of a block of 32 bits, and of what the halves of 64 take."""
 
 
 class NoSpace(Exception):
@@ -90,7 +100,7 @@ class Space:
     """The axes of a group.
 
     Attributes:
-        axes: outermost first, in the order of the group's largest value.
+        axes: outermost first, in the order of the group's largest value; the last one is lanes.
         order: of each value the axes that it has, in the order in which it lies in memory.
     """
 
@@ -124,7 +134,23 @@ def space_of(graph: Graph) -> Space:
             _split_columns(dims[value])
     orders = [_memory_order(dims[v], array.layout) for v, array in enumerate(graph.arrays)]
     main = max(range(len(orders)), key=lambda v: (len(_leaves(orders[v])), v in graph.outputs))
-    return _merged(graph, [_leaves(order) for order in orders], main)
+    return _with_lanes(graph, _merged(graph, [_leaves(order) for order in orders], main))
+
+
+def _with_lanes(graph: Graph, space: Space) -> Space:
+    """The same where the innermost axis can be lanes; else with an axis for them."""
+    last = len(space.axes) - 1
+    block = max(
+        (
+            max(block_lanes(DTYPE_OF[graph.arrays[value].element]), LEAST_LANES)
+            for value in (*graph.inputs, *graph.outputs)
+            if last in space.order[value] and graph.arrays[value].element in DTYPE_OF
+        ),
+        default=1,
+    )
+    if last == 0 or (last > 0 and space.axes[last].size >= block):
+        return space
+    return Space((*space.axes, Axis(1, False)), space.order)
 
 
 def _relate(node: Node, graph: Graph, dims: list[Dims]) -> None:

@@ -15,8 +15,11 @@ from dataclasses import dataclass, field, replace
 
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import JOIN, PART, Value
-from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE, TileProgram
+from davinci.schedule.tile_program import EXPAND, PACK, PLACE, REDUCE, UNPACK, TileProgram
 from davinci.units import REPEAT_BYTES, round_up
+
+NOT_IN_PLACE = frozenset({REDUCE, PLACE, EXPAND, PACK, UNPACK, PART, JOIN})
+"""Steps that read of their sources what they have written over in a buffer of the same kind."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,7 @@ class _Assignment:
             self._take(value)
         for i, step in enumerate(program.steps):
             ends = [v for v in dict.fromkeys(step.sources) if self.last[v] == i]
-            in_place = step.name not in (REDUCE, PLACE, EXPAND, PART, JOIN)
+            in_place = step.name not in NOT_IN_PLACE
             if not in_place:
                 self._take(step.result)
             for source in ends:

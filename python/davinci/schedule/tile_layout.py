@@ -5,6 +5,7 @@ Everything that depends on the sizes of a tile, and so the bytes of UB that a sc
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +13,12 @@ from functools import cached_property
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.operators.vector_program import JOIN, PART, Step, Value
+from davinci.schedule.row_packing import packed_size, packing, unpacking
 from davinci.schedule.row_places import Places, block_lanes
 from davinci.schedule.row_statistics import Reduction, best_places, placing, reduction
 from davinci.schedule.space import NoSpace, Space
 from davinci.schedule.tile_buffers import Buffer, assigned
-from davinci.schedule.tile_program import PLACE, REDUCE, Form, TileProgram
+from davinci.schedule.tile_program import PACK, PLACE, REDUCE, UNPACK, Form, TileProgram
 from davinci.schedule.vector_steps import Steps
 from davinci.schedule.word_halves import joined, parted
 from davinci.units import REPEAT_BYTES
@@ -29,6 +31,9 @@ CONSTANT_LANES = 64
 
 COPIED_SHARE = 8
 """The part of UB, one in so many, that copies of one statistic may take."""
+
+MOVED = frozenset({PLACE, PACK, UNPACK})
+"""Steps that bring a statistic to other places."""
 
 TABLE_SHARE = 4
 """The part of UB that the tables of rows may take in all."""
@@ -95,12 +100,38 @@ class TileLayout:
         form, block = self.form(value), block_lanes(value.dtype)
         if form is None:
             return (CONSTANT_LANES,)
+        if value in self.program.packed:
+            return (packed_size(self.run(form), self.packed_block),)
         outer = self.outer(form)
         if self.lane in form:
             return (*outer, self.tile.pitch)
         if value in self.placed:
             return (self.places(form, value.dtype).blocks, block)
         return (*outer, block)
+
+    def run(self, form: tuple[int, ...]) -> int:
+        """Elements of a tile of a statistic."""
+        return math.prod(self.tile.sizes[axis] for axis in form)
+
+    def is_run(self, number: int) -> bool:
+        """Whether the tile of a value of the group lies together in GM, if it is a statistic."""
+        order, sizes = self.space.order[number], self.tile.sizes
+        if self.lane in order:
+            return True
+        outer = itertools.dropwhile(lambda axis: axis not in self.looped, reversed(order))
+        return all(sizes[axis] == 1 for axis in list(outer)[1:])
+
+    def by_scalars(self, value: Value) -> bool:
+        """Whether the elements of a packed value are too few to be copied beside others in GM."""
+        form = self.program.forms[value]
+        assert form is not None
+        whole = not self.looped.intersection(form)
+        return not whole and self.run(form) < self.packed_block
+
+    @cached_property
+    def packed_block(self) -> int:
+        """Elements of which pieces of packed values are whole numbers: blocks of every type."""
+        return max((block_lanes(value.dtype) for value in self.program.packed), default=1)
 
     def outer(self, form: tuple[int, ...]) -> tuple[int, ...]:
         """Sizes of the axes of a form but the innermost."""
@@ -156,7 +187,7 @@ class TileLayout:
         assert before is not None and after is not None
         gone = [i for i, axis in enumerate(before) if axis not in after and axis != self.lane]
         kind = str(step.attributes["kind"])
-        if self.lane in after:
+        if self.lane in after or self.lane not in before:
             return Fold(tuple(gone), None)
         sizes = [self.tile.sizes[axis] for axis in before if axis != self.lane]
         leading = 0
@@ -169,13 +200,14 @@ class TileLayout:
         )
         return Fold(tuple(i for i in gone if i >= leading), work)
 
-    def placing(self, step: Step) -> Steps:
-        """How a step brings a statistic to its places."""
-        form = self.program.forms[step.result]
+    def moving(self, step: Step) -> Steps:
+        """How a step brings a statistic to its places, packs or unpacks it."""
+        form, dtype = self.program.forms[step.result], step.result.dtype
         assert form is not None
-        return placing(
-            step.result.dtype, self.places(form, step.result.dtype), self.machine, first=True
-        )
+        if step.name == PLACE:
+            return placing(dtype, self.places(form, dtype), self.machine, first=True)
+        rule = packing if step.name == PACK else unpacking
+        return rule(dtype, self.run(form), self.packed_block, self.machine)
 
     def halves(self, step: Step) -> Steps:
         """How a step parts or joins integers of 64 bits."""
@@ -194,8 +226,8 @@ class TileLayout:
 
     def scratch_bytes(self, step: Step) -> int:
         """Bytes that a step takes besides its sources and result."""
-        if step.name == PLACE:
-            return _whole_repeats(self.placing(step))
+        if step.name in MOVED:
+            return _whole_repeats(self.moving(step))
         if step.name in (PART, JOIN):
             return _whole_repeats(self.halves(step))
         if step.name != REDUCE:

@@ -7,6 +7,10 @@ without the innermost axis is a **statistic** of rows: in UB one block a row, al
     %m = reduce max %x     x: (i0, i1)   m: (i0)        reduce
     %b = broadcast %m      the value m itself           place
     %s = sub %x, %b        s: (i0, i1)                  vsub x, m
+
+In GM the elements of a statistic follow each other. Loaded like that it is **packed**; elementwise
+steps on packed statistics alone leave it so, and so does what takes or gives lanes of 8 or 64 bits.
+Other steps take it unpacked; what is stored is packed before.
 """
 
 from __future__ import annotations
@@ -15,7 +19,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from davinci.isa.core import DTYPES
 from davinci.operators import OPERATORS
 from davinci.operators.vector_program import (
     DTYPE_OF,
@@ -33,8 +36,13 @@ Form = tuple[int, ...] | None
 """Axes of a value in the order of the space; None of a constant, the same number everywhere."""
 
 REDUCE, PLACE, EXPAND = "reduce", "place", "expand"
+PACK, UNPACK = "pack", "unpack"
 """Steps that are no cce operation: the reduction of axes; a statistic brought to where rows are
-combined with it; a value repeated along axes it lacks."""
+combined with it; a value repeated along axes it lacks; a statistic packed, and a packed one spread
+to a block a row."""
+
+MOVABLE = frozenset({"f16", "f32", "s32", "s16"})
+"""Types that the vector unit copies and fills lane by lane."""
 
 WIDENED = frozenset({"add", "mul"})
 """Reductions that accumulate f16 in f32."""
@@ -50,10 +58,12 @@ class TileProgram(VectorProgram):
         stores: the program's value of each output.
         lane: the innermost axis.
         placed: of statistics, the value that rows are combined with.
+        packed: statistics that are packed.
     """
 
     lane: int = 0
     placed: dict[Value, Value] = field(default_factory=dict)
+    packed: set[Value] = field(default_factory=set)
     forms: dict[Value, Form] = field(default_factory=dict)
     loads: dict[int, Value] = field(default_factory=dict)
     stores: dict[int, Value] = field(default_factory=dict)
@@ -71,14 +81,27 @@ class TileProgram(VectorProgram):
         if name == "vdiv" and self.forms[sources[1]] not in (form, None):
             # The quotient of a statistic costs less than that of every element.
             return self.mul(sources[0], self.unary("vrec", sources[1]))
-        if form is not None and self.lane in form:
+        rows = form is not None and self.lane in form
+        arrays = [source for source in sources if self.forms[source] is not None]
+        packed = not rows and bool(arrays) and self._is_packed(dtype, arrays, form)
+        if rows:
             sources = [self._placed(source) for source in sources]
+        else:
+            sources = [self._pack(v) if packed else self._unpacked(v) for v in sources]
         key = (name, tuple(sources), dtype, scalar, tuple(sorted(attributes.items())))
         if key not in self._known:
             result = super().step(name, sources, dtype, scalar, **attributes)
             self.forms[result] = form
             self._known[key] = result
+            if packed:
+                self.packed.add(result)
         return self._known[key]
+
+    def _is_packed(self, dtype: str, arrays: Sequence[Value], form: Form) -> bool:
+        """Whether the result of a step on statistics is packed; always where lanes do not move."""
+        if not MOVABLE.issuperset([dtype or arrays[0].dtype, *(v.dtype for v in arrays)]):
+            return True
+        return all(value in self.packed and self.forms[value] == form for value in arrays)
 
     def _placed(self, value: Value) -> Value:
         """A statistic as rows are combined with it; any other value itself."""
@@ -86,9 +109,28 @@ class TileProgram(VectorProgram):
         if form is None or self.lane in form:
             return value
         if value not in self.placed:
-            self.placed[value] = super().step(PLACE, [value])
-            self.forms[self.placed[value]] = form
+            self.placed[value] = self._moved(PLACE, self._unpacked(value), form)
         return self.placed[value]
+
+    def _unpacked(self, value: Value) -> Value:
+        """A statistic a block a row; any other value itself."""
+        return self._moved(UNPACK, value, self.forms[value]) if value in self.packed else value
+
+    def _pack(self, value: Value) -> Value:
+        """A statistic as it lies in GM; any other value itself."""
+        form = self.forms[value]
+        if form is None or self.lane in form or value in self.packed:
+            return value
+        result = self._moved(PACK, value, form)
+        self.packed.add(result)
+        return result
+
+    def _moved(self, name: str, value: Value, form: Form) -> Value:
+        key = (name, value)
+        if key not in self._known:
+            self._known[key] = super().step(name, [value])
+            self.forms[self._known[key]] = form
+        return self._known[key]
 
     def constant(self, dtype: str, number: float) -> Value:
         value = super().constant(dtype, number)
@@ -103,7 +145,7 @@ class TileProgram(VectorProgram):
         """`source` without `axes`."""
         form = self.forms[source]
         assert form is not None
-        result = super().step(REDUCE, [source], kind=kind)
+        result = super().step(REDUCE, [self._unpacked(source)], kind=kind)
         self.forms[result] = tuple(axis for axis in form if axis not in axes)
         return result
 
@@ -111,24 +153,46 @@ class TileProgram(VectorProgram):
         """`source` repeated along the axes of `form` that it lacks."""
         if self.forms[source] == form:
             return source
-        if DTYPES[source.dtype].itemsize == 1:  # which no instruction copies lane by lane
+        if source.dtype == "s64":
+            low, high = (self.expand(half, form) for half in self.halves(source))
+            return self.join(low, high)
+        if source.dtype not in MOVABLE:
             wide = self.expand(self.convert(source, "f16"), form)
             return self.convert(wide, source.dtype)
-        if self.lane in form:
-            source = self._placed(source)
+        source = self._placed(source) if self.lane in form else self._unpacked(source)
         result = super().step(EXPAND, [source])
         self.forms[result] = form
         return result
 
+    def load(self, dtype: str, form: tuple[int, ...]) -> Value:
+        """An input as it lies in GM."""
+        value = self.input(dtype)
+        self.forms[value] = form
+        if self.lane not in form:
+            self.packed.add(value)
+        return value
+
+    def store(self, value: Value, form: tuple[int, ...]) -> Value:
+        """A value as it is stored, with all axes of `form`."""
+        result = self._pack(self.expand(value, form))
+        self.output(result)
+        return result
+
     @property
-    def block(self) -> int:
-        """Lanes of which rows in UB are a multiple: whole blocks of all that is moved, and of the
-        halves of what is parted or joined."""
+    def row_block(self) -> int:
+        """Lanes of which rows in UB are a multiple: whole blocks of all rows that are moved, and of
+        the halves of what is parted or joined."""
         values = {*self.loads.values(), *self.stores.values()}
         for step in self.steps:
             if step.name in (PART, JOIN):
                 values |= {step.result, *step.sources}
-        return max(block_lanes(value.dtype) for value in values)
+        return max((block_lanes(v.dtype) for v in values if v not in self.packed), default=1)
+
+    @property
+    def lane_block(self) -> int:
+        """Lanes that are whole blocks of every value of rows."""
+        found = (v.dtype for v, form in self.forms.items() if form and self.lane in form)
+        return max(map(block_lanes, found), default=1)
 
     def last_uses(self) -> dict[Value, int]:
         """The number of the last step that reads each value; outputs outlive all steps."""
@@ -146,8 +210,7 @@ def program_of(graph: Graph, space: Space) -> TileProgram:
     program = TileProgram(lane=len(space.axes) - 1)
     known: dict[int, Operand] = {}
     for number in graph.inputs:
-        value = program.input(DTYPE_OF[graph.arrays[number].element])
-        program.forms[value] = space.of(number)
+        value = program.load(DTYPE_OF[graph.arrays[number].element], space.of(number))
         known[number] = program.loads[number] = value
     for node in graph.nodes:
         known[node.result] = _record(program, node, graph, space, known)
@@ -155,23 +218,20 @@ def program_of(graph: Graph, space: Space) -> TileProgram:
         found, array = known[number], graph.arrays[number]
         if not isinstance(found, Value):
             found = program.constant(DTYPE_OF[array.element], float(found))
-        program.stores[number] = program.expand(found, space.of(number))
-        program.output(program.stores[number])
+        program.stores[number] = program.store(found, space.of(number))
     program.drop_unused()
     _require_halves(program)
     return program
 
 
 def _require_halves(program: TileProgram) -> None:
-    """Fails where something else than rows of 64 bits would be parted, or they computed with."""
+    """Fails where integers of 64 bits are computed with."""
     if any(dtype == "s64" for dtype, _ in program.constants):
         raise NoSpace("a number of 64 bits")
     for step in program.steps:
         long = any(value.dtype == "s64" for value in (step.result, *step.sources))
         if long and step.name not in (PART, JOIN):
             raise NoSpace(f"{step.name} of 64 bits")
-        if long and program.lane not in (program.forms[step.result] or ()):
-            raise NoSpace("a statistic of 64 bits")
 
 
 def _require_types(graph: Graph) -> None:

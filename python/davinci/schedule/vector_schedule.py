@@ -17,9 +17,10 @@ from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.operators.vector_program import JOIN, PART, Step, Value
 from davinci.schedule.graph import Graph
+from davinci.schedule.row_places import block_lanes
 from davinci.schedule.space import NoSpace, Space, space_of
-from davinci.schedule.tile_layout import CHAINS, TABLE_SHARE, Tile, TileLayout
-from davinci.schedule.tile_program import EXPAND, PLACE, REDUCE, TileProgram, program_of
+from davinci.schedule.tile_layout import CHAINS, MOVED, TABLE_SHARE, Tile, TileLayout
+from davinci.schedule.tile_program import EXPAND, REDUCE, TileProgram, program_of
 from davinci.units import MAX_REPEAT, REPEAT_BYTES, round_up
 
 SLOTS = 3
@@ -135,15 +136,15 @@ class _Chooser:
         self.graph, self.space, self.program = graph, space, program
         self.machine, self.cores = machine, cores
         self.lane = program.lane
-        self.block = program.block
+        self.block = program.row_block
         self.room = machine.buffers.UB.bytes
 
     def require_rows(self) -> None:
-        """Fails unless what lies in GM is rows of the innermost axis."""
+        """Fails unless what lies in GM is rows of the innermost axis, or statistics in order."""
         for value in (*self.graph.inputs, *self.graph.outputs):
             order = self.space.order[value]
-            if not order or order[-1] != self.lane:
-                raise NoSpace("a value in GM without the innermost axis, or with another one")
+            if order != self.space.of(value) and order[-1] != self.lane:
+                raise NoSpace("a value in GM whose axes have another order")
 
     def best(self) -> VectorSchedule:
         """The schedule that takes least time.
@@ -158,7 +159,7 @@ class _Chooser:
 
     def _candidates(self) -> Iterator[VectorSchedule]:
         axes = self.space.axes
-        free = [i for i, axis in enumerate(axes) if not axis.reduced]
+        free = [i for i, axis in enumerate(axes) if not axis.reduced and axis.size > 1]
         for place in range(len(free)):
             cut, outside = free[place], free[:place]
             weighed = 0
@@ -186,16 +187,20 @@ class _Chooser:
             granule = REPEAT_BYTES // min(smallest, 2)
         share = max(1, self.cores // walks)
         even = (math.ceil(total / (share * waves)) for waves in WAVES)
-        return sorted({min(total, round_up(size, granule)) for size in even}, reverse=True)
+        found = {round_up(size, granule) for size in even}
+        if self.program.packed:  # shorter runs are moved by the scalar unit
+            run = max(block_lanes(value.dtype) for value in self.program.packed)
+            found |= {run} if min(found) < run else set()
+        return sorted({min(total, size) for size in found}, reverse=True)
 
     def _schedule(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
         """The schedule of a tile, None if it does not fit or cannot be moved."""
         axes = self.space.axes
         ragged = sizes[self.lane] % self.block
         one_row = all(size == 1 for size in sizes[: self.lane])
-        if cut == self.lane and len(axes) > 1 and (ragged or axes[self.lane].size % self.block):
+        if sizes[self.lane] < axes[self.lane].size and ragged:
             return None
-        if cut == self.lane:
+        if len(axes) == 1:
             ragged = 0
         elif ragged and sizes[self.lane] < self.block:
             return None
@@ -204,20 +209,23 @@ class _Chooser:
         runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
         tiles = walks * sum(run.count for run in runs)
         cores = min(tiles, self.cores)
-        own = math.ceil(tiles / cores)
+        own = walks * runs[0].count // cores
+        left = math.ceil((tiles - own * cores) / cores)
         layout = TileLayout(self.space, self.program, tile, self.machine)
         if any(layout.looped.difference(self.space.order[v]) for v in self.graph.outputs):
             return None  # several blocks would write it
+        if not all(map(layout.is_run, (*self.graph.inputs, *self.graph.outputs))):
+            return None
         if not (one_row or ragged or self.lane in layout.looped):
             tables = self._tables(layout)
             if tables:
                 layout = TileLayout(self.space, self.program, tile, self.machine, tables)
         try:
-            most = range(min(SLOTS, own), 0, -1)
+            most = range(min(SLOTS, max(own, 1)), 0, -1)
             slots = next((n for n in most if layout.footprint(n) <= self.room), 0)
             if slots < 1:
                 return None
-            cycles = self._cycles(layout, own, slots)
+            cycles = self._cycles(layout, own, left, slots)
         except NoSpace:
             return None
         return VectorSchedule(cut, tile, runs, overlap, cores, slots, layout.tables, ragged, cycles)
@@ -239,7 +247,8 @@ class _Chooser:
         width = lanes - ragged + self.block if ragged else lanes
         rows = REPEAT_BYTES // 4
         whole = all(form is None or self.lane in form for form in self.program.forms.values())
-        return round_up(width, self.block if whole or width <= rows // 2 else rows)
+        block = self.block if whole else self.program.lane_block
+        return round_up(width, block if whole or width <= rows // 2 else rows)
 
     def _runs(self, total: int, size: int, lanes: bool) -> tuple[tuple[Run, ...], bool]:
         count, rest = divmod(total, size)
@@ -251,19 +260,30 @@ class _Chooser:
             return (*runs, Run(total - rest, 1, rest)), True
         return (*runs, Run(total - rest, 1, rest)), False
 
-    def _cycles(self, layout: TileLayout, own: int, slots: int) -> int:
-        """Estimated time of a core that has `own` tiles."""
-        gm = self.machine.gm
+    def _cycles(self, layout: TileLayout, own: int, left: int, slots: int) -> int:
+        """Estimated time of a core that has `own` tiles in a row and `left` others one by one."""
+        gm, mte2, mte3 = self.machine.gm, self.machine.mte2, self.machine.mte3
         steps = [step for step in self.program.steps if not layout.once(step.result)]
         vector = sum(self._step_cycles(step, layout) for step in steps)
+        once = sum(self._step_cycles(s, layout) for s in self.program.steps if s not in steps)
         read = self._moved(self.graph.inputs, layout) / gm.read_bytes_per_cycle
         write = self._moved(self.graph.outputs, layout) / gm.write_bytes_per_cycle
-        start = self.machine.mte2.start_cycles + self.machine.mte3.start_cycles
+        read += self._copies(self.graph.inputs, layout) * mte2.issue_cycles
+        write += self._copies(self.graph.outputs, layout) * mte3.issue_cycles
+        vector += self._by_scalars(layout)
+        start = mte2.start_cycles + mte3.start_cycles
         waits = len(steps) * self.machine.sync.barrier_cycles / (2 if slots > 1 else 1)
         vector += waits
+        alone = vector + read + write + start
         if slots == 1:
-            return int(own * (vector + read + write + start))
-        return int(start + read + write + own * max(vector, read, write))
+            return int(once + (own + left) * alone)
+        together = start + read + write + own * max(vector, read, write)
+        return int(once + together + left * alone)
+
+    def _copies(self, values: list[int], layout: TileLayout) -> int:
+        """Transfers of a tile."""
+        held = {**self.program.loads, **self.program.stores}
+        return sum(not layout.once(held[number]) for number in values)
 
     def _moved(self, values: list[int], layout: TileLayout) -> int:
         """Bytes of a tile's values that lie in GM."""
@@ -275,10 +295,21 @@ class _Chooser:
             if not layout.once(held[number])
         )
 
+    def _by_scalars(self, layout: TileLayout) -> int:
+        """Cycles of elements that the scalar unit moves: runs shorter than a block."""
+        scalar = self.machine.scalar
+        held = {**self.program.loads, **self.program.stores}
+        count = sum(
+            layout.run(self.space.of(number))
+            for number, value in held.items()
+            if value in self.program.packed and layout.by_scalars(value) and not layout.once(value)
+        )
+        return count * (scalar.gm_access_cycles + scalar.ub_access_cycles)
+
     def _step_cycles(self, step: Step, layout: TileLayout) -> float:
         unit = self.machine.vector
-        if step.name == PLACE:
-            return layout.placing(step).estimate(self.machine).cycles
+        if step.name in MOVED:
+            return layout.moving(step).estimate(self.machine).cycles
         if step.name in (PART, JOIN):
             return layout.halves(step).estimate(self.machine).cycles
         if step.name == REDUCE:

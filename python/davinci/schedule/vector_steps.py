@@ -44,9 +44,15 @@ class Step:
 
 def copy_of(source: View, result: View, dtype: str) -> Step:
     """result = source by the vector unit, bit by bit; numbers only."""
+    name, scalar = copying(dtype)
+    return Step(name, (source, result) if scalar is not None else (source, source, result), scalar)
+
+
+def copying(dtype: str) -> tuple[str, float | None]:
+    """The operation that copies, and its scalar; without one it takes the source twice."""
     if dtype in ("f16", "f32"):
-        return Step("vmuls", (source, result), 1.0)
-    return Step("vmax", (source, source, result))
+        return "vmuls", 1.0
+    return ("vor" if dtype == "s16" else "vmax"), None
 
 
 @dataclass(frozen=True)

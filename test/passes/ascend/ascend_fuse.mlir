@@ -9,7 +9,7 @@
 // CHECK-NOT: ascend.
 // CHECK: return
 // ALONE-LABEL: func.func @main
-// ALONE: ascend.reduce
+// ALONE: call @reduce_f32_64
 // ALONE: call @sub_f32_64x128
 // ALONE: call @exp_f32_64x128
 func.func @main(%x: tensor<64x128xf32>) -> tensor<8192xf32> {

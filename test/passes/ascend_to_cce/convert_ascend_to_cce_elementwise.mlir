@@ -7,7 +7,7 @@
 // CHECK-NOT: cce.get_block_idx
 // CHECK: "cce.copy"({{.*}}) {round_up} : (memref<13xf32
 // CHECK: "cce.copy"({{.*}}) {round_up} : (memref<13xf32
-// CHECK: "cce.vadd"({{.*}}) : (memref<16xf32, #cce.space<"UB">>
+// CHECK: "cce.vadd"({{.*}}) : (memref<16xf32
 // CHECK: "cce.copy"({{.*}}) {round_up} : (memref<13xf32
 func.func @short(%a: memref<13xf32>, %b: memref<13xf32>, %r: memref<13xf32>)
     attributes {ascend.kernel} {
@@ -15,17 +15,17 @@ func.func @short(%a: memref<13xf32>, %b: memref<13xf32>, %r: memref<13xf32>)
   return
 }
 
-// Portions of whole repeats shared by the blocks; the last one is moved back to be whole blocks,
-// and done by the block that does the portion it overlaps.
+// Tiles of whole repeats shared by the blocks; the last one is moved back to be whole blocks, and
+// done by the block that does the tile it overlaps.
 // CHECK-LABEL: @overlapping
-// CHECK-SAME: ascend.blocks = 2
+// CHECK-SAME: ascend.blocks = 16
 // CHECK: %[[BLOCK:.*]] = "cce.get_block_idx"()
 // CHECK: %[[BLOCKS:.*]] = "cce.get_block_num"()
 // CHECK: scf.for %{{.*}} = %[[BLOCK]] to %{{.*}} step %[[BLOCKS]]
-// CHECK: "cce.vexp"({{.*}}) : (memref<1024xf32, #cce.space<"UB">>
+// CHECK: "cce.vexp"({{.*}}) : (memref<128xf32
 // CHECK: scf.for
-// CHECK: [1024] [1024] [1]
-// CHECK: "cce.vexp"({{.*}}) : (memref<1024xf32, #cce.space<"UB">>
+// CHECK: [1920] [128] [1]
+// CHECK: "cce.vexp"({{.*}}) : (memref<128xf32
 // CHECK: [2043] [8] [1]
 // CHECK: "cce.vexp"({{.*}}) : (memref<8xf32
 func.func @overlapping(%a: memref<2051xf32>, %r: memref<2051xf32>) attributes {ascend.kernel} {
@@ -36,8 +36,7 @@ func.func @overlapping(%a: memref<2051xf32>, %r: memref<2051xf32>) attributes {a
 // An operand that is the same everywhere is a scalar operand, or a buffer filled before the loop.
 // CHECK-LABEL: @constant_operands
 // CHECK: "cce.vector_dup"
-// CHECK: scf.for
-// CHECK: "cce.vmax"
+// CHECK: "cce.vmax"({{.*}}memref<16x8xf32, strided<[0, 1]>
 // CHECK-LABEL: @scalar_operand
 // CHECK-NOT: "cce.vector_dup"
 // CHECK: "cce.vmuls"

@@ -1,21 +1,183 @@
-"""Kernels of groups whose tiles do not divide their arrays, or lie in fractals."""
+"""Groups on the vector unit against NumPy: statistics in GM, short rows, scalars, types mixed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 import pytest
 
-from support import run_text
+from support import compile_text
+
+Array = npt.NDArray[Any]
+
+NAMES = {"float32": "f32", "float16": "f16", "int32": "i32", "bool": "i1", "int8": "i8"}
+NAMES["int64"] = "i64"
+
+SHAPES = [(1, 1), (1, 7), (3, 1), (5, 3), (17, 7), (300, 3), (7, 8), (16, 16), (33, 17)]
+SHAPES += [(100, 31), (129, 64), (1001, 5), (64, 768), (37, 1000), (2, 9000)]
 
 
-@pytest.mark.parametrize("cores", [2, 3, 5, 7])
-@pytest.mark.parametrize("size", [77, 333, 578, 1000])
-def test_a_tile_that_overlaps_is_one_block_s(size: int, cores: int) -> None:
-    """Other blocks have as many tiles, but not this one."""
-    kind = f"tensor<{size}xf32>"
-    text = f"""func.func @main(%x: {kind}) -> {kind} {{
-      %0 = "ascend.relu"(%x) : ({kind}) -> {kind}
-      return %0 : {kind}
-    }}"""
-    x = np.arange(size, dtype=np.float32) - size // 2
-    np.testing.assert_array_equal(run_text(text, x, cores=cores)[0], np.maximum(x, 0))
+def tensor(shape: Sequence[int], dtype: Any) -> str:
+    return f"tensor<{''.join(f'{n}x' for n in shape)}{NAMES[np.dtype(dtype).name]}>"
+
+
+class Text:
+    """Writes a function of operators of ascend on tensors, and computes it in NumPy beside."""
+
+    def __init__(self) -> None:
+        self.inputs: list[Array] = []
+        self.lines: list[str] = []
+        self.values: dict[str, Array] = {}
+
+    def input(self, x: Array) -> str:
+        name = f"%a{len(self.inputs)}"
+        self.inputs.append(x)
+        self.values[name] = x
+        return name
+
+    def op(self, name: str, operands: Sequence[str], result: Array, attributes: str = "") -> str:
+        number = f"%{len(self.lines)}"
+        kinds = ", ".join(self._type(v) for v in operands)
+        kind = tensor(result.shape, result.dtype)
+        call = f'"ascend.{name}"({", ".join(operands)}) {{{attributes}}}'
+        self.lines.append(f"{number} = {call} : ({kinds}) -> {kind}")
+        self.values[number] = result
+        return number
+
+    def _type(self, name: str) -> str:
+        return tensor(self.values[name].shape, self.values[name].dtype)
+
+    def reduce(self, kind: str, x: str, *dims: int) -> str:
+        array = self.values[x]
+        wide = array.astype(np.float64) if array.dtype.kind == "f" else array
+        function = {"add": np.sum, "max": np.max, "min": np.min, "mul": np.prod}[kind]
+        result = np.asarray(function(wide, axis=dims)).astype(array.dtype)
+        numbers = ", ".join(map(str, dims))
+        return self.op("reduce", [x], result, f'kind = "{kind}", dims = array<i64: {numbers}>')
+
+    def broadcast(self, x: str, shape: Sequence[int], *dims: int) -> str:
+        array = self.values[x]
+        places = [array.shape[dims.index(i)] if i in dims else 1 for i in range(len(shape))]
+        result = np.broadcast_to(array.reshape(places), shape)
+        numbers = f": {', '.join(map(str, dims))}" if dims else ""
+        return self.op("broadcast", [x], result, f"dims = array<i64{numbers}>")
+
+    def binary(self, name: str, a: str, b: str) -> str:
+        function = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide}[name]
+        return self.op(name, [a, b], function(self.values[a], self.values[b]))
+
+    def exp(self, x: str) -> str:
+        return self.op("exp", [x], np.exp(self.values[x]))
+
+    def cast(self, x: str, dtype: Any) -> str:
+        return self.op("cast", [x], self.values[x].astype(dtype))
+
+    def check(self, *outputs: str, tolerance: float = 2e-6, **options: Any) -> Any:
+        """Compiles, runs and compares; returns the executable."""
+        arguments = ", ".join(f"%a{i}: {self._type(f'%a{i}')}" for i in range(len(self.inputs)))
+        kinds = ", ".join(self._type(v) for v in outputs)
+        text = f"func.func @main({arguments}) -> ({kinds}) {{\n" + "\n".join(self.lines)
+        text += f"\nreturn {', '.join(outputs)} : {kinds}\n}}"
+        executable = compile_text(text, precision="fp16" if "f16" in text else "mixed", **options)
+        run = executable.run({f"arg{i}": x for i, x in enumerate(self.inputs)})
+        for found, name in zip(run.values(), outputs, strict=True):
+            expected = self.values[name]
+            assert found.shape == expected.shape
+            if expected.dtype.kind == "f":
+                np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance)
+            else:
+                np.testing.assert_array_equal(found, expected)
+        return executable
+
+
+def units(executable: Any) -> set[str]:
+    return {kernel["unit"] for kernel in executable.profile["kernels"]}
+
+
+def uniform(shape: Sequence[int], dtype: Any = np.float32, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).uniform(-4, 4, shape).astype(dtype)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_statistics_leave_and_come(shape: tuple[int, int]) -> None:
+    text = Text()
+    x = text.input(uniform(shape))
+    largest = text.reduce("max", x, 1)
+    shifted = text.binary("sub", x, text.broadcast(largest, shape, 0))
+    total = text.reduce("add", text.exp(shifted), 1)
+    given = text.input(uniform(shape[:1], seed=1))
+    scaled = text.binary("mul", shifted, text.broadcast(given, shape, 0))
+    text.check(largest, total, scaled)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (33, 17), (300, 3), (64, 40)])
+@pytest.mark.parametrize("cores", [1, 2, 5])
+@pytest.mark.parametrize("machine", ["ascend910", "ascend310"])
+def test_softmax_on_machines(shape: tuple[int, int], cores: int, machine: str) -> None:
+    text = Text()
+    x = text.input(uniform(shape))
+    shifted = text.binary("sub", x, text.broadcast(text.reduce("max", x, 1), shape, 0))
+    powers = text.exp(shifted)
+    total = text.broadcast(text.reduce("add", powers, 1), shape, 0)
+    cores = min(cores, 2) if machine == "ascend310" else cores
+    text.check(text.binary("div", powers, total), machine=machine, cores=cores)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (40, 3), (300, 15), (64, 100), (17, 16)])
+def test_sums_of_halves(shape: tuple[int, int]) -> None:
+    text = Text()
+    x = text.input(uniform(shape, np.float16))
+    total = text.reduce("add", x, 1)
+    text.check(total, text.binary("mul", x, text.broadcast(total, shape, 0)), tolerance=2e-3)
+
+
+@pytest.mark.parametrize("shape", [(3, 5), (40, 3), (70, 20), (64, 100)])
+def test_conditions_of_rows(shape: tuple[int, int]) -> None:
+    text = Text()
+    flags = np.random.default_rng(2).integers(0, 2, shape).astype(bool)
+    row = np.random.default_rng(3).integers(0, 2, shape[:1]).astype(bool)
+    x, y, f, r = (text.input(a) for a in (uniform(shape), uniform(shape, seed=1), flags, row))
+    chosen = text.op("select", [f, x, y], np.where(flags, text.values[x], text.values[y]))
+    wide = text.broadcast(r, shape, 0)
+    again = text.op(
+        "select", [wide, chosen, y], np.where(row[:, None], text.values[chosen], text.values[y])
+    )
+    text.check(again, wide, text.cast(r, np.float32))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 4), (5, 1, 9), (3, 40, 5), (4, 6, 33)])
+@pytest.mark.parametrize("dims", [(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2)])
+def test_reduced_dimensions(shape: tuple[int, ...], dims: tuple[int, ...]) -> None:
+    text = Text()
+    x = text.input(uniform(shape))
+    total = text.reduce("add", x, *dims)
+    kept = [i for i in range(3) if i not in dims]
+    text.check(total, text.binary("sub", x, text.broadcast(total, shape, *kept)), tolerance=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32, np.int8, np.bool_, np.int64])
+@pytest.mark.parametrize("sizes", [((), (3,), ()), ((1,), (40, 9), (1,)), ((7,), (7, 3), (0,))])
+def test_repeats(dtype: Any, sizes: tuple[Any, Any, Any]) -> None:
+    source, shape, dims = sizes
+    text = Text()
+    x = text.input(np.random.default_rng(1).integers(0, 2, source).astype(dtype))
+    executable = text.check(text.broadcast(x, shape, *dims))
+    assert units(executable) == {"vector"}
+
+
+def test_scalars() -> None:
+    text = Text()
+    a, b = text.input(uniform(())), text.input(uniform((), seed=1))
+    text.check(text.exp(text.binary("add", a, b)), text.reduce("max", text.input(uniform((5,))), 0))
+
+
+@pytest.mark.parametrize("count", [1, 7, 40])
+def test_integers_of_short_rows(count: int) -> None:
+    text = Text()
+    x = text.input(np.random.default_rng(0).integers(-99, 99, (count, 5)).astype(np.int32))
+    row = text.input(np.arange(5, dtype=np.int32))
+    total = text.reduce("add", text.binary("mul", x, text.broadcast(row, (count, 5), 1)), 1)
+    text.check(total, text.reduce("min", x, 0))
