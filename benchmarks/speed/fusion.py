@@ -1,0 +1,129 @@
+"""What fusion is worth: networks of the zoo with a kernel for each operator, and with groups.
+
+    python benchmarks/speed/fusion.py [network ...] [--large] [--machine NAME] [--cores N] [--write]
+
+For each network kernels, launches, bytes that instructions moved from and to global memory, bytes
+between the L2 and the memory, cycles of the kernels, and time with the launches, simulated without
+data; the line below says how many times less a fused network has of each. --large adds the sizes
+that issue 8 and published work speak of, and takes some minutes more; --write writes
+docs/fusion.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+import davinci
+from davinci import arrays, zoo
+
+PAGE = Path(__file__).parents[2] / "docs" / "fusion.md"
+
+SMALL = ("mlp", "bert-tiny", "bert,layers=1,hidden=256,heads=4,seq=64")
+LARGE = (
+    "mlp,batch=512",
+    "bert,layers=2,hidden=768,heads=12,seq=128",
+    "bert-base",
+    "bert-base,seq=512",
+)
+
+COLUMNS = ("kernels", "launches", "GM MB", "memory MB", "cycles", "us")
+FORMATS = ("{:,}", "{:,}", "{:,.2f}", "{:,.2f}", "{:,}", "{:,.1f}")
+
+INTRODUCTION = """# What fusion is worth
+
+Written by `python benchmarks/speed/fusion.py --large --write`: networks of the zoo with a kernel
+for each operator (`--fusion none`), and with groups of operators as kernels.
+
+* `kernels`: different ones; `launches`: how often any of them is started, at {overhead:g} us each.
+* `GM MB`: what instructions moved from and to global memory, whether the L2 had it
+  or not; `memory MB`: what passed between the L2 and the memory.
+* `cycles`: of the kernels, simulated on {machine}; `us`: those and the launches.
+* `ratio`: without fusion over with it.
+"""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Of one run."""
+
+    kernels: int
+    launches: int
+    gm_mb: float
+    memory_mb: float
+    cycles: int
+    time_us: float
+
+    def over(self, other: Figures) -> list[float]:
+        """How many times more of everything than `other`."""
+        pairs = zip(astuple(self), astuple(other), strict=True)
+        return [mine / theirs if theirs else 1.0 for mine, theirs in pairs]
+
+
+assert len(fields(Figures)) == len(COLUMNS)
+
+
+def measure(network: str, machine: str, cores: int, fusion: str) -> Figures:
+    """Runs a network of the zoo without data."""
+    model = zoo.build(network).proto
+    executable = davinci.compile(
+        model, machine=machine, cores=cores, fusion=fusion, timing_only=True
+    )
+    executable.run(arrays.random_inputs(executable.inputs, seed=0))
+    record, launches = executable.profile, executable.launches
+    moved = sum(launch.gm_read_bytes + launch.gm_write_bytes for launch in launches)
+    passed = sum(x.traffic.filled_bytes + x.traffic.written_back_bytes for x in launches)
+    cycles, time_us = record["total_cycles"], record["time_us"]
+    kernels = len(record["kernels"])
+    return Figures(kernels, len(launches), moved / 1e6, passed / 1e6, cycles, time_us)
+
+
+def lines_of(network: str, none: Figures, fused: Figures) -> list[str]:
+    """The table's three lines of a network."""
+    rows = [
+        [network, "none", *(f.format(v) for f, v in zip(FORMATS, astuple(none), strict=True))],
+        ["", "all", *(f.format(v) for f, v in zip(FORMATS, astuple(fused), strict=True))],
+        ["", "ratio", *(f"{ratio:.2f}" for ratio in none.over(fused))],
+    ]
+    return [line(row) for row in rows]
+
+
+def line(cells: Sequence[str]) -> str:
+    name, fusion, *figures = cells
+    return f"{name:<42} {fusion:<6}" + "".join(f"{figure:>13}" for figure in figures)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("networks", nargs="*", metavar="network", help="of the zoo; default: small")
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--machine", default="ascend910")
+    parser.add_argument("--cores", type=int, default=0, help="0: all of the machine")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    networks = options.networks or [*SMALL, *(LARGE if options.large else ())]
+    lines = [line(["network", "fusion", *COLUMNS])]
+    print(*lines, flush=True)
+    for network in networks:
+        runs = [
+            measure(network, options.machine, options.cores, fusion) for fusion in ("none", "all")
+        ]
+        found = lines_of(network, *runs)
+        print(*found, sep="\n", flush=True)
+        lines += found
+    if options.write:
+        machine = davinci.machine.load(options.machine)
+        cores = options.cores or machine.cores
+        head = INTRODUCTION.format(
+            machine=f"{machine.name}, {cores} cores", overhead=machine.launch.overhead_us
+        )
+        table = "\n".join(lines)
+        PAGE.write_text(f"{head}\n```\n{table}\n```\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
