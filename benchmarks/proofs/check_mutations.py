@@ -1,6 +1,8 @@
-"""Takes out every synchronisation instruction of every kernel of bert-tiny, one at a time.
+"""Takes out every synchronisation instruction of every kernel of bert-tiny, one at a time, and of
+kernels of groups with several tiles on one core: softmax, layer norm, gelu, rotary embedding, a
+product with what follows it, statistics of columns (test/fuzz/group_kernels.py).
 
-    python benchmarks/proofs/check_mutations.py [network ...] [--write]
+    python benchmarks/proofs/check_mutations.py [network or group ...] [--write]
 
 Each mutant must be reported by the simulator, or shown redundant by an order worked out
 independently (test/fuzz/happens_before.py). Prints the numbers, and what is redundant: the compiler
@@ -20,6 +22,7 @@ from checks_page import arguments, put
 
 from davinci import zoo
 from fuzz import cores_mutation
+from fuzz.group_kernels import group_models
 from fuzz.sync_mutation import Outcomes, judge, record, sequential_pipes, table
 
 CORES = (1, 32)
@@ -30,11 +33,12 @@ SEED, PROGRAMS = 1, 400
 def main(names: list[str], write: bool) -> int:
     start = time.perf_counter()
     results = {}
-    for name in names or ["bert-tiny"]:
-        for cores in CORES:
+    groups = group_models()
+    for name in names or ["bert-tiny", *groups]:
+        for cores in CORES[:1] if name in groups else CORES:
             title = f"{name}, {cores} core{'s' if cores > 1 else ''}"
             outcomes = results[title] = Outcomes()
-            for kernel in record(zoo.build(name), cores):
+            for kernel in record(groups.get(name) or zoo.build(name), cores):
                 judge(kernel, sequential_pipes(), outcomes)
     lines = table(results).splitlines()
     for title, outcomes in results.items():

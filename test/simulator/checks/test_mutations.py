@@ -17,6 +17,7 @@ from davinci.isa import Pipe
 from davinci.isa.core import Space
 from davinci.simulator import Device
 from fuzz import cores_mutation
+from fuzz.group_kernels import group_models
 from fuzz.happens_before import Order
 from fuzz.stream_steps import Conflicts, decode
 from fuzz.sync_mutation import Kernel, Outcomes, judge, record, sequential_pipes
@@ -31,6 +32,17 @@ def test_kernels_of_a_network() -> None:
     assert outcomes.counts["static instruction", "reported"] > 40
     assert outcomes.counts["static flag", "reported"] > 15
     assert outcomes.counts["static instruction", "redundant"] == 0, "each leaves half a flag over"
+
+
+def test_kernels_of_groups() -> None:
+    """Some mutants of kernels whose tiles take turns, ordered by relays on the vector pipe too."""
+    outcomes, models = Outcomes(), group_models()
+    for name, every in (("softmax", 29), ("layer_norm", 29), ("rotary_embedding", 3)):
+        for kernel in record(models[name], cores=1):
+            judge(kernel, sequential_pipes(), outcomes, every)
+    assert outcomes.wrong == []
+    assert outcomes.relays > 50
+    assert outcomes.counts["static instruction", "reported"] > 30
 
 
 def test_programs_for_several_cores() -> None:

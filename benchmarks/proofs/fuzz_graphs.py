@@ -1,0 +1,55 @@
+"""Random networks, fused and with a kernel for each operator, against StableHLO's interpreter.
+
+    python benchmarks/proofs/fuzz_graphs.py [--first SEED] [--count N] [--length N] [--most N]
+                                            [--keep DIR]
+
+Each network (test/random_graphs.py) is compiled for every machine that the compiler makes kernels
+for, with 1 to 32 cores, and runs on the simulated machine with all checks on. Prints what went
+wrong, and how large the networks were; --keep writes the text of each network that failed. Exits
+with 1 if any did.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
+
+from fuzz.graph_fuzz import MACHINES, findings
+from random_graph_steps import STEPS
+from random_graphs import Graph
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--first", type=int, default=1000)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--length", type=int, default=8, help="steps of a network")
+    parser.add_argument("--most", type=int, default=70_000, help="elements of an array")
+    parser.add_argument("--keep", metavar="DIR")
+    options = parser.parse_args()
+    start, steps, failed = time.perf_counter(), Counter[str](), 0
+    for seed in range(options.first, options.first + options.count):
+        graph = Graph(seed, options.most)
+        graph.walk(options.length, STEPS)
+        steps.update(graph.steps)
+        for finding in findings(seed, options.length, options.most, len(MACHINES)):
+            failed += 1
+            print(f"seed {finding.seed}, {finding.way}: {finding.what}", flush=True)
+            if options.keep:
+                folder = Path(options.keep)
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / f"{finding.seed}.mlir").write_text(finding.text, encoding="utf-8")
+    runs = options.count * 2 * len(MACHINES)
+    made = ", ".join(f"{count} {name}" for name, count in steps.most_common())
+    print(f"{options.count} networks of {made}; {runs} runs, {failed} failed")
+    print(f"{time.perf_counter() - start:.0f} s")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""Random networks, fused and not, on all machines that kernels are made for, against StableHLO's
+interpreter."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import davinci
+from davinci import frontends
+from davinci import machine as machines
+from davinci.errors import DavinciError
+from davinci.mlir import make_context
+from davinci.reference import interpreter
+from random_graph_steps import STEPS
+from random_graphs import INFINITY, MINUS_INFINITY, Graph
+
+Outputs = Mapping[str, npt.NDArray[Any]]
+
+MACHINES = ("ascend910", "ascend310")
+"""The compiler makes no kernels for ascend910b, whose cores are split."""
+
+CORES = (1, 2, 3, 8, 31, 32)
+"""That a network may use; more than a machine has are all of its."""
+
+EXACT, ROUNDED = 1e-5, 2e-3
+"""Errors as a share of an output's largest value that are always allowed, without and with f16:
+some roundings more than the reference makes."""
+
+OWN = 8
+"""Times the reference's own error that is allowed: computed as the policy `mixed` says, factors of
+products rounded to f16 and all else in f32, against f64. A difference of nearly equal values has
+lost most of its digits in any computation."""
+
+PRODUCT = re.compile(
+    r"(%v\d+) = stablehlo.dot_general (%\w+), (%\w+),(.*) : "
+    r"\(tensor<(\S+)xf32>, tensor<(\S+)xf32>\) -> (.*)"
+)
+
+
+@dataclass(frozen=True)
+class Way:
+    """How a network is compiled."""
+
+    machine: str
+    cores: int
+    fusion: str
+
+    def __str__(self) -> str:
+        return f"{self.machine}, {self.cores} cores, fusion {self.fusion}"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What went wrong.
+
+    Attributes:
+        what: the first words of the error, or of the difference.
+        text: of the network.
+    """
+
+    seed: int
+    way: Way
+    what: str
+    text: str
+
+
+def ways(seed: int, count: int) -> list[Way]:
+    """`count` fused and as many unfused ways, each on another machine with cores at random."""
+    rng = np.random.default_rng([seed, 1])
+    found = []
+    for number in range(count):
+        machine = MACHINES[(seed + number) % len(MACHINES)]
+        most = machines.load(machine).cores
+        for fusion in ("all", "none"):
+            found.append(Way(machine, min(most, int(rng.choice(CORES))), fusion))
+    return found
+
+
+def evaluated(graph: Graph, text: str, inputs: Sequence[npt.NDArray[Any]]) -> Outputs:
+    """What StableHLO's interpreter says."""
+    module = frontends.load(text, make_context())
+    names = [value.name for value in graph.results]
+    given = dict(zip((v.name for v in graph.arguments), inputs, strict=True))
+    return interpreter.evaluate(module, given, names)
+
+
+def in_f64(graph: Graph) -> Outputs:
+    text = graph.text.replace("f32>", "f64>")
+    text = text.replace(INFINITY, "0x7FF0000000000000")
+    text = text.replace(MINUS_INFINITY, "0xFFF0000000000000")
+    return evaluated(graph, text, [x.astype(np.float64) for x in graph.inputs])
+
+
+def in_mixed_precision(graph: Graph) -> Outputs:
+    def rounded(match: re.Match[str]) -> str:
+        result, a, b, how, left, right, kind = match.groups()
+        lines = [
+            f"{result}_{i} = stablehlo.convert {name} : (tensor<{shape}xf32>) -> "
+            f"tensor<{shape}xf16>"
+            for i, (name, shape) in enumerate(((a, left), (b, right)))
+        ]
+        types = f"(tensor<{left}xf16>, tensor<{right}xf16>) -> {kind}"
+        product = f"{result} = stablehlo.dot_general {result}_0, {result}_1,{how} : {types}"
+        return "\n  ".join([*lines, product])
+
+    return evaluated(graph, PRODUCT.sub(rounded, graph.text), graph.inputs)
+
+
+def limits_of(graph: Graph, wanted: Outputs) -> dict[str, float]:
+    """The largest error of each output that is allowed."""
+    share = ROUNDED if graph.f16 else EXACT
+    own = in_mixed_precision(graph)
+    return {
+        name: max(share * largest(values), OWN * largest(own[name] - values))
+        for name, values in wanted.items()
+    }
+
+
+def largest(values: npt.NDArray[Any]) -> float:
+    return float(np.abs(values).max(initial=0.0))
+
+
+def findings(seed: int, length: int, most_elements: int, count: int) -> Iterator[Finding]:
+    """Faults, errors and differences of one network, in `count` pairs of ways."""
+    graph = Graph(seed, most_elements)
+    graph.walk(length, STEPS)
+    wanted = in_f64(graph)
+    limits = limits_of(graph, wanted)
+    for way in ways(seed, count):
+        options = {"machine": way.machine, "cores": way.cores, "fusion": way.fusion}
+        try:
+            executable = davinci.compile(graph.text, **options)
+            found = executable.run(dict(zip(executable.input_names, graph.inputs, strict=True)))
+        except DavinciError as failed:
+            yield Finding(seed, way, f"{type(failed).__name__}: {failed}", graph.text)
+            continue
+        for (name, limit), values in zip(limits.items(), found.values(), strict=True):
+            error = largest(values - wanted[name])
+            if not error <= limit:
+                what = f"{name} is off by {error:.3g} of {largest(wanted[name]):.3g}, "
+                yield Finding(seed, way, f"{what}allowed {limit:.3g}", graph.text)

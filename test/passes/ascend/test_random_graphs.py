@@ -1,0 +1,38 @@
+"""Random networks, fused and not, on several machines, against StableHLO's interpreter.
+
+benchmarks/proofs/fuzz_graphs.py runs many more, and larger ones.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+import davinci
+from davinci.errors import CompileError
+from fuzz.graph_fuzz import findings
+from random_graph_steps import STEPS
+from random_graphs import Graph
+
+LENGTH, MOST_ELEMENTS = 6, 3000
+
+
+def graph(seed: int) -> Graph:
+    made = Graph(seed, MOST_ELEMENTS)
+    made.walk(LENGTH, STEPS)
+    return made
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_random_graph(seed: int) -> None:
+    found = list(findings(seed, LENGTH, MOST_ELEMENTS, 1))
+    assert not found, "\n".join([f"{one.way}: {one.what}" for one in found] + [found[0].text])
+
+
+def test_every_step_is_taken() -> None:
+    taken = {name for seed in range(60) for name in graph(seed).steps}
+    assert taken == {step.__name__ for step in STEPS}
+
+
+def test_split_cores_are_refused() -> None:
+    with pytest.raises(CompileError):
+        davinci.compile(graph(0).text, machine="ascend910b")
