@@ -1,12 +1,12 @@
 """Random networks, fused and with a kernel for each operator, against StableHLO's interpreter.
 
     python benchmarks/proofs/fuzz_graphs.py [--first SEED] [--count N] [--length N] [--most N]
-                                            [--keep DIR]
+                                            [--keep DIR] [--write]
 
 Each network (test/random_graphs.py) is compiled for every machine that the compiler makes kernels
 for, with 1 to 32 cores, and runs on the simulated machine with all checks on. Prints what went
-wrong, and how large the networks were; --keep writes the text of each network that failed. Exits
-with 1 if any did.
+wrong, and what the networks were made of; --keep writes the text of each network that failed,
+--write puts the numbers into docs/checks.md. Exits with 1 if any failed.
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ import sys
 import time
 from collections import Counter
 from pathlib import Path
+from textwrap import wrap
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
+
+from checks_page import put
 
 from fuzz.graph_fuzz import MACHINES, findings
 from random_graph_steps import STEPS
@@ -31,6 +34,7 @@ def main() -> int:
     parser.add_argument("--length", type=int, default=8, help="steps of a network")
     parser.add_argument("--most", type=int, default=70_000, help="elements of an array")
     parser.add_argument("--keep", metavar="DIR")
+    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     start, steps, failed = time.perf_counter(), Counter[str](), 0
     for seed in range(options.first, options.first + options.count):
@@ -46,8 +50,13 @@ def main() -> int:
                 (folder / f"{finding.seed}.mlir").write_text(finding.text, encoding="utf-8")
     runs = options.count * 2 * len(MACHINES)
     made = ", ".join(f"{count} {name}" for name, count in steps.most_common())
-    print(f"{options.count} networks of {made}; {runs} runs, {failed} failed")
-    print(f"{time.perf_counter() - start:.0f} s")
+    lines = [
+        *wrap(f"steps: {made}", 120),
+        f"{options.count} networks, {runs} runs, {failed} failed",
+    ]
+    size = f"--length {options.length} --most {options.most}"
+    command = f"fuzz_graphs.py --first {options.first} --count {options.count} {size}"
+    put("GRAPHS", command, lines, time.perf_counter() - start, options.write)
     return int(failed > 0)
 
 

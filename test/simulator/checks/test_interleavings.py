@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from davinci.isa import Pipe
@@ -16,7 +17,11 @@ from davinci.simulator.checks.core_races import CoreRaces
 from davinci.simulator.checks.races import Races
 from davinci.simulator.core.events import ALL, PIPES
 from davinci.simulator.split.cross_core import Knowledge
+from fuzz.group_interleavings import wrong_interleavings
+from fuzz.group_kernels import group_models
 from fuzz.interleaving_fuzz import CoresFuzzer, Fuzzer
+from fuzz.stream_steps import decode
+from fuzz.sync_mutation import record
 
 
 def run(machine: str, kind: str, programs: int) -> Fuzzer:
@@ -134,3 +139,12 @@ def test_a_weaker_check_between_cores_is_caught(
         if fuzzer.tally.escapes:
             return
     pytest.fail("no escape found")
+
+
+def test_kernels_of_groups_end_with_the_same_bytes() -> None:
+    """As compiled; without the barriers of the vector pipe they do not."""
+    (kernel,) = record(group_models()["softmax"], cores=1)
+    assert wrong_interleavings(kernel, runs=5, seed=1) == []
+    barrier = [i for i, step in enumerate(decode(kernel.streams[0])) if step.name == "pipe_barrier"]
+    kernel.streams[0] = np.delete(kernel.streams[0], barrier, axis=0)
+    assert wrong_interleavings(kernel, runs=5, seed=1)
