@@ -38,6 +38,7 @@ class Slot(enum.IntEnum):
     SUB_BLOCK = 15
     GM = 16  # a `MemoryWord` for each memory
     UB = 32
+    ROWS = 41  # address of the known records
 
 
 class MemoryWord(enum.IntEnum):
@@ -65,6 +66,9 @@ NO_ACCESS = (0, 0, (1 << 63) - 1, 0, (1 << 63) - 1, 0)
 SCALAR_BYTES = {"f16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "i32": 4, "i64": 8}
 PORTS = {"": (Space.GM, Slot.GM), "ub.": (Space.UB, Slot.UB)}
 
+
+ROWS_FUNCTION = "davinci.rows"
+"""Appends known records: the number of the first, how many."""
 
 REGISTERS = {
     "get_block_idx": Slot.BLOCK,
@@ -132,7 +136,7 @@ class Text:
 
 def definitions(context: int, names: list[str]) -> str:
     """Definitions of the intrinsics `names` ("hivm.vadd.f32", ...) and what they share."""
-    parts = [flush(context), scalar_records(context), slot(context), fault(context)]
+    parts = [flush(context), scalar_records(context), slot(context), rows(context), fault(context)]
     parts += [intrinsic(context, name) for name in names]
     return "".join(parts)
 
@@ -185,15 +189,22 @@ def append(context: int, name: str, record: Instruction) -> str:
     words += [f"%w{i}" for i in range(record.words)]
     place = text.add(f"llvm.call @davinci.slot({header}) : (i64) -> !llvm.ptr")
     store_words(text, place, words)
-    in_gm = [o for o in record.operands if o.space is Space.GM]
-    # Behind a wait for another core its data is in GM, whatever this core has done.
-    waits = record.name == "wait_flag_dev"
-    if in_gm or waits:
+    if touches_gm(record):
         text.store(text.constant(1), Slot.TOUCHED_GM)
-    if any(o.writes for o in in_gm) or waits:
+    if waits(record) or any(o.writes and o.space is Space.GM for o in record.operands):
         text.store(text.constant(1), Slot.WRITES_GM)
     text.do("llvm.return")
     return text.function(f"@{name}({', '.join([*arguments, '%tag: i64'])})")
+
+
+def touches_gm(record: Instruction) -> bool:
+    """Whether an instruction may find or leave other data in GM."""
+    return waits(record) or any(o.space is Space.GM for o in record.operands)
+
+
+def waits(record: Instruction) -> bool:
+    """Whether it waits for another core, whose data is in GM then."""
+    return record.name == "wait_flag_dev"
 
 
 def store_words(text: Text, place: str, words: list[str]) -> None:
@@ -237,6 +248,26 @@ def slot(context: int) -> str:
     text.do("}")
     text.do(f"llvm.return {next_record(text, '%header')} : !llvm.ptr")
     return text.function("@davinci.slot(%header: i64) -> !llvm.ptr")
+
+
+def rows(context: int) -> str:
+    """Copies known records to the next free ones."""
+    text = Text(context)
+    text.do(f"scf.if {text.is_set(Slot.ACCESSES)} {{")
+    text.call("davinci.scalar_records")
+    text.do("}")
+    zero, one = text.constant(0), text.constant(1)
+    text.do(f"scf.for %i = {zero} to %count step {one} : i64 {{")
+    offset = text.arith("muli", text.arith("addi", "%first", "%i"), text.constant(8 * RECORD_WORDS))
+    source = text.pointer(Slot.ROWS, offset)
+    words = []
+    for i in range(RECORD_WORDS):
+        word = text.add(f"llvm.getelementptr {source}[{i}] : (!llvm.ptr) -> !llvm.ptr, i64")
+        words.append(text.add(f"llvm.load {word} : !llvm.ptr -> i64"))
+    store_words(text, next_record(text, words[0]), words[1:])
+    text.do("}")
+    text.do("llvm.return")
+    return text.function(f"@{ROWS_FUNCTION}(%first: i64, %count: i64)")
 
 
 def scalar_records(context: int) -> str:

@@ -40,12 +40,13 @@ from davinci.runtime.intrinsics import (
     definitions,
     divisors,
 )
+from davinci.runtime.known_records import KnownRecords
 
 CAPACITY = 4096
 """Records handed to the device at a time."""
 
-OPT_LEVEL = 1
-"""Of the native compiler; scalar programs are mostly calls."""
+OPT_LEVEL = 0
+"""Of the native compiler; scalar programs are mostly calls, which upstream's passes came over."""
 
 
 class MemoryView(Protocol):
@@ -114,6 +115,7 @@ class KernelLibrary:
     Attributes:
         programs: by kernel name.
         locations: texts of the source locations that instructions name by number.
+        rows: records of instructions that are known before the kernels run.
     """
 
     def __init__(self, module: Op) -> None:
@@ -154,6 +156,7 @@ class KernelLibrary:
         native = ir.Module.create()
         names: list[str] = []
         kernels: dict[str, tuple[int, str]] = {}
+        known = KnownRecords()
         with ir.InsertionPoint(native.body):
             for view in module.regions[0].blocks[0].operations:
                 op = view.operation
@@ -171,10 +174,12 @@ class KernelLibrary:
                     names.append(name)
                     continue
                 check_name(op, name)
-                op.clone()
+                known.take(op.clone().operation)
                 if "ascend.kernel" in op.attributes:
                     check_signature(op, name)
                     kernels[name] = len(op.regions[0].blocks[0].arguments), core_of(op)
+        self.rows = known.table()
+        self._context[Slot.ROWS] = self.rows.ctypes.data
         text = ir.Module.parse(definitions(self._context.ctypes.data, names) + half.DEFINITIONS)
         own = [symbol_name(view) for view in text.body.operations]
         adopt(native, text)
