@@ -20,11 +20,13 @@ from davinci.passes.analysis.group_graph import CONVERSION, graph_of, graph_of_b
 from davinci.passes.ascend_to_cce import Lowering, Target, lowering
 from davinci.passes.ascend_to_cce.broadcast import lower_broadcast
 from davinci.passes.ascend_to_cce.elementwise import lower_elementwise
+from davinci.passes.ascend_to_cce.phased_group import build_phased_group
 from davinci.passes.ascend_to_cce.reduce import lower_reduce
 from davinci.passes.ascend_to_cce.vector_group import build_vector_group
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.graph import Graph
+from davinci.schedule.phased_schedule import PhasedPlan
 from davinci.schedule.space import NoSpace
 from davinci.schedule.vector_schedule import plan
 
@@ -90,7 +92,10 @@ def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> 
         chosen = plan(graph, target.machine, target.cores)
     except NoSpace as error:
         fail(operation, "cannot be computed together with its group", found=str(error))
-    units, straight = build_vector_group(chosen, buffers, target)
+    if isinstance(chosen, PhasedPlan):
+        units, straight = build_phased_group(chosen, buffers, target)
+    else:
+        units, straight = build_vector_group(chosen, buffers, target)
     kernel = operation.parent
     if straight and kernel.name == "func.func":
         kernel.attributes[ORDER] = ir.UnitAttr.get()

@@ -49,6 +49,7 @@ from davinci.passes.builder import (
     subview,
     viewed,
 )
+from davinci.schedule.phased_schedule import PhasedPlan
 from davinci.schedule.row_places import block_lanes
 from davinci.schedule.row_tables import TableKind
 from davinci.schedule.tile_buffers import Buffer
@@ -70,17 +71,18 @@ def build_vector_group(plan: Plan, arguments: Sequence[Any], target: Target) -> 
     Args:
         arguments: GM buffers of the group's inputs, then of its outputs.
     """
-    builder = _Builder(plan, arguments, target)
+    builder = TileBuilder(plan, arguments, target)
     units = builder.build()
     return units, builder.ordered
 
 
-class _Builder:
+class TileBuilder:
     """Builds one kernel."""
 
-    def __init__(self, plan: Plan, arguments: Sequence[Any], target: Target) -> None:
+    def __init__(self, plan: Plan | PhasedPlan, arguments: Sequence[Any], target: Target) -> None:
         self.plan, self.target = plan, target
-        self.program, self.space, self.schedule = plan.program, plan.space, plan.schedule
+        self.program, self.space = plan.program, plan.space
+        self.schedule: Any = plan.schedule
         self.lane = len(self.space.axes) - 1
         numbers = [*plan.graph.inputs, *plan.graph.outputs]
         self.arguments = arguments
@@ -89,6 +91,7 @@ class _Builder:
         self.block = self.program.row_block
         self.buffers: dict[int, Any] = {}
         self.ordered = False
+        self.ragged = plan.schedule.ragged
 
     def _array(self, argument: Any, number: int) -> Any:
         """A GM buffer as an array of the axes of its value, in the order of the space."""
@@ -235,7 +238,7 @@ class _Builder:
         sizes = [tile.sizes[axis] for axis in axes]
         first = [starts[axis] for axis in axes]
         width, held = sizes[-1], self._held(value)
-        block, ragged = block_lanes(value.dtype), self.schedule.ragged
+        block, ragged = block_lanes(value.dtype), self.ragged
         pieces = [(0, 0, width)]
         if ragged:
             pieces = [(0, 0, width - ragged), (width - self.block, width - ragged, self.block)]
@@ -411,14 +414,17 @@ class _Builder:
         work = fold.lanes.work
         pitch = shape[-1]
         rows = restride(held, [math.prod(shape[:-1]), pitch], [pitch, 1])
-        width, ragged = self.layout.tile.sizes[-1], self.schedule.ragged
-        doubled = width - ragged, width - ragged + (self.block - ragged if ragged else 0)
-        behind = width + (self.block - ragged if ragged else 0), pitch
-        for first, last in (doubled, behind):
-            if first < last:
-                fill_lanes(source.dtype, rows, first, last, neutral(kind, source.dtype))
+        for first, last in self._void(pitch):
+            fill_lanes(source.dtype, rows, first, last, neutral(kind, source.dtype))
         buffers = {SOURCE: held, RESULT: self._held(step.result)}
         build_steps(work, self._scratch(work, once) | buffers)
+
+    def _void(self, pitch: int) -> list[tuple[int, int]]:
+        """Lanes of rows, first and behind the last, that repeat others or hold nothing."""
+        width, ragged = self.layout.tile.sizes[-1], self.ragged
+        end = width - ragged + self.block if ragged else width
+        lanes = [(width - ragged, end - ragged), (end, pitch)]
+        return [(first, last) for first, last in lanes if first < last]
 
 
 def tile_buffer(buffer: Buffer, slots: int) -> ir.Value:

@@ -43,7 +43,7 @@ class Buffer:
 
 
 @dataclass
-class _Halves:
+class Halves:
     """Buffers that must begin in the same half, or in different ones."""
 
     leader: dict[int, int] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class _Assignment:
         self.free: dict[Buffer, list[int]] = {}
         self.pool: dict[Value, list[int]] = {}
         self.of: dict[Value, int] = {}
-        self.halves = _Halves()
+        self.halves = Halves()
 
     def run(self) -> tuple[list[Buffer], dict[Value, int]]:
         program = self.program

@@ -163,6 +163,10 @@ class TileLayout:
     def _places(self) -> dict[tuple[tuple[int, ...], str], Places]:
         return {}
 
+    def share_places(self, other: TileLayout) -> None:
+        """Statistics lie where they do in another layout, of tiles with as many of them."""
+        self._places = other._places
+
     def _slices(self, form: tuple[int, ...]) -> int:
         """How many arrays of rows, one after the other, have the statistics of `form` in common.
 

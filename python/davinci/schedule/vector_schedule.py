@@ -15,13 +15,15 @@ from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
-from davinci.operators.vector_program import JOIN, PART, Step, Value
+from davinci.operators.vector_program import Value
 from davinci.schedule.graph import Graph
+from davinci.schedule.phased_schedule import PhasedPlan, PhasedSchedule, best_phased
 from davinci.schedule.row_places import block_lanes
 from davinci.schedule.space import NoSpace, Space, space_of
-from davinci.schedule.tile_layout import CHAINS, MOVED, TABLE_SHARE, Tile, TileLayout
-from davinci.schedule.tile_program import EXPAND, REDUCE, TileProgram, program_of
-from davinci.units import MAX_REPEAT, REPEAT_BYTES, round_up
+from davinci.schedule.step_costs import step_cycles
+from davinci.schedule.tile_layout import CHAINS, TABLE_SHARE, Tile, TileLayout
+from davinci.schedule.tile_program import TileProgram, program_of
+from davinci.units import REPEAT_BYTES, round_up
 
 SLOTS = 3
 """Buffers of each value of a tile: one is filled, one worked on and one drained."""
@@ -100,7 +102,7 @@ class Plan:
         return TileLayout(self.space, self.program, tile, self.machine, self.schedule.tables)
 
 
-def plan(graph: Graph, machine: Machine, cores: int) -> Plan:
+def plan(graph: Graph, machine: Machine, cores: int) -> Plan | PhasedPlan:
     """The best schedule of a group.
 
     Raises:
@@ -108,7 +110,10 @@ def plan(graph: Graph, machine: Machine, cores: int) -> Plan:
     """
     chooser = _chooser(graph, machine, cores)
     chooser.require_rows()
-    return Plan(graph, chooser.space, chooser.program, chooser.best(), machine)
+    found = chooser.best()
+    if isinstance(found, PhasedSchedule):
+        return PhasedPlan(graph, chooser.space, chooser.program, found, machine)
+    return Plan(graph, chooser.space, chooser.program, found, machine)
 
 
 def estimate(graph: Graph, machine: Machine, cores: int) -> int:
@@ -146,13 +151,19 @@ class _Chooser:
             if order != self.space.of(value) and order[-1] != self.lane:
                 raise NoSpace("a value in GM whose axes have another order")
 
-    def best(self) -> VectorSchedule:
-        """The schedule that takes least time.
+    def best(self) -> VectorSchedule | PhasedSchedule:
+        """The schedule that takes least time. Phases are weighed where tiles cannot overlap.
 
         Raises:
             NoSpace: not even the smallest tile fits UB.
         """
+        found: VectorSchedule | PhasedSchedule | None
         found = min(self._candidates(), key=lambda s: s.cycles, default=None)
+        if found is None or found.slots == 1:
+            args = self.graph, self.space, self.program, self.machine, self.cores
+            phased = best_phased(*args)
+            if phased is not None and (found is None or phased.cycles < found.cycles):
+                found = phased
         if found is None:
             raise NoSpace("no tile that can be moved fits UB")
         return found
@@ -264,8 +275,10 @@ class _Chooser:
         """Estimated time of a core that has `own` tiles in a row and `left` others one by one."""
         gm, mte2, mte3 = self.machine.gm, self.machine.mte2, self.machine.mte3
         steps = [step for step in self.program.steps if not layout.once(step.result)]
-        vector = sum(self._step_cycles(step, layout) for step in steps)
-        once = sum(self._step_cycles(s, layout) for s in self.program.steps if s not in steps)
+        vector = sum(step_cycles(step, layout) for step in steps)
+        once = sum(step_cycles(s, layout) for s in self.program.steps if s not in steps)
+        once += self._moved(self.graph.inputs, layout, once=True) / gm.read_bytes_per_cycle
+        once += self._moved(self.graph.outputs, layout, once=True) / gm.write_bytes_per_cycle
         read = self._moved(self.graph.inputs, layout) / gm.read_bytes_per_cycle
         write = self._moved(self.graph.outputs, layout) / gm.write_bytes_per_cycle
         read += self._copies(self.graph.inputs, layout) * mte2.issue_cycles
@@ -285,14 +298,14 @@ class _Chooser:
         held = {**self.program.loads, **self.program.stores}
         return sum(not layout.once(held[number]) for number in values)
 
-    def _moved(self, values: list[int], layout: TileLayout) -> int:
-        """Bytes of a tile's values that lie in GM."""
+    def _moved(self, values: list[int], layout: TileLayout, once: bool = False) -> int:
+        """Bytes of a tile's values that lie in GM, and are the same for all tiles or not."""
         held = {**self.program.loads, **self.program.stores}
         return sum(
             math.prod(layout.tile.sizes[axis] for axis in self.space.of(number))
             * DTYPES[held[number].dtype].itemsize
             for number in values
-            if not layout.once(held[number])
+            if layout.once(held[number]) == once
         )
 
     def _by_scalars(self, layout: TileLayout) -> int:
@@ -305,32 +318,3 @@ class _Chooser:
             if value in self.program.packed and layout.by_scalars(value) and not layout.once(value)
         )
         return count * (scalar.gm_access_cycles + scalar.ub_access_cycles)
-
-    def _step_cycles(self, step: Step, layout: TileLayout) -> float:
-        unit = self.machine.vector
-        if step.name in MOVED:
-            return layout.moving(step).estimate(self.machine).cycles
-        if step.name in (PART, JOIN):
-            return layout.halves(step).estimate(self.machine).cycles
-        if step.name == REDUCE:
-            fold = layout.fold(step)
-            found = fold.lanes.work.estimate(self.machine).cycles if fold.lanes else 0
-            size = math.prod(layout.shape(step.sources[0])) * DTYPES[step.result.dtype].itemsize
-            levels = sum(
-                math.ceil(math.log2(layout.shape(step.sources[0])[axis])) for axis in fold.axes
-            )
-            return found + levels * unit.fixed_cycles + size / REPEAT_BYTES * bool(fold.axes)
-        widest = max(DTYPES[v.dtype].itemsize for v in (step.result, *step.sources))
-        shape = layout.shape(step.result)
-        repeats = math.ceil(math.prod(shape) * widest / REPEAT_BYTES)
-        issues = math.ceil(repeats / MAX_REPEAT)
-        form = layout.form(step.result)
-        forms = [layout.form(v) for v in step.sources]
-        if step.name == EXPAND or any(f not in (form, None) for f in forms):
-            rows = math.prod(shape[:-1])
-            if not any(v in layout.placed for v in step.sources):
-                issues = max(issues, min(rows, math.ceil(repeats / max(1, rows))))
-        kind = step.result.dtype
-        fixed = unit.cycles_of(unit.fixed_cycles_of, step.name, kind, unit.fixed_cycles)
-        each = unit.cycles_of(unit.cycles_per_repeat, step.name, kind, 1)
-        return issues * fixed + repeats * each

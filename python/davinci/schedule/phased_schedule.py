@@ -1,0 +1,354 @@
+"""Schedules of groups whose reduced axis comes in pieces: rows that UB cannot hold several of.
+
+The axes outside the one in pieces are walked one by one, those inside are whole; a core goes over
+the pieces of one such tile in phases (`phases`). A piece of a value lies in a buffer of its own;
+they take turns on the buffers of a **ring**. Where there are fewer tiles than cores, several cores
+share a tile: each sees all pieces, and stores its part of them.
+
+    softmax 16x32768:  i0: 1 of 16; i1: 32768 in 16 pieces of 2048, kept; 2 cores a tile
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from davinci.isa.core import DTYPES
+from davinci.machine import Machine
+from davinci.operators.vector_program import Step, Value
+from davinci.schedule.graph import Graph
+from davinci.schedule.phases import Phase, Phases, phases_of
+from davinci.schedule.space import NoSpace, Space
+from davinci.schedule.step_costs import step_cycles
+from davinci.schedule.tile_buffers import Buffer, Halves
+from davinci.schedule.tile_layout import CHAINS, MOVED, Tile, TileLayout
+from davinci.schedule.tile_program import EXPAND, REDUCE, TileProgram
+from davinci.units import REPEAT_BYTES, ceil_div, round_up
+
+PIECE_BYTES = (8192, 16384, 32768, 49152)
+"""Sizes of pieces that are tried."""
+
+TURNS = 3
+"""Buffers of pieces that are not kept: one is filled, one worked on and one drained."""
+
+PIECES_OF_CORE = (1, 2, 4, 8)
+"""Pieces of each of the cores that share a tile, which are tried."""
+
+MOST_STEPS = 2048
+"""Operations of a tile, above which a kernel would be too long."""
+
+
+@dataclass(frozen=True)
+class PhasedSchedule:
+    """How a group is computed in phases.
+
+    Attributes:
+        axis: the one that comes in pieces.
+        tile: sizes of a piece; 1 of the axes outside of `axis`.
+        pieces: how many.
+        last: size of the last one; the others are equal.
+        keep: whether what later phases read is kept, or made again.
+        cores: blocks of the launch.
+        share: cores of a tile.
+        ragged: lanes of the innermost axis behind its last whole block.
+        cycles: estimated.
+    """
+
+    axis: int
+    tile: Tile
+    pieces: int
+    last: int
+    keep: bool
+    cores: int
+    share: int
+    ragged: int
+    cycles: int
+
+    @property
+    def equal(self) -> int:
+        """How many pieces are whole; where cores share a tile, each begins with its own of them."""
+        return equal_pieces(self.pieces, self.tile.sizes[self.axis], self.last, self.ragged)
+
+    @property
+    def tables(self) -> frozenset[Value]:
+        """None: rows of the pieces come with them."""
+        return frozenset()
+
+    def __str__(self) -> str:
+        sizes = [f"i{axis}: {size}" for axis, size in enumerate(self.tile.sizes)]
+        sizes[self.axis] += f" in {self.pieces} pieces, {'kept' if self.keep else 'made again'}"
+        shared = f", {self.share} a tile" if self.share > 1 else ""
+        return f"{', '.join(sizes)}; {self.cores} cores{shared}"
+
+
+def equal_pieces(pieces: int, size: int, last: int, ragged: int) -> int:
+    """Pieces but the last one where it is shorter, or ends inside a block."""
+    return pieces - (last < size or ragged > 0)
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Buffers that pieces take turns on."""
+
+    buffer: Buffer
+    count: int
+
+
+class PhasedLayout:
+    """What lies in UB while a group is computed in phases.
+
+    Attributes:
+        rings: buffers of pieces.
+        ring_of: of each phase, the number of the ring of each value with the axis.
+        steps: those on statistics, in order.
+    """
+
+    def __init__(self, layout: TileLayout, phases: Phases, pieces: int) -> None:
+        self.layout, self.phases, self.pieces = layout, phases, pieces
+        self.rings: list[Ring] = []
+        self.ring_of: list[dict[Value, int]] = []
+        self._assign()
+
+    def _assign(self) -> None:
+        assignment = _Assignment(self.layout, self.phases)
+        self.ring_of = [assignment.phase(i) for i in range(len(self.phases.phases))]
+        for number, buffer in enumerate(assignment.found):
+            count = TURNS if number in assignment.moved else CHAINS
+            if number in assignment.kept:
+                count = self.pieces
+            self.rings.append(Ring(buffer, min(count, self.pieces)))
+
+    @cached_property
+    def statistics(self) -> list[Value]:
+        """Values without the axis: each has a buffer."""
+        steps = [step for phase in self.phases.phases for step in (*phase.statistics,)]
+        steps += [step for phase in self.phases.phases for step in phase.gathered]
+        steps += self.phases.statistics
+        loads = [self.layout.program.loads[number] for number in self.phases.inputs]
+        return [*loads, *dict.fromkeys(step.result for step in steps)]
+
+    def gathering(self, step: Step) -> Buffer:
+        """The buffer in which a reduction gathers pieces."""
+        (source,) = step.sources
+        return Buffer(source.dtype, self.layout.shape(source), once=False)
+
+    def footprint(self) -> int:
+        """Bytes of UB."""
+        layout = self.layout
+        found = sum(ring.count * ring.buffer.bytes for ring in self.rings)
+        values = [*layout.program.constants.values(), *self.statistics]
+        found += sum(Buffer(v.dtype, layout.shape(v), True).bytes for v in values)
+        for phase in self.phases.phases:
+            found += sum(self.gathering(step).bytes for step in phase.gathered)
+            found += CHAINS * sum(layout.scratch_bytes(step) for step in phase.steps)
+            found += sum(map(layout.scratch_bytes, (*phase.statistics, *phase.gathered)))
+        return found + sum(map(layout.scratch_bytes, self.phases.statistics))
+
+
+class _Assignment:
+    """Gives values rings: a step's result takes over that of an equal source that ends."""
+
+    def __init__(self, layout: TileLayout, phases: Phases) -> None:
+        self.layout, self.phases = layout, phases
+        self.found: list[Buffer] = []
+        self.moved: set[int] = set()
+        self.kept: set[int] = set()
+        self.of_kept: dict[Value, int] = {}
+        self.halves = Halves()
+        self.free: dict[tuple[Buffer, bool], list[int]] = {}
+        self.end = {
+            value: number
+            for number, phase in enumerate(phases.phases)
+            for value in self._reads(phase)
+        }
+
+    def _reads(self, phase: Phase) -> list[Value]:
+        stores = self.layout.program.stores
+        found = [source for step in (*phase.steps, *phase.gathered) for source in step.sources]
+        return found + [stores[number] for number in phase.outputs]
+
+    def phase(self, number: int) -> dict[Value, int]:
+        """The rings of the values of a phase."""
+        phase, program = self.phases.phases[number], self.layout.program
+        of = dict(self.of_kept)
+        last = {source: i for i, step in enumerate(phase.steps) for source in step.sources}
+        late = [source for step in phase.gathered for source in step.sources]
+        late += [program.stores[n] for n in phase.outputs]
+        last |= dict.fromkeys(late, len(phase.steps))
+        for value in (program.loads[n] for n in phase.inputs):
+            self.moved.add(self._take(value, of))
+        for i, step in enumerate(phase.steps):
+            ends = [v for v in dict.fromkeys(step.sources) if last.get(v) == i]
+            in_place = step.name not in (REDUCE, EXPAND, *MOVED)
+            if not in_place:
+                self._take(step.result, of)
+            for source in ends:
+                self._release(source, number, of)
+            if in_place:
+                self._take(step.result, of)
+            for source in step.sources:
+                others = [of[v] for v in step.sources if v in of and v != source]
+                for other in others if source in of else ():
+                    self.halves.part(of[source], other)
+        self.moved |= {of[program.stores[n]] for n in phase.outputs}
+        for value in dict.fromkeys(late):
+            self._release(value, number, of)
+        return of
+
+    def _take(self, value: Value, of: dict[Value, int]) -> int:
+        keep = value in self.phases.kept
+        buffer = Buffer(value.dtype, self.layout.shape(value), once=False)
+        numbers = self.free.setdefault((buffer, keep), [])
+        if not numbers:
+            numbers.append(len(self.found))
+            self.found.append(buffer)
+        of[value] = numbers.pop()
+        if keep:
+            self.kept.add(of[value])
+            self.of_kept[value] = of[value]
+        return of[value]
+
+    def _release(self, value: Value, number: int, of: dict[Value, int]) -> None:
+        keep = value in self.phases.kept
+        if value not in of or (keep and self.end[value] > number):
+            return
+        buffer = Buffer(value.dtype, self.layout.shape(value), once=False)
+        self.free[buffer, keep].append(of[value])
+
+
+@dataclass(frozen=True)
+class PhasedPlan:
+    """A group as it is computed in phases."""
+
+    graph: Graph
+    space: Space
+    program: TileProgram
+    schedule: PhasedSchedule
+    machine: Machine
+
+    def layout(self, tile: Tile) -> TileLayout:
+        """The values of a piece."""
+        return TileLayout(self.space, self.program, tile, self.machine)
+
+    def phases(self) -> Phases:
+        return phases_of(self.program, self.schedule.axis, keep=self.schedule.keep)
+
+
+def best_phased(
+    graph: Graph, space: Space, program: TileProgram, machine: Machine, cores: int
+) -> PhasedSchedule | None:
+    """The phased schedule that takes least time, None if there is none."""
+    chooser = _Chooser(graph, space, program, machine, cores)
+    return min(chooser.candidates(), key=lambda schedule: schedule.cycles, default=None)
+
+
+class _Chooser:
+    """Weighs the phased schedules of one group."""
+
+    def __init__(
+        self, graph: Graph, space: Space, program: TileProgram, machine: Machine, cores: int
+    ) -> None:
+        self.graph, self.space, self.program = graph, space, program
+        self.machine, self.cores = machine, cores
+        self.room = machine.buffers.UB.bytes
+        self.axis = next((i for i, axis in enumerate(space.axes) if axis.reduced), -1)
+
+    def candidates(self) -> Iterator[PhasedSchedule]:
+        values = {*self.program.inputs, *(step.result for step in self.program.steps)}
+        if self.axis < 0 or any(value.dtype == "s64" for value in values):
+            return
+        outputs = self.graph.outputs
+        walked = set(range(self.axis))
+        if any(walked.difference(self.space.order[number]) for number in outputs):
+            return  # several blocks would write it
+        for keep in (True, False):
+            try:
+                phases = phases_of(self.program, self.axis, keep=keep)
+            except NoSpace:
+                return
+            for size in self._sizes():
+                schedule = self._schedule(phases, keep, size)
+                if schedule is not None:
+                    yield schedule
+
+    def _sizes(self) -> list[int]:
+        """Sizes of pieces."""
+        axes = self.space.axes
+        total = axes[self.axis].size
+        inner = math.prod(axis.size for axis in axes[self.axis + 1 :])
+        widest = max(DTYPES[value.dtype].itemsize for value in self.program.inputs)
+        granule = REPEAT_BYTES // 2 if self.axis == self.program.lane else 1
+        counts = {ceil_div(total * inner * widest, size) for size in PIECE_BYTES}
+        found = {round_up(ceil_div(total, count), granule) for count in counts}
+        # Whole numbers of pieces for each of the cores that may share a tile.
+        cores = self.cores // math.prod(axis.size for axis in axes[: self.axis])
+        found |= {total // (cores * n) // granule * granule for n in PIECES_OF_CORE if cores > 1}
+        return sorted(size for size in found if 0 < size < total)
+
+    def _schedule(self, phases: Phases, keep: bool, size: int) -> PhasedSchedule | None:
+        """The schedule with pieces of `size`, None if it does not fit or cannot be moved."""
+        axes, lane, block = self.space.axes, self.program.lane, self.program.row_block
+        total = axes[self.axis].size
+        pieces = ceil_div(total, size)
+        last = total - (pieces - 1) * size
+        ragged = axes[lane].size % block
+        if ragged and (last if self.axis == lane else axes[lane].size) < block:
+            return None
+        operations = sum(len(phase.steps) + 3 for phase in phases.phases) * pieces
+        if pieces < 2 or operations > MOST_STEPS:
+            return None
+        sizes = [1 if i < self.axis else axis.size for i, axis in enumerate(axes)]
+        sizes[self.axis] = size
+        width = sizes[lane] - ragged + block if ragged and self.axis != lane else sizes[lane]
+        tile = Tile(tuple(sizes), round_up(width, REPEAT_BYTES // 4))
+        layout = TileLayout(self.space, self.program, tile, self.machine)
+        tiles = math.prod(axis.size for axis in axes[: self.axis])
+        share = self._share(phases, tiles, equal_pieces(pieces, size, last, ragged))
+        try:
+            found = PhasedLayout(layout, phases, pieces)
+            if found.footprint() > self.room:
+                return None
+            own = ceil_div(tiles * share, self.cores)
+            cycles = int(own * self._cycles(phases, layout, pieces, share))
+        except NoSpace:
+            return None
+        cores = min(tiles * share, self.cores)
+        return PhasedSchedule(self.axis, tile, pieces, last, keep, cores, share, ragged, cycles)
+
+    def _share(self, phases: Phases, tiles: int, equal: int) -> int:
+        """Cores that share a tile: only what the last phase stores can be shared."""
+        early = any(phase.outputs for phase in phases.phases[:-1])
+        if early or phases.outputs:
+            return 1
+        most = max(1, self.cores // tiles)
+        return max(n for n in range(1, most + 1) if equal % n == 0)
+
+    def _cycles(self, phases: Phases, layout: TileLayout, pieces: int, share: int) -> float:
+        """Estimated time of a tile."""
+        machine, gm = self.machine, self.machine.gm
+        wait = machine.sync.barrier_cycles
+        total = float(machine.mte2.start_cycles + machine.mte3.start_cycles)
+        for number, phase in enumerate(phases.phases):
+            count = ceil_div(pieces, share) if number == len(phases.phases) - 1 else pieces
+            vector = sum(step_cycles(step, layout) + wait / 2 for step in phase.steps)
+            for step in phase.gathered:
+                size = math.prod(layout.shape(step.sources[0]))
+                repeats = size * DTYPES[step.sources[0].dtype].itemsize / REPEAT_BYTES
+                vector += repeats + machine.vector.fixed_cycles
+            read = self._moved(phase.inputs, layout) / gm.read_bytes_per_cycle
+            write = self._moved(phase.outputs, layout) / gm.write_bytes_per_cycle
+            total += count * max(vector, read, write)
+            for step in (*phase.gathered, *phase.statistics):
+                total += step_cycles(step, layout) + wait
+        return total
+
+    def _moved(self, numbers: tuple[int, ...], layout: TileLayout) -> int:
+        """Bytes of a piece of values in GM."""
+        held = {**self.program.loads, **self.program.stores}
+        return sum(
+            math.prod(layout.tile.sizes[axis] for axis in self.space.of(number))
+            * DTYPES[held[number].dtype].itemsize
+            for number in numbers
+        )

@@ -1,0 +1,137 @@
+"""Groups whose reduced axis comes in pieces, against NumPy: rows that UB cannot hold several of."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from support import compile_text
+
+Array = npt.NDArray[Any]
+
+INIT = {"maximum": "0xFF800000", "add": "0.0"}
+
+
+def reduce(kind: str, result: str, source: str, m: int, n: int) -> str:
+    return f"""%i{result} = stablehlo.constant dense<{INIT[kind]}> : tensor<f32>
+  %{result} = stablehlo.reduce(%{source} init: %i{result}) applies stablehlo.{kind}
+    across dimensions = [1] : (tensor<{m}x{n}xf32>, tensor<f32>) -> tensor<{m}xf32>"""
+
+
+def rows(result: str, source: str, m: int, n: int) -> str:
+    return f"""%{result} = stablehlo.broadcast_in_dim %{source}, dims = [0]
+    : (tensor<{m}xf32>) -> tensor<{m}x{n}xf32>"""
+
+
+def softmax(m: int, n: int) -> str:
+    kind = f"tensor<{m}x{n}xf32>"
+    return f"""func.func @main(%x: {kind}) -> {kind} {{
+  {reduce("maximum", "m", "x", m, n)}
+  {rows("b", "m", m, n)}
+  %s = stablehlo.subtract %x, %b : {kind}
+  %e = stablehlo.exponential %s : {kind}
+  {reduce("add", "t", "e", m, n)}
+  {rows("c", "t", m, n)}
+  %r = stablehlo.divide %e, %c : {kind}
+  return %r : {kind}
+}}"""
+
+
+def layer_norm(m: int, n: int) -> str:
+    """(x - mean) gamma / deviation, and the deviation."""
+    kind = f"tensor<{m}x{n}xf32>"
+    return f"""func.func @main(%x: {kind}, %g: tensor<{n}xf32>) -> ({kind}, tensor<{m}xf32>) {{
+  %n = stablehlo.constant dense<{1 / n:.9e}> : tensor<{m}xf32>
+  {reduce("add", "t", "x", m, n)}
+  %mean = stablehlo.multiply %t, %n : tensor<{m}xf32>
+  {rows("b", "mean", m, n)}
+  %d = stablehlo.subtract %x, %b : {kind}
+  %q = stablehlo.multiply %d, %d : {kind}
+  {reduce("add", "v", "q", m, n)}
+  %variance = stablehlo.multiply %v, %n : tensor<{m}xf32>
+  %deviation = stablehlo.sqrt %variance : tensor<{m}xf32>
+  {rows("c", "deviation", m, n)}
+  %y = stablehlo.divide %d, %c : {kind}
+  %gamma = stablehlo.broadcast_in_dim %g, dims = [1] : (tensor<{n}xf32>) -> {kind}
+  %z = stablehlo.multiply %y, %gamma : {kind}
+  return %z, %deviation : {kind}, tensor<{m}xf32>
+}}"""
+
+
+def sums_of_columns(m: int, n: int) -> str:
+    """x - the sum of its column / m."""
+    kind = f"tensor<{m}x{n}xf32>"
+    return f"""func.func @main(%x: {kind}) -> {kind} {{
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %k = stablehlo.constant dense<{1 / m:.9e}> : tensor<{n}xf32>
+  %t = stablehlo.reduce(%x init: %z) applies stablehlo.add across dimensions = [0]
+    : ({kind}, tensor<f32>) -> tensor<{n}xf32>
+  %mean = stablehlo.multiply %t, %k : tensor<{n}xf32>
+  %b = stablehlo.broadcast_in_dim %mean, dims = [1] : (tensor<{n}xf32>) -> {kind}
+  %r = stablehlo.subtract %x, %b : {kind}
+  return %r : {kind}
+}}"""
+
+
+def run(text: str, *inputs: Array, **options: Any) -> tuple[list[Array], list[str]]:
+    """Outputs, and the schedules of the kernels."""
+    executable = compile_text(text, **options)
+    arrays = dict(zip(executable.input_names, inputs, strict=True))
+    found = list(executable.run(arrays).values())
+    return found, [kernel["schedule"] for kernel in executable.profile["kernels"]]
+
+
+def uniform(*shape: int) -> Array:
+    return np.random.default_rng(0).uniform(-4, 4, shape).astype(np.float32)
+
+
+LENGTHS = [30000, 32768, 30522, 50021, 65537, 100000]
+"""Rows that fit UB once, or not at all; whole blocks, ends inside a block, a prime."""
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+@pytest.mark.parametrize("m", [1, 3])
+def test_softmax(m: int, n: int) -> None:
+    x = uniform(m, n)
+    (found,), schedules = run(softmax(m, n), x)
+    powers = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=4e-6, atol=1e-12)
+    assert len(schedules) == 1 and "pieces" in schedules[0]
+
+
+@pytest.mark.parametrize("cores", [1, 2, 7, 32])
+@pytest.mark.parametrize("n", [32768, 40003])
+def test_cores_share_a_row(cores: int, n: int) -> None:
+    x = uniform(2, n)
+    (found,), schedules = run(softmax(2, n), x, cores=cores)
+    powers = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=4e-6, atol=1e-12)
+    assert ("a tile" in schedules[0]) == (cores > 2)
+
+
+@pytest.mark.parametrize("machine", ["ascend910", "ascend310"])
+def test_machines(machine: str) -> None:
+    x = uniform(2, 32768)
+    (found,), _ = run(softmax(2, 32768), x, machine=machine)
+    powers = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+    np.testing.assert_allclose(found, powers / powers.sum(1, keepdims=True), rtol=4e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [30000, 30522, 70001])
+def test_layer_norm(n: int) -> None:
+    x, gamma = uniform(3, n) + 5, uniform(n)
+    (found, deviation), _ = run(layer_norm(3, n), x, gamma)
+    wide = x.astype(np.float64)
+    expected = (wide - wide.mean(1, keepdims=True)) / wide.std(1, keepdims=True)
+    np.testing.assert_allclose(deviation, wide.std(1), rtol=1e-5)
+    np.testing.assert_allclose(found, expected * gamma, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(("m", "n"), [(1000, 77), (4099, 16), (3000, 130), (20000, 8)])
+def test_sums_of_columns(m: int, n: int) -> None:
+    x = uniform(m, n)
+    (found,), _ = run(sums_of_columns(m, n), x)
+    np.testing.assert_allclose(found, x - x.astype(np.float64).mean(0), rtol=1e-5, atol=1e-5)
