@@ -104,10 +104,11 @@ class Judge:
 
     def __init__(self, machine: Machine, cores: int) -> None:
         self._machine, self._cores = machine, cores
+        self.launch = int(machine.launch.overhead_us * machine.clock_mhz)
         self._known: dict[Any, int | None] = {}
 
     def cycles(self, graph: Graph, growing: bool) -> int | None:
-        """Estimated cycles, None if no kernel can hold the group.
+        """Estimated cycles with those of a launch, None if no kernel can hold the group.
 
         Args:
             growing: whether more operators may join it.
@@ -120,8 +121,8 @@ class Judge:
     def _weigh(self, graph: Graph, growing: bool) -> int | None:
         try:
             if growing:
-                return estimate(graph, self._machine, self._cores)
-            return plan(graph, self._machine, self._cores).schedule.cycles
+                return estimate(graph, self._machine, self._cores) + self.launch
+            return plan(graph, self._machine, self._cores).schedule.cycles + self.launch
         except NoSpace:
             return None
 
