@@ -31,7 +31,8 @@ from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
 from davinci.passes.ascend_to_cce.vector_group import TileBuilder, tile_buffer
 from davinci.passes.ascend_to_cce.vector_program import scalar
 from davinci.passes.builder import IndexLike, add, as_value, for_loop, mul, op, restride, row_major
-from davinci.schedule.phased_schedule import PhasedLayout, PhasedPlan
+from davinci.schedule.phased_layout import PhasedLayout
+from davinci.schedule.phased_schedule import PhasedPlan
 from davinci.schedule.phases import Phase
 from davinci.schedule.tile_buffers import Buffer
 from davinci.schedule.tile_layout import Tile

@@ -2,7 +2,9 @@
 
 * `graph`: the operators of a group and their values; `space`: the axes that they are iterated over.
 * `tile_program`: what the vector unit does for one tile; `vector_schedule`: tiles, cores and
-  buffers, chosen by cost.
+  buffers, chosen by cost, with `tile_layout` and `tile_buffers` for what lies in UB.
+* `phases`: where the reduced axis comes in pieces, what is done in each turn over them;
+  `phased_layout` and `phased_schedule`: the same for these.
 * `vector_steps`, `row_statistics`, `row_places`, `row_tables`: reductions of rows, statistics and
   tables of a row as vector operations on buffers in UB.
 """
