@@ -14,7 +14,7 @@ from typing import Any
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute_of, python_value, verifier
 from davinci.errors import require
-from davinci.mlir import ext, ir
+from davinci.mlir import ext, ir, type_text
 from davinci.operators import OPERATORS, Call, Operator, Tensor
 
 Operand = ext.Operand
@@ -71,7 +71,7 @@ def type_of(attr: Any) -> Tensor | None:
     """The type of an attribute, None if it has none."""
     kind = getattr(attr, "type", None)
     if isinstance(kind, ir.ShapedType):
-        return Tensor(tuple(kind.shape), str(kind.element_type))
+        return Tensor(tuple(kind.shape), type_text(kind.element_type))
     return None if kind is None else Tensor((), str(kind))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.errors import Invalid
-from davinci.mlir import ir
+from davinci.mlir import ir, type_text
 from davinci.operators.tensors import ND, NZ, Tensor
 
 
@@ -16,7 +16,7 @@ def tensor_of(value_type: Any) -> Tensor:
     if not value_type.has_static_shape:
         raise Invalid("operand or result shape", value_type, "static sizes")
     layout = layout_of(value_type) if isinstance(value_type, ir.RankedTensorType) else ND
-    return Tensor(tuple(value_type.shape), str(value_type.element_type), layout)
+    return Tensor(tuple(value_type.shape), type_text(value_type.element_type), layout)
 
 
 def layout_of(tensor_type: Any) -> str:

@@ -41,16 +41,38 @@ def check_form(op: Any) -> None:
 
     Groups of optional or repeated ones are checked by the operation itself.
     """
-    operands, _, results, _ = ext.partition_fields(op._fields)
+    operation = op.operation
+    cls: Any = type(op)
+    form = form_of(cls)
     for role, values, fields in (
-        ("operands", op.operands, operands),
-        ("results", op.results, results),
+        ("operands", operation.operands, form.operands),
+        ("results", operation.results, form.results),
     ):
-        if all(field.variadicity == ext.Variadicity.single for field in fields):
-            names = ", ".join(field.name for field in fields)
-            expected = f"{len(fields)} ({names})" if fields else "none"
-            require(len(values) == len(fields), f"number of {role}", len(values), expected)
-    require(len(op.regions) == 0, "number of regions", len(op.regions), "none")
+        if fields is not None and len(values) != len(fields):
+            expected = f"{len(fields)} ({', '.join(fields)})" if fields else "none"
+            raise Invalid(f"number of {role}", len(values), expected)
+    require(len(operation.regions) == 0, "number of regions", len(operation.regions), "none")
+
+
+@dataclass(frozen=True)
+class Form:
+    """Names of the operands and results of a class of operations; None if their number is open."""
+
+    operands: tuple[str, ...] | None
+    results: tuple[str, ...] | None
+
+
+@functools.cache
+def form_of(cls: Any) -> Form:
+    """The form of a class of operations."""
+    operands, _, results, _ = ext.partition_fields(cls._fields)
+    return Form(*(_names(fields) for fields in (operands, results)))
+
+
+def _names(fields: Sequence[Any]) -> tuple[str, ...] | None:
+    if any(field.variadicity != ext.Variadicity.single for field in fields):
+        return None
+    return tuple(field.name for field in fields)
 
 
 def check_attributes(op: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from davinci.errors import Invalid
 from davinci.isa.core import DTYPES, Space
-from davinci.mlir import ir
+from davinci.mlir import ir, type_text
 from davinci.units import BLOCK_BYTES
 
 _TYPE_NAMES = {
@@ -80,7 +80,7 @@ def type_name(element: Any) -> str:
     Raises:
         Invalid: the machine has no such type.
     """
-    name = _TYPE_NAMES.get(str(element))
+    name = _TYPE_NAMES.get(type_text(element))
     if name is None:
         raise Invalid("unknown element type", element, f"one of {', '.join(_TYPE_NAMES)}")
     return name

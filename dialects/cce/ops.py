@@ -26,7 +26,7 @@ from davinci.dialects.cce.checks import (
 )
 from davinci.dialects.cce.instructions import L0C_TYPES, LOADS, MAD_TYPES, types_of
 from davinci.errors import require
-from davinci.mlir import ext, ir
+from davinci.mlir import ext, ir, type_text
 from davinci.units import FRACTAL_SIDE as SIDE
 
 Operand = ext.Operand
@@ -147,7 +147,7 @@ class MadOp(Cce.Operation, name="mad"):
         expected = (b.shape[1], a.shape[0], SIDE, SIDE)
         require(a.shape[1] == b.shape[0], "inner sizes differ", b.shape[0], a.shape[1])
         require(c.shape == expected, "shape of C", list(c.shape), list(expected))
-        require(str(self.init.type) == "i1", "type of init", self.init.type, "i1")
+        require(type_text(self.init.type) == "i1", "type of init", self.init.type, "i1")
 
 
 class Flag(Cce.Operation):

@@ -18,7 +18,7 @@ from typing import Any
 from davinci.dialects.base import attribute_of, verifier
 from davinci.errors import Invalid, did_you_mean
 from davinci.isa import BY_NAME, Field, Instruction, Space
-from davinci.mlir import ext, ir, llvm
+from davinci.mlir import ext, ir, llvm, type_text
 
 Operand = ext.Operand
 Result = ext.Result
@@ -48,7 +48,7 @@ def no_field(record: Instruction, name: str, known: Iterable[str]) -> Invalid:
 
 def static_value(attr: Any, width: int) -> int | None:
     """The value of an i64 attribute as the unsigned field it fills; None for anything else."""
-    if not isinstance(attr, ir.IntegerAttr) or str(attr.type) != "i64":
+    if not isinstance(attr, ir.IntegerAttr) or type_text(attr.type) != "i64":
         return None
     # Fields as wide as a word use all bits of the attribute, the sign bit too.
     return int(attr.value) % (1 << WORD_BITS) if width == WORD_BITS else int(attr.value)
@@ -92,13 +92,13 @@ def dynamic_fields(op: Any) -> list[str]:
 
 def check_pointer(role: str, value: Any, spaces: Sequence[Space]) -> None:
     """The value must be a pointer into one of the memories."""
-    found = str(value.type)
-    if isinstance(value.type, llvm.PointerType):
-        address_space = value.type.address_space
-        if address_space in spaces:
-            return
-        if address_space in list(Space):
-            found += f" ({Space(address_space).name})"
+    kind = value.type
+    address_space = kind.address_space if isinstance(kind, llvm.PointerType) else None
+    if address_space in spaces:
+        return
+    found = str(kind)
+    if address_space in list(Space):
+        found += f" ({Space(address_space).name})"
     expected = " or ".join(f"!llvm.ptr<{space.value}> ({space.name})" for space in spaces)
     raise Invalid(role, found, expected)
 
@@ -176,7 +176,7 @@ class InstructionOp(Hivm.Operation):
         for operand, value in zip(record.operands, operands[:addresses], strict=True):
             check_pointer(f"address {operand.name}", value, [operand.space])
         for name, value in zip(dynamic, operands[addresses:], strict=True):
-            if str(value.type) != "i64":
+            if type_text(value.type) != "i64":
                 raise Invalid(f"type of the dynamic field {name}", value.type, "i64")
             known = constant_field(fields[name], value)
             if known is not None:
@@ -210,7 +210,7 @@ OPERATIONS: dict[str, type] = {
 
 
 def check_scalar_type(role: str, mlir_type: Any) -> None:
-    if str(mlir_type) not in SCALAR_TYPES:
+    if type_text(mlir_type) not in SCALAR_TYPES:
         raise Invalid(role, mlir_type, ", ".join(SCALAR_TYPES))
 
 
@@ -245,7 +245,7 @@ class StOp(Hivm.Operation, name="st"):
 
 
 def check_i64(op: Any) -> None:
-    if str(op.value.type) != "i64":
+    if type_text(op.value.type) != "i64":
         raise Invalid("type of the result", op.value.type, "i64")
 
 

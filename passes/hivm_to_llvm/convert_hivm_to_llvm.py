@@ -33,7 +33,17 @@ from davinci.isa import INSTRUCTIONS, Instruction, Pipe
 from davinci.isa.core import LOCATION_SHIFT, MOST_SCALAR_OPS, PIPE_FIELDS, SCALAR_OPS_SHIFT
 from davinci.machine import Machine
 from davinci.machine.legality import illegal_instruction, illegal_pipes
-from davinci.mlir import Op, arith, ir, llvm, location_text, operations, run_unverified, symbol_name
+from davinci.mlir import (
+    Op,
+    arith,
+    ir,
+    llvm,
+    location_text,
+    operations,
+    run_unverified,
+    symbol_name,
+    type_text,
+)
 from davinci.passes import builder
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 
@@ -260,7 +270,7 @@ def lower_instruction(
 def scalar_access_name(op: Op) -> str:
     """`hivm.ld.f32` in GM, `hivm.ld.ub.f32` in UB."""
     value = op.results[0] if op.results else op.operands[1]
-    element = str(value.type)
+    element = type_text(value.type)
     if element not in SCALAR_TYPES:
         fail(
             op,

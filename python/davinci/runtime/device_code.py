@@ -14,7 +14,7 @@ from typing import Any
 
 from davinci.errors import CompileError, shipped
 from davinci.isa.core import LOCATION_SHIFT
-from davinci.mlir import Op, ir, llvm, location_text
+from davinci.mlir import Op, ir, llvm, location_text, type_text
 from davinci.passes.pipeline.base import fail
 from davinci.runtime.intrinsics import signature
 
@@ -189,7 +189,7 @@ def _check_operation(op: Op) -> str:
             hint="memory is reached by hivm.ld and hivm.st; other hivm operations stand in kernels",
         )
     for result in op.results:
-        if not _TYPES.fullmatch(str(result.type)):
+        if not _TYPES.fullmatch(type_text(result.type)):
             expected = "integers up to i64, f16, f32, f64, pointers"
             fail(
                 op, "has a type the scalar unit has not", found=str(result.type), expected=expected
