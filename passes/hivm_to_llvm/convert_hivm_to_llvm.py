@@ -237,7 +237,7 @@ class Constants:
     """64-bit constants of a kernel, each made once, in front of its first block's operations."""
 
     def __init__(self, entry: ir.Block) -> None:
-        self._begin = ir.InsertionPoint.at_block_begin(entry)
+        self._entry = entry
         self._type = ir.IntegerType.get_signless(64)
         self._known: dict[int, ir.Value] = {}
 
@@ -246,7 +246,8 @@ class Constants:
         if value not in self._known:
             signed = value - (1 << 64) if value >> 63 else value
             attr = ir.IntegerAttr.get(self._type, signed)
-            with self._begin, ir.Location.unknown():
+            # A point of its own each time: it is in front of an operation, which may be erased.
+            with ir.InsertionPoint.at_block_begin(self._entry), ir.Location.unknown():
                 self._known[value] = arith.ConstantOp(self._type, attr).result
         return self._known[value]
 
