@@ -10,7 +10,10 @@ import math
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from davinci.dialects.base import attribute
+from davinci.element_types import dtype_of
 from davinci.mlir import arith, ir, memref
 from davinci.passes.ascend_to_cce import Target, lowering
 from davinci.passes.ascend_to_cce.elementwise import full_value
@@ -24,7 +27,10 @@ from davinci.passes.ascend_to_cce.moves import (
 )
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, portion_parts
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
+from davinci.passes.ascend_to_cce.word_moves import move_words
 from davinci.passes.builder import IndexLike, alloc, as_value, for_loop, op, row_major, subview
+from davinci.schedule.word_moves import Box, Move
+from davinci.units import ceil_div
 
 FILLABLE = ("f16", "f32", "i32", "i16")
 """Element types of vector_dup."""
@@ -52,33 +58,52 @@ def fill(result: Any, value: Any, target: Target) -> list[Part]:
 def lower_pad(operation: Any, target: Target) -> int:
     """dst[low + i * (interior + 1)] = src[i] where that lies in dst; padding elsewhere."""
     source, padding, result = operation.operands
-    alone = replace(target, cores=1)
+    box = padded_box(operation)
     element = whole(result).element
-    value = padding_value(padding, element)
+    number = full_value(padding)
+    if number is not None and all(box.sizes):
+        itemsize = whole(source).itemsize
+        value = np.asarray(number, dtype_of(str(element)))
+        if itemsize == 1:  # which are moved as f16
+            value = value.view(np.int8).astype(np.float16)
+        bits = int(value.view(f"u{value.itemsize}")[()])
+        work = Move(tuple(shape_of(result)), (box,), itemsize, bits)
+        if parts := move_words(work, [source], result, target):
+            return share_blocks(parts, target)
+    alone = replace(target, cores=1)
+    filler = padding_value(padding, element)
     if str(element) in FILLABLE:
-        share_blocks(fill(result, value, alone), alone)
+        share_blocks(fill(result, filler, alone), alone)
     else:
         mark_scalar(operation)
         out = whole(result).view([math.prod(shape_of(result))], [1])
         with for_loop(0, math.prod(shape_of(result))) as index:
-            memref.StoreOp(value, out, [index])
-    shape, first, place, steps = [], 0, 0, []
-    sizes = zip(shape_of(source), shape_of(result), strict=True)
-    strides = list(zip(row_major(shape_of(source)), row_major(shape_of(result)), strict=True))
-    for i, (size, room) in enumerate(sizes):
-        low = attribute(operation, "low")[i]
-        step = attribute(operation, "interior")[i] + 1
-        begin = -(min(low, 0) // step)
-        end = min(size, -(-(room - low) // step))
-        shape.append(end - begin)
-        first += begin * strides[i][0]
-        place += (low + begin * step) * strides[i][1]
-        steps.append(step * strides[i][1])
-    if all(extent > 0 for extent in shape):
-        moved = Array(source, row_major(shape_of(source)), first)
-        into = Array(result, tuple(steps), place)
-        share_blocks(move(moved, into, shape, alone, operation), alone)
+            memref.StoreOp(filler, out, [index])
+    if all(box.sizes):
+        strides = row_major(shape_of(result))
+        place = sum(a * s for a, s in zip(box.starts, strides, strict=True))
+        apart = tuple(a * s for a, s in zip(box.steps, strides, strict=True))
+        moved, into = Array(source, box.strides, box.offset), Array(result, apart, place)
+        share_blocks(move(moved, into, box.sizes, alone, operation), alone)
     return 1
+
+
+def padded_box(operation: Any) -> Box:
+    """The part of the operand that lies in the result."""
+    source, _, result = operation.operands
+    low, interior = attribute(operation, "low"), attribute(operation, "interior")
+    strides = row_major(shape_of(source))
+    starts, sizes, steps, offset = [], [], [], 0
+    for i, (size, room) in enumerate(zip(shape_of(source), shape_of(result), strict=True)):
+        step = interior[i] + 1
+        begin = -(min(low[i], 0) // step)
+        end = min(size, ceil_div(room - low[i], step))
+        starts.append(low[i] + begin * step)
+        sizes.append(max(0, end - begin))
+        steps.append(step)
+        offset += begin * strides[i]
+    total = math.prod(shape_of(source))
+    return Box(tuple(starts), tuple(sizes), tuple(steps), strides, offset, total)
 
 
 def padding_value(padding: Any, element: Any) -> Any:

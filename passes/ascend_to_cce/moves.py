@@ -9,7 +9,8 @@ ending where the run ends, so nothing beside the run is read or written:
     run  |#### #### ####|##       ->      |#### #### ####|
                                                     |## ##|
 
-Runs shorter than a block are left to the scalar unit, which the kernel then reports as its unit.
+Shorter runs are moved by words of 16 bits (`davinci.schedule.word_moves`); what has no way there is
+left to the scalar unit, which the kernel then reports as its unit.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from davinci.dialects.cce import build as cce
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.isa.strides import Dim, merge_dims, split_run
 from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.portions import LEAST_BYTES, cut, portion_parts
 from davinci.passes.ascend_to_cce.tiles import Part, unflatten
+from davinci.passes.ascend_to_cce.word_moves import move_words
 from davinci.passes.builder import (
     IndexLike,
     add,
@@ -37,8 +40,9 @@ from davinci.passes.builder import (
     row_major,
     subview,
 )
+from davinci.schedule.word_moves import Box, Move
 
-MOVABLE = frozenset({"f16", "f32", "i8", "ui8", "i16", "i32"})
+MOVABLE = frozenset({"f16", "f32", "i8", "ui8", "i16", "i32", "i64"})
 """Element types that copies on the device take; others go through the scalar unit."""
 
 
@@ -84,12 +88,44 @@ def move(
     dims = merge_dims(shape, [source.strides, destination.strides])
     outer, run = split_run(dims)
     block = target.machine.vector.block_bytes // source.itemsize
+    if run < block and is_whole(source, run) and is_whole(destination, run):
+        return [Part(1, lambda _: copy_small(source.buffer, destination.buffer, run))]
     if run < block or str(source.element) not in MOVABLE:
-        return move_by_scalars(source, destination, dims, kernel)
+        found = move_by_words(source, destination, dims, target)
+        return found or move_by_scalars(source, destination, dims, kernel)
     room = target.machine.buffers.UB.bytes // source.itemsize
     if not outer or run + block > room:
         return move_runs(source, destination, outer, run, target)
     return move_tiles(source, destination, outer, run, target)
+
+
+def is_whole(array: Array, run: int) -> bool:
+    """Whether a contiguous run is all of a buffer that can be copied."""
+    return math.prod(shape_of(array.buffer)) == run and str(array.element) in MOVABLE
+
+
+def copy_small(source: Any, destination: Any, size: int) -> None:
+    """Less than a block, with what lies behind it in its block."""
+    held = alloc([size], ir.MemRefType(source.type).element_type, "UB")
+    cce.copy(restride(source, [size], [1]), held, round_up=True)
+    cce.copy(held, restride(destination, [size], [1]), round_up=True)
+
+
+def move_by_words(
+    source: Array, destination: Array, dims: Sequence[Dim], target: Target
+) -> list[Part]:
+    """Short runs to all of the destination; none where it is not all, or there is no way."""
+    shape = tuple(d.size for d in dims) or (1,)
+    strides = tuple(d.strides[0] for d in dims) or (1,)
+    places = tuple(d.strides[1] for d in dims) or (1,)
+    whole_result = math.prod(shape) == math.prod(shape_of(destination.buffer))
+    if not whole_result or places != row_major(shape) or min(strides) < 0:
+        return []
+    zeros, ones = (0,) * len(shape), (1,) * len(shape)
+    total = math.prod(shape_of(source.buffer))
+    box = Box(zeros, shape, ones, strides, source.offset, total)
+    work = Move(shape, (box,), source.itemsize)
+    return move_words(work, [source.buffer], destination.buffer, target)
 
 
 def blocks_of_run(run: int, block: int) -> list[tuple[int, int]]:

@@ -13,7 +13,7 @@ is another one than in the result. These two span a matrix, all others count mat
     element (j, c):   in [j][2c + p]  ->  [2c + p][j]  ->  [2j + p][c]  ->  out [c][2j + p]
 
 Portions are whole 16 x 16 blocks; at ragged ends they overlap. A matrix with a side shorter than
-16, or of another element width, is moved element by element by the scalar unit.
+16, or of another element width, is moved by words (`davinci.schedule.word_moves`).
 """
 
 from __future__ import annotations
