@@ -73,8 +73,15 @@ def _needed(
 ) -> Plan:
     """Adds syncs until nothing is missing, and leaves out what others imply."""
     used = _complete(program, memory, plan, resources, place)
-    # An answer, or a sync around a loop, may have been added after others that it implies.
-    stale = [sync for sync in _unused(plan, used) if isinstance(sync.before, Leaf)]
+    # An answer, or a sync around a loop, may have been added after others that it implies. What
+    # there is for want of event ids may imply each other; without all of it they are missed again.
+    stale = [
+        sync
+        for sync in _unused(plan, used)
+        if isinstance(sync.before, Leaf)
+        and sync.scarcity != Scarcity.MERGED
+        and sync.dst != Pipe.ALL
+    ]
     for sync in stale:
         plan.remove(sync)
     if stale:
