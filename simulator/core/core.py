@@ -16,6 +16,7 @@ from davinci.isa.core import (
     MOST_SCALAR_OPS,
     RECORD_WORDS,
     SCALAR_OPS_SHIFT,
+    Array,
     Pipe,
     Records,
     Registers,
@@ -26,7 +27,13 @@ from davinci.simulator.checks.deadlock import Deadlock, Stuck
 from davinci.simulator.checks.races import GmAccess, Party, Race, Races
 from davinci.simulator.core.events import ALL, Events
 from davinci.simulator.core.forms import Decoder, Form
-from davinci.simulator.core.half_range import NOTHING, lost_by_arithmetic, lost_by_conversion
+from davinci.simulator.core.half_range import (
+    NOTHING,
+    Lost,
+    lost_by_arithmetic,
+    lost_by_conversion,
+    taking_part,
+)
 from davinci.simulator.core.memory import GlobalMemory, Memory, on_chip
 from davinci.simulator.core.problems import Problem
 from davinci.simulator.split.cross_core import Knowledge, Link, Set, Unset
@@ -285,10 +292,8 @@ class Core:
                 for port in form.reads
             ]
             results = form.record.compute(values, self._registers, arrays)
-            if form.converts_to_half:
-                self.lost += lost_by_conversion(arrays[0], results[0])
-            elif form.computes_half:
-                self.lost += lost_by_arithmetic(arrays, results[0])
+            if form.converts_to_half or form.computes_half:
+                self.lost += lost(form, arrays, results[0])
             for port, result in zip(form.writes, results, strict=True):
                 base = words[port.word] + port.offset
                 memories[port.space].store(port.region, base, result)
@@ -334,3 +339,13 @@ class Core:
             expected=problem.expected,
             hint=problem.hint,
         )
+
+
+def lost(form: Form, sources: Sequence[Array], result: Array) -> Lost:
+    """What the lanes that take part in an instruction lost of what is rounded to f16."""
+    masks = [port.region.mask for port in form.reads]
+    taken = [taking_part(x, mask) for x, mask in zip(sources, masks, strict=True)]
+    result = taking_part(result, form.writes[0].region.mask)
+    if form.converts_to_half:
+        return lost_by_conversion(taken[0], result)
+    return lost_by_arithmetic(taken, result)

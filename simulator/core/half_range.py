@@ -50,6 +50,11 @@ def magnitude_bits(half: Array) -> Array:
     return np.asarray(half.view(np.uint16) & 0x7FFF)
 
 
+def taking_part(values: Array, mask: Array | None) -> Array:
+    """The elements that a mask, which broadcasts to the shape of `values`, lets through."""
+    return values if mask is None else values[np.broadcast_to(mask, values.shape)]
+
+
 def lost_by_conversion(source: Array, result: Array) -> Lost:
     """What a conversion of `source`, f32, to `result`, f16, lost; shapes may differ."""
     magnitudes = magnitude_bits(result)
