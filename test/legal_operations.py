@@ -108,6 +108,9 @@ ASCEND = [
     "defractalize(3x2x16x16xf32) ~ -> 17x33xf32",
     "matmul(3x2x16x16xf16, 4x3x16x16xf16) ~ -> 4x2x16x16xf16",
     "matmul(2x2x16x32xi8, 2x4x16x32xi8) ~ -> 4x2x16x16xi32",
+    "matmul(17x33xf16, 33x5xf16) ~ -> 17x5xf32",
+    "matmul(17x33xf16, 1x3x16x16xf16) ~ -> 17x5xf32",
+    "matmul(33x17xf16, 33x5xf16) {transpose_a} ~ -> 1x2x16x16xf16",
     "matmul(17x33xf32, 33x5xf32) -> 17x5xf32",
     "matmul(17x33xf16:nz, 33x5xf16) -> 17x5xf32:nz",
     "matmul(33x17xf16, 5x33xf16:nz) {transpose_a, transpose_b} -> 17x5xf32",
@@ -115,6 +118,7 @@ ASCEND = [
     "batch_matmul(7x2x3x16x16xf16, 7x3x4x16x16xf16) {transpose_a, transpose_b} ~"
     " -> 7x4x2x16x16xf32",
     "batch_matmul(7x17x33xf32, 7x33x5xf32) -> 7x17x5xf32",
+    "batch_matmul(7x3x2x16x16xf16, 7x33x5xf16) ~ -> 7x17x5xf16",
     "add(17x33xf32:nz, 17x33xf32:nz) -> 17x33xf32:nz",
     "cast(17x33xf32:nz) -> 17x33xf16:nz",
     'compare(17x33xf32:nz, 17x33xf32:nz) {predicate = "LT"} -> 17x33xi1:nz',

@@ -21,7 +21,7 @@ MAY_IMPORT = {
     "isa": "errors units",
     "machine": "errors isa units",
     "operators": "element_types errors isa units",
-    "schedule": "isa machine operators units",
+    "schedule": "errors isa machine operators units",
     "simulator": "errors isa machine units",
     "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
     "dialects": "errors isa mlir operators units",

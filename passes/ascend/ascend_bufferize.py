@@ -256,7 +256,7 @@ def kernel_attributes(op: Any) -> tuple[tuple[str, Any], ...]:
     if op.name.removeprefix("ascend.") in MARK_BOOLEAN and is_boolean(op.results[0].type):
         found["boolean"] = ir.UnitAttr.get()
     if op.name in PRODUCTS:
-        require_nz(op)
+        require_layouts(op)
         *_, m, n = tensor_of(op.result.type).shape
         *_, k = matrix_sizes(tensor_of(op.operands[0].type).shape, TRANSPOSE_A in found)
         found[SIZES] = builder.as_attribute([m, n, k])
@@ -279,14 +279,15 @@ def whole_columns(op: Any) -> tuple[tuple[str, Any], ...]:
     return tuple((name, builder.as_attribute(value)) for name, value in sorted(given.items()))
 
 
-def require_nz(product: Any) -> None:
+def require_layouts(product: Any) -> None:
     """Fails unless the operands and the result of a product are what its kernel takes."""
-    for value in (*product.operands, product.result):
-        if tensor_of(value.type).layout != NZ:
+    values = [tensor_of(v.type) for v in (*product.operands, product.result)]
+    for value in values:
+        if value.layout != NZ and values[0].bytes_each == 1:
             fail(
                 product,
-                "has no kernel for these layouts",
-                found=str(value.type),
+                "has no kernel for rows of bytes",
+                found=str(value),
                 expected='#ascend.layout<"nz">',
                 hint="run ascend-propagate-layouts before ascend-bufferize",
             )

@@ -16,7 +16,8 @@ after:
       }
     }
 
-Operators join the group of what they read wherever the vector unit can compute both in one kernel
+Products take elementwise operators that follow them (`product_grouping`). Other operators join the
+group of what they read wherever the vector unit can compute both in one kernel
 (`davinci.schedule.vector_schedule`), no cycle of kernels comes out and the estimate says that it
 takes no longer. What only lives inside a group never sees GM. An operator alone is a group of one.
 Broadcasts and reshapes are made anew for each of their users, so that they end in the group that
@@ -41,7 +42,8 @@ from davinci.passes.ascend.kernel_outline import (
     symbols,
     unique,
 )
-from davinci.passes.ascend.tensor_ops import defining_op, tensor_functions
+from davinci.passes.ascend.product_grouping import outputs_of, product_groups
+from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import FUSION
 from davinci.schedule.graph import Graph
@@ -71,8 +73,12 @@ class AscendFusePass(Pass):
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             sink(block)
-            groups = Grouping(block, Judge(machine, cores), self.fusion == "all").groups()
             outliner = Outliner(op)
+            if self.fusion == "all":
+                for ops in product_groups(block):
+                    outliner.outline(Group(ops))
+            # This also brings what was moved into an order in which it can run.
+            groups = Grouping(block, Judge(machine, cores), self.fusion == "all").groups()
             for group in groups:
                 outliner.outline(group)
 
@@ -292,14 +298,6 @@ def is_candidate(op: Any) -> bool:
     return name in MOVES or (name in OPERATORS and OPERATORS[name].elementwise)
 
 
-def outputs_of(ops: list[Any]) -> list[Any]:
-    """Results that operators outside need."""
-    inside = set(ops)
-    return [
-        op.result for op in ops if any(use.owner.operation not in inside for use in op.result.uses)
-    ]
-
-
 class Outliner:
     """Makes kernels of groups and calls of them."""
 
@@ -342,7 +340,8 @@ class Outliner:
             kernel = func.FuncOp(symbol, (types, []))
             kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
             kernel.attributes["ascend.op"] = ir.StringAttr.get(op_name)
-            kernel.attributes["ascend.unit"] = ir.StringAttr.get("vector")
+            unit = "cube" if any(op.name in PRODUCTS for op in group.ops) else "vector"
+            kernel.attributes["ascend.unit"] = ir.StringAttr.get(unit)
             facts_of_group(group.ops, inputs, outputs, parts).mark(kernel)
             block = kernel.add_entry_block([location] * len(types))
         arguments = list(block.arguments)

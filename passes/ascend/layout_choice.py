@@ -1,8 +1,8 @@
 """Chooses the layouts of all values of a function: the cheapest cut between rows and nz.
 
 Each operator that may compute in nz is a node, as are operands and results of products, which have
-layouts of their own; the others are in rows. A value that is made in one layout and used in the
-other costs a relayout, once for all its uses:
+layouts of their own: rows take a product longer. The others are in rows. A value that is made in
+one layout and used in the other costs a relayout, once for all its uses:
 
     made in nz, some use in rows      made -> x, x -> each use: never
     made in rows, some use in nz      each use -> y: never, y -> made
@@ -139,13 +139,13 @@ class Choice:
             self._uses[value].append(Use(node, shares_kernels(user)))
 
     def _visit_product(self, op: Any) -> None:
-        """The cube takes and gives fractals."""
+        """The cube takes and gives fractals; a kernel changes rows on their way, which costs."""
         for number, operand in enumerate(op.operands):
             node = self._operands[op, number] = self._network.node()
-            self._network.edge(IN_NZ, node, NEVER)
+            self._network.edge(IN_NZ, node, self._costs.crossing(op, operand))
             self._use(operand, node, op)
         node = self._joint[op] = self._made[op.results[0]] = self._network.node()
-        self._network.edge(IN_NZ, node, NEVER)
+        self._network.edge(IN_NZ, node, self._costs.crossing(op, op.results[0]))
 
     def _statistics_node(self, op: Any) -> int:
         """Of a broadcast from rows, or of a reduction, which gives rows, unless it keeps the last

@@ -27,6 +27,10 @@ PIECE = 128
 CHANGED_BITS = (8, 16, 32)
 """Sizes of elements that kernels change the layout of."""
 
+CROSSINGS = 2
+"""How much longer a product takes for an operand in rows, in times its bytes pass the memory;
+measured on 512x768x768 and 1024x1024x1024."""
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -78,6 +82,17 @@ class Costs:
         """What an operator in nz moves more than one in rows: its result is read and written."""
         rows, nz = replace(value, layout=ND), replace(value, layout=NZ)
         return self.moved(2 * (stored_bytes(nz) - stored_bytes(rows)))
+
+    def crossing(self, product: Any, value: Any) -> int:
+        """An operand or the result of a product in rows: changed by its kernel, on its way.
+
+        Several cores bring the same part of an operand; the result leaves but once.
+        """
+        kind = tensor_of(value.type)
+        if any(width_of(tensor_of(v.type).element) != 16 for v in product.operands):
+            return NEVER
+        times = 1 if value == product.results[0] else CROSSINGS
+        return self.moved(times * stored_bytes(kind))
 
     def movement(self, op: Any) -> int:
         """A reshape, transpose or slice in rows, which may be a view."""

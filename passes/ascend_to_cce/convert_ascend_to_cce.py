@@ -44,8 +44,8 @@ class ConvertAscendToCcePass(Pass):
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
     matmul_strategy: str = option("os", "output, input or weight stationary", STRATEGIES)
     m: int = option(0, "rows of A and C a matmul tile holds; 0: chosen")
-    n: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
-    k: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
+    n: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
+    k: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
     fractalize: str = option("improved", "the algorithm of fractalisation", FRACTALIZE)
 
     def run(self, op: Any) -> None:

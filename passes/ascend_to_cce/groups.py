@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from davinci.errors import CompileError
 from davinci.mlir import ir
 from davinci.operators import OPERATORS
 from davinci.passes import builder
@@ -21,12 +22,14 @@ from davinci.passes.ascend_to_cce import Lowering, Target, lowering
 from davinci.passes.ascend_to_cce.broadcast import lower_broadcast
 from davinci.passes.ascend_to_cce.elementwise import lower_elementwise
 from davinci.passes.ascend_to_cce.phased_group import build_phased_group
+from davinci.passes.ascend_to_cce.product_group import build_product_group
 from davinci.passes.ascend_to_cce.reduce import lower_reduce
 from davinci.passes.ascend_to_cce.vector_group import build_vector_group
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.graph import Graph
 from davinci.schedule.phased_schedule import PhasedPlan
+from davinci.schedule.product_group import is_product, read_group
 from davinci.schedule.space import NoSpace
 from davinci.schedule.vector_schedule import plan
 
@@ -58,7 +61,8 @@ def lower_group(kernel: Any, target: Target) -> int:
     graph, inputs = graph_of(operators, outputs)
     buffers = [_buffer(value) for value in inputs] + [op.operands[1] for op in stores]
     with ir.InsertionPoint(ops[-1]), kernel.location:
-        units = _build(graph, buffers, operators[-1], target)
+        build = _build_product if any(map(is_product, graph.nodes)) else _build
+        units = build(graph, buffers, operators[-1], target)
     for op in reversed(ops[:-1]):
         op.erase()
     return units
@@ -100,6 +104,19 @@ def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> 
     if straight and kernel.name == "func.func":
         kernel.attributes[ORDER] = ir.UnitAttr.get()
     kernel.attributes["ascend.schedule"] = builder.as_attribute(str(chosen.schedule))
+    return units
+
+
+def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
+    """The same for a group around a product."""
+    gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
+    try:
+        schedule, units = build_product_group(read_group(graph), graph, gm, target)
+    except NoSpace as error:
+        fail(operation, "cannot be computed together with its group", found=str(error))
+    except CompileError as error:
+        fail(operation, error.message, found=error.found, expected=error.expected, hint=error.hint)
+    operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
     return units
 
 

@@ -135,7 +135,8 @@ def choose_bursts(
             g >= 0 and g.is_integer() and g <= most[name]
             for g, name in zip(gaps, ("src_gap", "dst_gap"), strict=True)
         )
-        if fits and (best < 0 or dim.size > outer[best].size):
+        # Of equal ones the one whose bursts follow each other at the source, a single run of GM.
+        if fits and (best < 0 or (dim.size, gaps[0] == 0) > (outer[best].size, best_gaps[0] == 0)):
             best, best_gaps = i, (int(gaps[0]), int(gaps[1]))
     return best, best_gaps
 

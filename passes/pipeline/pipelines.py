@@ -29,8 +29,8 @@ class Options:
     precision: str = option("mixed", "the policy of ascend-legalize-precision", PRECISIONS)
     matmul_strategy: str = option("os", "output, input or weight stationary matmul", STRATEGIES)
     m: int = option(0, "rows of A and C a matmul tile holds; 0: chosen")
-    n: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
-    k: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
+    n: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
+    k: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
     fractalize: str = option("improved", "the algorithm of fractalisation", FRACTALIZE)
     fusion: str = option("all", "which operators share a kernel", FUSION)
 

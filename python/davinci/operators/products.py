@@ -1,7 +1,8 @@
 """Products of matrices: C[m, n] += A[m, k] B[k, n].
 
-Tensors have any layout. Buffers are arrays of fractals: A [k1, m1, 16, c], B [n1, k1, 16, c] and
-C [n1, m1, 16, 16]. A fractal of bytes has c = 32 columns: for each of B's, C has two.
+Tensors have any layout. Each buffer is rows, of 16-bit elements, or an array of fractals:
+A [m, k] or [k1, m1, 16, c], B [k, n] or [n1, k1, 16, c], C [m, n] or [n1, m1, 16, 16]. A fractal of
+bytes has c = 32 columns: for each of B's, C has two.
 """
 
 from __future__ import annotations
@@ -43,22 +44,34 @@ SIZES = "ascend.sizes"
 
 
 @dataclass(frozen=True)
+class Size:
+    """Rows or columns of a matrix; of fractals with their padding, a multiple of `unit`."""
+
+    count: int
+    unit: int = 1
+
+    def agrees(self, other: Size) -> bool:
+        """Whether both may be the same, but for the padding of the one that has more."""
+        unit = max(self.unit, other.unit)
+        return ceil_div(self.count, unit) == ceil_div(other.count, unit)
+
+
+@dataclass(frozen=True)
 class Product:
     """The constraints and facts of products with `batch` leading dimensions."""
 
     batch: int
 
     def ranks_of_factors(self, call: Call) -> None:
-        """A and B have rank 2, on buffers rank 4 and fractals of 16 x c, c the lanes of their type.
+        """A and B have rank 2; on buffers also rank 4 and fractals of 16 x c, c the lanes of their
+        type, which bytes must have.
 
         Of `batch_matmul` one more.
         """
         for role, operand in zip(("A", "B"), call.inputs, strict=True):
-            if not call.buffers:
-                require(
-                    operand.rank == 2 + self.batch, f"rank of {role}", operand.rank, 2 + self.batch
-                )
+            if self.rows(operand) and (not call.buffers or operand.bytes_each == 2):
                 continue
+            require(call.buffers, f"rank of {role}", operand.rank, 2 + self.batch)
             require_fractal_type(operand.element)
             fractal = (FRACTAL_SIDE, lanes(operand.element))
             legal = operand.rank == 4 + self.batch and operand.shape[-2:] == fractal
@@ -82,50 +95,60 @@ class Product:
         a, b = (x.shape[: self.batch] for x in call.inputs)
         require(a == b, "batch of B", b, a)
 
-    def matrices(self, call: Call) -> tuple[tuple[int, int], tuple[int, int]]:
-        """Rows and columns of A and of B, as they are multiplied; of fractals with padding."""
-        a, b = call.inputs
-        sizes = (stored_sizes(x) if call.buffers else x.shape for x in (a, b))
-        flags = (call.attributes.get(flag, False) for flag in (TRANSPOSE_A, TRANSPOSE_B))
-        of_a, of_b = (matrix_sizes(x, flag) for x, flag in zip(sizes, flags, strict=True))
-        return of_a, of_b
+    def rows(self, operand: Tensor) -> bool:
+        """Whether an operand is rows, or on tensors has any layout."""
+        return operand.rank == 2 + self.batch
+
+    def stored(self, operand: Tensor) -> tuple[Size, Size]:
+        """Rows and columns of what is stored."""
+        if self.rows(operand):
+            rows, columns = operand.shape[-2:]
+            return Size(rows), Size(columns)
+        rows, columns = stored_sizes(operand)
+        return Size(rows, FRACTAL_SIDE), Size(columns, operand.shape[-1])
+
+    def matrices(self, call: Call) -> tuple[tuple[Size, Size], tuple[Size, Size]]:
+        """Rows and columns of A and of B, as they are multiplied."""
+        a, b = (self.stored(x) for x in call.inputs)
+        a = a[::-1] if call.attributes.get(TRANSPOSE_A) else a
+        return a, b[::-1] if call.attributes.get(TRANSPOSE_B) else b
 
     def same_inner(self, call: Call) -> None:
-        """B has as many rows as A has columns, on buffers both padded to fractals."""
+        """B has as many rows as A has columns, if one is fractals but for padding."""
         (_, k), (rows, _) = self.matrices(call)
-        if not call.buffers:
-            require(k == rows, "rows of B", rows, f"{k}, A's columns")
-            return
-        lane = lanes(call.inputs[0].element)
-        same = ceil_div(rows, lane) == ceil_div(k, lane)
-        require(same, "rows of B", rows, f"{k}, the columns of A")
+        require(k.agrees(rows), "rows of B", rows.count, f"{k.count}, A's columns")
 
     def shape_of_result(self, call: Call) -> None:
-        """C is [m, n], on buffers [n1, m1, 16, 16]; of bytes the last fractals may be absent."""
+        """C is [m, n], on buffers also [n1, m1, 16, 16], but for padding."""
         (m, _), (_, n) = self.matrices(call)
         front, found = call.inputs[0].shape[: self.batch], call.outputs[0]
-        if not call.buffers:
-            call.expect_output((*front, m, n), found.element)
-            return
-        # Where fractals have 32 columns, the last 16 may lie beyond the matrix.
-        spare = lanes(call.inputs[0].element) // FRACTAL_SIDE - 1
-        blocks = (n // FRACTAL_SIDE, m // FRACTAL_SIDE)
-        most = (*front, *blocks, FRACTAL_SIDE, FRACTAL_SIDE)
-        least = (*front, *(x - spare for x in blocks), FRACTAL_SIDE, FRACTAL_SIDE)
-        fits = len(found.shape) == len(most) and all(
-            low <= size <= high for low, size, high in zip(least, found.shape, most, strict=True)
-        )
-        require(fits, "shape of the result", list(found.shape), list(most))
+        square = (FRACTAL_SIDE, FRACTAL_SIDE)
+        expected = (*front, m.count, n.count)
+        if not self.rows(found):
+            blocks = (ceil_div(size.count, FRACTAL_SIDE) for size in (n, m))
+            expected = (*front, *blocks, *square)
+        fits = len(found.shape) == len(expected) and found.shape[: self.batch] == front
+        if fits and not self.rows(found):
+            fits = call.buffers and found.shape[-2:] == square
+        sizes = zip((m, n), self.stored(found), strict=True) if fits else ()
+        fits = fits and all(size.agrees(given) for size, given in sizes)
+        require(fits, "shape of the result", list(found.shape), list(expected))
 
     def windows(self, call: Call) -> Windows:
-        """Axes m, n, k on tensors; on buffers those of C, and all of k."""
+        """Axes m, n, k of rows; of fractals those of C, and all of k."""
         front = tuple(map(Dim, range(self.batch)))
         batch = tuple(map(Axis, call.inputs[0].shape[: self.batch]))
         at = self.batch
-        if call.buffers:
+        if not any(map(self.rows, call.values)):
             return self._windows_of_fractals(call, front)
+        if not all(map(self.rows, call.values)):
+            return Windows(
+                tuple(map(Axis, call.outputs[0].shape)),
+                in_order(call.outputs[0].rank),
+                (None, None),
+            )
         (m, k), (_, n) = self.matrices(call)
-        axes = (*batch, Axis(m), Axis(n), Axis(k, "add"))
+        axes = (*batch, Axis(m.count), Axis(n.count), Axis(k.count, "add"))
         rows, columns, inner = Dim(at), Dim(at + 1), Dim(at + 2)
         a, b = (
             pair[::-1] if call.attributes.get(flag) else pair
@@ -150,12 +173,14 @@ class Product:
         return Windows(axes, result, ((*front, *of_a), (*front, *of_b)))
 
     def sizes(self, call: Call) -> tuple[int, ...]:
-        """[batch, m, n, k], m, n and k with padding if nothing else is known."""
+        """[batch, m, n, k]; m, n and k with padding if nothing else is known."""
         front = call.inputs[0].shape[: self.batch]
         if SIZES in call.attributes:
             return (*front, *call.attributes[SIZES])
-        (m, k), (_, n) = self.matrices(call)
-        return (*front, m, n, k)
+        (m, k), (rows, n) = self.matrices(call)
+        of_c = self.stored(call.outputs[0])
+        pairs = ((m, of_c[0]), (n, of_c[1]), (k, rows))
+        return (*front, *(min(pair, key=lambda size: size.unit).count for pair in pairs))
 
     def work(self, call: Call) -> Work:
         *front, m, n, k = self.sizes(call)
@@ -193,14 +218,13 @@ def multiplied(
 ) -> Any:
     """The product of matrices, or of fractals, summed in f32 or i32."""
     wide = np.int32 if is_integer(result.element) else np.float32
-    fractals = a.ndim == 4 + batch
-    left, right = (all_of(x) if fractals else x for x in (a, b))
+    left, right = (all_of(x) if x.ndim == 4 + batch else x for x in (a, b))
     left = np.swapaxes(left, -1, -2) if transpose_a else left
     right = np.swapaxes(right, -1, -2) if transpose_b else right
     inner = min(left.shape[-1], right.shape[-2])
     product = np.matmul(left[..., :inner].astype(wide), right[..., :inner, :].astype(wide))
-    if not fractals:
-        return product
+    if result.rank == 2 + batch:  # which ends where fractals may not
+        return product[..., : result.shape[-2], : result.shape[-1]]
     columns, rows = result.shape[batch : batch + 2]  # of bytes the last may be absent
     return to_nz(product, FRACTAL_SIDE)[..., :columns, :rows, :, :]
 

@@ -7,4 +7,6 @@
   `phased_layout` and `phased_schedule`: the same for these.
 * `vector_steps`, `row_statistics`, `row_places`, `row_tables`: reductions of rows, statistics and
   tables of a row as vector operations on buffers in UB.
+* `product`: products of matrices, and what a schedule of one says; `product_order` makes the order
+  of its work of it, `product_cost` and `product_estimate` its cycles, `product_choice` chooses.
 """

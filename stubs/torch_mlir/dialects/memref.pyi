@@ -43,6 +43,16 @@ class ReinterpretCastOp(_Made):
         static_strides: Sequence[int],
     ) -> None: ...
 
+class ExpandShapeOp(_Made):
+    def __init__(
+        self,
+        result: Type,
+        src: Value,
+        reassociation: Sequence[Sequence[int]],
+        output_shape: Sequence[Value],
+        static_output_shape: Sequence[int],
+    ) -> None: ...
+
 class ViewOp(_Made):
     def __init__(
         self, result: Type, source: Value, byte_shift: Value, sizes: Sequence[Value]

@@ -38,10 +38,10 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 
 // -----
 
-func.func @main(%a: tensor<16x16xf16>) -> tensor<16x16xf32> {
-  // expected-error@below {{'ascend.matmul' op has no kernel for these layouts; found tensor<16x16xf16>; expected #ascend.layout<"nz">; run ascend-propagate-layouts before ascend-bufferize}}
-  %0 = "ascend.matmul"(%a, %a) : (tensor<16x16xf16>, tensor<16x16xf16>) -> tensor<16x16xf32>
-  return %0 : tensor<16x16xf32>
+func.func @main(%a: tensor<16x16xi8>) -> tensor<16x16xi32> {
+  // expected-error@below {{'ascend.matmul' op has no kernel for rows of bytes; found 16x16xi8; expected #ascend.layout<"nz">; run ascend-propagate-layouts before ascend-bufferize}}
+  %0 = "ascend.matmul"(%a, %a) : (tensor<16x16xi8>, tensor<16x16xi8>) -> tensor<16x16xi32>
+  return %0 : tensor<16x16xi32>
 }
 
 // -----

@@ -48,7 +48,7 @@ def test_merged(m: int, k: int, widths: tuple[int, ...]) -> None:
         inner = (x.astype(np.float32) @ w + np.arange(n)).astype(np.float16).astype(np.float32)
         # What f16 rounds differently where sums in f32 do: a last digit of one term.
         np.testing.assert_allclose(result, inner @ w.T, rtol=2e-3, atol=0.1)
-    names = [launch.name.partition("_")[0] for launch in executable.launches]
+    names = [launch.name for launch in executable.launches]
     apart = sum(n % 16 != 0 for n in widths)
-    assert names.count("matmul") == len(widths) + 1 + apart
-    assert "slice" not in names and "concat" not in names
+    assert sum("matmul" in name for name in names) == len(widths) + 1 + apart
+    assert not any("slice" in name or "concat" in name for name in names)

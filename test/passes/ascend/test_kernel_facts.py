@@ -160,7 +160,7 @@ def test_products_of_other_sizes_are_other_kernels() -> None:
 
 
 def test_work_for_several_nodes_names_them_all() -> None:
-    """The operand of two products is narrowed and laid out once; a moved transpose stays itself."""
+    """The operand of two products is narrowed once; a moved transpose stays itself."""
     module = run(
         """func.func @main(%x: tensor<32x32xf32>, %u: tensor<32x32xf32>, %v: tensor<32x32xf32>)
             -> (tensor<32x32xf32>, tensor<32x32xf32>) {
@@ -177,9 +177,7 @@ def test_work_for_several_nodes_names_them_all() -> None:
     by_operator = {name.split("_")[0]: nodes for name, nodes in reversed(found)}
     assert by_operator["transpose"] == ["Transpose"] and by_operator["exp"] == ["Exp"]
     assert found[2][0].startswith("cast") and found[2][1] == ["Q", "K"]
-    shared = [nodes for name, nodes in found if name.startswith("fractalize")]
-    assert ["Q", "K"] in shared and {tuple(nodes) for nodes in shared[1:]} == {("Q",), ("K",)}
-    products = [nodes for name, nodes in found if name.startswith("matmul")]
+    products = [nodes for name, nodes in found if "matmul" in name]
     assert sorted(products) == [["K"], ["Q"]]
 
 

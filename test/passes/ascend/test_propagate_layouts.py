@@ -189,17 +189,14 @@ def test_softmax(heads: int, s: int, d: int, fusion: str) -> None:
         assert len(changes) <= 1, "v is changed where it is used first"
 
 
-def test_an_encoder_stays_in_nz() -> None:
-    """From its first product to its last no value changes its layout."""
+def test_an_encoder_has_no_relayouts() -> None:
+    """Products take and give rows where those are next to them, and nz elsewhere."""
     model = zoo.build("bert,layers=2,hidden=96,heads=3,seq=48,vocab=50").proto
     executable = davinci.compile(model, timing_only=True)
     executable.run(random_inputs(executable.inputs, seed=0))
     names = [launch.name for launch in executable.launches]
-    changes = [i for i, name in enumerate(names) if "fractalize" in name]
-    *encoder, _ = (i for i, name in enumerate(names) if "matmul" in name)
-    assert len(encoder) == 2 * 6
-    assert not [names[i] for i in changes if encoder[0] < i < encoder[-1]]
-    assert len(changes) == 4, "once behind the embeddings and the encoder, twice in the pooler"
+    assert sum("matmul" in name for name in names) == 2 * 6 + 1
+    assert not [name for name in names if "fractalize" in name]
 
 
 def lowered(model: str, pipeline: str) -> str:

@@ -1,0 +1,150 @@
+"""Which operators share the kernel of a product: those that read its result, and casts before it.
+
+A product takes what follows it as long as that is elementwise, of its result's shape and layout,
+and needs nothing that is computed from the result elsewhere (`davinci.schedule.product_group`). The
+kernel's vector unit has little else to do, and the result crosses GM once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from davinci.dialects.ascend_types import tensor_of
+from davinci.operators import OPERATORS
+from davinci.operators.tensors import ND
+from davinci.passes.analysis.group_graph import graph_of
+from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op
+from davinci.schedule.product_group import read_group
+from davinci.schedule.space import NoSpace
+
+MOST_OUTPUTS = 2
+"""Values that leave a kernel."""
+
+CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
+"""Operators that are done by the way."""
+
+
+def product_groups(block: Any) -> list[list[Any]]:
+    """For each product with followers or casts that join it, the operators in their order."""
+    places = {op.operation: place for place, op in enumerate(block.operations)}
+    taken: set[Any] = set()
+    found = []
+    for op in places:
+        if op.name in PRODUCTS and tensor_of(op.operands[0].type).bytes_each == 2:
+            group = _Growing(op, places, taken).grown()
+            if len(group) > 1:
+                found.append(group)
+                taken.update(group)
+    return found
+
+
+class _Growing:
+    """A group that takes in operators one after the other."""
+
+    def __init__(self, product: Any, places: dict[Any, int], taken: set[Any]) -> None:
+        self._places, self._taken = places, taken
+        self._first = places[product]
+        self._ops = [product]
+        for operand in product.operands:
+            if is_rounding(operand) and operand.owner.operation not in taken:
+                self._try([operand.owner.operation])
+
+    def grown(self) -> list[Any]:
+        """The operators, in the order of the block."""
+        grown = True
+        while grown:
+            grown = any(self._try(joining) for joining in self._followers())
+        return self._sorted(self._ops)
+
+    def _followers(self) -> list[list[Any]]:
+        """Users of the group's results, each with the broadcasts that it reads."""
+        users = {
+            use.owner.operation
+            for op in self._ops
+            for use in op.results[0].uses
+            if self._is_candidate(use.owner.operation)
+        }
+        return [[*self._carried(user), user] for user in self._sorted(users)]
+
+    def _is_candidate(self, op: Any) -> bool:
+        if op not in self._places or op in self._ops or op in self._taken:
+            return False
+        record = OPERATORS.get(op.name.removeprefix("ascend."))
+        return op.name == "ascend.reshape" or (record is not None and record.elementwise)
+
+    def _carried(self, user: Any) -> list[Any]:
+        """Broadcasts and reshapes that only `user` needs."""
+        found: list[Any] = []
+        waiting = [defining_op(value) for value in user.operands]
+        while waiting:
+            owner = waiting.pop()
+            if owner is None or owner.name not in CARRIED:
+                continue
+            op = owner.operation
+            if op in self._ops or op in self._taken:
+                continue
+            if all(use.owner.operation in (user, *found) for use in op.results[0].uses):
+                found.append(op)
+                waiting += [defining_op(value) for value in op.operands]
+        return found
+
+    def _try(self, joining: list[Any]) -> bool:
+        """Takes operators in if one kernel can hold them and none waits for another one's result
+        that waits for this kernel."""
+        ops = self._sorted({*self._ops, *joining})
+        if self._depends(ops):
+            return False
+        outputs = outputs_of(ops)
+        if len(outputs) > MOST_OUTPUTS:
+            return False
+        try:
+            read_group(graph_of(ops, outputs)[0])
+        except NoSpace:
+            return False
+        self._ops = ops
+        return True
+
+    def _depends(self, ops: Sequence[Any]) -> bool:
+        """Whether the group reads what is computed from its results outside of it."""
+        inside, seen = set(ops), set()
+        waiting = [
+            producer
+            for op in ops
+            for value in op.operands
+            if (producer := defining_op(value)) is not None and producer not in inside
+        ]
+        while waiting:
+            op = waiting.pop()
+            if op in seen or self._places.get(op, 0) < self._first:
+                continue
+            seen.add(op)
+            for value in op.operands:
+                producer = defining_op(value)
+                if producer in inside:
+                    return True
+                if producer is not None:
+                    waiting.append(producer)
+        return False
+
+    def _sorted(self, ops: Any) -> list[Any]:
+        return sorted(ops, key=self._places.__getitem__)
+
+
+def is_rounding(value: Any) -> bool:
+    """Whether a value is rows of f32 rounded to f16 for one user."""
+    op = defining_op(value)
+    if op is None or op.name != "ascend.cast" or len(list(value.uses)) != 1:
+        return False
+    source = tensor_of(op.operands[0].type)
+    return source.element == "f32" and source.layout == ND
+
+
+def outputs_of(ops: Sequence[Any]) -> list[Any]:
+    """Results that operators outside need."""
+    inside = set(ops)
+
+    def leaves(value: Any) -> bool:
+        return any(use.owner.operation not in inside for use in value.uses)
+
+    return [op.results[0] for op in ops if leaves(op.results[0])]

@@ -1,0 +1,118 @@
+"""What the epilogue of a product combines C with: it comes from GM to UB before it is needed.
+
+    of C's shape   part for part, in the layout of C
+    a row of C     once for a tile; in Nz its fractal columns become repeats, [columns][lanes]
+    a number       once for the kernel, a repeat or a row of it
+
+In Nz: GM [n] -> UB [columns 16] -> UB [columns][lanes / 16][16], each column's 16 elements again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from davinci.dialects.cce import build as cce
+from davinci.isa.core import DTYPES
+from davinci.mlir import ir
+from davinci.operators.vector_program import Value
+from davinci.passes.ascend_to_cce.moves import copy_rounded
+from davinci.passes.ascend_to_cce.product_parts import PartOfC
+from davinci.passes.ascend_to_cce.product_rows import Ring, fill_zeros
+from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
+from davinci.passes.builder import alloc, mul, restride, subview
+from davinci.schedule.product import ProductSchedule
+from davinci.schedule.product_epilogue import UNCHANGED, Epilogue, Extra
+from davinci.schedule.product_order import TileOfC
+from davinci.units import BLOCK_BYTES
+from davinci.units import FRACTAL_SIDE as SIDE
+
+
+class Extras:
+    """Buffers of what C is combined with, and how they are filled.
+
+    Args:
+        gm: of each extra of the epilogue, of C's shape as C lies in GM, of a row
+            [batch or 1][columns].
+    """
+
+    def __init__(self, gm: list[ir.Value], end: Epilogue, schedule: ProductSchedule) -> None:
+        self._end = end
+        self._gm = dict(zip((extra.value for extra in end.extras), gm, strict=True))
+        self._columns, rows = schedule.part
+        self._parts, self._rows, self._raw = {}, {}, {}
+        for extra in end.extras:
+            dtype = extra.value.dtype
+            itemsize = DTYPES[dtype].itemsize
+            if not extra.row:
+                size = end.elements(self._columns, rows, dtype) * itemsize
+                self._parts[extra.value] = Ring(schedule.loads, size)
+                continue
+            size = end.row_elements(schedule.tile.n, dtype) * itemsize
+            self._rows[extra.value] = Ring(2, size)
+            if end.nz:
+                self._raw[extra.value] = Ring(2, schedule.tile.n * SIDE * itemsize)
+        self._numbers = {value: self._number(*key) for key, value in end.program.constants.items()}
+        self._asked: deque[dict[Value, ir.Value]] = deque()
+        self._of_tile: tuple[TileOfC | None, dict[Value, ir.Value]] = None, {}
+
+    def begin(self) -> None:
+        """A share begins: nothing of the one before is known."""
+        assert not self._asked
+        self._of_tile = None, {}
+
+    def ask(self, tile: TileOfC, part: PartOfC) -> None:
+        """Fills the buffers for a part; parts are taken in the order in which they ask."""
+        if self._of_tile[0] != tile:
+            rows = {x.value: self._row(x, tile, part) for x in self._end.extras if x.row}
+            self._of_tile = tile, rows
+        parts = {x.value: self._whole(x, part) for x in self._end.extras if not x.row}
+        self._asked.append(self._numbers | self._of_tile[1] | parts)
+
+    def take(self) -> dict[Value, ir.Value]:
+        """The buffers of the next part."""
+        return self._asked.popleft()
+
+    def _number(self, dtype: str, number: float) -> ir.Value:
+        elements = self._end.row_elements(1 if self._end.nz else self._columns, dtype)
+        buffer: ir.Value = alloc([elements], element_type(dtype), "UB")
+        cce.vector_dup(scalar(dtype, number), buffer)
+        return buffer
+
+    def _whole(self, extra: Extra, part: PartOfC) -> ir.Value:
+        """A part of what has the shape of C."""
+        place, dtype = part.place, extra.value.dtype
+        elements = self._end.elements(part.n.size, part.m.size, dtype)
+        buffer = self._parts[extra.value].next(elements, element_type(dtype))
+        gm = self._gm[extra.value]
+        if self._end.nz:
+            shape = [part.n.size, part.m.size, SIDE, SIDE]
+            at = [place.batch, place.column, place.row, 0, 0]
+            target = restride(buffer, shape, [part.m.size * SIDE * SIDE, SIDE * SIDE, SIDE, 1])
+            cce.copy(subview(gm, at, [1, *shape], drop=[0]), target)
+        else:
+            shape = [place.rows, part.n.size * SIDE]
+            at = [place.batch, mul(place.row, SIDE), mul(place.column, SIDE)]
+            target = restride(buffer, shape, [self._end.pitch(part.n.size, dtype), 1])
+            cce.copy(subview(gm, at, [1, *shape], drop=[0]), target)
+        return buffer
+
+    def _row(self, extra: Extra, tile: TileOfC, part: PartOfC) -> ir.Value:
+        """The columns of a tile of a row of C."""
+        dtype, columns = extra.value.dtype, tile.n.size
+        element, count = element_type(dtype), min(columns * SIDE, part.columns_of_tile)
+        elements = self._end.row_elements(columns, dtype)
+        buffer = self._rows[extra.value].next(elements, element)
+        came = buffer
+        if self._end.nz:
+            came = self._raw[extra.value].next(columns * SIDE, element)
+        if count < columns * SIDE:
+            fill_zeros(came)
+        at = [part.place.batch if extra.batch else 0, mul(part.column_of_tile, SIDE)]
+        row = subview(self._gm[extra.value], at, [1, count], drop=[0])
+        copy_rounded(row, restride(came, [count], [1]), BLOCK_BYTES)
+        if self._end.nz:
+            lanes = elements // columns
+            shape = [columns, lanes // SIDE, SIDE]
+            source = restride(came, shape, [SIDE, 0, 1])
+            cce.vadds(source, scalar(dtype, UNCHANGED), restride(buffer, shape, [lanes, SIDE, 1]))
+        return buffer

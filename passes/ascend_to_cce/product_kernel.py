@@ -1,0 +1,212 @@
+"""The kernel of a product, built from its schedule.
+
+A core takes shares of C; what it does for one stands in `davinci.schedule.product_order`:
+
+    Fill   a piece of A or B from GM to L1                               `product_feed`
+    Load   a block from L1 to L0A (Zz) or L0B (Zn), fractals turned where k runs along stored rows
+    Mad    C (+)= A B, in L0C
+    Leave  a part of C from L0C to UB, to rows if C is not Nz, to GM     `product_leave`
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from davinci.dialects.cce import build as cce
+from davinci.mlir import arith, ir
+from davinci.passes.ascend_to_cce.product_feed import Feed, Range, Region, Staging
+from davinci.passes.ascend_to_cce.product_leave import Exit
+from davinci.passes.ascend_to_cce.product_parts import PartOfC, Place
+from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.tiles import Part, Segment, for_tiles, segments, unflatten
+from davinci.passes.builder import IndexLike, add, alloc, constant_index, mul, reshaped, restride
+from davinci.schedule.product import Product, ProductSchedule, Share
+from davinci.schedule.product_cost import crossing_bytes
+from davinci.schedule.product_order import (
+    Ask,
+    Event,
+    Fill,
+    Leave,
+    Load,
+    Mad,
+    order,
+    parts_of,
+    tiles_of,
+    with_extras,
+)
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """What lies in GM, each with a batch dimension: A, B, what the epilogue makes of C, and what
+    it combines C with."""
+
+    a: ir.Value
+    b: ir.Value
+    outputs: list[ir.Value]
+    extras: list[ir.Value]
+
+
+class ProductKernel:
+    """Builds the kernel of a product from its schedule."""
+
+    def __init__(self, product: Product, schedule: ProductSchedule, gm: Buffers) -> None:
+        self.product, self.schedule = product, schedule
+        staging = staging_of(product, schedule)
+        self.feeds = {
+            "a": Feed(gm.a, product.a, schedule.a, None if product.a.nz else staging),
+            "b": Feed(gm.b, product.b, schedule.b, None if product.b.nz else staging),
+        }
+        f16, f32 = ir.F16Type.get(), ir.F32Type.get()
+        tile = schedule.tile
+        self.l0 = {
+            "a": [alloc([tile.m * tile.k * FRACTAL], f16, "L0A") for _ in range(schedule.l0a)],
+            "b": [alloc([tile.k * tile.n * FRACTAL], f16, "L0B") for _ in range(schedule.l0b)],
+        }
+        self.l0c = [alloc([tile.n * tile.m * FRACTAL], f32, "L0C") for _ in range(schedule.l0c)]
+        self.exit = Exit(gm.outputs, gm.extras, product, schedule)
+
+    def parts(self) -> list[Part]:
+        """The shares of C, equal ones together."""
+        product, share = self.product, self.schedule.share
+        parts = []
+        for batches in segments(product.batch, share.batch):
+            for rows in segments(product.m, share.m * SIDE):
+                for columns in segments(product.n, share.n * SIDE):
+                    parts.append(self.part(batches, rows, columns))
+        return parts
+
+    def part(self, batches: Segment, rows: Segment, columns: Segment) -> Part:
+        """Shares of one size; rows and columns are counted in elements."""
+        share, counts = self.schedule.share, (batches.count, rows.count, columns.count)
+
+        def build(index: IndexLike) -> None:
+            batch, i, j = unflatten(index, counts)
+            m, n = (
+                Range(
+                    add(segment.first // SIDE, mul(at, size)),
+                    segment.size,
+                    segment.first + segment.count * segment.size == total,
+                )
+                for segment, at, size, total in (
+                    (rows, i, share.m, self.product.m),
+                    (columns, j, share.n, self.product.n),
+                )
+            )
+            self.build(batches.start(batch), batches.size, m, n)
+
+        return Part(math.prod(counts), build)
+
+    def build(self, first: IndexLike, batch: int, m: Range, n: Range) -> None:
+        """One share: `batch` matrices from the one numbered `first`, rows `m`, columns `n` of C."""
+        share = Share(batch, ceil_div(m.elements, SIDE), ceil_div(n.elements, SIDE))
+        self.exit.extras.begin()
+        chunk = self.schedule.chunk
+        for depth in segments(self.product.k, chunk * SIDE):
+            events = order(share, ceil_div(depth.size, SIDE), self.product, self.schedule)
+            last = depth.first + depth.count * depth.size == self.product.k
+
+            def body(
+                index: IndexLike,
+                depth: Segment = depth,
+                events: list[Event] = events,
+                last: bool = last,
+            ) -> None:
+                k = Range(add(depth.first // SIDE, mul(index, chunk)), depth.size, last)
+                regions = {
+                    "a": Region(first, k, m),
+                    "b": Region(first, k, n, self.product.flush),
+                }
+                self.run(events, regions, is_zero(k.start))
+
+            for_tiles(Segment(0, depth.count, 1), body)
+        if chunk < self.product.fractals.k:
+            tiles = tiles_of(share, self.schedule)
+            parts = [(0, part) for tile in tiles for part in parts_of(tile, self.schedule.part)]
+            for _, event in with_extras(parts, self.schedule):
+                self.leave(event, first, m, n)
+
+    def run(self, events: Sequence[Event], regions: dict[str, Region], first: ir.Value) -> None:
+        """Builds events; `first`: whether no k was summed up before."""
+        for event in events:
+            if isinstance(event, Fill):
+                self.feeds[event.operand].fill(event, regions[event.operand])
+            elif isinstance(event, Load):
+                self.load(event)
+            elif isinstance(event, Mad):
+                self.mad(event, first)
+            else:
+                self.leave(event, regions["a"].batch, regions["a"].other, regions["b"].other)
+
+    def load(self, event: Load) -> None:
+        """L0A is [m][k] of fractals, L0B [k][n]; what one operation writes is contiguous."""
+        feed, k_first, block = self.feeds[event.operand], event.operand == "b", event.block
+        l0 = self.l0[event.operand][event.slot]
+        for part, source in feed.loads(event.held, block, k_first):
+            k, other = part.k.start - block.k.start, part.other.start - block.other.start
+            i, j, width = (k, other, block.other.size) if k_first else (other, k, block.k.size)
+            shape = ir.MemRefType(source.type).shape
+            strides = [width * FRACTAL, FRACTAL, SIDE, 1]
+            target = restride(l0, shape, strides, (i * width + j) * FRACTAL)
+            cce.load2d(source, target, transpose=feed.operand.k_rows)
+
+    def mad(self, event: Mad, first: ir.Value) -> None:
+        """C = A B for the first of k, C += A B for the others."""
+        m, k, n = event.tile.m.size, event.k.size, event.tile.n.size
+        cce.mad(
+            reshaped(self.l0["a"][event.a], [m, k, SIDE, SIDE]),
+            reshaped(self.l0["b"][event.b], [k, n, SIDE, SIDE]),
+            reshaped(self.l0c[event.tile.slot], [n, m, SIDE, SIDE]),
+            first if event.first else flag(False),
+        )
+
+    def part_of_c(self, event: Leave, batch: IndexLike, m: Range, n: Range) -> PartOfC:
+        """Where a part of a tile of the share lies."""
+        tile = event.tile
+        row, column = tile.m.start + event.m.start, tile.n.start + event.n.start
+        place = Place(
+            add(batch, tile.batch),
+            add(m.start, row),
+            add(n.start, column),
+            min(m.elements - row * SIDE, event.m.size * SIDE),
+            min(n.elements - column * SIDE, event.n.size * SIDE),
+        )
+        first = add(n.start, tile.n.start)
+        return PartOfC(event.n, event.m, place, first, n.elements - tile.n.start * SIDE)
+
+    def leave(self, event: Ask | Leave, batch: IndexLike, m: Range, n: Range) -> None:
+        """A part of a tile of the share, or what it asks for."""
+        if isinstance(event, Ask):
+            self.exit.ask(event.part.tile, self.part_of_c(event.part, batch, m, n))
+            return
+        tile = event.tile
+        shape = [event.n.size, event.m.size, SIDE, SIDE]
+        strides = [tile.m.size * FRACTAL, FRACTAL, SIDE, 1]
+        offset = (event.n.start * tile.m.size + event.m.start) * FRACTAL
+        source = restride(self.l0c[tile.slot], shape, strides, offset)
+        self.exit.leave(event, source, self.part_of_c(event, batch, m, n))
+
+
+def flag(value: bool) -> ir.Value:
+    return arith.ConstantOp(ir.IntegerType.get_signless(1), int(value)).result
+
+
+def is_zero(index: IndexLike) -> ir.Value:
+    if isinstance(index, int):
+        return flag(index == 0)
+    return arith.CmpIOp(arith.CmpIPredicate.eq, index, constant_index(0)).result
+
+
+def staging_of(product: Product, schedule: ProductSchedule) -> Staging | None:
+    """The buffers in UB for operands in rows; None if both are fractals."""
+    sides = [(product.a, schedule.a), (product.b, schedule.b)]
+    crossing = [(o, p) for o, p in sides if not o.nz]
+    if not crossing:
+        return None
+    sizes = [crossing_bytes(operand, pieces) for operand, pieces in crossing]
+    came, made = (max(size) for size in zip(*sizes, strict=True))
+    return Staging(Ring(schedule.inbox, came), Ring(schedule.crossing, made))

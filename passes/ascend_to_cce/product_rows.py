@@ -1,0 +1,180 @@
+"""Rows of an operand become fractals: GM -> UB -> UB, on their way to L1.
+
+    GM  rows  -> UB [rows][columns] -> UB [columns / 16][rows + 1][16]
+          MTE2                      V
+
+The vector unit moves blocks of 16 elements, and rounds f32 to f16 on the way. In the second buffer
+a column of fractals is one block longer than its rows, so that the eight blocks of a repeat are
+written to eight bank groups.
+
+Where a matrix ends inside a fractal the rest of it is zero. The last columns come 16 wide, with the
+head of the next row behind them, which the vector unit leaves out; those of the last row, behind
+which nothing may be read, come element by element. With `flush` the last fractal holds the last 16
+rows or columns instead, some of which the one before it has as well.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from davinci.dialects.cce import build as cce
+from davinci.mlir import arith, ir, memref
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_value,
+    constant_index,
+    for_loop,
+    restride,
+    space,
+    subview,
+)
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+FRACTAL = SIDE * SIDE
+
+
+class Ring:
+    """Buffers in UB that take turns, each of so many bytes."""
+
+    def __init__(self, count: int, size_bytes: int) -> None:
+        byte = ir.IntegerType.get_signless(8)
+        self.buffers = [alloc([size_bytes], byte, "UB") for _ in range(count)]
+        self._turn = 0
+
+    def next(self, elements: int, element: ir.Type) -> ir.Value:
+        """The next buffer, as so many elements."""
+        buffer = self.buffers[self._turn % len(self.buffers)]
+        self._turn += 1
+        kind = ir.MemRefType.get([elements], element, memory_space=space("UB"))
+        view: ir.Value = memref.ViewOp(kind, buffer, constant_index(0), []).result
+        return view
+
+
+@dataclass(frozen=True)
+class Rows:
+    """`rows` x `columns` elements of a matrix in GM, from (batch, row, column).
+
+    Attributes:
+        last: whether the last row may be the last one of the matrix.
+    """
+
+    batch: IndexLike
+    row: IndexLike
+    column: IndexLike
+    rows: int
+    columns: int
+    last: bool
+
+
+@dataclass(frozen=True)
+class Band:
+    """`count` rows or columns that lie from `inside` on in UB and from `outside` on in a piece."""
+
+    inside: int
+    outside: int
+    count: int
+
+
+def bands(size: int, flush: bool) -> list[Band]:
+    """How `size` rows or columns come.
+
+    >>> bands(37, flush=True)
+    [Band(inside=0, outside=0, count=32), Band(inside=32, outside=21, count=16)]
+    """
+    whole, tail = divmod(size, SIDE)
+    if not flush or not tail:
+        return [Band(0, 0, size)]
+    first = [Band(0, 0, whole * SIDE)] if whole else []
+    return [*first, Band(whole * SIDE, size - SIDE, SIDE)]
+
+
+class Crossing:
+    """Makes fractals of rows.
+
+    Args:
+        gm: [batch][rows][columns].
+        inbox, made: buffers for the rows and for the fractals.
+    """
+
+    def __init__(self, gm: ir.Value, inbox: Ring, made: Ring) -> None:
+        self.gm, self.inbox, self.made = gm, inbox, made
+        kind = ir.MemRefType(gm.type)
+        self.element = kind.element_type
+        batch, rows, columns = kind.shape
+        # The last columns are read 16 wide, which reaches into the next row.
+        wide = [batch, rows, columns + SIDE - 1]
+        self.wide = restride(gm, wide, [rows * columns, columns, 1])
+        self.matrix_columns = columns
+
+    def cross(self, piece: Rows, flush: str = "") -> ir.Value:
+        """[columns / 16][rows / 16][16][16] in UB; `flush` is "rows", "columns" or ""."""
+        rows, columns = ceil_div(piece.rows, SIDE), ceil_div(piece.columns, SIDE)
+        pitch, height = columns * SIDE, (rows * SIDE + 1) * SIDE
+        came = self.inbox.next(rows * SIDE * pitch, self.element)
+        made = self.made.next(columns * height, ir.F16Type.get())
+        for band in bands(piece.rows, flush == "rows"):
+            part = replace(piece, row=add(piece.row, band.outside), rows=band.count)
+            place = restride(came, [band.count, pitch], [pitch, 1], band.inside * pitch)
+            self._come(part, place, flush == "columns")
+        filled = rows * SIDE if flush == "rows" else piece.rows
+        if filled < rows * SIDE:
+            rest = (rows * SIDE - filled) * SIDE
+            fill_zeros(restride(made, [columns, rest], [height, 1], filled * SIDE))
+        whole, tail = divmod(pitch if flush == "columns" else piece.columns, SIDE)
+        if tail:
+            fill_zeros(restride(made, [filled * SIDE], [1], whole * height))
+        for first, count, lanes in ((0, whole, SIDE), (whole, 1, tail)):
+            if count and lanes:
+                shape = [count, filled, lanes]
+                source = restride(came, shape, [SIDE, pitch, 1], first * SIDE)
+                change(source, restride(made, shape, [height, SIDE, 1], first * height))
+        shape = [columns, rows, SIDE, SIDE]
+        fractals: ir.Value = restride(made, shape, [height, FRACTAL, SIDE, 1])
+        return fractals
+
+    def _come(self, piece: Rows, place: ir.Value, flush: bool) -> None:
+        """GM to UB; `flush`: the last 16 columns for those that a fractal would lack."""
+        if flush:
+            for band in bands(piece.columns, flush):
+                self._copy(piece, place, band)
+            return
+        whole, tail = divmod(piece.columns, SIDE)
+        if whole:
+            self._copy(piece, place, Band(0, 0, whole * SIDE))
+        if not tail:
+            return
+        first, beyond = whole * SIDE, ceil_div(SIDE - tail, self.matrix_columns)
+        careful = min(piece.rows, beyond) if piece.last or beyond > 1 else 0
+        if careful < piece.rows:
+            safe = replace(piece, rows=piece.rows - careful)
+            self._copy(safe, place, Band(first, first, SIDE))
+        if careful:
+            with (
+                for_loop(piece.rows - careful, piece.rows) as row,
+                for_loop(first, first + tail) as column,
+            ):
+                at = [piece.batch, add(piece.row, row), add(piece.column, column)]
+                value = memref.LoadOp(self.gm, [as_value(i) for i in at]).result
+                memref.StoreOp(value, place, [row, column])
+
+    def _copy(self, piece: Rows, place: ir.Value, band: Band) -> None:
+        at = [piece.batch, piece.row, add(piece.column, band.outside)]
+        source = subview(self.wide, at, [1, piece.rows, band.count], drop=[0])
+        cce.copy(source, subview(place, [0, band.inside], [piece.rows, band.count]))
+
+
+def fill_zeros(buffer: ir.Value) -> None:
+    element = ir.MemRefType(buffer.type).element_type
+    cce.vector_dup(arith.ConstantOp(element, 0.0).result, buffer)
+
+
+def change(source: ir.Value, destination: ir.Value) -> None:
+    """Moves f16 lanes, or rounds f32 to them; adding minus zero changes nothing."""
+    element = ir.MemRefType(source.type).element_type
+    if element == ir.MemRefType(destination.type).element_type:
+        cce.vadds(source, arith.ConstantOp(element, -0.0).result, destination)
+    else:
+        cce.vconv(source, destination)

@@ -1,0 +1,354 @@
+"""The schedule of a product: candidates, and the one of fewest estimated cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from davinci.errors import CompileError
+from davinci.isa.core import DTYPES
+from davinci.machine import Machine
+from davinci.schedule.product import Pieces, Product, ProductSchedule, Share, Tile
+from davinci.schedule.product_cost import Costs, crossing_bytes, footprint
+from davinci.schedule.product_estimate import estimate
+from davinci.units import FRACTAL_BYTES, ceil_div
+from davinci.units import FRACTAL_SIDE as SIDE
+
+STRATEGIES = {"os": "output stationary", "is": "input stationary", "ws": "weight stationary"}
+
+MOST_MADS = 96
+"""Mads of a share that are written out; more become a loop over k."""
+
+SHARES, TILES = 10, 4
+"""Shares of C, and tiles of each, that are looked at closely."""
+
+INBOX, CROSSING, LOADS = 3, 2, 2
+"""Buffers in UB: for rows that came and for fractals that go to L1, and for what parts of C are
+combined with."""
+
+FEW_STEPS = 2
+"""Steps of an epilogue in whose time a part does not leave."""
+
+SHARE_START = 1000
+"""Cycles, about, in which a share's first pieces come and its last part leaves."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a user asks for: a strategy, and fractals of a tile's m, k and n, 0 where free."""
+
+    strategy: str = "os"
+    m: int = 0
+    k: int = 0
+    n: int = 0
+
+
+def even_cuts(total: int, most: int) -> list[int]:
+    """The different sizes ceil(total / i) up to `most`, largest first.
+
+    >>> even_cuts(10, 8)
+    [5, 4, 3, 2, 1]
+    """
+    sizes = {ceil_div(total, i) for i in range(1, total + 1)}
+    return sorted((size for size in sizes if size <= most), reverse=True)
+
+
+def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> ProductSchedule:
+    """The schedule of fewest estimated cycles on that many cores.
+
+    Args:
+        product: without empty dimensions.
+
+    Raises:
+        CompileError: unknown strategy, or no schedule that fits the memories.
+    """
+    if wanted.strategy not in STRATEGIES:
+        raise CompileError(
+            "unknown matmul strategy", found=repr(wanted.strategy), expected=" or ".join(STRATEGIES)
+        )
+    best: tuple[float, ProductSchedule] | None = None
+    for schedule in Candidates(product, machine, cores, wanted).all():
+        if not footprint(product, schedule).excess(machine):
+            cycles = estimate(product, schedule, machine, cores)
+            if best is None or cycles < best[0]:
+                best = cycles, schedule
+    if best is None:
+        raise no_schedule(product, machine, wanted)
+    return best[1]
+
+
+def no_schedule(product: Product, machine: Machine, wanted: Wanted) -> CompileError:
+    whole = product.fractals
+    broken = ""
+    for name, size, memory, item in (
+        ("m k", wanted.m * wanted.k, "L0A", 2),
+        ("k n", wanted.k * wanted.n, "L0B", 2),
+        ("m n", wanted.m * wanted.n, "L0C", 4),
+    ):
+        most = machine.buffer(memory).bytes // item
+        if size * SIDE * SIDE > most:
+            broken = broken or f"{name} <= {most}"
+    asked = Tile(wanted.m, wanted.k, wanted.n)
+    return CompileError(
+        f"no tile (m, n, k) for the {STRATEGIES[wanted.strategy]} strategy and (M, N, K) = "
+        f"{whole.text()}",
+        found=asked.text() + ("" if wanted.m and wanted.k and wanted.n else ", 0 is free"),
+        expected=broken or "sizes that fit L1, L0A, L0B and L0C",
+        hint="give smaller tile sizes, leave them 0, or use matmul-strategy=os",
+    )
+
+
+class Candidates:
+    """Schedules of a product that may be good."""
+
+    def __init__(self, product: Product, machine: Machine, cores: int, wanted: Wanted) -> None:
+        self.product, self.machine, self.cores, self.wanted = product, machine, cores, wanted
+        self.whole = product.fractals
+        self.rooms = {
+            name: machine.buffer(name).bytes // FRACTAL_BYTES for name in ("L0A", "L0B", "L1")
+        }
+        self.sums = machine.buffer("L0C").bytes // (2 * FRACTAL_BYTES)
+        self.staged = machine.buffer("UB").bytes // 10
+        # What is on its way between two pipes has a flag of its own, so there is no more of it.
+        self.turns = machine.sync.event_ids
+
+    def all(self) -> Iterator[ProductSchedule]:
+        for share in self.shares():
+            for tile in self.tiles(share):
+                for outer in self.outers(share, tile):
+                    yield from self.completed(share, tile, outer)
+
+    def shares(self) -> list[Share]:
+        """Shares of C, those that keep the busiest core's pipes busy for the shortest time."""
+        rough = Rough(self)
+        found = [
+            (rough.cycles(Share(batch, m, n)), Share(batch, m, n))
+            for batch in even_cuts(self.product.batch, self.product.batch)
+            for m in self.cuts(self.whole.m, self.wanted.m, "is")
+            for n in self.cuts(self.whole.n, self.wanted.n, "ws")
+            if self.is_share(batch, m, n)
+        ]
+        found.sort(key=lambda item: (item[0], item[1].n, item[1].m))
+        return [share for _, share in found[:SHARES]]
+
+    def cuts(self, total: int, wanted: int, unless: str) -> list[int]:
+        """Sizes of a share; whole tiles of what the user wants, all of it where an operand has to
+        stay for all that it is multiplied with."""
+        if self.wanted.strategy not in ("os", unless):
+            return [total]
+        if not wanted or wanted >= total:
+            return even_cuts(total, total) if not wanted else [total]
+        tiles = ceil_div(total, wanted)
+        return [min(total, wanted * size) for size in even_cuts(tiles, tiles)]
+
+    def is_share(self, batch: int, m: int, n: int) -> bool:
+        """Matrices are shared before they are cut, and nothing ragged is alone in a share if it has
+        to reach back into columns before it."""
+        if batch > 1 and (m < self.whole.m or n < self.whole.n):
+            return False
+        if self.product.flush and 0 < self.product.n % (n * SIDE) < SIDE:
+            return False
+        return self.wanted.strategy != "os" or self.few(batch * m * n, 1)
+
+    def few(self, fractals: int, tiles: int) -> bool:
+        """Whether a share of so many fractals can be written out, or is two tiles with a loop."""
+        most = self.sums // 2
+        count = max(tiles, ceil_div(fractals, most))
+        return count <= 2 or count * ceil_div(self.whole.k, 4) <= 2 * MOST_MADS
+
+    def tiles(self, share: Share) -> list[Tile]:
+        """Tiles that keep the cube busiest beside the loads that each mad takes."""
+        wanted, k = self.wanted, self.whole.k
+        rows = [min(wanted.m, share.m)] if wanted.m else even_cuts(share.m, 32)
+        columns = [min(wanted.n, share.n)] if wanted.n else even_cuts(share.n, 32)
+        found: list[tuple[float, Tile]] = []
+        for m in rows:
+            for n in columns:
+                tiles = ceil_div(share.m, m) * ceil_div(share.n, n) * share.batch
+                if m * n * min(2, tiles) > self.sums:
+                    continue
+                for depth in self.depths(m, n):
+                    each = max(m * n * depth + 11, depth * (2 * m + 4 * n) + 48)
+                    found.append((tiles * ceil_div(k, depth) * each, Tile(m, depth, n)))
+        found.sort(key=lambda item: item[0])
+        return [tile for _, tile in found[:TILES]]
+
+    def depths(self, m: int, n: int) -> list[int]:
+        """How much of k a mad may take: as much as two buffers of each operand hold, and less."""
+        k = self.whole.k
+        if self.wanted.k:
+            return [min(self.wanted.k, k)]
+        most = min(k, self.rooms["L0A"] // (2 * m), self.rooms["L0B"] // (2 * n))
+        if not most:
+            most = min(k, self.rooms["L0A"] // m, self.rooms["L0B"] // n)
+        return sorted({ceil_div(k, ceil_div(k, d)) for d in (most, most // 2) if d}, reverse=True)
+
+    def outers(self, share: Share, tile: Tile) -> list[str]:
+        if self.wanted.strategy != "os":
+            return ["m" if self.wanted.strategy == "is" else "n"]
+        rows, columns = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
+        tiles = rows * columns * share.batch
+        if tiles * ceil_div(self.whole.k, tile.k) > MOST_MADS:
+            return ["k"] if tiles <= 2 else []
+        return ["m", "n"] if rows > 1 and columns > 1 else ["n"] if rows > 1 else ["m"]
+
+    def completed(self, share: Share, tile: Tile, outer: str) -> Iterator[ProductSchedule]:
+        """Pieces, buffers and parts for a share and its tiles."""
+        k = self.whole.k
+        rows, columns = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
+        tiles = rows * columns * share.batch
+        for a in self.pieces("a", tile):
+            for b in self.pieces("b", tile):
+                chunk = k
+                if outer == "k":
+                    whole = max(a.k, b.k)
+                    chunk = max(1, MOST_MADS // tiles * tile.k // whole) * whole
+                held_a, held_b = {"m": (1, columns), "n": (rows, 1), "k": (0, 0)}[outer]
+                slots = self.slots((a, b), (held_a, held_b), (columns, rows))
+                if not self.stays((a, b), slots, (columns, rows)):
+                    continue
+                yield self.schedule(share, tile, outer, chunk, (a, b), slots)
+
+    def schedule(
+        self,
+        share: Share,
+        tile: Tile,
+        outer: str,
+        chunk: int,
+        pieces: tuple[Pieces, Pieces],
+        slots: tuple[int, int],
+    ) -> ProductSchedule:
+        """The rest of a schedule: buffers, and the part of C that leaves at once."""
+        product = self.product
+        tiles = share.batch * ceil_div(share.m, tile.m) * ceil_div(share.n, tile.n)
+        a, b = (replace(p, slots=n) for p, n in zip(pieces, slots, strict=True))
+        rows = not (product.a.nz and product.b.nz)
+        leaving = self.turns - (CROSSING if rows else 0)
+        if len(product.end.program.steps) > FEW_STEPS:
+            leaving = min(2, leaving)
+        sizes = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
+        inbox, crossing = (max(size) for size in zip(*sizes, strict=True))
+        return ProductSchedule(
+            share,
+            tile,
+            outer,
+            min(self.whole.k, chunk),
+            a,
+            b,
+            self.part(tile, inbox * INBOX + crossing * CROSSING, leaving),
+            l0a=max(1, min(4, self.rooms["L0A"] // (tile.m * tile.k))),
+            l0b=max(1, min(4, self.rooms["L0B"] // (tile.n * tile.k))),
+            l0c=tiles if outer == "k" else min(2, tiles),
+            inbox=INBOX,
+            crossing=CROSSING,
+            loads=LOADS,
+            leaving=leaving,
+        )
+
+    def stays(
+        self, pieces: tuple[Pieces, Pieces], slots: tuple[int, int], again: tuple[int, int]
+    ) -> bool:
+        """Whether what the strategy keeps is all in L1 if it is used again."""
+        if self.wanted.strategy == "os":
+            return True
+        kept = 0 if self.wanted.strategy == "is" else 1
+        return again[kept] <= 1 or slots[kept] >= ceil_div(self.whole.k, pieces[kept].k)
+
+    def slots(
+        self, pieces: tuple[Pieces, Pieces], held: tuple[int, int], again: tuple[int, int]
+    ) -> tuple[int, int]:
+        """Slots of A and B: all that is used again, if L1 has room for it, else a few in turn.
+
+        Args:
+            held: panels of all of k that have to stay until they are used again.
+            again: how often they are used.
+        """
+        room = self.rooms["L1"]
+        panels = [ceil_div(self.whole.k, piece.k) for piece in pieces]
+        found = [min(self.turns, panels[i] * max(1, held[i])) for i in (0, 1)]
+        for i in (0, 1):
+            stay = panels[i] * held[i]
+            left = room - found[1 - i] * pieces[1 - i].fractals
+            if again[i] > 1 and stay and stay * pieces[i].fractals <= left:
+                found[i] = max(stay, found[i])
+        return found[0], found[1]
+
+    def pieces(self, name: str, tile: Tile) -> Iterator[Pieces]:
+        """Ways in which L1 holds an operand; slots are still to be found."""
+        operand, k = self.product.operand(name), self.whole.k
+        other = tile.m if name == "a" else tile.n
+        as_loaded = tile.k if name == "a" else 1
+        if operand.nz:
+            rows = tile.k if operand.k_rows else other
+            for together in {as_loaded, tile.k if operand.k_rows else 1}:
+                yield Pieces(tile.k, other, together, rows, 1)
+            return
+        row = SIDE * SIDE * operand.itemsize
+        if operand.k_rows:
+            rows = max(1, min(tile.k, self.staged // (other * row)))
+            yield Pieces(tile.k, other, as_loaded, rows, 1)
+            return
+        # Rows of all of k follow each other in GM; if that is too much, pieces of whole steps.
+        most = max(1, self.staged // row // tile.k) * tile.k
+        deep = min(k, most)
+        rows = max(1, min(other, self.staged // (deep * row)))
+        for together in {as_loaded, deep if name == "a" else 1}:
+            yield Pieces(deep, other, together, rows, 1)
+
+    def part(self, tile: Tile, staged: int, leaving: int) -> tuple[int, int]:
+        """Columns and rows of C that leave at once: as much as fits UB, but if little is done to it
+        no more than a sixteenth of UB of sums, so that the next part is not held up.
+
+        Args:
+            staged: bytes of UB that operands take on their way.
+            leaving: buffers of each output.
+        """
+        end, ub = self.product.end, self.machine.buffer("UB").bytes
+        room = ub - staged - end.tile_bytes(tile.n)
+        most = tile.m * tile.n
+        if len(end.program.steps) <= FEW_STEPS:
+            most = max(1, ub // 16 // (SIDE * SIDE * DTYPES[end.sums.dtype].itemsize))
+        # In Nz whole columns are single runs of GM, else whole rows are.
+        first, second = (tile.n, tile.m) if end.nz else (tile.m, tile.n)
+        while True:
+            columns, rows = (first, second) if end.nz else (second, first)
+            fits = end.part_bytes(columns, rows, LOADS, leaving) <= room
+            if (fits and columns * rows <= most) or columns * rows == 1:
+                return columns, rows
+            if first > 1:
+                first = ceil_div(first, 2)
+            else:
+                second = ceil_div(second, 2)
+
+
+class Rough:
+    """What a share costs by its size alone."""
+
+    def __init__(self, candidates: Candidates) -> None:
+        self.candidates = candidates
+        self._costs = Costs(candidates.product, candidates.machine, 0.5)
+        self._known: dict[tuple[str, int], tuple[float, ...]] = {}
+
+    def cycles(self, share: Share) -> float:
+        whole, product = self.candidates.whole, self.candidates.product
+        shares = ceil_div(product.batch, share.batch)
+        shares *= ceil_div(whole.m, share.m) * ceil_div(whole.n, share.n)
+        a, b = self._each("a", share.m), self._each("b", share.n)
+        pipes = [x * share.m + y * share.n for x, y in zip(a, b, strict=True)]
+        work = share.batch * whole.k * max(*pipes, share.m * share.n)
+        leaving = share.batch * share.m * share.n * FRACTAL_BYTES * product.c.itemsize / 2
+        work += leaving / self.candidates.machine.mte3.port_bytes_per_cycle / 2
+        return ceil_div(shares, self.candidates.cores) * (work + SHARE_START)
+
+    def _each(self, name: str, other: int) -> tuple[float, ...]:
+        """MTE2, V and MTE3 for a fractal of an operand of which the core takes `other`."""
+        key = name, min(other, 16)
+        if key not in self._known:
+            k = min(4, self.candidates.whole.k)
+            tile = Tile(key[1], k, key[1])
+            pieces = next(self.candidates.pieces(name, tile))
+            k_rows = self.candidates.product.operand(name).k_rows
+            size = (pieces.rows, key[1]) if k_rows else (pieces.k, pieces.rows)
+            busy = self._costs.fill(name, pieces, *size)
+            self._known[key] = tuple(x / size[0] / size[1] for x in (busy.mte2, busy.v, busy.mte3))
+        return self._known[key]

@@ -1,0 +1,177 @@
+"""Products on the simulator: numbers in all layouts, elements read from GM, synchronisation."""
+
+from __future__ import annotations
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from davinci.errors import CompileError, DeviceFault
+from kernel_support import lowered_text, run_cce_text, run_kernel
+from product_support import Case
+
+FLAG = re.compile(r'"cce\.(set_flag|wait_flag)"\(\) (\{[^}]*\})')
+
+
+def test_the_sum_does_not_depend_on_how_the_product_is_cut() -> None:
+    """On any number of cores and with any tile the bits are the same."""
+    case = Case(129, 129, 257)
+    ways: list[dict[str, object]] = [
+        {"cores": 32},
+        {"cores": 3, "k": 16},
+        {"cores": 1, "k": 112},
+        {"cores": 2, "matmul_strategy": "is"},
+        {"cores": 2, "matmul_strategy": "ws"},
+    ]
+    first = run_kernel(case.text(), case.inputs(), cores=1).outputs[0]
+    for way in ways:
+        found = run_kernel(case.text(), case.inputs(), **way).outputs[0]
+        np.testing.assert_array_equal(found, first, err_msg=str(way))
+
+
+SHAPES = [
+    (1, 1, 1),
+    (15, 17, 16),
+    (17, 1, 15),
+    (1, 33, 768),
+    (97, 103, 101),
+    (128, 128, 64),
+    (64, 48, 1024),
+    (4096, 16, 16),
+    (16, 4096, 48),
+    (16, 16, 4096),
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("cores", [1, 32])
+def test_fractals(shape: tuple[int, int, int], cores: int) -> None:
+    Case(*shape).check(cores=cores)
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+@pytest.mark.parametrize("cores", [1, 32])
+def test_rows(shape: tuple[int, int, int], cores: int) -> None:
+    Case(*shape, layouts="rrr", result="f16").check(cores=cores)
+
+
+LAYOUTS = ["".join(letters) for letters in itertools.product("nr", repeat=3)]
+TURNED = ["", "a", "b", "ab"]
+RAGGED = [(1, 100, 17), (16, 15, 257), (48, 257, 1), (100, 17, 48), (257, 1, 100), (17, 48, 15)]
+
+
+@pytest.mark.parametrize("layouts", LAYOUTS)
+@pytest.mark.parametrize("turned", TURNED)
+def test_layouts(layouts: str, turned: str) -> None:
+    """Each operand in rows or fractals, as it is or transposed, and sizes that end anywhere."""
+    first = LAYOUTS.index(layouts) + TURNED.index(turned)
+    for number in range(first, first + 3):
+        shape, result = RAGGED[number % len(RAGGED)], ("f16", "f32")[number // 2 % 2]
+        case = Case(*shape, batch=number % 3, layouts=layouts, turned=turned, result=result)
+        case.check(cores=(1, 5, 32)[number % 3])
+
+
+@pytest.mark.parametrize("machine", ["ascend310", "ascend910"])
+def test_larger_than_a_buffer(machine: str) -> None:
+    Case(100, 700, 1100, layouts="rrr", result="f16").check(machine=machine, cores=2)
+    Case(300, 200, 1000, layouts="nrn", result="f32").check(machine=machine, cores=2)
+
+
+def test_a_loop_over_k() -> None:
+    """More steps than are written out, the last ones of another size."""
+    Case(64, 64, 16 * 401 + 3, layouts="rrr").check(cores=1, m=64, n=64, k=32)
+    Case(64, 64, 16 * 401 + 3, layouts="nnn").check(cores=1, m=64, n=64, k=32)
+
+
+@pytest.mark.parametrize("result", ["f32", "f16"])
+@pytest.mark.parametrize("strategy", ["os", "is", "ws"])
+@pytest.mark.parametrize("cores", [1, 5])
+def test_tiles_that_do_not_divide(strategy: str, result: str, cores: int) -> None:
+    """7 x 9 x 5 fractals in tiles of 3 x 4 x 2."""
+    options = {"cores": cores, "matmul_strategy": strategy, "m": 48, "n": 64, "k": 32}
+    Case(112, 144, 80, result=result).check(**options)
+    Case(112, 144, 80, result=result, layouts="rrr", turned="ab").check(**options)
+
+
+@pytest.mark.parametrize("strategy", ["os", "is", "ws"])
+def test_batches(strategy: str) -> None:
+    run = Case(40, 24, 64, batch=5).check(cores=4, matmul_strategy=strategy)
+    assert run.profile.blocks >= 3
+
+
+@pytest.mark.parametrize("shape", [(0, 16, 16), (16, 0, 16), (16, 16, 0)], ids=str)
+@pytest.mark.parametrize("layouts", ["nnn", "rrr"])
+def test_empty(shape: tuple[int, int, int], layouts: str) -> None:
+    """Without anything to sum up the result is zero."""
+    Case(*shape, layouts=layouts).check()
+
+
+@pytest.mark.parametrize(
+    ("strategy", "m", "n", "k"),
+    [("is", 32, 32, 64), ("is", 64, 128, 128), ("ws", 32, 32, 64), ("ws", 512, 64, 16)],
+)
+def test_elements_read(strategy: str, m: int, n: int, k: int) -> None:
+    """Counted by the simulator: what stays is read once, the other at most once for each tile."""
+    whole_m, whole_n, whole_k = 512, 384, 192
+    case = Case(whole_m, whole_n, whole_k)
+    run = case.check(cores=1, matmul_strategy=strategy, m=m, n=n, k=k)
+    macs = whole_m * whole_n * whole_k
+    formula = {
+        "is": whole_m * whole_k + macs // m,
+        "ws": whole_k * whole_n + macs // n,
+    }[strategy]
+    assert run.profile.gm_read_bytes <= 2 * formula
+    assert run.profile.gm_write_bytes == 4 * whole_m * whole_n
+    assert run.profile.macs == macs
+
+
+def test_blocks() -> None:
+    """Small products occupy the cores, too."""
+    assert Case(128, 768, 768).check().profile.blocks == 32
+    assert Case(128, 768, 768, layouts="rrr").check().profile.blocks >= 24
+    assert Case(128, 128, 64, batch=40).check().profile.blocks >= 20
+
+
+def test_strategy_without_a_legal_tile() -> None:
+    """256 rows of A with all of k do not fit L1."""
+    case = Case(256, 512, 4096)
+    with pytest.raises(CompileError, match="no tile") as error:
+        run_kernel(case.text(), case.inputs(), matmul_strategy="is", m=256)
+    assert "matmul-strategy=os" in str(error.value)
+
+
+def test_8_bit_operands_are_refused() -> None:
+    text = """
+    func.func @product(%a: memref<1x1x16x32xi8>, %b: memref<1x2x16x32xi8>,
+                       %c: memref<2x1x16x16xi32>)
+        attributes {ascend.kernel, ascend.op = "matmul", ascend.unit = "cube"} {
+      "ascend.matmul"(%a, %b, %c)
+        : (memref<1x1x16x32xi8>, memref<1x2x16x32xi8>, memref<2x1x16x16xi32>) -> ()
+      return
+    }"""
+    with pytest.raises(CompileError, match="load2d transposes 16-bit fractals only"):
+        lowered_text(text, "convert-ascend-to-cce")
+
+
+@pytest.mark.parametrize("layouts", ["nnn", "rrr"])
+def test_without_any_one_pair_of_flags(layouts: str) -> None:
+    """Removing one set_flag and one wait_flag of the same event, any of them, is a fault."""
+    case = Case(96, 64, 64, layouts=layouts, result="f16")
+    inputs = case.inputs()
+    text = lowered_text(case.text(), "ascend-to-cce{cores=1 m=32 n=64 k=32}")
+    lines = text.splitlines()
+    flags: dict[str, dict[str, list[int]]] = {}
+    for number, line in enumerate(lines):
+        if found := FLAG.search(line):
+            event = flags.setdefault(found[2], {"set_flag": [], "wait_flag": []})
+            event[found[1]].append(number)
+    pairs = [(s, w) for e in flags.values() for s in e["set_flag"] for w in e["wait_flag"]]
+    assert len(pairs) > 10
+    run_cce_text(text, inputs)
+    for pair in pairs:
+        broken = "\n".join(line for number, line in enumerate(lines) if number not in pair)
+        with pytest.raises(DeviceFault):
+            run_cce_text(broken, inputs)
+            pytest.fail(f"nothing is found without lines {pair}:\n{text}")
