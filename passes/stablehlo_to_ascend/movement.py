@@ -124,13 +124,29 @@ REDUCTIONS = {
 @conversion("reduce")
 def convert_reduce(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     """Of one operand, with one operation as body."""
-    if len(op.operands) != 2:
+    kind = kind_of_body(op)
+    if kind is None:
         return None
     operand, start = op.operands
+    found = tensor_of(operand.type)
+    if found.count == 0:
+        return [ops.broadcast(start, tensor_of(op.results[0].type).shape, [])]
+    reduced = ops.reduce(operand, kind, attribute(op, "dimensions"))
+    value = full_value(start)
+    if value is None or value != neutral(kind, value.dtype):
+        combine = {"min": "and", "max": "or"}[kind] if found.element == "i1" else kind
+        spread = ops.broadcast(start, tensor_of(reduced.type).shape, [])
+        reduced = ops.binary(combine, reduced, spread)
+    return [reduced]
+
+
+def kind_of_body(op: Op) -> str | None:
+    """How a reduction of one operand combines; None if by more than one operation."""
+    if len(op.operands) != 2:
+        return None
     block = op.regions[0].blocks[0]
     body = [inner.operation for inner in block.operations]
-    found = tensor_of(operand.type)
-    boolean = found.element == "i1"
+    boolean = tensor_of(op.operands[0].type).element == "i1"
     if len(body) != 2 or list(body[0].operands) not in (
         list(block.arguments),
         list(block.arguments)[::-1],
@@ -142,18 +158,9 @@ def convert_reduce(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     if boolean:
         short = BOOLEAN.get(name.removeprefix("stablehlo."))
         name = f"stablehlo.{short}" if short else name
-    kind = REDUCTIONS.get(name)
-    if kind is None or (not boolean and name in ("stablehlo.and", "stablehlo.or")):
+    elif name in ("stablehlo.and", "stablehlo.or"):
         return None
-    if found.count == 0:
-        return [ops.broadcast(start, tensor_of(op.results[0].type).shape, [])]
-    reduced = ops.reduce(operand, kind, attribute(op, "dimensions"))
-    value = full_value(start)
-    if value is None or value != neutral(kind, value.dtype):
-        combine = {"min": "and", "max": "or"}[kind] if boolean else kind
-        spread = ops.broadcast(start, tensor_of(reduced.type).shape, [])
-        reduced = ops.binary(combine, reduced, spread)
-    return [reduced]
+    return REDUCTIONS.get(name)
 
 
 def neutral(kind: str, dtype: Any) -> Any:
