@@ -17,11 +17,11 @@ from davinci.mlir import ir
 from davinci.operators.vector_program import Value
 from davinci.passes.ascend_to_cce.moves import copy_rounded
 from davinci.passes.ascend_to_cce.product_parts import PartOfC
-from davinci.passes.ascend_to_cce.product_rows import Ring, fill_zeros
+from davinci.passes.ascend_to_cce.product_rows import Ring, RowReader, Rows, bands, fill_zeros
 from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
-from davinci.passes.builder import alloc, mul, restride, subview
-from davinci.schedule.product import ProductSchedule
-from davinci.schedule.product_epilogue import UNCHANGED, Epilogue, Extra
+from davinci.passes.builder import add, alloc, mul, restride, subview
+from davinci.schedule.product import Product, ProductSchedule
+from davinci.schedule.product_epilogue import UNCHANGED, Extra
 from davinci.schedule.product_order import TileOfC
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -35,8 +35,9 @@ class Extras:
             [batch or 1][columns].
     """
 
-    def __init__(self, gm: list[ir.Value], end: Epilogue, schedule: ProductSchedule) -> None:
-        self._end = end
+    def __init__(self, gm: list[ir.Value], product: Product, schedule: ProductSchedule) -> None:
+        self._end = end = product.end
+        self._flush = product.flush
         self._gm = dict(zip((extra.value for extra in end.extras), gm, strict=True))
         self._columns, rows = schedule.part
         self._parts, self._rows, self._raw = {}, {}, {}
@@ -90,10 +91,17 @@ class Extras:
             target = restride(buffer, shape, [part.m.size * SIDE * SIDE, SIDE * SIDE, SIDE, 1])
             cce.copy(subview(gm, at, [1, *shape], drop=[0]), target)
         else:
+            row, column = mul(place.row, SIDE), mul(place.column, SIDE)
             shape = [place.rows, part.n.size * SIDE]
-            at = [place.batch, mul(place.row, SIDE), mul(place.column, SIDE)]
             target = restride(buffer, shape, [self._end.pitch(part.n.size, dtype), 1])
-            cce.copy(subview(gm, at, [1, *shape], drop=[0]), target)
+            rows = Rows(place.batch, row, column, place.rows, place.columns, place.last)
+            reader = RowReader(gm)
+            if not self._flush and (careful := reader.careful(rows)):
+                # What is computed of the lanes behind them does not leave, but they are read.
+                start, pitch = place.rows - careful, self._end.pitch(part.n.size, dtype)
+                last = (part.n.size - 1) * SIDE
+                fill_zeros(restride(buffer, [careful, SIDE], [pitch, 1], start * pitch + last))
+            reader.come(rows, target, self._flush)
         return buffer
 
     def _row(self, extra: Extra, tile: TileOfC, part: PartOfC) -> ir.Value:
@@ -107,9 +115,11 @@ class Extras:
             came = self._raw[extra.value].next(columns * SIDE, element)
         if count < columns * SIDE:
             fill_zeros(came)
-        at = [part.place.batch if extra.batch else 0, mul(part.column_of_tile, SIDE)]
-        row = subview(self._gm[extra.value], at, [1, count], drop=[0])
-        copy_rounded(row, restride(came, [count], [1]), BLOCK_BYTES)
+        batch, first = part.place.batch if extra.batch else 0, mul(part.column_of_tile, SIDE)
+        for band in bands(count, self._flush):
+            at = [batch, add(first, band.outside)]
+            row = subview(self._gm[extra.value], at, [1, band.count], drop=[0])
+            copy_rounded(row, restride(came, [band.count], [1], band.inside), BLOCK_BYTES)
         if self._end.nz:
             lanes = elements // columns
             shape = [columns, lanes // SIDE, SIDE]

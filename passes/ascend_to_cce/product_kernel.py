@@ -174,6 +174,7 @@ class ProductKernel:
             add(n.start, column),
             min(m.elements - row * SIDE, event.m.size * SIDE),
             min(n.elements - column * SIDE, event.n.size * SIDE),
+            m.last and (row + event.m.size) * SIDE >= m.elements,
         )
         first = add(n.start, tile.n.start)
         return PartOfC(event.n, event.m, place, first, n.elements - tile.n.start * SIDE)

@@ -46,7 +46,7 @@ class Exit:
         self.end, self.product = product.end, product
         program, sums = self.end.program, self.end.sums
         self.outputs = dict(zip(program.outputs, outputs, strict=True))
-        self.extras = Extras(extras, self.end, schedule)
+        self.extras = Extras(extras, product, schedule)
         columns, rows = schedule.part
         # The vector unit does one thing after the other, so it needs but one buffer for sums.
         turns = schedule.leaving if sums in program.outputs else 1

@@ -10,13 +10,18 @@ from davinci.schedule.product_order import Span
 
 @dataclass(frozen=True)
 class Place:
-    """Where a part of C lies: its matrix, its first fractals, and how many elements C has of it."""
+    """Where a part of C lies: its matrix, its first fractals, and how many elements C has of it.
+
+    Attributes:
+        last: whether its last row may be the last one of the matrix.
+    """
 
     batch: IndexLike
     row: IndexLike
     column: IndexLike
     rows: int
     columns: int
+    last: bool
 
 
 @dataclass(frozen=True)

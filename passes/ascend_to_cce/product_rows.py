@@ -91,6 +91,60 @@ def bands(size: int, flush: bool) -> list[Band]:
     return [*first, Band(whole * SIDE, size - SIDE, SIDE)]
 
 
+class RowReader:
+    """Brings rows of matrices in GM to UB.
+
+    Args:
+        gm: [batch][rows][columns].
+    """
+
+    def __init__(self, gm: ir.Value) -> None:
+        self.gm = gm
+        kind = ir.MemRefType(gm.type)
+        self.element = kind.element_type
+        batch, rows, columns = kind.shape
+        # The last columns are read 16 wide, which reaches into the next row.
+        wide = [batch, rows, columns + SIDE - 1]
+        self.wide = restride(gm, wide, [rows * columns, columns, 1])
+        self.matrix_columns = columns
+
+    def come(self, piece: Rows, place: ir.Value, flush: bool) -> None:
+        """GM to UB; `flush`: the last 16 columns for those that a fractal would lack."""
+        if flush:
+            for band in bands(piece.columns, flush):
+                self._copy(piece, place, band)
+            return
+        whole, tail = divmod(piece.columns, SIDE)
+        if whole:
+            self._copy(piece, place, Band(0, 0, whole * SIDE))
+        if not tail:
+            return
+        first, careful = whole * SIDE, self.careful(piece)
+        if careful < piece.rows:
+            safe = replace(piece, rows=piece.rows - careful)
+            self._copy(safe, place, Band(first, first, SIDE))
+        if careful:
+            with (
+                for_loop(piece.rows - careful, piece.rows) as row,
+                for_loop(first, first + tail) as column,
+            ):
+                at = [piece.batch, add(piece.row, row), add(piece.column, column)]
+                value = memref.LoadOp(self.gm, [as_value(i) for i in at]).result
+                memref.StoreOp(value, place, [row, column])
+
+    def careful(self, piece: Rows) -> int:
+        """How many of the last rows have nothing behind them that may be read for their last 16
+        columns, so that what they lack of those is left as it is."""
+        tail = piece.columns % SIDE
+        beyond = ceil_div(SIDE - tail, self.matrix_columns) if tail else 0
+        return min(piece.rows, beyond) if piece.last or beyond > 1 else 0
+
+    def _copy(self, piece: Rows, place: ir.Value, band: Band) -> None:
+        at = [piece.batch, piece.row, add(piece.column, band.outside)]
+        source = subview(self.wide, at, [1, piece.rows, band.count], drop=[0])
+        cce.copy(source, subview(place, [0, band.inside], [piece.rows, band.count]))
+
+
 class Crossing:
     """Makes fractals of rows.
 
@@ -100,25 +154,18 @@ class Crossing:
     """
 
     def __init__(self, gm: ir.Value, inbox: Ring, made: Ring) -> None:
-        self.gm, self.inbox, self.made = gm, inbox, made
-        kind = ir.MemRefType(gm.type)
-        self.element = kind.element_type
-        batch, rows, columns = kind.shape
-        # The last columns are read 16 wide, which reaches into the next row.
-        wide = [batch, rows, columns + SIDE - 1]
-        self.wide = restride(gm, wide, [rows * columns, columns, 1])
-        self.matrix_columns = columns
+        self.reader, self.inbox, self.made = RowReader(gm), inbox, made
 
     def cross(self, piece: Rows, flush: str = "") -> ir.Value:
         """[columns / 16][rows / 16][16][16] in UB; `flush` is "rows", "columns" or ""."""
         rows, columns = ceil_div(piece.rows, SIDE), ceil_div(piece.columns, SIDE)
         pitch, height = columns * SIDE, (rows * SIDE + 1) * SIDE
-        came = self.inbox.next(rows * SIDE * pitch, self.element)
+        came = self.inbox.next(rows * SIDE * pitch, self.reader.element)
         made = self.made.next(columns * height, ir.F16Type.get())
         for band in bands(piece.rows, flush == "rows"):
             part = replace(piece, row=add(piece.row, band.outside), rows=band.count)
             place = restride(came, [band.count, pitch], [pitch, 1], band.inside * pitch)
-            self._come(part, place, flush == "columns")
+            self.reader.come(part, place, flush == "columns")
         filled = rows * SIDE if flush == "rows" else piece.rows
         if filled < rows * SIDE:
             rest = (rows * SIDE - filled) * SIDE
@@ -134,36 +181,6 @@ class Crossing:
         shape = [columns, rows, SIDE, SIDE]
         fractals: ir.Value = restride(made, shape, [height, FRACTAL, SIDE, 1])
         return fractals
-
-    def _come(self, piece: Rows, place: ir.Value, flush: bool) -> None:
-        """GM to UB; `flush`: the last 16 columns for those that a fractal would lack."""
-        if flush:
-            for band in bands(piece.columns, flush):
-                self._copy(piece, place, band)
-            return
-        whole, tail = divmod(piece.columns, SIDE)
-        if whole:
-            self._copy(piece, place, Band(0, 0, whole * SIDE))
-        if not tail:
-            return
-        first, beyond = whole * SIDE, ceil_div(SIDE - tail, self.matrix_columns)
-        careful = min(piece.rows, beyond) if piece.last or beyond > 1 else 0
-        if careful < piece.rows:
-            safe = replace(piece, rows=piece.rows - careful)
-            self._copy(safe, place, Band(first, first, SIDE))
-        if careful:
-            with (
-                for_loop(piece.rows - careful, piece.rows) as row,
-                for_loop(first, first + tail) as column,
-            ):
-                at = [piece.batch, add(piece.row, row), add(piece.column, column)]
-                value = memref.LoadOp(self.gm, [as_value(i) for i in at]).result
-                memref.StoreOp(value, place, [row, column])
-
-    def _copy(self, piece: Rows, place: ir.Value, band: Band) -> None:
-        at = [piece.batch, piece.row, add(piece.column, band.outside)]
-        source = subview(self.wide, at, [1, piece.rows, band.count], drop=[0])
-        cce.copy(source, subview(place, [0, band.inside], [piece.rows, band.count]))
 
 
 def fill_zeros(buffer: ir.Value) -> None:

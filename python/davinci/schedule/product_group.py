@@ -104,8 +104,6 @@ class _Reader:
         extras = list(self.extras.values())
         epilogue = Epilogue.of(self.program, self.sums, extras, nz)
         product = self._product(factors[0], factors[1], epilogue)
-        if not nz and extras and product.n % SIDE:
-            raise NoSpace("rows that end inside a block, combined with others")
         numbers = tuple(number for number, _ in self.extras)
         return ProductGroup(product, (factors[0], factors[1]), numbers, outputs)
 
