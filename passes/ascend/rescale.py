@@ -39,8 +39,11 @@ def exponents(array: Array, kept: list[int]) -> Array | None:
         kept: the dimensions that are not summed over.
     """
     contracted = tuple(i for i in range(array.ndim) if i not in kept)
-    magnitudes = np.where(np.isfinite(array), np.abs(array), 0)
+    magnitudes = np.abs(array)
     largest = magnitudes.max(axis=contracted, initial=0)
+    if not np.isfinite(largest).all():
+        magnitudes = np.where(np.isfinite(array), magnitudes, 0)
+        largest = magnitudes.max(axis=contracted, initial=0)
     needed = (largest >= OVERFLOWS) | ((largest < SMALL) & (largest > 0))
     if not needed.any():
         return None
