@@ -50,10 +50,12 @@ class Stream:
     block_stride: int
     repeat_stride: int
 
-    def of_repeat(self, repeat: int) -> set[int]:
+    def of_repeat(self, repeat: int) -> range | tuple[int]:
         """Numbers of the blocks; one that is named several times is accessed once."""
         first = self.block + repeat * self.repeat_stride
-        return {first + i * self.block_stride for i in range(self.per_repeat)}
+        if not self.block_stride:
+            return (first,)
+        return range(first, first + self.per_repeat * self.block_stride, self.block_stride)
 
 
 def bank_bits(address: int, span_bytes: int, layout: BankLayout) -> int:
@@ -96,14 +98,14 @@ def repeats_cycles(
             if results and results[0][0] <= now:
                 results.popleft()
             now += 1
-        for banks in _beats([s.of_repeat(repeat) for s in reads], layout):
+        for banks in _beats(tuple(s.of_repeat(repeat) for s in reads), layout):
             if results and results[0][0] <= now and not banks.isdisjoint(results.popleft()[1]):
                 # The write has had its turn, now the read has its own; another may be written too.
                 now += 1
                 if results and results[0][0] <= now and banks.isdisjoint(results[0][1]):
                     results.popleft()
             now += 1
-        writing = _beats([s.of_repeat(repeat) for s in writes], layout)
+        writing = _beats(tuple(s.of_repeat(repeat) for s in writes), layout)
         results.extend((now - 1 + depth + i, banks) for i, banks in enumerate(writing))
         start = max(now, start + each, start + len(writing))
     end = now
@@ -112,7 +114,8 @@ def repeats_cycles(
     return max(start, end - depth)
 
 
-def _beats(operands: Sequence[set[int]], layout: BankLayout) -> list[Banks]:
+@lru_cache(maxsize=65536)
+def _beats(operands: tuple[Sequence[int], ...], layout: BankLayout) -> list[Banks]:
     """The banks accessed in each cycle: as many cycles as the most loaded group has blocks.
 
     An operand of which a block has to wait for another operand is accessed after it as a whole.
@@ -123,7 +126,7 @@ def _beats(operands: Sequence[set[int]], layout: BankLayout) -> list[Banks]:
     for blocks in operands:
         start = max((taken.get(block % groups, 0) for block in blocks), default=0)
         level: dict[int, int] = {}
-        for block in sorted(blocks):
+        for block in blocks:
             group = block % groups
             cycle = level.get(group, start)
             level[group] = cycle + 1
