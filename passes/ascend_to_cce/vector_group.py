@@ -377,7 +377,10 @@ class TileBuilder:
         assert form is not None
         places = layout.places(form, first.dtype)
         blocks = layout.tile.pitch // block_lanes(first.dtype)
-        rows, statistic = places.operands(blocks, first.dtype, RESULT, SOURCE, layout.slices(form))
+        whole = layout.form(values[-1])
+        assert whole is not None
+        slices = layout.slices(form, whole)
+        rows, statistic = places.operands(blocks, first.dtype, RESULT, SOURCE, slices)
         lane = self.plan.program.lane
         found = []
         for value in values:

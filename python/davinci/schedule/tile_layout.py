@@ -180,9 +180,11 @@ class TileLayout:
             raise NoSpace("a statistic of rows that do not lie together")
         return math.prod(self.tile.sizes[axis] for axis in wide)
 
-    def slices(self, form: tuple[int, ...]) -> int:
-        """See `_slices`."""
-        return self._slices(form)
+    def slices(self, form: tuple[int, ...], rows: tuple[int, ...]) -> int:
+        """How many arrays of rows, one after the other, a value of form `rows` has for the
+        statistics of `form`; it may lack axes of the tile itself."""
+        apart = (axis for axis in rows if axis not in form and axis != self.lane)
+        return math.prod(self.tile.sizes[axis] for axis in apart)
 
     def fold(self, step: Step) -> Fold:
         """How a step reduces."""

@@ -135,3 +135,21 @@ def test_sums_of_columns(m: int, n: int) -> None:
     x = uniform(m, n)
     (found,), _ = run(sums_of_columns(m, n), x)
     np.testing.assert_allclose(found, x - x.astype(np.float64).mean(0), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("m", "n"), [(17, 32), (200, 32), (1, 33), (5000, 100)])
+def test_statistics_of_statistics(m: int, n: int) -> None:
+    """What is combined with the second one lacks the axis that the first one has reduced."""
+    text = f"""func.func @main(%x: tensor<{m}x{n}xf32>) -> tensor<{n}xf32> {{
+    %least = "ascend.reduce"(%x) {{kind = "min", dims = array<i64: 0>}}
+        : (tensor<{m}x{n}xf32>) -> tensor<{n}xf32>
+    %most = "ascend.reduce"(%least) {{kind = "max", dims = array<i64: 0>}}
+        : (tensor<{n}xf32>) -> tensor<f32>
+    %all = "ascend.broadcast"(%most) {{dims = array<i64>}} : (tensor<f32>) -> tensor<{n}xf32>
+    %d = "ascend.sub"(%least, %all) : (tensor<{n}xf32>, tensor<{n}xf32>) -> tensor<{n}xf32>
+    return %d : tensor<{n}xf32>
+    }}"""
+    x = uniform(m, n)
+    least = x.min(0)
+    (found,), _ = run(text, x)
+    np.testing.assert_array_equal(found, least - least.max())
