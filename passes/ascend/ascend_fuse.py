@@ -22,6 +22,9 @@ group of what they read wherever the vector unit can compute both in one kernel
 takes no longer. What only lives inside a group never sees GM. An operator alone is a group of one.
 Broadcasts and reshapes are made anew for each of their users, so that they end in the group that
 needs them. Equal groups are one kernel. Operators that no group can hold stay as they are.
+
+Groups that do not wait for each other share a launch, side by side on different cores
+(`davinci.schedule.side_by_side`), where that takes no longer than one after the other.
 """
 
 from __future__ import annotations
@@ -47,8 +50,9 @@ from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, tensor_funct
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import FUSION
 from davinci.schedule.graph import Graph
+from davinci.schedule.side_by_side import cycles_of
 from davinci.schedule.space import MOVES, NoSpace
-from davinci.schedule.vector_schedule import estimate, plan
+from davinci.schedule.vector_schedule import estimate
 
 FREE = frozenset({"ascend.broadcast", "ascend.reshape"})
 """Operators that cost nothing inside a group."""
@@ -128,7 +132,7 @@ class Judge:
         try:
             if growing:
                 return estimate(graph, self._machine, self._cores) + self.launch
-            return plan(graph, self._machine, self._cores).schedule.cycles + self.launch
+            return cycles_of(graph, self._machine, self._cores) + self.launch
         except NoSpace:
             return None
 
@@ -163,6 +167,8 @@ class Grouping:
         for group in dict.fromkeys(self._group.values()):
             if len(group.ops) > 1 and not self._holds(self._trimmed(group)):
                 self._part(group)
+        if self._fuse:
+            self._side_by_side()
         found = [g for g in self._ordered() if is_candidate(g.ops[0])]
         kept = [g for g in found if any(op.name not in FREE for op in g.ops) or self._needs(g)]
         return [g for g in map(self._trimmed, kept) if g.ops and self._holds(g)]
@@ -177,8 +183,48 @@ class Grouping:
         for op in group.ops:
             self._join(op)
 
+    def _side_by_side(self) -> None:
+        """Joins groups that wait for equally many others, and so not for each other, where one
+        launch of all takes no more time."""
+        levels: dict[int, list[Group]] = {}
+        for group, level in self._levels().items():
+            alone = self._trimmed(group)
+            if any(op.name not in FREE for op in alone.ops) and self._holds(alone):
+                levels.setdefault(level, []).append(group)
+        for groups in levels.values():
+            joined = groups[0]
+            for group in groups[1:]:
+                ops = sorted((*joined.ops, *group.ops), key=self._place.__getitem__)
+                cycles = self._cycles(self._trimmed(Group(ops)).ops)
+                apart = [self._cycles(self._trimmed(g).ops) for g in (joined, group)]
+                if cycles is None or cycles > sum(c or 0 for c in apart):
+                    joined = group
+                    continue
+                joined = Group(ops)
+                for op in ops:
+                    self._group[op] = joined
+
+    def _levels(self) -> dict[Group, int]:
+        """How many groups, one after the other, are before each candidate group."""
+        level: dict[Group, int] = {}
+        for group in self._in_order():
+            read = (defining_op(value) for op in group.ops for value in op.operands)
+            before = {self._group[op] for op in read if op is not None} - {group}
+            level[group] = max((level[g] for g in before), default=-1) + 1
+        return {g: n for g, n in level.items() if is_candidate(g.ops[0])}
+
     def _ordered(self) -> list[Group]:
         """All groups, each after those it reads; moves their operators into that order."""
+        found = self._in_order()
+        end = self._ops[-1]
+        for group in found:
+            for op in group.ops:
+                if op is not end:
+                    op.move_before(end)
+        return found
+
+    def _in_order(self) -> list[Group]:
+        """All groups, each after those it reads."""
         found: dict[Group, None] = {}
         for op in self._ops:
             stack = [self._group[op]]
@@ -195,11 +241,6 @@ class Grouping:
                     stack += waiting
                 else:
                     found[stack.pop()] = None
-        end = self._ops[-1]
-        for group in found:
-            for op in group.ops:
-                if op is not end:
-                    op.move_before(end)
         return list(found)
 
     def _needs(self, group: Group) -> bool:

@@ -12,7 +12,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.machine import Machine
+from davinci.mlir import ir
 from davinci.tables import Table
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The blocks of a launch that a part of its kernel has.
+
+    Attributes:
+        index: number of the block among them.
+        count: how many.
+    """
+
+    index: ir.Value
+    count: int
 
 
 @dataclass(frozen=True)
@@ -25,6 +39,7 @@ class Target:
         matmul_strategy: "os", "is" or "ws".
         tile: (m, n, k) of the matmul strategy, (0, 0, 0) to choose.
         fractalize: "improved" or "naive".
+        blocks: those that do the work; None for all of the launch.
     """
 
     machine: Machine
@@ -32,6 +47,7 @@ class Target:
     matmul_strategy: str = "os"
     tile: tuple[int, int, int] = (0, 0, 0)
     fractalize: str = "improved"
+    blocks: Blocks | None = None
 
 
 Lowering = Callable[[Any, Target], int]

@@ -11,6 +11,7 @@ An operator on buffers that a group could hold is a group of one.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from davinci.errors import CompileError
@@ -18,20 +19,22 @@ from davinci.mlir import ir
 from davinci.operators import OPERATORS
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of, graph_of_buffers
-from davinci.passes.ascend_to_cce import Lowering, Target, lowering
+from davinci.passes.ascend_to_cce import Blocks, Lowering, Target, lowering
 from davinci.passes.ascend_to_cce.broadcast import lower_broadcast
 from davinci.passes.ascend_to_cce.elementwise import lower_elementwise
 from davinci.passes.ascend_to_cce.phased_group import build_phased_group
 from davinci.passes.ascend_to_cce.product_group import build_product_group
 from davinci.passes.ascend_to_cce.reduce import lower_reduce
+from davinci.passes.ascend_to_cce.tiles import only_blocks
 from davinci.passes.ascend_to_cce.vector_group import build_vector_group
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.graph import Graph
 from davinci.schedule.phased_schedule import PhasedPlan
 from davinci.schedule.product_group import is_product, read_group
+from davinci.schedule.side_by_side import parts_of, plans_of
 from davinci.schedule.space import NoSpace
-from davinci.schedule.vector_schedule import plan
+from davinci.schedule.vector_schedule import Plan, plan
 
 LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
 BOUNDARY = frozenset({LOAD, STORE, CONVERSION})
@@ -92,18 +95,29 @@ def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> 
         buffers: in GM, of the inputs and then of the outputs.
         operation: the group's last operator.
     """
+    parts = parts_of(graph)
     try:
-        chosen = plan(graph, target.machine, target.cores)
+        plans = plans_of(parts, target.machine, target.cores)
     except NoSpace as error:
         fail(operation, "cannot be computed together with its group", found=str(error))
-    if isinstance(chosen, PhasedPlan):
-        units, straight = build_phased_group(chosen, buffers, target)
-    else:
-        units, straight = build_vector_group(chosen, buffers, target)
-    kernel = operation.parent
-    if straight and kernel.name == "func.func":
-        kernel.attributes[ORDER] = ir.UnitAttr.get()
-    kernel.attributes["ascend.schedule"] = builder.as_attribute(str(chosen.schedule))
+    kernel, units = operation.parent, 0
+    inputs, outputs = buffers[: len(graph.inputs)], buffers[len(graph.inputs) :]
+    for part, (chosen, cores) in zip(parts, plans, strict=True):
+        own = [*(inputs[i] for i in part.inputs), *(outputs[i] for i in part.outputs)]
+        if len(parts) == 1:
+            units, straight = _build_part(chosen, own, target)
+            if straight and kernel.name == "func.func":
+                kernel.attributes[ORDER] = ir.UnitAttr.get()
+            break
+        count = chosen.schedule.cores
+        with only_blocks(units, count) as (branch, index):
+            own_target = replace(target, cores=cores, blocks=Blocks(index, count))
+            _, straight = _build_part(chosen, own, own_target)
+        if straight:
+            branch.attributes[ORDER] = ir.UnitAttr.get()
+        units += count
+    text = " | ".join(str(chosen.schedule) for chosen, _ in plans)
+    kernel.attributes["ascend.schedule"] = builder.as_attribute(text)
     return units
 
 
@@ -118,6 +132,13 @@ def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Tar
         fail(operation, error.message, found=error.found, expected=error.expected, hint=error.hint)
     operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
     return units
+
+
+def _build_part(chosen: Plan | PhasedPlan, buffers: list[Any], target: Target) -> tuple[int, bool]:
+    """Builds what a plan says; its units of work, and whether it lies in a straight line."""
+    if isinstance(chosen, PhasedPlan):
+        return build_phased_group(chosen, buffers, target)
+    return build_vector_group(chosen, buffers, target)
 
 
 def _inside(value: Any, operators: list[Any]) -> Any:

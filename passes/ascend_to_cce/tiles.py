@@ -7,13 +7,14 @@ piece by piece, going on with the next part where the one before ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from davinci.mlir import arith, ir
+from davinci.mlir import arith, ir, scf
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.builder import IndexLike, add, as_value, for_loop, mul, op
+from davinci.passes.builder import IndexLike, add, as_value, constant_index, for_loop, mul, op
 from davinci.units import ceil_div
 
 
@@ -58,6 +59,33 @@ class Part:
     build: Callable[[IndexLike], None]
 
 
+def block_index(target: Target) -> ir.Value:
+    """The number of the block among those that do the work."""
+    if target.blocks is not None:
+        return target.blocks.index
+    return op("cce.get_block_idx", [], [ir.IndexType.get()]).result
+
+
+def block_count(target: Target) -> ir.Value:
+    """How many blocks do the work."""
+    if target.blocks is not None:
+        return constant_index(target.blocks.count)
+    return op("cce.get_block_num", [], [ir.IndexType.get()]).result
+
+
+@contextmanager
+def only_blocks(first: int, count: int) -> Iterator[tuple[Any, ir.Value]]:
+    """Builds what only the `count` blocks from `first` on do; the branch that holds it, and the
+    number of the block among them."""
+    block = op("cce.get_block_idx", [], [ir.IndexType.get()]).result
+    index = arith.SubIOp(block, constant_index(first)).result if first else block
+    below = arith.CmpIOp(arith.CmpIPredicate.ult, index, constant_index(count)).result
+    branch = scf.IfOp(below)
+    with ir.InsertionPoint(branch.then_block):
+        yield branch.operation, index
+        scf.YieldOp([])
+
+
 def share_blocks(parts: Sequence[Part], target: Target, alone: bool = True) -> int:
     """Builds the loops over all pieces, shared by the blocks; returns how many pieces there are.
 
@@ -71,9 +99,7 @@ def share_blocks(parts: Sequence[Part], target: Target, alone: bool = True) -> i
         for part in parts:
             for_tiles(Segment(0, part.count, 1), part.build)
         return total
-    index = ir.IndexType.get()
-    block = op("cce.get_block_idx", [], [index]).result
-    blocks = op("cce.get_block_num", [], [index]).result
+    block, blocks = block_index(target), block_count(target)
     before = 0
     for part in parts:
         start: Any = block

@@ -33,7 +33,7 @@ from davinci.passes.ascend_to_cce.row_statistics import (
     fill_lanes,
     scratch_buffers,
 )
-from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
+from davinci.passes.ascend_to_cce.tiles import Part, block_index, share_blocks, unflatten
 from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
 from davinci.passes.builder import (
     IndexLike,
@@ -178,8 +178,7 @@ class TileBuilder:
         """`own` neighbouring tiles of each of `cores` blocks."""
         first: IndexLike = 0
         if cores > 1:
-            index = op("cce.get_block_idx", [], [ir.IndexType.get()]).result
-            first = mul(index, own)
+            first = mul(block_index(self.target), own)
         if own == 1:
             part.build(first)
             self.ordered = True

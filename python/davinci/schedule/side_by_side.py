@@ -1,0 +1,101 @@
+"""Parts of a group that have nothing to do with each other, side by side on different cores.
+
+Each part has a plan of its own, for as many cores as its share of the work is; the launch has the
+blocks of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from davinci.machine import Machine
+from davinci.schedule.graph import Graph, Node, Operand, Scalar
+from davinci.schedule.phased_schedule import PhasedPlan
+from davinci.schedule.space import NoSpace
+from davinci.schedule.vector_schedule import Plan, plan
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a group.
+
+    Attributes:
+        graph: its operators and values, numbered anew.
+        inputs, outputs: places of its inputs and outputs among those of the group.
+    """
+
+    graph: Graph
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def parts_of(graph: Graph) -> list[Part]:
+    """The parts of a group; what only reads the same inputs has nothing to do with each other."""
+    part_of: dict[int, int] = {}
+    members: list[list[Node]] = []
+    for node in graph.nodes:
+        joined = sorted({part_of[value] for value in node.values if value in part_of})
+        number = joined[0] if joined else len(members)
+        if not joined:
+            members.append([])
+        for other in joined[1:]:
+            members[number] += members[other]
+            part_of |= {made.result: number for made in members[other]}
+            members[other] = []
+        members[number].append(node)
+        part_of[node.result] = number
+    order = {node.result: place for place, node in enumerate(graph.nodes)}
+    found = [sorted(nodes, key=lambda node: order[node.result]) for nodes in members if nodes]
+    return [_part(graph, nodes) for nodes in found]
+
+
+def _part(graph: Graph, nodes: Sequence[Node]) -> Part:
+    made = Graph()
+    number: dict[int, int] = {}
+
+    def renumbered(value: int) -> int:
+        if value not in number:
+            number[value] = made.add(graph.arrays[value])
+        return number[value]
+
+    def operand(value: Operand) -> Operand:
+        return value if isinstance(value, Scalar) else renumbered(value)
+
+    for node in nodes:
+        operands = tuple(map(operand, node.operands))
+        made.nodes.append(Node(node.name, operands, renumbered(node.result), node.attributes))
+    inputs = [place for place, value in enumerate(graph.inputs) if value in number]
+    results = {node.result for node in nodes}
+    outputs = [place for place, value in enumerate(graph.outputs) if value in results]
+    made.inputs = [number[graph.inputs[place]] for place in inputs]
+    made.outputs = [number[graph.outputs[place]] for place in outputs]
+    return Part(made, tuple(inputs), tuple(outputs))
+
+
+def plans_of(
+    parts: Sequence[Part], machine: Machine, cores: int
+) -> list[tuple[Plan | PhasedPlan, int]]:
+    """The plan of each part, and how many cores it has.
+
+    Raises:
+        NoSpace: a part is no kernel, or there are more parts than cores.
+    """
+    if len(parts) == 1:
+        return [(plan(parts[0].graph, machine, cores), cores)]
+    if len(parts) > cores:
+        raise NoSpace("more parts than cores")
+    work = [plan(part.graph, machine, cores).schedule.cycles for part in parts]
+    spare = cores - len(parts)
+    shares = [1 + spare * cycles // sum(work) for cycles in work]
+    found = (plan(part.graph, machine, n) for part, n in zip(parts, shares, strict=True))
+    return list(zip(found, shares, strict=True))
+
+
+def cycles_of(graph: Graph, machine: Machine, cores: int) -> int:
+    """Estimated cycles of a group.
+
+    Raises:
+        NoSpace: it is no kernel.
+    """
+    return max(plan.schedule.cycles for plan, _ in plans_of(parts_of(graph), machine, cores))
