@@ -169,6 +169,18 @@ COLUMNS = (
 )
 
 
+def schedules(rows: list[Record]) -> Any:
+    """How each kernel is computed, a line each, as a table of `rich`."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False)
+    for row in rows:
+        if row["schedule"]:
+            table.add_row(f"[dim]{escape(row['label'])}", f"[dim]{escape(row['schedule'])}")
+    return table
+
+
 def print_tables(record: Record, console: Any, most: int) -> None:
     """Prints the summary and the `most` longest kernels to a `rich.console.Console`."""
     from rich.markup import escape
@@ -186,12 +198,11 @@ def print_tables(record: Record, console: Any, most: int) -> None:
             column.title, justify=justify, overflow="fold", max_width=column.widest or None
         )
     for row in record["kernels"][:most]:
-        label, *cells = (escape(column.shown(column.value(record, row))) for column in columns)
-        schedule = f"\n[dim]  {escape(row['schedule'])}[/]" if row["schedule"] else ""
-        table.add_row(f"{label}{schedule}", *cells)
+        table.add_row(*(escape(column.shown(column.value(record, row))) for column in columns))
     console.print(table)
     if len(record["kernels"]) > most:
         console.print(f"... and {len(record['kernels']) - most} shorter kernels (--json has all)")
+    console.print(schedules(record["kernels"][:most]))
     console.print(summary)
     for warning in record["warnings"]:
         console.print(f"[bold yellow]warning:[/] {escape(warning)}")
