@@ -31,6 +31,12 @@ def number_of(value: ir.Value) -> float | None:
     return python_value(value.owner.attributes["value"])  # type: ignore[no-any-return]
 
 
+def stored(value: ir.Value) -> Tensor:
+    """A value as its buffer holds it: without sign."""
+    found = tensor_of(value.type)
+    return replace(found, element=found.element.removeprefix("u"))
+
+
 def graph_of(ops: Iterable[Op], outputs: Sequence[Any]) -> tuple[Graph, list[Any]]:
     """The graph of operators in order, and the values that are its inputs.
 
@@ -45,14 +51,14 @@ def graph_of(ops: Iterable[Op], outputs: Sequence[Any]) -> tuple[Graph, list[Any
         if number is not None:
             return Scalar(int(number) if isinstance(number, int) else number)
         if value not in known:
-            known[value] = graph.add(tensor_of(value.type))
+            known[value] = graph.add(stored(value))
             graph.inputs.append(known[value])
             inputs.append(value)
         return known[value]
 
     for op in ops:
         operands = [operand(v) for v in op.operands]
-        known[op.result] = graph.add(tensor_of(op.result.type))
+        known[op.result] = graph.add(stored(op.result))
         graph.nodes.append(node_of(op, operands, known[op.result]))
     graph.outputs = [known[value] for value in outputs]
     return graph, inputs
@@ -66,7 +72,7 @@ def graph_of_buffers(op: Op) -> tuple[Graph, list[Any]]:
 
     def array(value: ir.Value, boolean: bool) -> Tensor:
         """Booleans are bytes in buffers."""
-        found = tensor_of(value.type)
+        found = stored(value)
         byte = found.element == "i8" and "i1" in types and (boolean or "i8" not in types)
         return replace(found, element="i1") if byte else found
 

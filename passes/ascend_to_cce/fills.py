@@ -15,8 +15,8 @@ import numpy as np
 from davinci.dialects.base import attribute
 from davinci.element_types import dtype_of
 from davinci.mlir import arith, ir, memref
+from davinci.passes.analysis.group_graph import number_of
 from davinci.passes.ascend_to_cce import Target, lowering
-from davinci.passes.ascend_to_cce.elementwise import full_value
 from davinci.passes.ascend_to_cce.moves import (
     Array,
     copy_rounded,
@@ -60,7 +60,7 @@ def lower_pad(operation: Any, target: Target) -> int:
     source, padding, result = operation.operands
     box = padded_box(operation)
     element = whole(result).element
-    number = full_value(padding)
+    number = number_of(padding)
     if number is not None and all(box.sizes):
         itemsize = whole(source).itemsize
         value = np.asarray(number, dtype_of(str(element)))
@@ -108,7 +108,7 @@ def padded_box(operation: Any) -> Box:
 
 def padding_value(padding: Any, element: Any) -> Any:
     """The value of pad's rank-0 operand: a constant of the kernel, or loaded from GM."""
-    number = full_value(padding)
+    number = number_of(padding)
     if number is None:
         return memref.LoadOp(padding, []).result
     if isinstance(element, ir.FloatType):

@@ -14,19 +14,22 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from davinci.dialects.ascend import call_of, record_of
+from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.mlir import ir
 from davinci.operators import OPERATORS
+from davinci.operators.vector_program import DTYPE_OF
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of, graph_of_buffers
-from davinci.passes.ascend_to_cce import Blocks, Lowering, Target, lowering
-from davinci.passes.ascend_to_cce.broadcast import lower_broadcast
-from davinci.passes.ascend_to_cce.elementwise import lower_elementwise
+from davinci.passes.ascend_to_cce import Blocks, Target, lowering
+from davinci.passes.ascend_to_cce.chunked_group import build_chunked_group
+from davinci.passes.ascend_to_cce.moves import Array, move, shape_of, whole
 from davinci.passes.ascend_to_cce.phased_group import build_phased_group
 from davinci.passes.ascend_to_cce.product_group import build_product_group
-from davinci.passes.ascend_to_cce.reduce import lower_reduce
-from davinci.passes.ascend_to_cce.tiles import only_blocks
+from davinci.passes.ascend_to_cce.tiles import only_blocks, share_blocks
 from davinci.passes.ascend_to_cce.vector_group import build_vector_group
+from davinci.passes.builder import row_major
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.graph import Graph
@@ -34,7 +37,7 @@ from davinci.schedule.phased_schedule import PhasedPlan
 from davinci.schedule.product_group import is_product, read_group
 from davinci.schedule.side_by_side import parts_of, plans_of
 from davinci.schedule.space import NoSpace
-from davinci.schedule.vector_schedule import Plan, plan
+from davinci.schedule.vector_schedule import Plan
 
 LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
 BOUNDARY = frozenset({LOAD, STORE, CONVERSION})
@@ -74,18 +77,35 @@ def lower_group(kernel: Any, target: Target) -> int:
 @lowering(*(name for name, record in OPERATORS.items() if record.elementwise), *ROWS)
 def lower_operator(operation: Any, target: Target) -> int:
     """Lowers one operator on buffers."""
+    record = record_of(operation)
+    if found := record.refused(call_of(operation)):
+        fail(
+            operation,
+            "has no vector instructions for its element type",
+            found=found,
+            expected=", ".join(sorted(record.types)),
+            hint="make it a scalar kernel",
+        )
     graph, inputs = graph_of_buffers(operation)
-    try:
-        plan(graph, target.machine, target.cores)
-    except NoSpace:
-        return _alone(operation)(operation, target)
-    return _build(graph, [*inputs, operation.operands[-1]], operation, target)
+    result = operation.operands[-1]
+    if graph.arrays[graph.outputs[0]].element in DTYPE_OF:
+        return _build(graph, [*inputs, result], operation, target)
+    # Repeats of what the vector unit has no lanes for.
+    (source,) = inputs
+    repeated = Array(source, repeating(operation))
+    parts = move(repeated, whole(result), shape_of(result), target, operation)
+    return share_blocks(parts, target)
 
 
-def _alone(operation: Any) -> Lowering:
-    """The lowering of what no group can hold: rows longer than UB, types without arithmetic."""
-    name = operation.name.removeprefix("ascend.")
-    return {"broadcast": lower_broadcast, "reduce": lower_reduce}.get(name, lower_elementwise)
+def repeating(broadcast: Any) -> tuple[int, ...]:
+    """Strides of a broadcast's operand along the dimensions of the result."""
+    source, result = broadcast.operands
+    strides = [0] * len(shape_of(result))
+    sizes = shape_of(source)
+    dims = attribute(broadcast, "dims")
+    for dim, size, stride in zip(dims, sizes, row_major(sizes), strict=True):
+        strides[dim] = stride if size > 1 else 0
+    return tuple(strides)
 
 
 def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
@@ -138,6 +158,8 @@ def _build_part(chosen: Plan | PhasedPlan, buffers: list[Any], target: Target) -
     """Builds what a plan says; its units of work, and whether it lies in a straight line."""
     if isinstance(chosen, PhasedPlan):
         return build_phased_group(chosen, buffers, target)
+    if chosen.schedule.chunks is not None:
+        return build_chunked_group(chosen, buffers, target)
     return build_vector_group(chosen, buffers, target)
 
 

@@ -13,8 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from davinci.errors import CompileError
-from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
+from davinci.passes.ascend_to_cce.tiles import Part, unflatten
 from davinci.passes.builder import IndexLike, mul
 
 LEAST_BYTES = 4096
@@ -107,11 +106,3 @@ def portion_parts(
 
     parts = [Part(times * full, build_full)] if full else []
     return parts + ([Part(times, build_end)] if tail else [])
-
-
-def for_portions(
-    portions: Portions, build: Callable[[IndexLike, int], None], target: Target
-) -> int:
-    """Builds `build(start, size)` for all portions, shared between blocks; returns the units."""
-    parts = portion_parts(portions, lambda _, start, size: build(start, size))
-    return share_blocks(parts, target)

@@ -49,14 +49,15 @@ from davinci.passes.builder import (
     subview,
     viewed,
 )
+from davinci.schedule.chunks import Run
 from davinci.schedule.phased_schedule import PhasedPlan
 from davinci.schedule.row_places import block_lanes
 from davinci.schedule.row_tables import TableKind
 from davinci.schedule.tile_buffers import Buffer
-from davinci.schedule.tile_layout import MOVED, Tile
+from davinci.schedule.tile_layout import MOVED, tile_of
 from davinci.schedule.tile_program import EXPAND, REDUCE
-from davinci.schedule.vector_schedule import Plan, Run
-from davinci.schedule.vector_steps import RESULT, SOURCE, copying
+from davinci.schedule.vector_schedule import Plan
+from davinci.schedule.vector_steps import RESULT, SOURCE, Steps, View, copy_of, copying
 from davinci.schedule.word_halves import HALVES
 from davinci.units import BLOCK_BYTES, round_up
 
@@ -100,20 +101,21 @@ class TileBuilder:
         return restride(argument, sizes, [strides[axis] for axis in axes])
 
     def build(self) -> int:
-        tile = self.schedule.tile
-        self._allocate(once=True)
-        for (dtype, number), value in self.program.constants.items():
-            cce.vector_dup(scalar(dtype, number), self._held(value))
-        self._steps((0,) * len(self.space.axes), once=True)
-        walked = [
-            i
-            for i, axis in enumerate(self.space.axes)
-            if i < self.schedule.cut and tile.sizes[i] < axis.size
-        ]
+        self._allocate_once()
+        axes = enumerate(self.space.axes[: self.schedule.cut])
+        sizes = self.schedule.tile.sizes
+        walked = [i for i, axis in axes if not axis.reduced and sizes[i] < axis.size]
         parts = [self._part(run, walked) for run in self.schedule.runs]
         if self.schedule.overlap:
             parts = self._joined(walked)
         return self._share(parts)
+
+    def _allocate_once(self) -> None:
+        """Computes what is the same for all tiles."""
+        self._allocate(once=True)
+        for (dtype, number), value in self.program.constants.items():
+            cce.vector_dup(scalar(dtype, number), self._held(value))
+        self._steps((0,) * len(self.space.axes), once=True)
 
     def _part(self, run: Run, walked: list[int]) -> Part:
         sizes = [self.space.axes[i].size for i in walked]
@@ -150,10 +152,7 @@ class TileBuilder:
         if size != tile.sizes[self.schedule.cut]:
             sizes = list(tile.sizes)
             sizes[self.schedule.cut] = size
-            pitch = tile.pitch
-            if self.schedule.cut == self.lane:
-                pitch = round_up(size, self.block)
-            tile = Tile(tuple(sizes), pitch)
+            tile, _ = tile_of(self.space, self.program, sizes)
         whole, self.layout = self.layout, self.plan.layout(tile)
         self._allocate(once=False)
         self._steps(tuple(starts), once=False)
@@ -181,14 +180,18 @@ class TileBuilder:
             first = mul(block_index(self.target), own)
         if own == 1:
             part.build(first)
-            self.ordered = True
+            self.ordered = self.schedule.chunks is None
             return
-        steps = max(1, len(self.program.steps))
-        unroll = own if own * steps <= UNROLLED_STEPS else 2 * self.schedule.slots
         with for_loop(0, own) as number:
             part.build(add(first, number))
-            loop = number.owner.owner
-        loop.attributes["cce.unroll"] = as_attribute(unroll)
+        if self.schedule.chunks is None:
+            self._unroll(number, own, len(self.program.steps))
+
+    def _unroll(self, number: ir.Value, trips: int, steps: int) -> None:
+        """Has the loop of a variable unrolled."""
+        few = trips * max(1, steps) <= UNROLLED_STEPS
+        unroll = trips if few else 2 * self.schedule.slots
+        number.owner.owner.attributes["cce.unroll"] = as_attribute(unroll)
 
     def _allocate(self, once: bool) -> None:
         """Buffers of the values that are the same for all tiles, or of the others."""
@@ -412,6 +415,11 @@ class TileBuilder:
             fold_axis(kind, held, to, axis, self.schedule.slots_held if not once else 0)
             held = to
         if fold.lanes is None:
+            if not fold.axes:  # one element of each is all there is in a chunk
+                size = math.prod(shape)
+                old, new = (View(name, (size,), (1,)) for name in (SOURCE, RESULT))
+                copy = Steps(source.dtype, (copy_of(old, new, source.dtype),), {})
+                build_steps(copy, {SOURCE: held, RESULT: self._held(step.result)})
             return
         work = fold.lanes.work
         pitch = shape[-1]

@@ -5,36 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from davinci.mlir import arith, ir
-from davinci.operators.vector_program import ELEMENTS, Value, VectorProgram
-from davinci.passes.builder import alloc, op, subview
-
-
-class Buffers:
-    """The UB buffers of a program, all of `size` elements, and its filled constants."""
-
-    def __init__(self, program: VectorProgram, size: int) -> None:
-        self.program, self.size = program, size
-        self._slots = program.assign()
-        self._allocated = {
-            slot: alloc([size], element_type(slot[0]), "UB")
-            for slot in dict.fromkeys(self._slots.values())
-        }
-        for (dtype, number), value in program.constants.items():
-            op("cce.vector_dup", [scalar(dtype, number), self.view(value, size)])
-
-    def view(self, value: Value, count: int) -> Any:
-        """The first `count` elements of a value's buffer."""
-        buffer = self._allocated[self._slots[value]]
-        return buffer if count == self.size else subview(buffer, [0], [count])
-
-    def build(self, count: int) -> None:
-        """Builds the steps on the first `count` elements."""
-        for step in self.program.steps:
-            operands = [self.view(source, count) for source in step.sources]
-            if step.scalar is not None:
-                operands.append(scalar(step.result.dtype, step.scalar))
-            operands.append(self.view(step.result, count))
-            op(f"cce.{step.name}", operands, **step.attributes)
+from davinci.operators.vector_program import ELEMENTS
 
 
 def element_type(dtype: str) -> Any:

@@ -30,7 +30,7 @@ def softmax() -> Graph:
 
 
 def phases(graph: Graph, keep: bool) -> Phases:
-    return phases_of(program_of(graph, space_of(graph)), 1, keep=keep)
+    return phases_of(program_of(graph, space_of(graph)), {1}, keep=keep)
 
 
 def names(found: Phases) -> list[tuple[list[str], list[str], list[str]]]:

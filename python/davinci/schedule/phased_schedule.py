@@ -99,7 +99,7 @@ class PhasedPlan:
         return TileLayout(self.space, self.program, tile, self.machine)
 
     def phases(self) -> Phases:
-        return phases_of(self.program, self.schedule.axis, keep=self.schedule.keep)
+        return phases_of(self.program, {self.schedule.axis}, keep=self.schedule.keep)
 
 
 def best_phased(
@@ -131,7 +131,7 @@ class _Chooser:
             return  # several blocks would write it
         for keep in (True, False):
             try:
-                phases = phases_of(self.program, self.axis, keep=keep)
+                phases = phases_of(self.program, {self.axis}, keep=keep)
             except NoSpace:
                 return
             for size in self._sizes():

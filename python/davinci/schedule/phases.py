@@ -1,4 +1,4 @@
-"""The phases of a program whose reduced axis comes in pieces.
+"""The phases of a program whose reduced axis, or several, comes in pieces.
 
 A reduction over the axis is known when all pieces have been seen, so what depends on it is another
 phase, which goes over the pieces again:
@@ -14,7 +14,7 @@ the end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from davinci.operators.vector_program import Step, Value
@@ -46,15 +46,13 @@ class Phases:
     """The phases of a program.
 
     Attributes:
-        axis: the one that comes in pieces.
-        inputs: numbers of the group's values without it, loaded before all.
+        inputs: numbers of the group's values without the axis, loaded before all.
         phases: in order.
         statistics: steps without the axis after the last phase.
         outputs: numbers of the group's values without it, stored at the end.
         kept: values with the axis that are read in a later phase.
     """
 
-    axis: int
     inputs: tuple[int, ...]
     phases: tuple[Phase, ...]
     statistics: tuple[Step, ...]
@@ -62,21 +60,22 @@ class Phases:
     kept: frozenset[Value]
 
 
-def phases_of(program: TileProgram, axis: int, *, keep: bool) -> Phases:
+def phases_of(program: TileProgram, axes: Set[int], *, keep: bool) -> Phases:
     """The phases of a program.
 
     Args:
+        axes: those that come in pieces.
         keep: whether what later phases read is kept, or made again.
 
     Raises:
-        NoSpace: nothing comes in pieces.
+        NoSpace: nothing comes in pieces, or a reduction leaves some of the axes.
     """
-    return _Phases(program, axis, keep).found()
+    return _Phases(program, axes, keep).found()
 
 
 class _Phases:
-    def __init__(self, program: TileProgram, axis: int, keep: bool) -> None:
-        self.program, self.axis, self.keep = program, axis, keep
+    def __init__(self, program: TileProgram, axes: Set[int], keep: bool) -> None:
+        self.program, self.axes, self.keep = program, axes, keep
         self.makers = {step.result: step for step in program.steps}
         self.number = {value: number for number, value in program.loads.items()}
         self.level = self._levels()
@@ -84,11 +83,16 @@ class _Phases:
     def has(self, value: Value) -> bool:
         """Whether a value has the axis."""
         form = self.program.forms[value]
-        return form is not None and self.axis in form
+        return form is not None and not self.axes.isdisjoint(form)
 
     def gathers(self, step: Step) -> bool:
         """Whether a step reduces the axis."""
-        return step.name == REDUCE and self.has(step.sources[0]) and not self.has(step.result)
+        if step.name != REDUCE or not self.has(step.sources[0]):
+            return False
+        before, after = (set(self.program.forms[v] or ()) for v in (*step.sources, step.result))
+        if after & self.axes and (before - after) & self.axes:
+            raise NoSpace("a reduction of some of the axes that come in pieces")
+        return not after & self.axes
 
     def _levels(self) -> dict[Value, int]:
         """The phase in which each value is first known."""
@@ -113,7 +117,6 @@ class _Phases:
         if self.keep:
             phases, kept = self._parted(phases)
         return Phases(
-            self.axis,
             tuple(n for n, value in program.loads.items() if not self.has(value)),
             tuple(phases),
             tuple(self._statistics(last + 1)),

@@ -130,13 +130,14 @@ def places_of(rows: int, row_blocks: int) -> Iterator[Places]:
 def use_cycles(
     places: Places, row_blocks: int, dtype: str, machine: Machine, slices: int = 1
 ) -> int:
-    """Cycles of one operation (vsub, say) that combines rows with their statistics.
+    """Cycles of one operation (vmax, say) that combines rows with their statistics.
 
     Where units and copies do not keep to different halves of the bank groups, every other repeat
     waits a cycle for its second source.
     """
     rows, statistic = places.operands(row_blocks, dtype, "rows", "statistic", slices)
-    _, cycles = cost_of(Step("vsub", (rows, statistic, rows)), dtype, machine)
+    name = "vor" if dtype == "s16" else "vmax"
+    _, cycles = cost_of(Step(name, (rows, statistic, rows)), dtype, machine)
     apart = places.pitch % (2 * REPEAT_BLOCKS) == REPEAT_BLOCKS and places.unit == REPEAT_BLOCKS
     repeats = slices * places.rows * row_blocks // REPEAT_BLOCKS
     return cycles if apart else cycles + repeats // 2

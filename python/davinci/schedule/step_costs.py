@@ -1,14 +1,26 @@
-"""Estimated cycles of the steps of a tile."""
+"""Estimated cycles of the steps of a tile, and what it moves."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import JOIN, PART, Step
 from davinci.schedule.tile_layout import MOVED, TileLayout
 from davinci.schedule.tile_program import EXPAND, REDUCE
 from davinci.units import MAX_REPEAT, REPEAT_BYTES
+
+
+def moved_bytes(values: Iterable[int], layout: TileLayout, once: bool = False) -> int:
+    """Bytes of a tile's values that lie in GM, and are the same for all tiles or not."""
+    held = {**layout.program.loads, **layout.program.stores}
+    return sum(
+        math.prod(layout.tile.sizes[axis] for axis in layout.space.of(number))
+        * DTYPES[held[number].dtype].itemsize
+        for number in values
+        if layout.once(held[number]) == once
+    )
 
 
 def step_cycles(step: Step, layout: TileLayout) -> float:

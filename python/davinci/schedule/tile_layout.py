@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -21,7 +22,7 @@ from davinci.schedule.tile_buffers import Buffer, assigned
 from davinci.schedule.tile_program import PACK, PLACE, REDUCE, UNPACK, Form, TileProgram
 from davinci.schedule.vector_steps import Steps
 from davinci.schedule.word_halves import joined, parted
-from davinci.units import REPEAT_BYTES
+from davinci.units import REPEAT_BYTES, round_up
 
 CHAINS = 2
 """Tiles that the vector unit works on in turn: as many buffers of what only it sees do."""
@@ -50,6 +51,26 @@ class Tile:
 
     sizes: tuple[int, ...]
     pitch: int
+
+
+def tile_of(space: Space, program: TileProgram, sizes: Sequence[int]) -> tuple[Tile, int]:
+    """The tile of some sizes, and the lanes behind the last whole block of its rows.
+
+    Raises:
+        NoSpace: its rows cannot be moved.
+    """
+    lanes, block = sizes[-1], program.row_block
+    ragged = lanes % block
+    if len(space.axes) == 1 and lanes == space.axes[-1].size:
+        ragged = 0  # moved with the padding of its buffer
+    if ragged and lanes < block:
+        raise NoSpace("rows shorter than a block")
+    width = lanes - ragged + block if ragged else lanes
+    repeat = REPEAT_BYTES // 4
+    whole = all(form is None or program.lane in form for form in program.forms.values())
+    block = block if whole else program.lane_block
+    pitch = round_up(width, block if whole or width <= repeat // 2 else repeat)
+    return Tile(tuple(sizes), pitch), ragged
 
 
 @dataclass(frozen=True)
@@ -194,7 +215,7 @@ class TileLayout:
         gone = [i for i, axis in enumerate(before) if axis not in after and axis != self.lane]
         kind = str(step.attributes["kind"])
         if self.lane in after or self.lane not in before:
-            return Fold(tuple(gone), None)
+            return Fold(tuple(i for i in gone if self.tile.sizes[before[i]] > 1), None)
         sizes = [self.tile.sizes[axis] for axis in before if axis != self.lane]
         leading = 0
         while leading in gone:
@@ -204,7 +225,8 @@ class TileLayout:
         work = reduction(
             kind, rows, self.tile.pitch, source.dtype, self.machine, slices=slices, first=True
         )
-        return Fold(tuple(i for i in gone if i >= leading), work)
+        inner = (i for i in gone if i >= leading and self.tile.sizes[before[i]] > 1)
+        return Fold(tuple(inner), work)
 
     def moving(self, step: Step) -> Steps:
         """How a step brings a statistic to its places, packs or unpacks it."""

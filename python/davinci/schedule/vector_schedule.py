@@ -10,18 +10,20 @@ are shared by the cores; a core works on `slots` of them at a time.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.operators.vector_program import Value
+from davinci.schedule.chunk_choice import ChunkChoice
+from davinci.schedule.chunks import Chunks, Run
 from davinci.schedule.graph import Graph
 from davinci.schedule.phased_schedule import PhasedPlan, PhasedSchedule, best_phased
 from davinci.schedule.row_places import block_lanes
 from davinci.schedule.space import NoSpace, Space, space_of
-from davinci.schedule.step_costs import step_cycles
-from davinci.schedule.tile_layout import CHAINS, TABLE_SHARE, Tile, TileLayout
+from davinci.schedule.step_costs import moved_bytes, step_cycles
+from davinci.schedule.tile_layout import CHAINS, TABLE_SHARE, Tile, TileLayout, tile_of
 from davinci.schedule.tile_program import TileProgram, program_of
 from davinci.units import REPEAT_BYTES, round_up
 
@@ -31,15 +33,6 @@ SLOTS = 3
 LEAST_BYTES = 4096
 """Bytes below which a tile is not cut further to occupy more cores: the start of a transfer
 (docs/hardware.md b3) would take longer than the data."""
-
-
-@dataclass(frozen=True)
-class Run:
-    """`count` neighbouring tiles of `size`, the first of which starts at `first`."""
-
-    first: int
-    count: int
-    size: int
 
 
 @dataclass(frozen=True)
@@ -57,6 +50,7 @@ class VectorSchedule:
         ragged: lanes of the innermost axis behind its last whole block; rows then end in a block
             that repeats lanes of the one before.
         cycles: estimated.
+        chunks: how reduced axes are gone through of which UB holds no part worth keeping.
     """
 
     cut: int
@@ -68,6 +62,7 @@ class VectorSchedule:
     tables: frozenset[Value]
     ragged: int
     cycles: int
+    chunks: Chunks | None = None
 
     @property
     def slots_held(self) -> int:
@@ -77,8 +72,14 @@ class VectorSchedule:
     def __str__(self) -> str:
         sizes = [f"i{axis}: {size}" for axis, size in enumerate(self.tile.sizes)]
         sizes[self.cut] += " of " + " + ".join(f"{r.count} x {r.size}" for r in self.runs)
+        if self.chunks is not None:
+            runs = " + ".join(f"{r.count} x {r.size}" for r in self.chunks.runs)
+            sizes[self.chunks.axis] += f" in chunks of {runs}"
         return f"{', '.join(sizes)}; {self.cores} cores, {self.slots} slots"
 
+
+ScheduleOf = Callable[[int, list[int]], VectorSchedule | None]
+"""The schedule of tiles of some sizes, cut along an axis; None if there is none."""
 
 WAVES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
 """Tiles of a core that are tried."""
@@ -158,17 +159,21 @@ class _Chooser:
             NoSpace: not even the smallest tile fits UB.
         """
         found: VectorSchedule | PhasedSchedule | None
-        found = min(self._candidates(), key=lambda s: s.cycles, default=None)
+        found = min(self._candidates(self._schedule), key=lambda s: s.cycles, default=None)
         if found is None or found.slots == 1:
             args = self.graph, self.space, self.program, self.machine, self.cores
             phased = best_phased(*args)
             if phased is not None and (found is None or phased.cycles < found.cycles):
                 found = phased
         if found is None:
+            self._chunks = ChunkChoice(self.space, self.program, self.machine)
+            chunked = self._candidates(self._in_chunks)
+            found = min(chunked, key=lambda s: s.cycles, default=None)
+        if found is None:
             raise NoSpace("no tile that can be moved fits UB")
         return found
 
-    def _candidates(self) -> Iterator[VectorSchedule]:
+    def _candidates(self, schedule_of: ScheduleOf) -> Iterator[VectorSchedule]:
         axes = self.space.axes
         free = [i for i, axis in enumerate(axes) if not axis.reduced and axis.size > 1]
         for place in range(len(free)):
@@ -177,14 +182,14 @@ class _Chooser:
             for size in self._sizes(cut, outside):
                 sizes = [1 if i in outside else axis.size for i, axis in enumerate(axes)]
                 sizes[cut] = size
-                schedule = self._schedule(cut, sizes)
+                schedule = schedule_of(cut, sizes)
                 if schedule is not None:
                     weighed += 1
                     yield schedule
                 if weighed == WEIGHED:
                     break
         if not free:
-            schedule = self._schedule(0, [axis.size for axis in axes])
+            schedule = schedule_of(0, [axis.size for axis in axes])
             if schedule is not None:
                 yield schedule
 
@@ -201,21 +206,19 @@ class _Chooser:
         found = {round_up(size, granule) for size in even}
         if self.program.packed:  # shorter runs are moved by the scalar unit
             run = max(block_lanes(value.dtype) for value in self.program.packed)
-            found |= {run} if min(found) < run else set()
+            found |= {run, total} if min(found) < run else set()
         return sorted({min(total, size) for size in found}, reverse=True)
 
     def _schedule(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
         """The schedule of a tile, None if it does not fit or cannot be moved."""
         axes = self.space.axes
-        ragged = sizes[self.lane] % self.block
         one_row = all(size == 1 for size in sizes[: self.lane])
-        if sizes[self.lane] < axes[self.lane].size and ragged:
+        if sizes[self.lane] < axes[self.lane].size and sizes[self.lane] % self.block:
             return None
-        if len(axes) == 1:
-            ragged = 0
-        elif ragged and sizes[self.lane] < self.block:
+        try:
+            tile, ragged = tile_of(self.space, self.program, sizes)
+        except NoSpace:
             return None
-        tile = Tile(tuple(sizes), self._pitch(sizes[self.lane], ragged))
         walks = math.prod(a.size for a, n in zip(axes[:cut], sizes, strict=False) if n < a.size)
         runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
         tiles = walks * sum(run.count for run in runs)
@@ -241,6 +244,27 @@ class _Chooser:
             return None
         return VectorSchedule(cut, tile, runs, overlap, cores, slots, layout.tables, ragged, cycles)
 
+    def _in_chunks(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
+        """The schedule of a tile whose reduced axes are gone through chunk by chunk."""
+        axes = self.space.axes
+        if sizes[self.lane] < axes[self.lane].size and sizes[self.lane] % self.block:
+            return None
+        choice = self._chunks.best(sizes)
+        if choice is None:
+            return None
+        chunks, chunk, slots, cycles = choice
+        looped = {i for i, axis in enumerate(axes) if sizes[i] < axis.size and not axis.reduced}
+        if any(looped.difference(self.space.order[v]) for v in self.graph.outputs):
+            return None  # several blocks would write it
+        walks = math.prod(axes[i].size for i in looped if i < cut)
+        runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
+        tiles = walks * sum(run.count for run in runs)
+        cores = min(tiles, self.cores)
+        cycles *= math.ceil(tiles / cores)
+        tile, ragged = tile_of(self.space, self.program, chunk)
+        none = frozenset[Value]()
+        return VectorSchedule(cut, tile, runs, overlap, cores, slots, none, ragged, cycles, chunks)
+
     def _tables(self, layout: TileLayout) -> frozenset[Value]:
         """The inputs of one row that lie in UB for each row of the tile, if there is room."""
         rows = math.prod(layout.tile.sizes[: self.lane])
@@ -253,13 +277,6 @@ class _Chooser:
                     found.add(value)
                     room -= size
         return frozenset(found)
-
-    def _pitch(self, lanes: int, ragged: int) -> int:
-        width = lanes - ragged + self.block if ragged else lanes
-        rows = REPEAT_BYTES // 4
-        whole = all(form is None or self.lane in form for form in self.program.forms.values())
-        block = self.block if whole else self.program.lane_block
-        return round_up(width, block if whole or width <= rows // 2 else rows)
 
     def _runs(self, total: int, size: int, lanes: bool) -> tuple[tuple[Run, ...], bool]:
         count, rest = divmod(total, size)
@@ -277,10 +294,10 @@ class _Chooser:
         steps = [step for step in self.program.steps if not layout.once(step.result)]
         vector = sum(step_cycles(step, layout) for step in steps)
         once = sum(step_cycles(s, layout) for s in self.program.steps if s not in steps)
-        once += self._moved(self.graph.inputs, layout, once=True) / gm.read_bytes_per_cycle
-        once += self._moved(self.graph.outputs, layout, once=True) / gm.write_bytes_per_cycle
-        read = self._moved(self.graph.inputs, layout) / gm.read_bytes_per_cycle
-        write = self._moved(self.graph.outputs, layout) / gm.write_bytes_per_cycle
+        once += moved_bytes(self.graph.inputs, layout, once=True) / gm.read_bytes_per_cycle
+        once += moved_bytes(self.graph.outputs, layout, once=True) / gm.write_bytes_per_cycle
+        read = moved_bytes(self.graph.inputs, layout) / gm.read_bytes_per_cycle
+        write = moved_bytes(self.graph.outputs, layout) / gm.write_bytes_per_cycle
         read += self._copies(self.graph.inputs, layout) * mte2.issue_cycles
         write += self._copies(self.graph.outputs, layout) * mte3.issue_cycles
         vector += self._by_scalars(layout)
@@ -297,16 +314,6 @@ class _Chooser:
         """Transfers of a tile."""
         held = {**self.program.loads, **self.program.stores}
         return sum(not layout.once(held[number]) for number in values)
-
-    def _moved(self, values: list[int], layout: TileLayout, once: bool = False) -> int:
-        """Bytes of a tile's values that lie in GM, and are the same for all tiles or not."""
-        held = {**self.program.loads, **self.program.stores}
-        return sum(
-            math.prod(layout.tile.sizes[axis] for axis in self.space.of(number))
-            * DTYPES[held[number].dtype].itemsize
-            for number in values
-            if layout.once(held[number]) == once
-        )
 
     def _by_scalars(self, layout: TileLayout) -> int:
         """Cycles of elements that the scalar unit moves: runs shorter than a block."""

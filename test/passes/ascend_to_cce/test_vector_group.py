@@ -181,3 +181,26 @@ def test_integers_of_short_rows(count: int) -> None:
     row = text.input(np.arange(5, dtype=np.int32))
     total = text.reduce("add", text.binary("mul", x, text.broadcast(row, (count, 5), 1)), 1)
     text.check(total, text.reduce("min", x, 0))
+
+
+LONG = [(1, 70_001), (2, 80_000), (9, 66_000), (70_001, 9), (3, 40_000, 2)]
+
+
+@pytest.mark.parametrize("shape", LONG)
+def test_softmax_of_what_does_not_fit(shape: tuple[int, ...]) -> None:
+    """Over the longest dimension."""
+    text = Text()
+    long = int(np.argmax(shape))
+    kept = [i for i in range(len(shape)) if i != long]
+    x = text.input(uniform(shape))
+    shifted = text.binary("sub", x, text.broadcast(text.reduce("max", x, long), shape, *kept))
+    powers = text.exp(shifted)
+    total = text.reduce("add", powers, long)
+    text.check(text.binary("div", powers, text.broadcast(total, shape, *kept)), total)
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (0, 2), (0, 1, 2)])
+def test_reductions_of_what_does_not_fit(dims: tuple[int, ...]) -> None:
+    text = Text()
+    x = text.input(uniform((40, 33, 700), np.float16))
+    text.check(text.reduce("max", x, *dims), text.reduce("add", x, *dims), tolerance=2e-2)
