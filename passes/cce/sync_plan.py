@@ -107,6 +107,9 @@ class Stage(IntEnum):
     FIRST_SET = 7
 
 
+STAGES = len(Stage)
+
+
 class Plan:
     """The syncs of a kernel, with their actions by the node they follow or precede."""
 
@@ -124,7 +127,9 @@ class Plan:
     def add(self, sync: Sync) -> None:
         self._syncs[sync] = None
         for node, stage, action in _actions(sync):
-            self._actions.setdefault(node, [[] for _ in Stage])[stage].append(action)
+            if node not in self._actions:
+                self._actions[node] = [[] for _ in range(STAGES)]
+            self._actions[node][stage].append(action)
 
     def remove(self, sync: Sync) -> None:
         del self._syncs[sync]

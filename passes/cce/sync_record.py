@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from davinci.isa.core import Pipe
 from davinci.passes.analysis.accesses import FORWARD
@@ -59,8 +60,7 @@ class _Notes:
     of_segment: dict[tuple[int, Kind], list[Entry]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Entries:
+class _Entries(NamedTuple):
     """Accesses of a pipe that an operation may have to wait for, in order.
 
     Attributes:
@@ -108,6 +108,8 @@ class Record:
             for each in self._entries(spot, iteration):
                 pipe = each.pipe
                 floor = max(known[pipe], last[pipe].number if pipe in last else 0)
+                if each.entries[-1][0].number <= floor:
+                    continue
                 found = self._last(each, spot, iteration, floor, absent)
                 if found:
                     last[pipe] = found
@@ -115,9 +117,10 @@ class Record:
 
     def _entries(self, spot: Spot, iteration: tuple[int, ...]) -> Iterator[_Entries]:
         """All accesses that a spot may meet."""
+        own_epoch = _epoch(spot, iteration)
         for area in spot.areas:
             for epoch, notes in self._notes.get(area, {}).items():
-                own = area is spot.area and epoch == _epoch(spot, iteration)
+                own = area is spot.area and epoch == own_epoch
                 for kind in spot.sources:
                     if not own or spot.is_wide:
                         if kind in notes.all:
