@@ -57,6 +57,13 @@ def product_with_epilogue(g: Graph, rows: int) -> Value:
     return g.add(gelu(g, y), g.argument(y.shape))
 
 
+def product_in_fractals(g: Graph, rows: int) -> Value:
+    """Between two others; its last rows pad a fractal, which it has to clear."""
+    y = g.product(g.argument((rows, 96)), g.argument((96, 112)))
+    y = gelu(g, g.product(y, g.argument((112, 160))))
+    return g.product(y, g.argument((160, 48)))
+
+
 def statistics_of_columns(g: Graph, rows: int) -> Value:
     """Of the first dimension, so that rows are added up."""
     return softmax_of(g, g.argument((rows, 515)), [0])
@@ -68,6 +75,7 @@ MAKERS: dict[Callable[[Graph, int], Value], int] = {
     gelu_with_bias: 61,
     rotary_embedding: 61,
     product_with_epilogue: 61,
+    product_in_fractals: 61,
     statistics_of_columns: 61,
 }
 """Rows that make several tiles for one core, where the compiler makes several of such arrays."""

@@ -148,13 +148,20 @@ class Candidates:
             return False
         if self.product.flush and 0 < self.product.n % (n * SIDE) < SIDE:
             return False
-        return self.wanted.strategy != "os" or self.few(batch * m * n, 1)
+        return self.wanted.strategy != "os" or self.few(batch, m, n)
 
-    def few(self, fractals: int, tiles: int) -> bool:
-        """Whether a share of so many fractals can be written out, or is two tiles with a loop."""
-        most = self.sums // 2
-        count = max(tiles, ceil_div(fractals, most))
-        return count <= 2 or count * ceil_div(self.whole.k, 4) <= 2 * MOST_MADS
+    def few(self, batch: int, m: int, n: int) -> bool:
+        """Whether a share of that size can be written out, or is two tiles with a loop over k."""
+        wanted, most = self.wanted, self.sums // 2
+        if wanted.m or wanted.n:
+            rows = min(m, wanted.m or max(1, most // wanted.n))
+            columns = min(n, wanted.n or max(1, most // wanted.m))
+            tiles = batch * ceil_div(m, rows) * ceil_div(n, columns)
+        else:
+            tiles = ceil_div(batch * m * n, most)
+        mads = tiles * ceil_div(self.whole.k, wanted.k or 4)
+        # A mad may take more of k than four fractals, unless the user says how much.
+        return tiles <= 2 or mads <= MOST_MADS * (1 if wanted.k else 2)
 
     def tiles(self, share: Share) -> list[Tile]:
         """Tiles that keep the cube busiest beside the loads that each mad takes."""
