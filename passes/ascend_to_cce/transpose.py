@@ -27,7 +27,7 @@ from davinci.isa.strides import Dim, merge_dims
 from davinci.isa.transpose import ROWS as SIDE
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target, lowering
-from davinci.passes.ascend_to_cce.moves import Array, move, shape_of, whole
+from davinci.passes.ascend_to_cce.moves import Array, move, move_by_words, shape_of, whole
 from davinci.passes.ascend_to_cce.portions import cut, in_blocks, portion_parts
 from davinci.passes.ascend_to_cce.tiles import Part, for_tiles, segments, share_blocks, unflatten
 from davinci.passes.builder import (
@@ -55,6 +55,8 @@ def lower_transpose(operation: Any, target: Target) -> int:
     matrix = Matrices.of(moved, whole(result), dims)
     if matrix is None:
         return share_blocks(move(moved, whole(result), shape, target, operation), target)
+    if matrix.ragged and (parts := move_by_words(moved, whole(result), dims, target)):
+        return share_blocks(parts, target)
     return share_blocks(Transposition(matrix, target).parts(), target)
 
 
@@ -88,6 +90,13 @@ class Matrices:
             return None
         others.remove(columns)
         return Matrices(source, result, tuple(others), rows, columns)
+
+    @property
+    def ragged(self) -> bool:
+        """Whether a side is less than two squares and no whole one: half of its work is done
+        twice."""
+        sides = (self.rows.size, self.columns.size)
+        return any(SIDE < side < 2 * SIDE for side in sides)
 
 
 class Transposition:
