@@ -20,8 +20,8 @@ Products take elementwise operators that follow them (`product_grouping`). Other
 group of what they read wherever the vector unit can compute both in one kernel
 (`davinci.schedule.vector_schedule`), no cycle of kernels comes out and the estimate says that it
 takes no longer. What only lives inside a group never sees GM. An operator alone is a group of one.
-Broadcasts and reshapes are made anew for each of their users, so that they end in the group that
-needs them. Equal groups are one kernel. Operators that no group can hold stay as they are.
+Broadcasts, reshapes and slices are made anew for each of their users, so that they end in the group
+that needs them. Equal groups are one kernel. Operators that no group can hold stay as they are.
 
 Groups that do not wait for each other share a launch, side by side on different cores
 (`davinci.schedule.side_by_side`), where that takes no longer than one after the other.
@@ -46,7 +46,7 @@ from davinci.passes.ascend.kernel_outline import (
     unique,
 )
 from davinci.passes.ascend.product_grouping import outputs_of, product_groups
-from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, tensor_functions
+from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, merge_equal, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import FUSION
 from davinci.schedule.graph import Graph
@@ -54,8 +54,8 @@ from davinci.schedule.side_by_side import cycles_of
 from davinci.schedule.space import MOVES, NoSpace
 from davinci.schedule.vector_schedule import estimate
 
-FREE = frozenset({"ascend.broadcast", "ascend.reshape"})
-"""Operators that cost nothing inside a group."""
+FREE = frozenset({"ascend.broadcast", "ascend.reshape", "ascend.slice"})
+"""Operators that cost nothing inside a group: a slice of what lies in GM is a window of it."""
 
 
 @register_pass
@@ -85,10 +85,11 @@ class AscendFusePass(Pass):
             groups = Grouping(block, Judge(machine, cores), self.fusion == "all").groups()
             for group in groups:
                 outliner.outline(group)
+            merge_equal(block)
 
 
 def sink(block: Any) -> None:
-    """Gives each user of a broadcast or reshape one of its own, right in front of it."""
+    """Gives each user of a free operator one of its own, right in front of it."""
     for op in reversed([o.operation for o in block.operations]):
         if op.name not in FREE:
             continue
@@ -142,7 +143,8 @@ def key_of(graph: Graph) -> Any:
     nodes = tuple(
         (n.name, n.operands, n.result, repr(sorted(n.attributes.items()))) for n in graph.nodes
     )
-    return nodes, tuple(graph.arrays), tuple(graph.inputs), tuple(graph.outputs)
+    windows = tuple(graph.windows.items())
+    return nodes, tuple(graph.arrays), tuple(graph.inputs), tuple(graph.outputs), windows
 
 
 class Grouping:
@@ -169,7 +171,7 @@ class Grouping:
                 self._part(group)
         if self._fuse:
             self._side_by_side()
-        found = [g for g in self._ordered() if is_candidate(g.ops[0])]
+        found = [g for g in self._ordered() if is_candidate(g.ops[-1])]
         kept = [g for g in found if any(op.name not in FREE for op in g.ops) or self._needs(g)]
         return [g for g in map(self._trimmed, kept) if g.ops and self._holds(g)]
 
@@ -281,6 +283,8 @@ class Grouping:
             producer is not None and producer.name in FREE and len(self._group[producer].ops) == 1
         ):
             chain.append(producer)
+            if producer.name == "ascend.slice":  # which reads GM
+                return chain, None
             producer = defining_op(producer.operands[0])
         return chain, producer if producer is not None and is_candidate(producer) else None
 
@@ -353,7 +357,8 @@ class Outliner:
         graph, inputs = graph_of(group.ops, outputs)
         last = group.ops[-1]
         location = ir.Location.fused([op.location for op in group.ops])
-        key = key_of(graph)
+        # Two windows of one array have it in common.
+        key = (key_of(graph), tuple(inputs.index(value) for value in inputs))
         if key not in self._known:
             self._known[key] = self._build(group, graph, inputs, outputs, location)
         types = [value.type for value in outputs]

@@ -98,7 +98,9 @@ class TileBuilder:
         """A GM buffer as an array of the axes of its value, in the order of the space."""
         axes, strides = self.space.of(number), self.space.strides(number)
         sizes = [self.space.axes[axis].size for axis in axes]
-        return restride(argument, sizes, [strides[axis] for axis in axes])
+        window = self.plan.graph.windows.get(number)
+        offset = window.offset if window else 0
+        return restride(argument, sizes, [strides[axis] for axis in axes], offset)
 
     def build(self) -> int:
         self._allocate_once()

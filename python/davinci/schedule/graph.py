@@ -38,6 +38,21 @@ class Node:
         return tuple(v for v in self.operands if not isinstance(v, Scalar))
 
 
+@dataclass(frozen=True)
+class Window:
+    """Where an input lies that is a part of an array in GM.
+
+    Attributes:
+        array: the whole.
+        offset: elements in front of the first.
+        strides: elements from one to the next, along each dimension of the input.
+    """
+
+    array: Tensor
+    offset: int
+    strides: tuple[int, ...]
+
+
 @dataclass
 class Graph:
     """Operators in an order in which they can be computed.
@@ -46,12 +61,14 @@ class Graph:
         arrays: every value, by number.
         inputs: values that lie in GM when the group begins.
         outputs: values that lie in GM when it ends.
+        windows: of inputs that are parts of arrays.
     """
 
     arrays: list[Tensor] = field(default_factory=list)
     nodes: list[Node] = field(default_factory=list)
     inputs: list[int] = field(default_factory=list)
     outputs: list[int] = field(default_factory=list)
+    windows: dict[int, Window] = field(default_factory=dict)
 
     def add(self, array: Tensor) -> int:
         """A new value's number."""

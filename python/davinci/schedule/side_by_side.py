@@ -70,6 +70,7 @@ def _part(graph: Graph, nodes: Sequence[Node]) -> Part:
     outputs = [place for place, value in enumerate(graph.outputs) if value in results]
     made.inputs = [number[graph.inputs[place]] for place in inputs]
     made.outputs = [number[graph.outputs[place]] for place in outputs]
+    made.windows = {number[v]: window for v, window in graph.windows.items() if v in number}
     return Part(made, tuple(inputs), tuple(outputs))
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from davinci.operators.tensors import NZ
 from davinci.operators.vector_program import DTYPE_OF
@@ -102,10 +102,12 @@ class Space:
     Attributes:
         axes: outermost first, in the order of the group's largest value; the last one is lanes.
         order: of each value the axes that it has, in the order in which it lies in memory.
+        windows: strides of inputs that are parts of arrays.
     """
 
     axes: tuple[Axis, ...]
     order: dict[int, tuple[int, ...]]
+    windows: dict[int, dict[int, int]] = field(default_factory=dict)
 
     def of(self, value: int) -> tuple[int, ...]:
         """The axes of a value in the order of the space."""
@@ -113,6 +115,8 @@ class Space:
 
     def strides(self, value: int) -> dict[int, int]:
         """Elements between neighbours along each axis of a value in GM."""
+        if value in self.windows:
+            return self.windows[value]
         found, stride = {}, 1
         for axis in reversed(self.order[value]):
             found[axis] = stride
@@ -134,7 +138,19 @@ def space_of(graph: Graph) -> Space:
             _split_columns(dims[value])
     orders = [_memory_order(dims[v], array.layout) for v, array in enumerate(graph.arrays)]
     main = max(range(len(orders)), key=lambda v: (len(_leaves(orders[v])), v in graph.outputs))
-    return _with_lanes(graph, _merged(graph, [_leaves(order) for order in orders], main))
+    steps = {value: _steps(dims[value], window.strides) for value, window in graph.windows.items()}
+    merged = _merged(graph, [_leaves(order) for order in orders], main, steps)
+    return _with_lanes(graph, merged)
+
+
+def _steps(dims: Dims, strides: Sequence[int]) -> dict[_Factor, int]:
+    """Elements from one to the next along each factor of a window."""
+    found = {}
+    for dim, stride in zip(dims, strides, strict=True):
+        for leaf in reversed(_leaves([dim])):
+            found[leaf] = stride
+            stride *= leaf.size
+    return found
 
 
 def _with_lanes(graph: Graph, space: Space) -> Space:
@@ -150,12 +166,14 @@ def _with_lanes(graph: Graph, space: Space) -> Space:
     )
     if last == 0 or (last > 0 and space.axes[last].size >= block):
         return space
-    return Space((*space.axes, Axis(1, False)), space.order)
+    return replace(space, axes=(*space.axes, Axis(1, False)))
 
 
 def _relate(node: Node, graph: Graph, dims: list[Dims]) -> None:
     """Makes the dimensions that an operator brings together the same."""
     result = dims[node.result]
+    if node.name == "slice":
+        raise NoSpace("a part of what the group computes")
     if node.name == "broadcast":
         source = dims[node.operands[0]]  # type: ignore[index]
         for i, place in enumerate(node.attributes["dims"]):
@@ -196,7 +214,9 @@ def _memory_order(dims: Dims, layout: str) -> Dims:
     return [*batch, *outer, rows, lanes]
 
 
-def _merged(graph: Graph, orders: list[Dims], main: int) -> Space:
+def _merged(
+    graph: Graph, orders: list[Dims], main: int, steps: dict[int, dict[_Factor, int]]
+) -> Space:
     """The space in the order of the value `main`, neighbours merged."""
     leaves = orders[main]
     if not leaves:
@@ -209,7 +229,12 @@ def _merged(graph: Graph, orders: list[Dims], main: int) -> Space:
         raise NoSpace("two dimensions of a value are one axis")
     groups: list[list[int]] = []
     for i in range(len(leaves)):
-        if groups and all(_beside(order, i - 1, i) for order in placed):
+        inner, outer = leaves[i], leaves[i - 1]
+        whole = i > 0 and all(
+            inner not in window or window.get(outer) == window[inner] * inner.size
+            for window in steps.values()
+        )
+        if groups and whole and all(_beside(order, i - 1, i) for order in placed):
             groups[-1].append(i)
         else:
             groups.append([i])
@@ -224,7 +249,15 @@ def _merged(graph: Graph, orders: list[Dims], main: int) -> Space:
         for axis in set(order[node.values[0]]) - set(order[node.result])
     }
     sizes = [math.prod(leaves[i].size for i in group) for group in groups]
-    return Space(tuple(Axis(size, i in reduced) for i, size in enumerate(sizes)), order)
+    windows = {
+        value: {
+            axis_of[place[leaf]]: window[leaf] for leaf in sorted(window, key=place.__getitem__)
+        }
+        for value, window in steps.items()
+    }
+    # Of the factors that an axis is made of the last one gives its stride.
+    axes = tuple(Axis(size, i in reduced) for i, size in enumerate(sizes))
+    return Space(axes, order, windows)
 
 
 def _beside(order: list[int], outer: int, inner: int) -> bool:
