@@ -132,7 +132,8 @@ def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> 
         count = chosen.schedule.cores
         with only_blocks(units, count) as (branch, index):
             own_target = replace(target, cores=cores, blocks=Blocks(index, count))
-            _, straight = _build_part(chosen, own, own_target)
+            built, straight = _build_part(chosen, own, own_target)
+            assert built >= count, "blocks without work"
         if straight:
             branch.attributes[ORDER] = ir.UnitAttr.get()
         units += count

@@ -95,7 +95,8 @@ def share_blocks(parts: Sequence[Part], target: Target, alone: bool = True) -> i
         alone: whether these are all pieces of the kernel: if it is one, there is one block.
     """
     total = sum(part.count for part in parts)
-    if target.cores <= 1 or (alone and total <= 1):
+    few = target.blocks is None or target.blocks.count <= 1
+    if target.cores <= 1 or (alone and total <= 1 and few):
         for part in parts:
             for_tiles(Segment(0, part.count, 1), part.build)
         return total

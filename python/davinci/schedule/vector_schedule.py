@@ -133,6 +133,11 @@ def _chooser(graph: Graph, machine: Machine, cores: int) -> _Chooser:
     return _Chooser(graph, space, program_of(graph, space), machine, cores)
 
 
+def units_of(runs: tuple[Run, ...], overlap: bool) -> int:
+    """Tiles along the cut axis; of two that overlap, both are one unit of work."""
+    return sum(run.count for run in runs) - overlap
+
+
 class _Chooser:
     """Weighs the schedules of one group."""
 
@@ -230,7 +235,7 @@ class _Chooser:
             return None
         walks = math.prod(a.size for a, n in zip(axes[:cut], sizes, strict=False) if n < a.size)
         runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
-        tiles = walks * sum(run.count for run in runs)
+        tiles = walks * units_of(runs, overlap)
         cores = min(tiles, self.cores)
         own = walks * runs[0].count // cores
         left = math.ceil((tiles - own * cores) / cores)
@@ -267,7 +272,7 @@ class _Chooser:
             return None  # several blocks would write it
         walks = math.prod(axes[i].size for i in looped if i < cut)
         runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
-        tiles = walks * sum(run.count for run in runs)
+        tiles = walks * units_of(runs, overlap)
         cores = min(tiles, self.cores)
         cycles *= math.ceil(tiles / cores)
         tile, ragged = tile_of(self.space, self.program, chunk)

@@ -59,6 +59,18 @@ VECTOR = {
     for kind in ("f32", "f16", "i32")
 }
 VECTOR |= {
+    "max_pool": function(
+        "%x: tensor<1x4x4x2xf32>",
+        "tensor<1x2x2x2xf32>",
+        """%c = stablehlo.constant dense<0xFF800000> : tensor<f32>
+        %0 = "stablehlo.reduce_window"(%x, %c) ({
+          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+            %1 = stablehlo.maximum %a, %b : tensor<f32>
+            stablehlo.return %1 : tensor<f32>
+        }) {window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>}
+          : (tensor<1x4x4x2xf32>, tensor<f32>) -> tensor<1x2x2x2xf32>
+        return %0 : tensor<1x2x2x2xf32>""",
+    ),
     "divide": binary("divide", "tensor<33xf32>"),
     "and_i1": binary("and", "tensor<9x3xi1>"),
     "xor_i1": binary("xor", "tensor<9x3xi1>"),
@@ -285,18 +297,6 @@ SCALAR = {
           {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
           : (tensor<1x6x6x2xf32>, tensor<3x3x2x4xf32>) -> tensor<1x4x4x4xf32>
         return %0 : tensor<1x4x4x4xf32>""",
-    ),
-    "max_pool": function(
-        "%x: tensor<1x4x4x2xf32>",
-        "tensor<1x2x2x2xf32>",
-        """%c = stablehlo.constant dense<0xFF800000> : tensor<f32>
-        %0 = "stablehlo.reduce_window"(%x, %c) ({
-          ^bb0(%a: tensor<f32>, %b: tensor<f32>):
-            %1 = stablehlo.maximum %a, %b : tensor<f32>
-            stablehlo.return %1 : tensor<f32>
-        }) {window_dimensions = array<i64: 1, 2, 2, 1>, window_strides = array<i64: 1, 2, 2, 1>}
-          : (tensor<1x4x4x2xf32>, tensor<f32>) -> tensor<1x2x2x2xf32>
-        return %0 : tensor<1x2x2x2xf32>""",
     ),
     "gather_points": function(
         "%x: tensor<6x4xf32>, %i: tensor<3x2xi32>",

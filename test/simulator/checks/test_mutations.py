@@ -28,7 +28,7 @@ def test_kernels_of_a_network() -> None:
     for kernel in record(zoo.build("mlp,batch=16,features=32,hidden=48,layers=2"), cores=1):
         judge(kernel, sequential_pipes(), outcomes)
     assert outcomes.wrong == []
-    assert outcomes.kernels > 4
+    assert outcomes.kernels >= 2
     assert outcomes.counts["static instruction", "reported"] > 40
     assert outcomes.counts["static flag", "reported"] > 15
     assert outcomes.counts["static instruction", "redundant"] == 0, "each leaves half a flag over"
