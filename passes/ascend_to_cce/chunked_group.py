@@ -20,8 +20,9 @@ from davinci.mlir import ir
 from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.fold_axes import OPERATIONS, neutral
+from davinci.passes.ascend_to_cce.tile_builder import tile_buffer
 from davinci.passes.ascend_to_cce.tiles import unflatten
-from davinci.passes.ascend_to_cce.vector_group import TileBuilder, tile_buffer
+from davinci.passes.ascend_to_cce.vector_group import VectorBuilder
 from davinci.passes.ascend_to_cce.vector_program import scalar
 from davinci.passes.builder import IndexLike, add, for_loop, mul, op, restride
 from davinci.schedule.chunks import ChunkLayout, Run, part_of
@@ -44,7 +45,7 @@ def build_chunked_group(
     return builder.build(), builder.ordered
 
 
-class _ChunkBuilder(TileBuilder):
+class _ChunkBuilder(VectorBuilder):
     """Builds one kernel.
 
     Attributes:

@@ -27,8 +27,8 @@ from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.fold_axes import OPERATIONS, neutral
 from davinci.passes.ascend_to_cce.row_statistics import fill_lanes
+from davinci.passes.ascend_to_cce.tile_builder import TileBuilder, tile_buffer
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
-from davinci.passes.ascend_to_cce.vector_group import TileBuilder, tile_buffer
 from davinci.passes.ascend_to_cce.vector_program import scalar
 from davinci.passes.builder import IndexLike, add, as_value, for_loop, mul, op, restride, row_major
 from davinci.schedule.phased_layout import PhasedLayout

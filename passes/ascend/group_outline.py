@@ -1,0 +1,114 @@
+"""Makes kernels of groups of operators, and calls of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.mlir import func, ir
+from davinci.passes import builder
+from davinci.passes.analysis.group_graph import CONVERSION, graph_of
+from davinci.passes.ascend.group_names import facts_of_group, parts_of, shortened
+from davinci.passes.ascend.grouping import Group, key_of
+from davinci.passes.ascend.kernel_outline import (
+    kernels_module,
+    memref_of,
+    symbols,
+    unique,
+)
+from davinci.passes.ascend.product_grouping import outputs_of
+from davinci.passes.ascend.tensor_ops import PRODUCTS
+from davinci.schedule.graph import Graph
+
+
+class Outliner:
+    """Makes kernels of groups and calls of them."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._symbols = dict(symbols(root))
+        self._kernels: dict[str, Any] = {}
+        self._known: dict[Any, str] = {}
+
+    def outline(self, group: Group) -> None:
+        outputs = outputs_of(group.ops)
+        graph, inputs = graph_of(group.ops, outputs)
+        last = group.ops[-1]
+        location = ir.Location.fused([op.location for op in group.ops])
+        # Two windows of one array have it in common.
+        key = (key_of(graph), tuple(inputs.index(value) for value in inputs))
+        if key not in self._known:
+            self._known[key] = self._build(group, graph, inputs, outputs, location)
+        types = [value.type for value in outputs]
+        with ir.InsertionPoint(last), location:
+            callee = ir.FlatSymbolRefAttr.get(self._known[key])
+            call = builder.op("func.call", inputs, types, callee=callee)
+        for old, new in zip(outputs, call.results, strict=True):
+            old.replace_all_uses_with(new)
+        for op in reversed(group.ops):
+            op.erase()
+
+    def _build(
+        self, group: Group, graph: Graph, inputs: list[Any], outputs: list[Any], location: Any
+    ) -> str:
+        """The kernel of a group and its declaration on tensors."""
+        module = kernels_module(self._root)
+        taken = {**self._symbols, **dict(symbols(module))}
+        parts = parts_of(graph)
+        op_name = "_".join(shortened(parts))
+        shape = outputs[-1].type.shape
+        sizes = "x".join(map(str, shape))
+        symbol = unique(f"{op_name}_{outputs[-1].type.element_type}_{sizes}".rstrip("_"), taken)
+        types = [memref_of(v.type) for v in (*inputs, *outputs)]
+        with ir.InsertionPoint(module.regions[0].blocks[0]), location:
+            kernel = func.FuncOp(symbol, (types, []))
+            kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
+            kernel.attributes["ascend.op"] = ir.StringAttr.get(op_name)
+            unit = "cube" if any(op.name in PRODUCTS for op in group.ops) else "vector"
+            kernel.attributes["ascend.unit"] = ir.StringAttr.get(unit)
+            facts_of_group(group.ops, inputs, outputs, parts).mark(kernel)
+            block = kernel.add_entry_block([location] * len(types))
+        arguments = list(block.arguments)
+        with ir.InsertionPoint(block), location:
+            held = [_tensor(a, v.type) for a, v in zip(arguments, inputs, strict=False)]
+            values = dict(zip(inputs, held, strict=True))
+            for op in group.ops:
+                _clone(op, values)
+            for value, argument in zip(outputs, arguments[len(inputs) :], strict=True):
+                _store(values[value], argument)
+            func.ReturnOp([])
+        with ir.InsertionPoint(self._root.regions[0].blocks[0]), ir.Location.unknown():
+            signature = ([v.type for v in inputs], [v.type for v in outputs])
+            func.FuncOp(symbol, signature, visibility="private")
+        self._symbols[symbol] = kernel.operation
+        return symbol
+
+
+def _tensor(argument: Any, kind: Any) -> Any:
+    """The tensor that a GM buffer holds."""
+    stored = ir.RankedTensorType.get(argument.type.shape, argument.type.element_type)
+    made = builder.op("bufferization.to_tensor", [argument], [stored], restrict=True).result
+    return made if stored == kind else builder.op(CONVERSION, [made], [kind]).result
+
+
+def _clone(op: Any, values: dict[Any, Any]) -> None:
+    operands = []
+    for value in op.operands:
+        if value not in values:  # a number, which each kernel has of its own
+            values[value] = value.owner.clone().operation.results[0]
+        operands.append(values[value])
+    new = op.clone().operation
+    for i, value in enumerate(operands):
+        new.operands[i] = value
+    values[op.result] = new.results[0]
+
+
+def _store(value: Any, argument: Any) -> None:
+    stored = ir.RankedTensorType.get(argument.type.shape, argument.type.element_type)
+    if stored != value.type:
+        value = builder.op(CONVERSION, [value], [stored]).result
+    builder.op(
+        "bufferization.materialize_in_destination",
+        [value, argument],
+        restrict=True,
+        writable=True,
+    )

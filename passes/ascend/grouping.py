@@ -1,0 +1,263 @@
+"""Which operators become one kernel: groups are joined as long as it pays, see `ascend_fuse`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.machine import Machine
+from davinci.operators import OPERATORS
+from davinci.passes.analysis.group_graph import graph_of
+from davinci.passes.ascend.product_grouping import outputs_of
+from davinci.passes.ascend.tensor_ops import defining_op
+from davinci.schedule.graph import Graph
+from davinci.schedule.side_by_side import cycles_of
+from davinci.schedule.space import MOVES, NoSpace
+from davinci.schedule.vector_schedule import estimate
+
+FREE = frozenset({"ascend.broadcast", "ascend.reshape", "ascend.slice"})
+"""Operators that cost nothing inside a group: a slice of what lies in GM is a window of it."""
+
+
+@dataclass(eq=False)
+class Group:
+    """Operators that become one kernel.
+
+    Attributes:
+        ops: in their order in the block.
+    """
+
+    ops: list[Any]
+
+
+class Judge:
+    """Says what a group costs; equal groups are weighed once."""
+
+    def __init__(self, machine: Machine, cores: int) -> None:
+        self._machine, self._cores = machine, cores
+        self.launch = int(machine.launch.overhead_us * machine.clock_mhz)
+        self._known: dict[Any, int | None] = {}
+
+    def cycles(self, graph: Graph, growing: bool) -> int | None:
+        """Estimated cycles with those of a launch, None if no kernel can hold the group.
+
+        Args:
+            growing: whether more operators may join it.
+        """
+        key = (key_of(graph), growing)
+        if key not in self._known:
+            self._known[key] = self._weigh(graph, growing)
+        return self._known[key]
+
+    def _weigh(self, graph: Graph, growing: bool) -> int | None:
+        try:
+            if growing:
+                return estimate(graph, self._machine, self._cores) + self.launch
+            return cycles_of(graph, self._machine, self._cores) + self.launch
+        except NoSpace:
+            return None
+
+
+def key_of(graph: Graph) -> Any:
+    """Equal for equal graphs."""
+    nodes = tuple(
+        (n.name, n.operands, n.result, repr(sorted(n.attributes.items()))) for n in graph.nodes
+    )
+    windows = tuple(graph.windows.items())
+    return nodes, tuple(graph.arrays), tuple(graph.inputs), tuple(graph.outputs), windows
+
+
+class Grouping:
+    """Finds the groups of a block."""
+
+    def __init__(self, block: Any, judge: Judge, fuse: bool) -> None:
+        self._judge, self._fuse = judge, fuse
+        self._growing = True
+        self._place: dict[Any, int] = {}
+        self._group: dict[Any, Group] = {}
+        self._ops = [op.operation for op in block.operations]
+        for place, op in enumerate(self._ops):
+            self._place[op] = place
+
+    def groups(self) -> list[Group]:
+        """The groups that become kernels, in an order in which they can run."""
+        for op in self._ops:
+            self._group[op] = Group([op])
+            if is_candidate(op):
+                self._join(op)
+        self._growing = False
+        for group in dict.fromkeys(self._group.values()):
+            if len(group.ops) > 1 and not self._holds(self._trimmed(group)):
+                self._part(group)
+        if self._fuse:
+            self._side_by_side()
+        found = [g for g in self._ordered() if is_candidate(g.ops[-1])]
+        kept = [g for g in found if any(op.name not in FREE for op in g.ops) or self._needs(g)]
+        return [g for g in map(self._trimmed, kept) if g.ops and self._holds(g)]
+
+    def _holds(self, group: Group) -> bool:
+        return not group.ops or self._cycles(group.ops) is not None
+
+    def _part(self, group: Group) -> None:
+        """Groups anew what turned out to be no kernel, now without hope that more joins."""
+        for op in group.ops:
+            self._group[op] = Group([op])
+        for op in group.ops:
+            self._join(op)
+
+    def _side_by_side(self) -> None:
+        """Joins groups that wait for equally many others, and so not for each other, where one
+        launch of all takes no more time."""
+        levels: dict[int, list[Group]] = {}
+        for group, level in self._levels().items():
+            alone = self._trimmed(group)
+            if any(op.name not in FREE for op in alone.ops) and self._holds(alone):
+                levels.setdefault(level, []).append(group)
+        for groups in levels.values():
+            joined = groups[0]
+            for group in groups[1:]:
+                ops = sorted((*joined.ops, *group.ops), key=self._place.__getitem__)
+                cycles = self._cycles(self._trimmed(Group(ops)).ops)
+                apart = [self._cycles(self._trimmed(g).ops) for g in (joined, group)]
+                if cycles is None or cycles > sum(c or 0 for c in apart):
+                    joined = group
+                    continue
+                joined = Group(ops)
+                for op in ops:
+                    self._group[op] = joined
+
+    def _levels(self) -> dict[Group, int]:
+        """How many groups, one after the other, are before each candidate group."""
+        level: dict[Group, int] = {}
+        for group in self._in_order():
+            read = (defining_op(value) for op in group.ops for value in op.operands)
+            before = {self._group[op] for op in read if op is not None} - {group}
+            level[group] = max((level[g] for g in before), default=-1) + 1
+        return {g: n for g, n in level.items() if is_candidate(g.ops[0])}
+
+    def _ordered(self) -> list[Group]:
+        """All groups, each after those it reads; moves their operators into that order."""
+        found = self._in_order()
+        end = self._ops[-1]
+        for group in found:
+            for op in group.ops:
+                if op is not end:
+                    op.move_before(end)
+        return found
+
+    def _in_order(self) -> list[Group]:
+        """All groups, each after those it reads."""
+        found: dict[Group, None] = {}
+        for op in self._ops:
+            stack = [self._group[op]]
+            while stack:
+                group = stack[-1]
+                read = [
+                    self._group[producer]
+                    for member in group.ops
+                    for value in member.operands
+                    if (producer := defining_op(value)) is not None
+                ]
+                waiting = [g for g in dict.fromkeys(read) if g is not group and g not in found]
+                if waiting:
+                    stack += waiting
+                else:
+                    found[stack.pop()] = None
+        return list(found)
+
+    def _needs(self, group: Group) -> bool:
+        return any(op.name == "ascend.broadcast" for op in group.ops)
+
+    def _trimmed(self, group: Group) -> Group:
+        """Without reshapes at its ends, which are views."""
+        ops = set(group.ops)
+        changed = True
+        while changed:
+            changed = False
+            for op in list(ops):
+                if op.name != "ascend.reshape":
+                    continue
+                users = [use.owner.operation for use in op.result.uses]
+                producer = defining_op(op.operands[0])
+                if producer not in ops or not any(user in ops for user in users):
+                    ops.discard(op)
+                    changed = True
+        return Group([op for op in group.ops if op in ops])
+
+    def _join(self, op: Any) -> None:
+        """Lets an operator join the groups of what it reads, where that pays."""
+        if op.name in FREE:
+            return
+        for value in op.operands:
+            chain, producer = self._chain(value)
+            if producer is not None and self._fuse and self._try(op, chain, [producer]):
+                continue
+            if chain:
+                self._try(op, chain, [])
+
+    def _chain(self, value: Any) -> tuple[list[Any], Any]:
+        """The free operators that lead to a value, and the candidate that they begin with."""
+        chain: list[Any] = []
+        producer = defining_op(value)
+        while (
+            producer is not None and producer.name in FREE and len(self._group[producer].ops) == 1
+        ):
+            chain.append(producer)
+            if producer.name == "ascend.slice":  # which reads GM
+                return chain, None
+            producer = defining_op(producer.operands[0])
+        return chain, producer if producer is not None and is_candidate(producer) else None
+
+    def _try(self, op: Any, chain: list[Any], producers: list[Any]) -> bool:
+        """Joins an operator's group with operators in front of it, if one kernel can hold all of
+        them in no more time."""
+        own = self._group[op]
+        others = [self._group[producer] for producer in producers]
+        if own in others:
+            others.remove(own)
+        links = [self._group[link] for link in chain]
+        members = [own, *links, *others]
+        if any(self._between(other, members) for other in others):
+            return False
+        ops = sorted((o for g in members for o in g.ops), key=self._place.__getitem__)
+        cycles = self._cycles(ops)
+        apart = [c for g in (own, *others) if (c := self._cycles(g.ops)) is not None]
+        if cycles is None or (others and len(apart) > 1 and cycles > sum(apart)):
+            return False
+        joined = Group(ops)
+        for member in ops:
+            self._group[member] = joined
+        return True
+
+    def _between(self, first: Group, members: list[Group]) -> bool:
+        """Whether something outside all of `members` needs `first` and is needed by another."""
+        begin = self._place[first.ops[0]]
+        seen = {id(group) for group in members}
+        stack = [group for group in members if group is not first]
+        while stack:
+            group = stack.pop()
+            for op in group.ops:
+                for value in op.operands:
+                    producer = defining_op(value)
+                    if producer is None:
+                        continue
+                    found = self._group[producer]
+                    if found is first and id(group) not in {id(m) for m in members}:
+                        return True
+                    if id(found) in seen or self._place[found.ops[-1]] < begin:
+                        continue
+                    seen.add(id(found))
+                    stack.append(found)
+        return False
+
+    def _cycles(self, ops: list[Any]) -> int | None:
+        graph, _ = graph_of(ops, outputs_of(ops))
+        return self._judge.cycles(graph, self._growing)
+
+
+def is_candidate(op: Any) -> bool:
+    """Whether a group may hold the operator."""
+    name = op.name.removeprefix("ascend.")
+    if not op.name.startswith("ascend.") or len(op.results) != 1:
+        return False
+    return name in MOVES or (name in OPERATORS and OPERATORS[name].elementwise)

@@ -1,0 +1,335 @@
+"""Tiles of a group on the vector unit: what moves to UB and back, and the steps of the program.
+
+What goes over the tiles is built on this: `vector_group`, `phased_group` and `chunked_group`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from davinci.dialects.cce import build as cce
+from davinci.isa.core import DTYPES
+from davinci.mlir import ir
+from davinci.operators.vector_program import JOIN, PART, Step, Value
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.fold_axes import fold_axis, neutral
+from davinci.passes.ascend_to_cce.moves import copy_rounded
+from davinci.passes.ascend_to_cce.packed_runs import load_run, store_run
+from davinci.passes.ascend_to_cce.row_statistics import (
+    array,
+    build_steps,
+    build_table,
+    fill_lanes,
+    scratch_buffers,
+)
+from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_attribute,
+    mul,
+    op,
+    reshaped,
+    restride,
+    row_major,
+    subview,
+    viewed,
+)
+from davinci.schedule.phased_schedule import PhasedPlan
+from davinci.schedule.row_places import block_lanes
+from davinci.schedule.row_tables import TableKind
+from davinci.schedule.tile_buffers import Buffer
+from davinci.schedule.tile_layout import MOVED
+from davinci.schedule.tile_program import EXPAND, REDUCE
+from davinci.schedule.vector_schedule import Plan
+from davinci.schedule.vector_steps import RESULT, SOURCE, Steps, View, copy_of, copying
+from davinci.schedule.word_halves import HALVES
+from davinci.units import BLOCK_BYTES, round_up
+
+
+class TileBuilder:
+    """Builds the work on a tile.
+
+    Attributes:
+        layout: of the tile that is built.
+        ragged: lanes of its rows behind their last whole block.
+        ordered: whether the kernel lies in a straight line.
+    """
+
+    def __init__(self, plan: Plan | PhasedPlan, arguments: Sequence[Any], target: Target) -> None:
+        self.plan, self.target = plan, target
+        self.program, self.space = plan.program, plan.space
+        self.schedule: Any = plan.schedule
+        self.lane = len(self.space.axes) - 1
+        numbers = [*plan.graph.inputs, *plan.graph.outputs]
+        self.arguments = arguments
+        self.gm = [self._array(a, n) for a, n in zip(arguments, numbers, strict=True)]
+        self.layout = plan.layout(plan.schedule.tile)
+        self.block = self.program.row_block
+        self.buffers: dict[int, Any] = {}
+        self.ordered = False
+        self.ragged = plan.schedule.ragged
+
+    def _array(self, argument: Any, number: int) -> Any:
+        """A GM buffer as an array of the axes of its value, in the order of the space."""
+        axes, strides = self.space.of(number), self.space.strides(number)
+        sizes = [self.space.axes[axis].size for axis in axes]
+        window = self.plan.graph.windows.get(number)
+        offset = window.offset if window else 0
+        return restride(argument, sizes, [strides[axis] for axis in axes], offset)
+
+    def _held(self, value: Value) -> Any:
+        return self.buffers[self.layout.buffers[1][value]]
+
+    def _steps(self, starts: Sequence[IndexLike], once: bool) -> None:
+        """Loads, computes and stores the values that are the same for all tiles, or the others."""
+        graph, layout = self.plan.graph, self.layout
+        for gm, number in zip(self.gm, graph.inputs, strict=False):
+            value = self.program.loads[number]
+            if layout.once(value) == once:
+                self._load(gm, number, value, starts)
+        for step in self.program.steps:
+            if layout.once(step.result) == once:
+                self._step(step, once)
+        for gm, number in zip(self.gm[len(graph.inputs) :], graph.outputs, strict=True):
+            value = self.program.stores[number]
+            if layout.once(value) == once:
+                self._move(gm, number, value, starts, load=False)
+
+    def _load(self, gm: Any, number: int, value: Value, starts: Sequence[IndexLike]) -> None:
+        if value not in self.layout.tables:
+            self._move(gm, number, value, starts, load=True)
+            return
+        shape = self.layout.shape(value)
+        rows = restride(self._held(value), [math.prod(shape[:-1]), shape[-1]], [shape[-1], 1])
+        machine = self.target.machine
+        moved = machine.mte1.l1_to_ub_bytes_per_cycle is not None
+        build_table(value.dtype, gm, rows, TableKind.MOVED if moved else TableKind.DOUBLED)
+
+    def _move(
+        self, array: Any, number: int, value: Value, starts: Sequence[IndexLike], load: bool
+    ) -> None:
+        """Copies the tile of a value between GM and UB."""
+        if value in self.program.packed:
+            self._move_packed(array, number, value, starts, load)
+            return
+        axes, tile = self.space.of(number), self.layout.tile
+        sizes = [tile.sizes[axis] for axis in axes]
+        first = [starts[axis] for axis in axes]
+        width, held = sizes[-1], self._held(value)
+        block, ragged = block_lanes(value.dtype), self.ragged
+        pieces = [(0, 0, width)]
+        if ragged:
+            pieces = [(0, 0, width - ragged), (width - self.block, width - ragged, self.block)]
+        if load:
+            self._fill(held, value.dtype, pieces[-1][1] + round_up(pieces[-1][2], block))
+        rows = [0] * (len(sizes) - 1)
+        for gm_lane, ub_lane, count in pieces if load else reversed(pieces):
+            gm = subview(array, [*first[:-1], add(first[-1], gm_lane)], [*sizes[:-1], count])
+            ub = subview(held, [*rows, ub_lane], [*sizes[:-1], count])
+            if count % block:
+                zeros, drop = [0] * len(sizes), range(len(rows))
+                gm, ub = (subview(v, zeros, [*sizes[:-1], count], drop=drop) for v in (gm, ub))
+                copy_rounded(*((gm, ub) if load else (ub, gm)), BLOCK_BYTES)
+            else:
+                op("cce.copy", [gm, ub] if load else [ub, gm])
+
+    def _move_packed(
+        self, array: Any, number: int, value: Value, starts: Sequence[IndexLike], load: bool
+    ) -> None:
+        """Copies the tile of a statistic, whose elements follow each other in GM."""
+        axes, strides = self.space.of(number), self.space.strides(number)
+        start: IndexLike = 0
+        for axis in axes:
+            start = add(start, mul(starts[axis], strides[axis]))
+        total = math.prod(self.space.axes[axis].size for axis in axes)
+        move = load_run if load else store_run
+        count, block = self.layout.run(axes), self.layout.packed_block
+        move(restride(array, [total], [1]), start, count, self._held(value), block)
+
+    def _fill(self, held: Any, dtype: str, first: int) -> None:
+        """Writes the lanes of rows behind what is loaded, which are computed on too."""
+        shape = list(held.type.shape)
+        pitch = shape[-1]
+        if first < pitch and dtype == "s64":
+            held = viewed(held.owner.operands[0], (*shape[:-1], 2 * pitch), element_type("s32"))
+            self._fill(held, "s32", 2 * first)
+        elif first < pitch and dtype in ("f16", "f32", "s32", "s16"):
+            rows = restride(held, [math.prod(shape[:-1]), pitch], [pitch, 1])
+            fill_lanes(dtype, rows, first, pitch, 0)
+
+    def _step(self, step: Step, once: bool) -> None:
+        if step.name == REDUCE:
+            self._reduce(step, once)
+        elif step.name in MOVED:
+            work = self.layout.moving(step)
+            buffers = {SOURCE: self._held(step.sources[0]), RESULT: self._held(step.result)}
+            build_steps(work, self._scratch(work, once) | buffers)
+        elif step.name in (PART, JOIN):
+            names = HALVES if step.name == JOIN else (SOURCE,)
+            buffers = dict(zip(names, map(self._held, step.sources), strict=True))
+            buffers[RESULT] = self._held(step.result)
+            work = self.layout.halves(step)
+            build_steps(work, self._scratch(work, once) | buffers)
+        else:
+            self._elementwise(step)
+
+    def _scratch(self, work: Any, once: bool) -> dict[str, Any]:
+        found = scratch_buffers(work)
+        if not once:
+            for buffer in found.values():
+                with_slots(buffer, self.schedule.slots_held)
+        return found
+
+    def _elementwise(self, step: Step) -> None:
+        values = [*step.sources, step.result]
+        operands = self._views(values)
+        dtype = step.result.dtype
+        if step.name == EXPAND:
+            source, result = operands
+            name, number = copying(dtype)
+            other = source if number is None else scalar(dtype, number)
+            op(f"cce.{name}", [source, other, result])
+            return
+        if step.scalar is not None:
+            operands.insert(-1, scalar(dtype, step.scalar))
+        op(f"cce.{step.name}", operands, **step.attributes)
+
+    def _views(self, values: Sequence[Value]) -> list[Any]:
+        """The values as arrays of one shape: flat where all have the same axes, else with strides
+        of 0 along those that they lack."""
+        layout = self.layout
+        shapes = [layout.shape(value) for value in values]
+        form = layout.form(values[-1])
+        if values[-1] in self.program.packed:
+            return self._packed_views(values, shapes[-1][0])
+        if all(layout.form(value) == form for value in values):
+            if form is not None and self.lane not in form:
+                return self._statistics(values)
+            held = [self._held(value) for value in values]
+            return [restride(b, [math.prod(s)], [1]) for b, s in zip(held, shapes, strict=True)]
+        assert form is not None
+        placed = [value for value in values if value in layout.placed]
+        if placed:
+            return self._placed_views(values, placed[0])
+        block = block_lanes(values[-1].dtype)
+        whole = shapes[-1]
+        shape = [*whole[:-1], whole[-1] // block, block]
+        return [restride(self._held(v), shape, self._strides(v, form)) for v in values]
+
+    def _statistics(self, values: Sequence[Value]) -> list[Any]:
+        """Statistics in a block a row. Where the result has more lanes than a source, those behind
+        are written beforehand: they hold nothing, but are read."""
+        counts = [block_lanes(value.dtype) for value in values]
+        rows, lanes = math.prod(self.layout.shape(values[-1])[:-1]), min(counts)
+        if lanes < counts[-1]:
+            cce.vector_dup(scalar(values[-1].dtype, 0), self._held(values[-1]))
+        held = [self._held(value) for value in values]
+        return [restride(b, [rows, lanes], [n, 1]) for b, n in zip(held, counts, strict=True)]
+
+    def _packed_views(self, values: Sequence[Value], size: int) -> list[Any]:
+        """Packed values and constants, as blocks of `size` elements in all."""
+        held = [self._held(value) for value in values]
+        if all(value in self.program.packed for value in values):
+            return held
+        block = block_lanes(values[-1].dtype)
+        return [
+            restride(b, [size // block, block], [block if v in self.program.packed else 0, 1])
+            for b, v in zip(held, values, strict=True)
+        ]
+
+    def _strides(self, value: Value, form: tuple[int, ...]) -> list[int]:
+        """Strides of a value along the axes of `form`, the innermost in blocks and lanes."""
+        own, lane = self.layout.form(value), self.plan.program.lane
+        outer = [axis for axis in form if axis != lane]
+        if own is None:
+            return [0] * (len(outer) + 1) + [1]
+        strides = row_major(self.layout.shape(value))
+        mine = dict(zip((a for a in own if a != lane), strides, strict=False))
+        block = block_lanes(value.dtype)
+        return [*(mine.get(axis, 0) for axis in outer), block if lane in own else 0, 1]
+
+    def _placed_views(self, values: Sequence[Value], first: Value) -> list[Any]:
+        """Rows and statistics as arrays of one shape, see `row_places`."""
+        layout = self.layout
+        form = self.program.forms[first]
+        assert form is not None
+        places = layout.places(form, first.dtype)
+        blocks = layout.tile.pitch // block_lanes(first.dtype)
+        whole = layout.form(values[-1])
+        assert whole is not None
+        slices = layout.slices(form, whole)
+        rows, statistic = places.operands(blocks, first.dtype, RESULT, SOURCE, slices)
+        lane = self.plan.program.lane
+        found = []
+        for value in values:
+            own = layout.form(value)
+            if value in layout.placed:
+                assert own == form
+                view = statistic
+            elif own is None:
+                view = replace(rows, buffer=SOURCE, strides=(0,) * (len(rows.shape) - 1) + (1,))
+            elif own == (lane,):
+                inner = rows.strides[3:]
+                view = replace(rows, buffer=SOURCE, strides=(0, 0, 0, *inner))
+            else:
+                view = rows
+            found.append(array({view.buffer: self._held(value)}, view))
+        return found
+
+    def _reduce(self, step: Step, once: bool) -> None:
+        """Folds the outer axes in halves, then the lanes of rows."""
+        (source,) = step.sources
+        kind, fold = str(step.attributes["kind"]), self.layout.fold(step)
+        held, shape = self._held(source), list(self.layout.shape(source))
+        for number, axis in enumerate(fold.axes):
+            shape[axis] = 1
+            if number == len(fold.axes) - 1 and fold.lanes is None:
+                to = reshaped(self._held(step.result), shape)
+            else:
+                to = alloc(shape, element_type(source.dtype), "UB")
+                to = to if once else with_slots(to, self.schedule.slots_held)
+            fold_axis(kind, held, to, axis, self.schedule.slots_held if not once else 0)
+            held = to
+        if fold.lanes is None:
+            if not fold.axes:  # one element of each is all there is in a chunk
+                size = math.prod(shape)
+                old, new = (View(name, (size,), (1,)) for name in (SOURCE, RESULT))
+                copy = Steps(source.dtype, (copy_of(old, new, source.dtype),), {})
+                build_steps(copy, {SOURCE: held, RESULT: self._held(step.result)})
+            return
+        work = fold.lanes.work
+        pitch = shape[-1]
+        rows = restride(held, [math.prod(shape[:-1]), pitch], [pitch, 1])
+        for first, last in self._void(pitch):
+            fill_lanes(source.dtype, rows, first, last, neutral(kind, source.dtype))
+        buffers = {SOURCE: held, RESULT: self._held(step.result)}
+        build_steps(work, self._scratch(work, once) | buffers)
+
+    def _void(self, pitch: int) -> list[tuple[int, int]]:
+        """Lanes of rows, first and behind the last, that repeat others or hold nothing."""
+        width, ragged = self.layout.tile.sizes[-1], self.ragged
+        end = width - ragged + self.block if ragged else width
+        lanes = [(width - ragged, end - ragged), (end, pitch)]
+        return [(first, last) for first, last in lanes if first < last]
+
+
+def tile_buffer(buffer: Buffer, slots: int) -> ir.Value:
+    """A buffer in UB, of which `multi-buffer` makes `slots`; 0: one for all tiles."""
+    element = element_type(buffer.dtype)
+    if buffer.dtype != "s64":
+        made = alloc(buffer.shape, element, "UB")
+        return with_slots(made, slots) if slots else made
+    # What is filled is its halves: only bytes can be seen as both.
+    raw = alloc([math.prod(buffer.shape) * DTYPES["s64"].itemsize], element_type("s8"), "UB")
+    return viewed(with_slots(raw, slots) if slots else raw, buffer.shape, element)
+
+
+def with_slots(buffer: ir.Value, slots: int) -> ir.Value:
+    """A buffer, of which `multi-buffer` makes `slots`."""
+    buffer.owner.attributes["cce.slots"] = as_attribute(slots)
+    return buffer
