@@ -197,7 +197,7 @@ def padded(x: Array, low: list[int], high: list[int], interior: list[int]) -> Ca
 
 ROW = np.arange(1, 32, dtype=np.float32).reshape(31, 1)
 MOVE = [
-    moved("broadcast", (17, 3, 2), CUBE[:, 0], dims=[1, 0]),
+    moved("broadcast", (3, 17, 2), CUBE[:, 0], dims=[0, 1]),
     moved("broadcast", (31, 5), ROW, dims=[0, 1]),
     moved("broadcast", (1, 31, 16), ROW, dims=[1, 2]),
     *(moved("reshape", shape, CUBE) for shape in ((20, 51), (1020,), (3, 4, 5, 1, 17), (12, 85))),

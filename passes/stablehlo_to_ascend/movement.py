@@ -24,8 +24,11 @@ def convert_constant(op: Op, ops: TensorOps) -> Sequence[Any]:
 
 @conversion("broadcast_in_dim")
 def convert_broadcast(op: Op, ops: TensorOps) -> Sequence[Any]:
-    shape = tensor_of(op.results[0].type).shape
-    return [ops.broadcast(op.operands[0], shape, attribute(op, "broadcast_dimensions"))]
+    shape, operand = tensor_of(op.results[0].type).shape, op.operands[0]
+    dims = list(attribute(op, "broadcast_dimensions"))
+    if dims != sorted(dims):
+        operand = ops.transpose(operand, sorted(range(len(dims)), key=dims.__getitem__))
+    return [ops.broadcast(operand, shape, sorted(dims))]
 
 
 @conversion("reshape")

@@ -156,13 +156,14 @@ class _Chooser:
             order = self.space.order[value]
             if order != self.space.of(value) and order[-1] != self.lane:
                 raise NoSpace("a value in GM whose axes have another order")
-            if value in self.space.windows:
+            if value in self.graph.windows:
                 self._require_whole_rows(value)
 
     def _require_whole_rows(self, value: int) -> None:
         """Fails at a window whose lanes do not lie together, or that could only be copied with
         what lies behind it."""
-        strides, size = self.space.windows[value], self.space.axes[self.lane].size
+        strides = self.space.windows.get(value, {})
+        size = self.space.axes[self.lane].size
         if strides.get(self.lane) != 1 or (len(strides) == 1 and size % self.block):
             raise NoSpace("a part of an array that is no rows of lanes")
 
