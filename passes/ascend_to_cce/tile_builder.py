@@ -66,7 +66,6 @@ class TileBuilder:
         self.schedule: Any = plan.schedule
         self.lane = len(self.space.axes) - 1
         numbers = [*plan.graph.inputs, *plan.graph.outputs]
-        self.arguments = arguments
         self.gm = [self._array(a, n) for a, n in zip(arguments, numbers, strict=True)]
         self.layout = plan.layout(plan.schedule.tile)
         self.block = self.program.row_block

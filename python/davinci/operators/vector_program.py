@@ -1,11 +1,9 @@
 """Straight-line programs for the vector unit: recorded as data, without MLIR.
 
 An expression such as tanh is recorded once as a list of steps on numbered values, each an array of
-one tile. Buffers are assigned before anything is built, so that a schedule knows how many bytes of
-UB an element takes; then the same steps are built for each tile.
+one tile; a schedule gives the values buffers, and then the steps are built for each tile.
 
     p = VectorProgram(); x = p.input("f32"); p.output(p.mul(p.unary("vexp", x), 0.5))
-    p.slots()        # {"f32": 1}: the operations work in place
     p.steps          # vexp, vmuls
 """
 
@@ -13,8 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-
-from davinci.isa.core import DTYPES
 
 ELEMENTS = {
     "f16": "f16",
@@ -184,41 +180,3 @@ class VectorProgram:
 
     def _array(self, a: Operand, dtype: str) -> Value:
         return a if isinstance(a, Value) else self.constant(dtype, a)
-
-    def assign(self) -> dict[Value, tuple[str, int]]:
-        """A slot (type, number) for each value. A result takes over the slot of a source that ends.
-
-        Constants and outputs keep their slots; inputs give theirs up after their last use.
-        """
-        last = {source: i for i, step in enumerate(self.steps) for source in step.sources}
-        kept = {*self.constants.values(), *self.outputs}
-        slots: dict[Value, tuple[str, int]] = {}
-        free: dict[str, list[int]] = {}
-        used: dict[str, int] = {}
-
-        def take(value: Value) -> None:
-            numbers = free.setdefault(value.dtype, [])
-            if not numbers:
-                numbers.append(used.get(value.dtype, 0))
-                used[value.dtype] = numbers[0] + 1
-            slots[value] = (value.dtype, numbers.pop())
-
-        for value in (*self.constants.values(), *self.inputs):
-            take(value)
-        for i, step in enumerate(self.steps):
-            for source in dict.fromkeys(step.sources):
-                if last[source] == i and source not in kept:
-                    free[source.dtype].append(slots[source][1])
-            take(step.result)
-        return slots
-
-    def slots(self) -> dict[str, int]:
-        """How many buffers of each type the program needs."""
-        counts: dict[str, int] = {}
-        for dtype, number in self.assign().values():
-            counts[dtype] = max(counts.get(dtype, 0), number + 1)
-        return counts
-
-    def bytes_per_element(self) -> int:
-        """Bytes of UB that an element of the tile takes in all buffers together."""
-        return sum(DTYPES[dtype].itemsize * n for dtype, n in self.slots().items())

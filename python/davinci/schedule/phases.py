@@ -76,7 +76,6 @@ def phases_of(program: TileProgram, axes: Set[int], *, keep: bool) -> Phases:
 class _Phases:
     def __init__(self, program: TileProgram, axes: Set[int], keep: bool) -> None:
         self.program, self.axes, self.keep = program, axes, keep
-        self.makers = {step.result: step for step in program.steps}
         self.number = {value: number for number, value in program.loads.items()}
         self.level = self._levels()
 

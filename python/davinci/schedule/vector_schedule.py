@@ -30,10 +30,6 @@ from davinci.units import REPEAT_BYTES, round_up
 SLOTS = 3
 """Buffers of each value of a tile: one is filled, one worked on and one drained."""
 
-LEAST_BYTES = 4096
-"""Bytes below which a tile is not cut further to occupy more cores: the start of a transfer
-(docs/hardware.md b3) would take longer than the data."""
-
 
 @dataclass(frozen=True)
 class VectorSchedule:

@@ -39,9 +39,6 @@ TURNED, PLACED = "turned", "placed"
 SPARSE = 4
 """Points whose words are one in so many of what lies there are loaded without the rest."""
 
-BURST_CYCLES = 8
-"""What a row of its own takes longer to load (docs/hardware.md a3, rows that the L2 has not)."""
-
 SLOTS = 2
 """Tiles that a core works on at a time."""
 
