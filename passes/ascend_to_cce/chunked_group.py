@@ -15,38 +15,22 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from davinci.dialects.cce import build as cce
-from davinci.mlir import ir
 from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.fold_axes import OPERATIONS, neutral
+from davinci.passes.ascend_to_cce.fold_axes import OPERATIONS
 from davinci.passes.ascend_to_cce.tile_builder import tile_buffer
 from davinci.passes.ascend_to_cce.tiles import unflatten
 from davinci.passes.ascend_to_cce.vector_group import VectorBuilder
-from davinci.passes.ascend_to_cce.vector_program import scalar
 from davinci.passes.builder import IndexLike, add, for_loop, mul, op, restride
-from davinci.schedule.chunks import ChunkLayout, Run, part_of
+from davinci.schedule.chunks import ChunkLayout, Chunks, Run, part_of
 from davinci.schedule.phases import Phase, phases_of
 from davinci.schedule.tile_buffers import Buffer
 from davinci.schedule.tile_layout import Tile, tile_of
 from davinci.schedule.vector_schedule import Plan
 
 
-def build_chunked_group(
-    plan: Plan, arguments: Sequence[ir.Value], target: Target
-) -> tuple[int, bool]:
-    """Builds the kernel at the insertion point; returns the blocks that it can take, and whether
-    its operations lie in a straight line.
-
-    Args:
-        arguments: GM buffers of the group's inputs, then of its outputs.
-    """
-    builder = _ChunkBuilder(plan, arguments, target)
-    return builder.build(), builder.ordered
-
-
-class _ChunkBuilder(VectorBuilder):
-    """Builds one kernel.
+class ChunkBuilder(VectorBuilder):
+    """Builds a kernel that goes over chunks.
 
     Attributes:
         lasting: buffers of values that stay in UB from chunk to chunk.
@@ -54,12 +38,9 @@ class _ChunkBuilder(VectorBuilder):
 
     def __init__(self, plan: Plan, arguments: Sequence[Any], target: Target) -> None:
         super().__init__(plan, arguments, target)
-        assert plan.schedule.chunks is not None
-        self.chunks = plan.schedule.chunks
+        self.chunks: Chunks = self.schedule.chunks
         self.phases = phases_of(self.program, self.chunks.axes, keep=False)
         self.lasting: dict[Value, Any] = {}
-        numbers = [*plan.graph.inputs, *plan.graph.outputs]
-        self.arrays = dict(zip(numbers, self.gm, strict=True))
 
     def _held(self, value: Value) -> Any:
         number = self.layout.buffers[1].get(value) if self._in_chunk else None
@@ -76,37 +57,33 @@ class _ChunkBuilder(VectorBuilder):
         return self.lasting[value]
 
     def _allocate_once(self) -> None:
-        for (dtype, number), value in self.program.constants.items():
-            cce.vector_dup(scalar(dtype, number), self._keep(value))
+        for value in self.program.constants.values():
+            self._keep(value)
+        self._write_constants()
 
     def _tile(
         self, walked: list[int], outside: Sequence[IndexLike], start: IndexLike, size: int
     ) -> None:
-        starts: list[IndexLike] = [0] * len(self.space.axes)
-        for axis, index in zip(walked, outside, strict=True):
-            starts[axis] = index
         sizes = list(self.schedule.tile.sizes)
-        if not self.space.axes[self.schedule.cut].reduced:
-            starts[self.schedule.cut] = start
+        if self.space.axes[self.schedule.cut].reduced:
+            start = 0
+        else:
             sizes[self.schedule.cut] = size
+        starts = self._starts(walked, outside, start)
         tile, self.ragged = tile_of(self.space, self.program, sizes)
         whole, self.layout = self.layout, self.plan.layout(tile)
         for number in self.phases.inputs:
             self._keep(self.program.loads[number])
-            value = self.program.loads[number]
-            self._move(self.arrays[number], number, value, starts, load=True)
+            self._load(number, starts)
         for phase in self.phases.phases:
             self._lasting_steps(phase.statistics)
             for step in phase.gathered:
-                held = self._keep(step.result)
-                first = neutral(str(step.attributes["kind"]), step.result.dtype)
-                cce.vector_dup(scalar(step.result.dtype, first), held)
+                self._begin(step, self._keep(step.result))
             for run in self.chunks.runs:
                 self._run(phase, run, starts, sizes)
         self._lasting_steps(self.phases.statistics)
         for number in self.phases.outputs:
-            value = self.program.stores[number]
-            self._move(self.arrays[number], number, value, starts, load=False)
+            self._store(number, starts)
         self.layout = whole
 
     def _lasting_steps(self, steps: Sequence[Step]) -> None:
@@ -147,16 +124,14 @@ class _ChunkBuilder(VectorBuilder):
     def _chunk(self, phase: Phase, starts: Sequence[IndexLike]) -> None:
         self._allocate(once=False)
         for number in phase.inputs:
-            value = self.program.loads[number]
-            self._move(self.arrays[number], number, value, starts, load=True)
+            self._load(number, starts)
         for step in phase.steps:
             self._step(step, once=False)
         for step in phase.gathered:
             self._step(step, once=False)
             self._combine(step)
         for number in phase.outputs:
-            value = self.program.stores[number]
-            self._move(self.arrays[number], number, value, starts, load=False)
+            self._store(number, starts)
 
     def _combine(self, step: Step) -> None:
         """Adds the result of a chunk to those before it."""

@@ -7,20 +7,11 @@ Every level is one operation on whole tiles, so a sum is a tree.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 from davinci.passes.builder import alloc, as_attribute, op, subview
 
 OPERATIONS = {"add": "vadd", "max": "vmax", "min": "vmin", "mul": "vmul"}
-
-
-def neutral(kind: str, dtype: str) -> float:
-    """What changes no result of a reduction."""
-    if kind in ("add", "mul"):
-        return float(kind == "mul")
-    low, high = (-math.inf, math.inf) if dtype != "s32" else (-(2**31), 2**31 - 1)
-    return low if kind == "max" else high
 
 
 def fold_axis(kind: str, source: Any, result: Any, axis: int, slots: int) -> None:

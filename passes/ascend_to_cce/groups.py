@@ -23,17 +23,17 @@ from davinci.operators.vector_program import DTYPE_OF
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of, graph_of_buffers
 from davinci.passes.ascend_to_cce import Blocks, Target, lowering
-from davinci.passes.ascend_to_cce.chunked_group import build_chunked_group
+from davinci.passes.ascend_to_cce.chunked_group import ChunkBuilder
 from davinci.passes.ascend_to_cce.moves import Array, move, shape_of, whole
-from davinci.passes.ascend_to_cce.phased_group import build_phased_group
+from davinci.passes.ascend_to_cce.phased_group import PhasedBuilder
 from davinci.passes.ascend_to_cce.product_group import build_product_group
 from davinci.passes.ascend_to_cce.tiles import only_blocks, share_blocks
-from davinci.passes.ascend_to_cce.vector_group import build_vector_group
+from davinci.passes.ascend_to_cce.vector_group import VectorBuilder
 from davinci.passes.builder import row_major
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.graph import Graph
-from davinci.schedule.phased_schedule import PhasedPlan
+from davinci.schedule.phased_schedule import PhasedSchedule
 from davinci.schedule.product_group import is_product, read_group
 from davinci.schedule.side_by_side import parts_of, plans_of
 from davinci.schedule.space import NoSpace
@@ -155,13 +155,16 @@ def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Tar
     return units
 
 
-def _build_part(chosen: Plan | PhasedPlan, buffers: list[Any], target: Target) -> tuple[int, bool]:
+def _build_part(chosen: Plan, buffers: list[Any], target: Target) -> tuple[int, bool]:
     """Builds what a plan says; its units of work, and whether it lies in a straight line."""
-    if isinstance(chosen, PhasedPlan):
-        return build_phased_group(chosen, buffers, target)
-    if chosen.schedule.chunks is not None:
-        return build_chunked_group(chosen, buffers, target)
-    return build_vector_group(chosen, buffers, target)
+    builder = _builder_of(chosen)(chosen, buffers, target)
+    return builder.build(), builder.ordered
+
+
+def _builder_of(chosen: Plan) -> type[PhasedBuilder | VectorBuilder]:
+    if isinstance(chosen.schedule, PhasedSchedule):
+        return PhasedBuilder
+    return VectorBuilder if chosen.schedule.chunks is None else ChunkBuilder
 
 
 def _inside(value: Any, operators: list[Any]) -> Any:

@@ -21,54 +21,39 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
 from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.fold_axes import OPERATIONS, neutral
+from davinci.passes.ascend_to_cce.fold_axes import OPERATIONS
 from davinci.passes.ascend_to_cce.row_statistics import fill_lanes
 from davinci.passes.ascend_to_cce.tile_builder import TileBuilder, tile_buffer
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
-from davinci.passes.ascend_to_cce.vector_program import scalar
 from davinci.passes.builder import IndexLike, add, as_value, for_loop, mul, op, restride, row_major
 from davinci.schedule.phased_layout import PhasedLayout
-from davinci.schedule.phased_schedule import PhasedPlan
-from davinci.schedule.phases import Phase
+from davinci.schedule.phases import Phase, phases_of
+from davinci.schedule.row_statistics import neutral
 from davinci.schedule.tile_buffers import Buffer
 from davinci.schedule.tile_layout import Tile
+from davinci.schedule.vector_schedule import Plan
 
 
-def build_phased_group(
-    plan: PhasedPlan, arguments: Sequence[ir.Value], target: Target
-) -> tuple[int, bool]:
-    """Builds the kernel at the insertion point; returns the blocks that it can take, and whether
-    its operations lie in a straight line.
+class PhasedBuilder(TileBuilder):
+    """Builds a kernel that goes over pieces."""
 
-    Args:
-        arguments: GM buffers of the group's inputs, then of its outputs.
-    """
-    builder = _PhasedBuilder(plan, arguments, target)
-    return builder.build(), builder.ordered
-
-
-class _PhasedBuilder(TileBuilder):
-    """Builds one kernel."""
-
-    def __init__(self, plan: PhasedPlan, arguments: Sequence[ir.Value], target: Target) -> None:
+    def __init__(self, plan: Plan, arguments: Sequence[ir.Value], target: Target) -> None:
         super().__init__(plan, arguments, target)
-        self.phases, self.whole = plan.phases(), self.layout
+        axes = {self.schedule.axis}
+        self.phases = phases_of(self.program, axes, keep=self.schedule.keep)
+        self.whole = self.layout
         self.held = PhasedLayout(self.layout, self.phases, self.schedule.pieces)
-        self.arrays = dict(zip([*plan.graph.inputs, *plan.graph.outputs], self.gm, strict=True))
         self.fixed: dict[Value, ir.Value] = {}
         self.rings: list[list[ir.Value]] = []
         self.of: dict[Value, int] = {}
         self.piece = 0
 
     def build(self) -> int:
-        constants = self.program.constants
-        self._fix(constants.values())
-        for (dtype, number), value in constants.items():
-            cce.vector_dup(scalar(dtype, number), self._held(value))
+        self._fix(self.program.constants.values())
+        self._write_constants()
         schedule = self.schedule
         walked = [axis.size for axis in self.space.axes[: schedule.axis]]
         tiles = math.prod(walked) * schedule.share
@@ -93,14 +78,14 @@ class _PhasedBuilder(TileBuilder):
         ]
         starts = [*outside, *(0 for _ in self.space.axes[self.schedule.axis :])]
         for number in self.phases.inputs:
-            self._move(self.arrays[number], number, self.program.loads[number], starts, load=True)
+            self._load(number, starts)
         last = len(self.phases.phases) - 1
         for number, phase in enumerate(self.phases.phases):
             self.of = self.held.ring_of[number]
             self._phase(phase, starts, part, shared=number == last and self.schedule.share > 1)
         self._on_statistics(self.phases.statistics)
         for number in self.phases.outputs:
-            self._move(self.arrays[number], number, self.program.stores[number], starts, load=False)
+            self._store(number, starts)
 
     def _on_statistics(self, steps: Sequence[Step]) -> None:
         self.layout = self.whole
@@ -121,8 +106,7 @@ class _PhasedBuilder(TileBuilder):
         gathered = []
         for step in phase.gathered:
             buffer = tile_buffer(self.held.gathering(step), 0)
-            dtype = step.result.dtype
-            cce.vector_dup(scalar(dtype, neutral(str(step.attributes["kind"]), dtype)), buffer)
+            self._begin(step, buffer)
             gathered.append(buffer)
         for piece in range(schedule.equal // (schedule.share if shared else 1)):
             self._piece(phase, piece, self._start(starts, part, piece), gathered)
@@ -155,13 +139,13 @@ class _PhasedBuilder(TileBuilder):
     ) -> None:
         self.piece, self.layout = piece, self._layout_of(piece)
         for number in phase.inputs:
-            self._move(self.arrays[number], number, self.program.loads[number], starts, load=True)
+            self._load(number, starts)
         for step in phase.steps:
             self._step(step, once=True)
         for step, buffer in zip(phase.gathered, gathered, strict=True):
             self._gather(step, buffer)
         for number in phase.outputs:
-            self._move(self.arrays[number], number, self.program.stores[number], starts, load=False)
+            self._store(number, starts)
 
     def _layout_of(self, piece: int) -> Any:
         """The layout of a piece: the last one may hold less."""

@@ -13,9 +13,9 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
-from davinci.operators.vector_program import JOIN, PART, Step, Value
+from davinci.operators.vector_program import JOIN, Step, Value
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.fold_axes import fold_axis, neutral
+from davinci.passes.ascend_to_cce.fold_axes import fold_axis
 from davinci.passes.ascend_to_cce.moves import copy_rounded
 from davinci.passes.ascend_to_cce.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.row_statistics import (
@@ -39,12 +39,11 @@ from davinci.passes.builder import (
     subview,
     viewed,
 )
-from davinci.schedule.phased_schedule import PhasedPlan
 from davinci.schedule.row_places import block_lanes
+from davinci.schedule.row_statistics import neutral
 from davinci.schedule.row_tables import TableKind
 from davinci.schedule.tile_buffers import Buffer
-from davinci.schedule.tile_layout import MOVED
-from davinci.schedule.tile_program import EXPAND, REDUCE
+from davinci.schedule.tile_program import EXPAND, MOVED, REDUCE
 from davinci.schedule.vector_schedule import Plan
 from davinci.schedule.vector_steps import RESULT, SOURCE, Steps, View, copy_of, copying
 from davinci.schedule.word_halves import HALVES
@@ -60,13 +59,13 @@ class TileBuilder:
         ordered: whether the kernel lies in a straight line.
     """
 
-    def __init__(self, plan: Plan | PhasedPlan, arguments: Sequence[Any], target: Target) -> None:
+    def __init__(self, plan: Plan, arguments: Sequence[Any], target: Target) -> None:
         self.plan, self.target = plan, target
         self.program, self.space = plan.program, plan.space
         self.schedule: Any = plan.schedule
         self.lane = len(self.space.axes) - 1
         numbers = [*plan.graph.inputs, *plan.graph.outputs]
-        self.gm = [self._array(a, n) for a, n in zip(arguments, numbers, strict=True)]
+        self.arrays = {n: self._array(a, n) for a, n in zip(arguments, numbers, strict=True)}
         self.layout = plan.layout(plan.schedule.tile)
         self.block = self.program.row_block
         self.buffers: dict[int, Any] = {}
@@ -84,39 +83,60 @@ class TileBuilder:
     def _held(self, value: Value) -> Any:
         return self.buffers[self.layout.buffers[1][value]]
 
+    def _starts(
+        self, walked: Sequence[int], outside: Sequence[IndexLike], start: IndexLike
+    ) -> list[IndexLike]:
+        """Where a tile begins along each axis.
+
+        Args:
+            outside: along the axes `walked`.
+            start: along the axis that is cut.
+        """
+        found: list[IndexLike] = [0] * len(self.space.axes)
+        for axis, index in zip(walked, outside, strict=True):
+            found[axis] = index
+        found[self.schedule.cut] = start
+        return found
+
+    def _write_constants(self) -> None:
+        for (dtype, number), value in self.program.constants.items():
+            cce.vector_dup(scalar(dtype, number), self._held(value))
+
     def _steps(self, starts: Sequence[IndexLike], once: bool) -> None:
         """Loads, computes and stores the values that are the same for all tiles, or the others."""
-        graph, layout = self.plan.graph, self.layout
-        for gm, number in zip(self.gm, graph.inputs, strict=False):
-            value = self.program.loads[number]
-            if layout.once(value) == once:
-                self._load(gm, number, value, starts)
-        for step in self.program.steps:
+        graph, program, layout = self.plan.graph, self.program, self.layout
+        for number in graph.inputs:
+            if layout.once(program.loads[number]) == once:
+                self._load(number, starts)
+        for step in program.steps:
             if layout.once(step.result) == once:
                 self._step(step, once)
-        for gm, number in zip(self.gm[len(graph.inputs) :], graph.outputs, strict=True):
-            value = self.program.stores[number]
-            if layout.once(value) == once:
-                self._move(gm, number, value, starts, load=False)
+        for number in graph.outputs:
+            if layout.once(program.stores[number]) == once:
+                self._store(number, starts)
 
-    def _load(self, gm: Any, number: int, value: Value, starts: Sequence[IndexLike]) -> None:
+    def _load(self, number: int, starts: Sequence[IndexLike]) -> None:
+        """Copies the tile of an input to UB."""
+        value = self.program.loads[number]
         if value not in self.layout.tables:
-            self._move(gm, number, value, starts, load=True)
+            self._move(number, value, starts, load=True)
             return
         shape = self.layout.shape(value)
         rows = restride(self._held(value), [math.prod(shape[:-1]), shape[-1]], [shape[-1], 1])
         machine = self.target.machine
         moved = machine.mte1.l1_to_ub_bytes_per_cycle is not None
-        build_table(value.dtype, gm, rows, TableKind.MOVED if moved else TableKind.DOUBLED)
+        kind = TableKind.MOVED if moved else TableKind.DOUBLED
+        build_table(value.dtype, self.arrays[number], rows, kind)
 
-    def _move(
-        self, array: Any, number: int, value: Value, starts: Sequence[IndexLike], load: bool
-    ) -> None:
-        """Copies the tile of a value between GM and UB."""
+    def _store(self, number: int, starts: Sequence[IndexLike]) -> None:
+        """Copies the tile of an output to GM."""
+        self._move(number, self.program.stores[number], starts, load=False)
+
+    def _move(self, number: int, value: Value, starts: Sequence[IndexLike], load: bool) -> None:
         if value in self.program.packed:
-            self._move_packed(array, number, value, starts, load)
+            self._move_packed(number, value, starts, load)
             return
-        axes, tile = self.space.of(number), self.layout.tile
+        axes, tile, array = self.space.of(number), self.layout.tile, self.arrays[number]
         sizes = [tile.sizes[axis] for axis in axes]
         first = [starts[axis] for axis in axes]
         width, held = sizes[-1], self._held(value)
@@ -138,7 +158,7 @@ class TileBuilder:
                 op("cce.copy", [gm, ub] if load else [ub, gm])
 
     def _move_packed(
-        self, array: Any, number: int, value: Value, starts: Sequence[IndexLike], load: bool
+        self, number: int, value: Value, starts: Sequence[IndexLike], load: bool
     ) -> None:
         """Copies the tile of a statistic, whose elements follow each other in GM."""
         axes, strides = self.space.of(number), self.space.strides(number)
@@ -148,7 +168,8 @@ class TileBuilder:
         total = math.prod(self.space.axes[axis].size for axis in axes)
         move = load_run if load else store_run
         count, block = self.layout.run(axes), self.layout.packed_block
-        move(restride(array, [total], [1]), start, count, self._held(value), block)
+        run = restride(self.arrays[number], [total], [1])
+        move(run, start, count, self._held(value), block)
 
     def _fill(self, held: Any, dtype: str, first: int) -> None:
         """Writes the lanes of rows behind what is loaded, which are computed on too."""
@@ -165,14 +186,10 @@ class TileBuilder:
         if step.name == REDUCE:
             self._reduce(step, once)
         elif step.name in MOVED:
-            work = self.layout.moving(step)
-            buffers = {SOURCE: self._held(step.sources[0]), RESULT: self._held(step.result)}
-            build_steps(work, self._scratch(work, once) | buffers)
-        elif step.name in (PART, JOIN):
             names = HALVES if step.name == JOIN else (SOURCE,)
             buffers = dict(zip(names, map(self._held, step.sources), strict=True))
             buffers[RESULT] = self._held(step.result)
-            work = self.layout.halves(step)
+            work = self.layout.moving(step)
             build_steps(work, self._scratch(work, once) | buffers)
         else:
             self._elementwise(step)
@@ -308,6 +325,11 @@ class TileBuilder:
             fill_lanes(source.dtype, rows, first, last, neutral(kind, source.dtype))
         buffers = {SOURCE: held, RESULT: self._held(step.result)}
         build_steps(work, self._scratch(work, once) | buffers)
+
+    def _begin(self, step: Step, buffer: Any) -> None:
+        """Fills what a reduction gathers its pieces in with what changes no result."""
+        dtype = step.result.dtype
+        cce.vector_dup(scalar(dtype, neutral(str(step.attributes["kind"]), dtype)), buffer)
 
     def _void(self, pitch: int) -> list[tuple[int, int]]:
         """Lanes of rows, first and behind the last, that repeat others or hold nothing."""

@@ -16,14 +16,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
-from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
-from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.tile_builder import TileBuilder, tile_buffer
 from davinci.passes.ascend_to_cce.tiles import Part, block_index, share_blocks, unflatten
-from davinci.passes.ascend_to_cce.vector_program import scalar
 from davinci.passes.builder import (
     IndexLike,
     add,
@@ -33,22 +29,9 @@ from davinci.passes.builder import (
 )
 from davinci.schedule.chunks import Run
 from davinci.schedule.tile_layout import tile_of
-from davinci.schedule.vector_schedule import Plan
 
 UNROLLED_STEPS = 512
 """Steps up to which all tiles of a core are written out, so that they can be interleaved."""
-
-
-def build_vector_group(plan: Plan, arguments: Sequence[Any], target: Target) -> tuple[int, bool]:
-    """Builds the kernel at the insertion point; returns the blocks that it can take, and whether
-    its operations lie in a straight line.
-
-    Args:
-        arguments: GM buffers of the group's inputs, then of its outputs.
-    """
-    builder = VectorBuilder(plan, arguments, target)
-    units = builder.build()
-    return units, builder.ordered
 
 
 class VectorBuilder(TileBuilder):
@@ -67,8 +50,7 @@ class VectorBuilder(TileBuilder):
     def _allocate_once(self) -> None:
         """Computes what is the same for all tiles."""
         self._allocate(once=True)
-        for (dtype, number), value in self.program.constants.items():
-            cce.vector_dup(scalar(dtype, number), self._held(value))
+        self._write_constants()
         self._steps((0,) * len(self.space.axes), once=True)
 
     def _part(self, run: Run, walked: list[int]) -> Part:
@@ -98,10 +80,6 @@ class VectorBuilder(TileBuilder):
     def _tile(
         self, walked: list[int], outside: Sequence[IndexLike], start: IndexLike, size: int
     ) -> None:
-        starts: list[IndexLike] = [0] * len(self.space.axes)
-        for axis, index in zip(walked, outside, strict=True):
-            starts[axis] = index
-        starts[self.schedule.cut] = start
         tile = self.schedule.tile
         if size != tile.sizes[self.schedule.cut]:
             sizes = list(tile.sizes)
@@ -109,7 +87,7 @@ class VectorBuilder(TileBuilder):
             tile, _ = tile_of(self.space, self.program, sizes)
         whole, self.layout = self.layout, self.plan.layout(tile)
         self._allocate(once=False)
-        self._steps(tuple(starts), once=False)
+        self._steps(self._starts(walked, outside, start), once=False)
         self.layout = whole
 
     def _share(self, parts: list[Part]) -> int:

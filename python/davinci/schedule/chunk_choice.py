@@ -12,12 +12,9 @@ from davinci.schedule.phases import Phases, phases_of
 from davinci.schedule.space import NoSpace, Space
 from davinci.schedule.step_costs import moved_bytes, step_cycles
 from davinci.schedule.tile_buffers import Buffer
-from davinci.schedule.tile_layout import TileLayout, tile_of
+from davinci.schedule.tile_layout import SLOTS, TileLayout, tile_of
 from davinci.schedule.tile_program import TileProgram
 from davinci.units import REPEAT_BYTES, round_up
-
-SLOTS = (3, 2, 1)
-"""Buffers of what chunks load and store."""
 
 COUNTS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024, 4096)
 """Numbers of chunks that are tried, in turn until they fit."""
@@ -86,7 +83,7 @@ class ChunkChoice:
                 for phase in phases.phases
             ]
             room = self.machine.buffers.UB.bytes - self._held(phases, whole)
-            for slots in SLOTS:
+            for slots in range(SLOTS, 0, -1):
                 if max(layout.footprint(slots) for layout in layouts) <= room:
                     cycles = self._cycles(chunks, phases, layouts, whole, slots)
                     return chunks, sizes, slots, cycles

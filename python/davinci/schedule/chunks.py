@@ -12,13 +12,11 @@ it needs; but in a loop, with as many chunks as there are, of any reduced axes:
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 
 from davinci.machine import Machine
 from davinci.operators.vector_program import Value
 from davinci.schedule.phases import Phase, Phases
 from davinci.schedule.space import Space
-from davinci.schedule.tile_buffers import Buffer, assigned
 from davinci.schedule.tile_layout import Tile, TileLayout
 from davinci.schedule.tile_program import TileProgram
 
@@ -84,9 +82,3 @@ class ChunkLayout(TileLayout):
     def once(self, value: Value) -> bool:
         """Whether a value stays in UB from chunk to chunk."""
         return value not in self._own
-
-    @cached_property
-    def buffers(self) -> tuple[list[Buffer], dict[Value, int]]:
-        """The buffers of what a chunk loads and computes."""
-        lasting = frozenset(value for value in self.program.forms if self.once(value))
-        return assigned(self.program, lasting, lambda v: Buffer(v.dtype, self.shape(v), False))

@@ -11,12 +11,8 @@ from functools import cached_property
 
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.phases import Phase, Phases
-from davinci.schedule.tile_buffers import Buffer
-from davinci.schedule.tile_layout import CHAINS, MOVED, TileLayout
-from davinci.schedule.tile_program import EXPAND, REDUCE
-
-TURNS = 3
-"""Buffers of pieces that are not kept: one is filled, one worked on and one drained."""
+from davinci.schedule.tile_buffers import NOT_IN_PLACE, Buffer
+from davinci.schedule.tile_layout import CHAINS, SLOTS, TileLayout
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ class PhasedLayout:
         assignment = _Assignment(self.layout, self.phases)
         self.ring_of = [assignment.phase(i) for i in range(len(self.phases.phases))]
         for number, buffer in enumerate(assignment.found):
-            count = TURNS if number in assignment.moved else CHAINS
+            count = SLOTS if number in assignment.moved else CHAINS
             if number in assignment.kept:
                 count = self.pieces
             self.rings.append(Ring(buffer, min(count, self.pieces)))
@@ -110,7 +106,7 @@ class _Assignment:
             self.moved.add(self._take(value, of))
         for i, step in enumerate(phase.steps):
             ends = [v for v in dict.fromkeys(step.sources) if last.get(v) == i]
-            in_place = step.name not in (REDUCE, EXPAND, *MOVED)
+            in_place = step.name not in NOT_IN_PLACE
             if not in_place:
                 self._take(step.result, of)
             for source in ends:

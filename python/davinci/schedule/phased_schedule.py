@@ -21,7 +21,7 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.phased_layout import PhasedLayout
 from davinci.schedule.phases import Phases, phases_of
 from davinci.schedule.space import NoSpace, Space
-from davinci.schedule.step_costs import step_cycles
+from davinci.schedule.step_costs import moved_bytes, step_cycles
 from davinci.schedule.tile_layout import Tile, TileLayout
 from davinci.schedule.tile_program import TileProgram
 from davinci.units import REPEAT_BYTES, ceil_div, round_up
@@ -82,24 +82,6 @@ class PhasedSchedule:
 def equal_pieces(pieces: int, size: int, last: int, ragged: int) -> int:
     """Pieces but the last one where it is shorter, or ends inside a block."""
     return pieces - (last < size or ragged > 0)
-
-
-@dataclass(frozen=True)
-class PhasedPlan:
-    """A group as it is computed in phases."""
-
-    graph: Graph
-    space: Space
-    program: TileProgram
-    schedule: PhasedSchedule
-    machine: Machine
-
-    def layout(self, tile: Tile) -> TileLayout:
-        """The values of a piece."""
-        return TileLayout(self.space, self.program, tile, self.machine)
-
-    def phases(self) -> Phases:
-        return phases_of(self.program, {self.schedule.axis}, keep=self.schedule.keep)
 
 
 def best_phased(
@@ -203,18 +185,9 @@ class _Chooser:
                 size = math.prod(layout.shape(step.sources[0]))
                 repeats = size * DTYPES[step.sources[0].dtype].itemsize / REPEAT_BYTES
                 vector += repeats + machine.vector.fixed_cycles
-            read = self._moved(phase.inputs, layout) / gm.read_bytes_per_cycle
-            write = self._moved(phase.outputs, layout) / gm.write_bytes_per_cycle
+            read = moved_bytes(phase.inputs, layout) / gm.read_bytes_per_cycle
+            write = moved_bytes(phase.outputs, layout) / gm.write_bytes_per_cycle
             total += count * max(vector, read, write)
             for step in (*phase.gathered, *phase.statistics):
                 total += step_cycles(step, layout) + wait
         return total
-
-    def _moved(self, numbers: tuple[int, ...], layout: TileLayout) -> int:
-        """Bytes of a piece of values in GM."""
-        held = {**self.program.loads, **self.program.stores}
-        return sum(
-            math.prod(layout.tile.sizes[axis] for axis in self.space.of(number))
-            * DTYPES[held[number].dtype].itemsize
-            for number in numbers
-        )

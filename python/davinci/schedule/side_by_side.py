@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from davinci.machine import Machine
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
-from davinci.schedule.phased_schedule import PhasedPlan
 from davinci.schedule.space import NoSpace
 from davinci.schedule.vector_schedule import Plan, plan
 
@@ -74,9 +73,7 @@ def _part(graph: Graph, nodes: Sequence[Node]) -> Part:
     return Part(made, tuple(inputs), tuple(outputs))
 
 
-def plans_of(
-    parts: Sequence[Part], machine: Machine, cores: int
-) -> list[tuple[Plan | PhasedPlan, int]]:
+def plans_of(parts: Sequence[Part], machine: Machine, cores: int) -> list[tuple[Plan, int]]:
     """The plan of each part, and how many cores it has.
 
     Raises:

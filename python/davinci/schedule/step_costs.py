@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterable
 
 from davinci.isa.core import DTYPES
-from davinci.operators.vector_program import JOIN, PART, Step
-from davinci.schedule.tile_layout import MOVED, TileLayout
-from davinci.schedule.tile_program import EXPAND, REDUCE
+from davinci.operators.vector_program import Step
+from davinci.schedule.tile_layout import TileLayout
+from davinci.schedule.tile_program import EXPAND, MOVED, REDUCE
 from davinci.units import MAX_REPEAT, REPEAT_BYTES
 
 
@@ -29,8 +29,6 @@ def step_cycles(step: Step, layout: TileLayout) -> float:
     unit = machine.vector
     if step.name in MOVED:
         return layout.moving(step).estimate(machine).cycles
-    if step.name in (PART, JOIN):
-        return layout.halves(step).estimate(machine).cycles
     if step.name == REDUCE:
         fold = layout.fold(step)
         found = fold.lanes.work.estimate(machine).cycles if fold.lanes else 0

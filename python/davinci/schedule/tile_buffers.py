@@ -14,11 +14,11 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass, field, replace
 
 from davinci.isa.core import DTYPES
-from davinci.operators.vector_program import JOIN, PART, Value
-from davinci.schedule.tile_program import EXPAND, PACK, PLACE, REDUCE, UNPACK, TileProgram
+from davinci.operators.vector_program import Value
+from davinci.schedule.tile_program import EXPAND, MOVED, REDUCE, TileProgram
 from davinci.units import REPEAT_BYTES, round_up
 
-NOT_IN_PLACE = frozenset({REDUCE, PLACE, EXPAND, PACK, UNPACK, PART, JOIN})
+NOT_IN_PLACE = MOVED | {REDUCE, EXPAND}
 """Steps that read of their sources what they have written over in a buffer of the same kind."""
 
 

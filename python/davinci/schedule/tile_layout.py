@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -19,10 +19,13 @@ from davinci.schedule.row_places import Places, block_lanes
 from davinci.schedule.row_statistics import Reduction, best_places, placing, reduction
 from davinci.schedule.space import NoSpace, Space
 from davinci.schedule.tile_buffers import Buffer, assigned
-from davinci.schedule.tile_program import PACK, PLACE, REDUCE, UNPACK, Form, TileProgram
+from davinci.schedule.tile_program import MOVED, PACK, PLACE, REDUCE, Form, TileProgram
 from davinci.schedule.vector_steps import Steps
 from davinci.schedule.word_halves import joined, parted
 from davinci.units import REPEAT_BYTES, round_up
+
+SLOTS = 3
+"""Buffers of what is loaded or stored: one is filled, one worked on and one drained."""
 
 CHAINS = 2
 """Tiles that the vector unit works on in turn: as many buffers of what only it sees do."""
@@ -32,9 +35,6 @@ CONSTANT_LANES = 64
 
 COPIED_SHARE = 8
 """The part of UB, one in so many, that copies of one statistic may take."""
-
-MOVED = frozenset({PLACE, PACK, UNPACK})
-"""Steps that bring a statistic to other places."""
 
 TABLE_SHARE = 4
 """The part of UB that the tables of rows may take in all."""
@@ -199,10 +199,10 @@ class TileLayout:
         own = [axis for axis in form if self.tile.sizes[axis] > 1]
         if wide and own and max(wide) > min(own):
             raise NoSpace("a statistic of rows that do not lie together")
-        return math.prod(self.tile.sizes[axis] for axis in wide)
+        return self.slices(form, range(self.lane))
 
-    def slices(self, form: tuple[int, ...], rows: tuple[int, ...]) -> int:
-        """How many arrays of rows, one after the other, a value of form `rows` has for the
+    def slices(self, form: tuple[int, ...], rows: Iterable[int]) -> int:
+        """How many arrays of rows, one after the other, a value with the axes `rows` has for the
         statistics of `form`; it may lack axes of the tile itself."""
         apart = (axis for axis in rows if axis not in form and axis != self.lane)
         return math.prod(self.tile.sizes[axis] for axis in apart)
@@ -229,20 +229,19 @@ class TileLayout:
         return Fold(tuple(inner), work)
 
     def moving(self, step: Step) -> Steps:
-        """How a step brings a statistic to its places, packs or unpacks it."""
+        """How a step brings a statistic to its places, packs or unpacks it, or parts or joins
+        integers of 64 bits."""
         form, dtype = self.program.forms[step.result], step.result.dtype
         assert form is not None
         if step.name == PLACE:
             return placing(dtype, self.places(form, dtype), self.machine, first=True)
+        if step.name in (PART, JOIN):
+            count = math.prod(self.shape(step.result))
+            if step.name == JOIN:
+                return joined(count)
+            return parted(count, int(step.attributes["half"] == "high"))
         rule = packing if step.name == PACK else unpacking
         return rule(dtype, self.run(form), self.packed_block, self.machine)
-
-    def halves(self, step: Step) -> Steps:
-        """How a step parts or joins integers of 64 bits."""
-        count = math.prod(self.shape(step.result))
-        if step.name == JOIN:
-            return joined(count)
-        return parted(count, int(step.attributes["half"] == "high"))
 
     @cached_property
     def buffers(self) -> tuple[list[Buffer], dict[Value, int]]:
@@ -256,8 +255,6 @@ class TileLayout:
         """Bytes that a step takes besides its sources and result."""
         if step.name in MOVED:
             return _whole_repeats(self.moving(step))
-        if step.name in (PART, JOIN):
-            return _whole_repeats(self.halves(step))
         if step.name != REDUCE:
             return 0
         fold = self.fold(step)

@@ -41,6 +41,9 @@ PACK, UNPACK = "pack", "unpack"
 combined with it; a value repeated along axes it lacks; a statistic packed, and a packed one spread
 to a block a row."""
 
+MOVED = frozenset({PLACE, PACK, UNPACK, PART, JOIN})
+"""Steps that bring a statistic to other places, or words of 64 bits to their halves and back."""
+
 MOVABLE = frozenset({"f16", "f32", "s32", "s16"})
 """Types that the vector unit copies and fills lane by lane."""
 

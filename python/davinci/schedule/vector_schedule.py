@@ -19,16 +19,13 @@ from davinci.operators.vector_program import Value
 from davinci.schedule.chunk_choice import ChunkChoice
 from davinci.schedule.chunks import Chunks, Run
 from davinci.schedule.graph import Graph
-from davinci.schedule.phased_schedule import PhasedPlan, PhasedSchedule, best_phased
+from davinci.schedule.phased_schedule import PhasedSchedule, best_phased
 from davinci.schedule.row_places import block_lanes
 from davinci.schedule.space import NoSpace, Space, space_of
 from davinci.schedule.step_costs import moved_bytes, step_cycles
-from davinci.schedule.tile_layout import CHAINS, TABLE_SHARE, Tile, TileLayout, tile_of
+from davinci.schedule.tile_layout import CHAINS, SLOTS, TABLE_SHARE, Tile, TileLayout, tile_of
 from davinci.schedule.tile_program import TileProgram, program_of
 from davinci.units import REPEAT_BYTES, round_up
-
-SLOTS = 3
-"""Buffers of each value of a tile: one is filled, one worked on and one drained."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +88,7 @@ class Plan:
     graph: Graph
     space: Space
     program: TileProgram
-    schedule: VectorSchedule
+    schedule: VectorSchedule | PhasedSchedule
     machine: Machine
 
     def layout(self, tile: Tile) -> TileLayout:
@@ -99,7 +96,7 @@ class Plan:
         return TileLayout(self.space, self.program, tile, self.machine, self.schedule.tables)
 
 
-def plan(graph: Graph, machine: Machine, cores: int) -> Plan | PhasedPlan:
+def plan(graph: Graph, machine: Machine, cores: int) -> Plan:
     """The best schedule of a group.
 
     Raises:
@@ -107,10 +104,7 @@ def plan(graph: Graph, machine: Machine, cores: int) -> Plan | PhasedPlan:
     """
     chooser = _chooser(graph, machine, cores)
     chooser.require_rows()
-    found = chooser.best()
-    if isinstance(found, PhasedSchedule):
-        return PhasedPlan(graph, chooser.space, chooser.program, found, machine)
-    return Plan(graph, chooser.space, chooser.program, found, machine)
+    return Plan(graph, chooser.space, chooser.program, chooser.best(), machine)
 
 
 def estimate(graph: Graph, machine: Machine, cores: int) -> int:
