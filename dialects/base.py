@@ -159,11 +159,14 @@ def python_value(attr: Any) -> Any:
         return list(attr)
     if isinstance(attr, ir.ArrayAttr):
         return [python_value(item) for item in attr]
+    if isinstance(attr, ir.DictAttr):
+        return {item.name: python_value(item.attr) for item in attr}
     return attr
 
 
 def as_attribute(value: Any) -> ir.Attribute:
-    """A Python value as an attribute: bool -> unit or bool, int -> i64, [int] -> array<i64>."""
+    """A Python value as an attribute: bool -> unit or bool, int -> i64, [int] -> array<i64>, and so
+    on; a dictionary has names as keys."""
     if isinstance(value, bool):
         return ir.UnitAttr.get() if value else ir.BoolAttr.get(False)
     if isinstance(value, int):
@@ -174,6 +177,8 @@ def as_attribute(value: Any) -> ir.Attribute:
         if all(isinstance(item, int) for item in value):
             return ir.DenseI64ArrayAttr.get(list(value))
         return ir.ArrayAttr.get([as_attribute(item) for item in value])
+    if isinstance(value, dict):
+        return ir.DictAttr.get({key: as_attribute(item) for key, item in value.items()})
     attribute: ir.Attribute = value
     return attribute
 

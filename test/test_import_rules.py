@@ -34,14 +34,14 @@ MAY_IMPORT = {
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
         "diagnostics dialects elements errors files isa machine mlir narrow passes report "
-        "simulator units version"
+        "schedule simulator units version"
     ),
     "frontends": (
         "bytecode diagnostics dialects element_types elements errors mlir narrow tables units"
     ),
     "zoo": "errors",
     "compile_cache": "errors machine runtime version",
-    "compiler": "compile_cache diagnostics errors frontends machine mlir passes runtime",
+    "compiler": "compile_cache diagnostics errors frontends machine mlir passes runtime schedule",
     "version": "mlir",
     "onnx_backend": "compiler errors machine runtime",
     "torch_backend": "compiler errors frontends runtime",

@@ -42,6 +42,8 @@ def make_parser() -> Parser:
     source.add_argument("--seed", type=int, default=0, metavar="N", help="random inputs (default)")
     add("--outputs", metavar="F.npz", help="write the outputs")
     add("--save", metavar="F.davinci", help="write what was compiled, to run it again as MODEL")
+    add("--schedules", metavar="F.json", help="compute kernels as this file says")
+    add("--save-schedules", metavar="F.json", help="write how kernels are computed, for the former")
     add("--cache", metavar="DIR", help="keep what was compiled there, and take it from there")
     add("--timing-only", action="store_true", help="leave out data, checks and outputs")
     compared = parser.add_mutually_exclusive_group()
@@ -96,13 +98,15 @@ def execute(options: Any) -> int:
     from davinci.reference import check
     from davinci.tools.progress import Progress
 
-    given = (options.outputs, options.save, options.json, options.trace, options.report)
-    results = [path for path in given if path is not None]
+    written = ("outputs", "save", "save_schedules", "json", "trace", "report")
+    results = [path for name in written if (path := getattr(options, name)) is not None]
     for path in results:
         check_writable(path)
     if options.csv == "":
         raise errors.InputError("no folder", where="--csv", expected="the name of one")
-    check_distinct(results, filter(None, (options.model, options.inputs, options.expect)))
+    check_distinct(
+        results, filter(None, (options.model, options.inputs, options.expect, options.schedules))
+    )
     for name in ("check", "expect", "outputs"):
         if options.timing_only and getattr(options, name):
             raise errors.InputError(
@@ -111,7 +115,8 @@ def execute(options: Any) -> int:
                 found=f"--{name}",
                 hint="leave one of them out",
             )
-    chosen = {name: getattr(options, name) for name in ("machine", "cores", "precision", "fusion")}
+    passed = ("machine", "cores", "precision", "fusion", "schedules")
+    chosen = {name: getattr(options, name) for name in passed}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     check_options(pipelines.Options(**chosen))
     if options.cache is not None:
@@ -155,6 +160,8 @@ def write(options: Any, result: Any) -> None:
     chip = result.executable.machine
     if options.save:
         result.executable.save(options.save)
+    if options.save_schedules:
+        write_atomically(options.save_schedules, result.executable.schedules().encode())
     if options.outputs:
         arrays.save_npz(options.outputs, result.outputs)
     if options.json:

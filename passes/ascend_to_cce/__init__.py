@@ -7,12 +7,13 @@ blocks the work can be shared by. `convert-ascend-to-cce` erases the op and upda
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from davinci.machine import Machine
 from davinci.mlir import ir
+from davinci.schedule.choices import Choices
 from davinci.tables import Table
 
 
@@ -40,6 +41,7 @@ class Target:
         tile: (m, n, k) of the matmul strategy, (0, 0, 0) to choose.
         fractalize: "improved" or "naive".
         blocks: those that do the work; None for all of the launch.
+        given: choices of kernels by key.
     """
 
     machine: Machine
@@ -48,6 +50,7 @@ class Target:
     tile: tuple[int, int, int] = (0, 0, 0)
     fractalize: str = "improved"
     blocks: Blocks | None = None
+    given: Mapping[str, Choices] = field(default_factory=dict)
 
 
 Lowering = Callable[[Any, Target], int]

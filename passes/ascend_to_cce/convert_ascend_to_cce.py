@@ -31,6 +31,7 @@ from davinci.passes.ascend_to_cce import LOWERINGS, Target
 from davinci.passes.ascend_to_cce.groups import is_group, lower_group
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 from davinci.passes.pipeline.pipelines import FRACTALIZE, STRATEGIES
+from davinci.schedule import schedule_file
 
 
 @register_pass
@@ -47,6 +48,7 @@ class ConvertAscendToCcePass(Pass):
     n: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
     k: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
     fractalize: str = option("improved", "the algorithm of fractalisation", FRACTALIZE)
+    schedules: str = option("", "a file of schedules for kernels; the others are chosen")
 
     def run(self, op: Any) -> None:
         for module in pkgutil.iter_modules(ascend_to_cce.__path__):
@@ -59,6 +61,7 @@ class ConvertAscendToCcePass(Pass):
             self.matmul_strategy,
             (self.m, self.n, self.k),
             self.fractalize,
+            given=schedule_file.read(self.schedules).by_key() if self.schedules else {},
         )
         blocks: dict[str, int] = {}
         for kernel in kernels(op):

@@ -24,6 +24,7 @@ from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of, graph_of_buffers
 from davinci.passes.ascend_to_cce import Blocks, Target, lowering
 from davinci.passes.ascend_to_cce.chunked_group import ChunkBuilder
+from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices
 from davinci.passes.ascend_to_cce.moves import Array, move, shape_of, whole
 from davinci.passes.ascend_to_cce.phased_group import PhasedBuilder
 from davinci.passes.ascend_to_cce.product_group import build_product_group
@@ -32,6 +33,7 @@ from davinci.passes.ascend_to_cce.vector_group import VectorBuilder
 from davinci.passes.builder import row_major
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
+from davinci.schedule.choices import PartChoice
 from davinci.schedule.graph import Graph
 from davinci.schedule.phased_schedule import PhasedSchedule
 from davinci.schedule.product_group import is_product, read_group
@@ -115,12 +117,14 @@ def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> 
         buffers: in GM, of the inputs and then of the outputs.
         operation: the group's last operator.
     """
-    parts = parts_of(graph)
+    parts, kernel, units = parts_of(graph), operation.parent, 0
     try:
-        plans = plans_of(parts, target.machine, target.cores)
+        given = given_choices(kernel, graph, target)
+        plans = plans_of(parts, target.machine, target.cores, given)
     except NoSpace as error:
         fail(operation, "cannot be computed together with its group", found=str(error))
-    kernel, units = operation.parent, 0
+    choices = (PartChoice(cores=n, choice=chosen.schedule.choice) for chosen, n in plans)
+    note_choices(kernel, tuple(choices))
     inputs, outputs = buffers[: len(graph.inputs)], buffers[len(graph.inputs) :]
     for part, (chosen, cores) in zip(parts, plans, strict=True):
         own = [*(inputs[i] for i in part.inputs), *(outputs[i] for i in part.outputs)]

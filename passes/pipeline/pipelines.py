@@ -33,6 +33,7 @@ class Options:
     k: int = option(0, "columns of A, rows of B a matmul tile holds; 0: chosen")
     fractalize: str = option("improved", "the algorithm of fractalisation", FRACTALIZE)
     fusion: str = option("all", "which operators share a kernel", FUSION)
+    schedules: str = option("", "a file of schedules for kernels; the others are chosen")
 
 
 STAGES = (
@@ -120,7 +121,7 @@ def ascend_to_memref(options: Options) -> list[str]:
 @pipeline("ascend-to-cce")
 def ascend_to_cce(options: Options) -> list[str]:
     """Kernels tiled into cce operations, buffers placed, synchronisation inserted."""
-    strategy = ("matmul_strategy", "m", "n", "k", "fractalize")
+    strategy = ("matmul_strategy", "m", "n", "k", "fractalize", "schedules")
     return [
         _pass("convert-ascend-to-cce", options, "machine", "cores", *strategy),
         "canonicalize",

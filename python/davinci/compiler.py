@@ -16,6 +16,7 @@ from davinci.mlir import MLIRError, ir, is_public, make_context, operations, sym
 from davinci.passes.ascend.ascend_fold_constants import lost_constants
 from davinci.passes.pipeline import pipelines, runner
 from davinci.passes.pipeline.base import accepted
+from davinci.schedule import schedule_file
 
 if TYPE_CHECKING:
     from davinci.runtime.executable import Executable
@@ -38,6 +39,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     tile: tuple[int, int, int] = (0, 0, 0),
     fractalize: str = "improved",
     fusion: str = "all",
+    schedules: str | os.PathLike[str] | None = None,
     checks: bool = True,
     timing_only: bool = False,
     cache: str | os.PathLike[str] | None = None,
@@ -58,20 +60,23 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         tile: (m, n, k) of a matmul tile, zeros to choose.
         fractalize: "improved" or "naive".
         fusion: "all", or "none" for a kernel an operator.
+        schedules: a file of schedules for kernels, see `Executable.schedules`; the others are
+            chosen.
         checks: whether the simulator looks for races and unwritten bytes.
         timing_only: leave out data, and with it checks and outputs.
         cache: a folder that keeps what was compiled for the next time, see `compile_cache`.
         progress: called with the name of each stage.
 
     Raises:
-        InputError: the model cannot be read, or an option is wrong.
+        InputError: the model or a file cannot be read, or an option is wrong.
         CompileError: the model cannot be compiled.
     """
     start = time.perf_counter()
     if not isinstance(tile, (tuple, list)) or len(tile) != 3:
         raise InputError("bad value", where="tile", found=repr(tile), expected="(m, n, k)")
+    given = os.fspath(schedules) if schedules is not None else ""
     options = pipelines.Options(
-        machine, cores, precision, matmul_strategy, *tile, fractalize, fusion
+        machine, cores, precision, matmul_strategy, *tile, fractalize, fusion, given
     )
     description = check_options(options)
     progress("reading the model")
@@ -89,6 +94,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
 
         others = {**dataclasses.asdict(options), "checks": checks, "timing_only": timing_only}
         del others["machine"]  # what its file says counts, not what it is called
+        others["schedules"] = schedule_file.text(given) if given else ""
         executable = kept(cache, module, description, others, build)
     executable.details |= {
         "model": model_name(model),
@@ -112,12 +118,26 @@ def _build(
     progress("compiling kernels to native code")
     data = not timing_only
     executable = Executable(module, description, options.cores, checks, data=data)
+    if options.schedules:
+        require_given(executable, options.schedules)
     executable.details = {
         "precision": options.precision,
         "range_of_constants": lost_constants(module.operation),
         "timing_only": timing_only,
     }
     return executable
+
+
+def require_given(executable: Executable, path: str) -> None:
+    """Raises an `InputError` unless a kernel has a schedule in the file."""
+    known = schedule_file.read(path).by_key()
+    if not known.keys() & {kernel.key for kernel in executable.kernels.values()}:
+        raise InputError(
+            "no kernel of this model has a schedule in the file",
+            where=path,
+            found=f"schedules of {len(known)} kernels",
+            expected="what --save-schedules wrote for this model, machine and number of cores",
+        )
 
 
 def require_main(module: ir.Module, where: str) -> None:
@@ -192,6 +212,8 @@ def check_options(options: pipelines.Options) -> machines.Machine:
             )
     machine = machines.load(options.machine)
     machines.check_cores(machine, options.cores)
+    if options.schedules:
+        schedule_file.read(options.schedules)
     return machine
 
 

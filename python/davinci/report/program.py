@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ class Kernel:
         argument_bytes: of each buffer.
         label: operator, shape and element type in words: `matmul 128x768x768 f16`.
         schedule: how it is computed, `ascend.schedule`; empty where none was chosen.
+        key, choices: under which a file of schedules has what was decided, and that as data.
         sync_merged, sync_degraded: flags that are not what they would be with more event ids:
             those that share one, and those that became barriers of all pipes.
         work: what the operator means, `ascend.work` of docs/architecture.md; empty for kernels
@@ -33,6 +34,8 @@ class Kernel:
     label: str = ""
     work: Mapping[str, int] = field(default_factory=dict)
     schedule: str = ""
+    key: str = ""
+    choices: Sequence[Any] = ()
     sync_merged: int = 0
     sync_degraded: int = 0
 
@@ -96,6 +99,8 @@ def kernel_of(function: Op, name: str, argument_bytes: tuple[int, ...]) -> Kerne
         attribute(function, "ascend.label", ""),
         {item.name: ir.IntegerAttr(item.attr).value for item in work},
         attribute(function, "ascend.schedule", ""),
+        attribute(function, "ascend.key", ""),
+        attribute(function, "ascend.choices", ()),
         attribute(function, "cce.sync_merged", 0),
         attribute(function, "cce.sync_degraded", 0),
     )

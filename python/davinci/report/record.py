@@ -214,6 +214,8 @@ def _empty_row(launch: LaunchProfile, kernel: Kernel) -> Record:
         "idle_core_cycles": 0,
         "half_idle_cycles": 0,
         "schedule": kernel.schedule,
+        "key": kernel.key,
+        "choices": list(kernel.choices),
         "sync_merged": kernel.sync_merged,
         "sync_degraded": kernel.sync_degraded,
         "pipes": {},

@@ -16,8 +16,11 @@ from davinci.files import check_writable, write_atomically
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.report import Record, build, describe
+from davinci.report.program import Kernel
 from davinci.runtime.arguments import Array, bind
 from davinci.runtime.host import HostProgram
+from davinci.schedule.choices import of_data
+from davinci.schedule.schedule_file import KernelChoices, text_of
 from davinci.simulator import LaunchProfile
 
 TimelineChoice = Literal["none", "first", "all"]
@@ -166,6 +169,27 @@ class Executable:
     def _record(self, run: Run) -> Record:
         record = build(run.launches, self._facts, self.machine, self.cores)
         return {**self.details, **record, "simulate_seconds": run.simulate_seconds}
+
+    @property
+    def kernels(self) -> Mapping[str, Kernel]:
+        """What is known of the kernels, by name."""
+        return self._facts.kernels
+
+    def schedules(self) -> str:
+        """How the kernels are computed, as the text of a file that `compile` takes: a user may
+        change it. Kernels of the last run have their cycles in it."""
+        rows = {row["name"]: row for row in self.profile["kernels"]} if self.has_run else {}
+        known = (
+            KernelChoices(
+                kernel.key,
+                name,
+                rows[name]["cycles"] // rows[name]["launches"] if name in rows else 0,
+                of_data(kernel.choices),
+            )
+            for name, kernel in self.kernels.items()
+            if kernel.choices
+        )
+        return text_of(self.machine.name, list(known))
 
     def save(self, path: str | Path) -> None:
         """Writes a file that `davinci.load` and `npu-run` take; see `davinci.runtime.saved`.

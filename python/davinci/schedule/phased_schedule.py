@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.operators.vector_program import Value
+from davinci.schedule.choices import PieceChoice
 from davinci.schedule.graph import Graph
 from davinci.schedule.phased_layout import PhasedLayout
 from davinci.schedule.phases import Phases, phases_of
@@ -68,6 +69,11 @@ class PhasedSchedule:
         return equal_pieces(self.pieces, self.tile.sizes[self.axis], self.last, self.ragged)
 
     @property
+    def choice(self) -> PieceChoice:
+        """What was decided."""
+        return PieceChoice(size=self.tile.sizes[self.axis], keep=self.keep)
+
+    @property
     def tables(self) -> frozenset[Value]:
         """None: rows of the pieces come with them."""
         return frozenset()
@@ -84,15 +90,7 @@ def equal_pieces(pieces: int, size: int, last: int, ragged: int) -> int:
     return pieces - (last < size or ragged > 0)
 
 
-def best_phased(
-    graph: Graph, space: Space, program: TileProgram, machine: Machine, cores: int
-) -> PhasedSchedule | None:
-    """The phased schedule that takes least time, None if there is none."""
-    chooser = _Chooser(graph, space, program, machine, cores)
-    return min(chooser.candidates(), key=lambda schedule: schedule.cycles, default=None)
-
-
-class _Chooser:
+class PhasedChooser:
     """Weighs the phased schedules of one group."""
 
     def __init__(
@@ -103,14 +101,26 @@ class _Chooser:
         self.room = machine.buffers.UB.bytes
         self.axis = next((i for i, axis in enumerate(space.axes) if axis.reduced), -1)
 
-    def candidates(self) -> Iterator[PhasedSchedule]:
+    def of(self, choice: PieceChoice) -> PhasedSchedule | None:
+        """The schedule of a choice; None if there is none."""
+        if not self._has_pieces or not 0 < choice.size < self.space.axes[self.axis].size:
+            return None
+        phases = phases_of(self.program, {self.axis}, keep=choice.keep)
+        return self._schedule(phases, choice.keep, choice.size)
+
+    @property
+    def _has_pieces(self) -> bool:
+        """Whether an axis is reduced whose pieces can be computed with, and no two blocks would
+        write the same."""
         values = {*self.program.inputs, *(step.result for step in self.program.steps)}
         if self.axis < 0 or any(value.dtype == "s64" for value in values):
-            return
-        outputs = self.graph.outputs
+            return False
         walked = set(range(self.axis))
-        if any(walked.difference(self.space.order[number]) for number in outputs):
-            return  # several blocks would write it
+        return not any(walked.difference(self.space.order[n]) for n in self.graph.outputs)
+
+    def candidates(self) -> Iterator[PhasedSchedule]:
+        if not self._has_pieces:
+            return
         for keep in (True, False):
             try:
                 phases = phases_of(self.program, {self.axis}, keep=keep)

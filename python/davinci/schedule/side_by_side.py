@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from davinci.machine import Machine
+from davinci.schedule.choices import Choices
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 from davinci.schedule.space import NoSpace
 from davinci.schedule.vector_schedule import Plan, plan
@@ -73,12 +74,16 @@ def _part(graph: Graph, nodes: Sequence[Node]) -> Part:
     return Part(made, tuple(inputs), tuple(outputs))
 
 
-def plans_of(parts: Sequence[Part], machine: Machine, cores: int) -> list[tuple[Plan, int]]:
+def plans_of(
+    parts: Sequence[Part], machine: Machine, cores: int, choices: Choices | None = None
+) -> list[tuple[Plan, int]]:
     """The plan of each part, and how many cores it has.
 
     Raises:
-        NoSpace: a part is no kernel, or there are more parts than cores.
+        NoSpace: a part is no kernel, or not by the choices; or there are more parts than cores.
     """
+    if choices is not None:
+        return _chosen(parts, machine, cores, choices)
     if len(parts) == 1:
         return [(plan(parts[0].graph, machine, cores), cores)]
     if len(parts) > cores:
@@ -88,6 +93,19 @@ def plans_of(parts: Sequence[Part], machine: Machine, cores: int) -> list[tuple[
     shares = [1 + spare * cycles // sum(work) for cycles in work]
     found = (plan(part.graph, machine, n) for part, n in zip(parts, shares, strict=True))
     return list(zip(found, shares, strict=True))
+
+
+def _chosen(
+    parts: Sequence[Part], machine: Machine, cores: int, choices: Choices
+) -> list[tuple[Plan, int]]:
+    if len(choices) != len(parts):
+        raise NoSpace(f"choices for {len(choices)} parts of a group that has {len(parts)}")
+    if sum(each.cores for each in choices) > cores:
+        raise NoSpace(f"choices for {sum(each.cores for each in choices)} of {cores} cores")
+    return [
+        (plan(part.graph, machine, each.cores, each.choice), each.cores)
+        for part, each in zip(parts, choices, strict=True)
+    ]
 
 
 def cycles_of(graph: Graph, machine: Machine, cores: int) -> int:

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.operators.vector_program import Value
+from davinci.schedule.choices import PieceChoice, TileChoice
 from davinci.schedule.chunk_choice import ChunkChoice
 from davinci.schedule.chunks import Chunks, Run
 from davinci.schedule.graph import Graph
-from davinci.schedule.phased_schedule import PhasedSchedule, best_phased
+from davinci.schedule.phased_schedule import PhasedChooser, PhasedSchedule
 from davinci.schedule.row_places import block_lanes
 from davinci.schedule.space import NoSpace, Space, space_of
 from davinci.schedule.step_costs import moved_bytes, step_cycles
@@ -56,6 +58,13 @@ class VectorSchedule:
     ragged: int
     cycles: int
     chunks: Chunks | None = None
+
+    @property
+    def choice(self) -> TileChoice:
+        """What was decided."""
+        form: Literal["tiles", "chunks"] = "tiles" if self.chunks is None else "chunks"
+        size = self.runs[0].size
+        return TileChoice(form=form, cut=self.cut, size=size, slots=self.slots)
 
     @property
     def slots_held(self) -> int:
@@ -96,15 +105,29 @@ class Plan:
         return TileLayout(self.space, self.program, tile, self.machine, self.schedule.tables)
 
 
-def plan(graph: Graph, machine: Machine, cores: int) -> Plan:
-    """The best schedule of a group.
+def plan(
+    graph: Graph, machine: Machine, cores: int, choice: TileChoice | PieceChoice | None = None
+) -> Plan:
+    """The best schedule of a group, or that of a choice.
+
+    Raises:
+        NoSpace: the vector unit cannot compute the group in one kernel, or not in this way.
+    """
+    chooser = _chooser(graph, machine, cores)
+    chooser.require_rows()
+    found = chooser.best() if choice is None else chooser.of(choice)
+    return Plan(graph, chooser.space, chooser.program, found, machine)
+
+
+def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | PhasedSchedule]:
+    """All schedules that are weighed for a group.
 
     Raises:
         NoSpace: the vector unit cannot compute the group in one kernel.
     """
     chooser = _chooser(graph, machine, cores)
     chooser.require_rows()
-    return Plan(graph, chooser.space, chooser.program, chooser.best(), machine)
+    return list(chooser.all())
 
 
 def estimate(graph: Graph, machine: Machine, cores: int) -> int:
@@ -139,6 +162,8 @@ class _Chooser:
         self.lane = program.lane
         self.block = program.row_block
         self.room = machine.buffers.UB.bytes
+        self._phased = PhasedChooser(graph, space, program, machine, cores)
+        self._chunks = ChunkChoice(space, program, machine)
 
     def require_rows(self) -> None:
         """Fails unless what lies in GM is rows of the innermost axis, or statistics in order."""
@@ -166,17 +191,54 @@ class _Chooser:
         found: VectorSchedule | PhasedSchedule | None
         found = min(self._candidates(self._schedule), key=lambda s: s.cycles, default=None)
         if found is None or found.slots == 1:
-            args = self.graph, self.space, self.program, self.machine, self.cores
-            phased = best_phased(*args)
+            phased = min(self._phased.candidates(), key=lambda s: s.cycles, default=None)
             if phased is not None and (found is None or phased.cycles < found.cycles):
                 found = phased
         if found is None:
-            self._chunks = ChunkChoice(self.space, self.program, self.machine)
             chunked = self._candidates(self._in_chunks)
             found = min(chunked, key=lambda s: s.cycles, default=None)
         if found is None:
             raise NoSpace("no tile that can be moved fits UB")
         return found
+
+    def all(self) -> Iterator[VectorSchedule | PhasedSchedule]:
+        """Tiles of all sizes that are weighed, with all numbers of slots; pieces; chunks."""
+        for schedule in self._candidates(self._schedule):
+            for slots in range(1, schedule.slots + 1):
+                yield self.of(replace(schedule.choice, slots=slots))
+        yield from self._phased.candidates()
+        yield from self._candidates(self._in_chunks)
+
+    def of(self, choice: TileChoice | PieceChoice) -> VectorSchedule | PhasedSchedule:
+        """The schedule of a choice.
+
+        Raises:
+            NoSpace: there is none.
+        """
+        found: VectorSchedule | PhasedSchedule | None
+        if isinstance(choice, PieceChoice):
+            found = self._phased.of(choice)
+        else:
+            cut, axes = choice.cut, self.space.axes
+            if cut >= len(axes) or choice.size > axes[cut].size:
+                raise NoSpace(f"axis {cut} cut to {choice.size}, of axes {axes}")
+            if axes[cut].reduced and choice.size < axes[cut].size:
+                raise NoSpace(f"tiles with a part of the reduced axis {cut}")
+            sizes = self._tile(cut, choice.size)
+            if choice.form == "tiles":
+                found = self._schedule(cut, sizes, choice.slots)
+            else:
+                found = self._in_chunks(cut, sizes)
+        if found is None:
+            raise NoSpace(f"no tile like {choice} can be moved and fits UB")
+        return found
+
+    def _tile(self, cut: int, size: int) -> list[int]:
+        """Sizes of a tile that has `size` of the axis that is cut."""
+        axes = enumerate(self.space.axes)
+        sizes = [1 if i < cut and not axis.reduced else axis.size for i, axis in axes]
+        sizes[cut] = size
+        return sizes
 
     def _candidates(self, schedule_of: ScheduleOf) -> Iterator[VectorSchedule]:
         axes = self.space.axes
@@ -185,9 +247,7 @@ class _Chooser:
             cut, outside = free[place], free[:place]
             weighed = 0
             for size in self._sizes(cut, outside):
-                sizes = [1 if i in outside else axis.size for i, axis in enumerate(axes)]
-                sizes[cut] = size
-                schedule = schedule_of(cut, sizes)
+                schedule = schedule_of(cut, self._tile(cut, size))
                 if schedule is not None:
                     weighed += 1
                     yield schedule
@@ -214,7 +274,7 @@ class _Chooser:
             found |= {run, total} if min(found) < run else set()
         return sorted({min(total, size) for size in found}, reverse=True)
 
-    def _schedule(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
+    def _schedule(self, cut: int, sizes: list[int], slots: int = SLOTS) -> VectorSchedule | None:
         """The schedule of a tile, None if it does not fit or cannot be moved."""
         axes = self.space.axes
         one_row = all(size == 1 for size in sizes[: self.lane])
@@ -240,7 +300,7 @@ class _Chooser:
             if tables:
                 layout = TileLayout(self.space, self.program, tile, self.machine, tables)
         try:
-            most = range(min(SLOTS, max(own, 1)), 0, -1)
+            most = range(min(slots, max(own, 1)), 0, -1)
             slots = next((n for n in most if layout.footprint(n) <= self.room), 0)
             if slots < 1:
                 return None

@@ -1,0 +1,121 @@
+"""What is decided of how a kernel is computed, as plain data that a file can hold.
+
+A schedule follows from a group, the machine, a number of cores and a choice. The cost model weighs
+choices; a user or the tuner may give one. A kernel whose group has several parts has one for each:
+
+    [{"cores": 32, "choice": {"form": "tiles", "cut": 0, "size": 24, "slots": 2}}]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from davinci.machine import Machine
+from davinci.schedule.graph import Graph
+from davinci.schedule.space import NoSpace
+
+CONFIG = pydantic.ConfigDict(extra="forbid", strict=True)
+
+Size = Annotated[int, pydantic.Field(ge=1, le=1 << 48)]
+Place = Annotated[int, pydantic.Field(ge=0, le=64)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TileChoice:
+    """Tiles of a group on the vector unit, see `vector_schedule`.
+
+    Attributes:
+        form: "chunks" where reduced axes are gone through in a loop.
+        cut: the axis that is cut; those outside it are walked, those inside it whole.
+        size: of a tile along it.
+        slots: buffers of what is loaded or stored, at most.
+    """
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["tiles", "chunks"] = "tiles"
+    cut: Place
+    size: Size
+    slots: Size
+
+
+@dataclass(frozen=True, kw_only=True)
+class PieceChoice:
+    """Pieces of a reduced axis, see `phased_schedule`.
+
+    Attributes:
+        size: of a piece.
+        keep: whether what later phases read is kept, or made again.
+    """
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["pieces"] = "pieces"
+    size: Size
+    keep: bool
+
+
+Choice = Annotated[TileChoice | PieceChoice, pydantic.Field(discriminator="form")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartChoice:
+    """The choice for a part of a group, and the cores that it has."""
+
+    __pydantic_config__ = CONFIG
+
+    cores: Size
+    choice: Choice
+
+
+Choices = tuple[PartChoice, ...]
+"""Of a kernel, a part each."""
+
+FORMS: pydantic.TypeAdapter[Choices] = pydantic.TypeAdapter(Choices)
+
+
+KEY_DIGITS = 16
+"""Hexadecimal digits of a key."""
+
+
+def to_data(choices: Choices) -> list[Any]:
+    """Choices as lists, dictionaries, numbers and texts."""
+    found: list[Any] = FORMS.dump_python(choices, mode="json")
+    return found
+
+
+def of_data(data: object) -> Choices:
+    """The choices that `to_data` made, or a user.
+
+    Raises:
+        NoSpace: they are none; says where and what was expected.
+    """
+    try:
+        return FORMS.validate_json(json.dumps(data))
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        raise NoSpace(f"choices that cannot be read: {where}: {first['msg']}") from None
+
+
+def key_of(graph: Graph, machine: Machine, cores: int) -> str:
+    """A name of what is chosen for: equal groups on equal machines have equal ones."""
+    group: Sequence[object] = (
+        graph.arrays,
+        [
+            (node.name, node.operands, node.result, sorted(node.attributes.items()))
+            for node in graph.nodes
+        ],
+        graph.inputs,
+        graph.outputs,
+        sorted(graph.windows.items()),
+    )
+    parts = (repr(group), machine.model_dump(mode="json"), cores)
+    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode())
+    return digest.hexdigest()[:KEY_DIGITS]

@@ -1,0 +1,93 @@
+"""Files of schedules: how the kernels of a network are computed, written by a user or the tuner.
+
+    {"schema_version": 1, "machine": "ascend910",
+     "kernels": [{"key": "0b5f..", "kernel": "softmax_f32_6144x512", "cycles": 21988,
+                  "choices": [{"cores": 32, "choice": {"form": "tiles", ..}}]}, ..]}
+
+A kernel is found again by its key: the same group, machine and number of cores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import pydantic
+
+from davinci.errors import InputError
+from davinci.schedule.choices import CONFIG, Choices
+
+
+@dataclass(frozen=True)
+class KernelChoices:
+    """The choices of a kernel.
+
+    Attributes:
+        key: see `choices.key_of`.
+        kernel: its name, for readers.
+        cycles: of a launch; 0 where nobody has measured them.
+    """
+
+    __pydantic_config__ = CONFIG
+
+    key: str
+    kernel: str
+    cycles: int
+    choices: Choices
+
+
+@dataclass(frozen=True)
+class ScheduleFile:
+    """What a file holds; `machine` is the name of the machine file, for readers."""
+
+    __pydantic_config__ = CONFIG
+
+    schema_version: Literal[1]
+    machine: str
+    kernels: tuple[KernelChoices, ...]
+
+    def by_key(self) -> Mapping[str, Choices]:
+        return {kernel.key: kernel.choices for kernel in self.kernels}
+
+
+FILE: pydantic.TypeAdapter[ScheduleFile] = pydantic.TypeAdapter(ScheduleFile)
+
+
+def text(path: str) -> str:
+    """What is in a file.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        return Path(path).read_bytes().decode(errors="replace")
+    except OSError as error:
+        raise InputError(
+            "cannot read the schedules", where=path, found=error.strerror or ""
+        ) from None
+
+
+def text_of(machine: str, kernels: Sequence[KernelChoices]) -> str:
+    """The text of a file."""
+    made = ScheduleFile(1, machine, tuple(kernels))
+    return FILE.dump_json(made, indent=1).decode() + "\n"
+
+
+def read(path: str) -> ScheduleFile:
+    """Reads a file.
+
+    Raises:
+        InputError: it cannot be read, or is no such file; says where and what was expected.
+    """
+    try:
+        return FILE.validate_json(text(path))
+    except pydantic.ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise InputError(
+            f"not a file of schedules: {place}: {first['msg']}" if place else first["msg"],
+            where=path,
+            expected="what --save-schedules writes",
+        ) from None
