@@ -141,13 +141,19 @@ def attention(g: Graph, x: Value) -> Value | None:
     heads = g.pick([h for h in (1, 2, 3, 4, 8) if columns % h == 0])
     if heads * s * s > g.most:
         return None
-    parts = [x, g.near(x.shape), g.near(x.shape)]
-    q, k, v = (g.transpose(g.reshape(p, (s, heads, columns // heads)), (1, 0, 2)) for p in parts)
+    return attention_of(g, x, g.near(x.shape), g.near(x.shape), heads)
+
+
+def attention_of(g: Graph, q: Value, k: Value, v: Value, heads: int) -> Value:
+    """On matrices whose columns are those of the heads, one after the other."""
+    shape, columns = q.shape, q.shape[-1]
+    split = (math.prod(shape[:-1]), heads, columns // heads)
+    q, k, v = (g.transpose(g.reshape(p, split), (1, 0, 2)) for p in (q, k, v))
     scores = g.limited(g.product(q, g.transpose(k, (0, 2, 1))))
     exp = g.unary("exponential", g.unary("tanh", scores, 1.0), math.e)
     total = g.spread(g.reduce("add", exp, [2]), exp.shape, (0, 1))
     y = g.product(g.binary("divide", exp, total, 1.0), v)
-    return g.reshape(g.transpose(y, (1, 0, 2)), x.shape)
+    return g.reshape(g.transpose(y, (1, 0, 2)), shape)
 
 
 def rotary(g: Graph, x: Value) -> Value | None:

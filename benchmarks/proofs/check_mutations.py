@@ -1,6 +1,6 @@
 """Takes out every synchronisation instruction of every kernel of bert-tiny, one at a time, and of
-kernels of groups with several tiles on one core: softmax, layer norm, gelu, rotary embedding, a
-product with what follows it, statistics of columns (test/fuzz/group_kernels.py).
+kernels of groups (test/fuzz/group_kernels.py): softmax, layer norm, gelu, rotary embedding,
+products with what is around them, rows in phases, groups side by side.
 
     python benchmarks/proofs/check_mutations.py [network or group ...] [--write]
 
@@ -14,7 +14,9 @@ from __future__ import annotations
 
 import sys
 import time
+from collections import Counter
 from pathlib import Path
+from textwrap import wrap
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
@@ -23,7 +25,8 @@ from checks_page import arguments, put
 from davinci import zoo
 from fuzz import cores_mutation
 from fuzz.group_kernels import group_models
-from fuzz.sync_mutation import Outcomes, judge, record, sequential_pipes, table
+from fuzz.recorded_kernels import record
+from fuzz.sync_mutation import Outcomes, judge, sequential_pipes, table
 
 CORES = (1, 32)
 SEED, PROGRAMS = 1, 400
@@ -31,32 +34,31 @@ SEED, PROGRAMS = 1, 400
 
 
 def main(names: list[str], write: bool) -> int:
-    start = time.perf_counter()
+    start = time.process_time()
     results = {}
     groups = group_models()
     for name in names or ["bert-tiny", *groups]:
-        for cores in CORES[:1] if name in groups else CORES:
+        for cores in [groups[name].cores] if name in groups else CORES:
             title = f"{name}, {cores} core{'s' if cores > 1 else ''}"
             outcomes = results[title] = Outcomes()
             for kernel in record(groups.get(name) or zoo.build(name), cores):
                 judge(kernel, sequential_pipes(), outcomes)
-    lines = table(results).splitlines()
-    for title, outcomes in results.items():
-        said = ", ".join(f"{text} {count}" for text, count in outcomes.messages.most_common())
-        lines.append(f"{title}, reported as: {said}")
+    messages = sum((each.messages for each in results.values()), Counter[str]())
+    said = ", ".join(f"{text} {count}" for text, count in messages.most_common())
+    lines = [*table(results), *wrap(f"reported as: {said}", 120)]
     cores = cores_mutation.judge(SEED, PROGRAMS)
     lines.append(
         f"random programs for several cores of ascend910b: {cores['programs']} programs, "
         + ", ".join(f"{kind} {cores[kind]}" for kind in cores_mutation.OUTCOMES)
     )
     command = " ".join(["check_mutations.py", *names])
-    put("MUTATIONS", command, lines, time.perf_counter() - start, write)
+    put("MUTATIONS", command, lines, time.process_time() - start, write)
     for title, outcomes in results.items():
         for heading, texts in (
             ("redundant in every iteration and block", outcomes.redundant),
             ("escapes and false alarms", outcomes.wrong),
         ):
-            print(f"{title}, {heading}: {len(texts)}", *texts, sep="\n  ")
+            print(f"{title}, {heading}: {len(texts)}", *(t[:120] for t in texts), sep="\n  ")
     wrong = any(outcomes.wrong for outcomes in results.values())
     return int(wrong or cores["escaped"] or cores["false alarm"])
 

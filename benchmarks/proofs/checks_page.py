@@ -20,9 +20,9 @@ def put(name: str, command: str, lines: Sequence[str], seconds: float, write: bo
 
     Args:
         command: that makes the lines again.
-        seconds: it took.
+        seconds: of the processor that it took.
     """
-    text = "\n".join([*lines, f"{seconds:.0f} s"])
+    text = "\n".join([*lines, f"{seconds:.0f} s of a processor"])
     print(text)
     if write:
         page = PAGE.read_text(encoding="utf-8")

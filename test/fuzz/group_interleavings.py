@@ -13,8 +13,8 @@ import numpy as np
 from davinci import machine as machines
 from davinci.isa.core import Pipe, Space
 from fuzz.interleaving import SLACK_BYTES, Run, Window
+from fuzz.recorded_kernels import Kernel
 from fuzz.stream_steps import Step, decode
-from fuzz.sync_mutation import Kernel
 
 
 def wrong_interleavings(

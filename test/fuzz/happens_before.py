@@ -11,7 +11,7 @@ between the cores as edges.
 from __future__ import annotations
 
 from collections import defaultdict, deque
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -73,7 +73,8 @@ class _Core:
         issue: what every later instruction is issued after.
         gate: waits and barriers that later instructions of a pipe start after.
         started: start of the last instruction of a pipe.
-        running: ends of the instructions of a pipe.
+        running: ends of the instructions of a pipe; what a flag or barrier has waited for stands
+            for all before it.
     """
 
     def __init__(self) -> None:
@@ -116,7 +117,8 @@ class Order:
         self._answer_flags()
         self._answer_other_cores()
         self.known: list[int] = [0] * len(self._before)
-        """For each event the events before it, a bit each: 2 i reads of step i, 2 i + 1 writes."""
+        """For each event, 2 i reads of step i and 2 i + 1 writes, the events before it: a bit each,
+        writes of all steps from bit 0 on, then their reads."""
         self.stuck = self._close()
 
     def _build(self) -> None:
@@ -130,12 +132,15 @@ class Order:
                 before += [event for events in core.running.values() for event in events]
                 before += list(core.started.values())
                 core.issue = [write]
+                core.running.clear()
                 continue
             before += core.gate[pipe]
             if pipe in core.started and step.name not in ("set_flag", SIGNAL):
                 before.append(core.started[pipe])
             if step.name in ("set_flag", SIGNAL, "pipe_barrier"):
                 before += core.running[pipe]
+                if step.name != SIGNAL:
+                    core.running[pipe] = [write]
             elif step.name == SCALAR or (
                 pipe in self._sequential and pipe != Pipe.S and step.name != "wait_flag"
             ):
@@ -204,12 +209,14 @@ class Order:
         for wait in self._lonely:
             missing[wait] += 1
         ready = deque(event for event, count in enumerate(missing) if count == 0)
+        through = [0] * len(self._before)  # what is known behind an event: itself too
         while ready:
             event = ready.popleft()
             known = 0
             for earlier in self._before[event]:
-                known |= self.known[earlier] | 1 << earlier
+                known |= through[earlier]
             self.known[event] = known
+            through[event] = known | 1 << self._bit(event)
             for later in after[event]:
                 missing[later] -= 1
                 if missing[later] == 0:
@@ -218,44 +225,55 @@ class Order:
 
     def verdict(self, conflicts: Conflicts) -> Verdict:
         """Holds the order against the conflicts of the whole stream."""
-        found = Verdict(stuck=self.stuck, unmatched=self._uneven)
+        unordered, reused = list(self._unordered(conflicts)), list(self._reused())
+        return Verdict(unordered, reused, self._uneven, self.stuck)
+
+    def sound(self, conflicts: Conflicts) -> bool:
+        """Whether the verdict is; found sooner where it is not."""
+        wrong = self._uneven or self.stuck or any(True for _ in self._reused())
+        return not (wrong or any(True for _ in self._unordered(conflicts)))
+
+    def _reused(self) -> Iterator[int]:
         for event, sets in self._sets.items():
             for wait, again in zip(self._waits[event], sets[1:], strict=False):
-                if not self.known[again] >> wait & 1:
-                    found.reused.append(again // 2)
+                if not self._knows(again, wait):
+                    yield again // 2
         for signals in self._signals.values():
             for first, again in pairwise(signals):
                 if not self._follows(first, again):
-                    found.reused.append(again // 2)
+                    yield again // 2
+
+    def _unordered(self, conflicts: Conflicts) -> Iterator[tuple[int, int]]:
         kept = sum(1 << i for i in self._kept)
+        many = len(self._steps)
         for j in self._kept:
-            for mask, reads in ((conflicts.after_write[j], False), (conflicts.after_read[j], True)):
-                for i in bits(mask & kept):
-                    if not self._ordered(i, j, reads):
-                        found.unordered.append((i, j))
-        return found
+            # The write of i must be over before j reads, the read of i before j writes.
+            written = conflicts.after_write[j] & kept & ~self.known[2 * j]
+            read = conflicts.after_read[j] & kept & ~(self.known[2 * j + 1] >> many)
+            for mask in (written, read):
+                yield from ((i, j) for i in bits(mask) if not self._after(i, j))
+
+    def _bit(self, event: int) -> int:
+        """Its place in `known`."""
+        return event // 2 if event % 2 else len(self._steps) + event // 2
+
+    def _knows(self, event: int, before: int) -> bool:
+        return bool(self.known[event] >> self._bit(before) & 1)
 
     def _follows(self, first: int, again: int) -> bool:
         """Whether a set of a flag comes after another one of its core: a pipe's own do."""
         pipes = {self._steps[event // 2].pipe for event in (first, again)}
-        return len(pipes) == 1 or bool(self.known[again] >> first & 1)
+        return len(pipes) == 1 or self._knows(again, first)
 
-    def _ordered(self, i: int, j: int, reads: bool) -> bool:
-        """Whether step i is done with what it reads, or writes, before j touches it.
-
-        Two cores may also come the other way round.
-        """
-        if self.known[2 * j + reads] >> 2 * i + (not reads) & 1:
-            return True
+    def _after(self, i: int, j: int) -> bool:
+        """Whether step i, of another core than j, comes after it altogether."""
         other = self._steps[i].core != self._steps[j].core
-        return other and bool(self.known[2 * i] >> 2 * j + 1 & 1)
+        return other and self._knows(2 * i, 2 * j + 1)
 
 
-def bits(mask: int) -> list[int]:
+def bits(mask: int) -> Iterator[int]:
     """Numbers of the bits that are set."""
-    found = []
     while mask:
         low = mask & -mask
-        found.append(low.bit_length() - 1)
+        yield low.bit_length() - 1
         mask ^= low
-    return found

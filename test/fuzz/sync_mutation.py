@@ -10,53 +10,36 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Protocol
-from unittest import mock
+from typing import Any
 
-import numpy as np
-
-from davinci import compiler, frontends
 from davinci import machine as machines
-from davinci.dialects.base import attribute
-from davinci.errors import DeviceFault
-from davinci.isa.core import LOCATION_SHIFT, Pipe, Records
-from davinci.mlir import ir, make_context
-from davinci.passes.builder import as_attribute, op
-from davinci.passes.pipeline import pipelines
-from davinci.runtime.executable import Executable
-from davinci.simulator import Device
-from davinci.simulator.core.streams import BlockProgram
+from davinci.isa.core import BY_OPCODE, OPCODE_MASK, Pipe, Records, Space
 from fuzz.happens_before import Order
-from fuzz.stream_steps import SYNC, Conflicts, Step, decode, matched
+from fuzz.order_replay import faults
+from fuzz.recorded_kernels import LOCATION, Kernel
+from fuzz.stream_steps import SCALAR, SYNC, Conflicts, Step, decode, matched
 
-LOCATION = np.uint64(LOCATION_SHIFT)
+SCALAR_BOUNDS, SCALAR_SPACE = slice(3, 7), 7
+"""Words of a `scalar_access`: lowest and highest address of its loads and stores; the memory."""
 
-
-@dataclass
-class Kernel:
-    """A kernel as it ran.
-
-    Attributes:
-        streams: the records of each block.
-        statics: for each static synchronisation instruction, by location id, what it is.
-        device: where it ran; streams are replayed there.
-    """
-
-    name: str
-    device: Device
-    streams: list[Records]
-    statics: dict[int, str] = field(default_factory=dict)
+OUTCOMES = ("reported", "redundant", "escaped", "false alarm")
 
 
 @dataclass
 class Mutant:
-    """What is left out, for each block the numbers of steps."""
+    """A kernel without some of its synchronisation.
+
+    Attributes:
+        left_out: for each of its streams the numbers of steps.
+        blocks: that the same can be done to.
+    """
 
     kind: str
     what: str
     left_out: dict[int, set[int]]
+    blocks: int = 1
 
 
 @dataclass
@@ -64,7 +47,7 @@ class Outcomes:
     """Of all mutants, by kind.
 
     Attributes:
-        counts: (kind, outcome) -> number. Outcomes: reported, redundant, escaped, false alarm.
+        counts: (kind, one of `OUTCOMES`) -> number.
         messages: first words of what the simulator said -> number.
         redundant: a line for each static mutant that is.
         wrong: a line for each escape and false alarm, also those of kernels as compiled.
@@ -84,134 +67,58 @@ class Outcomes:
         return sum(count for (_, name), count in self.counts.items() if name == outcome)
 
 
-class _Tee:
-    """A core that also keeps the records it is given."""
-
-    def __init__(self, core: Any) -> None:
-        self._core, self.parts = core, []  # type: ignore[var-annotated]
-        self.memory, self.sub_block = core.memory, core.sub_block
-
-    def consume(self, records: Records) -> None:
-        self.parts.append(records)
-        self._core.consume(records)
-
-
-class Recordable(Protocol):
-    """A network: of the zoo, or of `group_kernels`.
+@dataclass(frozen=True)
+class Stream:
+    """What some blocks of a kernel issue: the same instructions, of which the same ones conflict,
+    at different places of global memory.
 
     Attributes:
-        proto: what `frontends.load` takes.
+        first: of these blocks.
+        blocks: how many they are.
     """
 
-    @property
-    def proto(self) -> Any: ...
-
-    def inputs(self, seed: int) -> Mapping[str, Any]: ...
-
-
-def record(
-    model: Recordable, cores: int, only: Sequence[str] = (), machine: str = "ascend910"
-) -> list[Kernel]:
-    """Compiles a network, runs it with every check on, and keeps the streams of each kernel.
-
-    Args:
-        only: names of the kernels to keep; none: all.
-    """
-    module = frontends.load(model.proto, make_context())
-    compiler.lower(module, pipelines.Options(machine, cores))
-    with module.context, ir.Location.unknown():
-        number_synchronisation(module.operation)
-    kernels: dict[str, Kernel] = {}
-    launch = Device.launch
-
-    def recording(
-        device: Device, name: str, programs: Any, arguments: Any, blocks: int,
-        locations: Sequence[str], *rest: Any, **more: Any,
-    ) -> Any:  # fmt: skip
-        if name in kernels or (only and name not in only):
-            return launch(device, name, programs, arguments, blocks, locations, *rest, **more)
-        program, streams = teed(programs["AICORE"])
-        profile = launch(device, name, program, arguments, blocks, locations, *rest, **more)
-        kernels[name] = kernel_of(name, device, streams, locations)
-        return profile
-
-    with mock.patch.object(Device, "launch", recording):
-        Executable(module, machines.load(machine), cores).run(model.inputs(seed=1))
-    return list(kernels.values())
+    records: Records
+    steps: Sequence[Step]
+    conflicts: Conflicts
+    first: int
+    blocks: int
 
 
-def teed(program: BlockProgram) -> tuple[BlockProgram, list[Records]]:
-    """The same program, and a list to which the stream of each block that it runs is added."""
-    streams: list[Records] = []
-
-    def run(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
-        tee = _Tee(core)
-        program(arguments, block, blocks, tee)
-        streams.append(np.concatenate(tee.parts))
-
-    return run, streams
-
-
-def kernel_of(
-    name: str, device: Device, streams: list[Records], locations: Sequence[str]
-) -> Kernel:
-    """A kernel that ran; its synchronisation has locations of `number_synchronisation`."""
-    kernel = Kernel(name, device, streams)
-    for stream in kernel.streams:
-        for location in (stream[:, 0] >> LOCATION).tolist():
-            text = locations[location]
-            if text.startswith("sync "):
-                kernel.statics[location] = text
-    return kernel
+def streams_of(kernel: Kernel) -> list[Stream]:
+    """The different ones of its blocks."""
+    found: dict[Any, Stream] = {}
+    for block, records in enumerate(kernel.streams):
+        steps = decode(records)
+        conflicts = Conflicts(steps)
+        key = (
+            without_gm_addresses(records).tobytes(),
+            tuple(conflicts.after_write),
+            tuple(conflicts.after_read),
+        )
+        known = found.get(key)
+        found[key] = (
+            replace(known, blocks=known.blocks + 1)
+            if known
+            else Stream(records, steps, conflicts, block, 1)
+        )
+    return list(found.values())
 
 
-def number_synchronisation(root: Any) -> None:
-    """Gives every flag and barrier of a module at the llvm level a location of its own."""
-
-    def visit(module: Any) -> Any:
-        if module.name != "builtin.module" or "hivm.locations" not in module.attributes:
-            return ir.WalkResult.ADVANCE
-        texts: list[str] = attribute(module, "hivm.locations", [""])
-        for call in _synchronisation(module):
-            number = attribute(call.operands[-1].owner, "value", 0)
-            text = texts[number >> 32]
-            name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-            with ir.InsertionPoint(call):
-                i64 = ir.IntegerType.get_signless(64)
-                value = ir.IntegerAttr.get(i64, number & 0xFFFFFFFF | len(texts) << 32)
-                constant = op("llvm.mlir.constant", [], [i64], value=value)
-            call.operands[len(call.operands) - 1] = constant.result
-            texts.append(f"sync {len(texts)} {name} {text}")
-        module.attributes["hivm.locations"] = as_attribute(texts)
-        return ir.WalkResult.ADVANCE
-
-    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+def without_gm_addresses(records: Records) -> Records:
+    """The records with zeros for what names places in global memory."""
+    kept = records.copy()
+    opcodes = records[:, 0] & OPCODE_MASK
+    for opcode in set(opcodes.tolist()):
+        which, record = opcodes == opcode, BY_OPCODE[opcode]
+        for word, operand in enumerate(record.operands, 1):
+            if operand.space == Space.GM:
+                kept[which, word] = 0
+        if record.name == SCALAR:
+            kept[which & (records[:, SCALAR_SPACE] == Space.GM), SCALAR_BOUNDS] = 0
+    return kept
 
 
-def _synchronisation(module: Any) -> list[Any]:
-    found = []
-
-    def visit(call: Any) -> Any:
-        if call.name == "llvm.call":
-            callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-            if callee.removeprefix("hivm.") in SYNC:
-                found.append(call)
-        return ir.WalkResult.ADVANCE
-
-    module.walk(visit, ir.WalkOrder.PRE_ORDER)
-    return found
-
-
-def replay(device: Device, stream: Records, locations: Sequence[str] = ()) -> str:
-    """Runs a stream as one block; returns the message of the fault, or ""."""
-    try:
-        device.launch("k", lambda a, b, n, core: core.consume(stream), [], 1, locations)
-    except DeviceFault as fault:
-        return str(fault.message)
-    return ""
-
-
-def mutants(kernel: Kernel, blocks: Sequence[Sequence[Step]]) -> Iterator[Mutant]:
+def mutants(kernel: Kernel, streams: Sequence[Stream]) -> Iterator[Mutant]:
     """All mutants of a kernel."""
     statics: dict[int, dict[int, set[int]]] = defaultdict(dict)
     groups: dict[int, int] = {number: number for number in kernel.statics}
@@ -222,68 +129,96 @@ def mutants(kernel: Kernel, blocks: Sequence[Sequence[Step]]) -> Iterator[Mutant
         return number
 
     pairs = []
-    for block, stream in enumerate(kernel.streams):
-        places = (stream[:, 0] >> LOCATION).tolist()
+    for number, stream in enumerate(streams):
+        places = (stream.records[:, 0] >> LOCATION).tolist()
         for i, place in enumerate(places):
             if place in kernel.statics:
-                statics[place].setdefault(block, set()).add(i)
-        for first, second in matched(stream.tolist()):
-            pairs.append((block, {first, second}))
+                statics[place].setdefault(number, set()).add(i)
+        for first, second in matched(stream.records.tolist()):
+            pairs.append((number, {first, second}))
             groups[root(places[first])] = root(places[second])
     together: dict[int, dict[int, set[int]]] = defaultdict(dict)
     for place, left_out in statics.items():
         yield Mutant("static instruction", kernel.statics[place], left_out)
         if "pipe_barrier" not in kernel.statics[place]:
-            for block, numbers in left_out.items():
-                together[root(place)].setdefault(block, set()).update(numbers)
+            for number, which in left_out.items():
+                together[root(place)].setdefault(number, set()).update(which)
     for place, left_out in together.items():
         yield Mutant("static flag", f"the flag of {kernel.statics[place]}", left_out)
     for place, left_out in statics.items():
-        for block, numbers in left_out.items():
-            for i in sorted(numbers):
-                text = f"#{i} of block {block}: {kernel.statics[place]}"
-                yield Mutant("dynamic instruction", text, {block: {i}})
-    for block, numbers in pairs:
-        what = " and ".join(f"#{i} {blocks[block][i].name}" for i in sorted(numbers))
-        yield Mutant("dynamic flag", f"{what} of block {block}", {block: numbers})
+        for number, which in left_out.items():
+            stream = streams[number]
+            for i in sorted(which):
+                text = f"#{i} of block {stream.first}: {kernel.statics[place]}"
+                yield Mutant("dynamic instruction", text, {number: {i}}, stream.blocks)
+    for number, which in pairs:
+        stream = streams[number]
+        what = " and ".join(f"#{i} {stream.steps[i].name}" for i in sorted(which))
+        text = f"{what} of block {stream.first}"
+        yield Mutant("dynamic flag", text, {number: which}, stream.blocks)
 
 
 def judge(kernel: Kernel, sequential: Sequence[Pipe], outcomes: Outcomes, every: int = 1) -> None:
     """Runs a kernel's streams as they are, then all its mutants, or each `every`th of them."""
-    blocks = [decode(stream) for stream in kernel.streams]
-    conflicts = [Conflicts(steps) for steps in blocks]
+    streams = streams_of(kernel)
     outcomes.kernels += 1
-    outcomes.blocks += len(blocks)
-    outcomes.instructions += sum(map(len, blocks))
-    outcomes.relays += sum(map(relays, blocks))
-    for block, (stream, steps) in enumerate(zip(kernel.streams, blocks, strict=True)):
-        message = replay(kernel.device, stream)
-        sound = Order(steps, sequential).verdict(conflicts[block]).sound
-        if message or not sound:
-            outcomes.wrong.append(
-                f"{kernel.name}, block {block}, as compiled: {message or 'order'}"
-            )
-    for mutant in islice(mutants(kernel, blocks), 0, None, every):
-        message, sound = "", True
-        for block, left_out in mutant.left_out.items():
-            stream = np.delete(kernel.streams[block], sorted(left_out), axis=0)
-            found = replay(kernel.device, stream)
-            order = Order(blocks[block], sequential, left_out)
-            fine = order.verdict(conflicts[block]).sound
-            if bool(found) == fine:
-                outcome = "false alarm" if fine else "escaped"
-                outcomes.wrong.append(f"{kernel.name}: {mutant.kind} {mutant.what}: {outcome}")
-                outcomes.counts[mutant.kind, outcome] += 1
-                break
-            message, sound = message or found, sound and fine
-        else:
-            if sound:
-                outcomes.counts[mutant.kind, "redundant"] += 1
-                if mutant.kind.startswith("static"):
-                    outcomes.redundant.append(f"{kernel.name}: {mutant.what}")
-            else:
-                outcomes.counts[mutant.kind, "reported"] += 1
-                outcomes.messages[message.split(":")[0]] += 1
+    for stream in streams:
+        outcomes.blocks += stream.blocks
+        outcomes.instructions += stream.blocks * len(stream.steps)
+        outcomes.relays += stream.blocks * relays(stream.steps)
+    chosen = list(islice(mutants(kernel, streams), 0, None, every))
+    judged = []
+    for number, stream in enumerate(streams):
+        wanted = {frozenset(m.left_out[number]) for m in chosen if number in m.left_out}
+        found = faults(kernel.machine, stream.records, {frozenset(), *wanted})
+        judged.append({left_out: Finding.of(stream, sequential, left_out, said)
+                       for left_out, said in found.items()})  # fmt: skip
+    for stream, findings in zip(streams, judged, strict=True):
+        whole = findings[frozenset()]
+        if whole.message or not whole.sound:
+            where = f"{kernel.name}, block {stream.first}"
+            outcomes.wrong.append(f"{where}, as compiled: {whole.message or 'order'}")
+    for mutant in chosen:
+        parts = [judged[i][frozenset(which)] for i, which in mutant.left_out.items()]
+        outcome, message = outcome_of(parts)
+        outcomes.counts[mutant.kind, outcome] += mutant.blocks
+        if outcome in ("escaped", "false alarm"):
+            outcomes.wrong.append(f"{kernel.name}: {mutant.kind} {mutant.what}: {outcome}")
+        elif message:
+            outcomes.messages[message] += mutant.blocks
+        elif mutant.kind.startswith("static"):
+            outcomes.redundant.append(f"{kernel.name}: {mutant.what}")
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Of a stream without something.
+
+    Attributes:
+        message: of the simulator, "" if it finds nothing.
+        sound: whether the order that is worked out independently is.
+    """
+
+    message: str
+    sound: bool
+
+    @classmethod
+    def of(
+        cls, stream: Stream, sequential: Sequence[Pipe], left_out: frozenset[int], message: str
+    ) -> Finding:
+        order = Order(stream.steps, sequential, left_out)
+        return cls(message, order.sound(stream.conflicts))
+
+
+def outcome_of(parts: Sequence[Finding]) -> tuple[str, str]:
+    """What became of a mutant, and what the simulator called it: of one of its streams."""
+    for part in parts:
+        if bool(part.message) == part.sound:
+            return ("false alarm" if part.sound else "escaped"), part.message
+    message = next((part.message for part in parts if part.message), "")
+    if not message:
+        return "redundant", ""
+    return "reported", "race" if "race: " in message else message.split(":")[0]
 
 
 def relays(steps: Sequence[Step]) -> int:
@@ -298,18 +233,21 @@ def sequential_pipes(machine: str = "ascend910") -> list[Pipe]:
     return [Pipe[name] for name in machines.load(machine).sync.sequential_pipes]
 
 
-def table(outcomes: Mapping[str, Outcomes]) -> str:
-    """Numbers of mutants, a line for each kind."""
-    names = ("reported", "redundant", "escaped", "false alarm")
-    lines = [f"{'':<34}" + "".join(f"{name:>12}" for name in ("mutants", *names))]
+def table(outcomes: Mapping[str, Outcomes]) -> list[str]:
+    """A line for each title, then one for each kind of mutants of all of them."""
+    heads = ("kernels", "blocks", "instructions", "relays", "mutants", *OUTCOMES)
+    rows = {"": list(heads)}
     for title, each in outcomes.items():
-        lines.append(
-            f"{title}: {each.kernels} kernels, {each.blocks} blocks, "
-            f"{each.instructions} instructions, {each.relays} relays"
-        )
-        for kind in dict.fromkeys(kind for kind, _ in each.counts):
-            numbers = [each.counts[kind, name] for name in names]
-            lines.append(f"  {kind:<32}" + "".join(f"{n:>12}" for n in (sum(numbers), *numbers)))
-        numbers = [each.total(name) for name in names]
-        lines.append(f"  {'all':<32}" + "".join(f"{n:>12}" for n in (sum(numbers), *numbers)))
-    return "\n".join(lines)
+        sizes = (each.kernels, each.blocks, each.instructions, each.relays)
+        totals = [each.total(name) for name in OUTCOMES]
+        rows[title] = list(map(str, (*sizes, sum(totals), *totals)))
+    counts = sum((each.counts for each in outcomes.values()), Counter[tuple[str, str]]())
+    for kind in dict.fromkeys(kind for kind, _ in counts):
+        totals = [counts[kind, name] for name in OUTCOMES]
+        rows[f"{kind}s"] = [*[""] * 4, *map(str, (sum(totals), *totals))]
+    widths = [max(len(row[i]) for row in rows.values()) for i in range(len(heads))]
+    first = max(map(len, rows))
+    return [
+        "  ".join([f"{title:<{first}}", *(f"{x:>{w}}" for x, w in zip(row, widths, strict=True))])
+        for title, row in rows.items()
+    ]

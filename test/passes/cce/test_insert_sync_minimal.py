@@ -15,15 +15,8 @@ from davinci.mlir import ir, make_context
 from davinci.passes.pipeline import runner
 from davinci.runtime.jit import KernelLibrary
 from davinci.simulator import Device
-from fuzz.sync_mutation import (
-    Kernel,
-    Outcomes,
-    judge,
-    kernel_of,
-    number_synchronisation,
-    sequential_pipes,
-    teed,
-)
+from fuzz.recorded_kernels import Kernel, kernel_of, number_synchronisation, teed
+from fuzz.sync_mutation import Outcomes, judge, sequential_pipes
 from kernel_support import fractals, run_cce
 from sync_kernels import tiles_text
 

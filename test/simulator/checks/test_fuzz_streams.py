@@ -28,7 +28,7 @@ from fuzz.damaged_streams import (
 )
 from fuzz.interleaving_fuzz import SHAPES
 from fuzz.random_cores import CoresPool, seats
-from fuzz.sync_mutation import record as record_kernels
+from fuzz.recorded_kernels import record as record_kernels
 
 CORES = [
     ("ascend310", "AICORE"),

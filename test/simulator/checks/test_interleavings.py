@@ -20,8 +20,8 @@ from davinci.simulator.split.cross_core import Knowledge
 from fuzz.group_interleavings import wrong_interleavings
 from fuzz.group_kernels import group_models
 from fuzz.interleaving_fuzz import CoresFuzzer, Fuzzer
+from fuzz.recorded_kernels import record
 from fuzz.stream_steps import decode
-from fuzz.sync_mutation import record
 
 
 def run(machine: str, kind: str, programs: int) -> Fuzzer:

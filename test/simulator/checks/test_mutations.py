@@ -19,8 +19,9 @@ from davinci.simulator import Device
 from fuzz import cores_mutation
 from fuzz.group_kernels import group_models
 from fuzz.happens_before import Order
+from fuzz.recorded_kernels import Kernel, record
 from fuzz.stream_steps import Conflicts, decode
-from fuzz.sync_mutation import Kernel, Outcomes, judge, record, sequential_pipes
+from fuzz.sync_mutation import Outcomes, judge, sequential_pipes
 
 
 def test_kernels_of_a_network() -> None:

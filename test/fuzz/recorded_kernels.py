@@ -1,0 +1,164 @@
+"""Kernels as they ran with every check on, and the instructions that each block of them issued."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from unittest import mock
+
+import numpy as np
+
+from davinci import compiler, frontends
+from davinci import machine as machines
+from davinci.dialects.base import attribute
+from davinci.isa.core import LOCATION_SHIFT, Records
+from davinci.machine import Machine
+from davinci.mlir import ir, make_context
+from davinci.passes.builder import as_attribute, op
+from davinci.passes.pipeline import pipelines
+from davinci.runtime.executable import Executable
+from davinci.simulator import Device
+from davinci.simulator.core.streams import BlockProgram
+from fuzz.stream_steps import SYNC
+
+LOCATION = np.uint64(LOCATION_SHIFT)
+
+
+@dataclass
+class Kernel:
+    """A kernel as it ran.
+
+    Attributes:
+        streams: the records of each block.
+        statics: for each static synchronisation instruction, by location id, what it is.
+        device: where it ran.
+    """
+
+    name: str
+    device: Device
+    streams: list[Records]
+    statics: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def machine(self) -> Machine:
+        """That it was compiled for."""
+        return self.device.machine
+
+
+class _Tee:
+    """A core that also keeps the records it is given."""
+
+    def __init__(self, core: Any) -> None:
+        self._core, self.parts = core, []  # type: ignore[var-annotated]
+        self.memory, self.sub_block = core.memory, core.sub_block
+
+    def consume(self, records: Records) -> None:
+        self.parts.append(records)
+        self._core.consume(records)
+
+
+class Recordable(Protocol):
+    """A network: of the zoo, or of `group_kernels`.
+
+    Attributes:
+        proto: what `frontends.load` takes.
+    """
+
+    @property
+    def proto(self) -> Any: ...
+
+    def inputs(self, seed: int) -> Mapping[str, Any]: ...
+
+
+def record(
+    model: Recordable, cores: int, only: Sequence[str] = (), machine: str = "ascend910"
+) -> list[Kernel]:
+    """Compiles a network, runs it with every check on, and keeps the streams of each kernel.
+
+    Args:
+        only: names of the kernels to keep; none: all.
+    """
+    module = frontends.load(model.proto, make_context())
+    compiler.lower(module, pipelines.Options(machine, cores))
+    with module.context, ir.Location.unknown():
+        number_synchronisation(module.operation)
+    kernels: dict[str, Kernel] = {}
+    launch = Device.launch
+
+    def recording(
+        device: Device, name: str, programs: Any, arguments: Any, blocks: int,
+        locations: Sequence[str], *rest: Any, **more: Any,
+    ) -> Any:  # fmt: skip
+        if name in kernels or (only and name not in only):
+            return launch(device, name, programs, arguments, blocks, locations, *rest, **more)
+        program, streams = teed(programs["AICORE"])
+        profile = launch(device, name, program, arguments, blocks, locations, *rest, **more)
+        kernels[name] = kernel_of(name, device, streams, locations)
+        return profile
+
+    with mock.patch.object(Device, "launch", recording):
+        Executable(module, machines.load(machine), cores).run(model.inputs(seed=1))
+    return list(kernels.values())
+
+
+def teed(program: BlockProgram) -> tuple[BlockProgram, list[Records]]:
+    """The same program, and a list to which the stream of each block that it runs is added."""
+    streams: list[Records] = []
+
+    def run(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
+        tee = _Tee(core)
+        program(arguments, block, blocks, tee)
+        streams.append(np.concatenate(tee.parts))
+
+    return run, streams
+
+
+def kernel_of(
+    name: str, device: Device, streams: list[Records], locations: Sequence[str]
+) -> Kernel:
+    """A kernel that ran; its synchronisation has locations of `number_synchronisation`."""
+    kernel = Kernel(name, device, streams)
+    for stream in kernel.streams:
+        for location in (stream[:, 0] >> LOCATION).tolist():
+            text = locations[location]
+            if text.startswith("sync "):
+                kernel.statics[location] = text
+    return kernel
+
+
+def number_synchronisation(root: Any) -> None:
+    """Gives every flag and barrier of a module at the llvm level a location of its own."""
+
+    def visit(module: Any) -> Any:
+        if module.name != "builtin.module" or "hivm.locations" not in module.attributes:
+            return ir.WalkResult.ADVANCE
+        texts: list[str] = attribute(module, "hivm.locations", [""])
+        for call in _synchronisation(module):
+            number = attribute(call.operands[-1].owner, "value", 0)
+            text = texts[number >> 32]
+            name = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+            with ir.InsertionPoint(call):
+                i64 = ir.IntegerType.get_signless(64)
+                value = ir.IntegerAttr.get(i64, number & 0xFFFFFFFF | len(texts) << 32)
+                constant = op("llvm.mlir.constant", [], [i64], value=value)
+            call.operands[len(call.operands) - 1] = constant.result
+            texts.append(f"sync {len(texts)} {name} {text}")
+        module.attributes["hivm.locations"] = as_attribute(texts)
+        return ir.WalkResult.ADVANCE
+
+    root.walk(visit, ir.WalkOrder.PRE_ORDER)
+
+
+def _synchronisation(module: Any) -> list[Any]:
+    found = []
+
+    def visit(call: Any) -> Any:
+        if call.name == "llvm.call":
+            callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+            if callee.removeprefix("hivm.") in SYNC:
+                found.append(call)
+        return ir.WalkResult.ADVANCE
+
+    module.walk(visit, ir.WalkOrder.PRE_ORDER)
+    return found
