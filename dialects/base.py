@@ -125,6 +125,19 @@ def integer(minimum: int, maximum: int, required: bool = True) -> AttributeKind:
     return AttributeKind(f"{minimum}..{maximum}", accepts, required)
 
 
+def integers(count: int, minimum: int, maximum: int) -> AttributeKind:
+    """So many integers between two others, both included."""
+
+    def accepts(value: Any) -> bool:
+        return (
+            isinstance(value, list)
+            and len(value) == count
+            and all(type(item) is int and minimum <= item <= maximum for item in value)
+        )
+
+    return AttributeKind(f"array of {count} integers {minimum}..{maximum}", accepts)
+
+
 def attribute_of(op: Any, name: str) -> Any:
     """The attribute of `op`, None where it is absent.
 

@@ -25,6 +25,11 @@ NZ_A, NZ_B = memref("2x3x16x16", "f16", "L0A"), memref("3x4x16x16", "f16", "L0B"
 NZ_C = memref("4x2x16x16", "f32", "L0C")
 L1, L0A = memref("2x3x16x16", "f16", "L1"), memref("2x3x16x16", "f16", "L0A")
 L0C, UB4 = memref("4x2x16x16", "f32", "L0C"), ub("4x2x16x16")
+IMAGE = memref("2x5x6x16", "f16", "L1")
+WINDOWS = (
+    "kernel = array<i64: 3, 2>, strides = array<i64: 1, 2>, dilations = array<i64: 1, 1>, "
+    "pads = array<i64: 1, 0>, element = 4 : i64"
+)
 
 CCE = [
     ("copy", [memref("8x16", "f32"), ub("8x16")], ""),
@@ -32,6 +37,8 @@ CCE = [
     ("copy", [memref("4x8", "f32", layout="[0, 1]"), memref("4x8", "f32", "L1")], ""),
     ("copy_l0c", [L0C, UB4], ""),
     ("load2d", [L1, L0A], "transpose"),
+    ("load3d", [IMAGE, "index", "index", L0A], WINDOWS),
+    ("load3d", [IMAGE, "index", "index", memref("2x3x16x16", "f16", "L0B")], WINDOWS),
     ("mad", [NZ_A, NZ_B, NZ_C, "i1"], ""),
     *((name, [ub("8x16")] * 3, "") for name in ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin")),
     *((name, [ub("64", "i16")] * 3, "") for name in ("vand", "vor")),

@@ -126,6 +126,29 @@ def load2d(src: Value, dst: Value, *, transpose: bool = False) -> None:
     operation("load2d", (src, dst), transpose=transpose or None)
 
 
+def load3d(
+    src: Value,
+    first: Value,
+    top: Value,
+    dst: Value,
+    *,
+    kernel: Sequence[int],
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    pads: Sequence[int],
+    element: int,
+) -> None:
+    operation(
+        "load3d",
+        (src, first, top, dst),
+        kernel=list(kernel),
+        strides=list(strides),
+        dilations=list(dilations),
+        pads=list(pads),
+        element=element,
+    )
+
+
 def mad(a: Value, b: Value, c: Value, init: Value) -> None:
     operation("mad", (a, b, c, init))
 

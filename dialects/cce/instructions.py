@@ -12,6 +12,7 @@ from davinci.isa import BY_NAME, DTYPES, Instruction
 NAMES = {
     "copy_l0c": "copy_matrix_cc_to_ubuf",
     "load2d": "load_cbuf_to_ca",
+    "load3d": "img2col_cbuf_to_ca",
     "vcmpsel": "vsel",
     "vconv": "vconv_f162f32",
     "vnchwconv": "scatter_vnchwconv",
@@ -58,6 +59,12 @@ LOADS = {
     for name in ("load_cbuf_to_ca", "load_cbuf_to_cb")
 }
 """What `cce.load2d` becomes, by the memory of the destination."""
+
+WINDOW_LOADS = {
+    next(iter(BY_NAME[name].values())).operands[0].space.name: name
+    for name in ("img2col_cbuf_to_ca", "img2col_cbuf_to_cb")
+}
+"""What `cce.load3d` becomes."""
 
 CONVERSIONS = {named_types(name) for name in BY_NAME if name.startswith("vconv_")}
 """Element types that `cce.vconv` converts between."""

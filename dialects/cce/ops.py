@@ -12,7 +12,7 @@ This module defines operations by annotations, so it must not postpone their eva
 
 from typing import Any
 
-from davinci.dialects.base import FLAG, attribute, one_of, verifier
+from davinci.dialects.base import FLAG, attribute, integer, integers, one_of, verifier
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.dialects.cce.checks import (
     EVENT,
@@ -24,7 +24,14 @@ from davinci.dialects.cce.checks import (
     require_space,
     require_type,
 )
-from davinci.dialects.cce.instructions import L0C_TYPES, LOADS, MAD_TYPES, types_of
+from davinci.dialects.cce.instructions import (
+    L0C_TYPES,
+    LOADS,
+    MAD_TYPES,
+    WINDOW_LOADS,
+    types_of,
+)
+from davinci.dialects.cce.windows import LIMITS, Windows
 from davinci.errors import require
 from davinci.mlir import ext, ir, type_text
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -116,6 +123,54 @@ class Load2dOp(Cce.Operation, name="load2d"):
         require_contiguous("destination", dst)
         if attribute(self, "transpose", False):
             require(src.itemsize == 2, "transpose needs a 16-bit type", src.dtype)
+
+
+class Load3dOp(Cce.Operation, name="load3d"):
+    """Makes fractals in L0A or L0B of the windows of an image in L1, see `windows.Windows`.
+
+    Of the result's windows in raster order those from number `first` on, 16 a fractal; row 0 of
+    windows begins at row `top` of the source, which may be negative. Of the kernel's elements
+    [c1][kh][kw] those from number `element` on, one a fractal. What lies outside is zero.
+
+    C1 source in L1, an image [c1, h, w, c], c 32 bytes' worth of elements, contiguous.
+    C2 destination in L0A, [windows, elements, 16, c], or in L0B, [elements, windows, 16, c]; its
+       outer strides are whole fractals.
+    C3 sizes, strides and dilations of the kernel are those that the instruction can encode.
+    C4 a window fits into the width of the image with its padding.
+    C5 the kernel's elements are those of the channel blocks that the source has.
+    C6 `first` and `top` are indices.
+    """
+
+    ATTRIBUTES = {  # noqa: RUF012 - see CopyOp
+        "kernel": integers(2, 1, LIMITS["filter_w"]),
+        "strides": integers(2, 1, LIMITS["stride_w"]),
+        "dilations": integers(2, 1, LIMITS["dilation_w"]),
+        "pads": integers(2, 0, LIMITS["pad_left"]),
+        "element": integer(0, 1 << 31),
+    }
+    src: Operand[Any]
+    first: Operand[Any]
+    top: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, dst = buffer_of(self.src), buffer_of(self.dst)
+        require_space("source", src, "L1")
+        require_space("destination", dst, "L0A", "L0B")
+        require_type("source", src.dtype, types_of(WINDOW_LOADS[dst.space]))
+        require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+        found, expected = list(src.shape), f"[c1, h, w, {src.block}]"
+        require(len(found) == 4 and found[3] == src.block, "shape of source", found, expected)
+        require_contiguous("source", src)
+        require_fractals("destination", dst, src.block)
+        windows = Windows.of(self)
+        wide, reach = windows.padded_width, windows.reach
+        require(reach <= wide, "window wider than the image", reach, f"at most {wide}")
+        end, most = windows.element + windows.elements, windows.kernel_elements
+        require(end <= most, "kernel elements beyond the source", end, f"at most {most}")
+        for role, value in (("first", self.first), ("top", self.top)):
+            require(type_text(value.type) == "index", f"type of {role}", value.type, "index")
 
 
 class MadOp(Cce.Operation, name="mad"):

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.cce.buffers import Buffer, buffer_of
+from davinci.dialects.cce.windows import Windows
 from davinci.isa.core import Pipe
 from davinci.isa.strides import merge_dims, split_run
 from davinci.machine import Machine, Vector
@@ -59,7 +60,9 @@ class Durations:
 
     def of(self, op: Op, pipe: Pipe) -> Duration:
         """The duration of an operation that works on `pipe`."""
-        key = (op.name, *(value.type for value in op.operands))
+        key: Any = (op.name, *(value.type for value in op.operands))
+        if op.name == "cce.load3d":
+            key = (*key, Windows.of(op))
         if key not in self._known:
             self._known[key] = self._find(op, pipe)
         return self._known[key]
@@ -71,6 +74,7 @@ class Durations:
             "cce.copy": self._copy,
             "cce.copy_l0c": self._copy_l0c,
             "cce.load2d": self._load2d,
+            "cce.load3d": self._load3d,
             "cce.mad": self._mad,
         }
         return rules.get(op.name, self._vector)(op)
@@ -137,6 +141,16 @@ class Durations:
         instructions = math.prod(dim.size for dim in outer)
         busy = instructions * unit.fixed_cycles + ceil_div(dst.size * dst.itemsize, rate)
         return Duration(busy, busy, instructions * self._machine.scalar.issue_cycles)
+
+    def _load3d(self, op: Op) -> Duration:
+        windows, unit = Windows.of(op), self._machine.mte1.load3d
+        assert unit is not None, f"{self._machine.name} has no load3d"
+        each = unit.on_average(windows.strides[1], windows.of_row)
+        if buffer_of(op.operands[-1]).space == "L0B":
+            each += unit.l0b_cycles
+        busy = windows.instructions * unit.fixed_cycles
+        busy += round(windows.windows * windows.elements * each)
+        return Duration(busy, busy, windows.instructions * self._machine.scalar.issue_cycles)
 
     def _mad(self, op: Op) -> Duration:
         a, b = (buffer_of(value) for value in list(op.operands)[:2])

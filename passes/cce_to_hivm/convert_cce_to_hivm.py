@@ -109,9 +109,9 @@ def lower_kernel(kernel: Op, emitter: Emitter) -> None:
 def lower_block(block: ir.Block, emitter: Emitter, dead: list[Any]) -> None:
     """Lowers the operations of a block; views and buffers are left for `dead`.
 
-    The vector mask is unknown at the start of a block and after one that is nested.
+    Registers are unknown at the start of a block and after one that is nested.
     """
-    emitter.mask = None
+    emitter.forget()
     for view in list(block.operations):
         op = view.operation
         if op.name in BUFFERS:
@@ -120,7 +120,7 @@ def lower_block(block: ir.Block, emitter: Emitter, dead: list[Any]) -> None:
         for region in op.regions:
             for inner in region:
                 lower_block(inner, emitter, dead)
-            emitter.mask = None
+            emitter.forget()
         lower = lowering_of(op)
         if lower is not None:
             with ir.InsertionPoint(op), op.location:

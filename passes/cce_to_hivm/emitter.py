@@ -29,12 +29,18 @@ class Emitter:
         machine: limits and costs.
         addresses: of the kernel's memrefs.
         mask: the vector mask at this point of straight code, None if unknown.
+        image: the fields of FMATRIX, the same.
     """
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.addresses = Addresses()
         self.mask: int | None = None
+        self.image: Mapping[str, int] | None = None
+
+    def forget(self) -> None:
+        """Registers are unknown from here on."""
+        self.mask = self.image = None
 
     def record(self, op: Op, name: str, kind: str = "") -> Instruction:
         """The record of an instruction the lowering of `op` needs."""
@@ -75,6 +81,12 @@ class Emitter:
             self.mask = mask
             fields = {"low": mask & ((1 << 64) - 1), "high": mask >> 64}
             hivm.build("set_vector_mask", "", [], fields)
+
+    def set_image(self, fields: Mapping[str, int]) -> None:
+        """Sets FMATRIX unless it is known to hold these fields."""
+        if fields != self.image:
+            self.image = fields
+            hivm.build("set_fmatrix", "", [], fields)
 
     def loops(
         self,

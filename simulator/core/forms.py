@@ -7,7 +7,7 @@ with other addresses. Legality, regions and costs are worked out once for each s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from davinci.isa.core import (
@@ -36,6 +36,8 @@ ALL_BITS = (1 << 64) - 1
 
 FIELDS_KEPT = 4096
 """Different fields of one instruction that only loads registers, of which decoding is kept."""
+
+REGISTERS = frozenset(register.name for register in fields(Registers))
 
 PROBE = 1 << 44
 """Distance of the made-up operand addresses that show which operand a region belongs to."""
@@ -88,6 +90,7 @@ class Form:
         values: dict[str, int],
         reads: list[Port],
         writes: list[Port],
+        fmatrix: int = 0,
     ) -> None:
         record = entry.record
         self.record, self.values = record, values
@@ -115,6 +118,7 @@ class Form:
         self._strided = _strided_operands(record, values, reads, writes)
         self._strided_places = tuple((port.word, port.region.high) for port, _ in self._strided)
         self._layout = BankLayout.of(machine.vector)
+        self._fmatrix = fmatrix
         self._costs: dict[tuple[int, ...], Cost] = {}
 
     def cost(self, words: Sequence[int]) -> Cost:
@@ -131,7 +135,16 @@ class Form:
             reads = [(p.space, p.region) for p in self.reads]
             writes = [(p.space, p.region) for p in self.writes]
             strided = [operand for _, operand in self._strided]
-            work = UnitWork(self._machine, self.record, self.values, reads, writes, strided, bits)
+            work = UnitWork(
+                self._machine,
+                self.record,
+                self.values,
+                reads,
+                writes,
+                strided,
+                bits,
+                self._fmatrix,
+            )
             found = self._costs[bits] = cost_of(work)
         return found
 
@@ -173,7 +186,7 @@ def scalar_word(record: Instruction) -> int:
 
 
 class OpcodeForms:
-    """The forms of one opcode seen so far, by configuration words, then by vector mask.
+    """The forms of one opcode seen so far, by configuration words, then by registers.
 
     Attributes:
         illegal: why the core has not this instruction, "" if it has.
@@ -183,6 +196,7 @@ class OpcodeForms:
         unused: for each configuration word the bits that no field has.
         loose: the instruction touches no memory and only loads registers. Its fields are data, so
             one form serves all of them; `fields` are those seen, by their words.
+        images: its forms depend on FMATRIX, those of others at most on the vector mask.
     """
 
     def __init__(self, machine: Machine, core: str, record: Instruction) -> None:
@@ -197,6 +211,7 @@ class OpcodeForms:
         self.unused = [~bits & ALL_BITS for bits in used]
         self.scalar = scalar_word(record)
         self.loose = record.accesses is no_regions and record.timing == "scalar"
+        self.images = record.timing == "mte1_load3d"
         self.forms: dict[tuple[int, ...], Form] = {}
         self.masked: dict[tuple[int, ...], Form] = {}
         self.fields: dict[tuple[int, ...], dict[str, int]] = {}
@@ -207,11 +222,11 @@ class _Watched(Registers):
 
     def __init__(self, registers: Registers) -> None:
         self.seen: set[str] = set()
-        self.mask_low, self.mask_high = registers.mask_low, registers.mask_high
-        self.cmpmask, self.va = registers.cmpmask, registers.va
+        for register in fields(Registers):
+            setattr(self, register.name, getattr(registers, register.name))
 
     def __getattribute__(self, name: str) -> Any:
-        if name in ("mask_low", "mask_high", "cmpmask", "va"):
+        if name in REGISTERS:
             self.seen.add(name)
         return super().__getattribute__(name)
 
@@ -249,7 +264,10 @@ class Decoder:
         form = entry.forms.get(config)
         if form is not None:
             return form
-        key = (*config, registers.mask_low, registers.mask_high)
+        if entry.images:
+            key = (*config, registers.fmatrix)
+        else:
+            key = (*config, registers.mask_low, registers.mask_high)
         form = entry.masked.get(key)
         if form is not None:
             return form
@@ -259,7 +277,7 @@ class Decoder:
             return form
         if not seen:
             entry.forms[config] = form
-        elif seen <= {"mask_low", "mask_high"}:
+        elif seen <= ({"fmatrix"} if entry.images else {"mask_low", "mask_high"}):
             entry.masked[key] = form
         return form
 
@@ -324,6 +342,7 @@ class Decoder:
             {f.name: values[f.name] for f in record.fields},
             [self._port(access, len(record.operands)) for access in reads],
             [self._port(access, len(record.operands)) for access in writes],
+            registers.fmatrix,
         )
         return form, watched.seen
 

@@ -63,11 +63,15 @@ class Region:
                 starts = (starts[:, None] + np.arange(count) * stride).reshape(-1)
             starts = np.unique(starts)
             return starts, np.full(starts.shape, self.run_bytes)
+        # A mask that says the same of all of a run is one of runs.
+        by_runs = self.mask.shape[-1] == 1 and self.mask.ndim == len(self.shape)
+        dims = len(self.shape) - by_runs
+        size = self.dtype.itemsize * (self.shape[-1] if by_runs else 1)
+        mask = self.mask[..., 0] if by_runs else self.mask
         offsets = np.zeros(1, dtype=np.int64)
-        for count, stride in zip(self.shape, self.strides, strict=True):
+        for count, stride in zip(self.shape[:dims], self.strides[:dims], strict=True):
             offsets = (offsets[:, None] + np.arange(count) * stride).reshape(-1)
-        touched = np.unique(offsets[np.broadcast_to(self.mask, self.shape).reshape(-1)])
-        size = self.dtype.itemsize
+        touched = np.unique(offsets[np.broadcast_to(mask, self.shape[:dims]).reshape(-1)])
         breaks = np.flatnonzero(np.diff(touched) != size) + 1
         first = np.concatenate([[0], breaks]).astype(np.int64)
         last = np.concatenate([breaks, [touched.size]]).astype(np.int64) - 1

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from davinci.isa.core import Instruction, Space, Values
+from davinci.isa.img2col import pixels_of
 from davinci.machine import Machine
 from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
 from davinci.simulator.core.regions import Region
@@ -54,6 +55,7 @@ class UnitWork:
         strided: strided operands of a vector instruction.
         bits: what of the addresses matters: the place of the first GM byte in its line, or for each
             of `strided` its banks, see `vector_banks.bank_bits`.
+        fmatrix: the register that describes the image of an img2col.
     """
 
     machine: Machine
@@ -63,6 +65,7 @@ class UnitWork:
     writes: Sequence[tuple[Space, Region]]
     strided: Sequence[StridedOperand]
     bits: Sequence[int]
+    fmatrix: int = 0
 
     def bytes_of(self, ports: Sequence[tuple[Space, Region]]) -> int:
         return sum(region.size_bytes for _, region in ports)
@@ -120,6 +123,18 @@ def mte1_load2d(work: UnitWork) -> Cost:
     space = work.writes[0][0] if work.writes else Space.L0A
     rate = unit.l0a_bytes_per_cycle if space == Space.L0A else unit.l0b_bytes_per_cycle
     cycles = unit.fixed_cycles + ceil_div(work.bytes_of(work.writes), rate)
+    return Cost(cycles, cycles, from_l1=True)
+
+
+def mte1_load3d(work: UnitWork) -> Cost:
+    """A fixed part, and each fractal by the rows of windows and the pixels it is put together from,
+    up to a most (a3)."""
+    unit = work.machine.mte1.load3d
+    assert unit is not None, "no such instruction"
+    rows = pixels_of(work.values, work.fmatrix).rows.tolist()
+    each = unit.l0b_cycles if work.record.operands[0].space == Space.L0B else 0
+    cycles = unit.fixed_cycles + each * work.values["repeat"]
+    cycles += sum(unit.of_fractal(work.values["stride_w"], count) for count in rows)
     return Cost(cycles, cycles, from_l1=True)
 
 
@@ -262,6 +277,7 @@ RULES: dict[str, Callable[[UnitWork], Cost]] = {
     "vnchwconv": vector,
     "cube": cube,
     "mte1_load2d": mte1_load2d,
+    "mte1_load3d": mte1_load3d,
     "mte1_copy": mte1_copy,
     "mte2": mte2,
     "mte3": mte3,
@@ -277,7 +293,17 @@ RULES: dict[str, Callable[[UnitWork], Cost]] = {
 }
 
 COPIES = frozenset(
-    ["mte1_load2d", "mte1_copy", "mte2", "nd2nz", "mte3", "ub_to_ub", "l0c_to_ub", "fixpipe"]
+    [
+        "mte1_load2d",
+        "mte1_load3d",
+        "mte1_copy",
+        "mte2",
+        "nd2nz",
+        "mte3",
+        "ub_to_ub",
+        "l0c_to_ub",
+        "fixpipe",
+    ]
 )
 """Timing rules of copies between memories."""
 

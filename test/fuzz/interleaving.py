@@ -188,6 +188,8 @@ class Core:
                 step.registers.mask_high,
             )
             registers.va = step.registers.va
+            registers.fmatrix = step.registers.fmatrix
+            registers.padding = step.registers.padding
             arrays = [self.memories[access.space].view(access).copy() for access in reads]
             results = step.record.compute(step.values, registers, arrays)
             self.results[i] = [np.array(result) for result in results]

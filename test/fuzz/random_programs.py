@@ -32,6 +32,7 @@ WINDOW_BYTES = {
     Space.UB: 2048,
 }
 VA_BLOCKS = 40
+IMAGE = "set_fmatrix"
 EVENT_BIT = 8
 CARE = (1.0, 1.0, 1.0, 0.97, 0.8)
 """How likely missing synchronisation is put in; one of these for each program."""
@@ -56,6 +57,10 @@ def ranges() -> dict[str, tuple[int, int]]:
     small |= {"dst_blk_stride": (1, 2), "src_d_value": (1, 40), "nd_num": (1, 2)}
     small |= {"n_value": (1, 6), "d_value": (1, 20), "src_nd_matrix_stride": (1, 40)}
     small |= {f"dst_nz_{name}_stride": (1, 20) for name in ("c0", "n", "matrix")}
+    small |= {"c1_index": (0, 1), "filter_w": (1, 3)}
+    small |= {"filter_h": (1, 3), "fetch_w": (0, 2), "fetch_h": (0, 2), "stride_w": (1, 2)}
+    small |= {"stride_h": (1, 2), "dilation_w": (1, 2), "dilation_h": (1, 2)}
+    small |= {"left_top_w": (0, 2), "left_top_h": (0, 2), "jump_stride": (1, 2)}
     # Far enough from the end of UB for every repeat.
     small |= {f"address{i}": (0, VA_BLOCKS - 1) for i in range(4)}
     small |= {f"{name}_blk_stride": (0, 2) for name in ("src", "src0", "src1")}
@@ -74,7 +79,7 @@ class Pool:
 
     Attributes:
         device: a simulated machine whose memories hold random bytes, all of them written.
-        prefix: instructions that programs start with: they load the VA registers.
+        prefix: instructions that programs start with: they load the VA registers and FMATRIX.
         sequential, depth: of the machine.
         memories: contents at the start of a program.
     """
@@ -111,10 +116,15 @@ class Pool:
         }
         halves = [(va, half) for va in range(8) for half in range(2)]
         self.prefix = [self._va(*each) for each in halves] if Space.UB in self.memories else []
+        if IMAGE in description.intrinsics:
+            sizes = {"l1_w": 5, "l1_h": 3, "pad_left": 1, "pad_right": 2}
+            sizes |= {"pad_top": 0, "pad_bottom": 0}
+            self.prefix.append(self.row(INSTRUCTIONS[IMAGE], sizes))
         self.rows: dict[Pipe, list[Row]] = defaultdict(list)
         self.names: set[str] = set()
         for record in INSTRUCTIONS.values():
-            if record.name in SYNC or record.timing == "cross_core_flag":
+            # What lies inside the window with one image may not with another.
+            if record.name in (*SYNC, IMAGE) or record.timing == "cross_core_flag":
                 continue
             if record.name not in (*description.intrinsics, "scalar_access"):
                 continue

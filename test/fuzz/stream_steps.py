@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -127,7 +127,7 @@ class Decoder:
     def step(self, words: Sequence[int]) -> Step:
         record, registers = BY_OPCODE[opcode_of(words)], self._registers
         values = record.decode(words[1:])
-        now = Registers(registers.mask_low, registers.mask_high, va=registers.va.copy())
+        now = replace(registers, va=registers.va.copy())
         reads, writes = accesses = record.accesses(values, now)
         pipe = record.pipe_of(values)
         if pipe == Pipe.S and not (reads or writes):

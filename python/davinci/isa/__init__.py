@@ -17,6 +17,7 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     gm_formats,
     cross_core,
     vector_910b,
+    img2col,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -62,6 +63,7 @@ __all__ = [
     "fixpipe",
     "gm_formats",
     "header",
+    "img2col",
     "mte",
     "reduce",
     "transpose",

@@ -73,6 +73,7 @@ TIMING_RULES: dict[str, str] = {
     "vnchwconv": "fixed cost and cycles per repeat of the 16x16 transpose",
     "cube": "fractal products at one a cycle, and occupancy",
     "mte1_load2d": "512-byte fractals from L1 into L0A or L0B",
+    "mte1_load3d": "fractals of the windows of an image in L1, into L0A or L0B",
     "mte1_copy": "bursts from L1 to UB",
     "mte2": "bursts from GM to UB or L1",
     "mte3": "bursts from UB to GM or L1",
@@ -208,12 +209,16 @@ class Registers:
         mask_high: vector mask of lanes 64..127.
         cmpmask: result of the last compare, one boolean a lane.
         va: the byte addresses in UB that the 8 VA registers hold, 8 in each.
+        fmatrix: the word of FMATRIX, see `davinci.isa.img2col`.
+        padding: bits of the element around images.
     """
 
     mask_low: int = (1 << 64) - 1
     mask_high: int = (1 << 64) - 1
     cmpmask: Array = field(default_factory=lambda: np.zeros(128, dtype=bool))
     va: Array = field(default_factory=lambda: np.zeros((8, 8), dtype=np.int64))
+    fmatrix: int = 0
+    padding: int = 0
 
     def lanes(self, count: int) -> tuple[int, Array | None]:
         """The lanes the vector mask lets through, see `lanes_of`."""

@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 
 import pydantic
 
+from davinci.units import FRACTAL_SIDE
+
 
 class Section(pydantic.BaseModel):
     """A table of a machine file: frozen, no unknown keys, no silent conversion of types."""
@@ -214,6 +216,39 @@ class Cube(Section):
     latency_cycles: Cycles
 
 
+class Load3d(Section):
+    """Loads that make fractals of the windows of an image.
+
+    Attributes:
+        fixed_cycles: of an instruction besides its fractals.
+        strides: between windows of a row at which whole lines of L1 serve several windows.
+        stride_cycles: of a fractal for each pixel of such a stride.
+        row_cycles: of a fractal for each row of windows that it has a part of, if that is not one.
+        most_cycles: of a fractal, and what it takes at other strides.
+        l0b_cycles: more of a fractal that goes to L0B.
+    """
+
+    fixed_cycles: Cycles
+    strides: list[Positive]
+    stride_cycles: Cycles
+    row_cycles: Cycles
+    most_cycles: Cycles
+    l0b_cycles: Cycles
+
+    def of_fractal(self, stride: int, rows: int) -> int:
+        """Cycles of a fractal for L0A of windows so far apart that are in so many rows."""
+        if stride not in self.strides:
+            return self.most_cycles
+        cycles = self.stride_cycles * stride + (self.row_cycles * rows if rows > 1 else 0)
+        return min(cycles, self.most_cycles)
+
+    def on_average(self, stride: int, of_row: int) -> float:
+        """The same of fractals one after the other, with so many windows in a row."""
+        starts = range(of_row)
+        rows = [(start + FRACTAL_SIDE - 1) // of_row + 1 for start in starts]
+        return sum(self.of_fractal(stride, count) for count in rows) / of_row
+
+
 class Mte1(Section):
     """Loads from L1.
 
@@ -221,6 +256,7 @@ class Mte1(Section):
         fixed_cycles: of an instruction besides its bytes.
         l0a_bytes_per_cycle, l0b_bytes_per_cycle, l1_to_ub_bytes_per_cycle: by destination.
         stall_bytes: that come into L1 for each cycle that a load under way waits.
+        load3d: what loads of windows take.
     """
 
     fixed_cycles: Cycles
@@ -228,6 +264,7 @@ class Mte1(Section):
     l0a_bytes_per_cycle: Positive
     l0b_bytes_per_cycle: Positive
     l1_to_ub_bytes_per_cycle: Positive | None = None
+    load3d: Load3d | None = None
 
 
 class Mte2(Section):

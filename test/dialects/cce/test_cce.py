@@ -20,8 +20,22 @@ from davinci.dialects.cce.instructions import (
 from davinci.dialects.cce.ops import Cce
 from davinci.isa import BY_NAME
 from davinci.mlir import MLIRError, ext, ir, make_context
-from legal_operations import CCE, L0A, L0C, L1, NZ_A, NZ_B, NZ_C, UB4, memref, ub
+from legal_operations import (
+    CCE,
+    IMAGE,
+    L0A,
+    L0C,
+    L1,
+    NZ_A,
+    NZ_B,
+    NZ_C,
+    UB4,
+    WINDOWS,
+    memref,
+    ub,
+)
 
+INDICES = ["index", "index"]
 NAMES = {"f16": "f16", "f32": "f32", "s8": "i8", "u8": "ui8", "s16": "i16", "s32": "i32"}
 
 
@@ -116,6 +130,51 @@ INCCE = [
         "transpose",
         "transpose needs a 16-bit type",
     ),
+    ("load3d", [L0A, *INDICES, L0A], WINDOWS, "source is in the wrong memory; found L0A"),
+    ("load3d", [IMAGE, *INDICES, L1], WINDOWS, "expected L0A or L0B"),
+    (
+        "load3d",
+        [memref("2x5x6x8", "f32", "L1"), *INDICES, memref("2x3x16x8", "f32", "L0A")],
+        WINDOWS,
+        "source has the wrong element type; found f32",
+    ),
+    (
+        "load3d",
+        [memref("2x5x6x8", "f16", "L1"), *INDICES, L0A],
+        WINDOWS,
+        "shape of source; found [2, 5, 6, 8]; expected [c1, h, w, 16]",
+    ),
+    (
+        "load3d",
+        [memref("2x5x6x16", "f16", "L1", "[600, 96, 16, 1]"), *INDICES, L0A],
+        WINDOWS,
+        "source is not contiguous",
+    ),
+    (
+        "load3d",
+        [IMAGE, *INDICES, memref("2x3x8x16", "f16", "L0A")],
+        WINDOWS,
+        "shape of destination",
+    ),
+    (
+        "load3d",
+        [IMAGE, *INDICES, L0A],
+        WINDOWS.replace("3, 2", "3, 256"),
+        "attribute kernel; found [3, 256]; expected array of 2 integers 1..255",
+    ),
+    (
+        "load3d",
+        [IMAGE, *INDICES, L0A],
+        WINDOWS.replace("3, 2", "3, 8"),
+        "window wider than the image; found 8; expected at most 7",
+    ),
+    (
+        "load3d",
+        [IMAGE, *INDICES, L0A],
+        WINDOWS.replace("= 4", "= 10"),
+        "kernel elements beyond the source; found 13; expected at most 12",
+    ),
+    ("load3d", [IMAGE, "i64", "index", L0A], WINDOWS, "type of first; found i64; expected index"),
     ("mad", [NZ_B, NZ_B, NZ_C, "i1"], "", "A is in the wrong memory"),
     ("mad", [NZ_A, NZ_B, memref("2x4x16x16", "f32", "L0C"), "i1"], "", "shape of C"),
     (
@@ -282,7 +341,7 @@ def test_every_operation_has_an_instruction() -> None:
     assert {instructions.NAMES.get(name, name) for name in names} <= set(BY_NAME)
     pipes = {name: pipe_of(name) for name in names}
     assert {name for name, pipe in pipes.items() if pipe == "M"} == {"mad"}
-    assert {name for name, pipe in pipes.items() if pipe == "MTE1"} == {"load2d"}
+    assert {name for name, pipe in pipes.items() if pipe == "MTE1"} == {"load2d", "load3d"}
 
 
 @pytest.mark.parametrize(
@@ -292,6 +351,7 @@ def test_every_operation_has_an_instruction() -> None:
         ("copy", [ub("8"), memref("8", "f32", "L1")], "MTE3", 1, 1),
         ("copy", [ub("8"), ub("8")], "V", 1, 1),
         ("load2d", [L1, L0A], "MTE1", 1, 1),
+        ("load3d", [IMAGE, *INDICES, L0A], "MTE1", 1, 1),
         ("mad", [NZ_A, NZ_B, NZ_C, "i1"], "M", 3, 1),
         ("copy_l0c", [L0C, UB4], "V", 1, 1),
         ("vadds", [ub("5"), "f32", ub("5")], "V", 1, 1),
@@ -300,7 +360,7 @@ def test_every_operation_has_an_instruction() -> None:
 )
 def test_effects(name: str, types: list[str], pipe: str, reads: int, writes: int) -> None:
     with make_context(), ir.Location.unknown():
-        module = ir.Module.parse(parse(name, types))
+        module = ir.Module.parse(parse(name, types, {"load3d": WINDOWS}.get(name, "")))
         block = module.body.operations[0].regions[0].blocks[0]
         effects = effects_of(block.operations[0].operation)
         assert effects is not None

@@ -231,6 +231,24 @@ def test_mte1_rates(new_asm: Callable[[], Any], quick: Device) -> None:
         assert asm.run(quick).cycles == 1 + 24 + 64 * 512 // rate
 
 
+@pytest.mark.parametrize(
+    ("name", "stride", "cycles"),
+    [
+        ("ca", 1, 2 + (2 + 2) + 2),  # the second fractal has parts of two rows
+        ("cb", 1, 4 + (2 + 4) + 4),
+        ("ca", 2, 4 + (4 + 2) + 4),
+        ("ca", 3, 3 * 16),
+        ("cb", 8, 3 * 18),
+    ],
+)
+def test_load3d_rates(asm: Any, quick: Device, name: str, stride: int, cycles: int) -> None:
+    asm.emit("set_fmatrix", l1_w=24 * stride, l1_h=2, pad_left=0)
+    fields = {f"{what}_{side}": 1 for what in ("filter", "dilation") for side in "hw"}
+    fields |= {"stride_w": stride, "stride_h": 1, "jump_stride": 1, "repeat_mode": 1}
+    asm.emit(f"img2col_cbuf_to_{name}.f16", repeat=3, **fields)
+    assert asm.run(quick).cycles == 2 + 46 + cycles
+
+
 def test_a_late_flag_wakes_each_instruction_once(asm: Any, quick: Device) -> None:
     """The two pipes hand a flag to and fro behind a wait that is answered last."""
     asm.wait(MTE2, V)

@@ -1,0 +1,280 @@
+"""Image to columns: loads that make fractals for a convolution of an image in L1, and their setup.
+
+An image lies in L1 as [c1][height][width][c], c 32 bytes' worth of channels. A fractal has 16
+windows of the output, in raster order, one a row, and of each window one element of the kernel:
+32 bytes of channels of one pixel. What lies outside of the image is the padding value.
+
+    window p          row p / windows of a row, column p % windows of a row
+    kernel element    channel block c1, row i, column j; column fastest
+    pixel             y = top + stride_h row + dilation_h i,  x = left + stride_w column + ... j
+
+The first window is at (`left_top_h`, `left_top_w`), which are negative inside the padding. Its row
+ends where windows would reach beyond the padding on the right; later rows begin at the padding on
+the left. Windows below the image are padding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from davinci.isa.core import (
+    DTYPES,
+    Access,
+    Accesses,
+    Array,
+    Field,
+    Instruction,
+    Operand,
+    Pipe,
+    Regions,
+    Registers,
+    Space,
+    Values,
+    define,
+    no_regions,
+)
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES
+from davinci.units import FRACTAL_SIDE as SIDE
+
+SOURCE = "docs/hardware.md a3 (rates), c (load3dv1); layout of the words assumed"
+
+FMATRIX_FIELDS = (
+    Field("l1_w", 0, 15, minimum=1, maximum=32767, doc="width of the image, in pixels"),
+    Field("l1_h", 16, 31, minimum=1, maximum=32767, doc="height of the image in L1"),
+    Field("pad_left", 32, 39, doc="columns of padding on the left"),
+    Field("pad_right", 40, 47, doc="columns of padding on the right"),
+    Field("pad_top", 48, 55, doc="rows of padding above; the first window says where it is"),
+    Field("pad_bottom", 56, 63, doc="rows of padding below; all there is below is padding"),
+)
+
+
+@dataclass(frozen=True)
+class Image:
+    """What FMATRIX holds of an image in L1: sizes in pixels, padding at its sides."""
+
+    width: int
+    height: int
+    left: int
+    right: int
+
+    @staticmethod
+    def of(word: int) -> Image:
+        """From the register."""
+        found = {f.name: word >> f.lo & ((1 << f.width) - 1) for f in FMATRIX_FIELDS}
+        return Image(found["l1_w"], found["l1_h"], found["pad_left"], found["pad_right"])
+
+
+def set_fmatrix(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+    registers.fmatrix = sum(values[f.name] << f.lo for f in FMATRIX_FIELDS)
+    return ()
+
+
+def set_padding(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+    registers.padding = values["bits"]
+    return ()
+
+
+define(
+    Instruction(
+        name="set_fmatrix",
+        type="",
+        pipe=Pipe.S,
+        operands=(),
+        fields=FMATRIX_FIELDS,
+        accesses=no_regions,
+        compute=set_fmatrix,
+        timing="scalar",
+        doc="Sets the size and the padding of the image in L1 that img2col reads.",
+        source=SOURCE,
+    )
+)
+
+define(
+    Instruction(
+        name="set_padding",
+        type="",
+        pipe=Pipe.S,
+        operands=(),
+        fields=(
+            Field(
+                "bits",
+                0,
+                15,
+                doc="bits of the element that img2col takes for padding, the lower half of them "
+                "of 8-bit types; 0 at the start of a program",
+            ),
+        ),
+        accesses=no_regions,
+        compute=set_padding,
+        timing="scalar",
+        doc="Sets the value of the padding around images.",
+        source=SOURCE,
+    )
+)
+
+LEAST_LEFT_TOP = -255
+
+FIELDS = (
+    Field("c1_index", 0, 11, maximum=4095, doc="first channel block"),
+    Field("fetch_w", 16, 23, maximum=254, doc="column of the first kernel element"),
+    Field("fetch_h", 24, 31, maximum=254, doc="row of the first kernel element"),
+    Field("left_top_w", 32, 47, doc="column of the first window in the image, -255..32767"),
+    Field("left_top_h", 48, 63, doc="row of the first window in the image, -255..32767"),
+    Field("stride_w", 0, 5, word=1, minimum=1, doc="pixels from window to window"),
+    Field("stride_h", 6, 11, word=1, minimum=1, doc="pixels from row to row of windows"),
+    Field("filter_w", 12, 19, word=1, minimum=1, doc="width of the kernel"),
+    Field("filter_h", 20, 27, word=1, minimum=1, doc="height of the kernel"),
+    Field("dilation_w", 28, 35, word=1, minimum=1, doc="pixels between columns of the kernel"),
+    Field("dilation_h", 36, 43, word=1, minimum=1, doc="pixels between rows of the kernel"),
+    Field(
+        "jump_stride",
+        44,
+        50,
+        word=1,
+        minimum=1,
+        doc="fractals from one written fractal to the next",
+    ),
+    Field(
+        "repeat_mode",
+        51,
+        51,
+        word=1,
+        doc="0: each repeat takes the next kernel element; 1: the next 16 windows",
+    ),
+    Field("repeat", 56, 63, word=1, doc="number of fractals; 0: no operation"),
+)
+
+PLACE_BITS = 16
+
+
+def signed(value: int) -> int:
+    """The number that a field of 16 bits holds in two's complement."""
+    return value - (1 << PLACE_BITS) if value >> (PLACE_BITS - 1) else value
+
+
+def encoded(value: int) -> int:
+    """The other way round."""
+    return value & ((1 << PLACE_BITS) - 1)
+
+
+def check(values: Values) -> str:
+    """Windows begin at most 255 pixels outside; the first element is one of the kernel."""
+    for side in ("w", "h"):
+        if (place := signed(values[f"left_top_{side}"])) < LEAST_LEFT_TOP:
+            return f"left_top_{side}: found {place}, expected at least {LEAST_LEFT_TOP}"
+        if values[f"fetch_{side}"] >= (size := values[f"filter_{side}"]):
+            found = values[f"fetch_{side}"]
+            return f"fetch_{side} is outside of the kernel: found {found}, expected below {size}"
+    return ""
+
+
+@dataclass(frozen=True)
+class Pixels:
+    """The pixels that an instruction takes, [repeats][16] of each.
+
+    Attributes:
+        place: number of the pixel in [c1][height][width], where `inside`.
+        inside: whether it is one of the image.
+        rows: rows of windows that each fractal has a part of, [repeats].
+    """
+
+    place: Array
+    inside: Array
+    rows: Array
+
+
+def pixels_of(values: Values, fmatrix: int) -> Pixels:
+    """The pixels that an instruction takes, of the image that FMATRIX describes."""
+    return _pixels(tuple(values[f.name] for f in FIELDS), fmatrix)
+
+
+@lru_cache(maxsize=4096)
+def _pixels(fields: tuple[int, ...], fmatrix: int) -> Pixels:
+    at = dict(zip((f.name for f in FIELDS), fields, strict=True))
+    image, repeat, by_windows = Image.of(fmatrix), at["repeat"], at["repeat_mode"]
+    left, top = signed(at["left_top_w"]), signed(at["left_top_h"])
+    window, turn = np.arange(SIDE), np.arange(repeat)[:, None]
+    number = turn * SIDE * by_windows + window
+    # Windows that begin in a row up to here do not reach beyond the padding.
+    last = image.width + image.right - (at["filter_w"] - 1) * at["dilation_w"] - 1
+    first = max(0, (last - left) // at["stride_w"] + 1)
+    each = max(1, (last + image.left) // at["stride_w"] + 1)
+    row = np.where(number < first, 0, (number - first) // each + 1)
+    column = np.where(number < first, number, (number - first) % each)
+    x = np.where(row == 0, left, -image.left) + at["stride_w"] * column
+    y = top + at["stride_h"] * row
+    height, width = at["filter_h"], at["filter_w"]
+    element = (at["c1_index"] * height + at["fetch_h"]) * width + at["fetch_w"]
+    element = element + turn * (1 - by_windows)
+    x = x + at["dilation_w"] * (element % width)
+    y = y + at["dilation_h"] * (element // width % height)
+    inside = (x >= 0) & (x < image.width) & (y >= 0) & (y < image.height)
+    place = (element // (width * height) * image.height + y) * image.width + x
+    return Pixels(place, inside, row[:, -1] - row[:, 0] + 1)
+
+
+def touched(pixels: Pixels) -> tuple[int, Array]:
+    """The first pixel that is read, and which of those from there on to the last one are."""
+    places = pixels.place[pixels.inside]
+    if not places.size:
+        return 0, np.zeros(0, dtype=bool)
+    first = int(places.min())
+    taken = np.zeros(int(places.max()) - first + 1, dtype=bool)
+    taken[places - first] = True
+    return first, taken
+
+
+def regions(dst: Space, dtype: str) -> Regions:
+    """Whole pixels of L1, and fractals at the jump stride."""
+    element = DTYPES[dtype]
+    lanes = BLOCK_BYTES // element.itemsize
+
+    def accesses(values: Values, registers: Registers) -> Accesses:
+        first, taken = touched(pixels_of(values, registers.fmatrix))
+        dims = ((taken.size, BLOCK_BYTES),)
+        place = values["src"] + first * BLOCK_BYTES
+        read = Access(Space.L1, place, dims, lanes, element, taken[:, None])
+        steps = ((values["repeat"], values["jump_stride"] * FRACTAL_BYTES),)
+        return [read], [Access(dst, values["dst"], steps, SIDE * lanes, element)]
+
+    return accesses
+
+
+def columns(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
+    """`compute`: [pixels][c] to [repeats][16 c]."""
+    (source,) = arrays
+    pixels = pixels_of(values, registers.fmatrix)
+    first, _ = touched(pixels)
+    lanes, kind = source.shape[1], source.dtype
+    bits = registers.padding & ((1 << 8 * kind.itemsize) - 1)
+    padding = np.array([bits], dtype=f"u{kind.itemsize}").view(kind)
+    found: Array = np.broadcast_to(padding, (*pixels.inside.shape, lanes)).copy()
+    found[pixels.inside] = source[pixels.place[pixels.inside] - first]
+    return [found.reshape(-1, SIDE * lanes)]
+
+
+for name, dst in [("img2col_cbuf_to_ca", Space.L0A), ("img2col_cbuf_to_cb", Space.L0B)]:
+    for dtype in ("f16", "s8", "u8"):
+        define(
+            Instruction(
+                name=name,
+                type=dtype,
+                pipe=Pipe.MTE1,
+                operands=(
+                    Operand("dst", dst, True, "fractals of 16 windows x 32 bytes of channels"),
+                    Operand("src", Space.L1, False, "the image, [c1][height][width][32 bytes]"),
+                ),
+                fields=FIELDS,
+                accesses=regions(dst, dtype),
+                compute=columns,
+                timing="mte1_load3d",
+                doc=f"Makes fractals of the windows of an image in L1 (load3dv1) in {dst.name}. "
+                "The image is as wide and as high as set_fmatrix says.",
+                source=SOURCE,
+                check=check,
+            )
+        )
