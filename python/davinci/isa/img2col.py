@@ -208,8 +208,8 @@ def _pixels(fields: tuple[int, ...], fmatrix: int) -> Pixels:
     x = np.where(row == 0, left, -image.left) + at["stride_w"] * column
     y = top + at["stride_h"] * row
     height, width = at["filter_h"], at["filter_w"]
-    element = (at["c1_index"] * height + at["fetch_h"]) * width + at["fetch_w"]
-    element = element + turn * (1 - by_windows)
+    first_element = (at["c1_index"] * height + at["fetch_h"]) * width + at["fetch_w"]
+    element = first_element + turn * (1 - by_windows)
     x = x + at["dilation_w"] * (element % width)
     y = y + at["dilation_h"] * (element // width % height)
     inside = (x >= 0) & (x < image.width) & (y >= 0) & (y < image.height)
