@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +10,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import python_value
 from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS, Tensor
-from davinci.operators.tensors import ND
-from davinci.schedule.graph import Graph, Node, Operand, Scalar, Window
+from davinci.schedule.graph import Graph, Node, Operand, Scalar
 
 CONVERSION = "builtin.unrealized_conversion_cast"
 """In kernels: booleans seen as the bytes that hold them, and the other way."""
@@ -42,8 +40,6 @@ def stored(value: ir.Value) -> Tensor:
 def graph_of(ops: Iterable[Op], outputs: Sequence[Any]) -> tuple[Graph, list[Any]]:
     """The graph of operators in order, and the values that are its inputs.
 
-    A slice of a value from outside is an input that is a window of that value; it is no node.
-
     Args:
         outputs: the results that others need.
     """
@@ -60,33 +56,12 @@ def graph_of(ops: Iterable[Op], outputs: Sequence[Any]) -> tuple[Graph, list[Any
             inputs.append(value)
         return known[value]
 
-    made: set[Any] = set()
     for op in ops:
-        if op.result not in outputs and (window := window_of(op, made)) is not None:
-            known[op.result] = graph.add(tensor_of(op.result.type))
-            graph.inputs.append(known[op.result])
-            graph.windows[known[op.result]] = window
-            inputs.append(op.operands[0])
-            continue
-        made.add(op.result)
         operands = [operand(v) for v in op.operands]
         known[op.result] = graph.add(stored(op.result))
         graph.nodes.append(node_of(op, operands, known[op.result]))
     graph.outputs = [known[value] for value in outputs]
     return graph, inputs
-
-
-def window_of(op: Op, made: Collection[Any]) -> Window | None:
-    """The window that a slice of rows reads; None of another operator, or of values in `made`."""
-    if op.name != "ascend.slice" or op.operands[0] in made:
-        return None
-    array = tensor_of(op.operands[0].type)
-    if array.layout != ND:
-        return None
-    starts, steps = (python_value(op.attributes[name]) for name in ("starts", "strides"))
-    strides = [math.prod(array.shape[i + 1 :]) for i in range(array.rank)]
-    offset = sum(a * s for a, s in zip(starts, strides, strict=True))
-    return Window(array, offset, tuple(a * s for a, s in zip(steps, strides, strict=True)))
 
 
 def graph_of_buffers(op: Op) -> tuple[Graph, list[Any]]:

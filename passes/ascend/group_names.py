@@ -23,7 +23,7 @@ from davinci.operators.work import Work, traffic
 from davinci.passes.ascend.kernel_facts import Facts, by, facts_of
 from davinci.schedule.graph import Graph, Node, Operand
 
-UNSEEN = frozenset({"broadcast", "reshape", "cast", "relayout"})
+UNSEEN = frozenset({"broadcast", "reshape", "cast", "relayout", "slice"})
 """Operators that a name leaves out, unless there is nothing else."""
 
 NAMED = 4

@@ -34,8 +34,7 @@ class Outliner:
         graph, inputs = graph_of(group.ops, outputs)
         last = group.ops[-1]
         location = ir.Location.fused([op.location for op in group.ops])
-        # Two windows of one array have it in common.
-        key = (key_of(graph), tuple(inputs.index(value) for value in inputs))
+        key = key_of(graph)
         if key not in self._known:
             self._known[key] = self._build(group, graph, inputs, outputs, location)
         types = [value.type for value in outputs]

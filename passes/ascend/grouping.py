@@ -13,10 +13,12 @@ from davinci.passes.ascend.tensor_ops import defining_op
 from davinci.schedule.graph import Graph
 from davinci.schedule.side_by_side import cycles_of
 from davinci.schedule.space import MOVES, NoSpace
-from davinci.schedule.vector_schedule import estimate
 
 FREE = frozenset({"ascend.broadcast", "ascend.reshape", "ascend.slice"})
-"""Operators that cost nothing inside a group: a slice of what lies in GM is a window of it."""
+"""Operators that cost nothing inside a group: a slice is a region of what it reads."""
+
+MOVING = FREE | {"ascend.concat", "ascend.pad"}
+"""Operators that a group holds beside others, in regions (`davinci.schedule.regions`)."""
 
 
 @dataclass(eq=False)
@@ -51,9 +53,8 @@ class Judge:
 
     def _weigh(self, graph: Graph, growing: bool) -> int | None:
         try:
-            if growing:
-                return estimate(graph, self._machine, self._cores) + self.launch
-            return cycles_of(graph, self._machine, self._cores) + self.launch
+            cycles = cycles_of(graph, self._machine, self._cores, growing=growing)
+            return cycles + self.launch
         except NoSpace:
             return None
 
@@ -63,8 +64,7 @@ def key_of(graph: Graph) -> Any:
     nodes = tuple(
         (n.name, n.operands, n.result, repr(sorted(n.attributes.items()))) for n in graph.nodes
     )
-    windows = tuple(graph.windows.items())
-    return nodes, tuple(graph.arrays), tuple(graph.inputs), tuple(graph.outputs), windows
+    return nodes, tuple(graph.arrays), tuple(graph.inputs), tuple(graph.outputs)
 
 
 class Grouping:
@@ -85,18 +85,24 @@ class Grouping:
             self._group[op] = Group([op])
             if is_candidate(op):
                 self._join(op)
+        self._join_ends()
         self._growing = False
         for group in dict.fromkeys(self._group.values()):
             if len(group.ops) > 1 and not self._holds(self._trimmed(group)):
                 self._part(group)
         if self._fuse:
             self._side_by_side()
-        found = [g for g in self._ordered() if is_candidate(g.ops[-1])]
-        kept = [g for g in found if any(op.name not in FREE for op in g.ops) or self._needs(g)]
-        return [g for g in map(self._trimmed, kept) if g.ops and self._holds(g)]
+        found = [self._trimmed(group) for group in self._ordered() if self._computes(group)]
+        return [group for group in found if self._holds(group)]
 
     def _holds(self, group: Group) -> bool:
         return not group.ops or self._cycles(group.ops) is not None
+
+    def _computes(self, group: Group) -> bool:
+        """Whether a group is more than places: what only moves has kernels of its own."""
+        names = {op.name for op in group.ops}
+        candidates = all(op.name in MOVING or is_candidate(op) for op in group.ops)
+        return candidates and (not names <= MOVING or "ascend.broadcast" in names)
 
     def _part(self, group: Group) -> None:
         """Groups anew what turned out to be no kernel, now without hope that more joins."""
@@ -111,7 +117,7 @@ class Grouping:
         levels: dict[int, list[Group]] = {}
         for group, level in self._levels().items():
             alone = self._trimmed(group)
-            if any(op.name not in FREE for op in alone.ops) and self._holds(alone):
+            if not MOVING.issuperset(op.name for op in alone.ops) and self._holds(alone):
                 levels.setdefault(level, []).append(group)
         for groups in levels.values():
             joined = groups[0]
@@ -133,7 +139,7 @@ class Grouping:
             read = (defining_op(value) for op in group.ops for value in op.operands)
             before = {self._group[op] for op in read if op is not None} - {group}
             level[group] = max((level[g] for g in before), default=-1) + 1
-        return {g: n for g, n in level.items() if is_candidate(g.ops[0])}
+        return {g: n for g, n in level.items() if self._computes(g)}
 
     def _ordered(self) -> list[Group]:
         """All groups, each after those it reads; moves their operators into that order."""
@@ -165,9 +171,6 @@ class Grouping:
                     found[stack.pop()] = None
         return list(found)
 
-    def _needs(self, group: Group) -> bool:
-        return any(op.name == "ascend.broadcast" for op in group.ops)
-
     def _trimmed(self, group: Group) -> Group:
         """Without reshapes at its ends, which are views."""
         ops = set(group.ops)
@@ -192,8 +195,19 @@ class Grouping:
             chain, producer = self._chain(value)
             if producer is not None and self._fuse and self._try(op, chain, [producer]):
                 continue
-            if chain:
-                self._try(op, chain, [])
+            if chain and not self._try(op, chain, []):
+                read = next((i for i, o in enumerate(chain) if o.name == "ascend.slice"), None)
+                if read is not None:
+                    self._try(op, chain[: read + 1], [])
+
+    def _join_ends(self) -> None:
+        """Lets slices that nothing has taken join what they are parts of."""
+        for op in self._ops:
+            alone = op.name == "ascend.slice" and len(self._group[op].ops) == 1
+            if alone and self._fuse:
+                chain, producer = self._chain(op.operands[0])
+                if producer is not None:
+                    self._try(op, chain, [producer])
 
     def _chain(self, value: Any) -> tuple[list[Any], Any]:
         """The free operators that lead to a value, and the candidate that they begin with."""
@@ -203,8 +217,6 @@ class Grouping:
             producer is not None and producer.name in FREE and len(self._group[producer].ops) == 1
         ):
             chain.append(producer)
-            if producer.name == "ascend.slice":  # which reads GM
-                return chain, None
             producer = defining_op(producer.operands[0])
         return chain, producer if producer is not None and is_candidate(producer) else None
 
@@ -260,4 +272,6 @@ def is_candidate(op: Any) -> bool:
     name = op.name.removeprefix("ascend.")
     if not op.name.startswith("ascend.") or len(op.results) != 1:
         return False
-    return name in MOVES or (name in OPERATORS and OPERATORS[name].elementwise)
+    if op.name in MOVING or name in MOVES:
+        return True
+    return name in OPERATORS and OPERATORS[name].elementwise

@@ -6,14 +6,15 @@ blocks of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from davinci.machine import Machine
 from davinci.schedule.choices import Choices
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
+from davinci.schedule.regions import Regions, regions_of
 from davinci.schedule.space import NoSpace
-from davinci.schedule.vector_schedule import Plan, plan
+from davinci.schedule.vector_schedule import Plan, estimate, plan
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,14 @@ class Part:
 
 
 def parts_of(graph: Graph) -> list[Part]:
-    """The parts of a group; what only reads the same inputs has nothing to do with each other."""
+    """The parts of a group, in regions; what only reads the same inputs has nothing to do with each
+    other.
+
+    Raises:
+        NoSpace: regions cannot be told apart.
+    """
+    regions = regions_of(graph)
+    graph = regions.graph
     part_of: dict[int, int] = {}
     members: list[list[Node]] = []
     for node in graph.nodes:
@@ -47,11 +55,11 @@ def parts_of(graph: Graph) -> list[Part]:
         part_of[node.result] = number
     order = {node.result: place for place, node in enumerate(graph.nodes)}
     found = [sorted(nodes, key=lambda node: order[node.result]) for nodes in members if nodes]
-    return [_part(graph, nodes) for nodes in found]
+    return [_part(regions, nodes) for nodes in found]
 
 
-def _part(graph: Graph, nodes: Sequence[Node]) -> Part:
-    made = Graph()
+def _part(regions: Regions, nodes: Sequence[Node]) -> Part:
+    graph, made = regions.graph, Graph()
     number: dict[int, int] = {}
 
     def renumbered(value: int) -> int:
@@ -71,7 +79,11 @@ def _part(graph: Graph, nodes: Sequence[Node]) -> Part:
     made.inputs = [number[graph.inputs[place]] for place in inputs]
     made.outputs = [number[graph.outputs[place]] for place in outputs]
     made.windows = {number[v]: window for v, window in graph.windows.items() if v in number}
-    return Part(made, tuple(inputs), tuple(outputs))
+    return Part(
+        made,
+        tuple(regions.inputs[place] for place in inputs),
+        tuple(regions.outputs[place] for place in outputs),
+    )
 
 
 def plans_of(
@@ -84,13 +96,7 @@ def plans_of(
     """
     if choices is not None:
         return _chosen(parts, machine, cores, choices)
-    if len(parts) == 1:
-        return [(plan(parts[0].graph, machine, cores), cores)]
-    if len(parts) > cores:
-        raise NoSpace("more parts than cores")
-    work = [plan(part.graph, machine, cores).schedule.cycles for part in parts]
-    spare = cores - len(parts)
-    shares = [1 + spare * cycles // sum(work) for cycles in work]
+    shares = _shares(parts, lambda graph, n: plan(graph, machine, n).schedule.cycles, cores)
     found = (plan(part.graph, machine, n) for part, n in zip(parts, shares, strict=True))
     return list(zip(found, shares, strict=True))
 
@@ -108,10 +114,34 @@ def _chosen(
     ]
 
 
-def cycles_of(graph: Graph, machine: Machine, cores: int) -> int:
+def cycles_of(graph: Graph, machine: Machine, cores: int, *, growing: bool) -> int:
     """Estimated cycles of a group.
 
+    Args:
+        growing: whether operators may still join it; statistics may be its inputs and outputs.
+
     Raises:
-        NoSpace: it is no kernel.
+        NoSpace: it is no kernel, and none if it grows.
     """
-    return max(plan.schedule.cycles for plan, _ in plans_of(parts_of(graph), machine, cores))
+
+    def weighed(graph: Graph, n: int) -> int:
+        if growing:
+            return estimate(graph, machine, n)
+        return plan(graph, machine, n).schedule.cycles
+
+    parts = parts_of(graph)
+    shares = _shares(parts, weighed, cores)
+    return max(weighed(part.graph, n) for part, n in zip(parts, shares, strict=True))
+
+
+def _shares(
+    parts: Sequence[Part], weighed: Callable[[Graph, int], int], cores: int
+) -> Sequence[int]:
+    """How many cores each part has: one, and of the others by its work."""
+    if len(parts) == 1:
+        return [cores]
+    if len(parts) > cores:
+        raise NoSpace("more parts than cores")
+    work = [weighed(part.graph, cores) for part in parts]
+    spare = cores - len(parts)
+    return [1 + spare * cycles // sum(work) for cycles in work]

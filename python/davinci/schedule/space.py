@@ -172,8 +172,6 @@ def _with_lanes(graph: Graph, space: Space) -> Space:
 def _relate(node: Node, graph: Graph, dims: list[Dims]) -> None:
     """Makes the dimensions that an operator brings together the same."""
     result = dims[node.result]
-    if node.name == "slice":
-        raise NoSpace("a part of what the group computes")
     if node.name == "broadcast":
         source = dims[node.operands[0]]  # type: ignore[index]
         for i, place in enumerate(node.attributes["dims"]):

@@ -250,7 +250,7 @@ def _record(
     program: TileProgram, node: Node, graph: Graph, space: Space, known: dict[int, Operand]
 ) -> Operand:
     operands = [x.value if isinstance(x, Scalar) else known[x] for x in node.operands]
-    if node.name in ("broadcast", "reshape", "transpose"):
+    if node.name in ("broadcast", "copy", "reshape", "transpose"):
         return operands[0]
     result = graph.arrays[node.result]
     if node.name == "reduce":
