@@ -118,6 +118,9 @@ class TileBuilder:
     def _load(self, number: int, starts: Sequence[IndexLike]) -> None:
         """Copies the tile of an input to UB."""
         value = self.program.loads[number]
+        if value in self.layout.beside:
+            self._move_beside(number, value, starts, load=True)
+            return
         if value not in self.layout.tables:
             self._move(number, value, starts, load=True)
             return
@@ -130,7 +133,27 @@ class TileBuilder:
 
     def _store(self, number: int, starts: Sequence[IndexLike]) -> None:
         """Copies the tile of an output to GM."""
-        self._move(number, self.program.stores[number], starts, load=False)
+        value = self.program.stores[number]
+        if value in self.layout.beside:
+            self._move_beside(number, value, starts, load=False)
+            return
+        self._move(number, value, starts, load=False)
+
+    def _move_beside(
+        self, number: int, value: Value, starts: Sequence[IndexLike], load: bool
+    ) -> None:
+        """Copies the tiles of values that lie beside each other, all with the first of them."""
+        row = self.layout.beside[value]
+        if value != row[0]:
+            return
+        array = self.arrays[number]
+        strides, offset = ir.MemRefType(array.type).get_strides_and_offset()
+        *outer, lanes = array.type.shape
+        gm = restride(array, [*outer, lanes * len(row)], strides, offset)
+        sizes = self.layout.held_shape(value)
+        ub = restride(self._held(value), sizes, row_major(sizes))
+        gm = subview(gm, [starts[axis] for axis in self.space.of(number)], sizes)
+        op("cce.copy", [gm, ub] if load else [ub, gm])
 
     def _move(self, number: int, value: Value, starts: Sequence[IndexLike], load: bool) -> None:
         if value in self.program.packed:
@@ -226,6 +249,9 @@ class TileBuilder:
         if all(layout.form(value) == form for value in values):
             if form is not None and self.lane not in form:
                 return self._statistics(values)
+            if any(value in layout.beside for value in values):
+                rows = [math.prod(shapes[-1][:-1]), shapes[-1][-1]]
+                return [self._view(v, rows, [layout.held_shape(v)[-1], 1]) for v in values]
             held = [self._held(value) for value in values]
             return [restride(b, [math.prod(s)], [1]) for b, s in zip(held, shapes, strict=True)]
         assert form is not None
@@ -235,7 +261,11 @@ class TileBuilder:
         block = block_lanes(values[-1].dtype)
         whole = shapes[-1]
         shape = [*whole[:-1], whole[-1] // block, block]
-        return [restride(self._held(v), shape, self._strides(v, form)) for v in values]
+        return [self._view(v, shape, self._strides(v, form)) for v in values]
+
+    def _view(self, value: Value, shape: Sequence[int], strides: Sequence[int]) -> Any:
+        """A value as an array of other strides; what lies beside others begins inside a buffer."""
+        return restride(self._held(value), shape, strides, self.layout.held_offset(value))
 
     def _statistics(self, values: Sequence[Value]) -> list[Any]:
         """Statistics in a block a row. Where the result has more lanes than a source, those behind
@@ -264,7 +294,7 @@ class TileBuilder:
         outer = [axis for axis in form if axis != lane]
         if own is None:
             return [0] * (len(outer) + 1) + [1]
-        strides = row_major(self.layout.shape(value))
+        strides = row_major(self.layout.held_shape(value))
         mine = dict(zip((a for a in own if a != lane), strides, strict=False))
         block = block_lanes(value.dtype)
         return [*(mine.get(axis, 0) for axis in outer), block if lane in own else 0, 1]
@@ -293,7 +323,10 @@ class TileBuilder:
                 inner = rows.strides[3:]
                 view = replace(rows, buffer=SOURCE, strides=(0, 0, 0, *inner))
             else:
-                view = rows
+                pitch = layout.held_shape(value)[-1] // layout.tile.pitch
+                outer = (stride * pitch for stride in rows.strides[:3])
+                strides = (*outer, *rows.strides[3:])
+                view = replace(rows, strides=strides, offset=layout.held_offset(value))
             found.append(array({view.buffer: self._held(value)}, view))
         return found
 

@@ -6,7 +6,8 @@ filled with it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,15 +41,15 @@ class Node:
 
 @dataclass(frozen=True)
 class Window:
-    """Where an input lies that is a part of an array in GM.
+    """Where an input or output lies that is a part of an array in GM.
 
     Attributes:
-        array: the whole.
+        place: of the array among the inputs, or the outputs, of the whole group.
         offset: elements in front of the first.
-        strides: elements from one to the next, along each dimension of the input.
+        strides: elements from one to the next, along each dimension of the part.
     """
 
-    array: Tensor
+    place: int
     offset: int
     strides: tuple[int, ...]
 
@@ -61,7 +62,7 @@ class Graph:
         arrays: every value, by number.
         inputs: values that lie in GM when the group begins.
         outputs: values that lie in GM when it ends.
-        windows: of inputs that are parts of arrays.
+        windows: of inputs and outputs that are parts of arrays.
     """
 
     arrays: list[Tensor] = field(default_factory=list)
@@ -74,3 +75,22 @@ class Graph:
         """A new value's number."""
         self.arrays.append(array)
         return len(self.arrays) - 1
+
+    def rows(self) -> list[list[int]]:
+        """Inputs, and outputs, that are neighbouring parts of the rows of one array, in order."""
+        return [row for values in (self.inputs, self.outputs) for row in self._rows(values)]
+
+    def _rows(self, values: list[int]) -> Iterator[list[int]]:
+        alike: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+        for value in values:
+            window, shape = self.windows.get(value), self.arrays[value].shape
+            if window is not None and window.strides[-1:] == (1,):
+                alike[window.place, window.strides, shape].append(value)
+        for (_, _, shape), members in alike.items():
+            row: list[int] = []
+            for value in sorted(members, key=lambda value: self.windows[value].offset):
+                if row and self.windows[value].offset != self.windows[row[-1]].offset + shape[-1]:
+                    yield row
+                    row = []
+                row.append(value)
+            yield row

@@ -78,6 +78,11 @@ class PhasedSchedule:
         """None: rows of the pieces come with them."""
         return frozenset()
 
+    @property
+    def beside(self) -> tuple[tuple[Value, ...], ...]:
+        """None: pieces of what lies beside each other are moved apart."""
+        return ()
+
     def __str__(self) -> str:
         sizes = [f"i{axis}: {size}" for axis, size in enumerate(self.tile.sizes)]
         sizes[self.axis] += f" in {self.pieces} pieces, {'kept' if self.keep else 'made again'}"

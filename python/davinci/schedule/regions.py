@@ -134,7 +134,7 @@ class _Cutter:
         for place, value in enumerate(graph.inputs):
             for region in wanted[value]:
                 number = self._array(value, region)
-                self._see(number, value, region)
+                self._see(number, value, region, place)
                 made.inputs.append(number)
                 inputs.append(place)
                 self.known[value, region] = number
@@ -144,7 +144,7 @@ class _Cutter:
         for place, value in enumerate(graph.outputs):
             for region in cells[value]:
                 number = self._output(value, region)
-                self._see(number, value, region)
+                self._see(number, value, region, place)
                 made.outputs.append(number)
                 outputs.append(place)
         return Regions(made, tuple(inputs), tuple(outputs))
@@ -383,7 +383,7 @@ class _Cutter:
             raise NoSpace("a part of fractals")
         return self.made.add(replace(array, shape=tuple(span.count for span in region)))
 
-    def _see(self, number: int, value: int, region: Region) -> None:
+    def _see(self, number: int, value: int, region: Region, place: int) -> None:
         """Notes where an input or output lies that is a part of an array."""
         array = self.graph.arrays[value]
         if region == whole(array.shape):
@@ -391,7 +391,7 @@ class _Cutter:
         strides = [math.prod(array.shape[i + 1 :]) for i in range(array.rank)]
         offset = sum(s.first * n for s, n in zip(region, strides, strict=True))
         steps = tuple(s.step * n for s, n in zip(region, strides, strict=True))
-        self.made.windows[number] = Window(array, offset, steps)
+        self.made.windows[number] = Window(place, offset, steps)
 
     def _add(self, name: str, operands: Sequence[Operand], array: Tensor, **given: Any) -> int:
         result = self.made.add(array)

@@ -6,14 +6,14 @@ blocks of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from davinci.machine import Machine
 from davinci.schedule.choices import Choices
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 from davinci.schedule.regions import Regions, regions_of
-from davinci.schedule.space import NoSpace
+from davinci.schedule.space import NoSpace, space_of
 from davinci.schedule.vector_schedule import Plan, estimate, plan
 
 
@@ -33,13 +33,25 @@ class Part:
 
 def parts_of(graph: Graph) -> list[Part]:
     """The parts of a group, in regions; what only reads the same inputs has nothing to do with each
-    other.
+    other, but for parts of the rows of one array, which are moved together if that can be done.
 
     Raises:
         NoSpace: regions cannot be told apart.
     """
     regions = regions_of(graph)
     graph = regions.graph
+    found = list(_connected(graph))
+    for row in graph.rows():
+        touched = [nodes for nodes in found if _crossing(nodes).intersection(row)]
+        results = {node.result for nodes in touched for node in nodes}
+        joined = [node for node in graph.nodes if node.result in results]
+        if len(touched) > 1 and _has_space(_part(regions, joined).graph):
+            found = [joined, *(nodes for nodes in found if nodes[0].result not in results)]
+    return [_part(regions, nodes) for nodes in found]
+
+
+def _connected(graph: Graph) -> Iterator[list[Node]]:
+    """Operators that need each other's results."""
     part_of: dict[int, int] = {}
     members: list[list[Node]] = []
     for node in graph.nodes:
@@ -54,8 +66,21 @@ def parts_of(graph: Graph) -> list[Part]:
         members[number].append(node)
         part_of[node.result] = number
     order = {node.result: place for place, node in enumerate(graph.nodes)}
-    found = [sorted(nodes, key=lambda node: order[node.result]) for nodes in members if nodes]
-    return [_part(regions, nodes) for nodes in found]
+    for nodes in filter(None, members):
+        yield sorted(nodes, key=lambda node: order[node.result])
+
+
+def _crossing(nodes: Sequence[Node]) -> set[int]:
+    """Values that operators read or compute."""
+    return {value for node in nodes for value in (*node.values, node.result)}
+
+
+def _has_space(graph: Graph) -> bool:
+    try:
+        space_of(graph)
+    except NoSpace:
+        return False
+    return True
 
 
 def _part(regions: Regions, nodes: Sequence[Node]) -> Part:

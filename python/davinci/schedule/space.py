@@ -102,7 +102,7 @@ class Space:
     Attributes:
         axes: outermost first, in the order of the group's largest value; the last one is lanes.
         order: of each value the axes that it has, in the order in which it lies in memory.
-        windows: strides of inputs that are parts of arrays.
+        windows: strides of inputs and outputs that are parts of arrays.
     """
 
     axes: tuple[Axis, ...]
@@ -133,6 +133,10 @@ def space_of(graph: Graph) -> Space:
     dims = [[_Factor(size) for size in array.shape] for array in graph.arrays]
     for node in graph.nodes:
         _relate(node, graph, dims)
+    for first, *others in graph.rows():
+        for value in others:
+            for a, b in zip(dims[value], dims[first], strict=True):
+                _unify([a], [b])
     for value, array in enumerate(graph.arrays):
         if array.layout == NZ:
             _split_columns(dims[value])

@@ -10,7 +10,7 @@ what is read together must be coloured with two colours.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 
 from davinci.isa.core import DTYPES
@@ -71,24 +71,33 @@ class Halves:
 
 
 def assigned(
-    program: TileProgram, lasting: Set[Value], kind: Callable[[Value], Buffer]
+    program: TileProgram,
+    lasting: Set[Value],
+    kind: Callable[[Value], Buffer],
+    beside: Mapping[Value, Sequence[Value]],
 ) -> tuple[list[Buffer], dict[Value, int]]:
     """The buffers, and the number of that of each value.
 
     Args:
         lasting: values that keep their buffer where steps of every tile read them.
         kind: the buffer that a value needs.
+        beside: of values that have one buffer together, all of these.
     """
-    return _Assignment(program, lasting, kind).run()
+    return _Assignment(program, lasting, kind, beside).run()
 
 
 class _Assignment:
     """Goes through the steps in order."""
 
     def __init__(
-        self, program: TileProgram, lasting: Set[Value], kind: Callable[[Value], Buffer]
+        self,
+        program: TileProgram,
+        lasting: Set[Value],
+        kind: Callable[[Value], Buffer],
+        beside: Mapping[Value, Sequence[Value]],
     ) -> None:
-        self.program, self.kind = program, kind
+        self.program, self.kind, self.together = program, kind, beside
+        self.ended: set[Value] = set()
         self.last = program.last_uses()
         each = [step for step in program.steps if step.result not in lasting]
         self.kept = {v for step in each for v in step.sources if v in lasting}
@@ -125,21 +134,25 @@ class _Assignment:
         return found, self.of
 
     def _release(self, value: Value) -> None:
-        if value not in self.kept:
+        self.ended.add(value)
+        row = self.together.get(value, (value,))
+        if self.kept.isdisjoint(row) and self.ended.issuperset(row):
             self.pool[value].append(self.of[value])
 
     def _take(self, value: Value) -> None:
         wanted = self.kind(value)
+        taken = next((self.of[v] for v in self.together.get(value, ()) if v in self.of), None)
         self.pool[value] = numbers = self.free.setdefault(wanted, [])
-        if not numbers:
-            numbers.append(len(self.found))
-            self.found.append(wanted)
-        best = min(reversed(numbers), key=lambda number: self._price(value, number))
-        numbers.remove(best)
-        self.of[value] = best
+        if taken is None:
+            if not numbers:
+                numbers.append(len(self.found))
+                self.found.append(wanted)
+            taken = min(reversed(numbers), key=lambda number: self._price(value, number))
+            numbers.remove(taken)
+        self.of[value] = taken
         for partner in self.beside.get(value, ()):
             if partner in self.of:
-                self.halves.part(best, self.of[partner])
+                self.halves.part(taken, self.of[partner])
 
     def _price(self, value: Value, number: int) -> tuple[int, bool]:
         """How many instructions would read two buffers of one half; whether a buffer that is

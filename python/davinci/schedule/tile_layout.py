@@ -91,6 +91,7 @@ class TileLayout:
 
     Attributes:
         tables: values of a row that lie in UB once for each row of a tile.
+        beside: of values that lie beside others in one buffer, all of these (`row_parts`).
     """
 
     def __init__(
@@ -100,9 +101,11 @@ class TileLayout:
         tile: Tile,
         machine: Machine,
         tables: frozenset[Value] = frozenset(),
+        beside: Sequence[tuple[Value, ...]] = (),
     ) -> None:
         self.space, self.program, self.tile, self.machine = space, program, tile, machine
         self.tables = tables
+        self.beside = {value: row for row in beside for value in row}
         self.lane = program.lane
         axes = enumerate(space.axes)
         self.looped = frozenset(i for i, axis in axes if tile.sizes[i] < axis.size)
@@ -129,6 +132,16 @@ class TileLayout:
         if value in self.placed:
             return (self.places(form, value.dtype).blocks, block)
         return (*outer, block)
+
+    def held_shape(self, value: Value) -> tuple[int, ...]:
+        """The buffer in which a value lies, beside others or alone."""
+        *outer, lanes = self.shape(value)
+        return (*outer, lanes * len(self.beside.get(value, (value,))))
+
+    def held_offset(self, value: Value) -> int:
+        """Elements in front of a value in its buffer."""
+        row = self.beside.get(value, (value,))
+        return row.index(value) * self.shape(value)[-1] if len(row) > 1 else 0
 
     def run(self, form: tuple[int, ...]) -> int:
         """Elements of a tile of a statistic."""
@@ -249,7 +262,11 @@ class TileLayout:
         that ends; values that are the same for all tiles keep theirs."""
         once = frozenset(value for value in self.program.forms if self.once(value))
         lasting = once | self.tables
-        return assigned(self.program, lasting, lambda v: Buffer(v.dtype, self.shape(v), v in once))
+
+        def kind(value: Value) -> Buffer:
+            return Buffer(value.dtype, self.held_shape(value), value in once)
+
+        return assigned(self.program, lasting, kind, self.beside)
 
     def scratch_bytes(self, step: Step) -> int:
         """Bytes that a step takes besides its sources and result."""

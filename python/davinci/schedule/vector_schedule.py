@@ -22,6 +22,7 @@ from davinci.schedule.chunk_choice import ChunkChoice
 from davinci.schedule.chunks import Chunks, Run
 from davinci.schedule.graph import Graph
 from davinci.schedule.phased_schedule import PhasedChooser, PhasedSchedule
+from davinci.schedule.row_parts import Beside, beside_each_other, in_tile
 from davinci.schedule.row_places import block_lanes
 from davinci.schedule.space import NoSpace, Space, space_of
 from davinci.schedule.step_costs import moved_bytes, step_cycles
@@ -42,6 +43,7 @@ class VectorSchedule:
         cores: blocks of the launch.
         slots: buffers of what is loaded or stored; `slots_held` of what stays in UB.
         tables: values of a row that lie in UB once for each row of a tile.
+        beside: values that lie beside each other in one buffer, see `row_parts`.
         ragged: lanes of the innermost axis behind its last whole block; rows then end in a block
             that repeats lanes of the one before.
         cycles: estimated.
@@ -55,6 +57,7 @@ class VectorSchedule:
     cores: int
     slots: int
     tables: frozenset[Value]
+    beside: tuple[Beside, ...]
     ragged: int
     cycles: int
     chunks: Chunks | None = None
@@ -102,7 +105,9 @@ class Plan:
 
     def layout(self, tile: Tile) -> TileLayout:
         """Where values lie in UB, for the tile of the schedule or a smaller one."""
-        return TileLayout(self.space, self.program, tile, self.machine, self.schedule.tables)
+        schedule = self.schedule
+        args = self.space, self.program, tile, self.machine
+        return TileLayout(*args, schedule.tables, schedule.beside)
 
 
 def plan(
@@ -164,6 +169,7 @@ class _Chooser:
         self.room = machine.buffers.UB.bytes
         self._phased = PhasedChooser(graph, space, program, machine, cores)
         self._chunks = ChunkChoice(space, program, machine)
+        self.beside = beside_each_other(graph, space, program)
 
     def require_rows(self) -> None:
         """Fails unless what lies in GM is rows of the innermost axis, or statistics in order."""
@@ -179,7 +185,7 @@ class _Chooser:
         what lies behind it."""
         strides = self.space.windows.get(value, {})
         size = self.space.axes[self.lane].size
-        if strides.get(self.lane) != 1 or (len(strides) == 1 and size % self.block):
+        if strides.get(self.lane) != 1 or (len(self.space.axes) == 1 and size % self.block):
             raise NoSpace("a part of an array that is no rows of lanes")
 
     def best(self) -> VectorSchedule | PhasedSchedule:
@@ -295,10 +301,12 @@ class _Chooser:
             return None  # several blocks would write it
         if not all(map(layout.is_run, (*self.graph.inputs, *self.graph.outputs))):
             return None
-        if not (one_row or ragged or self.lane in layout.looped):
-            tables = self._tables(layout)
-            if tables:
-                layout = TileLayout(self.space, self.program, tile, self.machine, tables)
+        if not (ragged or self.lane in layout.looped):
+            tables = frozenset() if one_row else self._tables(layout)
+            beside = in_tile(self.beside, tile, axes[self.lane].size, tables)
+            if tables or beside:
+                args = self.space, self.program, tile, self.machine
+                layout = TileLayout(*args, tables, beside)
         try:
             most = range(min(slots, max(own, 1)), 0, -1)
             slots = next((n for n in most if layout.footprint(n) <= self.room), 0)
@@ -307,7 +315,10 @@ class _Chooser:
             cycles = self._cycles(layout, own, left, slots)
         except NoSpace:
             return None
-        return VectorSchedule(cut, tile, runs, overlap, cores, slots, layout.tables, ragged, cycles)
+        rows = tuple(dict.fromkeys(layout.beside.values()))
+        return VectorSchedule(
+            cut, tile, runs, overlap, cores, slots, layout.tables, rows, ragged, cycles
+        )
 
     def _in_chunks(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
         """The schedule of a tile whose reduced axes are gone through chunk by chunk."""
@@ -328,7 +339,9 @@ class _Chooser:
         cycles *= math.ceil(tiles / cores)
         tile, ragged = tile_of(self.space, self.program, chunk)
         none = frozenset[Value]()
-        return VectorSchedule(cut, tile, runs, overlap, cores, slots, none, ragged, cycles, chunks)
+        return VectorSchedule(
+            cut, tile, runs, overlap, cores, slots, none, (), ragged, cycles, chunks
+        )
 
     def _tables(self, layout: TileLayout) -> frozenset[Value]:
         """The inputs of one row that lie in UB for each row of the tile, if there is room."""
