@@ -40,6 +40,7 @@ MAY_IMPORT = {
         "bytecode diagnostics dialects element_types elements errors mlir narrow tables units"
     ),
     "zoo": "errors",
+    "tuning": ("compiler dialects errors frontends machine mlir passes runtime schedule version"),
     "compile_cache": "errors machine runtime version",
     "compiler": "compile_cache diagnostics errors frontends machine mlir passes runtime schedule",
     "version": "mlir",
@@ -47,7 +48,7 @@ MAY_IMPORT = {
     "torch_backend": "compiler errors frontends runtime",
     "diagnostics": "errors mlir",
     "reference": "arrays elements errors files mlir passes narrow",
-    "job": "arrays compiler errors frontends mlir reference report runtime zoo",
+    "job": "arrays compiler errors files frontends mlir reference report runtime tuning zoo",
 }
 """Rooms of the package: directories and single modules; tools may import all of them."""
 

@@ -42,9 +42,18 @@ def make_parser() -> Parser:
     source.add_argument("--seed", type=int, default=0, metavar="N", help="random inputs (default)")
     add("--outputs", metavar="F.npz", help="write the outputs")
     add("--save", metavar="F.davinci", help="write what was compiled, to run it again as MODEL")
-    add("--schedules", metavar="F.json", help="compute kernels as this file says")
+    schedules = parser.add_mutually_exclusive_group()
+    schedules.add_argument(
+        "--schedules", metavar="F.json", help="compute kernels as this file says"
+    )
+    schedules.add_argument(
+        "--tune", action="store_true", help="simulate kernels in several ways, take the best"
+    )
+    add("--trials", type=int, metavar="N", help="ways of a kernel that --tune tries")
+    add("--workers", type=int, metavar="N", help="processes of --tune; default: one")
+    add("--scheduler", metavar="ADDRESS", help="of a Dask scheduler whose workers --tune uses")
     add("--save-schedules", metavar="F.json", help="write how kernels are computed, for the former")
-    add("--cache", metavar="DIR", help="keep what was compiled there, and take it from there")
+    add("--cache", metavar="DIR", help="keep what was compiled and tuned, and take it from there")
     add("--timing-only", action="store_true", help="leave out data, checks and outputs")
     compared = parser.add_mutually_exclusive_group()
     compared.add_argument(
@@ -121,6 +130,12 @@ def execute(options: Any) -> int:
     check_options(pipelines.Options(**chosen))
     if options.cache is not None:
         chosen["cache"] = options.cache
+    tuning = {name: getattr(options, name) for name in ("trials", "workers", "scheduler")}
+    tuning = {name: value for name, value in tuning.items() if value is not None}
+    if tuning and not options.tune:
+        raise errors.InputError(
+            "without --tune nothing is tried", where=f"--{next(iter(tuning))}", hint="add --tune"
+        )
     if options.csv is not None:
         from davinci.report.csv_files import make_folder
 
@@ -141,6 +156,7 @@ def execute(options: Any) -> int:
             reference=reference,
             timeline=options.timeline if drawn else "none",
             progress=progress,
+            tuning=tuning if options.tune else None,
             **chosen,
             **({"timing_only": True} if options.timing_only else {}),
         )

@@ -11,7 +11,7 @@ An operator on buffers that a group could hold is a group of one.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.dialects.ascend import call_of, record_of
@@ -61,19 +61,38 @@ def lower_group(kernel: Any, target: Target) -> int:
     Raises:
         CompileError: no schedule can compute it.
     """
-    block = kernel.regions[0].blocks[0]
-    ops = [op.operation for op in block.operations]
+    group, ops = group_of(kernel), list(kernel.regions[0].blocks[0].operations)
+    with ir.InsertionPoint(ops[-1]), kernel.location:
+        build = _build_product if any(map(is_product, group.graph.nodes)) else _build
+        units = build(group.graph, group.buffers, group.last, target)
+    for op in reversed(ops[:-1]):
+        op.operation.erase()
+    return units
+
+
+@dataclass(frozen=True)
+class Group:
+    """What a kernel computes.
+
+    Attributes:
+        buffers: in GM, of the inputs and then of the outputs.
+        last: its last operator.
+    """
+
+    graph: Graph
+    buffers: list[Any]
+    last: Any
+
+
+def group_of(kernel: Any) -> Group:
+    """Reads a kernel that `is_group`."""
+    ops = [op.operation for op in kernel.regions[0].blocks[0].operations]
     operators = [op for op in ops if op.name.startswith("ascend.") and op.name != "ascend.full"]
     stores = [op for op in ops if op.name == STORE]
     outputs = [_inside(op.operands[0], operators) for op in stores]
     graph, inputs = graph_of(operators, outputs)
     buffers = [_buffer(value) for value in inputs] + [op.operands[1] for op in stores]
-    with ir.InsertionPoint(ops[-1]), kernel.location:
-        build = _build_product if any(map(is_product, graph.nodes)) else _build
-        units = build(graph, buffers, operators[-1], target)
-    for op in reversed(ops[:-1]):
-        op.erase()
-    return units
+    return Group(graph, buffers, operators[-1])
 
 
 @lowering(*(name for name, record in OPERATORS.items() if record.elementwise), *ROWS)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from davinci.errors import CheckFailed, CompileError, DavinciError, DeviceFault, InputError
     from davinci.runtime.executable import Executable
     from davinci.runtime.saved import load
+    from davinci.tuning import tune
 
 __version__ = "0.1.0"
 __all__ = [
@@ -26,12 +27,14 @@ __all__ = [
     "InputError",
     "compile",
     "load",
+    "tune",
 ]
 
 _HOMES = {
     "compile": "davinci.compiler",
     "Executable": "davinci.runtime.executable",
     "load": "davinci.runtime.saved",
+    "tune": "davinci.tuning.tuner",
     **dict.fromkeys(
         ("CheckFailed", "CompileError", "DavinciError", "DeviceFault", "InputError"),
         "davinci.errors",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from davinci import frontends
@@ -183,14 +183,17 @@ def require_kernels(module: ir.Module, description: machines.Machine, where: str
 
 
 def lower(
-    module: ir.Module, options: pipelines.Options, progress: Progress = lambda text: None
+    module: ir.Module,
+    options: pipelines.Options,
+    progress: Progress = lambda text: None,
+    stages: Sequence[str] = pipelines.STAGES,
 ) -> None:
-    """Runs all stages on `module` in place.
+    """Runs stages on `module` in place.
 
     Raises:
         CompileError: a pass or a verifier rejects the program; located where MLIR knows the place.
     """
-    for stage in pipelines.STAGES:
+    for stage in stages:
         progress(stage)
         try:
             runner.run(module.operation, pipelines.text(stage, options))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,19 @@ from davinci import arrays, frontends, report, zoo
 from davinci.arrays import Arrays
 from davinci.compiler import Progress, compile
 from davinci.errors import CheckFailed, InputError
+from davinci.files import temporary_folder
 from davinci.frontends.onnx import read
 from davinci.mlir import operations
 from davinci.reference import check, interpreter
 from davinci.report.value_range import range_summary
 from davinci.runtime import saved
 from davinci.runtime.executable import Executable, TimelineChoice
+from davinci.tuning import tune
 
 ZOO = "zoo:"
+
+TUNED = ("machine", "cores", "precision", "fusion", "cache")
+"""Options of `davinci.compile` that `davinci.tune` has too."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,7 @@ def run(
     reference: Reference | None,
     timeline: TimelineChoice,
     progress: Progress,
+    tuning: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Result:
     """Compiles and runs; `options` are those of `davinci.compile`.
@@ -104,10 +110,14 @@ def run(
         seed: of the inputs that are made, 0 or more.
         reference: what the outputs are compared with; the errors are put into the record.
         timeline: keep what traces and reports draw, see `Executable.run`.
+        tuning: options of `davinci.tune`; None if nothing is tuned.
     """
     if seed < 0:
         raise InputError("no such seed", where="--seed", found=str(seed), expected="0 or more")
-    executable = make(source, progress, **options)
+    if tuning is None:
+        executable = make(source, progress, **options)
+    else:
+        executable = make_tuned(source, progress, tuning, **options)
     if inputs is None:
         inputs = (
             source.example(seed)
@@ -146,6 +156,33 @@ def make(source: Source, progress: Progress, **options: Any) -> Executable:
         )
     progress("loading")
     return saved.load(source.model)
+
+
+def make_tuned(
+    source: Source, progress: Progress, tuning: Mapping[str, Any], **options: Any
+) -> Executable:
+    """Tunes the kernels of the model, and compiles it so.
+
+    Raises:
+        InputError: it is compiled already, or an option is wrong.
+    """
+    if source.saved:
+        raise InputError(
+            "a saved executable is compiled already",
+            where=source.name,
+            found="--tune",
+            hint="tune the model",
+        )
+    known = {name: value for name, value in options.items() if name in TUNED}
+    tuned = tune(source.model, progress=progress, **known, **tuning)
+    with temporary_folder() as folder:
+        if tuned.kernels:
+            path = folder / "schedules.json"
+            path.write_text(tuned.text(), encoding="utf-8")
+            options["schedules"] = str(path)
+        executable = make(source, progress, **options)
+    executable.details["tuned"] = tuned.summary()
+    return executable
 
 
 def given_outputs(path: str) -> Reference:

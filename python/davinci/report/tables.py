@@ -43,6 +43,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
     ]
     if short := sync_text(record):
         rows.append(("event ids", short))
+    if tuned := record.get("tuned"):
+        rows.append(("tuned", tuned_text(tuned)))
     if lost := range_summary(record):
         rows.append(("range", lost))
     if "compile_seconds" in record:
@@ -96,6 +98,17 @@ def sync_text(record: Record) -> str:
         *([f"{sync['degraded']} became barriers of all pipes"] * bool(sync["degraded"])),
     ]
     return f"{', '.join(parts)}, in {plural(sync['kernels'], 'kernel', 'kernels')}" * bool(parts)
+
+
+def tuned_text(tuned: Record) -> str:
+    """What tuning did."""
+    text = (
+        f"{plural(tuned['candidates'], 'way', 'ways')} to compute "
+        f"{plural(tuned['kernels'], 'kernel', 'kernels')}; {tuned['faster']} got faster"
+    )
+    if not tuned["faster"]:
+        return text
+    return f"{text}, {tuned['cycles_before']:,} cycles -> {tuned['cycles_after']:,}"
 
 
 def waits_text(row: Record) -> str:

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from davinci.machine import Machine
-from davinci.schedule.choices import Choices
+from davinci.schedule.choices import Choices, PartChoice
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 from davinci.schedule.regions import Regions, regions_of
 from davinci.schedule.space import NoSpace, space_of
-from davinci.schedule.vector_schedule import Plan, estimate, plan
+from davinci.schedule.vector_schedule import Plan, estimate, plan, plans
 
 
 @dataclass(frozen=True)
@@ -137,6 +137,24 @@ def _chosen(
         (plan(part.graph, machine, each.cores, each.choice), each.cores)
         for part, each in zip(parts, choices, strict=True)
     ]
+
+
+def ranked_choices(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
+    """Ways to compute a group: the one that `plans_of` has, then others by estimated cycles.
+
+    Its parts are ranked apart: the second way has the second best of each.
+
+    Raises:
+        NoSpace: it is no kernel on the vector unit.
+    """
+    parts = parts_of(graph)
+    ranked = []
+    for part, (best, n) in zip(parts, plans_of(parts, machine, cores), strict=True):
+        others = sorted(plans(part.graph, machine, n), key=lambda schedule: schedule.cycles)
+        choices = dict.fromkeys(schedule.choice for schedule in (best.schedule, *others))
+        ranked.append([PartChoice(cores=n, choice=choice) for choice in choices])
+    most = max(map(len, ranked))
+    return [tuple(ways[min(rank, len(ways) - 1)] for ways in ranked) for rank in range(most)]
 
 
 def cycles_of(graph: Graph, machine: Machine, cores: int, *, growing: bool) -> int:
