@@ -261,7 +261,7 @@ class TileBuilder:
         block = block_lanes(values[-1].dtype)
         whole = shapes[-1]
         shape = [*whole[:-1], whole[-1] // block, block]
-        return [self._view(v, shape, self._strides(v, form)) for v in values]
+        return [self._view(v, shape, layout.strides(v, form)) for v in values]
 
     def _view(self, value: Value, shape: Sequence[int], strides: Sequence[int]) -> Any:
         """A value as an array of other strides; what lies beside others begins inside a buffer."""
@@ -288,17 +288,6 @@ class TileBuilder:
             for b, v in zip(held, values, strict=True)
         ]
 
-    def _strides(self, value: Value, form: tuple[int, ...]) -> list[int]:
-        """Strides of a value along the axes of `form`, the innermost in blocks and lanes."""
-        own, lane = self.layout.form(value), self.plan.program.lane
-        outer = [axis for axis in form if axis != lane]
-        if own is None:
-            return [0] * (len(outer) + 1) + [1]
-        strides = row_major(self.layout.held_shape(value))
-        mine = dict(zip((a for a in own if a != lane), strides, strict=False))
-        block = block_lanes(value.dtype)
-        return [*(mine.get(axis, 0) for axis in outer), block if lane in own else 0, 1]
-
     def _placed_views(self, values: Sequence[Value], first: Value) -> list[Any]:
         """Rows and statistics as arrays of one shape, see `row_places`."""
         layout = self.layout
@@ -320,8 +309,8 @@ class TileBuilder:
             elif own is None:
                 view = replace(rows, buffer=SOURCE, strides=(0,) * (len(rows.shape) - 1) + (1,))
             elif own == (lane,):
-                inner = rows.strides[3:]
-                view = replace(rows, buffer=SOURCE, strides=(0, 0, 0, *inner))
+                strides, offset = (0, 0, 0, *rows.strides[3:]), layout.held_offset(value)
+                view = replace(rows, buffer=SOURCE, strides=strides, offset=offset)
             else:
                 pitch = layout.held_shape(value)[-1] // layout.tile.pitch
                 outer = (stride * pitch for stride in rows.strides[:3])

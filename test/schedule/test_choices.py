@@ -138,7 +138,8 @@ def test_a_file_decides(tmp_path: Path, size: int, slots: int) -> None:
     np.testing.assert_array_equal(y, x - x.max(axis=1, keepdims=True))
     (kernel,) = executable.profile["kernels"]
     (part,) = kernel["choices"]
-    assert part["choice"] == {"form": "tiles", "cut": 0, "size": size, "slots": slots}
+    wanted = {"form": "tiles", "cut": 0, "whole": False, "size": size, "slots": slots}
+    assert part["choice"] == wanted
     (saved,) = schedule_file.read(path).kernels
     assert (saved.key, saved.kernel) == (kernel["key"], kernel["name"])
 

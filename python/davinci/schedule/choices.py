@@ -33,6 +33,7 @@ class TileChoice:
     Attributes:
         form: "chunks" where reduced axes are gone through in a loop.
         cut: the axis that is cut; those outside it are walked, those inside it whole.
+        whole: whether those outside it are whole too.
         size: of a tile along it.
         slots: buffers of what is loaded or stored, at most.
     """
@@ -41,6 +42,7 @@ class TileChoice:
 
     form: Literal["tiles", "chunks"] = "tiles"
     cut: Place
+    whole: bool = False
     size: Size
     slots: Size
 

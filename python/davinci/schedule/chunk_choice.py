@@ -10,7 +10,7 @@ from davinci.operators.vector_program import Step
 from davinci.schedule.chunks import ChunkLayout, Chunks, Run, lasting, part_of
 from davinci.schedule.phases import Phases, phases_of
 from davinci.schedule.space import NoSpace, Space
-from davinci.schedule.step_costs import moved_bytes, step_cycles
+from davinci.schedule.step_costs import moving_cycles, step_cycles
 from davinci.schedule.tile_buffers import Buffer
 from davinci.schedule.tile_layout import SLOTS, TileLayout, tile_of
 from davinci.schedule.tile_program import TileProgram
@@ -106,7 +106,7 @@ class ChunkChoice:
         whole: TileLayout,
         slots: int,
     ) -> int:
-        gm, barrier = self.machine.gm, self.machine.sync.barrier_cycles
+        barrier = self.machine.sync.barrier_cycles
         start = self.machine.mte2.start_cycles + self.machine.mte3.start_cycles
         count = sum(run.count for run in chunks.runs)
         count *= math.prod(self.space.axes[axis].size for axis in chunks.walked)
@@ -117,8 +117,8 @@ class ChunkChoice:
         total = vector(phases.statistics, whole)
         for phase, layout in zip(phases.phases, layouts, strict=True):
             work = vector((*layout.program.steps, *phase.gathered), layout)
-            read = moved_bytes(phase.inputs, layout) / gm.read_bytes_per_cycle
-            write = moved_bytes(phase.outputs, layout) / gm.write_bytes_per_cycle
+            read = moving_cycles(phase.inputs, layout, load=True)
+            write = moving_cycles(phase.outputs, layout, load=False)
             each = max(work, read, write) if slots > 1 else work + read + write + start
             total += start + read + write + count * each + vector(phase.statistics, whole)
         return int(total)

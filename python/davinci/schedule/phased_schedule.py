@@ -22,7 +22,7 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.phased_layout import PhasedLayout
 from davinci.schedule.phases import Phases, phases_of
 from davinci.schedule.space import NoSpace, Space
-from davinci.schedule.step_costs import moved_bytes, step_cycles
+from davinci.schedule.step_costs import moving_cycles, step_cycles
 from davinci.schedule.tile_layout import Tile, TileLayout
 from davinci.schedule.tile_program import TileProgram
 from davinci.units import REPEAT_BYTES, ceil_div, round_up
@@ -190,7 +190,7 @@ class PhasedChooser:
 
     def _cycles(self, phases: Phases, layout: TileLayout, pieces: int, share: int) -> float:
         """Estimated time of a tile."""
-        machine, gm = self.machine, self.machine.gm
+        machine = self.machine
         wait = machine.sync.barrier_cycles
         total = float(machine.mte2.start_cycles + machine.mte3.start_cycles)
         for number, phase in enumerate(phases.phases):
@@ -200,8 +200,8 @@ class PhasedChooser:
                 size = math.prod(layout.shape(step.sources[0]))
                 repeats = size * DTYPES[step.sources[0].dtype].itemsize / REPEAT_BYTES
                 vector += repeats + machine.vector.fixed_cycles
-            read = moved_bytes(phase.inputs, layout) / gm.read_bytes_per_cycle
-            write = moved_bytes(phase.outputs, layout) / gm.write_bytes_per_cycle
+            read = moving_cycles(phase.inputs, layout, load=True)
+            write = moving_cycles(phase.outputs, layout, load=False)
             total += count * max(vector, read, write)
             for step in (*phase.gathered, *phase.statistics):
                 total += step_cycles(step, layout) + wait

@@ -106,6 +106,7 @@ class TileLayout:
         self.space, self.program, self.tile, self.machine = space, program, tile, machine
         self.tables = tables
         self.beside = {value: row for row in beside for value in row}
+        self._shared: TileLayout | None = None
         self.lane = program.lane
         axes = enumerate(space.axes)
         self.looped = frozenset(i for i, axis in axes if tile.sizes[i] < axis.size)
@@ -143,6 +144,19 @@ class TileLayout:
         row = self.beside.get(value, (value,))
         return row.index(value) * self.shape(value)[-1] if len(row) > 1 else 0
 
+    def strides(self, value: Value, form: tuple[int, ...]) -> list[int]:
+        """Strides of a value along the axes of `form`, the innermost in blocks and lanes; 0 along
+        those that it lacks."""
+        own = self.form(value)
+        outer = [axis for axis in form if axis != self.lane]
+        if own is None:
+            return [0] * (len(outer) + 1) + [1]
+        shape = self.held_shape(value)
+        sizes = (math.prod(shape[i + 1 :]) for i in range(len(shape)))
+        mine = dict(zip((a for a in own if a != self.lane), sizes, strict=False))
+        block = block_lanes(value.dtype)
+        return [*(mine.get(axis, 0) for axis in outer), block if self.lane in own else 0, 1]
+
     def run(self, form: tuple[int, ...]) -> int:
         """Elements of a tile of a statistic."""
         return math.prod(self.tile.sizes[axis] for axis in form)
@@ -178,6 +192,9 @@ class TileLayout:
 
     def places(self, form: tuple[int, ...], dtype: str) -> Places:
         """Where statistics of a form lie for the steps that combine rows with them."""
+        shared = self._shared
+        if shared is not None and shared.outer(form) == self.outer(form):
+            return shared.places(form, dtype)
         key = (form, dtype)
         if key not in self._places:
             rows = math.prod(self.outer(form))
@@ -198,8 +215,8 @@ class TileLayout:
         return {}
 
     def share_places(self, other: TileLayout) -> None:
-        """Statistics lie where they do in another layout, of tiles with as many of them."""
-        self._places = other._places
+        """Statistics of which both have as many lie where they do in another layout."""
+        self._shared = other
 
     def _slices(self, form: tuple[int, ...]) -> int:
         """How many arrays of rows, one after the other, have the statistics of `form` in common.

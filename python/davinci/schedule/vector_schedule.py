@@ -9,6 +9,7 @@ are shared by the cores; a core works on `slots` of them at a time.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from davinci.schedule.phased_schedule import PhasedChooser, PhasedSchedule
 from davinci.schedule.row_parts import Beside, beside_each_other, in_tile
 from davinci.schedule.row_places import block_lanes
 from davinci.schedule.space import NoSpace, Space, space_of
-from davinci.schedule.step_costs import moved_bytes, step_cycles
+from davinci.schedule.step_costs import moving_cycles, step_cycles
 from davinci.schedule.tile_layout import CHAINS, SLOTS, TABLE_SHARE, Tile, TileLayout, tile_of
 from davinci.schedule.tile_program import TileProgram, program_of
 from davinci.units import REPEAT_BYTES, round_up
@@ -37,6 +38,7 @@ class VectorSchedule:
 
     Attributes:
         cut: the axis that is cut.
+        whole: whether axes outside it are whole, not walked.
         tile: sizes of a full tile.
         runs: the tiles along the cut axis.
         overlap: whether the last tile goes over elements of the one before; both are of one core.
@@ -51,6 +53,7 @@ class VectorSchedule:
     """
 
     cut: int
+    whole: bool
     tile: Tile
     runs: tuple[Run, ...]
     overlap: bool
@@ -67,7 +70,7 @@ class VectorSchedule:
         """What was decided."""
         form: Literal["tiles", "chunks"] = "tiles" if self.chunks is None else "chunks"
         size = self.runs[0].size
-        return TileChoice(form=form, cut=self.cut, size=size, slots=self.slots)
+        return TileChoice(form=form, cut=self.cut, whole=self.whole, size=size, slots=self.slots)
 
     @property
     def slots_held(self) -> int:
@@ -230,7 +233,7 @@ class _Chooser:
                 raise NoSpace(f"axis {cut} cut to {choice.size}, of axes {axes}")
             if axes[cut].reduced and choice.size < axes[cut].size:
                 raise NoSpace(f"tiles with a part of the reduced axis {cut}")
-            sizes = self._tile(cut, choice.size)
+            sizes = self._tile(cut, choice.size, choice.whole)
             if choice.form == "tiles":
                 found = self._schedule(cut, sizes, choice.slots)
             else:
@@ -239,21 +242,24 @@ class _Chooser:
             raise NoSpace(f"no tile like {choice} can be moved and fits UB")
         return found
 
-    def _tile(self, cut: int, size: int) -> list[int]:
+    def _tile(self, cut: int, size: int, whole: bool) -> list[int]:
         """Sizes of a tile that has `size` of the axis that is cut."""
         axes = enumerate(self.space.axes)
-        sizes = [1 if i < cut and not axis.reduced else axis.size for i, axis in axes]
+        walked = (i < cut and not axis.reduced and not whole for i, axis in axes)
+        sizes = [1 if one else axis.size for one, axis in zip(walked, self.space.axes, strict=True)]
         sizes[cut] = size
         return sizes
 
     def _candidates(self, schedule_of: ScheduleOf) -> Iterator[VectorSchedule]:
         axes = self.space.axes
         free = [i for i, axis in enumerate(axes) if not axis.reduced and axis.size > 1]
-        for place in range(len(free)):
+        for place, whole in itertools.product(range(len(free)), (False, True)):
             cut, outside = free[place], free[:place]
+            if whole and not self._repeats(cut, outside):
+                continue
             weighed = 0
-            for size in self._sizes(cut, outside):
-                schedule = schedule_of(cut, self._tile(cut, size))
+            for size in self._sizes(cut, [] if whole else outside):
+                schedule = schedule_of(cut, self._tile(cut, size, whole))
                 if schedule is not None:
                     weighed += 1
                     yield schedule
@@ -263,6 +269,12 @@ class _Chooser:
             schedule = schedule_of(0, [axis.size for axis in axes])
             if schedule is not None:
                 yield schedule
+
+    def _repeats(self, cut: int, outside: list[int]) -> bool:
+        """Whether an input is the same along some of the axes outside the one that is cut: it is
+        loaded less often where tiles have all of them."""
+        forms = (set(self.program.forms[value] or ()) for value in self.program.inputs)
+        return any(cut in form and not form.issuperset(outside) for form in forms)
 
     def _sizes(self, cut: int, outside: list[int]) -> list[int]:
         """Sizes of tiles along the axis `cut` that share it evenly, the largest first."""
@@ -290,6 +302,7 @@ class _Chooser:
             tile, ragged = tile_of(self.space, self.program, sizes)
         except NoSpace:
             return None
+        whole = self._is_whole(cut, sizes)
         walks = math.prod(a.size for a, n in zip(axes[:cut], sizes, strict=False) if n < a.size)
         runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
         tiles = walks * units_of(runs, overlap)
@@ -317,7 +330,7 @@ class _Chooser:
             return None
         rows = tuple(dict.fromkeys(layout.beside.values()))
         return VectorSchedule(
-            cut, tile, runs, overlap, cores, slots, layout.tables, rows, ragged, cycles
+            cut, whole, tile, runs, overlap, cores, slots, layout.tables, rows, ragged, cycles
         )
 
     def _in_chunks(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
@@ -332,6 +345,7 @@ class _Chooser:
         looped = {i for i, axis in enumerate(axes) if sizes[i] < axis.size and not axis.reduced}
         if any(looped.difference(self.space.order[v]) for v in self.graph.outputs):
             return None  # several blocks would write it
+        whole = self._is_whole(cut, sizes)
         walks = math.prod(axes[i].size for i in looped if i < cut)
         runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
         tiles = walks * units_of(runs, overlap)
@@ -340,8 +354,14 @@ class _Chooser:
         tile, ragged = tile_of(self.space, self.program, chunk)
         none = frozenset[Value]()
         return VectorSchedule(
-            cut, tile, runs, overlap, cores, slots, none, (), ragged, cycles, chunks
+            cut, whole, tile, runs, overlap, cores, slots, none, (), ragged, cycles, chunks
         )
+
+    def _is_whole(self, cut: int, sizes: list[int]) -> bool:
+        """Whether a tile has all of the axes outside the one that is cut, which could be walked."""
+        outside = [(a, n) for a, n in zip(self.space.axes[:cut], sizes, strict=False) if a.size > 1]
+        walked = [n for a, n in outside if not a.reduced]
+        return bool(walked) and 1 not in walked
 
     def _tables(self, layout: TileLayout) -> frozenset[Value]:
         """The inputs of one row that lie in UB for each row of the tile, if there is room."""
@@ -368,14 +388,14 @@ class _Chooser:
 
     def _cycles(self, layout: TileLayout, own: int, left: int, slots: int) -> int:
         """Estimated time of a core that has `own` tiles in a row and `left` others one by one."""
-        gm, mte2, mte3 = self.machine.gm, self.machine.mte2, self.machine.mte3
+        mte2, mte3 = self.machine.mte2, self.machine.mte3
         steps = [step for step in self.program.steps if not layout.once(step.result)]
         vector = sum(step_cycles(step, layout) for step in steps)
         once = sum(step_cycles(s, layout) for s in self.program.steps if s not in steps)
-        once += moved_bytes(self.graph.inputs, layout, once=True) / gm.read_bytes_per_cycle
-        once += moved_bytes(self.graph.outputs, layout, once=True) / gm.write_bytes_per_cycle
-        read = moved_bytes(self.graph.inputs, layout) / gm.read_bytes_per_cycle
-        write = moved_bytes(self.graph.outputs, layout) / gm.write_bytes_per_cycle
+        once += moving_cycles(self.graph.inputs, layout, load=True, once=True)
+        once += moving_cycles(self.graph.outputs, layout, load=False, once=True)
+        read = moving_cycles(self.graph.inputs, layout, load=True)
+        write = moving_cycles(self.graph.outputs, layout, load=False)
         read += self._copies(self.graph.inputs, layout) * mte2.issue_cycles
         write += self._copies(self.graph.outputs, layout) * mte3.issue_cycles
         vector += self._by_scalars(layout)
@@ -389,9 +409,10 @@ class _Chooser:
         return int(once + together + left * alone)
 
     def _copies(self, values: list[int], layout: TileLayout) -> int:
-        """Transfers of a tile."""
+        """Transfers of a tile; values beside each other have one."""
         held = {**self.program.loads, **self.program.stores}
-        return sum(not layout.once(held[number]) for number in values)
+        rows = (layout.beside.get(held[number], (held[number],))[0] for number in values)
+        return sum(not layout.once(value) for value in set(rows))
 
     def _by_scalars(self, layout: TileLayout) -> int:
         """Cycles of elements that the scalar unit moves: runs shorter than a block."""

@@ -158,15 +158,16 @@ def shifted(rows: int, lanes: int) -> Network:
     return build
 
 
-def normalised_halves(rows: int, lanes: int) -> Network:
+def normalised_halves(*shape: int) -> Network:
     """x / sum |x| turned by half a row: statistics of whole rows, parts of them later."""
 
     def build(g: Graph) -> list[Value]:
-        x = g.argument((rows, lanes))
-        total = g.reduce("add", g.unary("abs", x, 2.0), [1])
-        y = g.binary("divide", x, g.spread(total, x.shape, (0,)), 1.0)
+        x = g.argument(shape)
+        dim, lanes = len(shape) - 1, shape[-1]
+        total = g.reduce("add", g.unary("abs", x, 2.0), [dim])
+        y = g.binary("divide", x, g.spread(total, x.shape, range(dim)), 1.0)
         h = lanes // 2
-        return [g.concatenate(columns(g, y, h, lanes), columns(g, y, 0, h), 1)]
+        return [g.concatenate(columns(g, y, h, lanes), columns(g, y, 0, h), dim)]
 
     return build
 
@@ -184,6 +185,7 @@ NETWORKS: dict[str, tuple[Network, int]] = {
     "cache of two": (grown_cache(1, 2), 1),
     "shifted": (shifted(31, 64), 1),
     "normalised halves": (normalised_halves(19, 64), 1),
+    "normalised halves of one row": (normalised_halves(64), 1),
     "normalised halves of 80": (normalised_halves(7, 80), 1),
 }
 
