@@ -16,6 +16,7 @@ after:
       }
     }
 
+Attention is a group (`attention_grouping`): no matrix of scores reaches GM.
 Products take elementwise operators that follow them (`product_grouping`). Other operators join the
 group of what they read wherever the vector unit can compute both in one kernel
 (`davinci.schedule.vector_schedule`), no cycle of kernels comes out and the estimate says that it
@@ -34,6 +35,7 @@ from typing import Any
 
 from davinci import machine as machines
 from davinci.mlir import ir
+from davinci.passes.ascend.attention_grouping import attention_groups
 from davinci.passes.ascend.group_outline import Outliner
 from davinci.passes.ascend.grouping import FREE, Group, Grouping, Judge
 from davinci.passes.ascend.product_grouping import product_groups
@@ -63,6 +65,8 @@ class AscendFusePass(Pass):
             sink(block)
             outliner = Outliner(op)
             if self.fusion == "all":
+                for ops in attention_groups(block, machine, cores):
+                    outliner.outline(Group(ops))
                 for ops in product_groups(block):
                     outliner.outline(Group(ops))
             # This also brings what was moved into an order in which it can run.

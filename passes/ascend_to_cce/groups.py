@@ -23,6 +23,7 @@ from davinci.operators.vector_program import DTYPE_OF
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of, graph_of_buffers
 from davinci.passes.ascend_to_cce import Blocks, Target, lowering
+from davinci.passes.ascend_to_cce.attention_group import build_attention_group
 from davinci.passes.ascend_to_cce.chunked_group import ChunkBuilder
 from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices
 from davinci.passes.ascend_to_cce.moves import Array, move, shape_of, whole
@@ -33,6 +34,7 @@ from davinci.passes.ascend_to_cce.vector_group import VectorBuilder
 from davinci.passes.builder import row_major
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
+from davinci.schedule.attention_group import read_attention
 from davinci.schedule.choices import PartChoice
 from davinci.schedule.graph import Graph
 from davinci.schedule.phased_schedule import PhasedSchedule
@@ -63,7 +65,7 @@ def lower_group(kernel: Any, target: Target) -> int:
     """
     group, ops = group_of(kernel), list(kernel.regions[0].blocks[0].operations)
     with ir.InsertionPoint(ops[-1]), kernel.location:
-        build = _build_product if any(map(is_product, group.graph.nodes)) else _build
+        build = (_build, _build_product, _build_attention)[sum(map(is_product, group.graph.nodes))]
         units = build(group.graph, group.buffers, group.last, target)
     for op in reversed(ops[:-1]):
         op.operation.erase()
@@ -174,6 +176,17 @@ def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Tar
         fail(operation, "cannot be computed together with its group", found=str(error))
     except CompileError as error:
         fail(operation, error.message, found=error.found, expected=error.expected, hint=error.hint)
+    operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
+    return units
+
+
+def _build_attention(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
+    """The same for attention."""
+    gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
+    try:
+        schedule, units = build_attention_group(read_attention(graph), graph, gm, target)
+    except NoSpace as error:
+        fail(operation, "cannot be computed together with its group", found=str(error))
     operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
     return units
 

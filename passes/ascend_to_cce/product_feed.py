@@ -74,33 +74,45 @@ class Group:
 
 
 class Feed:
-    """Fills L1 with pieces of one operand, and says where blocks of them are."""
+    """Fills L1 with pieces of one operand, and says where blocks of them are.
+
+    Args:
+        staging: of rows.
+        direct: see `Crossing`.
+    """
 
     def __init__(
-        self, gm: ir.Value, operand: Operand, pieces: Pieces, staging: Staging | None
+        self,
+        gm: ir.Value,
+        operand: Operand,
+        pieces: Pieces,
+        staging: Staging | None,
+        direct: bool = False,
     ) -> None:
         self.gm, self.operand, self.pieces = gm, operand, pieces
-        self.crossing = Crossing(gm, staging.inbox, staging.crossing) if staging else None
+        self.crossing = Crossing(gm, staging.inbox, staging.crossing, direct) if staging else None
         f16 = ir.F16Type.get()
         self.l1 = [alloc([pieces.fractals * FRACTAL], f16, "L1") for _ in range(pieces.slots)]
 
     def fill(self, fill: Fill, region: Region) -> None:
         """Brings a part of a piece to its place; blocks count from the region's first fractals."""
-        block = fill.block
+        stored = self.stored(fill.block, region)
+        for group in self.groups(fill.held.piece, fill.block.k):
+            cce.copy(self.source(stored, group), self.target(fill.held, fill.block, group))
+
+    def stored(self, block: Block, region: Region) -> ir.Value:
+        """A block as fractals [columns][rows][16][16]: in GM, or, of rows, in UB."""
         batch = add(region.batch, block.batch)
         along = [(block.k, region.k), (block.other, region.other)]
         rows, columns = along if self.operand.k_rows else along[::-1]
         if self.crossing is None:
             row, column = (add(whole.start, span.start) for span, whole in (rows, columns))
             shape = [1, columns[0].size, rows[0].size, SIDE, SIDE]
-            stored = subview(self.gm, [batch, column, row, 0, 0], shape, drop=[0])
-        else:
-            last = rows[1].last and rows[0].stop * SIDE >= rows[1].elements
-            (row, height), (column, width) = elements(*rows), elements(*columns)
-            flush = ("columns" if self.operand.k_rows else "rows") if region.flush else ""
-            stored = self.crossing.cross(Rows(batch, row, column, height, width, last), flush)
-        for group in self.groups(fill.held.piece, block.k):
-            cce.copy(self.source(stored, group), self.target(fill.held, block, group))
+            return subview(self.gm, [batch, column, row, 0, 0], shape, drop=[0])
+        last = rows[1].last and rows[0].stop * SIDE >= rows[1].elements
+        (row, height), (column, width) = elements(*rows), elements(*columns)
+        flush = ("columns" if self.operand.k_rows else "rows") if region.flush else ""
+        return self.crossing.cross(Rows(batch, row, column, height, width, last), flush)
 
     def groups(self, piece: Block, k: Span) -> Iterator[Group]:
         """The part `k` of a piece as whole groups of `together` fractals, and parts of groups."""
@@ -165,6 +177,17 @@ class Feed:
                 steps = [*(stride * FRACTAL for stride in strides), SIDE, 1]
                 view = restride(self.l1[held.slot], [*shape, SIDE, SIDE], steps, offset * FRACTAL)
                 yield Block(block.batch, Span(start, start + size), other), view
+
+    def load(self, held: Held, block: Block, l0: ir.Value, k_first: bool) -> None:
+        """What a piece in L1 has of `block` to a buffer of L0A, [other][k] of fractals, or L0B,
+        [k][other]; what one operation writes is contiguous."""
+        for part, source in self.loads(held, block, k_first):
+            k, other = part.k.start - block.k.start, part.other.start - block.other.start
+            i, j, width = (k, other, block.other.size) if k_first else (other, k, block.k.size)
+            shape = ir.MemRefType(source.type).shape
+            strides = [width * FRACTAL, FRACTAL, SIDE, 1]
+            target = restride(l0, shape, strides, (i * width + j) * FRACTAL)
+            cce.load2d(source, target, transpose=self.operand.k_rows)
 
 
 def elements(span: Span, whole: Range) -> tuple[IndexLike, int]:

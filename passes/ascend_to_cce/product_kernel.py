@@ -143,16 +143,9 @@ class ProductKernel:
                 self.leave(event, regions["a"].batch, regions["a"].other, regions["b"].other)
 
     def load(self, event: Load) -> None:
-        """L0A is [m][k] of fractals, L0B [k][n]; what one operation writes is contiguous."""
-        feed, k_first, block = self.feeds[event.operand], event.operand == "b", event.block
+        """A block to L0A, [m][k] of fractals, or L0B, [k][n]."""
         l0 = self.l0[event.operand][event.slot]
-        for part, source in feed.loads(event.held, block, k_first):
-            k, other = part.k.start - block.k.start, part.other.start - block.other.start
-            i, j, width = (k, other, block.other.size) if k_first else (other, k, block.k.size)
-            shape = ir.MemRefType(source.type).shape
-            strides = [width * FRACTAL, FRACTAL, SIDE, 1]
-            target = restride(l0, shape, strides, (i * width + j) * FRACTAL)
-            cce.load2d(source, target, transpose=feed.operand.k_rows)
+        self.feeds[event.operand].load(event.held, event.block, l0, event.operand == "b")
 
     def mad(self, event: Mad, first: ir.Value) -> None:
         """C = A B for the first of k, C += A B for the others."""

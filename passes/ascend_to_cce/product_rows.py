@@ -151,16 +151,23 @@ class Crossing:
     Args:
         gm: [batch][rows][columns].
         inbox, made: buffers for the rows and for the fractals.
+        direct: whether rows of whole fractals stay as they came; they are seen as fractals.
     """
 
-    def __init__(self, gm: ir.Value, inbox: Ring, made: Ring) -> None:
-        self.reader, self.inbox, self.made = RowReader(gm), inbox, made
+    def __init__(self, gm: ir.Value, inbox: Ring, made: Ring, direct: bool = False) -> None:
+        self.reader, self.inbox, self.made, self.direct = RowReader(gm), inbox, made, direct
 
     def cross(self, piece: Rows, flush: str = "") -> ir.Value:
         """[columns / 16][rows / 16][16][16] in UB; `flush` is "rows", "columns" or ""."""
         rows, columns = ceil_div(piece.rows, SIDE), ceil_div(piece.columns, SIDE)
         pitch, height = columns * SIDE, (rows * SIDE + 1) * SIDE
         came = self.inbox.next(rows * SIDE * pitch, self.reader.element)
+        if self.direct:
+            if rest := rows * SIDE - piece.rows:
+                fill_zeros(restride(came, [rest * pitch], [1], piece.rows * pitch))
+            place = restride(came, [piece.rows, pitch], [pitch, 1])
+            self.reader.come(piece, place, flush=False)
+            return restride(came, [columns, rows, SIDE, SIDE], [SIDE, SIDE * pitch, pitch, 1])
         made = self.made.next(columns * height, ir.F16Type.get())
         for band in bands(piece.rows, flush == "rows"):
             part = replace(piece, row=add(piece.row, band.outside), rows=band.count)

@@ -1,0 +1,120 @@
+"""Which operators are attention: two products and what lies between them.
+
+    %s = batch_matmul %q, %k
+    ...                           scale, masks, softmax over the keys
+    %o = batch_matmul %p, %v
+
+Found by how values depend on each other: everything between the products that depends on the first
+one and only on inputs besides (`davinci.schedule.attention_group` says what it may be), with
+broadcasts and reshapes of operands, and a conversion of the result. A group is formed where a
+schedule holds it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.machine import Machine
+from davinci.passes.analysis.group_graph import graph_of
+from davinci.passes.ascend.grouping import key_of
+from davinci.passes.ascend.product_grouping import outputs_of
+from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op
+from davinci.schedule.attention_choice import choose
+from davinci.schedule.attention_group import read_attention
+from davinci.schedule.graph import Graph
+from davinci.schedule.space import NoSpace
+
+CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
+"""Operators that are done by the way."""
+
+BEHIND = frozenset({"ascend.cast", "ascend.reshape"})
+"""Operators behind the second product."""
+
+MOST_BETWEEN = 64
+"""Operators between the products of attention, a limit to the search."""
+
+
+def attention_groups(block: Any, machine: Machine, cores: int) -> list[list[Any]]:
+    """The operators of each attention of a block, in their order."""
+    places = {op.operation: place for place, op in enumerate(block.operations)}
+    known: dict[Any, bool] = {}
+    found = []
+    for op in places:
+        if op.name in PRODUCTS and (members := between(op)) is not None:
+            members |= {op, *behind(op)}
+            ops = sorted(members | carried(members), key=places.__getitem__)
+            graph, _ = graph_of(ops, outputs_of(ops))
+            key = key_of(graph)
+            if key not in known:
+                known[key] = is_attention(graph, machine, cores)
+            if known[key]:
+                found.append(ops)
+    return found
+
+
+def is_attention(graph: Graph, machine: Machine, cores: int) -> bool:
+    """Whether one kernel can hold a group."""
+    try:
+        choose(read_attention(graph).attention, machine, cores)
+    except NoSpace:
+        return False
+    return True
+
+
+def between(product: Any) -> set[Any] | None:
+    """The product that the first operand of `product` depends on, and what is between the two;
+    None if that is not exactly one."""
+    order: list[Any] = []
+    seen: set[Any] = set()
+    waiting: list[tuple[Any, bool]] = [(producer(product.operands[0]), False)]
+    while waiting and len(seen) <= MOST_BETWEEN:
+        op, done = waiting.pop()
+        if done:
+            order.append(op)
+        elif op is not None and op not in seen:
+            seen.add(op)
+            waiting.append((op, True))
+            if op.name not in PRODUCTS:
+                waiting += [(producer(value), False) for value in op.operands]
+    firsts = {op for op in order if op.name in PRODUCTS}
+    if len(firsts) != 1 or waiting:
+        return None
+    depending = set(firsts)
+    for op in order:
+        if any(producer(value) in depending for value in op.operands):
+            depending.add(op)
+    return depending
+
+
+def producer(value: Any) -> Any:
+    """The operation that a value is the result of, None of an argument."""
+    owner = defining_op(value)
+    return None if owner is None else owner.operation
+
+
+def behind(product: Any) -> list[Any]:
+    """A conversion of a product's result that is all that is made of it, and what leads there."""
+    found: list[Any] = []
+    op = product
+    while len(uses := list(op.results[0].uses)) == 1:
+        op = uses[0].owner.operation
+        if op.name not in BEHIND:
+            break
+        found.append(op)
+    while found and found[-1].name != "ascend.cast":
+        found.pop()
+    return found[:2]
+
+
+def carried(members: set[Any]) -> set[Any]:
+    """Broadcasts and reshapes that only they need."""
+    found: set[Any] = set()
+    waiting = [producer(value) for op in members for value in op.operands]
+    while waiting:
+        op = waiting.pop()
+        if op is None or op.name not in CARRIED or op in members or op in found:
+            continue
+        if all(use.owner.operation in members | found for use in op.results[0].uses):
+            found.add(op)
+            waiting += [producer(value) for value in op.operands]
+    return found

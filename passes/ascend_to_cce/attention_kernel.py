@@ -1,0 +1,282 @@
+"""The kernel of attention, built from its schedule.
+
+A core takes units, some rows of one matrix each; of a unit
+
+    Q, K, V   GM -> L1                                                   `product_feed`
+    S^T       K in L0A, Q in L0B: a mad a tile of keys, L0C -> UB
+    P^T       the chain and softmax, in UB; -> L1                        `attention_softmax`
+    O         P in L0A, V and ones in L0B: a mad a tile and column       `attention_leave`
+
+Of several units in a straight line the scores of the next one are computed before the weights of
+this one are multiplied; `multi-buffer` orders what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.cce import build as cce
+from davinci.machine import Machine
+from davinci.mlir import arith, ir
+from davinci.passes.ascend_to_cce.attention_leave import AttentionExit
+from davinci.passes.ascend_to_cce.attention_softmax import Softmax
+from davinci.passes.ascend_to_cce.product_feed import Feed, Range, Region, Staging
+from davinci.passes.ascend_to_cce.product_kernel import flag
+from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
+from davinci.passes.ascend_to_cce.vector_program import scalar
+from davinci.passes.builder import IndexLike, add, alloc, as_value, mul, reshaped, restride
+from davinci.passes.cce.unroll import mark
+from davinci.schedule.attention import Attention, AttentionSchedule, Turn
+from davinci.schedule.attention_cost import STAGES, is_direct, pieces_of, staged_bytes
+from davinci.schedule.product_order import Block, Fill, Held, Span, spans
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """What lies in GM, each with one dimension of matrices: Q, K, V, what the chain combines
+    scores with, O."""
+
+    q: ir.Value
+    k: ir.Value
+    v: ir.Value
+    extras: list[ir.Value]
+    o: ir.Value
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Rows of a matrix of O.
+
+    Attributes:
+        batch: which matrix.
+        rows: of it.
+        turn: how many units of the line are before it.
+    """
+
+    batch: IndexLike
+    rows: Range
+    turn: int
+
+    @property
+    def fractals(self) -> int:
+        return ceil_div(self.rows.elements, SIDE)
+
+
+class ScaledFeed(Feed):
+    """Multiplies an operand on its way, in UB."""
+
+    scale = 1.0
+    ring: Ring | None = None
+
+    def stored(self, block: Block, region: Region) -> ir.Value:
+        fractals = super().stored(block, region)
+        if self.scale == 1.0:
+            return fractals
+        kind = ir.MemRefType(fractals.type)
+        if self.ring is not None:
+            columns, rows, *_ = kind.shape
+            flat = self.ring.next(columns * rows * FRACTAL, kind.element_type)
+            place = restride(flat, kind.shape, [rows * FRACTAL, FRACTAL, SIDE, 1])
+            cce.copy(fractals, place)
+            fractals = place
+        cce.vmuls(fractals, scalar("f16", self.scale), fractals)
+        return fractals
+
+
+class AttentionKernel:
+    """Builds the kernel of attention from its schedule."""
+
+    def __init__(
+        self, attention: Attention, schedule: AttentionSchedule, gm: Buffers, machine: Machine
+    ) -> None:
+        self.attention, self.schedule = attention, schedule
+        self.sizes = attention.fractals
+        self.tiles = spans(self.sizes.keys, schedule.tile)
+        staging = None
+        if sum(staged := staged_bytes(attention, schedule)):
+            staging = Staging(*(Ring(STAGES, size) for size in staged))
+        pieces = pieces_of(attention, schedule)
+
+        def feeding(name: str, source: ir.Value) -> tuple[Any, ...]:
+            operand = getattr(attention, name)
+            own = None if operand.nz else staging
+            return source, operand, pieces[name], own, is_direct(attention, name)
+
+        self.q = ScaledFeed(*feeding("q", gm.q))
+        self.q.scale = attention.scale
+        if attention.q.nz and attention.scale != 1.0:
+            self.q.ring = Ring(STAGES, schedule.rows * self.sizes.depth * FRACTAL * 2)
+        self.k, self.v = Feed(*feeding("k", gm.k)), Feed(*feeding("v", gm.v))
+        rows, tile, depth = schedule.rows, schedule.tile, self.sizes.depth
+        columns, f16, f32 = self.sizes.columns, ir.F16Type.get(), ir.F32Type.get()
+
+        def buffers(count: int, fractals: int, element: ir.Type, memory: str) -> list[ir.Value]:
+            return [alloc([fractals * FRACTAL], element, memory) for _ in range(count)]
+
+        self.softmax = Softmax(attention, schedule, gm.extras, machine)
+        self.l0a_k = buffers(schedule.l0a[0], tile * depth, f16, "L0A")
+        self.l0a_p = buffers(schedule.l0a[1], tile * rows, f16, "L0A")
+        self.l0b_q = buffers(schedule.l0b[0], rows * depth, f16, "L0B")
+        self.l0b_v = buffers(schedule.l0b[1], tile * columns, f16, "L0B")
+        self.l0c_s = buffers(schedule.l0c, rows * tile, self.softmax.element, "L0C")
+        self.l0c_o = buffers(schedule.sums, rows * (columns + 1), f32, "L0C")
+        self.p = buffers(STAGES, rows * self.sizes.keys, f16, "L1")
+        self.exit = AttentionExit(attention, schedule, gm.o)
+        self.ones = self._ones(tile)
+        self.scores: dict[int, ir.Value] = {}
+
+    def _ones(self, tile: int) -> ir.Value:
+        """Ones beside V, in L0B for good."""
+        f16 = ir.F16Type.get()
+        ub, l1, l0b = (alloc([tile * FRACTAL], f16, memory) for memory in ("UB", "L1", "L0B"))
+        cce.vector_dup(scalar("f16", 1.0), ub)
+        cce.copy(ub, l1)
+        shape = [tile, 1, SIDE, SIDE]
+        cce.load2d(reshaped(l1, shape), reshaped(l0b, shape))
+        return l0b
+
+    def parts(self) -> list[Part]:
+        """The units, equal ones together, as many in a line as the schedule says."""
+        found = []
+        for rows in segments(self.attention.rows, self.schedule.rows * SIDE):
+            total = self.attention.batch * rows.count
+            for lines in segments(total, self.schedule.units):
+                found.append(self.part(rows, lines))
+        return found
+
+    def part(self, rows: Segment, lines: Segment) -> Part:
+        """Lines of units of one size; `rows` in elements, `lines` in units."""
+
+        def build(index: IndexLike) -> None:
+            mark(ir.InsertionPoint.current.block.owner)
+            units = []
+            for turn in range(lines.size):
+                number = add(lines.start(index), turn)
+                batch, at = unflatten(number, (self.attention.batch, rows.count))
+                first = add(rows.first // SIDE, mul(at, self.schedule.rows))
+                units.append(Unit(batch, Range(first, rows.size, True), turn))
+            self.build(units)
+
+        return Part(lines.count, build)
+
+    def build(self, units: Sequence[Unit]) -> None:
+        """Units in a straight line; scores are as many tiles ahead as L0C holds."""
+        line = [(unit, number) for unit in units for number in range(len(self.tiles))]
+        scored = 0
+        for at, (unit, number) in enumerate(line):
+            ahead = at + self.schedule.l0c
+            while scored < min(ahead, len(line)):
+                self.score(*line[scored], scored)
+                scored += 1
+            self.take(unit, number, at)
+            if number + 1 < len(self.tiles):
+                continue
+            while scored < min(ahead + 1, len(line)):
+                self.score(*line[scored], scored)
+                scored += 1
+            p = self.p[unit.turn % len(self.p)]
+            self.softmax.soften(self.scores[unit.turn], unit.fractals, p, self.tiles)
+            for number in range(len(self.tiles)):
+                self.weigh(unit, number, p)
+            sums = self.l0c_o[unit.turn % len(self.l0c_o)]
+            self.exit.leave(sums, unit.batch, unit.rows)
+
+    def score(self, unit: Unit, number: int, turn: int) -> None:
+        """S^T of a tile of keys, in L0C; `turn` counts tiles."""
+        tile, rows, depth = self.tiles[number], unit.fractals, self.sizes.depth
+        whole = Span(0, depth)
+        block = Block(0, whole, Span(0, rows))
+        l0b = self.l0b_q[unit.turn % len(self.l0b_q)]
+        if number == 0:
+            held = Held(block, unit.turn % len(self.q.l1))
+            region = Region(
+                self.matrix(unit, self.attention.of_q),
+                Range(0, self.attention.depth, True),
+                unit.rows,
+            )
+            self.fill(self.q, held, region)
+            self.q.load(held, block, l0b, k_first=True)
+        held = Held(Block(0, whole, tile), turn % len(self.k.l1))
+        region = Region(
+            self.matrix(unit, self.attention.of_k),
+            Range(0, self.attention.depth, True),
+            Range(0, self.attention.keys, True),
+        )
+        self.fill(self.k, held, region)
+        l0a = self.l0a_k[turn % len(self.l0a_k)]
+        self.k.load(held, held.piece, l0a, k_first=False)
+        cce.mad(
+            reshaped(l0a, [tile.size, depth, SIDE, SIDE]),
+            reshaped(l0b, [depth, rows, SIDE, SIDE]),
+            reshaped(self.l0c_s[turn % len(self.l0c_s)], [rows, tile.size, SIDE, SIDE]),
+            flag(True),
+        )
+
+    def take(self, unit: Unit, number: int, turn: int) -> None:
+        """Scores of a tile from L0C to UB."""
+        if number == 0:
+            # Not earlier: there is room for the masks of one unit.
+            self.softmax.masks.bring(
+                {x.value: self.matrix(unit, x.turn) for x in self.attention.chain.extras}
+            )
+            size = self.schedule.rows * self.schedule.block * FRACTAL
+            self.scores[unit.turn] = self.softmax.scores.next(size, self.softmax.element)
+        tile, rows = self.tiles[number], unit.fractals
+        l0c = self.l0c_s[turn % len(self.l0c_s)]
+        source = reshaped(l0c, [rows, tile.size, SIDE, SIDE])
+        self.softmax.take(source, self.scores[unit.turn], tile, rows)
+
+    def weigh(self, unit: Unit, number: int, p: ir.Value) -> None:
+        """O += P V and the sums of P, over a tile of keys."""
+        tile, rows, columns = self.tiles[number], unit.fractals, self.sizes.columns
+        turn = unit.turn * len(self.tiles) + number
+        block = Block(0, tile, Span(0, columns))
+        held = Held(block, turn % len(self.v.l1))
+        region = Region(
+            self.matrix(unit, self.attention.of_v),
+            Range(0, self.attention.keys, True),
+            Range(0, self.attention.columns, True),
+        )
+        self.fill(self.v, held, region)
+        l0b = self.l0b_v[turn % len(self.l0b_v)]
+        self.v.load(held, block, l0b, k_first=False)
+        l0a = self.l0a_p[turn % len(self.l0a_p)]
+        shape = [rows, tile.size, SIDE, SIDE]
+        strides = [tile.size * FRACTAL, FRACTAL, SIDE, 1]
+        source = restride(p, shape, strides, tile.start * rows * FRACTAL)
+        cce.load2d(source, reshaped(l0a, shape), transpose=True)
+        shape_b, steps_b = [tile.size, 1, SIDE, SIDE], [FRACTAL, FRACTAL, SIDE, 1]
+        shape_c, steps_c = [1, rows, SIDE, SIDE], [rows * FRACTAL, FRACTAL, SIDE, 1]
+        sums, first = self.l0c_o[unit.turn % len(self.l0c_o)], flag(number == 0)
+        for column in range(columns + 1):
+            # Columns of V follow each other as they came, so each has a mad of its own.
+            b = restride(l0b, shape_b, steps_b, column * tile.size * FRACTAL)
+            if column == columns:
+                b = reshaped(restride(self.ones, [tile.size * FRACTAL], [1]), shape_b)
+            c = restride(sums, shape_c, steps_c, column * rows * FRACTAL)
+            cce.mad(reshaped(l0a, shape), b, c, first)
+
+    def fill(self, feed: Feed, held: Held, region: Region) -> None:
+        """A piece to L1, in as many transfers as it takes."""
+        piece, size = held.piece, feed.pieces.rows
+        stored = piece.k if feed.operand.k_rows else piece.other
+        for start in range(stored.start, stored.stop, size):
+            span = Span(start, min(stored.stop, start + size))
+            block = Block(0, span, piece.other) if feed.operand.k_rows else Block(0, piece.k, span)
+            feed.fill(Fill("", held, block), region)
+
+    def matrix(self, unit: Unit, turn: Turn) -> IndexLike:
+        """Which matrix of an array the unit takes."""
+        index = unit.batch
+        if turn.count == 1:
+            return 0
+        if turn.each > 1:
+            index = arith.DivUIOp(as_value(index), as_value(turn.each)).result
+        if turn.count * turn.each < self.attention.batch:
+            index = arith.RemUIOp(as_value(index), as_value(turn.count)).result
+        return index

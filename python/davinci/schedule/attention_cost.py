@@ -1,0 +1,218 @@
+"""What a schedule of attention takes: bytes of each memory, and about how many cycles."""
+
+from __future__ import annotations
+
+from davinci.isa.core import DTYPES
+from davinci.machine import Machine
+from davinci.schedule.attention import Attention, AttentionSchedule
+from davinci.schedule.attention_fold import fold, less_highest, result_lanes, scratch_lanes
+from davinci.schedule.product import Operand, Pieces
+from davinci.schedule.product_cost import Busy, Footprint, crossing_bytes
+from davinci.schedule.row_packing import unpacking
+from davinci.schedule.vector_steps import cost_of
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
+from davinci.units import FRACTAL_SIDE as SIDE
+
+FRACTAL = SIDE * SIDE
+
+STAGES = 2
+"""Buffers of each kind for rows that cross UB, for Q and for P in L1."""
+
+START = 1500
+"""Cycles before the first scores are there and after the last product."""
+
+
+def pieces_of(attention: Attention, schedule: AttentionSchedule) -> dict[str, Pieces]:
+    """The pieces in which Q, K and V come to L1."""
+    sizes, tile = attention.fractals, schedule.tile
+
+    def rows(operand: Operand, k: int, other: int) -> int:
+        along = k if operand.k_rows else other
+        return along if operand.nz else min(along, schedule.feed)
+
+    depth, columns = sizes.depth, sizes.columns
+    k_slots, v_slots = schedule.pieces
+    # Rows that are picked out come as columns of fractals, each by one instruction.
+    together = 1 if is_direct(attention, "k") else depth
+    return {
+        "q": Pieces(depth, schedule.rows, 1, rows(attention.q, depth, schedule.rows), STAGES),
+        "k": Pieces(depth, tile, together, rows(attention.k, depth, tile), k_slots),
+        "v": Pieces(tile, columns, tile, rows(attention.v, tile, columns), v_slots),
+    }
+
+
+def staged_bytes(attention: Attention, schedule: AttentionSchedule) -> tuple[int, int]:
+    """Bytes of UB for rows that came, and for fractals made of them; 0 if none come."""
+    came, made = 0, 0
+    for name, pieces in pieces_of(attention, schedule).items():
+        inbox, crossing = crossing_bytes(getattr(attention, name), pieces)
+        came = max(came, inbox)
+        if not is_direct(attention, name):
+            made = max(made, crossing)
+    return came, made
+
+
+def is_direct(attention: Attention, name: str) -> bool:
+    """Whether rows of Q, K or V, `name`, need no vector unit on their way: their fractals are
+    picked out by what brings them to L1."""
+    operand: Operand = getattr(attention, name)
+    width = attention.columns if name == "v" else attention.depth
+    other = {"q": attention.rows, "k": attention.keys, "v": attention.keys}[name]
+    stored = width if operand.k_rows == (name == "v") else other
+    return not operand.nz and operand.itemsize == 2 and stored % SIDE == 0
+
+
+def pitch_of(attention: Attention) -> int:
+    """Elements from row to row of O in UB: an odd number of blocks."""
+    lanes = BLOCK_BYTES // attention.o.itemsize
+    return (attention.fractals.columns * SIDE // lanes | 1) * lanes
+
+
+def shared_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
+    """Bytes of UB that folds and, behind them, weights take."""
+    keys, item = schedule.block * SIDE, attention.chain.itemsize
+    folded = scratch_lanes(schedule.rows, keys, schedule.slices) * item
+    return max(folded, schedule.weights * schedule.block * FRACTAL_BYTES if item > 2 else 0)
+
+
+def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machine) -> Footprint:
+    """Bytes that the buffers of a schedule take."""
+    sizes, rows, tile = attention.fractals, schedule.rows, schedule.tile
+    chain, block = attention.chain, schedule.block
+    item = chain.itemsize
+    pieces = pieces_of(attention, schedule)
+    l1 = sum(p.fractals * p.slots for p in pieces.values()) + STAGES * rows * sizes.keys + tile
+    ub = schedule.scores * rows * block * FRACTAL * item + shared_bytes(attention, schedule)
+    ub += rows * result_lanes(chain.scores.dtype) * item
+    out = pitch_of(attention) if not attention.o.nz else sizes.columns * SIDE
+    ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + SIDE * out * attention.o.itemsize)
+    if attention.scale != 1.0 and attention.q.nz:
+        ub += STAGES * rows * sizes.depth * FRACTAL_BYTES
+    ub += STAGES * sum(staged_bytes(attention, schedule))
+    for extra in chain.extras:
+        work = unpacking(extra.value.dtype, block * SIDE, SIDE, machine)
+        ub += block * SIDE * (BLOCK_BYTES + DTYPES[extra.value.dtype].itemsize)
+        ub += work.scratch_bytes
+    ub += len(chain.numbers) * BLOCK_BYTES
+    return Footprint(
+        l1 * FRACTAL_BYTES,
+        (schedule.l0a[0] * tile * sizes.depth + schedule.l0a[1] * tile * rows) * FRACTAL_BYTES,
+        (schedule.l0b[0] * rows * sizes.depth + schedule.l0b[1] * tile * sizes.columns + tile)
+        * FRACTAL_BYTES,
+        FRACTAL
+        * (schedule.l0c * rows * tile * item + schedule.sums * rows * (sizes.columns + 1) * 4),
+        ub,
+    )
+
+
+class Costs:
+    """Cycles of what one core does for a unit."""
+
+    def __init__(self, attention: Attention, schedule: AttentionSchedule, machine: Machine) -> None:
+        self.attention, self.schedule, self.machine = attention, schedule, machine
+        self.item = attention.chain.itemsize
+
+    def unit(self) -> Busy:
+        """All pipes."""
+        return Busy(self._mte2(), self._vector(), self._mte3(), self._mte1(), self._cube())
+
+    def _tiles(self) -> int:
+        return ceil_div(self.attention.fractals.keys, self.schedule.tile)
+
+    def _operation(self, name: str, kind: str, repeats: float, count: int = 1) -> float:
+        """`count` operations of so many repeats each."""
+        unit = self.machine.vector
+        fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
+        each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
+        return count * (max(1, ceil_div(int(repeats), MAX_REPEAT)) * fixed + repeats * each)
+
+    def _vector(self) -> float:
+        attention, schedule = self.attention, self.schedule
+        rows, keys, dtype = schedule.rows, schedule.block * SIDE, attention.chain.scores.dtype
+        sizes, line = attention.fractals, keys * SIDE * self.item / REPEAT_BYTES
+        assert self.machine.l0c is not None
+        fixed = self.machine.vector.fixed_cycles
+        rate = self.machine.l0c.to_ub_bytes_per_cycle
+        found = self._tiles() * fixed + rows * keys * SIDE * self.item / rate
+        for step in fold(rows, keys, schedule.slices, dtype, self.machine).steps:
+            found += cost_of(step, dtype, self.machine)[1] + self.machine.sync.barrier_cycles
+        less = cost_of(less_highest(0, keys, dtype), dtype, self.machine)[1]
+        softened = less + self._operation("vexp", dtype, line)
+        if self.item > 2:
+            softened += self._operation("vconv", "", line)
+        chain = sum(self._operation(s.name, dtype, line) for s in attention.chain.steps)
+        found += rows * (softened + chain)
+        for extra in attention.chain.extras:
+            if extra.turn.count > 1:
+                work = unpacking(extra.value.dtype, keys, SIDE, self.machine)
+                found += work.estimate(self.machine).cycles
+        column = rows * FRACTAL * 4 / REPEAT_BYTES
+        found += (sizes.columns + 1) * column + fixed + self._operation("vrec", "f32", column)
+        found += self._operation("vmul", "f32", column, sizes.columns)
+        if attention.o.itemsize == 2:
+            found += self._operation("vconv", "", column, sizes.columns)
+        for name, count in (("q", rows), ("k", sizes.keys), ("v", sizes.keys)):
+            operand, width = self._operand(name)
+            if not operand.nz and not is_direct(attention, name):
+                wide = count * width * FRACTAL * operand.itemsize / REPEAT_BYTES
+                found += self._operation("vconv" if operand.itemsize > 2 else "vadds", "", wide, 1)
+        return found
+
+    def _operand(self, name: str) -> tuple[Operand, int]:
+        sizes = self.attention.fractals
+        operand: Operand = getattr(self.attention, name)
+        return operand, sizes.columns if name == "v" else sizes.depth
+
+    def _mte2(self) -> float:
+        sizes, unit = self.attention.fractals, self.machine.mte2
+        rate = min(unit.port_bytes_per_cycle, self.machine.l2.read_bytes_per_cycle)
+        found = 0.0
+        for name, count in (("q", self.schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):
+            operand, width = self._operand(name)
+            size = count * width * FRACTAL * operand.itemsize / rate
+            if operand.nz:
+                found += size + self._tiles() * unit.issue_cycles
+            else:
+                # Of a few buffers each is free again only when its rows came and went.
+                times = ceil_div(count, self.schedule.feed)
+                found += max(size, times * (unit.start_cycles + size / times) / STAGES)
+        return found
+
+    def _mte3(self) -> float:
+        schedule, sizes, unit = self.schedule, self.attention.fractals, self.machine.mte3
+        assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
+        size, count = schedule.rows * sizes.keys * FRACTAL_BYTES, schedule.rows
+        for name, number in (("q", schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):
+            operand, width = self._operand(name)
+            if not operand.nz:
+                size += number * width * FRACTAL_BYTES
+                count += ceil_div(number, schedule.feed) * width
+        out = schedule.rows * sizes.columns * FRACTAL * self.attention.o.itemsize
+        leaving = out / unit.port_bytes_per_cycle
+        return count * unit.on_chip_start_cycles + size / unit.ub_to_l1_bytes_per_cycle + leaving
+
+    def _mte1(self) -> float:
+        schedule, sizes, unit = self.schedule, self.attention.fractals, self.machine.mte1
+        rows, tiles = schedule.rows, self._tiles()
+        to_a = sizes.keys * (sizes.depth + rows) * FRACTAL_BYTES / unit.l0a_bytes_per_cycle
+        to_b = (sizes.keys * sizes.columns + rows * sizes.depth) * FRACTAL_BYTES
+        loads = 2 * tiles + 1 + (sizes.keys if is_direct(self.attention, "k") else tiles)
+        return to_a + to_b / unit.l0b_bytes_per_cycle + loads * unit.fixed_cycles
+
+    def _cube(self) -> float:
+        schedule, sizes = self.schedule, self.attention.fractals
+        work = schedule.rows * sizes.keys * (sizes.depth + sizes.columns + 1)
+        mads = self._tiles() * (sizes.columns + 2)
+        return work + mads * self.machine.cube.occupancy_cycles
+
+
+def estimate(
+    attention: Attention, schedule: AttentionSchedule, machine: Machine, cores: int
+) -> float:
+    """Cycles on that many cores."""
+    units = attention.batch * ceil_div(attention.fractals.rows, schedule.rows)
+    lines = ceil_div(units, schedule.units)
+    rounds = ceil_div(lines, min(cores, lines)) * schedule.units
+    busy = Costs(attention, schedule, machine).unit()
+    tiles = ceil_div(attention.fractals.keys, schedule.tile)
+    return START + (busy.sum - busy.most) / tiles + rounds * busy.most

@@ -1,0 +1,71 @@
+"""Attention in one kernel, against NumPy in double precision."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from attention_support import Attention
+
+SHAPES = [
+    {"rows": 1, "keys": 1, "depth": 1},
+    {"rows": 1, "keys": 50, "depth": 64},
+    {"rows": 15, "keys": 17, "depth": 32},
+    {"rows": 17, "keys": 16, "depth": 48},
+    {"rows": 40, "keys": 77, "depth": 40},
+    {"rows": 77, "keys": 77, "depth": 64, "columns": 80},
+    {"rows": 197, "keys": 33, "depth": 128, "columns": 24},
+    {"rows": 33, "keys": 197, "depth": 80},
+    {"rows": 20, "keys": 48, "depth": 256},
+    {"rows": 64, "keys": 500, "depth": 64},
+]
+
+
+@pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: "x".join(map(str, shape.values())))
+@pytest.mark.parametrize("scores", ["f16", "f32"])
+def test_shapes(shape: dict[str, int], scores: str) -> None:
+    cores = 1 if shape["rows"] % 2 else 32
+    Attention(**shape, scores=scores, mask="key", batch=2, heads=1).check(cores=cores)
+
+
+@pytest.mark.parametrize("nz", ["qkvo", "q", "kv", "vo"])
+@pytest.mark.parametrize("rows", [48, 40])
+def test_layouts(nz: str, rows: int) -> None:
+    """Operands and result in fractals; what lies outside them is changed by kernels of its own."""
+    Attention(rows=rows, keys=70, nz=nz, depth=40).check(None, cores=3)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scale": 1.0},
+        {"scale": 0.125, "by": "div"},
+        {"scale": 0.11},
+        {"scale": 0.11, "by": "div", "scores": "f16"},
+        {"turned": True},
+        {"result": "f32"},
+        {"result": "f32", "nz": "o"},
+        {"mask": "row", "batch": 3},
+        {"mask": "key", "batch": 3, "scores": "f16"},
+        {"shared": 2, "heads": 4, "batch": 2},
+        {"shared": 4, "heads": 4, "mask": "key", "batch": 2},
+        {"spread": 6.0},
+        {"spread": 0.0},
+    ],
+    ids=lambda options: "-".join(f"{key}={value}" for key, value in options.items()),
+)
+@pytest.mark.parametrize("cores", [1, 32])
+def test_spellings(options: dict[str, Any], cores: int) -> None:
+    launches = None if "nz" in options else 1
+    Attention(rows=33, keys=50, **options).check(launches, cores=cores)
+
+
+def test_several_units_on_a_core() -> None:
+    """Buffers are used again while the next unit's scores are computed."""
+    Attention(rows=160, keys=160, heads=3, batch=2, mask="key").check(cores=2)
+
+
+@pytest.mark.parametrize("machine", ["ascend310"])
+def test_machines(machine: str) -> None:
+    Attention(rows=33, keys=50, mask="key").check(None, machine=machine)
