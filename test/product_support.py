@@ -13,6 +13,8 @@ from kernel_support import KernelRun, fractals, matrix_of, run_kernel
 
 Array = npt.NDArray[Any]
 
+CAST = "builtin.unrealized_conversion_cast"
+
 
 @dataclass(frozen=True)
 class Case:
@@ -41,21 +43,37 @@ class Case:
     def text(self) -> str:
         """A module with one kernel."""
         lead = f"{self.batch}x" if self.batch else ""
-        types = []
-        for layout, (rows, columns), element in zip(
-            self.layouts, self.stored(), ("f16", "f16", self.result), strict=True
+        lines, tensors, buffers, arguments = [], [], [], []
+        for name, layout, (rows, columns), element in zip(
+            "abc", self.layouts, self.stored(), ("f16", "f16", self.result), strict=True
         ):
-            shape = f"{ceil_div(columns, 16)}x{ceil_div(rows, 16)}x16x16"
-            shape = shape if layout == "n" else f"{rows}x{columns}"
-            types.append(f"memref<{lead}{shape}x{element}>")
-        a, b, c = types
-        flags = [f"ascend.sizes = array<i64: {self.m}, {self.n}, {self.k}>"]
-        flags += [f"transpose_{side}" for side in self.turned]
+            matrix = f"{lead}{rows}x{columns}x{element}"
+            array = f"{lead}{ceil_div(columns, 16)}x{ceil_div(rows, 16)}x16x16x{element}"
+            nz = layout == "n"
+            tensors.append(f'tensor<{matrix}, #ascend.layout<"nz">>' if nz else f"tensor<{matrix}>")
+            buffers.append(array if nz else matrix)
+            arguments.append(f"%{name}: memref<{buffers[-1]}>")
+        for name, tensor, buffer in zip("xy", tensors, buffers, strict=False):
+            gm = "ab"["xy".index(name)]
+            lines.append(
+                f"%{name}_held = bufferization.to_tensor %{gm} restrict : memref<{buffer}> to "
+                f"tensor<{buffer}>"
+            )
+            lines.append(f"%{name} = {CAST} %{name}_held : tensor<{buffer}> to {tensor}")
+        a, b, c = tensors
+        flags = ", ".join(f"transpose_{side}" for side in self.turned)
         name = "batch_matmul" if self.batch else "matmul"
+        lines += [
+            f'%z = "ascend.{name}"(%x, %y) {{{flags}}} : ({a}, {b}) -> {c}',
+            f"%z_held = {CAST} %z : {c} to tensor<{buffers[2]}>",
+            "bufferization.materialize_in_destination %z_held in restrict writable %c : "
+            f"(tensor<{buffers[2]}>, memref<{buffers[2]}>) -> ()",
+        ]
+        body = "\n      ".join(lines)
         return f"""
-    func.func @product(%a: {a}, %b: {b}, %c: {c})
+    func.func @product({", ".join(arguments)})
         attributes {{ascend.kernel, ascend.op = "{name}", ascend.unit = "cube"}} {{
-      "ascend.{name}"(%a, %b, %c) {{{", ".join(flags)}}} : ({a}, {b}, {c}) -> ()
+      {body}
       return
     }}"""
 

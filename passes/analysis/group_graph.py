@@ -9,7 +9,7 @@ from typing import Any
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import python_value
 from davinci.mlir import Op, ir
-from davinci.operators import OPERATORS, Tensor
+from davinci.operators import Tensor
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 
 CONVERSION = "builtin.unrealized_conversion_cast"
@@ -61,30 +61,4 @@ def graph_of(ops: Iterable[Op], outputs: Sequence[Any]) -> tuple[Graph, list[Any
         known[op.result] = graph.add(stored(op.result))
         graph.nodes.append(node_of(op, operands, known[op.result]))
     graph.outputs = [known[value] for value in outputs]
-    return graph, inputs
-
-
-def graph_of_buffers(op: Op) -> tuple[Graph, list[Any]]:
-    """The graph of one operator on buffers, and the buffers that are its inputs."""
-    graph, inputs = Graph(), []
-    known: dict[Any, int] = {}
-    types = OPERATORS[op.name.removeprefix("ascend.")].types
-
-    def array(value: ir.Value, boolean: bool) -> Tensor:
-        """Booleans are bytes in buffers."""
-        found = stored(value)
-        byte = found.element == "i8" and "i1" in types and (boolean or "i8" not in types)
-        return replace(found, element="i1") if byte else found
-
-    operands: list[Operand] = []
-    *sources, result = op.operands
-    for value in sources:
-        number = number_of(value)
-        if number is None and value not in known:
-            known[value] = graph.add(array(value, boolean=False))
-            graph.inputs.append(known[value])
-            inputs.append(value)
-        operands.append(known[value] if number is None else Scalar(float(number)))
-    graph.outputs = [graph.add(array(result, boolean="boolean" in op.attributes))]
-    graph.nodes.append(node_of(op, operands, *graph.outputs))
     return graph, inputs

@@ -46,35 +46,27 @@ from davinci.element_types import dtype_of
 from davinci.elements import scalar_value, to_attribute
 from davinci.errors import CompileError, Invalid
 from davinci.mlir import ir, location_text
-from davinci.operators.layouts import is_whole, slice_offset
-from davinci.operators.products import SIZES, TRANSPOSE_A, matrix_sizes
-from davinci.operators.tensors import ND, NZ, Tensor, lanes
+from davinci.operators import OPERATORS
+from davinci.operators.layouts import slice_offset
+from davinci.operators.tensors import NZ, Tensor
 from davinci.passes import builder
+from davinci.passes.analysis.group_graph import CONVERSION
 from davinci.passes.analysis.origins import served
 from davinci.passes.analysis.packing import Item, pack
+from davinci.passes.ascend.group_outline import Kernels
 from davinci.passes.ascend.host_function import HostBuilder, Launch, Place, Storage
-from davinci.passes.ascend.kernel_outline import (
-    Full,
-    KernelOp,
-    KernelTable,
-    is_boolean,
-    memref_of,
-    symbols,
-)
+from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor, symbols
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
-from davinci.units import BLOCK_BYTES, FRACTAL_SIDE, ceil_div, round_up
+from davinci.units import BLOCK_BYTES, round_up
 
 BUFFERS_ONLY = frozenset(
     [
-        *("batch_matmul", "broadcast", "call", "concat", "gather", "matmul", "reduce", "relayout"),
-        *("slice", "transpose"),
+        *("batch_matmul", "broadcast", "call", "gather", "matmul", "reduce", "relayout", "slice"),
+        "transpose",
     ]
 )
 """Operators whose kernels want every operand in a buffer; the others take `full` as a constant."""
-
-MARK_BOOLEAN = frozenset({"cast", "not"})
-"""Operators that mean something else on booleans than on the bytes that hold them."""
 
 
 @register_pass
@@ -116,7 +108,7 @@ class Plan:
         self.launches: list[Launch] = []
         self.storages: list[Storage] = []
         self.callees: set[str] = set()
-        self._kernels = KernelTable(root)
+        self._root, self._kernels = root, Kernels(root)
         self._constants: dict[Any, Storage] = {}
         self._places: dict[Any, Place] = {}
         self._fulls: dict[Any, Any] = {}
@@ -147,14 +139,27 @@ class Plan:
             self._fulls[op.result] = op.attributes["value"]
         elif name == "constant":
             self._places[op.result] = self._constant(op.attributes["value"], op.result, op)
+        elif name == "iota":
+            tensor = tensor_of(op.result.type)
+            array = OPERATORS[name].values([], tensor, {"dim": attribute(op, "dim")})
+            elements = to_attribute(array, element_type(tensor.element))
+            self._places[op.result] = self._constant(elements, op.result, op)
         elif name == "reshape" and op.operands[0] in self._fulls:
-            self._fulls[op.result] = self._fulls[op.operands[0]]
+            self._seen_as(op)
         elif name in ("reshape", "view"):
             self._places[op.result] = self._find(op.operands[0], op)
         elif name == "slice" and (part := self._part(op)) is not None:
             self._places[op.result] = part
         else:
             self._visit_kernel(op, name)
+
+    def _seen_as(self, reshape: Any) -> None:
+        """Puts a `full` of its own shape in place of one that is reshaped."""
+        value = self._fulls[reshape.operands[0]]
+        with ir.InsertionPoint(reshape), reshape.location:
+            full = builder.op("ascend.full", [], [reshape.result.type], value=value).result
+        reshape.result.replace_all_uses_with(full)
+        self._fulls[full] = value
 
     def _part(self, op: Any) -> Place | None:
         """Where a slice lies in its operand, if it is a view of it; other than in the arena buffers
@@ -175,22 +180,22 @@ class Plan:
         self._places.update(zip(op.results, map(Place, outputs), strict=True))
         if all(storage.item.size == 0 for storage in outputs):
             return
-        operands = [
-            Full(self._fulls[value], value.type)
-            if name not in BUFFERS_ONLY and value in self._fulls
-            else (self._find(value, op), memref_of(value.type))
-            for value in op.operands
-        ]
-        buffers = [x for x in operands if not isinstance(x, Full)]
-        buffers += [(Place(storage), storage.type) for storage in outputs]
+        numbers = [value for value in op.operands if value in self._fulls]
+        if name in BUFFERS_ONLY or len(numbers) == len(op.operands):
+            numbers = []
+        elif name == "pad":  # of which only what it pads with may be a number
+            numbers = [value for value in op.operands[1:] if value in numbers]
+        inputs = list(dict.fromkeys(value for value in op.operands if value not in numbers))
         if name == "call":
-            kernel = self._kernels.prepared(op)
+            inputs = list(op.operands)
+            kernel = prepared(self._root, op)
             self.callees.add(kernel)
         else:
-            described = tuple(x if isinstance(x, Full) else x[1] for x in operands)
-            results = tuple(storage.type for storage in outputs)
-            kernel_op = KernelOp(kernel_name(op), described, results, kernel_attributes(op))
-            kernel = self._kernels.outlined(kernel_op, op.location)
+            if op.name in PRODUCTS:
+                require_layouts(op)
+            kernel = self._kernels.kernel_of([op], inputs, op.results)
+        buffers = [(self._find(value, op), memref_of(value.type)) for value in inputs]
+        buffers += [(Place(storage), storage.type) for storage in outputs]
         self._launch(kernel, buffers, op)
 
     def _launch(self, kernel: str, buffers: list[tuple[Place, Any]], op: Any) -> None:
@@ -208,10 +213,20 @@ class Plan:
                 continue
             output = self._new("output", number, value, op.location)
             if output.item.size:
-                copy = KernelOp("copy", (output.type,), (output.type,))
-                kernel = self._kernels.outlined(copy, op.location)
                 copied = [(place, output.type), (Place(output), output.type)]
-                self._launch(kernel, copied, defining_op(value) or op)
+                self._launch(self._copying(value, op), copied, defining_op(value) or op)
+
+    def _copying(self, value: Any, user: Any) -> str:
+        """The kernel that copies the array of a value."""
+        shape = tensor_of(value.type).stored_shape
+        kind = ir.RankedTensorType.get(list(shape), stored_tensor(value.type).element_type)
+        with ir.InsertionPoint(user), user.location:
+            array = builder.op(CONVERSION, [value], [kind]).result
+            copy = builder.op("ascend.copy", [array], [kind])
+        kernel = self._kernels.kernel_of([copy], [array], [copy.result])
+        copy.erase()
+        array.owner.erase()
+        return kernel
 
     def _find(self, value: Any, user: Any) -> Place:
         """Place of `value`; a `full` that needs a buffer becomes a constant."""
@@ -239,44 +254,6 @@ def offset_of(op: Any) -> int | None:
     starts, strides = attribute(op, "starts"), attribute(op, "strides")
     operand, result = tensor_of(op.operands[0].type), tensor_of(op.result.type)
     return slice_offset(operand, result, starts, strides)
-
-
-def kernel_name(op: Any) -> str:
-    """The operator on buffers that does what `op` does on tensors."""
-    if op.name == "ascend.relayout":
-        return "fractalize" if tensor_of(op.result.type).layout == NZ else "defractalize"
-    return str(op.name.removeprefix("ascend."))
-
-
-def kernel_attributes(op: Any) -> tuple[tuple[str, Any], ...]:
-    """Attributes of the operator on buffers, which shows less than that on tensors."""
-    found = {key: op.attributes[key] for key in op.attributes}
-    if op.name == "ascend.slice" and tensor_of(op.result.type).layout != ND:
-        return whole_columns(op)
-    if op.name.removeprefix("ascend.") in MARK_BOOLEAN and is_boolean(op.results[0].type):
-        found["boolean"] = ir.UnitAttr.get()
-    if op.name in PRODUCTS:
-        require_layouts(op)
-        *_, m, n = tensor_of(op.result.type).shape
-        *_, k = matrix_sizes(tensor_of(op.operands[0].type).shape, TRANSPOSE_A in found)
-        found[SIZES] = builder.as_attribute([m, n, k])
-    return tuple(sorted(found.items()))
-
-
-def whole_columns(op: Any) -> tuple[tuple[str, Any], ...]:
-    """The attributes of a slice in nz, of the arrays of fractals."""
-    operand = tensor_of(op.operands[0].type)
-    starts, limits, strides = (attribute(op, name) for name in ("starts", "limits", "strides"))
-    if not is_whole(operand, starts, limits, strides):
-        fail(op, "cuts through fractals", found=str(starts), expected="a slice of whole fractals")
-    c = lanes(operand.element)
-    ends = [ceil_div(limits[-1], c), ceil_div(limits[-2], FRACTAL_SIDE)]
-    given = {
-        "starts": [*starts[:-2], starts[-1] // c, starts[-2] // FRACTAL_SIDE, 0, 0],
-        "limits": [*limits[:-2], *ends, FRACTAL_SIDE, c],
-        "strides": [*strides, 1, 1],
-    }
-    return tuple((name, builder.as_attribute(value)) for name, value in sorted(given.items()))
 
 
 def require_layouts(product: Any) -> None:

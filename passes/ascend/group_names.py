@@ -20,10 +20,12 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.operators import Call
 from davinci.operators.products import PRODUCTS
 from davinci.operators.work import Work, traffic
-from davinci.passes.ascend.kernel_facts import Facts, by, facts_of
+from davinci.passes.ascend.kernel_facts import Facts, by, facts_of, kernel_name
 from davinci.schedule.graph import Graph, Node, Operand
 
-UNSEEN = frozenset({"broadcast", "reshape", "cast", "relayout", "slice"})
+UNSEEN = frozenset(
+    {"broadcast", "reshape", "cast", "relayout", "fractalize", "defractalize", "slice"}
+)
 """Operators that a name leaves out, unless there is nothing else."""
 
 NAMED = 4
@@ -42,7 +44,10 @@ def parts_of(graph: Graph) -> list[str]:
                 found |= {id(member): name for member in members}
         if normalisation := scaled(graph, node, found):
             found[id(node)] = normalisation
-    names = [found.get(id(node), node.name) for node in graph.nodes]
+    names = [
+        found.get(id(node), kernel_name(node.name, graph.arrays[node.result]))
+        for node in graph.nodes
+    ]
     seen = [name for name in names if name not in UNSEEN] or names
     return list(dict.fromkeys(seen))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from davinci.mlir import func, ir
@@ -20,38 +21,38 @@ from davinci.passes.ascend.tensor_ops import PRODUCTS
 from davinci.schedule.graph import Graph
 
 
-class Outliner:
-    """Makes kernels of groups and calls of them."""
+class Kernels:
+    """The module `@kernels` of a module, and the kernels of groups that are made in it.
+
+    Equal groups are one kernel.
+    """
 
     def __init__(self, root: Any) -> None:
         self._root = root
-        self._symbols = dict(symbols(root))
-        self._kernels: dict[str, Any] = {}
+        self._taken = dict(symbols(root))
         self._known: dict[Any, str] = {}
 
-    def outline(self, group: Group) -> None:
-        outputs = outputs_of(group.ops)
-        graph, inputs = graph_of(group.ops, outputs)
-        last = group.ops[-1]
-        location = ir.Location.fused([op.location for op in group.ops])
-        key = key_of(graph)
+    def kernel_of(self, ops: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
+        """Name of the kernel of a group, made now if there is no equal one yet.
+
+        Args:
+            ops: its operators, in order.
+            inputs: values that are buffers of the kernel; others are numbers that it has itself.
+            outputs: results that others need.
+        """
+        graph, _ = graph_of(ops, outputs)
+        # What could be a number may be a buffer.
+        key = (key_of(graph), tuple(str(value.type) for value in inputs))
         if key not in self._known:
-            self._known[key] = self._build(group, graph, inputs, outputs, location)
-        types = [value.type for value in outputs]
-        with ir.InsertionPoint(last), location:
-            callee = ir.FlatSymbolRefAttr.get(self._known[key])
-            call = builder.op("func.call", inputs, types, callee=callee)
-        for old, new in zip(outputs, call.results, strict=True):
-            old.replace_all_uses_with(new)
-        for op in reversed(group.ops):
-            op.erase()
+            self._known[key] = self._build(ops, graph, inputs, outputs)
+        return self._known[key]
 
     def _build(
-        self, group: Group, graph: Graph, inputs: list[Any], outputs: list[Any], location: Any
+        self, ops: Sequence[Any], graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> str:
-        """The kernel of a group and its declaration on tensors."""
+        location = location_of(ops)
         module = kernels_module(self._root)
-        taken = {**self._symbols, **dict(symbols(module))}
+        taken = {**self._taken, **dict(symbols(module))}
         parts = parts_of(graph)
         op_name = "_".join(shortened(parts))
         shape = outputs[-1].type.shape
@@ -62,24 +63,51 @@ class Outliner:
             kernel = func.FuncOp(symbol, (types, []))
             kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
             kernel.attributes["ascend.op"] = ir.StringAttr.get(op_name)
-            unit = "cube" if any(op.name in PRODUCTS for op in group.ops) else "vector"
+            unit = "cube" if any(op.name in PRODUCTS for op in ops) else "vector"
             kernel.attributes["ascend.unit"] = ir.StringAttr.get(unit)
-            facts_of_group(group.ops, inputs, outputs, parts).mark(kernel)
+            facts_of_group(ops, inputs, outputs, parts).mark(kernel)
             block = kernel.add_entry_block([location] * len(types))
         arguments = list(block.arguments)
         with ir.InsertionPoint(block), location:
             held = [_tensor(a, v.type) for a, v in zip(arguments, inputs, strict=False)]
             values = dict(zip(inputs, held, strict=True))
-            for op in group.ops:
+            for op in ops:
                 _clone(op, values)
             for value, argument in zip(outputs, arguments[len(inputs) :], strict=True):
                 _store(values[value], argument)
             func.ReturnOp([])
-        with ir.InsertionPoint(self._root.regions[0].blocks[0]), ir.Location.unknown():
-            signature = ([v.type for v in inputs], [v.type for v in outputs])
-            func.FuncOp(symbol, signature, visibility="private")
-        self._symbols[symbol] = kernel.operation
+        self._taken[symbol] = kernel.operation
         return symbol
+
+
+class Outliner:
+    """Makes kernels of groups and calls of them."""
+
+    def __init__(self, root: Any) -> None:
+        self._root = root
+        self._kernels = Kernels(root)
+        self._declared: set[str] = set()
+
+    def outline(self, group: Group) -> None:
+        outputs = outputs_of(group.ops)
+        _, inputs = graph_of(group.ops, outputs)
+        symbol = self._kernels.kernel_of(group.ops, inputs, outputs)
+        types = [value.type for value in outputs]
+        if symbol not in self._declared:
+            self._declared.add(symbol)
+            with ir.InsertionPoint(self._root.regions[0].blocks[0]), ir.Location.unknown():
+                func.FuncOp(symbol, ([v.type for v in inputs], types), visibility="private")
+        with ir.InsertionPoint(group.ops[-1]), location_of(group.ops):
+            callee = ir.FlatSymbolRefAttr.get(symbol)
+            call = builder.op("func.call", inputs, types, callee=callee)
+        for old, new in zip(outputs, call.results, strict=True):
+            old.replace_all_uses_with(new)
+        for op in reversed(group.ops):
+            op.erase()
+
+
+def location_of(ops: Sequence[Any]) -> Any:
+    return ir.Location.fused([op.location for op in ops])
 
 
 def _tensor(argument: Any, kind: Any) -> Any:

@@ -16,8 +16,9 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.mlir import ir, stablehlo
-from davinci.operators import OPERATORS, Call
+from davinci.operators import OPERATORS, Call, Tensor
 from davinci.operators.products import PRODUCTS
+from davinci.operators.tensors import NZ
 from davinci.operators.work import Work, computed, moved, partly_read, traffic
 from davinci.passes import builder
 
@@ -93,7 +94,14 @@ class Described:
 
 def facts_of(name: str, call: Call) -> Facts:
     """Label and work of an operator of ascend."""
-    return Described(name, call, OPERATORS[name].work(call)).facts
+    return Described(kernel_name(name, call.outputs[0]), call, OPERATORS[name].work(call)).facts
+
+
+def kernel_name(name: str, result: Tensor) -> str:
+    """What an operator is called in names of kernels: a change of layout by its direction."""
+    if name != "relayout":
+        return name
+    return "fractalize" if result.layout == NZ else "defractalize"
 
 
 def facts_of_function(name: str, function: Any) -> Facts:

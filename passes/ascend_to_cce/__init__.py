@@ -1,20 +1,17 @@
-"""Lowerings of ascend operators to cce kernels, one module a family of operators.
+"""Builders of kernels: they make operations of cce of groups and their schedules.
 
-A lowering is a function registered with `@lowering("add", "sub", ...)`. It is called with the
-ascend op (memref form) and the `Target`, builds cce operations in front of it, and returns how many
-blocks the work can be shared by. `convert-ascend-to-cce` erases the op and updates the launches.
+`groups` reads a kernel, asks `davinci.schedule` for the plan of each of its parts, and has the
+builder of its kind make it. Builders decide nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.schedule.choices import Choices
-from davinci.tables import Table
 
 
 @dataclass(frozen=True)
@@ -32,7 +29,7 @@ class Blocks:
 
 @dataclass(frozen=True)
 class Target:
-    """What a lowering may ask about: the machine and the options of convert-ascend-to-cce.
+    """What builders may ask about: the machine and the options of convert-ascend-to-cce.
 
     Attributes:
         machine: sizes, alignments and legal instruction types.
@@ -51,8 +48,3 @@ class Target:
     fractalize: str = "improved"
     blocks: Blocks | None = None
     given: Mapping[str, Choices] = field(default_factory=dict)
-
-
-Lowering = Callable[[Any, Target], int]
-LOWERINGS: Table[str, Lowering] = Table("a lowering to cce")
-lowering = LOWERINGS.register

@@ -18,18 +18,16 @@ Needs kernels on memrefs (`ascend-bufferize`). The lowering of each operator lie
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
 from davinci.mlir import ir, operations, symbol_name
-from davinci.passes import ascend_to_cce, builder
+from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
-from davinci.passes.ascend_to_cce import LOWERINGS, Target
+from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.groups import is_group, lower_group
-from davinci.passes.pipeline.base import Pass, fail, option, register_pass
+from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import FRACTALIZE, STRATEGIES
 from davinci.schedule import schedule_file
 
@@ -51,8 +49,6 @@ class ConvertAscendToCcePass(Pass):
     schedules: str = option("", "a file of schedules for kernels; the others are chosen")
 
     def run(self, op: Any) -> None:
-        for module in pkgutil.iter_modules(ascend_to_cce.__path__):
-            importlib.import_module(f"{ascend_to_cce.__name__}.{module.name}")
         machine = machines.load(self.machine)
         machines.check_cores(machine, self.cores)
         target = Target(
@@ -65,44 +61,13 @@ class ConvertAscendToCcePass(Pass):
         )
         blocks: dict[str, int] = {}
         for kernel in kernels(op):
-            lower = lower_group if is_group(kernel) else lower_kernel
-            if units := lower(kernel, target):
+            if is_group(kernel):
+                units = lower_group(kernel, target)
                 count = max(1, min(units, target.cores))
                 kernel.attributes["ascend.blocks"] = builder.as_attribute(count)
                 blocks[symbol_name(kernel)] = count
         if blocks:
             update_launches(op, blocks)
-
-
-def lower_kernel(kernel: Any, target: Target) -> int:
-    """Lowers the ascend ops of one kernel; returns its number of work units, 0 if it had none."""
-    units = 0
-    erased: list[Any] = []
-    for block in kernel.regions[0]:
-        for op in block.operations:
-            name = op.operation.name
-            if not name.startswith("ascend.") or name == "ascend.full":
-                continue
-            if list(op.operation.results):
-                fail(
-                    op.operation,
-                    "is on tensors, in a kernel",
-                    found=str(op.operation.results[0].type),
-                    expected="buffers: its outputs as last operands, and no result",
-                    hint="npu-pipeline makes kernels of a function @main on tensors",
-                )
-            lower = LOWERINGS.get(name.removeprefix("ascend."))
-            if lower is None:
-                fail(op.operation, "has no lowering to cce", hint="make it a scalar kernel")
-            with ir.InsertionPoint(op), op.operation.location:
-                units = max(units, lower(op.operation, target))
-            erased.append(op)
-        for op in reversed(erased):
-            op.operation.erase()
-        for op in list(block.operations):
-            if op.operation.name == "ascend.full" and not list(op.operation.result.uses):
-                op.operation.erase()
-    return units
 
 
 def update_launches(root: Any, blocks: dict[str, int]) -> None:

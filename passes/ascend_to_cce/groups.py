@@ -6,7 +6,7 @@ func.func @k(%a: memref<..>, %r: memref<..>) {
   bufferization.materialize_in_destination %y in %r
 }
 
-An operator on buffers that a group could hold is a group of one.
+An operator alone is a group of one.
 """
 
 from __future__ import annotations
@@ -15,40 +15,39 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.dialects.ascend import call_of, record_of
-from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.mlir import ir
-from davinci.operators import OPERATORS
-from davinci.operators.vector_program import DTYPE_OF
+from davinci.operators import products
 from davinci.passes import builder
-from davinci.passes.analysis.group_graph import CONVERSION, graph_of, graph_of_buffers
-from davinci.passes.ascend_to_cce import Blocks, Target, lowering
+from davinci.passes.analysis.group_graph import CONVERSION, graph_of
+from davinci.passes.ascend_to_cce import Blocks, Target
 from davinci.passes.ascend_to_cce.attention_group import build_attention_group
 from davinci.passes.ascend_to_cce.chunked_group import ChunkBuilder
+from davinci.passes.ascend_to_cce.gather import GatherBuilder
 from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices
-from davinci.passes.ascend_to_cce.moves import Array, move, shape_of, whole
+from davinci.passes.ascend_to_cce.move_group import MoveBuilder
 from davinci.passes.ascend_to_cce.phased_group import PhasedBuilder
+from davinci.passes.ascend_to_cce.product import check_types
 from davinci.passes.ascend_to_cce.product_group import build_product_group
-from davinci.passes.ascend_to_cce.tiles import only_blocks, share_blocks
+from davinci.passes.ascend_to_cce.tiles import only_blocks
 from davinci.passes.ascend_to_cce.vector_group import VectorBuilder
-from davinci.passes.builder import row_major
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
 from davinci.schedule.attention_group import read_attention
 from davinci.schedule.choices import PartChoice
+from davinci.schedule.gathers import GatherPlan
 from davinci.schedule.graph import Graph
+from davinci.schedule.group_plan import GroupPlan
+from davinci.schedule.move_choice import MovePlan
 from davinci.schedule.phased_schedule import PhasedSchedule
 from davinci.schedule.product_group import is_product, read_group
 from davinci.schedule.side_by_side import parts_of, plans_of
 from davinci.schedule.space import NoSpace
 from davinci.schedule.vector_schedule import Plan
 
+PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
 LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
 BOUNDARY = frozenset({LOAD, STORE, CONVERSION})
-
-
-ROWS = ("broadcast", "reduce")
-"""Operators that groups of one hold, besides the elementwise ones."""
 
 
 def is_group(kernel: Any) -> bool:
@@ -90,6 +89,10 @@ def group_of(kernel: Any) -> Group:
     """Reads a kernel that `is_group`."""
     ops = [op.operation for op in kernel.regions[0].blocks[0].operations]
     operators = [op for op in ops if op.name.startswith("ascend.") and op.name != "ascend.full"]
+    for op in operators:
+        _require_types(op)
+        if op.name in PRODUCTS:
+            check_types(op)
     stores = [op for op in ops if op.name == STORE]
     outputs = [_inside(op.operands[0], operators) for op in stores]
     graph, inputs = graph_of(operators, outputs)
@@ -97,11 +100,10 @@ def group_of(kernel: Any) -> Group:
     return Group(graph, buffers, operators[-1])
 
 
-@lowering(*(name for name, record in OPERATORS.items() if record.elementwise), *ROWS)
-def lower_operator(operation: Any, target: Target) -> int:
-    """Lowers one operator on buffers."""
-    record = record_of(operation)
-    if found := record.refused(call_of(operation)):
+def _require_types(operation: Any) -> None:
+    """Fails unless a unit of the machine has instructions for an operator's element types."""
+    record = record_of(operation.opview)
+    if found := record.refused(call_of(operation.opview)):
         fail(
             operation,
             "has no vector instructions for its element type",
@@ -109,26 +111,6 @@ def lower_operator(operation: Any, target: Target) -> int:
             expected=", ".join(sorted(record.types)),
             hint="make it a scalar kernel",
         )
-    graph, inputs = graph_of_buffers(operation)
-    result = operation.operands[-1]
-    if graph.arrays[graph.outputs[0]].element in DTYPE_OF:
-        return _build(graph, [*inputs, result], operation, target)
-    # Repeats of what the vector unit has no lanes for.
-    (source,) = inputs
-    repeated = Array(source, repeating(operation))
-    parts = move(repeated, whole(result), shape_of(result), target, operation)
-    return share_blocks(parts, target)
-
-
-def repeating(broadcast: Any) -> tuple[int, ...]:
-    """Strides of a broadcast's operand along the dimensions of the result."""
-    source, result = broadcast.operands
-    strides = [0] * len(shape_of(result))
-    sizes = shape_of(source)
-    dims = attribute(broadcast, "dims")
-    for dim, size, stride in zip(dims, sizes, row_major(sizes), strict=True):
-        strides[dim] = stride if size > 1 else 0
-    return tuple(strides)
 
 
 def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
@@ -141,11 +123,16 @@ def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> 
     parts, kernel, units = parts_of(graph), operation.parent, 0
     try:
         given = given_choices(kernel, graph, target)
-        plans = plans_of(parts, target.machine, target.cores, given)
+        plans = plans_of(parts, target.machine, target.cores, given, target.fractalize)
     except NoSpace as error:
         fail(operation, "cannot be computed together with its group", found=str(error))
-    choices = (PartChoice(cores=n, choice=chosen.schedule.choice) for chosen, n in plans)
-    note_choices(kernel, tuple(choices))
+    choices = [
+        PartChoice(cores=n, choice=chosen.schedule.choice)
+        for chosen, n in plans
+        if isinstance(chosen, Plan)
+    ]
+    if len(choices) == len(plans):  # ways of moving elements are no choices
+        note_choices(kernel, tuple(choices))
     inputs, outputs = buffers[: len(graph.inputs)], buffers[len(graph.inputs) :]
     for part, (chosen, cores) in zip(parts, plans, strict=True):
         own = [*(inputs[i] for i in part.inputs), *(outputs[i] for i in part.outputs)]
@@ -176,7 +163,8 @@ def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Tar
         fail(operation, "cannot be computed together with its group", found=str(error))
     except CompileError as error:
         fail(operation, error.message, found=error.found, expected=error.expected, hint=error.hint)
-    operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
+    if schedule is not None:
+        operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
     return units
 
 
@@ -191,8 +179,12 @@ def _build_attention(graph: Graph, buffers: list[Any], operation: Any, target: T
     return units
 
 
-def _build_part(chosen: Plan, buffers: list[Any], target: Target) -> tuple[int, bool]:
+def _build_part(chosen: GroupPlan, buffers: list[Any], target: Target) -> tuple[int, bool]:
     """Builds what a plan says; its units of work, and whether it lies in a straight line."""
+    if isinstance(chosen, MovePlan):
+        return MoveBuilder(chosen, buffers, target).build(), False
+    if isinstance(chosen, GatherPlan):
+        return GatherBuilder(chosen, buffers, target).build(), False
     builder = _builder_of(chosen)(chosen, buffers, target)
     return builder.build(), builder.ordered
 

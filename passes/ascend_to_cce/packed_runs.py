@@ -6,8 +6,8 @@ from typing import Any
 
 from davinci.mlir import ir, memref
 from davinci.operators.vector_program import DTYPE_OF
-from davinci.passes.ascend_to_cce.moves import copy_rounded
 from davinci.passes.ascend_to_cce.row_statistics import fill_lanes
+from davinci.passes.ascend_to_cce.transfers import copy_rounded
 from davinci.passes.builder import IndexLike, add, as_value, op, restride, subview
 from davinci.schedule.row_packing import pieces_of
 from davinci.schedule.row_places import block_lanes

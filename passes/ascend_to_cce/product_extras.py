@@ -15,9 +15,9 @@ from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
 from davinci.operators.vector_program import Value
-from davinci.passes.ascend_to_cce.moves import copy_rounded
 from davinci.passes.ascend_to_cce.product_parts import PartOfC
 from davinci.passes.ascend_to_cce.product_rows import Ring, RowReader, Rows, bands, fill_zeros
+from davinci.passes.ascend_to_cce.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
 from davinci.passes.builder import add, alloc, mul, restride, subview
 from davinci.schedule.product import Product, ProductSchedule

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.product import wanted
+from davinci.passes.ascend_to_cce.product import wanted, write_zeros
 from davinci.passes.ascend_to_cce.product_kernel import Buffers, ProductKernel
 from davinci.passes.ascend_to_cce.tiles import share_blocks
 from davinci.passes.builder import reshaped
@@ -16,8 +16,8 @@ from davinci.schedule.product_group import ProductGroup
 
 def build_product_group(
     group: ProductGroup, graph: Graph, gm: dict[int, ir.Value], target: Target
-) -> tuple[ProductSchedule, int]:
-    """The schedule of a group, and how many blocks can share its work.
+) -> tuple[ProductSchedule | None, int]:
+    """The schedule of a group, none of an empty product, and how many blocks can share its work.
 
     Args:
         gm: buffers of the group's inputs and outputs, by number.
@@ -26,6 +26,8 @@ def build_product_group(
         CompileError: no schedule fits.
     """
     product = group.product
+    if not (product.batch and product.m and product.k and product.n):
+        return None, max(write_zeros(gm[number], target) for number in group.outputs)
     schedule = choose(product, target.machine, target.cores, wanted(target))
 
     def matrices(number: int) -> ir.Value:

@@ -16,7 +16,6 @@ from davinci.mlir import ir
 from davinci.operators.vector_program import JOIN, Step, Value
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.fold_axes import fold_axis
-from davinci.passes.ascend_to_cce.moves import copy_rounded
 from davinci.passes.ascend_to_cce.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.row_statistics import (
     array,
@@ -25,6 +24,7 @@ from davinci.passes.ascend_to_cce.row_statistics import (
     fill_lanes,
     scratch_buffers,
 )
+from davinci.passes.ascend_to_cce.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
 from davinci.passes.builder import (
     IndexLike,

@@ -7,7 +7,7 @@ piece by piece, going on with the next part where the one before ended.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 from davinci.mlir import arith, ir, scf
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.builder import IndexLike, add, as_value, constant_index, for_loop, mul, op
-from davinci.units import ceil_div
+from davinci.schedule.portions import Portions
 
 
 @dataclass(frozen=True)
@@ -86,15 +86,21 @@ def only_blocks(first: int, count: int) -> Iterator[tuple[Any, ir.Value]]:
         scf.YieldOp([])
 
 
-def share_blocks(parts: Sequence[Part], target: Target, alone: bool = True) -> int:
+def share_blocks(
+    parts: Iterable[Part], target: Target, alone: bool = True, total: int | None = None
+) -> int:
     """Builds the loops over all pieces, shared by the blocks; returns how many pieces there are.
 
     Numbering the pieces of all parts from 0, block b does the pieces t with t mod blocks = b.
 
     Args:
+        parts: may be made while they are taken: what making one builds stands before its loop.
         alone: whether these are all pieces of the kernel: if it is one, there is one block.
+        total: how many pieces there are, if that is known before.
     """
-    total = sum(part.count for part in parts)
+    if total is None:
+        parts = list(parts)
+        total = sum(part.count for part in parts)
     few = target.blocks is None or target.blocks.count <= 1
     if target.cores <= 1 or (alone and total <= 1 and few):
         for part in parts:
@@ -112,6 +118,42 @@ def share_blocks(parts: Sequence[Part], target: Target, alone: bool = True) -> i
             part.build(piece)
         before += part.count
     return total
+
+
+Stretches = list[tuple[IndexLike, int]]
+"""Where portions start, and their sizes."""
+
+
+def stretches(portions: Portions) -> list[tuple[int, Callable[[IndexLike], Stretches]]]:
+    """The portions as pieces of work of one kind: how many there are, and what each consists of.
+
+    An overlapping tail is in one piece with the portion before it.
+    """
+    size, tail = portions.size, portions.tail
+    full = portions.count - (1 if portions.overlaps else 0)
+    end: Stretches = [(full * size, size)] if portions.overlaps else []
+    found: list[tuple[int, Callable[[IndexLike], Stretches]]] = []
+    if full:
+        found.append((full, lambda index: [(mul(index, size), size)]))
+    if tail:
+        found.append((1, lambda index: [*end, (portions.tail_start, tail)]))
+    return found
+
+
+def portion_parts(
+    portions: Portions, build: Callable[[IndexLike, IndexLike, int], None], times: int = 1
+) -> list[Part]:
+    """`build(repetition, start, size)` for all portions, each done for 0 .. times - 1, as parts."""
+
+    def part(count: int, of: Callable[[IndexLike], Stretches]) -> Part:
+        def piece(index: IndexLike) -> None:
+            repetition, position = unflatten(index, [times, count])
+            for start, size in of(position):
+                build(repetition, start, size)
+
+        return Part(times * count, piece)
+
+    return [part(count, of) for count, of in stretches(portions)]
 
 
 def unflatten(index: IndexLike, extents: Sequence[int]) -> list[IndexLike]:
@@ -133,10 +175,8 @@ def unflatten(index: IndexLike, extents: Sequence[int]) -> list[IndexLike]:
     return found
 
 
-def even_cut(total: int, most: int) -> int:
-    """The smallest size that cuts `total` into as few pieces as `most` does; at least 1.
-
-    >>> even_cut(32, 10)
-    8
-    """
-    return max(1, ceil_div(total, max(1, ceil_div(total, max(1, most)))))
+def mark_scalar(owner: Any) -> None:
+    """Says that the scalar unit does the kernel's work; reports count it."""
+    while owner.operation.name != "func.func":
+        owner = owner.operation.parent
+    owner.attributes["ascend.unit"] = ir.StringAttr.get("scalar")

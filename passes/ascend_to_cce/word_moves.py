@@ -3,52 +3,34 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir
-from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.portions import Portions, portion_parts
 from davinci.passes.ascend_to_cce.row_statistics import build_steps
-from davinci.passes.ascend_to_cce.tiles import Part, unflatten
+from davinci.passes.ascend_to_cce.tiles import Part, portion_parts, unflatten
+from davinci.passes.ascend_to_cce.transfers import Arrays
 from davinci.passes.ascend_to_cce.vector_program import element_type
 from davinci.passes.builder import IndexLike, alloc, mul, reshaped, restride, row_major, subview
-from davinci.schedule.word_moves import STORED, Move, WordMove, loaded, word_move
-
-WIDTHS = (1, 2, 4, 8)
-"""Bytes of elements that can be moved."""
+from davinci.schedule.word_moves import STORED, WordMove, loaded
 
 Buffers = dict[str, Any]
 
 
-def move_words(move: Move, sources: Sequence[Any], result: Any, target: Target) -> list[Part]:
-    """The pieces of work of a move, for `share_blocks`; none if it has no way.
-
-    Args:
-        sources: the array of each box, in GM.
-        result: in GM.
-    """
-    element = ir.MemRefType(result.type).element_type
-    if move.itemsize not in WIDTHS or isinstance(element, ir.F64Type):
-        return []
-    way = word_move(move, target.machine, target.cores)
-    return _Builder(way, sources, result).parts() if way is not None else []
-
-
-class _Builder:
+class WordsBuilder:
     """Builds the tiles of one move."""
 
-    def __init__(self, way: WordMove, sources: Sequence[Any], result: Any) -> None:
-        self.way, self.sources, self.result = way, sources, result
+    def __init__(self, way: WordMove, arrays: Arrays, result: Any) -> None:
+        self.way, self.result = way, result
+        self.sources = [arrays[piece.array] for piece in way.move.pieces]
         self.element = ir.MemRefType(result.type).element_type
-        self.walks = [way.move.shape[e] for e in way.walked]
-        self.boxes = range(len(way.move.boxes))
+        self.walks = way.walks
+        self.numbers = range(len(way.move.pieces))
         self.buffers = self._buffers()
 
     def _buffers(self) -> Buffers:
         way = self.way
-        sizes = {loaded(box): way.loaded_elements(box) for box in self.boxes}
+        sizes = {loaded(number): way.loaded_elements(number) for number in self.numbers}
         sizes[STORED] = way.stored_elements
         found = {name: alloc([count], self.element, "UB") for name, count in sizes.items()}
         for name, count in way.scratch.items():
@@ -59,17 +41,14 @@ class _Builder:
         way = self.way
         if way.carrier is None:
             return [Part(1, lambda _: self._whole())]
-        total, apart = way.move.shape[way.carrier], way.last != way
-        count, rest = divmod(total - apart, way.tile)
-        portions = Portions(total, way.tile, count, way.tile if rest or apart else 0)
         walks = math.prod(self.walks)
-        return portion_parts(portions, lambda i, start, _: self._tile(i, start), walks)
+        return portion_parts(way.portions, lambda i, start, _: self._tile(i, start), walks)
 
     def _whole(self) -> None:
-        for box in self.boxes:
-            source = self.sources[box]
+        for number in self.numbers:
+            source = self.sources[number]
             total = math.prod(source.type.shape)
-            held = restride(self.buffers[loaded(box)], [total], [1])
+            held = restride(self.buffers[loaded(number)], [total], [1])
             cce.copy(restride(source, [total], [1]), held, round_up=True)
         self._compute()
         total = math.prod(self.way.move.shape)
@@ -83,8 +62,8 @@ class _Builder:
         if start == move.shape[carrier] - way.tile:
             self.way = way.last
         at = unflatten(walk, self.walks)
-        for box in self.boxes:
-            self._load(box, at, start)
+        for number in self.numbers:
+            self._load(number, at, start)
         self._compute()
         strides = row_major(move.shape)
         sizes = [move.shape[e] for e in way.runs]
@@ -92,6 +71,7 @@ class _Builder:
             self.result,
             [*self.walks, *sizes, move.shape[carrier] * way.pitch],
             [*(strides[e] for e in (*way.walked, *way.runs)), 1],
+            move.first,
         )
         tile = [*sizes, way.tile * way.pitch]
         held = reshaped(self.buffers[STORED], tile)
@@ -99,16 +79,16 @@ class _Builder:
         self.way = way
 
     def _load(self, number: int, at: list[IndexLike], start: IndexLike) -> None:
-        way, load, box = self.way, self.way.loads[number], self.way.move.boxes[number]
+        way, load, piece = self.way, self.way.loads[number], self.way.move.pieces[number]
         carrier = way.carrier
         assert carrier is not None
         outer = [*way.walked, *load.runs]
-        strides = [box.strides[e] for e in outer]
-        sizes = [*self.walks, *(box.sizes[e] for e in load.runs)]
-        runs = [box.sizes[e] for e in load.runs]
-        first, points = box.offset - load.lead, box.sizes[carrier]
+        strides = [piece.strides[e] for e in outer]
+        sizes = [*self.walks, *(piece.sizes[e] for e in load.runs)]
+        runs = [piece.sizes[e] for e in load.runs]
+        first, points = piece.offset - load.lead, piece.sizes[carrier]
         if isinstance(start, int):  # in front of the array there is nothing
-            first, points, start = first + start * box.strides[carrier], way.tile, 0
+            first, points, start = first + start * piece.strides[carrier], way.tile, 0
         held = self.buffers[loaded(number)]
         if load.dense:
             tile = [*runs, way.tile * load.pitch]
@@ -116,7 +96,7 @@ class _Builder:
             cce.copy(self._piece(gm, at, mul(start, load.pitch), tile), reshaped(held, tile))
             return
         tile = [*runs, way.tile, load.pitch]
-        step = box.strides[carrier]
+        step = piece.strides[carrier]
         gm = restride(
             self.sources[number], [*sizes, points, load.pitch], [*strides, step, 1], first
         )
@@ -138,9 +118,9 @@ class _Builder:
             return
         half = ir.F16Type.get()
         wide = dict(self.buffers)
-        for name in (STORED, *map(loaded, self.boxes)):
+        for name in (STORED, *map(loaded, self.numbers)):
             wide[name] = alloc(self.buffers[name].type.shape, half, "UB")
-        for name in map(loaded, self.boxes):
+        for name in map(loaded, self.numbers):
             cce.vconv(self.buffers[name], wide[name])
         build_steps(work, wide)
         cce.vconv(wide[STORED], self.buffers[STORED])

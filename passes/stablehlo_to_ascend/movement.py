@@ -109,8 +109,10 @@ def convert_pad(op: Op, ops: TensorOps) -> Sequence[Any]:
 
 @conversion("iota")
 def convert_iota(op: Op, ops: TensorOps) -> Sequence[Any]:
-    result = tensor_of(op.results[0].type)
-    return [ops.emit("iota", [], result, dim=attribute(op, "iota_dimension"))]
+    """Numbers along one dimension, a constant, which others repeat."""
+    result, dim = tensor_of(op.results[0].type), attribute(op, "iota_dimension")
+    numbers = ops.emit("iota", [], Tensor((result.shape[dim],), result.element), dim=0)
+    return [ops.broadcast(numbers, result.shape, [dim])]
 
 
 REDUCTIONS = {

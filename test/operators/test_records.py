@@ -68,11 +68,11 @@ def test_calls_are_legal_and_have_a_unit(case: Case) -> None:
 
 
 def has_kernel(case: Case) -> bool:
-    """Not constants and views; `iota` is always folded, a relayout of `@main` is one of rows."""
-    no_kernel = (*(n for n, r in OPERATORS.items() if r.unit == NONE), "iota", "relayout")
+    """Not constants and views; a relayout of `@main` is one of rows, kernels are on tensors."""
+    no_kernel = (*(n for n, r in OPERATORS.items() if r.unit == NONE), "relayout")
     # Products of transposed operands are made together with their layouts.
-    turned = not case.buffers and any(name.startswith("transpose_") for name in case.attributes)
-    if case.name in no_kernel or turned or any(case is x for x in BYTE_PRODUCTS):
+    turned = any(name.startswith("transpose_") for name in case.attributes)
+    if case.name in no_kernel or turned or case.buffers or any(case is x for x in BYTE_PRODUCTS):
         return False
     return of(case).unit_of(case.call) != SCALAR
 

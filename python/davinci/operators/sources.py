@@ -54,9 +54,9 @@ def dim_of_result(call: Call) -> None:
     require_dim(call, call.outputs[0].rank)
 
 
-@operator(windows=same_place, constraints=(dim_of_result,))
+@operator(windows=same_place, constraints=(dim_of_result,), unit=NONE)
 def iota(*, dim: int, result: Tensor) -> Array:
-    """The index along a dimension."""
+    """The index along a dimension; a constant, at the latest when values get their buffers."""
     spread = [-1 if i == dim else 1 for i in range(result.rank)]
     count = np.arange(result.shape[dim]).astype(dtype_of(result.element))
     return np.broadcast_to(count.reshape(spread), result.shape)

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 
 from davinci.machine import Machine
 from davinci.schedule.choices import Choices, PartChoice
+from davinci.schedule.fractal_moves import IMPROVED
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
+from davinci.schedule.group_plan import GroupPlan, moves_only, plan_of
 from davinci.schedule.regions import Regions, regions_of
 from davinci.schedule.space import NoSpace, space_of
 from davinci.schedule.vector_schedule import Plan, estimate, plan, plans
@@ -34,10 +36,14 @@ class Part:
 def parts_of(graph: Graph) -> list[Part]:
     """The parts of a group, in regions; what only reads the same inputs has nothing to do with each
     other, but for parts of the rows of one array, which are moved together if that can be done.
+    What only moves elements is one part.
 
     Raises:
         NoSpace: regions cannot be told apart.
     """
+    if moves_only(graph):
+        places = (tuple(range(len(values))) for values in (graph.inputs, graph.outputs))
+        return [Part(graph, *places)]
     regions = regions_of(graph)
     graph = regions.graph
     found = list(_connected(graph))
@@ -112,17 +118,28 @@ def _part(regions: Regions, nodes: Sequence[Node]) -> Part:
 
 
 def plans_of(
-    parts: Sequence[Part], machine: Machine, cores: int, choices: Choices | None = None
-) -> list[tuple[Plan, int]]:
+    parts: Sequence[Part],
+    machine: Machine,
+    cores: int,
+    choices: Choices | None = None,
+    algorithm: str = IMPROVED,
+) -> Sequence[tuple[GroupPlan, int]]:
     """The plan of each part, and how many cores it has.
+
+    Args:
+        algorithm: of fractalisation.
 
     Raises:
         NoSpace: a part is no kernel, or not by the choices; or there are more parts than cores.
     """
     if choices is not None:
         return _chosen(parts, machine, cores, choices)
-    shares = _shares(parts, lambda graph, n: plan(graph, machine, n).schedule.cycles, cores)
-    found = (plan(part.graph, machine, n) for part, n in zip(parts, shares, strict=True))
+
+    def planned(graph: Graph, n: int) -> GroupPlan:
+        return plan_of(graph, machine, n, algorithm)
+
+    shares = _shares(parts, lambda graph, n: planned(graph, n).schedule.cycles, cores)
+    found = (planned(part.graph, n) for part, n in zip(parts, shares, strict=True))
     return list(zip(found, shares, strict=True))
 
 
@@ -150,6 +167,8 @@ def ranked_choices(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
     parts = parts_of(graph)
     ranked = []
     for part, (best, n) in zip(parts, plans_of(parts, machine, cores), strict=True):
+        if not isinstance(best, Plan):
+            raise NoSpace("moves have no choices")
         others = sorted(plans(part.graph, machine, n), key=lambda schedule: schedule.cycles)
         choices = dict.fromkeys(schedule.choice for schedule in (best.schedule, *others))
         ranked.append([PartChoice(cores=n, choice=choice) for choice in choices])
@@ -168,9 +187,9 @@ def cycles_of(graph: Graph, machine: Machine, cores: int, *, growing: bool) -> i
     """
 
     def weighed(graph: Graph, n: int) -> int:
-        if growing:
+        if growing and not moves_only(graph):
             return estimate(graph, machine, n)
-        return plan(graph, machine, n).schedule.cycles
+        return plan_of(graph, machine, n).schedule.cycles
 
     parts = parts_of(graph)
     shares = _shares(parts, weighed, cores)

@@ -1,9 +1,9 @@
 """Moves of elements that are no whole blocks: by words of 16 bits that become blocks and back.
 
-An array is put together of boxes of others: a transpose or a slice of one, a concatenation of
-several, a pad of one and a number. One dimension *carries* the move: of 16 rows of its points each
-is moved alike. A transposition of 16 x 16 words makes a block of each word of a row, blocks are
-moved by the vector unit wherever they belong, and another transposition makes rows of them:
+An array is put together of pieces of others (`index_maps`). One dimension *carries* the move: of 16
+rows of its points each is moved alike. A transposition of 16 x 16 words makes a block of each word
+of a row, blocks are moved by the vector unit wherever they belong, and another transposition makes
+rows of them:
 
     y[c, p] = x[p, c], 16 rows r of 2 points p of 3 elements c of one word each
     loaded   |p0c0 p0c1 p0c2 p1c0 p1c1 p1c2| of r = 0, the same of r = 1, ..
@@ -25,11 +25,18 @@ from dataclasses import dataclass, replace
 
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
+from davinci.schedule.index_maps import Piece
+from davinci.schedule.index_maps import rows as strides_of
+from davinci.schedule.portions import Portions
 from davinci.schedule.row_steps import DIGITS, Digits
 from davinci.schedule.vector_steps import TRANSPOSITION, Step, Steps, View
-from davinci.units import BLOCK_BYTES, round_up
+from davinci.units import BLOCK_BYTES, ceil_div, round_up
 
 WORD_BYTES = 2
+
+WIDTHS = (1, 2, 4, 8)
+"""Bytes of elements that can be moved."""
+
 BLOCK_LANES = 8
 """Lanes of a block as it is moved, of 32 bits."""
 
@@ -39,57 +46,41 @@ TURNED, PLACED = "turned", "placed"
 SPARSE = 4
 """Points whose words are one in so many of what lies there are loaded without the rest."""
 
+MOST_MIXED = 4
+"""Pieces of which each may be loaded in a way of its own."""
+
 SLOTS = 2
 """Tiles that a core works on at a time."""
 
 
-def loaded(box: int) -> str:
-    """The buffer of what is loaded for a box."""
-    return f"loaded{box}"
+def loaded(piece: int) -> str:
+    """The buffer of what is loaded for a piece."""
+    return f"loaded{piece}"
 
 
 STORED = "stored"
 
 
 @dataclass(frozen=True)
-class Box:
-    """A part of the result that comes from one array.
-
-    Attributes:
-        starts, sizes: along each dimension of the result.
-        steps: places of the result from one element to the next.
-        strides: elements from one to the next in the array; not negative.
-        offset: of the first.
-        total: elements of the array.
-    """
-
-    starts: tuple[int, ...]
-    sizes: tuple[int, ...]
-    steps: tuple[int, ...]
-    strides: tuple[int, ...]
-    offset: int
-    total: int
-
-    def covers(self, dim: int, size: int) -> bool:
-        """Whether it has all of a dimension of `size` places."""
-        return self.sizes[dim] == size and self.steps[dim] == 1
-
-
-@dataclass(frozen=True)
 class Move:
-    """An array in rows, made of boxes.
+    """An array in rows, made of pieces.
 
     Attributes:
         shape: of the result.
+        pieces: that come from arrays; positions along a dimension are equally far apart.
+        totals: elements of the array that each piece comes from.
         itemsize: bytes of an element, in GM.
-        number: bits of the elements outside of the boxes, of bytes those of the f16 number; None:
+        number: bits of the elements outside of the pieces, of bytes those of the f16 number; None:
             there are none.
+        first: where in the array in GM the result begins.
     """
 
     shape: tuple[int, ...]
-    boxes: tuple[Box, ...]
+    pieces: tuple[Piece, ...]
+    totals: tuple[int, ...]
     itemsize: int
     number: int | None = None
+    first: int = 0
 
     @property
     def words(self) -> int:
@@ -125,9 +116,9 @@ class WordMove:
         walked: dimensions that are walked.
         runs: dimensions that lie outside of the carrier in the result, each a run.
         rows, points: rows of a tile, and points of the carrier in each.
-        loads: of each box.
+        loads: of each piece.
         pitch: elements of a point in a run of the result.
-        cycles: estimated, of a core.
+        cycles: estimated, of a tile.
     """
 
     move: Move
@@ -138,7 +129,7 @@ class WordMove:
     points: int
     loads: tuple[Load, ...]
     pitch: int
-    cycles: int = 0
+    cycles: float = 0.0
 
     @property
     def tile(self) -> int:
@@ -146,29 +137,52 @@ class WordMove:
         return self.rows * self.points
 
     @property
+    def portions(self) -> Portions:
+        """The tiles along the carrier."""
+        assert self.carrier is not None
+        total, apart = self.move.shape[self.carrier], self.last != self
+        count, rest = divmod(total - apart, self.tile)
+        return Portions(total, self.tile, count, self.tile if rest or apart else 0)
+
+    @property
+    def walks(self) -> list[int]:
+        """Sizes of the dimensions that are walked."""
+        return [self.move.shape[e] for e in self.walked]
+
+    @property
+    def units(self) -> int:
+        """Pieces of work."""
+        return 1 if self.carrier is None else math.prod(self.walks) * self.portions.units
+
+    def __str__(self) -> str:
+        if self.carrier is None:
+            return "words, all at once"
+        return f"words, {self.rows} rows of {self.points} a tile"
+
+    @property
     def last(self) -> WordMove:
         """The way of the last tile along the carrier."""
         loads = tuple(replace(load, lead=load.last_lead) for load in self.loads)
         return replace(self, loads=loads)
 
-    def load_runs(self, box: int) -> int:
-        return math.prod(self.move.boxes[box].sizes[e] for e in self.loads[box].runs)
+    def load_runs(self, piece: int) -> int:
+        return math.prod(self.move.pieces[piece].sizes[e] for e in self.loads[piece].runs)
 
     @property
     def store_runs(self) -> int:
         return math.prod(self.move.shape[e] for e in self.runs)
 
-    def loaded_elements(self, box: int) -> int:
-        """Elements of the buffer that a box is loaded to."""
-        return self.load_runs(box) * self.tile * self.loads[box].pitch
+    def loaded_elements(self, piece: int) -> int:
+        """Elements of the buffer that a piece is loaded to."""
+        return self.load_runs(piece) * self.tile * self.loads[piece].pitch
 
     @property
     def stored_elements(self) -> int:
         return self.store_runs * self.tile * self.pitch
 
-    def turned_blocks(self, box: int) -> int:
-        """Words of a row of what is loaded for a box."""
-        return self.loaded_elements(box) // self.rows * self.move.words
+    def turned_blocks(self, piece: int) -> int:
+        """Words of a row of what is loaded for a piece."""
+        return self.loaded_elements(piece) // self.rows * self.move.words
 
     @property
     def placed_blocks(self) -> int:
@@ -177,14 +191,14 @@ class WordMove:
     @property
     def scratch(self) -> dict[str, int]:
         """Lanes of the buffers of blocks."""
-        turned = sum(self.turned_blocks(box) for box in range(len(self.move.boxes)))
+        turned = sum(self.turned_blocks(piece) for piece in range(len(self.move.pieces)))
         return {TURNED: turned * BLOCK_LANES, PLACED: self.placed_blocks * BLOCK_LANES}
 
     @property
     def bytes(self) -> int:
         """Bytes of UB that a tile takes."""
         moved = self.stored_elements
-        moved += sum(self.loaded_elements(box) for box in range(len(self.move.boxes)))
+        moved += sum(self.loaded_elements(piece) for piece in range(len(self.move.pieces)))
         size = self.move.itemsize + (WORD_BYTES if self.move.itemsize == 1 else 0)
         return moved * size + sum(self.scratch.values()) * BLOCK_BYTES // BLOCK_LANES
 
@@ -192,14 +206,14 @@ class WordMove:
         """The work of the vector unit on a tile."""
         steps: list[Step] = []
         base = 0
-        for box in range(len(self.move.boxes)):
-            steps += self._turn(box, base)
-            base += self.turned_blocks(box)
+        for piece in range(len(self.move.pieces)):
+            steps += self._turn(piece, base)
+            base += self.turned_blocks(piece)
         base = 0
         steps += self._filled()
-        for box in range(len(self.move.boxes)):
-            steps.append(self._place(box, base))
-            base += self.turned_blocks(box)
+        for piece in range(len(self.move.pieces)):
+            steps.append(self._place(piece, base))
+            base += self.turned_blocks(piece)
         return Steps("s32", (*steps, *self._turn_back()), self.scratch)
 
     @property
@@ -221,12 +235,12 @@ class WordMove:
         shape, strides = (ROWS, count // ROWS, lanes), (lanes, ROWS * lanes, 1)
         return View(buffer, shape, strides, first * lanes)
 
-    def _turn(self, box: int, base: int) -> Iterator[Step]:
-        row = self.points * self.loads[box].pitch
+    def _turn(self, piece: int, base: int) -> Iterator[Step]:
+        row = self.points * self.loads[piece].pitch
         count = row * self.move.words
-        for run in range(self.load_runs(box)):
+        for run in range(self.load_runs(piece)):
             blocks = self._blocks(TURNED, base + run * count, count)
-            yield Step(TRANSPOSITION, (self._rows(loaded(box), run, row), blocks))
+            yield Step(TRANSPOSITION, (self._rows(loaded(piece), run, row), blocks))
 
     def _turn_back(self) -> Iterator[Step]:
         row = self.points * self.pitch
@@ -236,7 +250,7 @@ class WordMove:
             yield Step(TRANSPOSITION, (blocks, self._rows(STORED, run, row)))
 
     def _filled(self) -> Iterator[Step]:
-        """The number outside of the boxes; behind a result that is no whole blocks anything."""
+        """The number outside of the pieces; behind a result that is no whole blocks anything."""
         number, words = self.move.number, self.move.words
         covered = math.prod(self.move.shape) * words
         if number is None and (self.carrier is not None or covered == self.placed_blocks):
@@ -250,37 +264,33 @@ class WordMove:
             parts = parts[:1]
         for i, word in enumerate(parts):
             twice = word | word << 16
-            shape = (self.placed_blocks // len(parts), BLOCK_LANES)
-            strides = (len(parts) * BLOCK_LANES, 1)
+            shape: tuple[int, ...] = (self.placed_blocks // len(parts), BLOCK_LANES)
+            strides: tuple[int, ...] = (len(parts) * BLOCK_LANES, 1)
             if len(parts) == 1:
-                shape, strides = (math.prod(shape),), (1,)  # type: ignore[assignment]
+                shape, strides = (math.prod(shape),), (1,)
             signed = twice - (1 << 32) * (twice >> 31)
             yield Step("vector_dup", (View(PLACED, shape, strides, i * BLOCK_LANES),), signed)
 
     def _place(self, number: int, base: int) -> Step:
-        """Moves the blocks of a box to those of the result."""
-        box, load, words = self.move.boxes[number], self.loads[number], self.move.words
+        """Moves the blocks of a piece to those of the result."""
+        piece, load, words = self.move.pieces[number], self.loads[number], self.move.words
         inside = [e for e in range(len(self.move.shape)) if e not in (*self.walked, self.carrier)]
-        from_run = _run_strides(load.runs, box.sizes, self.points * load.pitch * words)
+        from_run = _run_strides(load.runs, piece.sizes, self.points * load.pitch * words)
         to_run = _run_strides(self.runs, self.move.shape, self.points * self.pitch * words)
-        strides = result_strides(self.move.shape)
+        strides = strides_of(self.move.shape)
         dims = [(self.points, load.pitch * words, self.pitch * words)]
         first, place = base + load.lead * words, 0
         for e in inside:
-            source = from_run[e] if e in load.runs else box.strides[e] * words
+            source = from_run[e] if e in load.runs else piece.strides[e] * words
             result = to_run[e] if e in self.runs else strides[e] * words
-            dims.append((box.sizes[e], source, result * box.steps[e]))
-            place += box.starts[e] * result
+            dims.append((piece.sizes[e], source, result * piece.steps[e]))
+            place += piece.starts[e] * result
         dims.append((words, 1, 1))
         lanes = BLOCK_LANES
         shape = (*(size for size, _, _ in dims), lanes)
         turned = View(TURNED, shape, (*(s * lanes for _, s, _ in dims), 1), first * lanes)
         placed = View(PLACED, shape, (*(s * lanes for _, _, s in dims), 1), place * lanes)
         return Step("vmax", (turned, turned, placed))
-
-
-def result_strides(shape: Sequence[int]) -> tuple[int, ...]:
-    return tuple(math.prod(shape[e + 1 :]) for e in range(len(shape)))
 
 
 def _run_strides(runs: Sequence[int], sizes: Sequence[int], length: int) -> dict[int, int]:
@@ -292,15 +302,22 @@ def _run_strides(runs: Sequence[int], sizes: Sequence[int], length: int) -> dict
     return found
 
 
-def word_move(move: Move, machine: Machine, cores: int) -> WordMove | None:
-    """The way that takes least time; None if there is none."""
+def word_move(move: Move, machine: Machine, cores: int, whole: bool) -> WordMove | None:
+    """The way that takes least time; None if there is none.
+
+    Args:
+        whole: whether the result is all of an array in GM: then it may be stored in whole blocks.
+    """
+    count = len(move.pieces)
+    some = (True,) * count, (False,) * count
+    every = list(itertools.product((True, False), repeat=count)) if count <= MOST_MIXED else some
     found = [
         way
-        for carrier in (None, *range(len(move.shape)))
-        for dense in itertools.product((True, False), repeat=len(move.boxes))
+        for carrier in (*([None] if whole else []), *range(len(move.shape)))
+        for dense in every
         if (way := _Ways(move, machine, cores, carrier, dense).best()) is not None
     ]
-    return min(found, key=lambda way: way.cycles, default=None)
+    return min(found, key=lambda way: way.cycles * ceil_div(way.units, cores), default=None)
 
 
 class _Ways:
@@ -328,34 +345,35 @@ class _Ways:
         if not all(self.dense):
             return None
         loads = tuple(
-            Load((), round_up(box.total * words, self.unit) // words, box.offset, True, box.offset)
-            for box in move.boxes
+            Load((), round_up(total * words, self.unit) // words, piece.offset, True, piece.offset)
+            for piece, total in zip(move.pieces, move.totals, strict=True)
         )
         pitch = round_up(math.prod(move.shape) * words, self.unit) // words
         way = WordMove(move, None, (), (), 1, 1, loads, pitch)
-        return self._weighed(way, 1) if self._fits(way, 1) else None
+        return self._weighed(way) if self._fits(way, 1) else None
 
     def _carried(self, carrier: int) -> WordMove | None:
         move = self.move
-        size, strides = move.shape[carrier], result_strides(move.shape)
-        if not all(box.covers(carrier, size) and box.strides[carrier] for box in move.boxes):
+        size, strides = move.shape[carrier], strides_of(move.shape)
+        if not all(p.dims[carrier].covers(size) and p.strides[carrier] for p in move.pieces):
             return None
         others = [e for e, n in enumerate(move.shape) if e != carrier and n > 1]
         inside = {e for e in others if e > carrier}
-        inside |= {e for box in move.boxes for e in others if box.strides[e] < box.strides[carrier]}
-        inside |= {e for box in move.boxes for e in others if not box.covers(e, move.shape[e])}
+        for piece in move.pieces:
+            inside |= {e for e in others if piece.strides[e] < piece.strides[carrier]}
+            inside |= {e for e in others if not piece.dims[e].covers(move.shape[e])}
         walked = tuple(e for e in others if e not in inside)
         runs = tuple(sorted(e for e in inside if e < carrier))
-        loads = [
-            self._load(box, carrier, inside, dense)
-            for box, dense in zip(move.boxes, self.dense, strict=True)
-        ]
-        if any(load is None for load in loads):
-            return None
+        loads: list[Load] = []
+        for piece, total, dense in zip(move.pieces, move.totals, self.dense, strict=True):
+            load = self._load(piece, total, carrier, inside, dense)
+            if load is None:
+                return None
+            loads.append(load)
         pitch = strides[carrier]
-        pitches = [pitch, *(load.pitch for load in loads)]  # type: ignore[union-attr]
+        pitches = [pitch, *(load.pitch for load in loads)]
         # A last tile that is loaded in another way needs another one before it.
-        apart = any(load.last_lead != load.lead for load in loads)  # type: ignore[union-attr]
+        apart = any(load.last_lead != load.lead for load in loads)
         least = self._least(pitches, ROWS)
         rows = min(ROWS, (size - apart) // least)
         if move.itemsize == 1 and rows % 2:  # two rows of 16 bytes are a block, or one of 32
@@ -365,7 +383,7 @@ class _Ways:
         walks = math.prod(move.shape[e] for e in walked)
         ones = tuple(e for e, n in enumerate(move.shape) if e != carrier and n == 1)
         walked = tuple(sorted((*walked, *ones)))
-        way = WordMove(move, carrier, walked, runs, rows, least, tuple(loads), pitch)  # type: ignore[arg-type]
+        way = WordMove(move, carrier, walked, runs, rows, least, tuple(loads), pitch)
         return self._sized(way, size, walks)
 
     def _least(self, pitches: Sequence[int], unit: int) -> int:
@@ -373,23 +391,25 @@ class _Ways:
         words = self.move.words
         return math.lcm(*(unit // math.gcd(unit, pitch * words) for pitch in pitches))
 
-    def _load(self, box: Box, carrier: int, inside: set[int], dense: bool) -> Load | None:
-        words, stride = self.move.words, box.strides[carrier]
-        inner = [e for e in inside if box.strides[e] < stride]
+    def _load(
+        self, piece: Piece, total: int, carrier: int, inside: set[int], dense: bool
+    ) -> Load | None:
+        words, stride = self.move.words, piece.strides[carrier]
+        inner = [e for e in inside if piece.strides[e] < stride]
         runs = tuple(sorted(e for e in inside if e not in inner))
-        span = 1 + sum((box.sizes[e] - 1) * box.strides[e] for e in inner)
-        last = box.offset + sum(
+        span = 1 + sum((piece.sizes[e] - 1) * piece.strides[e] for e in inner)
+        last = piece.offset + sum(
             (n - 1) * s
-            for e, (n, s) in enumerate(zip(box.sizes, box.strides, strict=True))
+            for e, (n, s) in enumerate(zip(piece.sizes, piece.strides, strict=True))
             if e not in inner
         )
         pitch = stride if dense else round_up(span * words, self.unit) // words
         if not dense and (stride < SPARSE * pitch and span <= stride):
             return None
-        lead = max(0, last + pitch - box.total)
+        lead = max(0, last + pitch - total)
         if lead + span > pitch:
             return None
-        return Load(runs, pitch, lead if lead <= box.offset else 0, dense, lead)
+        return Load(runs, pitch, lead if lead <= piece.offset else 0, dense, lead)
 
     def _fits(self, way: WordMove, slots: int) -> bool:
         return way.bytes * slots <= self.machine.buffers.UB.bytes
@@ -405,9 +425,9 @@ class _Ways:
         apart = way.last != way
         times = max(1, min(most, share, (size - apart) // (way.rows * least)))
         way = replace(way, points=least * times)
-        return self._weighed(way, walks * math.ceil(size / way.tile))
+        return self._weighed(way)
 
-    def _weighed(self, way: WordMove, tiles: int) -> WordMove:
+    def _weighed(self, way: WordMove) -> WordMove:
         gm, unit = self.machine.gm, self.machine.vector
         vector = way.steps().estimate(self.machine)
         moved = way.stored_elements * way.move.itemsize
@@ -416,9 +436,6 @@ class _Ways:
             moved += way.loaded_elements(number) * way.move.itemsize
             bursts += 0 if load.dense else way.load_runs(number) * way.tile
         waits = vector.links * self.machine.sync.barrier_cycles
-        start = self.machine.mte2.start_cycles + self.machine.mte3.start_cycles
-        own = math.ceil(tiles / self.cores)
-        each = (
-            vector.cycles + waits + unit.fixed_cycles + moved / gm.read_bytes_per_cycle + 8 * bursts
-        )
-        return replace(way, cycles=int(start + own * each))
+        start = self.machine.mte2.start_cycles  # the next tile comes while this one leaves
+        each = moved / gm.read_bytes_per_cycle + self.machine.mte2.row_miss_cycles * bursts
+        return replace(way, cycles=start + vector.cycles + waits + unit.fixed_cycles + each)

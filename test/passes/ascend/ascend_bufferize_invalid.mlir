@@ -46,14 +46,6 @@ func.func @main(%a: tensor<16x16xi8>) -> tensor<16x16xi32> {
 
 // -----
 
-func.func @main(%x: tensor<17x40xf32, #ascend.layout<"nz">>) -> tensor<17x8xf32, #ascend.layout<"nz">> {
-  // expected-error@below {{'ascend.slice' op cuts through fractals; found [0, 16]; expected a slice of whole fractals}}
-  %0 = "ascend.slice"(%x) {starts = array<i64: 0, 16>, limits = array<i64: 17, 24>, strides = array<i64: 1, 1>} : (tensor<17x40xf32, #ascend.layout<"nz">>) -> tensor<17x8xf32, #ascend.layout<"nz">>
-  return %0 : tensor<17x8xf32, #ascend.layout<"nz">>
-}
-
-// -----
-
 // expected-error@below {{a value of @main has a type that is wrong: unknown layout; found "zz"; expected #ascend.layout<"nz">, or none for rows; found tensor<4x4xf32, "zz">}}
 func.func @main(%x: tensor<4x4xf32, "zz">) -> tensor<4x4xf32, "zz"> {
   return %x : tensor<4x4xf32, "zz">

@@ -11,7 +11,10 @@
 // CHECK: "cce.copy"({{.*}}) {round_up} : (memref<13xf32
 func.func @short(%a: memref<13xf32>, %b: memref<13xf32>, %r: memref<13xf32>)
     attributes {ascend.kernel} {
-  "ascend.add"(%a, %b, %r) : (memref<13xf32>, memref<13xf32>, memref<13xf32>) -> ()
+  %ta = bufferization.to_tensor %a restrict : memref<13xf32> to tensor<13xf32>
+  %tb = bufferization.to_tensor %b restrict : memref<13xf32> to tensor<13xf32>
+  %y = "ascend.add"(%ta, %tb) : (tensor<13xf32>, tensor<13xf32>) -> tensor<13xf32>
+  bufferization.materialize_in_destination %y in restrict writable %r : (tensor<13xf32>, memref<13xf32>) -> ()
   return
 }
 
@@ -29,7 +32,9 @@ func.func @short(%a: memref<13xf32>, %b: memref<13xf32>, %r: memref<13xf32>)
 // CHECK: [2043] [8] [1]
 // CHECK: "cce.vexp"({{.*}}) : (memref<8xf32
 func.func @overlapping(%a: memref<2051xf32>, %r: memref<2051xf32>) attributes {ascend.kernel} {
-  "ascend.exp"(%a, %r) : (memref<2051xf32>, memref<2051xf32>) -> ()
+  %ta = bufferization.to_tensor %a restrict : memref<2051xf32> to tensor<2051xf32>
+  %y = "ascend.exp"(%ta) : (tensor<2051xf32>) -> tensor<2051xf32>
+  bufferization.materialize_in_destination %y in restrict writable %r : (tensor<2051xf32>, memref<2051xf32>) -> ()
   return
 }
 
@@ -42,14 +47,18 @@ func.func @overlapping(%a: memref<2051xf32>, %r: memref<2051xf32>) attributes {a
 // CHECK: "cce.vmuls"
 func.func @constant_operands(%a: memref<4096xf32>, %r: memref<4096xf32>)
     attributes {ascend.kernel} {
-  %c = "ascend.full"() {value = 2.0 : f32} : () -> memref<4096xf32>
-  "ascend.max"(%a, %c, %r) : (memref<4096xf32>, memref<4096xf32>, memref<4096xf32>) -> ()
+  %c = "ascend.full"() {value = 2.0 : f32} : () -> tensor<4096xf32>
+  %ta = bufferization.to_tensor %a restrict : memref<4096xf32> to tensor<4096xf32>
+  %y = "ascend.max"(%ta, %c) : (tensor<4096xf32>, tensor<4096xf32>) -> tensor<4096xf32>
+  bufferization.materialize_in_destination %y in restrict writable %r : (tensor<4096xf32>, memref<4096xf32>) -> ()
   return
 }
 func.func @scalar_operand(%a: memref<4096xf32>, %r: memref<4096xf32>)
     attributes {ascend.kernel} {
-  %c = "ascend.full"() {value = 2.0 : f32} : () -> memref<4096xf32>
-  "ascend.mul"(%a, %c, %r) : (memref<4096xf32>, memref<4096xf32>, memref<4096xf32>) -> ()
+  %c = "ascend.full"() {value = 2.0 : f32} : () -> tensor<4096xf32>
+  %ta = bufferization.to_tensor %a restrict : memref<4096xf32> to tensor<4096xf32>
+  %y = "ascend.mul"(%ta, %c) : (tensor<4096xf32>, tensor<4096xf32>) -> tensor<4096xf32>
+  bufferization.materialize_in_destination %y in restrict writable %r : (tensor<4096xf32>, memref<4096xf32>) -> ()
   return
 }
 
@@ -60,7 +69,10 @@ func.func @scalar_operand(%a: memref<4096xf32>, %r: memref<4096xf32>)
 // CHECK: "cce.vconv"({{.*}}xf16, {{.*}}xi8
 func.func @compare(%a: memref<64xf32>, %b: memref<64xf32>, %r: memref<64xi8>)
     attributes {ascend.kernel} {
-  "ascend.compare"(%a, %b, %r) {predicate = "LT"}
-    : (memref<64xf32>, memref<64xf32>, memref<64xi8>) -> ()
+  %ta = bufferization.to_tensor %a restrict : memref<64xf32> to tensor<64xf32>
+  %tb = bufferization.to_tensor %b restrict : memref<64xf32> to tensor<64xf32>
+  %y = "ascend.compare"(%ta, %tb) {predicate = "LT"} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xi1>
+  %bytes = builtin.unrealized_conversion_cast %y : tensor<64xi1> to tensor<64xi8>
+  bufferization.materialize_in_destination %bytes in restrict writable %r : (tensor<64xi8>, memref<64xi8>) -> ()
   return
 }

@@ -28,7 +28,10 @@
 // NAIVE-LABEL: func.func @ragged
 func.func @improved(%a: memref<512x768xf16>, %b: memref<48x32x16x16xf16>)
     attributes {ascend.kernel, ascend.op = "fractalize", ascend.unit = "vector"} {
-  "ascend.fractalize"(%a, %b) : (memref<512x768xf16>, memref<48x32x16x16xf16>) -> ()
+  %ta = bufferization.to_tensor %a restrict : memref<512x768xf16> to tensor<512x768xf16>
+  %y = "ascend.relayout"(%ta) : (tensor<512x768xf16>) -> tensor<512x768xf16, #ascend.layout<"nz">>
+  %y_buffer = builtin.unrealized_conversion_cast %y : tensor<512x768xf16, #ascend.layout<"nz">> to tensor<48x32x16x16xf16>
+  bufferization.materialize_in_destination %y_buffer in restrict writable %b : (tensor<48x32x16x16xf16>, memref<48x32x16x16xf16>) -> ()
   return
 }
 
@@ -45,7 +48,10 @@ func.func @improved(%a: memref<512x768xf16>, %b: memref<48x32x16x16xf16>)
 // CHECK: "cce.vnchwconv"
 func.func @ragged(%a: memref<20x17xf16>, %b: memref<2x2x16x16xf16>)
     attributes {ascend.kernel, ascend.op = "fractalize", ascend.unit = "vector"} {
-  "ascend.fractalize"(%a, %b) : (memref<20x17xf16>, memref<2x2x16x16xf16>) -> ()
+  %ta = bufferization.to_tensor %a restrict : memref<20x17xf16> to tensor<20x17xf16>
+  %y = "ascend.relayout"(%ta) : (tensor<20x17xf16>) -> tensor<20x17xf16, #ascend.layout<"nz">>
+  %y_buffer = builtin.unrealized_conversion_cast %y : tensor<20x17xf16, #ascend.layout<"nz">> to tensor<2x2x16x16xf16>
+  bufferization.materialize_in_destination %y_buffer in restrict writable %b : (tensor<2x2x16x16xf16>, memref<2x2x16x16xf16>) -> ()
   return
 }
 
@@ -56,6 +62,9 @@ func.func @ragged(%a: memref<20x17xf16>, %b: memref<2x2x16x16xf16>)
 // CHECK: "cce.copy"
 func.func @back(%a: memref<4x2x16x16xf32>, %b: memref<32x64xf32>)
     attributes {ascend.kernel, ascend.op = "defractalize", ascend.unit = "vector"} {
-  "ascend.defractalize"(%a, %b) : (memref<4x2x16x16xf32>, memref<32x64xf32>) -> ()
+  %ta_buffer = bufferization.to_tensor %a restrict : memref<4x2x16x16xf32> to tensor<4x2x16x16xf32>
+  %ta = builtin.unrealized_conversion_cast %ta_buffer : tensor<4x2x16x16xf32> to tensor<32x64xf32, #ascend.layout<"nz">>
+  %y = "ascend.relayout"(%ta) : (tensor<32x64xf32, #ascend.layout<"nz">>) -> tensor<32x64xf32>
+  bufferization.materialize_in_destination %y in restrict writable %b : (tensor<32x64xf32>, memref<32x64xf32>) -> ()
   return
 }

@@ -36,8 +36,13 @@
 // BLOCKS: scf.for %{{.*}} = %[[BLOCK]] to %{{.*}} step %[[NUMBER]]
 func.func @square(%a: memref<8x8x16x16xf16>, %b: memref<8x8x16x16xf16>, %c: memref<8x8x16x16xf32>)
     attributes {ascend.kernel, ascend.op = "matmul", ascend.unit = "cube"} {
-  "ascend.matmul"(%a, %b, %c)
-    : (memref<8x8x16x16xf16>, memref<8x8x16x16xf16>, memref<8x8x16x16xf32>) -> ()
+  %ta_buffer = bufferization.to_tensor %a restrict : memref<8x8x16x16xf16> to tensor<8x8x16x16xf16>
+  %ta = builtin.unrealized_conversion_cast %ta_buffer : tensor<8x8x16x16xf16> to tensor<128x128xf16, #ascend.layout<"nz">>
+  %tb_buffer = bufferization.to_tensor %b restrict : memref<8x8x16x16xf16> to tensor<8x8x16x16xf16>
+  %tb = builtin.unrealized_conversion_cast %tb_buffer : tensor<8x8x16x16xf16> to tensor<128x128xf16, #ascend.layout<"nz">>
+  %y = "ascend.matmul"(%ta, %tb) : (tensor<128x128xf16, #ascend.layout<"nz">>, tensor<128x128xf16, #ascend.layout<"nz">>) -> tensor<128x128xf32, #ascend.layout<"nz">>
+  %y_buffer = builtin.unrealized_conversion_cast %y : tensor<128x128xf32, #ascend.layout<"nz">> to tensor<8x8x16x16xf32>
+  bufferization.materialize_in_destination %y_buffer in restrict writable %c : (tensor<8x8x16x16xf32>, memref<8x8x16x16xf32>) -> ()
   return
 }
 
@@ -46,8 +51,13 @@ func.func @square(%a: memref<8x8x16x16xf16>, %b: memref<8x8x16x16xf16>, %c: memr
 // CHECK: cce.copy_l0c {{.*}} : L0C<1x1x16x16xf32{{.*}}, UB<1x1x16x16xf16
 func.func @batches(%a: memref<3x1x1x16x16xf16>, %b: memref<3x1x1x16x16xf16>, %c: memref<3x1x1x16x16xf16>)
     attributes {ascend.kernel, ascend.op = "batch_matmul", ascend.unit = "cube"} {
-  "ascend.batch_matmul"(%a, %b, %c)
-    : (memref<3x1x1x16x16xf16>, memref<3x1x1x16x16xf16>, memref<3x1x1x16x16xf16>) -> ()
+  %ta_buffer = bufferization.to_tensor %a restrict : memref<3x1x1x16x16xf16> to tensor<3x1x1x16x16xf16>
+  %ta = builtin.unrealized_conversion_cast %ta_buffer : tensor<3x1x1x16x16xf16> to tensor<3x16x16xf16, #ascend.layout<"nz">>
+  %tb_buffer = bufferization.to_tensor %b restrict : memref<3x1x1x16x16xf16> to tensor<3x1x1x16x16xf16>
+  %tb = builtin.unrealized_conversion_cast %tb_buffer : tensor<3x1x1x16x16xf16> to tensor<3x16x16xf16, #ascend.layout<"nz">>
+  %y = "ascend.batch_matmul"(%ta, %tb) : (tensor<3x16x16xf16, #ascend.layout<"nz">>, tensor<3x16x16xf16, #ascend.layout<"nz">>) -> tensor<3x16x16xf16, #ascend.layout<"nz">>
+  %y_buffer = builtin.unrealized_conversion_cast %y : tensor<3x16x16xf16, #ascend.layout<"nz">> to tensor<3x1x1x16x16xf16>
+  bufferization.materialize_in_destination %y_buffer in restrict writable %c : (tensor<3x1x1x16x16xf16>, memref<3x1x1x16x16xf16>) -> ()
   return
 }
 

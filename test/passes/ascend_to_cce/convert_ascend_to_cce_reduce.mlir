@@ -13,8 +13,9 @@
 // CHECK: "cce.vnchwconv"
 // CHECK: memref.store
 func.func @sum_of_rows(%a: memref<128x768xf32>, %r: memref<128xf32>) attributes {ascend.kernel} {
-  "ascend.reduce"(%a, %r) {kind = "add", dims = array<i64: 1>}
-    : (memref<128x768xf32>, memref<128xf32>) -> ()
+  %ta = bufferization.to_tensor %a restrict : memref<128x768xf32> to tensor<128x768xf32>
+  %y = "ascend.reduce"(%ta) {kind = "add", dims = array<i64: 1>} : (tensor<128x768xf32>) -> tensor<128xf32>
+  bufferization.materialize_in_destination %y in restrict writable %r : (tensor<128xf32>, memref<128xf32>) -> ()
   return
 }
 
@@ -25,8 +26,9 @@ func.func @sum_of_rows(%a: memref<128x768xf32>, %r: memref<128xf32>) attributes 
 // CHECK: "cce.vmax"
 // CHECK: "cce.copy"({{.*}}) : (memref<8xf32
 func.func @largest_of_rows(%a: memref<8x16xf32>, %r: memref<8xf32>) attributes {ascend.kernel} {
-  "ascend.reduce"(%a, %r) {kind = "max", dims = array<i64: 1>}
-    : (memref<8x16xf32>, memref<8xf32>) -> ()
+  %ta = bufferization.to_tensor %a restrict : memref<8x16xf32> to tensor<8x16xf32>
+  %y = "ascend.reduce"(%ta) {kind = "max", dims = array<i64: 1>} : (tensor<8x16xf32>) -> tensor<8xf32>
+  bufferization.materialize_in_destination %y in restrict writable %r : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
 
@@ -37,8 +39,9 @@ func.func @largest_of_rows(%a: memref<8x16xf32>, %r: memref<8xf32>) attributes {
 // CHECK: "cce.vector_dup"({{.*}}) {first_lane = 0 : i64, lanes = 7 : i64}
 // CHECK: "cce.vcadd"
 func.func @ragged_rows(%a: memref<8x17xf32>, %r: memref<8xf32>) attributes {ascend.kernel} {
-  "ascend.reduce"(%a, %r) {kind = "add", dims = array<i64: 1>}
-    : (memref<8x17xf32>, memref<8xf32>) -> ()
+  %ta = bufferization.to_tensor %a restrict : memref<8x17xf32> to tensor<8x17xf32>
+  %y = "ascend.reduce"(%ta) {kind = "add", dims = array<i64: 1>} : (tensor<8x17xf32>) -> tensor<8xf32>
+  bufferization.materialize_in_destination %y in restrict writable %r : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }
 
@@ -49,8 +52,9 @@ func.func @ragged_rows(%a: memref<8x17xf32>, %r: memref<8xf32>) attributes {asce
 // CHECK: "cce.vadd"({{.*}}) : (memref<1x64xf32
 // CHECK-NOT: "cce.vcadd"
 func.func @sum_of_columns(%a: memref<8x64xf32>, %r: memref<64xf32>) attributes {ascend.kernel} {
-  "ascend.reduce"(%a, %r) {kind = "add", dims = array<i64: 0>}
-    : (memref<8x64xf32>, memref<64xf32>) -> ()
+  %ta = bufferization.to_tensor %a restrict : memref<8x64xf32> to tensor<8x64xf32>
+  %y = "ascend.reduce"(%ta) {kind = "add", dims = array<i64: 0>} : (tensor<8x64xf32>) -> tensor<64xf32>
+  bufferization.materialize_in_destination %y in restrict writable %r : (tensor<64xf32>, memref<64xf32>) -> ()
   return
 }
 
@@ -62,7 +66,8 @@ func.func @sum_of_columns(%a: memref<8x64xf32>, %r: memref<64xf32>) attributes {
 // CHECK: "cce.vmax"({{.*}}) : (memref<8x1x8xf32
 // CHECK: "cce.copy"({{.*}}) : (memref<8xf32
 func.func @short_rows(%a: memref<8x3xf32>, %r: memref<8xf32>) attributes {ascend.kernel} {
-  "ascend.reduce"(%a, %r) {kind = "max", dims = array<i64: 1>}
-    : (memref<8x3xf32>, memref<8xf32>) -> ()
+  %ta = bufferization.to_tensor %a restrict : memref<8x3xf32> to tensor<8x3xf32>
+  %y = "ascend.reduce"(%ta) {kind = "max", dims = array<i64: 1>} : (tensor<8x3xf32>) -> tensor<8xf32>
+  bufferization.materialize_in_destination %y in restrict writable %r : (tensor<8xf32>, memref<8xf32>) -> ()
   return
 }

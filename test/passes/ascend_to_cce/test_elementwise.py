@@ -187,7 +187,7 @@ def test_powers() -> None:
 def test_compare(predicate: str, dtype: Any, shape: tuple[int, ...]) -> None:
     a, b = integers(shape, dtype, -2, 3), integers(shape, dtype, -2, 3, seed=1)
     attributes = f'predicate = "{predicate}"'
-    found = run_operator("compare", [a, b], shape, np.int8, attributes).outputs[0]
+    found = run_operator("compare", [a, b], shape, np.bool_, attributes).outputs[0]
     np.testing.assert_array_equal(found, COMPARISONS[predicate](a, b).astype(np.int8))
 
 
@@ -197,33 +197,33 @@ def test_compare_large_integers_exactly(predicate: str) -> None:
     edges = np.array([low, low + 1, -(1 << 24) - 1, -1, 0, 1, 1 << 24, (1 << 24) + 1, high])
     a, b = (x.astype(np.int32).ravel() for x in np.meshgrid(edges, edges))
     attributes = f'predicate = "{predicate}"'
-    found = run_operator("compare", [a, b], a.shape, np.int8, attributes).outputs[0]
+    found = run_operator("compare", [a, b], a.shape, np.bool_, attributes).outputs[0]
     np.testing.assert_array_equal(found, COMPARISONS[predicate](a, b).astype(np.int8))
 
 
 @pytest.mark.parametrize("dtype", [*FLOATS, np.int32, np.int8])
 @pytest.mark.parametrize("shape", [(5,), (3, 41), (5003,)])
 def test_select(dtype: Any, shape: tuple[int, ...]) -> None:
-    flag = integers(shape, np.int8, 0, 2)
+    flag = integers(shape, np.int8, 0, 2).astype(np.bool_)
     a, b = integers(shape, dtype, -99, 99, seed=1), integers(shape, dtype, -99, 99, seed=2)
     found = run_operator("select", [flag, a, b], shape, dtype).outputs[0]
     np.testing.assert_array_equal(found, np.where(flag, a, b))
 
 
 def test_select_a_constant() -> None:
-    flag, x = integers((300,), np.int8, 0, 2), values((300,), np.float32, -9, 9)
+    flag, x = integers((300,), np.int8, 0, 2).astype(np.bool_), values((300,), np.float32, -9, 9)
     low = np.full_like(x, -3.4e38)
     full = {1: "-3.4e38 : f32"}
     found = run_operator("select", [flag, low, x], x.shape, np.float32, full=full).outputs[0]
     np.testing.assert_array_equal(found, np.where(flag, low, x))
 
 
-@pytest.mark.parametrize("value", ["0 : i8", "1 : i8"])
+@pytest.mark.parametrize("value", ["false", "true"])
 def test_select_by_a_constant(value: str) -> None:
     a, b = values((50,), np.float32, -9, 9), values((50,), np.float32, -9, 9, 1)
-    condition = np.zeros(50, np.int8)
+    condition = np.zeros(50, np.bool_)
     found = run_operator("select", [condition, a, b], (50,), np.float32, full={0: value})
-    np.testing.assert_array_equal(found.outputs[0], a if value[0] == "1" else b)
+    np.testing.assert_array_equal(found.outputs[0], a if value == "true" else b)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +236,7 @@ def test_select_by_a_constant(value: str) -> None:
     ],
 )
 def test_select_of_two_constants(dtype: Any, constants: list[str]) -> None:
-    condition = integers((50,), np.int8, 0, 2)
+    condition = integers((50,), np.int8, 0, 2).astype(np.bool_)
     a, b = (np.full(50, float(text.split()[0]), dtype) for text in constants)
     full = dict(enumerate(constants, 1))
     found = run_operator("select", [condition, a, b], (50,), dtype, full=full)
@@ -270,14 +270,14 @@ def test_cast(source: Any, result: Any, shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize("source", [np.float16, np.float32, np.int32, np.int8])
 def test_cast_to_boolean(source: Any) -> None:
     x = integers((100,), source, -1, 2) if source != np.int8 else integers((100,), source, 0, 2)
-    found = run_operator("cast", [x], x.shape, np.int8, "boolean").outputs[0]
+    found = run_operator("cast", [x], x.shape, np.bool_).outputs[0]
     np.testing.assert_array_equal(found, (x != 0).astype(np.int8))
 
 
 @pytest.mark.parametrize("name", ["and", "or", "xor"])
-@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+@pytest.mark.parametrize("dtype", [np.bool_, np.int16])
 def test_bitwise(name: str, dtype: Any) -> None:
-    high = 2 if dtype == np.int8 else 1000
+    high = 2 if dtype == np.bool_ else 1000
     a, b = integers((100,), dtype, 0, high), integers((100,), dtype, 0, high, seed=1)
     reference = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}[name]
     found = run_operator(name, [a, b], a.shape, dtype).outputs[0]
@@ -293,7 +293,7 @@ def test_complement(dtype: Any) -> None:
 
 def test_not_of_booleans() -> None:
     x = integers((100,), np.int8, 0, 2)
-    found = run_operator("not", [x], x.shape, np.int8, "boolean").outputs[0]
+    found = run_operator("not", [x.astype(np.bool_)], x.shape, np.bool_).outputs[0]
     np.testing.assert_array_equal(found, 1 - x)
 
 

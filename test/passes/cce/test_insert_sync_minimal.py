@@ -18,30 +18,15 @@ from davinci.simulator import Device
 from fuzz.recorded_kernels import Kernel, kernel_of, number_synchronisation, teed
 from fuzz.sync_mutation import Outcomes, judge, sequential_pipes
 from kernel_support import fractals, run_cce
+from operator_support import kernel_text
+from product_support import Case
 from sync_kernels import tiles_text
 
 SYNC = re.compile(r'"cce\.(set_flag|wait_flag|pipe_barrier)"\(\) (\{[^}]*\})')
 
-MATMUL = """
-module {
-  func.func @k(%a: memref<8x8x16x16xf16>, %b: memref<8x8x16x16xf16>, %c: memref<8x8x16x16xf32>)
-      attributes {ascend.kernel, ascend.op = "matmul", ascend.unit = "cube"} {
-    "ascend.matmul"(%a, %b, %c)
-      : (memref<8x8x16x16xf16>, memref<8x8x16x16xf16>, memref<8x8x16x16xf32>) -> ()
-    return
-  }
-}
-"""
-
-ADD = """
-module {
-  func.func @k(%a: memref<200000xf32>, %b: memref<200000xf32>, %c: memref<200000xf32>)
-      attributes {ascend.kernel, ascend.op = "add", ascend.unit = "vector"} {
-    "ascend.add"(%a, %b, %c) : (memref<200000xf32>, memref<200000xf32>, memref<200000xf32>) -> ()
-    return
-  }
-}
-"""
+MATMUL = Case(128, 128, 128).text()
+N = np.zeros(200_000, np.float32)
+ADD = kernel_text("add", [N, N], N.shape, N.dtype)
 
 
 def synchronised(text: str, options: str) -> str:

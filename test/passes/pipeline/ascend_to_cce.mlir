@@ -9,6 +9,8 @@
 // CHECK: "cce.vexp"
 func.func @exp(%x: memref<100000xf32>, %y: memref<100000xf32>)
     attributes {ascend.kernel, ascend.op = "exp", ascend.unit = "vector"} {
-  "ascend.exp"(%x, %y) : (memref<100000xf32>, memref<100000xf32>) -> ()
+  %tx = bufferization.to_tensor %x restrict : memref<100000xf32> to tensor<100000xf32>
+  %r = "ascend.exp"(%tx) : (tensor<100000xf32>) -> tensor<100000xf32>
+  bufferization.materialize_in_destination %r in restrict writable %y : (tensor<100000xf32>, memref<100000xf32>) -> ()
   return
 }

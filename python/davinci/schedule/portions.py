@@ -9,12 +9,9 @@ The overlapping tail belongs to the block of its predecessor, so no two blocks w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from davinci.errors import CompileError
-from davinci.passes.ascend_to_cce.tiles import Part, unflatten
-from davinci.passes.builder import IndexLike, mul
 
 LEAST_BYTES = 4096
 """Bytes below which a portion is not cut further to occupy more cores: the start of a transfer
@@ -41,6 +38,16 @@ class Portions:
     @property
     def overlaps(self) -> bool:
         return self.tail_start < self.count * self.size
+
+    @property
+    def units(self) -> int:
+        """Pieces of work: a portion, or two that overlap."""
+        return self.count - self.overlaps + bool(self.tail)
+
+    @property
+    def tiles(self) -> int:
+        """How many there are, the tail too."""
+        return self.count + bool(self.tail)
 
     @property
     def largest(self) -> int:
@@ -83,26 +90,3 @@ def in_blocks(portions: Portions, block: int) -> Portions:
     if portions.count or total % block == 0 or total < block:
         return portions
     return Portions(total, total // block * block, 1, block)
-
-
-def portion_parts(
-    portions: Portions, build: Callable[[IndexLike, IndexLike, int], None], times: int = 1
-) -> list[Part]:
-    """`build(repetition, start, size)` for all portions, each done for 0 .. times - 1, as parts.
-
-    An overlapping tail is in one piece with the portion before it.
-    """
-    size, tail = portions.size, portions.tail
-    full = portions.count - (1 if portions.overlaps else 0)
-
-    def build_full(index: IndexLike) -> None:
-        repetition, position = unflatten(index, [times, full])
-        build(repetition, mul(position, size), size)
-
-    def build_end(repetition: IndexLike) -> None:
-        if portions.overlaps:
-            build(repetition, full * size, size)
-        build(repetition, portions.tail_start, tail)
-
-    parts = [Part(times * full, build_full)] if full else []
-    return parts + ([Part(times, build_end)] if tail else [])

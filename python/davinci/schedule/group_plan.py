@@ -1,0 +1,52 @@
+"""The plan of a group: on the vector unit, as a move of elements, or as a gather."""
+
+from __future__ import annotations
+
+from davinci.machine import Machine
+from davinci.schedule.fractal_moves import IMPROVED
+from davinci.schedule.gathers import GatherPlan, gather_plan, is_gather
+from davinci.schedule.graph import Graph
+from davinci.schedule.move_choice import MovePlan, is_move, move_plan
+from davinci.schedule.space import MOVES, NoSpace
+from davinci.schedule.vector_schedule import Plan, plan
+
+WIDE = "i64"
+"""An element type that the vector unit has no lanes for: it would compute with halves."""
+
+GroupPlan = Plan | MovePlan | GatherPlan
+
+
+def moves_only(graph: Graph) -> bool:
+    """Whether a group computes nothing."""
+    return is_gather(graph) or is_move(graph)
+
+
+def plan_of(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVED) -> GroupPlan:
+    """The plan of fewest estimated cycles; groups that only move elements may have two.
+
+    Args:
+        algorithm: of fractalisation.
+
+    Raises:
+        NoSpace: no kernel can compute the group.
+    """
+    if is_gather(graph):
+        return gather_plan(graph, machine, cores)
+    if not is_move(graph):
+        return plan(graph, machine, cores)
+    found: list[GroupPlan] = []
+    reason: NoSpace | None = None
+    try:
+        found.append(move_plan(graph, machine, cores, algorithm))
+    except NoSpace as error:
+        reason = error
+    wide = any(array.element == WIDE for array in graph.arrays)
+    if all(node.name in MOVES for node in graph.nodes) and not (wide and found):
+        try:
+            found.append(plan(graph, machine, cores))
+        except NoSpace as error:
+            reason = reason or error
+    if not found:
+        assert reason is not None
+        raise reason
+    return min(found, key=lambda chosen: chosen.schedule.cycles)
