@@ -100,8 +100,7 @@ class ChunkBuilder(VectorBuilder):
         whole = self.layout
         tile = Tile(tuple(own), whole.tile.pitch)
         program = part_of(self.program, phase)
-        layout = ChunkLayout(self.space, program, tile, self.plan.machine)
-        layout.share_places(whole)
+        layout = ChunkLayout(self.space, program, tile, self.plan.machine, larger=whole)
 
         def chunk(index: IndexLike) -> None:
             *outside, place = unflatten(index, counts)

@@ -156,9 +156,7 @@ class PhasedBuilder(TileBuilder):
             return self.whole
         sizes = list(tile.sizes)
         sizes[schedule.axis] = schedule.last
-        found = self.plan.layout(Tile(tuple(sizes), tile.pitch))
-        found.share_places(self.whole)
-        return found
+        return self.plan.layout(Tile(tuple(sizes), tile.pitch), self.whole)
 
     def _held(self, value: Value) -> ir.Value:
         if value in self.fixed:

@@ -75,8 +75,15 @@ def lasting(program: TileProgram, phases: Phases) -> list[Value]:
 class ChunkLayout(TileLayout):
     """The values of a chunk in UB; what stays there lies elsewhere."""
 
-    def __init__(self, space: Space, program: TileProgram, tile: Tile, machine: Machine) -> None:
-        super().__init__(space, program, tile, machine)
+    def __init__(
+        self,
+        space: Space,
+        program: TileProgram,
+        tile: Tile,
+        machine: Machine,
+        larger: TileLayout | None = None,
+    ) -> None:
+        super().__init__(space, program, tile, machine, larger=larger)
         self._own = {*program.inputs, *(step.result for step in program.steps)}
 
     def once(self, value: Value) -> bool:

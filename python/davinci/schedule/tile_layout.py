@@ -22,7 +22,7 @@ from davinci.schedule.tile_buffers import Buffer, assigned
 from davinci.schedule.tile_program import MOVED, PACK, PLACE, REDUCE, Form, TileProgram
 from davinci.schedule.vector_steps import Steps
 from davinci.schedule.word_halves import joined, parted
-from davinci.units import REPEAT_BYTES, round_up
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up
 
 SLOTS = 3
 """Buffers of what is loaded or stored: one is filled, one worked on and one drained."""
@@ -92,6 +92,8 @@ class TileLayout:
     Attributes:
         tables: values of a row that lie in UB once for each row of a tile.
         beside: of values that lie beside others in one buffer, all of these (`row_parts`).
+        larger: the layout of larger tiles whose buffers these use: equally many statistics have
+            the same places there, fewer of them no more room.
     """
 
     def __init__(
@@ -102,11 +104,11 @@ class TileLayout:
         machine: Machine,
         tables: frozenset[Value] = frozenset(),
         beside: Sequence[tuple[Value, ...]] = (),
+        larger: TileLayout | None = None,
     ) -> None:
         self.space, self.program, self.tile, self.machine = space, program, tile, machine
-        self.tables = tables
+        self.tables, self.larger = tables, larger
         self.beside = {value: row for row in beside for value in row}
-        self._shared: TileLayout | None = None
         self.lane = program.lane
         axes = enumerate(space.axes)
         self.looped = frozenset(i for i, axis in axes if tile.sizes[i] < axis.size)
@@ -192,31 +194,25 @@ class TileLayout:
 
     def places(self, form: tuple[int, ...], dtype: str) -> Places:
         """Where statistics of a form lie for the steps that combine rows with them."""
-        shared = self._shared
-        if shared is not None and shared.outer(form) == self.outer(form):
-            return shared.places(form, dtype)
         key = (form, dtype)
         if key not in self._places:
-            rows = math.prod(self.outer(form))
-            slices = self._slices(form)
-            self._places[key] = best_places(
-                rows,
-                self.tile.pitch // block_lanes(dtype),
-                dtype,
-                self.machine,
-                first=True,
-                room=self.machine.buffers.UB.bytes // COPIED_SHARE,
-                slices=slices,
-            )
+            self._places[key] = self._best_places(form, dtype)
         return self._places[key]
+
+    def _best_places(self, form: tuple[int, ...], dtype: str) -> Places:
+        rows = math.prod(self.outer(form))
+        room = self.machine.buffers.UB.bytes // COPIED_SHARE
+        if self.larger is not None:
+            places = self.larger.places(form, dtype)
+            if self.larger.outer(form) == self.outer(form):
+                return places
+            room = places.blocks * BLOCK_BYTES
+        blocks, slices = self.tile.pitch // block_lanes(dtype), self._slices(form)
+        return best_places(rows, blocks, dtype, self.machine, first=True, room=room, slices=slices)
 
     @cached_property
     def _places(self) -> dict[tuple[tuple[int, ...], str], Places]:
         return {}
-
-    def share_places(self, other: TileLayout) -> None:
-        """Statistics of which both have as many lie where they do in another layout."""
-        self._shared = other
 
     def _slices(self, form: tuple[int, ...]) -> int:
         """How many arrays of rows, one after the other, have the statistics of `form` in common.

@@ -87,9 +87,9 @@ class TileProgram(VectorProgram):
         rows = form is not None and self.lane in form
         arrays = [source for source in sources if self.forms[source] is not None]
         packed = not rows and bool(arrays) and self._is_packed(dtype, arrays, form)
-        if rows:
-            sources = [self._placed(source) for source in sources]
-        else:
+        if rows and any(self.lane not in (self.forms[value] or ()) for value in arrays):
+            sources = [self._beside_statistics(source, form) for source in sources]
+        elif not rows:
             sources = [self._pack(v) if packed else self._unpacked(v) for v in sources]
         key = (name, tuple(sources), dtype, scalar, tuple(sorted(attributes.items())))
         if key not in self._known:
@@ -105,6 +105,14 @@ class TileProgram(VectorProgram):
         if not MOVABLE.issuperset([dtype or arrays[0].dtype, *(v.dtype for v in arrays)]):
             return True
         return all(value in self.packed and self.forms[value] == form for value in arrays)
+
+    def _beside_statistics(self, value: Value, form: Form) -> Value:
+        """A source of rows of `form` that a statistic is combined with: a statistic at its places;
+        rows with all axes, since what lacks some has no strides beside the places."""
+        own = self.forms[value]
+        if own is None or form is None or own in ((self.lane,), form):
+            return value
+        return self.expand(value, form) if self.lane in own else self._placed(value)
 
     def _placed(self, value: Value) -> Value:
         """A statistic as rows are combined with it; any other value itself."""

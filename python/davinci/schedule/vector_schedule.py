@@ -106,11 +106,12 @@ class Plan:
     schedule: VectorSchedule | PhasedSchedule
     machine: Machine
 
-    def layout(self, tile: Tile) -> TileLayout:
-        """Where values lie in UB, for the tile of the schedule or a smaller one."""
+    def layout(self, tile: Tile, larger: TileLayout | None = None) -> TileLayout:
+        """Where values lie in UB, for the tile of the schedule or a smaller one; `larger`: in the
+        buffers of that layout."""
         schedule = self.schedule
         args = self.space, self.program, tile, self.machine
-        return TileLayout(*args, schedule.tables, schedule.beside)
+        return TileLayout(*args, schedule.tables, schedule.beside, larger)
 
 
 def plan(

@@ -204,3 +204,23 @@ def test_reductions_of_what_does_not_fit(dims: tuple[int, ...]) -> None:
     text = Text()
     x = text.input(uniform((40, 33, 700), np.float16))
     text.check(text.reduce("max", x, *dims), text.reduce("add", x, *dims), tolerance=2e-2)
+
+
+@pytest.mark.parametrize("cores", [1, 7, 32])
+@pytest.mark.parametrize("shape", [(2, 16, 16), (2, 67, 32), (3, 5, 17), (1, 40, 9), (4, 1, 100)])
+def test_statistics_beside_rows_without_an_axis(shape: tuple[int, ...], cores: int) -> None:
+    text = Text()
+    of_rows = text.broadcast(text.input(uniform(shape[:2])), shape, 0, 1)
+    of_columns = text.broadcast(text.input(uniform((shape[0], shape[2]), seed=1)), shape, 0, 2)
+    product = text.binary("mul", of_rows, of_columns)
+    x = text.binary("add", product, text.input(uniform(shape, seed=2)))
+    text.check(product, text.binary("mul", x, product), cores=cores)
+
+
+@pytest.mark.parametrize("shape", [(2, 67, 32), (1, 1031, 64), (3, 35, 8), (2, 2001, 16)])
+def test_statistics_of_pieces(shape: tuple[int, ...]) -> None:
+    """Of a reduced axis whose last piece is shorter than the others."""
+    text = Text()
+    given = text.broadcast(text.input(uniform(shape[1:2])), shape, 1)
+    x = text.binary("mul", text.input(uniform(shape, seed=1)), given)
+    text.check(text.binary("mul", x, text.broadcast(text.reduce("max", x, 1), shape, 0, 2)))
