@@ -27,6 +27,7 @@ REFUSE_NOTHING = (
     "ascend-legalize-layouts",
     "ascend-merge-products",
     "chlo-keep-operators",
+    "order-issue",
     "stablehlo-expand-operators",
     "stablehlo-expand-reduce",
     "stablehlo-fuse-locations",

@@ -31,7 +31,7 @@ from davinci.passes.builder import IndexLike, add, alloc, as_value, mul, reshape
 from davinci.passes.cce.unroll import mark
 from davinci.schedule.attention import Attention, AttentionSchedule, Turn
 from davinci.schedule.attention_cost import STAGES, is_direct, pieces_of, staged_bytes
-from davinci.schedule.product_order import Block, Fill, Held, Span, spans
+from davinci.schedule.product_events import Block, Fill, Held, Span, spans
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 

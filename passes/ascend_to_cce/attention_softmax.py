@@ -30,7 +30,7 @@ from davinci.schedule.attention_fold import (
     result_lanes,
     scratch_lanes,
 )
-from davinci.schedule.product_order import Span
+from davinci.schedule.product_events import Span
 from davinci.schedule.row_packing import unpacking
 from davinci.schedule.vector_steps import RESULT, SOURCE, Steps
 from davinci.units import BLOCK_BYTES

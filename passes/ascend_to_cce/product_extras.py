@@ -9,8 +9,6 @@ In Nz: GM [n] -> UB [columns 16] -> UB [columns][lanes / 16][16], each column's 
 
 from __future__ import annotations
 
-from collections import deque
-
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
@@ -22,7 +20,7 @@ from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
 from davinci.passes.builder import add, alloc, mul, restride, subview
 from davinci.schedule.product import Product, ProductSchedule
 from davinci.schedule.product_epilogue import UNCHANGED, Extra
-from davinci.schedule.product_order import TileOfC
+from davinci.schedule.product_events import Ask, Leave
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -53,25 +51,29 @@ class Extras:
             if end.nz:
                 self._raw[extra.value] = Ring(2, schedule.tile.n * SIDE * itemsize)
         self._numbers = {value: self._number(*key) for key, value in end.program.constants.items()}
-        self._asked: deque[dict[Value, ir.Value]] = deque()
-        self._of_tile: tuple[TileOfC | None, dict[Value, ir.Value]] = None, {}
 
-    def begin(self) -> None:
-        """A share begins: nothing of the one before is known."""
-        assert not self._asked
-        self._of_tile = None, {}
+    def ask(self, event: Ask, part: PartOfC) -> None:
+        """Fills the buffers for a part, and those for its tile if they are not."""
+        buffers = self.take(event.part)
+        for extra in self._end.extras:
+            if not extra.row:
+                self._whole(extra, part, buffers[extra.value])
+            elif event.rows:
+                self._row(extra, event.part, part, buffers[extra.value])
 
-    def ask(self, tile: TileOfC, part: PartOfC) -> None:
-        """Fills the buffers for a part; parts are taken in the order in which they ask."""
-        if self._of_tile[0] != tile:
-            rows = {x.value: self._row(x, tile, part) for x in self._end.extras if x.row}
-            self._of_tile = tile, rows
-        parts = {x.value: self._whole(x, part) for x in self._end.extras if not x.row}
-        self._asked.append(self._numbers | self._of_tile[1] | parts)
-
-    def take(self) -> dict[Value, ir.Value]:
-        """The buffers of the next part."""
-        return self._asked.popleft()
+    def take(self, event: Leave) -> dict[Value, ir.Value]:
+        """The buffers of what a part is combined with."""
+        found = dict(self._numbers)
+        n, m, columns = event.n.size, event.m.size, event.tile.n.size
+        for extra in self._end.extras:
+            dtype = extra.value.dtype
+            elements = self._end.elements(n, m, dtype)
+            ring, slot = self._parts.get(extra.value), event.slot
+            if ring is None:
+                elements = self._end.row_elements(columns, dtype)
+                ring, slot = self._rows[extra.value], event.turn
+            found[extra.value] = ring.at(slot, elements, element_type(dtype))
+        return found
 
     def _number(self, dtype: str, number: float) -> ir.Value:
         elements = self._end.row_elements(1 if self._end.nz else self._columns, dtype)
@@ -79,11 +81,9 @@ class Extras:
         cce.vector_dup(scalar(dtype, number), buffer)
         return buffer
 
-    def _whole(self, extra: Extra, part: PartOfC) -> ir.Value:
+    def _whole(self, extra: Extra, part: PartOfC, buffer: ir.Value) -> None:
         """A part of what has the shape of C."""
         place, dtype = part.place, extra.value.dtype
-        elements = self._end.elements(part.n.size, part.m.size, dtype)
-        buffer = self._parts[extra.value].next(elements, element_type(dtype))
         gm = self._gm[extra.value]
         if self._end.nz:
             shape = [part.n.size, part.m.size, SIDE, SIDE]
@@ -102,17 +102,14 @@ class Extras:
                 last = (part.n.size - 1) * SIDE
                 fill_zeros(restride(buffer, [careful, SIDE], [pitch, 1], start * pitch + last))
             reader.come(rows, target, self._flush)
-        return buffer
 
-    def _row(self, extra: Extra, tile: TileOfC, part: PartOfC) -> ir.Value:
+    def _row(self, extra: Extra, event: Leave, part: PartOfC, buffer: ir.Value) -> None:
         """The columns of a tile of a row of C."""
-        dtype, columns = extra.value.dtype, tile.n.size
+        dtype, columns = extra.value.dtype, event.tile.n.size
         element, count = element_type(dtype), min(columns * SIDE, part.columns_of_tile)
-        elements = self._end.row_elements(columns, dtype)
-        buffer = self._rows[extra.value].next(elements, element)
         came = buffer
         if self._end.nz:
-            came = self._raw[extra.value].next(columns * SIDE, element)
+            came = self._raw[extra.value].at(event.turn, columns * SIDE, element)
         if count < columns * SIDE:
             fill_zeros(came)
         batch, first = part.place.batch if extra.batch else 0, mul(part.column_of_tile, SIDE)
@@ -121,8 +118,7 @@ class Extras:
             row = subview(self._gm[extra.value], at, [1, band.count], drop=[0])
             copy_rounded(row, restride(came, [band.count], [1], band.inside), BLOCK_BYTES)
         if self._end.nz:
-            lanes = elements // columns
+            lanes = self._end.row_elements(1, dtype)
             shape = [columns, lanes // SIDE, SIDE]
             source = restride(came, shape, [SIDE, 0, 1])
             cce.vadds(source, scalar(dtype, UNCHANGED), restride(buffer, shape, [lanes, SIDE, 1]))
-        return buffer

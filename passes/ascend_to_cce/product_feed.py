@@ -14,7 +14,7 @@ from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Crossing, Ring, Rows
 from davinci.passes.builder import IndexLike, add, alloc, mul, restride, subview
 from davinci.schedule.product import Operand, Pieces
-from davinci.schedule.product_order import Block, Fill, Held, Span
+from davinci.schedule.product_events import Block, Fill, Held, Span
 from davinci.units import FRACTAL_SIDE as SIDE
 
 

@@ -1,6 +1,7 @@
 """The kernel of a product, built from its schedule.
 
-A core takes shares of C; what it does for one stands in `davinci.schedule.product_order`:
+A core takes shares of C; what it does for one stands in `davinci.schedule.product_order`, which
+`product_rolls` makes loops of:
 
     Fill   a piece of A or B from GM to L1                               `product_feed`
     Load   a block from L1 to L0A (Zz) or L0B (Zn), fractals turned where k runs along stored rows
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
@@ -20,22 +21,12 @@ from davinci.passes.ascend_to_cce.product_feed import Feed, Range, Region, Stagi
 from davinci.passes.ascend_to_cce.product_leave import Exit
 from davinci.passes.ascend_to_cce.product_parts import PartOfC, Place
 from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Ring
-from davinci.passes.ascend_to_cce.tiles import Part, Segment, for_tiles, segments, unflatten
-from davinci.passes.builder import IndexLike, add, alloc, constant_index, mul, reshaped, restride
+from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
+from davinci.passes.builder import IndexLike, add, alloc, for_loop, mul, reshaped, restride
 from davinci.schedule.product import Product, ProductSchedule, Share
 from davinci.schedule.product_cost import crossing_bytes
-from davinci.schedule.product_order import (
-    Ask,
-    Event,
-    Fill,
-    Leave,
-    Load,
-    Mad,
-    order,
-    parts_of,
-    tiles_of,
-    with_extras,
-)
+from davinci.schedule.product_events import Ask, Event, Fill, Leave, Load, Mad
+from davinci.schedule.product_rolls import HERE, Line, Loop, Position, lines_of
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
@@ -49,6 +40,32 @@ class Buffers:
     b: ir.Value
     outputs: list[ir.Value]
     extras: list[ir.Value]
+
+
+@dataclass(frozen=True)
+class Corner:
+    """Where a share begins: its first matrix, and what it takes of each dimension."""
+
+    batch: IndexLike
+    k: Range
+    m: Range
+    n: Range
+
+    def further(self, moves: Sequence[Position], turns: Sequence[ir.Value]) -> Corner:
+        """Where it would begin to be so much further on with every turn of each loop."""
+        batch, *starts = self.batch, self.k.start, self.m.start, self.n.start
+        for move, turn in zip(moves, turns, strict=True):
+            if move != HERE:
+                steps = [mul(turn, step) for step in move]
+                batch, *starts = map(add, [batch, *starts], steps)
+        ranges = zip((self.k, self.m, self.n), starts, strict=True)
+        return Corner(batch, *(replace(whole, start=start) for whole, start in ranges))
+
+    def region(self, operand: str, product: Product) -> Region:
+        """What of an operand the share takes."""
+        if operand == "a":
+            return Region(self.batch, self.k, self.m)
+        return Region(self.batch, self.k, self.n, product.flush)
 
 
 class ProductKernel:
@@ -104,62 +121,52 @@ class ProductKernel:
     def build(self, first: IndexLike, batch: int, m: Range, n: Range) -> None:
         """One share: `batch` matrices from the one numbered `first`, rows `m`, columns `n` of C."""
         share = Share(batch, ceil_div(m.elements, SIDE), ceil_div(n.elements, SIDE))
-        self.exit.extras.begin()
-        chunk = self.schedule.chunk
-        for depth in segments(self.product.k, chunk * SIDE):
-            events = order(share, ceil_div(depth.size, SIDE), self.product, self.schedule)
-            last = depth.first + depth.count * depth.size == self.product.k
+        lines = lines_of(share, self.product, self.schedule)
+        self.lines(lines, Corner(first, Range(0, self.product.k, True), m, n), [])
 
-            def body(
-                index: IndexLike,
-                depth: Segment = depth,
-                events: list[Event] = events,
-                last: bool = last,
-            ) -> None:
-                k = Range(add(depth.first // SIDE, mul(index, chunk)), depth.size, last)
-                regions = {
-                    "a": Region(first, k, m),
-                    "b": Region(first, k, n, self.product.flush),
-                }
-                self.run(events, regions, is_zero(k.start))
+    def lines(self, lines: Sequence[Line | Loop], corner: Corner, turns: list[ir.Value]) -> None:
+        """Builds lines and loops; `turns` counts the iterations of the loops around them."""
+        for line in lines:
+            if isinstance(line, Loop):
+                with for_loop(0, line.count) as turn:
+                    self.lines(line.body, corner, [*turns, turn])
+                continue
+            places: dict[tuple[Position, ...], Corner] = {}
+            for event, moves in line.events:
+                if moves not in places:
+                    places[moves] = corner.further(moves, turns)
+                self.event(event, places[moves])
 
-            for_tiles(Segment(0, depth.count, 1), body)
-        if chunk < self.product.fractals.k:
-            tiles = tiles_of(share, self.schedule)
-            parts = [(0, part) for tile in tiles for part in parts_of(tile, self.schedule.part)]
-            for _, event in with_extras(parts, self.schedule):
-                self.leave(event, first, m, n)
-
-    def run(self, events: Sequence[Event], regions: dict[str, Region], first: ir.Value) -> None:
-        """Builds events; `first`: whether no k was summed up before."""
-        for event in events:
-            if isinstance(event, Fill):
-                self.feeds[event.operand].fill(event, regions[event.operand])
-            elif isinstance(event, Load):
-                self.load(event)
-            elif isinstance(event, Mad):
-                self.mad(event, first)
-            else:
-                self.leave(event, regions["a"].batch, regions["a"].other, regions["b"].other)
+    def event(self, event: Event, corner: Corner) -> None:
+        if isinstance(event, Fill):
+            self.feeds[event.operand].fill(event, corner.region(event.operand, self.product))
+        elif isinstance(event, Load):
+            self.load(event)
+        elif isinstance(event, Mad):
+            self.mad(event)
+        elif isinstance(event, Ask):
+            self.exit.ask(event, self.part_of_c(event.part, corner))
+        else:
+            self.leave(event, corner)
 
     def load(self, event: Load) -> None:
         """A block to L0A, [m][k] of fractals, or L0B, [k][n]."""
         l0 = self.l0[event.operand][event.slot]
         self.feeds[event.operand].load(event.held, event.block, l0, event.operand == "b")
 
-    def mad(self, event: Mad, first: ir.Value) -> None:
+    def mad(self, event: Mad) -> None:
         """C = A B for the first of k, C += A B for the others."""
         m, k, n = event.tile.m.size, event.k.size, event.tile.n.size
         cce.mad(
             reshaped(self.l0["a"][event.a], [m, k, SIDE, SIDE]),
             reshaped(self.l0["b"][event.b], [k, n, SIDE, SIDE]),
             reshaped(self.l0c[event.tile.slot], [n, m, SIDE, SIDE]),
-            first if event.first else flag(False),
+            flag(event.first),
         )
 
-    def part_of_c(self, event: Leave, batch: IndexLike, m: Range, n: Range) -> PartOfC:
+    def part_of_c(self, event: Leave, corner: Corner) -> PartOfC:
         """Where a part of a tile of the share lies."""
-        tile = event.tile
+        tile, batch, m, n = event.tile, corner.batch, corner.m, corner.n
         row, column = tile.m.start + event.m.start, tile.n.start + event.n.start
         place = Place(
             add(batch, tile.batch),
@@ -172,27 +179,18 @@ class ProductKernel:
         first = add(n.start, tile.n.start)
         return PartOfC(event.n, event.m, place, first, n.elements - tile.n.start * SIDE)
 
-    def leave(self, event: Ask | Leave, batch: IndexLike, m: Range, n: Range) -> None:
-        """A part of a tile of the share, or what it asks for."""
-        if isinstance(event, Ask):
-            self.exit.ask(event.part.tile, self.part_of_c(event.part, batch, m, n))
-            return
+    def leave(self, event: Leave, corner: Corner) -> None:
+        """A part of a tile of the share."""
         tile = event.tile
         shape = [event.n.size, event.m.size, SIDE, SIDE]
         strides = [tile.m.size * FRACTAL, FRACTAL, SIDE, 1]
         offset = (event.n.start * tile.m.size + event.m.start) * FRACTAL
         source = restride(self.l0c[tile.slot], shape, strides, offset)
-        self.exit.leave(event, source, self.part_of_c(event, batch, m, n))
+        self.exit.leave(event, source, self.part_of_c(event, corner))
 
 
 def flag(value: bool) -> ir.Value:
     return arith.ConstantOp(ir.IntegerType.get_signless(1), int(value)).result
-
-
-def is_zero(index: IndexLike) -> ir.Value:
-    if isinstance(index, int):
-        return flag(index == 0)
-    return arith.CmpIOp(arith.CmpIPredicate.eq, index, constant_index(0)).result
 
 
 def staging_of(product: Product, schedule: ProductSchedule) -> Staging | None:

@@ -22,7 +22,7 @@ from davinci.passes.ascend_to_cce.row_statistics import fill_lanes
 from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
 from davinci.passes.builder import add, alloc, as_value, for_loop, mul, op, restride, subview
 from davinci.schedule.product import Product, ProductSchedule
-from davinci.schedule.product_order import Leave, TileOfC
+from davinci.schedule.product_events import Ask, Leave
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -67,16 +67,16 @@ class Exit:
         }
         self.temporaries = {value: made[slot] for value, slot in slots.items()}
 
-    def ask(self, tile: TileOfC, part: PartOfC) -> None:
-        """Brings what is combined with a part; parts leave in the order in which they ask."""
-        self.extras.ask(tile, part)
+    def ask(self, event: Ask, part: PartOfC) -> None:
+        """Brings what is combined with a part."""
+        self.extras.ask(event, part)
 
     def leave(self, event: Leave, source: ir.Value, part: PartOfC) -> None:
         """A part of C, [n][m][16][16] in L0C, to its place."""
         n, m = part.n.size, part.m.size
         program, sums = self.end.program, self.end.sums
         stage = self.stages.next(n * m * FRACTAL, element_type(sums.dtype))
-        held = {sums: stage, **self.temporaries, **self.extras.take()}
+        held = {sums: stage, **self.temporaries, **self.extras.take(event)}
         for value, ring in self.leaving.items():
             held[value] = ring.next(self.end.elements(n, m, value.dtype), element_type(value.dtype))
         cce.copy_l0c(source, restride(stage, [n, m, SIDE, SIDE], fractal_strides(m)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from davinci.passes.builder import IndexLike
-from davinci.schedule.product_order import Span
+from davinci.schedule.product_events import Span
 
 
 @dataclass(frozen=True)

@@ -46,10 +46,13 @@ class Ring:
 
     def next(self, elements: int, element: ir.Type) -> ir.Value:
         """The next buffer, as so many elements."""
-        buffer = self.buffers[self._turn % len(self.buffers)]
         self._turn += 1
+        return self.at((self._turn - 1) % len(self.buffers), elements, element)
+
+    def at(self, number: int, elements: int, element: ir.Type) -> ir.Value:
+        """A buffer by its number."""
         kind = ir.MemRefType.get([elements], element, memory_space=space("UB"))
-        view: ir.Value = memref.ViewOp(kind, buffer, constant_index(0), []).result
+        view: ir.Value = memref.ViewOp(kind, self.buffers[number], constant_index(0), []).result
         return view
 
 

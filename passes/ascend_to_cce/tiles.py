@@ -106,9 +106,13 @@ def share_blocks(
         for part in parts:
             for_tiles(Segment(0, part.count, 1), part.build)
         return total
+    one_each = alone and total <= target.cores and target.blocks is None
     block, blocks = block_index(target), block_count(target)
     before = 0
     for part in parts:
+        if one_each and part.count == total:
+            part.build(block)
+            return total
         start: Any = block
         if before:
             taken = arith.RemUIOp(as_value(before), blocks).result

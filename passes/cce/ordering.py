@@ -69,7 +69,8 @@ class Ordering:
             plan = schedule(line.tasks, Limits(self.credit, window))
             placed += [line.nodes[number].op for number in plan.order]
             placed += [] if line.end is None else [line.end]
-        _place(self.ops, placed, self.end)
+        first = [op for op in self.ops if op.name in ("memref.alloc", "arith.constant")]
+        place([*first, *placed, *self.ops], self.end)
 
 
 class Orderer:
@@ -93,7 +94,7 @@ class Orderer:
             effects = effects_of(op)
             if effects is not None:
                 lines[-1].nodes.append(self._node(op, effects, accesses))
-            elif not _is_free(op):
+            elif not is_free(op):
                 lines[-1].end = op
                 lines.append(_Line([], [], None))
         for line in lines:
@@ -149,7 +150,8 @@ class Orderer:
         return earlier.duration.result + 2 * flag
 
 
-def _is_free(op: Any) -> bool:
+def is_free(op: Any) -> bool:
+    """Whether an operation takes no pipe's time and may lie anywhere its operands are."""
     dialect = op.name.partition(".")[0]
     return dialect == "arith" or op.name in FREE or op.name.startswith("cce.get_block_")
 
@@ -176,14 +178,15 @@ def _operand_nodes(op: Any, numbers: dict[Any, int]) -> set[int]:
             owner = value.owner.operation
             if owner in numbers:
                 found.add(numbers[owner])
-            elif owner not in seen and _is_free(owner):
+            elif owner not in seen and is_free(owner):
                 seen.add(owner)
                 waiting.append(owner)
     return found
 
 
-def _place(ops: Sequence[Any], placed: Sequence[Any], end: Any) -> None:
-    """Moves operations into their order, each after what its operands need."""
+def place(ops: Sequence[Any], end: Any) -> None:
+    """Moves operations of a block in front of another one, in their order, each after what its
+    operands need; what is named twice stays where it is first."""
     missing = set(ops)
 
     def put(op: Any) -> None:
@@ -199,8 +202,7 @@ def _place(ops: Sequence[Any], placed: Sequence[Any], end: Any) -> None:
                 missing.remove(top)
                 top.move_before(end)
 
-    first = [op for op in ops if op.name in ("memref.alloc", "arith.constant")]
-    for op in (*first, *placed, *ops):
+    for op in ops:
         if op in missing:
             put(op)
 

@@ -86,14 +86,25 @@ def _needed(
         plan.remove(sync)
     if stale:
         used = _complete(program, memory, plan, resources, place)
-    for sync in reversed(_unused(plan, used)):
-        rest = Plan(other for other in plan.syncs if other is not sync)
-        try:
-            Trace(program, memory, rest, _Strict())
-        except _Missing:
-            continue
-        plan = rest
-    return plan
+    return _without(program, memory, plan, _unused(plan, used)[::-1])
+
+
+def _without(program: Program, memory: Memory, plan: Plan, doubtful: list[Sync]) -> Plan:
+    """The plan without those of some syncs that others imply: all of them if that will do, else
+    what is left of one half, then of the other."""
+    if not doubtful:
+        return plan
+    gone = set(doubtful)
+    rest = Plan(sync for sync in plan.syncs if sync not in gone)
+    try:
+        Trace(program, memory, rest, _Strict())
+    except _Missing:
+        if len(doubtful) == 1:
+            return plan
+        half = len(doubtful) // 2
+        plan = _without(program, memory, plan, doubtful[:half])
+        return _without(program, memory, plan, doubtful[half:])
+    return rest
 
 
 def _unused(plan: Plan, used: set[Sync]) -> list[Sync]:

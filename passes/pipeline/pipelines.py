@@ -129,6 +129,7 @@ def ascend_to_cce(options: Options) -> list[str]:
         _pass("multi-buffer", options, "machine"),
         _pass("plan-memory", options, "machine"),
         _pass("insert-sync", options, "machine"),
+        _pass("order-issue", options, "machine"),
     ]
 
 

@@ -35,3 +35,12 @@ def ceil_div(value: float, unit: float) -> int:
 def round_up(value: int, unit: int) -> int:
     """The smallest multiple of `unit` that is no less than `value`."""
     return ceil_div(value, unit) * unit
+
+
+def even_cut(total: int, most: int) -> int:
+    """The smallest size that cuts `total` into as few pieces as `most` does; at least 1.
+
+    >>> even_cut(32, 10)
+    8
+    """
+    return max(1, ceil_div(total, max(1, ceil_div(total, max(1, most)))))

@@ -22,22 +22,13 @@ from dataclasses import dataclass, replace
 from davinci.machine import Machine
 from davinci.operators.tensors import Tensor, fractal_shape
 from davinci.schedule.transfers import Costs
-from davinci.units import BLOCK_BYTES, MAX_REPEAT, ceil_div
+from davinci.units import BLOCK_BYTES, MAX_REPEAT, ceil_div, even_cut
 from davinci.units import FRACTAL_SIDE as SIDE
 
 IMPROVED, NAIVE = "improved", "naive"
 
 SPLIT_BYTES = 16384
 """Smallest piece worth cutting in two: below, a transfer is shorter than its start."""
-
-
-def even_cut(total: int, most: int) -> int:
-    """The smallest size that cuts `total` into as few pieces as `most` does; at least 1.
-
-    >>> even_cut(32, 10)
-    8
-    """
-    return max(1, ceil_div(total, max(1, ceil_div(total, max(1, most)))))
 
 
 @dataclass(frozen=True)

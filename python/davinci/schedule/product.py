@@ -151,9 +151,9 @@ class ProductSchedule:
     Attributes:
         share: of C.
         tile: summed up in L0C; its k is that of one mad.
-        outer: the outermost loop of a share: "m" or "n", over rows or columns of tiles, or "k" if
-            all tiles are in L0C side by side.
-        chunk: of k that is written out; with less than all of it, a loop over chunks is outermost.
+        outer: the outermost loop of a share: "m" or "n", over rows or columns of tiles.
+        beside: rows and columns of tiles that are in L0C together and take turns.
+        turn: steps of a tile's turn.
         a, b: how L1 holds the operands.
         part: columns and rows of a tile that leave L0C at once.
         l0a, l0b, l0c: buffers of each.
@@ -166,7 +166,8 @@ class ProductSchedule:
     share: Share
     tile: Tile
     outer: str
-    chunk: int
+    beside: tuple[int, int]
+    turn: int
     a: Pieces
     b: Pieces
     part: tuple[int, int]
@@ -185,10 +186,11 @@ class ProductSchedule:
             f"{name} {p.k}x{p.other} by {p.rows}, {p.together} together, {p.slots} slots"
             for name, p in (("a", self.a), ("b", self.b))
         )
+        down, across = self.beside
+        turns = f", {down}x{across} by turns of {self.turn}" if down * across > 1 else ""
         return (
-            f"share {share.batch}x{share.m}x{share.n}, tile {tile.m}x{tile.n}x{tile.k}, "
-            f"outer {self.outer}, {held}, parts {self.part[1]}x{self.part[0]}, "
-            f"{self.chunk} of k written out"
+            f"share {share.batch}x{share.m}x{share.n}, tile {tile.m}x{tile.n}x{tile.k}{turns}, "
+            f"outer {self.outer}, {held}, parts {self.part[1]}x{self.part[0]}"
         )
 
     def pieces(self, name: str) -> Pieces:

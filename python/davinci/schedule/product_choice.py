@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 
 from davinci.errors import CompileError
 from davinci.isa.core import DTYPES
@@ -11,23 +14,31 @@ from davinci.machine import Machine
 from davinci.schedule.product import Pieces, Product, ProductSchedule, Share, Tile
 from davinci.schedule.product_cost import Costs, crossing_bytes, footprint
 from davinci.schedule.product_estimate import estimate
-from davinci.units import FRACTAL_BYTES, ceil_div
+from davinci.schedule.product_rolls import WRITTEN, mads_of_share, mads_written
+from davinci.units import FRACTAL_BYTES, ceil_div, even_cut
 from davinci.units import FRACTAL_SIDE as SIDE
 
 STRATEGIES = {"os": "output stationary", "is": "input stationary", "ws": "weight stationary"}
 
-MOST_MADS = 96
-"""Mads of a share that are written out; more become a loop over k."""
+MOST_MADS, MOST_WRITTEN = 2048, 320
+"""Mads of a share, and those of them that are written out, in loops or not."""
+
+AHEAD = 4
+"""Steps that fills come ahead; half as many more where two tiles take turns."""
 
 SHARES, TILES = 10, 4
 """Shares of C, and tiles of each, that are looked at closely."""
 
-INBOX, CROSSING, LOADS = 3, 2, 2
+INBOX, CROSSING, LOADS = 4, 2, 2
 """Buffers in UB: for rows that came and for fractals that go to L1, and for what parts of C are
 combined with."""
 
 FEW_STEPS = 2
 """Steps of an epilogue in whose time a part does not leave."""
+
+TRIED, ALIKE = 4, 200
+"""Of the best schedules, how many may turn out to be too long to be written; the part of their time
+in which those differ that are not alike."""
 
 SHARE_START = 1000
 """Cycles, about, in which a share's first pieces come and its last part leaves."""
@@ -66,15 +77,28 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
         raise CompileError(
             "unknown matmul strategy", found=repr(wanted.strategy), expected=" or ".join(STRATEGIES)
         )
-    best: tuple[float, ProductSchedule] | None = None
-    for schedule in Candidates(product, machine, cores, wanted).all():
-        if not footprint(product, schedule).excess(machine):
-            cycles = estimate(product, schedule, machine, cores)
-            if best is None or cycles < best[0]:
-                best = cycles, schedule
-    if best is None:
+    found = [
+        (estimate(product, schedule, machine, cores), schedule)
+        for schedule in Candidates(product, machine, cores, wanted).all()
+        if not footprint(product, schedule).excess(machine)
+    ]
+    if not found:
         raise no_schedule(product, machine, wanted)
-    return best[1]
+    best = min(cycles for cycles, _ in found)
+    # Sorting is stable: of schedules that are about as fast the first ones come first.
+    found.sort(key=lambda each: int(each[0] / best * ALIKE))
+    tried = [each for _, each in found if may_be_short(product, each)][:TRIED]
+    for schedule in tried:
+        if mads_written(product, schedule) <= MOST_WRITTEN:
+            return schedule
+    return min(tried or [each for _, each in found], key=partial(mads_written, product))
+
+
+def may_be_short(product: Product, schedule: ProductSchedule) -> bool:
+    """Whether a share is short, or so regular that loops may make it so."""
+    k = product.fractals.k
+    even = all(k % size == 0 for size in (schedule.tile.k, schedule.a.k, schedule.b.k))
+    return even or mads_of_share(product, schedule) <= WRITTEN
 
 
 def no_schedule(product: Product, machine: Machine, wanted: Wanted) -> CompileError:
@@ -115,8 +139,8 @@ class Candidates:
     def all(self) -> Iterator[ProductSchedule]:
         for share in self.shares():
             for tile in self.tiles(share):
-                for outer in self.outers(share, tile):
-                    yield from self.completed(share, tile, outer)
+                for outer, beside in self.loops(share, tile):
+                    yield from self.completed(share, tile, outer, beside)
 
     def shares(self) -> list[Share]:
         """Shares of C, those that keep the busiest core's pipes busy for the shortest time."""
@@ -151,7 +175,7 @@ class Candidates:
         return self.wanted.strategy != "os" or self.few(batch, m, n)
 
     def few(self, batch: int, m: int, n: int) -> bool:
-        """Whether a share of that size can be written out, or is two tiles with a loop over k."""
+        """Whether a share of that size is not too many mads."""
         wanted, most = self.wanted, self.sums // 2
         if wanted.m or wanted.n:
             rows = min(m, wanted.m or max(1, most // wanted.n))
@@ -159,9 +183,7 @@ class Candidates:
             tiles = batch * ceil_div(m, rows) * ceil_div(n, columns)
         else:
             tiles = ceil_div(batch * m * n, most)
-        mads = tiles * ceil_div(self.whole.k, wanted.k or 4)
-        # A mad may take more of k than four fractals, unless the user says how much.
-        return tiles <= 2 or mads <= MOST_MADS * (1 if wanted.k else 2)
+        return tiles <= 2 or tiles * ceil_div(self.whole.k, wanted.k or 4) <= MOST_MADS
 
     def tiles(self, share: Share) -> list[Tile]:
         """Tiles that keep the cube busiest beside the loads that each mad takes."""
@@ -190,38 +212,33 @@ class Candidates:
             most = min(k, self.rooms["L0A"] // m, self.rooms["L0B"] // n)
         return sorted({ceil_div(k, ceil_div(k, d)) for d in (most, most // 2) if d}, reverse=True)
 
-    def outers(self, share: Share, tile: Tile) -> list[str]:
+    def loops(self, share: Share, tile: Tile) -> Iterator[tuple[str, tuple[int, int]]]:
+        """The outer loop, and which tiles take turns."""
+        rows, columns = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
         if self.wanted.strategy != "os":
-            return ["m" if self.wanted.strategy == "is" else "n"]
-        rows, columns = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
-        tiles = rows * columns * share.batch
-        if tiles * ceil_div(self.whole.k, tile.k) > MOST_MADS:
-            return ["k"] if tiles <= 2 else []
-        return ["m", "n"] if rows > 1 and columns > 1 else ["n"] if rows > 1 else ["m"]
+            yield "m" if self.wanted.strategy == "is" else "n", (1, 1)
+            return
+        for down, across in ((1, 1), (2, 1), (1, 2)):
+            if down <= rows and across <= columns:
+                both = rows > down and columns > across
+                for outer in ("m", "n") if both else ("n",) if rows > down else ("m",):
+                    yield outer, (down, across)
 
-    def completed(self, share: Share, tile: Tile, outer: str) -> Iterator[ProductSchedule]:
+    def completed(
+        self, share: Share, tile: Tile, outer: str, beside: tuple[int, int]
+    ) -> Iterator[ProductSchedule]:
         """Pieces, buffers and parts for a share and its tiles."""
-        k = self.whole.k
-        rows, columns = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
-        tiles = rows * columns * share.batch
         for a in self.pieces("a", tile):
             for b in self.pieces("b", tile):
-                chunk = k
-                if outer == "k":
-                    whole = max(a.k, b.k)
-                    chunk = max(1, MOST_MADS // tiles * tile.k // whole) * whole
-                held_a, held_b = {"m": (1, columns), "n": (rows, 1), "k": (0, 0)}[outer]
-                slots = self.slots((a, b), (held_a, held_b), (columns, rows))
-                if not self.stays((a, b), slots, (columns, rows)):
-                    continue
-                yield self.schedule(share, tile, outer, chunk, (a, b), slots)
+                for slots in self.slots((a, b), share, tile, outer, beside):
+                    yield self.schedule(share, tile, outer, beside, (a, b), slots)
 
     def schedule(
         self,
         share: Share,
         tile: Tile,
         outer: str,
-        chunk: int,
+        beside: tuple[int, int],
         pieces: tuple[Pieces, Pieces],
         slots: tuple[int, int],
     ) -> ProductSchedule:
@@ -235,54 +252,66 @@ class Candidates:
             leaving = min(2, leaving)
         sizes = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
         inbox, crossing = (max(size) for size in zip(*sizes, strict=True))
+        l0a = max(1, min(4, self.rooms["L0A"] // (tile.m * tile.k)))
+        l0b = max(1, min(4, self.rooms["L0B"] // (tile.n * tile.k)))
+        together = math.prod(beside)
         return ProductSchedule(
             share,
             tile,
             outer,
-            min(self.whole.k, chunk),
+            beside,
+            1 if together == 1 else l0b if beside[0] > 1 else l0a,
             a,
             b,
             self.part(tile, inbox * INBOX + crossing * CROSSING, leaving),
-            l0a=max(1, min(4, self.rooms["L0A"] // (tile.m * tile.k))),
-            l0b=max(1, min(4, self.rooms["L0B"] // (tile.n * tile.k))),
-            l0c=tiles if outer == "k" else min(2, tiles),
+            l0a=l0a,
+            l0b=l0b,
+            l0c=min(2, tiles),
+            ahead=AHEAD * (1 + together) // 2,
             inbox=INBOX,
             crossing=CROSSING,
             loads=LOADS,
             leaving=leaving,
         )
 
-    def stays(
-        self, pieces: tuple[Pieces, Pieces], slots: tuple[int, int], again: tuple[int, int]
-    ) -> bool:
-        """Whether what the strategy keeps is all in L1 if it is used again."""
-        if self.wanted.strategy == "os":
-            return True
-        kept = 0 if self.wanted.strategy == "is" else 1
-        return again[kept] <= 1 or slots[kept] >= ceil_div(self.whole.k, pieces[kept].k)
-
     def slots(
-        self, pieces: tuple[Pieces, Pieces], held: tuple[int, int], again: tuple[int, int]
-    ) -> tuple[int, int]:
-        """Slots of A and B: all that is used again, if L1 has room for it, else a few in turn.
-
-        Args:
-            held: panels of all of k that have to stay until they are used again.
-            again: how often they are used.
-        """
-        room = self.rooms["L1"]
-        panels = [ceil_div(self.whole.k, piece.k) for piece in pieces]
-        found = [min(self.turns, panels[i] * max(1, held[i])) for i in (0, 1)]
+        self,
+        pieces: tuple[Pieces, Pieces],
+        share: Share,
+        tile: Tile,
+        outer: str,
+        beside: tuple[int, int],
+    ) -> list[tuple[int, int]]:
+        """Slots of A and B for which L1 has room: with all of an operand that is used again, and
+        with a few pieces in turn; the more of them the better."""
+        tiles = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
+        held = {"m": (beside[0], tiles[1]), "n": (tiles[0], beside[1])}[outer]
+        few, stay = [], []
         for i in (0, 1):
-            stay = panels[i] * held[i]
-            left = room - found[1 - i] * pieces[1 - i].fractals
-            if again[i] > 1 and stay and stay * pieces[i].fractals <= left:
-                found[i] = max(stay, found[i])
-        return found[0], found[1]
+            panels = ceil_div(self.whole.k, pieces[i].k)
+            total = panels * tiles[i] * share.batch
+            few.append([min(total, beside[i] * turns) for turns in (self.turns, 2, 1)])
+            again = ceil_div(tiles[1 - i], beside[1 - i])
+            more = [min(total, panels * (held[i] + beside[i])), panels * held[i]]
+            stay.append(more if again > 1 else [])
+        ways = [(stay[0], few[1]), (few[0], stay[1]), (stay[0], stay[1]), (few[0], few[1])]
+        if self.wanted.strategy != "os":
+            kept = 0 if self.wanted.strategy == "is" else 1
+            ways = [way for way in ways if way[kept] is stay[kept] or not stay[kept]]
+        found: dict[tuple[int, int], None] = {}
+        for way in ways:
+            fits = (
+                (a, b)
+                for a, b in itertools.product(*way)
+                if a * pieces[0].fractals + b * pieces[1].fractals <= self.rooms["L1"]
+            )
+            if best := max(fits, key=lambda slots: min(slots[0], slots[1]), default=None):
+                found[best] = None
+        return list(found)
 
     def pieces(self, name: str, tile: Tile) -> Iterator[Pieces]:
         """Ways in which L1 holds an operand; slots are still to be found."""
-        operand, k = self.product.operand(name), self.whole.k
+        operand = self.product.operand(name)
         other = tile.m if name == "a" else tile.n
         as_loaded = tile.k if name == "a" else 1
         if operand.nz:
@@ -292,15 +321,23 @@ class Candidates:
             return
         row = SIDE * SIDE * operand.itemsize
         if operand.k_rows:
-            rows = max(1, min(tile.k, self.staged // (other * row)))
+            rows = even_cut(tile.k, max(1, self.staged // (other * row)))
             yield Pieces(tile.k, other, as_loaded, rows, 1)
             return
         # Rows of all of k follow each other in GM; if that is too much, pieces of whole steps.
-        most = max(1, self.staged // row // tile.k) * tile.k
-        deep = min(k, most)
-        rows = max(1, min(other, self.staged // (deep * row)))
-        for together in {as_loaded, deep if name == "a" else 1}:
-            yield Pieces(deep, other, together, rows, 1)
+        for deep in self.spans_of_k(tile.k, self.staged // row):
+            rows = even_cut(other, max(1, self.staged // (deep * row)))
+            for together in {as_loaded, deep if name == "a" else 1}:
+                yield Pieces(deep, other, together, rows, 1)
+
+    def spans_of_k(self, step: int, most: int) -> list[int]:
+        """Whole steps of about `most` fractals: all of k, as many as there are room for, and those
+        that divide it."""
+        k, steps = self.whole.k, max(1, most // step)
+        if k <= steps * step:
+            return [k]
+        parts = [part for part in range(steps, 0, -1) if k % (part * step) == 0]
+        return list(dict.fromkeys([steps * step, *(part * step for part in parts[:1])]))
 
     def part(self, tile: Tile, staged: int, leaving: int) -> tuple[int, int]:
         """Columns and rows of C that leave at once: as much as fits UB, but if little is done to it

@@ -123,16 +123,16 @@ class Costs:
         operand = self.product.operand(name)
         instructions, bursts, run, contiguous = _bursts(operand, pieces, k, other)
         if operand.nz:
-            each = self._read(bursts, run * FRACTAL_BYTES, contiguous)
+            each = self._read(bursts, run * FRACTAL_BYTES, 0 if contiguous else FRACTAL_BYTES)
             return Busy(mte2=instructions * each)
         rows, columns = (k, other) if operand.k_rows else (other, k)
         run_bytes = columns * SIDE * operand.itemsize
-        whole = run_bytes >= self.product.stored_columns(name) * operand.itemsize
+        pitch = self.product.stored_columns(name) * operand.itemsize
         unit = self.machine.mte3
         assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
         start, size = unit.on_chip_start_cycles, k * other * FRACTAL_BYTES
         return Busy(
-            self._read(rows * SIDE, run_bytes, whole),
+            self._read(rows * SIDE, run_bytes, pitch if run_bytes < pitch else 0),
             self._change(operand, rows, columns),
             instructions * start + size / unit.ub_to_l1_bytes_per_cycle,
         )
@@ -172,29 +172,38 @@ class Costs:
 
     def _part(self, dtype: str, columns: int, rows: int, written: bool = False) -> float:
         """A part of C, or of what has its shape, from or to GM."""
-        height, itemsize = rows * SIDE, DTYPES[dtype].itemsize
-        runs = (columns, height * SIDE) if self.product.c.nz else (height, columns * SIDE)
+        height, itemsize, nz = rows * SIDE, DTYPES[dtype].itemsize, self.product.c.nz
+        runs = (columns, height * SIDE) if nz else (height, columns * SIDE)
+        pitch = FRACTAL_BYTES if nz else self.product.n * itemsize
         if written:
-            return self._write(runs[0], runs[1] * itemsize)
-        return self._read(runs[0], runs[1] * itemsize, contiguous=False)
+            return self._write(runs[0], runs[1] * itemsize, pitch)
+        return self._read(runs[0], runs[1] * itemsize, pitch)
 
-    def _read(self, runs: int, run_bytes: int, contiguous: bool) -> float:
-        """MTE2, one instruction: `runs` of `run_bytes` from GM."""
+    def _read(self, runs: int, run_bytes: int, pitch_bytes: int) -> float:
+        """MTE2, one instruction: `runs` of `run_bytes` from GM; a pitch of 0: one after another."""
         unit, size, late = self.machine.mte2, float(runs * run_bytes), 0.0
-        if not contiguous:
-            size = runs * self._lines(run_bytes)
+        if pitch_bytes:
+            size = runs * self._lines(run_bytes, pitch_bytes)
             late = runs * unit.row_miss_cycles * self.missing
         return max(size / unit.port_bytes_per_cycle * self.slower + late, unit.issue_cycles)
 
-    def _write(self, runs: int, run_bytes: int) -> float:
+    def _write(self, runs: int, run_bytes: int, pitch_bytes: int) -> float:
         """MTE3, one instruction: `runs` of `run_bytes` to GM."""
-        unit = self.machine.mte3
-        return max(runs * self._lines(run_bytes) / unit.port_bytes_per_cycle, unit.issue_cycles)
+        size = runs * self._lines(run_bytes, pitch_bytes)
+        return max(size / self.machine.mte3.port_bytes_per_cycle, self.machine.mte3.issue_cycles)
 
-    def _lines(self, run_bytes: int) -> float:
-        """Bytes of the lines that a run touches; one that is no whole lines begins anywhere."""
+    def lines_of(self, name: str, schedule: ProductSchedule) -> float:
+        """Bytes of the lines that are touched for a byte of A or B."""
+        operand, pieces = self.product.operand(name), schedule.pieces(name)
+        run = (pieces.other if operand.k_rows else pieces.k) * SIDE * operand.itemsize
+        pitch = self.product.stored_columns(name) * operand.itemsize
+        return 1.0 if operand.nz or run >= pitch else self._lines(run, pitch) / run
+
+    def _lines(self, run_bytes: int, pitch_bytes: int) -> float:
+        """Bytes of the lines that a run touches, on average: runs begin at multiples of their own
+        size in rows that are a pitch apart."""
         line = self.machine.gm.line_bytes
-        return run_bytes if run_bytes % line == 0 else run_bytes + line * (1 - BLOCK_BYTES / line)
+        return run_bytes + line - math.gcd(run_bytes, pitch_bytes, line)
 
     def _change(self, operand: Operand, rows: int, columns: int) -> float:
         """V, rows to fractals in UB."""

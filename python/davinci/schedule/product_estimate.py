@@ -6,6 +6,7 @@ MTE2, then V and MTE3 if it comes in rows, MTE1, M, and V and MTE3 as the result
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from davinci.machine import Machine
@@ -16,8 +17,9 @@ from davinci.units import ceil_div
 
 FRACTAL = SIDE * SIDE
 
-UNEVEN, OVERLAP = 0.5, 0.6
-"""Parts of the time lost to uneven tiles, and gained where shares follow each other, measured."""
+UNEVEN, OVERLAP, CROWDED = 0.5, 0.2, 0.03
+"""Parts of the time lost to uneven tiles, gained where shares follow each other, and lost because
+the other pipes have work as well; measured."""
 
 
 @dataclass(frozen=True)
@@ -25,12 +27,12 @@ class Tiles:
     """Tiles of a share that are alike.
 
     Attributes:
-        count: how many.
+        count: how many, on average.
         fills: how many panels, k deep, of A and of B have to come for each to L1, on average.
         loads: the same of L0A and L0B.
     """
 
-    count: int
+    count: float
     fills: tuple[float, float]
     loads: tuple[float, float]
 
@@ -42,30 +44,32 @@ def tiles_of(product: Product, schedule: ProductSchedule) -> list[Tiles]:
     for it; panels of the other operand for the next round if there is room for all of them.
     """
     share, tile, k = schedule.share, schedule.tile, product.fractals.k
+    down, across = schedule.beside
     rows, columns = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
-    tiles, steps = share.batch * rows * columns, ceil_div(k, tile.k)
-    if schedule.outer == "k":
-        return [Tiles(tiles, (1 / columns, 1 / rows), (1.0, 1 / rows))]
-    by_rows = schedule.outer == "m"
-    outer, inner = (rows, columns) if by_rows else (columns, rows)
-    panels = [ceil_div(k, schedule.a.k), ceil_div(k, schedule.b.k)]
+    steps, by_rows = ceil_div(k, tile.k), schedule.outer == "m"
+    groups = ceil_div(rows, down), ceil_div(columns, across)
+    outer, inner = groups if by_rows else groups[::-1]
+    # What one tile of a group brings serves those beside it, too.
+    shares = [1 / across, 1 / down]
+    panels = [ceil_div(k, schedule.a.k) * down, ceil_div(k, schedule.b.k) * across]
     slots, blocks = [schedule.a.slots, schedule.b.slots], [schedule.l0a, schedule.l0b]
     if not by_rows:
         panels, slots, blocks = panels[::-1], slots[::-1], blocks[::-1]
+        shares = shares[::-1]
     held, kept = slots[0] >= panels[0], slots[1] >= panels[1] * inner
-    loaded = blocks[0] >= steps
-    found = []
+    loaded = blocks[0] >= steps and down * across == 1
+    tiles, found = rows * columns / (outer * inner), []
     for first_round, first_tile, count in (
         (True, True, 1),
         (True, False, inner - 1),
         (False, True, outer - 1),
         (False, False, (outer - 1) * (inner - 1)),
     ):
-        fills = (float(first_tile or not held), float(first_round or not kept))
-        loads = (float(first_tile or not loaded), 1.0)
+        fills = shares[0] * (first_tile or not held), shares[1] * (first_round or not kept)
+        loads = shares[0] * (first_tile or not loaded), shares[1]
         if count:
             pairs = (fills, loads) if by_rows else (fills[::-1], loads[::-1])
-            found.append(Tiles(share.batch * count, *pairs))
+            found.append(Tiles(share.batch * count * tiles, *pairs))
     return found
 
 
@@ -80,7 +84,10 @@ def estimate(product: Product, schedule: ProductSchedule, machine: Machine, core
     each = schedule.tile.m * product.a.itemsize, schedule.tile.n * product.b.itemsize
     panels = [sum(kind.count * kind.fills[i] for kind in tiles) for i in (0, 1)]
     of_share = [panel * size * whole.k * FRACTAL for panel, size in zip(panels, each, strict=True)]
-    read = shares * sum(of_share)
+    plain = Costs(product, machine)
+    read = shares * sum(
+        size * plain.lines_of(name, schedule) for size, name in zip(of_share, "ab", strict=True)
+    )
     rate = machine.cores * machine.l2.read_bytes_per_cycle / used
     slower = max(1.0, machine.mte2.port_bytes_per_cycle / rate)
     # Cores that have a row of shares read the same of A, those that have a column the same of B.
@@ -90,6 +97,15 @@ def estimate(product: Product, schedule: ProductSchedule, machine: Machine, core
     memory = once / (machine.gm.read_bytes_per_cycle * machine.cores)
     first, more = share_cycles(costs, schedule, tiles)
     return max(memory, first + (ceil_div(shares, used) - 1) * more)
+
+
+def stalls(schedule: ProductSchedule, tiles: list[Tiles], k: int, side: int) -> float:
+    """How often a piece of A (`side` 0) or B comes only when the one in its place is used up,
+    because L1 holds no more than what tiles beside each other need at a time."""
+    pieces, beside = (schedule.a, schedule.b)[side], schedule.beside[side]
+    panels = sum(kind.count * kind.fills[side] for kind in tiles)
+    later = max(0.0, panels * ceil_div(k, pieces.k) - pieces.slots) / beside
+    return later * max(0.0, 1 - (pieces.slots - beside) / beside)
 
 
 def share_cycles(
@@ -102,7 +118,7 @@ def share_cycles(
     mad, part, load = costs.mad(schedule), costs.leave(schedule), loads[0] + loads[1]
     tile, (columns, height) = schedule.tile, schedule.part
     parts = ceil_div(tile.n, columns) * ceil_div(tile.m, height)
-    panels, first, last = [], Busy(), Busy()
+    panels, single, first, last = [], [], Busy(), Busy()
     for name in ("a", "b"):
         pieces, operand = schedule.pieces(name), product.operand(name)
         along, across = (pieces.k, pieces.other) if operand.k_rows else (pieces.other, pieces.k)
@@ -110,10 +126,12 @@ def share_cycles(
         each = costs.fill(name, pieces, *((rows, across) if operand.k_rows else (across, rows)))
         transfers = ceil_div(along, rows)
         panels.append(each * (ceil_div(k, pieces.k) * transfers))
+        single.append(each * transfers)
         needed = ceil_div(min(along, schedule.tile.k), rows) if operand.k_rows else transfers
         first += each * needed
         last = each if each.sum > last.sum else last
     busy, alike, count = Busy(), 0.0, sum(kind.count for kind in tiles)
+    late = sum(stalls(schedule, tiles, k, i) * each.sum for i, each in enumerate(single))
     for kind in tiles:
         work = mad * steps + part * parts
         for i in (0, 1):
@@ -125,6 +143,8 @@ def share_cycles(
     to_mad = begin + first.most + last.sum - last.most + load.sum
     leaving = part * parts
     from_mad = machine.cube.latency_cycles + leaving.most + part.sum - part.most + end
+    # Of tiles that take turns, the last but one leaves during the last turn.
+    from_mad += (math.prod(schedule.beside) - 1) * max(0, leaving.most - mad.m * schedule.turn)
     around = max(
         to_mad + busy.m + from_mad,
         to_mad - load.sum + busy.mte1 + mad.sum + from_mad,
@@ -136,5 +156,5 @@ def share_cycles(
     )
     # A pipe that has much to do for some tiles holds those up, however little it has for others;
     # what comes ahead makes up for a part of that.
-    once = around + (alike - busy.most) * UNEVEN
+    once = around + (alike - busy.most) * UNEVEN + (busy.sum - busy.most) * CROWDED + late
     return once, max(busy.most, once - (to_mad + from_mad) * OVERLAP)

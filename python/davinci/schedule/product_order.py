@@ -1,9 +1,10 @@
 """The order in which a core computes its share of a product: fills of L1, loads, mads, parts of C.
 
-The work of a share is a row of tiles, the work of a tile a row of steps, one mad each. A step uses
-pieces of A and B that are in L1, and tiles of them in L0A and L0B; both memories hold a few of each
-and take the oldest one's place. What is asked for again while it is still there is not moved again:
-a piece that stays in L1 for a row of tiles is just that.
+The work of a share is a row of tiles, the work of a tile a row of steps, one mad each. Tiles that
+are `beside` each other take turns, a few steps at a time, so that what they have in common is
+loaded once. A step uses pieces of A and B that are in L1, and blocks of them in L0A and L0B; both
+memories hold a few of each and take the oldest one's place. What is asked for again while it is
+still there is not moved again: a piece that stays in L1 for a row of tiles is just that.
 
 Fills come `ahead` steps before the step that needs them, or as soon as their place is free; the
 parts of a tile leave while the next tile is multiplied. Nothing here knows of MLIR.
@@ -13,106 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from itertools import count
 
 from davinci.schedule.product import Pieces, Product, ProductSchedule, Share
+from davinci.schedule.product_events import (
+    Ask,
+    Block,
+    Event,
+    Fill,
+    Held,
+    Leave,
+    Load,
+    Mad,
+    Span,
+    TileOfC,
+    spans,
+)
 from davinci.units import ceil_div
-
-
-@dataclass(frozen=True)
-class Span:
-    """Fractals `start` to `stop` of a dimension."""
-
-    start: int
-    stop: int
-
-    @property
-    def size(self) -> int:
-        return self.stop - self.start
-
-
-@dataclass(frozen=True)
-class Block:
-    """A block of an operand, along k and along the other dimension, in one matrix of the share."""
-
-    batch: int
-    k: Span
-    other: Span
-
-
-@dataclass(frozen=True)
-class TileOfC:
-    """A tile of the share: its matrix, rows and columns, and its buffer in L0C."""
-
-    batch: int
-    m: Span
-    n: Span
-    slot: int
-
-
-@dataclass(frozen=True)
-class Held:
-    """A piece of an operand and its place in L1."""
-
-    piece: Block
-    slot: int
-
-
-@dataclass(frozen=True)
-class Fill:
-    """The part `block` of a piece of the operand "a" or "b" comes to its place in L1."""
-
-    operand: str
-    held: Held
-    block: Block
-
-
-@dataclass(frozen=True)
-class Load:
-    """What a piece in L1 has of `block` goes to a buffer of L0A or L0B."""
-
-    operand: str
-    held: Held
-    block: Block
-    slot: int
-
-
-@dataclass(frozen=True)
-class Mad:
-    """C += A B, or C = A B if `first`; `a` and `b` are buffers of L0A and L0B."""
-
-    tile: TileOfC
-    k: Span
-    first: bool
-    a: int
-    b: int
-
-
-@dataclass(frozen=True)
-class Leave:
-    """A part of a complete tile, columns and rows in the tile, goes from L0C to GM."""
-
-    tile: TileOfC
-    n: Span
-    m: Span
-
-
-@dataclass(frozen=True)
-class Ask:
-    """What comes from GM to be combined with a part of C."""
-
-    part: Leave
-
-
-Event = Fill | Load | Mad | Ask | Leave
-
-
-def spans(total: int, size: int) -> list[Span]:
-    """`total` in spans of `size`, the last one perhaps shorter."""
-    return [Span(start, min(total, start + size)) for start in range(0, total, size)]
-
-
-Key = TypeVar("Key", bound=Hashable)
 
 
 class Places:
@@ -153,29 +71,34 @@ class Step:
     b: Block
 
 
-def tiles_of(share: Share, schedule: ProductSchedule) -> list[TileOfC]:
-    """The tiles of a share, in their order."""
+def groups_of(share: Share, schedule: ProductSchedule) -> list[list[TileOfC]]:
+    """The tiles of a share, those that take turns together, in their order."""
     rows, columns = spans(share.m, schedule.tile.m), spans(share.n, schedule.tile.n)
+    down, across = schedule.beside
+    tops = [rows[i : i + down] for i in range(0, len(rows), down)]
+    lefts = [columns[i : i + across] for i in range(0, len(columns), across)]
     if schedule.outer == "m":
-        corners = [(m, n) for m in rows for n in columns]
+        corners = [(ms, ns) for ms in tops for ns in lefts]
     else:
-        corners = [(m, n) for n in columns for m in rows]
-    tiles = [(batch, m, n) for batch in range(share.batch) for m, n in corners]
-    return [TileOfC(*tile, number % schedule.l0c) for number, tile in enumerate(tiles)]
+        corners = [(ms, ns) for ns in lefts for ms in tops]
+    slots, groups = count(), []
+    for batch in range(share.batch):
+        for ms, ns in corners:
+            places = [(m, n) for m in ms for n in ns]
+            groups.append([TileOfC(batch, m, n, next(slots) % schedule.l0c) for m, n in places])
+    return groups
 
 
-def steps_of(tiles: Sequence[TileOfC], k: int, schedule: ProductSchedule) -> list[Step]:
+def steps_of(groups: Sequence[Sequence[TileOfC]], k: int, schedule: ProductSchedule) -> list[Step]:
     """The mads of all tiles, `k` fractals deep, in their order."""
     along_k = spans(k, schedule.tile.k)
-    if schedule.outer == "k":
-        # Each tile takes as many steps in a row as L0B holds blocks: those serve all tiles.
-        turns = [along_k[i : i + schedule.l0b] for i in range(0, len(along_k), schedule.l0b)]
-        pairs = [(tile, span) for turn in turns for tile in tiles for span in turn]
-    else:
-        pairs = [(tile, span) for tile in tiles for span in along_k]
+    turns = [along_k[i : i + schedule.turn] for i in range(0, len(along_k), schedule.turn)]
     return [
         Step(tile, span, Block(tile.batch, span, tile.m), Block(tile.batch, span, tile.n))
-        for tile, span in pairs
+        for tiles in groups
+        for turn in turns
+        for tile in tiles
+        for span in turn
     ]
 
 
@@ -193,30 +116,29 @@ def pieces_of(block: Block, pieces: Pieces, k: int, other: int) -> list[Block]:
     ]
 
 
-def order(share: Share, k: int, product: Product, schedule: ProductSchedule) -> list[Event]:
-    """All that is done for a share of C, `k` fractals deep, in the order of issue.
+def order(share: Share, product: Product, schedule: ProductSchedule) -> list[list[Event]]:
+    """All that is done for a share of C, in the order of issue.
 
-    Parts of C leave only if that is all of k.
+    Returns:
+        What comes before the first mad, what goes with each one, and what follows the last.
     """
-    tiles = tiles_of(share, schedule)
-    steps = steps_of(tiles, k, schedule)
+    k = product.fractals.k
+    groups = groups_of(share, schedule)
+    steps = steps_of(groups, k, schedule)
     plan = _Plan(steps, schedule)
     for side in (
         _Side("a", product.a.k_rows, schedule.a, schedule.l0a, share.m),
         _Side("b", product.b.k_rows, schedule.b, schedule.l0b, share.n),
     ):
         plan.bring(side, k)
-    if schedule.chunk >= product.fractals.k:
-        plan.leave(tiles)
+    plan.leave([tile for group in groups for tile in group])
     return plan.events()
 
 
-def parts_of(tile: TileOfC, part: tuple[int, int]) -> list[Leave]:
-    """The parts in which a tile leaves L0C."""
+def parts_of(tile: TileOfC, part: tuple[int, int]) -> list[tuple[Span, Span]]:
+    """Columns and rows of the parts in which a tile leaves L0C."""
     columns, rows = part
-    return [
-        Leave(tile, n, m) for m in spans(tile.m.size, rows) for n in spans(tile.n.size, columns)
-    ]
+    return [(n, m) for m in spans(tile.m.size, rows) for n in spans(tile.n.size, columns)]
 
 
 def with_extras(
@@ -225,11 +147,13 @@ def with_extras(
     """Parts with the steps before which they leave, in their order, and in front of each what a
     later one asks for, so that all buffers are in use; the first ask some steps before."""
     ahead = schedule.loads - 1
-    for _, part in parts[:ahead]:
-        yield max(0, parts[0][0] - schedule.ahead), Ask(part)
+    tiles = [None, *(part.tile for _, part in parts)]
+    asks = [Ask(part, part.tile != before) for (_, part), before in zip(parts, tiles, strict=False)]
+    for ask in asks[:ahead]:
+        yield max(0, parts[0][0] - schedule.ahead), ask
     for number, (step, part) in enumerate(parts):
-        for _, later in parts[number + ahead : number + ahead + 1]:
-            yield step, Ask(later)
+        for ask in asks[number + ahead : number + ahead + 1]:
+            yield step, ask
         yield step, part
 
 
@@ -319,11 +243,12 @@ class _Plan:
         for number, tile in enumerate(tiles):
             following = tiles[number + self.schedule.l0c :]
             latest = first[following[0]] if following else len(self.steps)
-            for turn, part in enumerate(parts_of(tile, self.schedule.part)):
+            for turn, (n, m) in enumerate(parts_of(tile, self.schedule.part)):
                 step = min(last[tile] + 2 + turn, latest, len(self.steps))
-                self._leaves.append((step, part))
+                slot = len(self._leaves) % self.schedule.loads
+                self._leaves.append((step, Leave(tile, n, m, slot, number % 2)))
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[list[Event]]:
         """Of each step: parts of C that leave, loads, fills for later steps, its mad.
 
         What came last is loaded first: the pipes work in order, so one flag then tells of all.
@@ -332,22 +257,21 @@ class _Plan:
         for wanted in self._fills:
             fills.setdefault(wanted.at, []).append(wanted)
         came: dict[tuple[str, Held], int] = {}
-        found: list[Event] = []
+        turns = count()
 
-        def bring(step: int) -> None:
-            for wanted in sorted(fills.get(step, []), key=lambda wanted: wanted.step):
-                came[wanted.fill.operand, wanted.fill.held] = len(came)
-                found.append(wanted.fill)
+        def bring(step: int) -> list[Fill]:
+            wanted = sorted(fills.get(step, []), key=lambda wanted: wanted.step)
+            for each in wanted:
+                came[each.fill.operand, each.fill.held] = next(turns)
+            return [each.fill for each in wanted]
 
         leaving: dict[int, list[Ask | Leave]] = {}
         for at, event in with_extras(self._leaves, self.schedule):
             leaving.setdefault(at, []).append(event)
-        bring(-1)
+        found: list[list[Event]] = [list(bring(-1))]
         for number, step in enumerate(self.steps):
-            found += leaving.get(number, [])
             loads = sorted(self._loads[number], key=lambda load: -came[load.operand, load.held])
-            found += loads
-            bring(number)
             a, b = self._buffers[number]
-            found.append(Mad(step.tile, step.k, step.k.start == 0, a, b))
-        return found + list(leaving.get(len(self.steps), []))
+            mad = Mad(step.tile, step.k, step.k.start == 0, a, b)
+            found.append([*leaving.get(number, []), *loads, *bring(number), mad])
+        return [*found, list(leaving.get(len(self.steps), []))]

@@ -129,7 +129,7 @@ def test_elements_read(strategy: str, m: int, n: int, k: int) -> None:
 
 def test_blocks() -> None:
     """Small products occupy the cores, too."""
-    assert Case(128, 768, 768).check().profile.blocks == 32
+    assert Case(128, 768, 768).check().profile.blocks >= 24
     assert Case(128, 768, 768, layouts="rrr").check().profile.blocks >= 24
     assert Case(128, 128, 64, batch=40).check().profile.blocks >= 20
 

@@ -1,0 +1,116 @@
+"""What a core does for a share of a product, one thing after the other.
+
+    Fill   a part of a piece of an operand comes from GM to L1
+    Load   a block goes from L1 to L0A or L0B
+    Mad    C += A B
+    Ask    what a part of C is combined with comes from GM
+    Leave  a part of C goes from L0C to GM
+
+Positions count fractals from where the share begins.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Span:
+    """Fractals `start` to `stop` of a dimension."""
+
+    start: int
+    stop: int
+
+    @property
+    def size(self) -> int:
+        return self.stop - self.start
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of an operand, along k and along the other dimension, in one matrix of the share."""
+
+    batch: int
+    k: Span
+    other: Span
+
+
+@dataclass(frozen=True)
+class TileOfC:
+    """A tile of the share: its matrix, rows and columns, and its buffer in L0C."""
+
+    batch: int
+    m: Span
+    n: Span
+    slot: int
+
+
+@dataclass(frozen=True)
+class Held:
+    """A piece of an operand and its place in L1."""
+
+    piece: Block
+    slot: int
+
+
+@dataclass(frozen=True)
+class Fill:
+    """The part `block` of a piece of the operand "a" or "b" comes to its place in L1."""
+
+    operand: str
+    held: Held
+    block: Block
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a piece in L1 has of `block` goes to a buffer of L0A or L0B."""
+
+    operand: str
+    held: Held
+    block: Block
+    slot: int
+
+
+@dataclass(frozen=True)
+class Mad:
+    """C += A B, or C = A B if `first`; `a` and `b` are buffers of L0A and L0B."""
+
+    tile: TileOfC
+    k: Span
+    first: bool
+    a: int
+    b: int
+
+
+@dataclass(frozen=True)
+class Leave:
+    """A part of a complete tile goes from L0C to GM.
+
+    Attributes:
+        n, m: its columns and rows in the tile.
+        slot: buffer of what it is combined with.
+        turn: buffer of the rows that its tile is combined with.
+    """
+
+    tile: TileOfC
+    n: Span
+    m: Span
+    slot: int
+    turn: int
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What comes from GM to be combined with a part of C; `rows`: with its whole tile, too."""
+
+    part: Leave
+    rows: bool
+
+
+Event = Fill | Load | Mad | Ask | Leave
+
+
+def spans(total: int, size: int) -> list[Span]:
+    """`total` in spans of `size`, the last one perhaps shorter."""
+    return [Span(start, min(total, start + size)) for start in range(0, total, size)]
