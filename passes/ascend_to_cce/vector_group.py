@@ -84,8 +84,11 @@ class VectorBuilder(TileBuilder):
         if size != tile.sizes[self.schedule.cut]:
             sizes = list(tile.sizes)
             sizes[self.schedule.cut] = size
-            tile, _ = tile_of(self.space, self.program, sizes)
-        whole, self.layout = self.layout, self.plan.layout(tile)
+            if self.program.placed:  # places depend on the pitch, and statistics may have theirs
+                tile = replace(tile, sizes=tuple(sizes))
+            else:
+                tile, _ = tile_of(self.space, self.program, sizes)
+        whole, self.layout = self.layout, self.plan.layout(tile, self.layout)
         self._allocate(once=False)
         self._steps(self._starts(walked, outside, start), once=False)
         self.layout = whole

@@ -112,6 +112,7 @@ def ascend_to_memref(options: Options) -> list[str]:
         "ascend-fold-constants",
         "ascend-outline-scalar",
         "cse",
+        _pass("ascend-split-reductions", options, "machine", "cores"),
         _pass("ascend-fuse", options, "machine", "cores", "fusion"),
         "ascend-legalize-layouts",
         _pass("ascend-bufferize", options, "machine"),

@@ -28,13 +28,15 @@ class ChunkChoice:
         self.lane = program.lane
         self._phases: dict[frozenset[int], Phases] = {}
 
-    def best(self, sizes: Sequence[int]) -> tuple[Chunks, list[int], int, int] | None:
+    def best(self, sizes: Sequence[int], cores: int) -> tuple[Chunks, list[int], int, int] | None:
         """Chunks for a tile that has `sizes` of the axes that are not reduced; the sizes of a
         chunk, buffers of what it moves, and cycles of a tile. None if nothing fits."""
-        found = min(self._candidates(sizes), key=lambda choice: choice[-1], default=None)
+        found = min(self._candidates(sizes, cores), key=lambda choice: choice[-1], default=None)
         return found
 
-    def _candidates(self, sizes: Sequence[int]) -> Iterator[tuple[Chunks, list[int], int, int]]:
+    def _candidates(
+        self, sizes: Sequence[int], cores: int
+    ) -> Iterator[tuple[Chunks, list[int], int, int]]:
         axes = self.space.axes
         reduced = [i for i, axis in enumerate(axes) if axis.reduced and axis.size > 1]
         for place, axis in enumerate(reduced):
@@ -47,7 +49,7 @@ class ChunkChoice:
                 for i in walked:
                     chunk[i] = 1
                 chunk[axis] = max(run.size for run in runs)
-                choice = self._weighed(Chunks(axis, walked, runs), chunk)
+                choice = self._weighed(Chunks(axis, walked, runs), chunk, cores)
                 if choice is not None:
                     yield choice
                     break
@@ -68,7 +70,7 @@ class ChunkChoice:
         return Run(0, whole, size), Run(whole * size, 1, rest)
 
     def _weighed(
-        self, chunks: Chunks, sizes: list[int]
+        self, chunks: Chunks, sizes: list[int], cores: int
     ) -> tuple[Chunks, list[int], int, int] | None:
         try:
             if chunks.axes not in self._phases:
@@ -85,7 +87,7 @@ class ChunkChoice:
             room = self.machine.buffers.UB.bytes - self._held(phases, whole)
             for slots in range(SLOTS, 0, -1):
                 if max(layout.footprint(slots) for layout in layouts) <= room:
-                    cycles = self._cycles(chunks, phases, layouts, whole, slots)
+                    cycles = self._cycles(chunks, phases, layouts, whole, cores, slots)
                     return chunks, sizes, slots, cycles
         except NoSpace:
             pass
@@ -104,6 +106,7 @@ class ChunkChoice:
         phases: Phases,
         layouts: list[ChunkLayout],
         whole: TileLayout,
+        cores: int,
         slots: int,
     ) -> int:
         barrier = self.machine.sync.barrier_cycles
@@ -117,8 +120,8 @@ class ChunkChoice:
         total = vector(phases.statistics, whole)
         for phase, layout in zip(phases.phases, layouts, strict=True):
             work = vector((*layout.program.steps, *phase.gathered), layout)
-            read = moving_cycles(phase.inputs, layout, load=True)
-            write = moving_cycles(phase.outputs, layout, load=False)
+            read = moving_cycles(phase.inputs, layout, cores, load=True)
+            write = moving_cycles(phase.outputs, layout, cores, load=False)
             each = max(work, read, write) if slots > 1 else work + read + write + start
             total += start + read + write + count * each + vector(phase.statistics, whole)
         return int(total)

@@ -174,10 +174,10 @@ class PhasedChooser:
             if found.footprint() > self.room:
                 return None
             own = ceil_div(tiles * share, self.cores)
-            cycles = int(own * self._cycles(phases, layout, pieces, share))
+            cores = min(tiles * share, self.cores)
+            cycles = int(own * self._cycles(phases, layout, pieces, share, cores))
         except NoSpace:
             return None
-        cores = min(tiles * share, self.cores)
         return PhasedSchedule(self.axis, tile, pieces, last, keep, cores, share, ragged, cycles)
 
     def _share(self, phases: Phases, tiles: int, equal: int) -> int:
@@ -188,8 +188,10 @@ class PhasedChooser:
         most = max(1, self.cores // tiles)
         return max(n for n in range(1, most + 1) if equal % n == 0)
 
-    def _cycles(self, phases: Phases, layout: TileLayout, pieces: int, share: int) -> float:
-        """Estimated time of a tile."""
+    def _cycles(
+        self, phases: Phases, layout: TileLayout, pieces: int, share: int, cores: int
+    ) -> float:
+        """Estimated time of a tile, with `cores` at work."""
         machine = self.machine
         wait = machine.sync.barrier_cycles
         total = float(machine.mte2.start_cycles + machine.mte3.start_cycles)
@@ -200,8 +202,8 @@ class PhasedChooser:
                 size = math.prod(layout.shape(step.sources[0]))
                 repeats = size * DTYPES[step.sources[0].dtype].itemsize / REPEAT_BYTES
                 vector += repeats + machine.vector.fixed_cycles
-            read = moving_cycles(phase.inputs, layout, load=True)
-            write = moving_cycles(phase.outputs, layout, load=False)
+            read = moving_cycles(phase.inputs, layout, cores, load=True)
+            write = moving_cycles(phase.outputs, layout, cores, load=False)
             total += count * max(vector, read, write)
             for step in (*phase.gathered, *phase.statistics):
                 total += step_cycles(step, layout) + wait

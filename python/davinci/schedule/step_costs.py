@@ -18,16 +18,21 @@ MOST_STRIDE = 255
 
 
 def moving_cycles(
-    values: Iterable[int], layout: TileLayout, load: bool, once: bool = False
+    values: Iterable[int], layout: TileLayout, cores: int, load: bool, once: bool = False
 ) -> float:
     """Cycles that a tile's values take to or from GM, of those that are the same for all tiles or
     of the others: the longest of bytes that come from memory and those that come from the L2, at a
     core's share of each, and of the lines that they touch at the rate of the port. What several
-    tiles read comes from memory for one of them."""
+    tiles read comes from memory for one of them.
+
+    Args:
+        cores: that are at work, and share what GM and the L2 can do.
+    """
     machine = layout.machine
     gm, l2 = machine.gm, machine.l2
-    rate = gm.read_bytes_per_cycle if load else gm.write_bytes_per_cycle
-    cached = l2.read_bytes_per_cycle if load else l2.write_bytes_per_cycle
+    share = machine.cores / min(cores, machine.cores)
+    rate = share * (gm.read_bytes_per_cycle if load else gm.write_bytes_per_cycle)
+    cached = share * (l2.read_bytes_per_cycle if load else l2.write_bytes_per_cycle)
     port = (machine.mte2 if load else machine.mte3).port_bytes_per_cycle
     held = layout.program.loads if load else layout.program.stores
     total = new = lines = 0.0
@@ -37,7 +42,7 @@ def moving_cycles(
             total += size
             new += size / _readers(number, layout)
             lines += touched
-    return max(new / rate, total / cached, lines * gm.line_bytes / port)
+    return max(new / rate, total / min(cached, port), lines * gm.line_bytes / port)
 
 
 def _readers(number: int, layout: TileLayout) -> int:

@@ -326,7 +326,7 @@ class _Chooser:
             slots = next((n for n in most if layout.footprint(n) <= self.room), 0)
             if slots < 1:
                 return None
-            cycles = self._cycles(layout, own, left, slots)
+            cycles = self._cycles(layout, cores, own, left, slots)
         except NoSpace:
             return None
         rows = tuple(dict.fromkeys(layout.beside.values()))
@@ -339,10 +339,6 @@ class _Chooser:
         axes = self.space.axes
         if sizes[self.lane] < axes[self.lane].size and sizes[self.lane] % self.block:
             return None
-        choice = self._chunks.best(sizes)
-        if choice is None:
-            return None
-        chunks, chunk, slots, cycles = choice
         looped = {i for i, axis in enumerate(axes) if sizes[i] < axis.size and not axis.reduced}
         if any(looped.difference(self.space.order[v]) for v in self.graph.outputs):
             return None  # several blocks would write it
@@ -351,6 +347,10 @@ class _Chooser:
         runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
         tiles = walks * units_of(runs, overlap)
         cores = min(tiles, self.cores)
+        choice = self._chunks.best(sizes, cores)
+        if choice is None:
+            return None
+        chunks, chunk, slots, cycles = choice
         cycles *= math.ceil(tiles / cores)
         tile, ragged = tile_of(self.space, self.program, chunk)
         none = frozenset[Value]()
@@ -387,16 +387,17 @@ class _Chooser:
             return (*runs, Run(total - rest, 1, rest)), True
         return (*runs, Run(total - rest, 1, rest)), False
 
-    def _cycles(self, layout: TileLayout, own: int, left: int, slots: int) -> int:
-        """Estimated time of a core that has `own` tiles in a row and `left` others one by one."""
+    def _cycles(self, layout: TileLayout, cores: int, own: int, left: int, slots: int) -> int:
+        """Estimated time of each of `cores` that has `own` tiles in a row and `left` others one by
+        one."""
         mte2, mte3 = self.machine.mte2, self.machine.mte3
         steps = [step for step in self.program.steps if not layout.once(step.result)]
         vector = sum(step_cycles(step, layout) for step in steps)
         once = sum(step_cycles(s, layout) for s in self.program.steps if s not in steps)
-        once += moving_cycles(self.graph.inputs, layout, load=True, once=True)
-        once += moving_cycles(self.graph.outputs, layout, load=False, once=True)
-        read = moving_cycles(self.graph.inputs, layout, load=True)
-        write = moving_cycles(self.graph.outputs, layout, load=False)
+        once += moving_cycles(self.graph.inputs, layout, cores, load=True, once=True)
+        once += moving_cycles(self.graph.outputs, layout, cores, load=False, once=True)
+        read = moving_cycles(self.graph.inputs, layout, cores, load=True)
+        write = moving_cycles(self.graph.outputs, layout, cores, load=False)
         read += self._copies(self.graph.inputs, layout) * mte2.issue_cycles
         write += self._copies(self.graph.outputs, layout) * mte3.issue_cycles
         vector += self._by_scalars(layout)

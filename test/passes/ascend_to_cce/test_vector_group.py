@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from support import compile_text
+from support import compile_text, run_text
 
 Array = npt.NDArray[Any]
 
@@ -224,3 +224,22 @@ def test_statistics_of_pieces(shape: tuple[int, ...]) -> None:
     given = text.broadcast(text.input(uniform(shape[1:2])), shape, 1)
     x = text.binary("mul", text.input(uniform(shape, seed=1)), given)
     text.check(text.binary("mul", x, text.broadcast(text.reduce("max", x, 1), shape, 0, 2)))
+
+
+@pytest.mark.parametrize("n", [257, 1000, 4099])
+@pytest.mark.parametrize("cores", [2, 3, 32])
+def test_statistics_of_rows_beside_a_short_last_tile(n: int, cores: int) -> None:
+    """Tiles along lanes that have all rows: the places of statistics are those of all tiles."""
+    kind = f"tensor<16x{n}xf32>"
+    text = f"""func.func @main(%x: {kind}, %s: tensor<16xf32>) -> tensor<{n}xf32> {{
+  %b = stablehlo.broadcast_in_dim %s, dims = [0] : (tensor<16xf32>) -> {kind}
+  %m = stablehlo.multiply %x, %b : {kind}
+  %z = stablehlo.constant dense<0.0> : tensor<f32>
+  %r = stablehlo.reduce(%m init: %z) applies stablehlo.add across dimensions = [0]
+    : ({kind}, tensor<f32>) -> tensor<{n}xf32>
+  return %r : tensor<{n}xf32>
+}}"""
+    random = np.random.default_rng(0)
+    x, s = (random.uniform(-1, 1, shape).astype(np.float32) for shape in ((16, n), (16,)))
+    (found,) = run_text(text, x, s, cores=cores)
+    np.testing.assert_allclose(found, s @ x, rtol=1e-5, atol=1e-5)

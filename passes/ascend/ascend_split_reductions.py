@@ -1,0 +1,132 @@
+"""ascend-split-reductions: cores share reductions that leave less than one value a core.
+
+before:
+    %m = "ascend.reduce"(%x) {kind = "add", dims = array<i64: 0, 1>}
+        : (tensor<4096x1024xf32>) -> tensor<f32>
+after:
+    %s = "ascend.reshape"(%x) : (tensor<4096x1024xf32>) -> tensor<32x128x1024xf32>
+    %p = "ascend.reduce"(%s) {kind = "add", dims = array<i64: 1, 2>} : (..) -> tensor<32xf32>
+    %m = "ascend.reduce"(%p) {kind = "add", dims = array<i64: 0>} : (..) -> tensor<f32>
+
+Cores cannot hand values over inside a launch, so what one value comes from is one core's. A reduced
+dimension is split in equal parts, a kernel reduces each, and another one what they leave, where the
+two with their launches take less time than one. f16 that accumulates in f32 does so in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from davinci import machine as machines
+from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import attribute
+from davinci.mlir import ir
+from davinci.operators import Tensor
+from davinci.operators.reduce import REDUCTIONS
+from davinci.operators.tensors import ND
+from davinci.passes.ascend.grouping import Judge
+from davinci.passes.ascend.tensor_ops import TensorOps, tensor_functions
+from davinci.passes.pipeline.base import Pass, option, register_pass
+from davinci.schedule.graph import Graph, Node
+
+WAVES = 4
+"""Parts for each core, at most."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class AscendSplitReductionsPass(Pass):
+    """Share reductions to few values among the cores."""
+
+    NAME = "ascend-split-reductions"
+
+    machine: str = option("ascend910", "machine file that gives sizes and limits")
+    cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
+
+    def run(self, op: Any) -> None:
+        machine = machines.load(self.machine)
+        cores = self.cores or machine.cores
+        if machine.split or cores == 1:
+            return
+        judge = Judge(machine, cores)
+        for function in tensor_functions(op):
+            for operation in list(function.regions[0].blocks[0].operations):
+                reduce = operation.operation
+                if reduce.name == "ascend.reduce":
+                    split(reduce, judge, cores)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A reduction in two steps.
+
+    Attributes:
+        parted: the operand, with a dimension split in parts and what is left of each.
+        partial: a value for each part.
+        dims: that the first step reduces.
+        part: the dimension of `partial` that the second one reduces.
+    """
+
+    parted: Tensor
+    partial: Tensor
+    dims: tuple[int, ...]
+    part: int
+
+
+def split(op: Any, judge: Judge, cores: int) -> None:
+    """Replaces a reduction by the two that take least time, if they take less."""
+    source, result = tensor_of(op.operands[0].type), tensor_of(op.result.type)
+    if source.layout != ND or result.count >= cores or 0 in source.shape:
+        return
+    kind, dims = attribute(op, "kind"), tuple(attribute(op, "dims"))
+    element = REDUCTIONS[kind].accumulator(source.element)
+    source = replace(source, element=element)
+    whole = judge.cycles(graph_of_reduction(source, result.shape, kind, dims), growing=False)
+    if whole is None:
+        return
+    best, least = None, whole
+    for way in ways(source, dims, cores):
+        cycles = cycles_of(way, result.shape, kind, judge)
+        if cycles is not None and cycles < least:
+            best, least = way, cycles
+    if best is None:
+        return
+    ops = TensorOps()
+    with op.location, ir.InsertionPoint(op):
+        parted = ops.reshape(ops.cast(op.operands[0], element), best.parted.shape)
+        partial = ops.emit("reduce", [parted], best.partial, kind=kind, dims=best.dims)
+        made = Tensor(result.shape, element)
+        total = ops.emit("reduce", [partial], made, kind=kind, dims=(best.part,))
+        op.result.replace_all_uses_with(ops.cast(total, result.element))
+    op.erase()
+
+
+def ways(source: Tensor, dims: tuple[int, ...], cores: int) -> Iterator[Split]:
+    """The ways to part a reduced dimension so that most cores have work."""
+    for dim in dims:
+        size = source.shape[dim]
+        counts = [n for n in range(2, min(size, WAVES * cores) + 1) if size % n == 0]
+        for count in counts[-WAVES:]:
+            shape = (*source.shape[:dim], count, size // count, *source.shape[dim + 1 :])
+            first = tuple(d + (d >= dim) for d in dims)
+            kept = [i for i in range(len(shape)) if i not in first]
+            partial = replace(source, shape=tuple(shape[i] for i in kept))
+            yield Split(replace(source, shape=shape), partial, first, kept.index(dim))
+
+
+def cycles_of(way: Split, result: tuple[int, ...], kind: str, judge: Judge) -> int | None:
+    """Estimated cycles of both steps with their launches, None of what no kernel can do."""
+    first = graph_of_reduction(way.parted, way.partial.shape, kind, way.dims)
+    second = graph_of_reduction(way.partial, result, kind, (way.part,))
+    costs = [judge.cycles(graph, growing=False) for graph in (first, second)]
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None
+
+
+def graph_of_reduction(
+    source: Tensor, result: tuple[int, ...], kind: str, dims: tuple[int, ...]
+) -> Graph:
+    node = Node("reduce", (0,), 1, {"kind": kind, "dims": dims})
+    return Graph([source, replace(source, shape=result)], [node], [0], [1])
