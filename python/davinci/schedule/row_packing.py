@@ -18,12 +18,14 @@ of 16 bits, and back by the same two, turned round; elements of 16 bits need one
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
 from davinci.schedule.row_steps import DIGITS, Blocks, Digits, RowSteps
 from davinci.schedule.vector_steps import RESULT, SOURCE, TRANSPOSITION, Step, Steps, copy_of
+from davinci.units import MAX_REPEAT
 
 TURNED, PARTIAL = "turned", "partial"
 """Scratch buffers."""
@@ -67,12 +69,13 @@ def unpacking(dtype: str, count: int, block: int, machine: Machine) -> Steps:
     for piece in pieces_of(count, block):
         whole, rest = divmod(piece.count, steps.lanes)
         place = piece.place // steps.lanes
-        if whole:
-            _unpack(steps, Blocks(SOURCE, 1, whole, 1, 1, place), RESULT, piece.first)
+        for first, rows in _portions(whole, steps):
+            blocks = Blocks(SOURCE, 1, rows, 1, 1, place + first)
+            _unpack(steps, blocks, RESULT, piece.first + first * steps.lanes)
         if rest:
-            rows = steps.buffer(PARTIAL, steps.lanes * steps.lanes)
-            _unpack(steps, Blocks(SOURCE, 1, 1, 1, 1, place + whole), rows, 0)
-            _copy(steps, rows, 0, RESULT, piece.first + whole * steps.lanes, rest)
+            partial = steps.buffer(PARTIAL, steps.lanes * steps.lanes)
+            _unpack(steps, Blocks(SOURCE, 1, 1, 1, 1, place + whole), partial, 0)
+            _copy(steps, partial, 0, RESULT, piece.first + whole * steps.lanes, rest)
     return steps.done()
 
 
@@ -82,20 +85,29 @@ def packing(dtype: str, count: int, block: int, machine: Machine) -> Steps:
     for piece in pieces_of(count, block):
         whole, rest = divmod(piece.count, steps.lanes)
         place = piece.place // steps.lanes
-        if whole:
-            _pack(steps, SOURCE, piece.first, Blocks(RESULT, 1, whole, 1, 1, place))
+        for first, rows in _portions(whole, steps):
+            blocks = Blocks(RESULT, 1, rows, 1, 1, place + first)
+            _pack(steps, SOURCE, piece.first + first * steps.lanes, blocks)
         if rest:
-            rows = steps.buffer(PARTIAL, steps.lanes * steps.lanes)
-            every = steps.array(Blocks(rows, 1, 1, 1, 1), ((steps.lanes, 1),))
+            partial = steps.buffer(PARTIAL, steps.lanes * steps.lanes)
+            every = steps.array(Blocks(partial, 1, 1, 1, 1), ((steps.lanes, 1),))
             steps.steps.append(Step("vector_dup", (every,), 0.0))
-            _copy(steps, SOURCE, piece.first + whole * steps.lanes, rows, 0, rest)
-            _pack(steps, rows, 0, Blocks(RESULT, 1, 1, 1, 1, place + whole))
+            _copy(steps, SOURCE, piece.first + whole * steps.lanes, partial, 0, rest)
+            _pack(steps, partial, 0, Blocks(RESULT, 1, 1, 1, 1, place + whole))
         behind = packed_size(count, block) // steps.lanes - place - whole - bool(rest)
         if len(pieces_of(count, block)) == 1 and behind:
             start = place + whole + bool(rest)
             end = steps.array(Blocks(RESULT, 1, 1, 1, 1), ((behind, 1),), start)
             steps.steps.append(Step("vector_dup", (end,), 0.0))
     return steps.done()
+
+
+def _portions(blocks: int, steps: RowSteps) -> Iterator[tuple[int, int]]:
+    """First block and number of blocks of what one transposition takes: where several instructions
+    share its repeats, places that rows have in common (`Digits`) would be written by two."""
+    most = ROWS * (MAX_REPEAT // steps.lanes) if steps.words > 1 else max(blocks, 1)
+    for first in range(0, blocks, most):
+        yield first, min(most, blocks - first)
 
 
 def _copy(steps: RowSteps, source: str, first: int, result: str, place: int, rows: int) -> None:

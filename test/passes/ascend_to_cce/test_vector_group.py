@@ -183,6 +183,14 @@ def test_integers_of_short_rows(count: int) -> None:
     text.check(total, text.reduce("min", x, 0))
 
 
+def test_statistics_of_many_blocks() -> None:
+    """More than the repeats of one instruction bring to rows, or back."""
+    text = Text()
+    x = text.input(uniform((4, 500, 2)))
+    y = text.input(uniform((8000, 16)))
+    text.check(text.reduce("max", x, 1), text.reduce("max", y, 1), cores=1)
+
+
 LONG = [(1, 70_001), (2, 80_000), (9, 66_000), (70_001, 9), (3, 40_000, 2)]
 
 
