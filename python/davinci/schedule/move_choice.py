@@ -137,17 +137,24 @@ def move_plan(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPRO
         outputs.append(chooser.best(pieces))
     ways = [way for found in outputs for way in found]
     units = sum(way.units for way in ways)
-    schedule = MoveSchedule(tuple(outputs), max(1, min(units, cores)), int(time_of(ways, cores)))
+    schedule = MoveSchedule(
+        tuple(outputs), max(1, min(units, cores)), int(time_of(ways, cores, machine))
+    )
     return MovePlan(graph, schedule, machine)
 
 
-def time_of(ways: Sequence[Way], cores: int) -> float:
-    """Cycles of the core that has most to do: units are dealt out one after the other."""
+def time_of(ways: Sequence[Way], cores: int, machine: Machine) -> float:
+    """Cycles of the core that has most to do: units are dealt out one after the other.
+
+    What a way loads first comes while the one before is still stored.
+    """
     busy, before = [0.0] * cores, 0
     for way in ways:
         own, rest = divmod(way.units, cores)
         for i in range(cores):
-            busy[i] += way.cycles * (own + ((i - before) % cores < rest))
+            units = own + ((i - before) % cores < rest)
+            saved = machine.mte3.start_cycles if units and busy[i] else 0
+            busy[i] += way.cycles * units - saved
         before += way.units
     longest = (way.longest for way in ways if isinstance(way, Squares))
     return max(*busy, *longest, 0.0)
@@ -183,7 +190,9 @@ class _Chooser:
 
     def _least(self, found: Sequence[tuple[Way, ...]]) -> tuple[Way, ...]:
         """What takes least time; the scalar unit is for what nothing else moves."""
-        return min(found, key=lambda w: (any(map(uses_scalars, w)), time_of(w, self.cores)))
+        return min(
+            found, key=lambda w: (any(map(uses_scalars, w)), time_of(w, self.cores, self.machine))
+        )
 
     def _part(self, flat: Pieces, apart: bool) -> tuple[Way, ...]:
         """The ways of pieces that take a stretch of the array alone."""
@@ -210,7 +219,7 @@ class _Chooser:
         found = [way for way in ways if way is not None]
         if not found:
             return by_scalars(transfer, self.machine)
-        return min(found, key=lambda way: time_of([way], self.cores))
+        return min(found, key=lambda way: time_of([way], self.cores, self.machine))
 
     def _words(self, pieces: Pieces, first: int, end: int) -> tuple[Way, ...] | None:
         """All pieces together by words."""

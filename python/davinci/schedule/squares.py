@@ -119,7 +119,7 @@ def _weighed(way: Squares, machine: Machine) -> Squares:
     high, wide = way.high.largest, way.wide.largest
     loaded = together([Dim(high, way.rows.strides)], wide, 0)
     stored = together([Dim(wide, way.columns.strides)], high, 1)
-    moved = costs.read(high * wide // loaded, loaded * itemsize)
+    moved = costs.read(high * wide // loaded, loaded * itemsize, shared=True)
     moved += costs.write(high * wide // stored, stored * itemsize)
     words = max(1, itemsize // HALF_BYTES)
     sides = [(high, wide)] if words == 1 else [(high, 2 * wide), (wide, high), (wide, high)]

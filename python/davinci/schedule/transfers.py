@@ -214,11 +214,18 @@ class Costs:
         self.machine = machine
         self.starts = machine.mte2.start_cycles + machine.mte3.start_cycles
 
-    def read(self, rows: int, row_bytes: float) -> float:
-        """Rows that lie apart in GM, to UB."""
+    def read(self, rows: int, row_bytes: float, shared: bool = False) -> float:
+        """Rows that lie apart in GM, to UB.
+
+        Args:
+            shared: whether what lies beside a row in its line is read too, by this core or others;
+                then the L2 has most of the lines.
+        """
         gm, mte2 = self.machine.gm, self.machine.mte2
         lines = self._lines(rows, row_bytes) * gm.line_bytes / mte2.port_bytes_per_cycle
         missed = rows * mte2.row_miss_cycles if rows > 1 else 0
+        if shared:
+            missed *= min(1, row_bytes / gm.line_bytes)
         return max(lines, rows * row_bytes / gm.read_bytes_per_cycle) + missed
 
     def write(self, rows: int, row_bytes: float) -> float:

@@ -424,6 +424,8 @@ class _Ways:
         share = max(1, walks * size // (self.cores * way.rows * least))
         apart = way.last != way
         times = max(1, min(most, share, (size - apart) // (way.rows * least)))
+        tiles = ceil_div(size - apart, way.rows * least * times)  # evenly, where the last overlaps
+        times = ceil_div((size - apart) // (way.rows * least), tiles)
         way = replace(way, points=least * times)
         return self._weighed(way)
 
@@ -436,6 +438,13 @@ class _Ways:
             moved += way.loaded_elements(number) * way.move.itemsize
             bursts += 0 if load.dense else way.load_runs(number) * way.tile
         waits = vector.links * self.machine.sync.barrier_cycles
-        start = self.machine.mte2.start_cycles  # the next tile comes while this one leaves
+        start = self.machine.mte2.start_cycles
+        if way.units <= self.cores:  # else the next tile comes while this one leaves
+            start += self.machine.mte3.start_cycles
         each = moved / gm.read_bytes_per_cycle + self.machine.mte2.row_miss_cycles * bursts
-        return replace(way, cycles=start + vector.cycles + waits + unit.fixed_cycles + each)
+        cycles = start + vector.cycles + waits + unit.fixed_cycles + each
+        if way.move.itemsize == 1:  # numbers of 16 bits for a while
+            repeats = moved * WORD_BYTES / unit.repeat_bytes
+            cycles += repeats * unit.cycles_of(unit.cycles_per_repeat, "vconv", "f16", 1)
+        tiles = 1 if way.carrier is None else way.portions.tiles / way.portions.units
+        return replace(way, cycles=cycles * tiles)
