@@ -161,6 +161,13 @@ class Chain:
         shape.append(rest)
         self.emit("reshape", [self.operand], "", self.value.reshape(shape))
 
+    def program(self) -> str:
+        """The operators as a program."""
+        kinds = [self.tensor(array.shape) for array in self.inputs]
+        arguments = ", ".join(f"%i{i}: {kind}" for i, kind in enumerate(kinds))
+        (made, kind), lines = self.operand, "\n".join(self.lines)
+        return f"func.func @main({arguments}) -> {kind} {{\n{lines}\nreturn {made} : {kind}\n}}"
+
     def finished(self) -> tuple[str, list[Array], Array]:
         """The kernel, its inputs as they lie in GM, and what it writes."""
         body, arguments, stored = [], [], []

@@ -22,7 +22,10 @@ group of what they read wherever the vector unit can compute both in one kernel
 (`davinci.schedule.vector_schedule`), no cycle of kernels comes out and the estimate says that it
 takes no longer. What only lives inside a group never sees GM. An operator alone is a group of one.
 Broadcasts, reshapes and slices are made anew for each of their users, so that they end in the group
-that needs them. Equal groups are one kernel. Operators that no group can hold stay as they are.
+that needs them. Equal groups are one kernel.
+
+Chains of operators that only move elements are one kernel where putting the result together at once
+(`davinci.schedule.move_choice`) takes no longer.
 
 Groups that do not wait for each other share a launch, side by side on different cores
 (`davinci.schedule.side_by_side`), where that takes no longer than one after the other.

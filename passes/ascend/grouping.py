@@ -5,20 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import attribute
 from davinci.machine import Machine
 from davinci.operators import OPERATORS
+from davinci.operators.layouts import slice_offset
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.product_grouping import outputs_of
 from davinci.passes.ascend.tensor_ops import defining_op
 from davinci.schedule.graph import Graph
+from davinci.schedule.piece_rules import RULES
 from davinci.schedule.side_by_side import cycles_of
 from davinci.schedule.space import MOVES, NoSpace
 
 FREE = frozenset({"ascend.broadcast", "ascend.reshape", "ascend.slice"})
 """Operators that cost nothing inside a group: a slice is a region of what it reads."""
 
-MOVING = FREE | {"ascend.concat", "ascend.pad"}
-"""Operators that a group holds beside others, in regions (`davinci.schedule.regions`)."""
+MOVES_ONLY = frozenset(f"ascend.{name}" for name in RULES)
+"""Operators that only put elements in other places: chains of them are one kernel."""
 
 
 @dataclass(eq=False)
@@ -99,10 +103,9 @@ class Grouping:
         return not group.ops or self._cycles(group.ops) is not None
 
     def _computes(self, group: Group) -> bool:
-        """Whether a group is more than places: what only moves has kernels of its own."""
-        names = {op.name for op in group.ops}
-        candidates = all(op.name in MOVING or is_candidate(op) for op in group.ops)
-        return candidates and (not names <= MOVING or "ascend.broadcast" in names)
+        """Whether a group is more than views, or slices that may be views."""
+        needed = any(op.name == "ascend.broadcast" or takes_time(op) for op in group.ops)
+        return needed and all(map(is_candidate, group.ops))
 
     def _part(self, group: Group) -> None:
         """Groups anew what turned out to be no kernel, now without hope that more joins."""
@@ -117,7 +120,7 @@ class Grouping:
         levels: dict[int, list[Group]] = {}
         for group, level in self._levels().items():
             alone = self._trimmed(group)
-            if not MOVING.issuperset(op.name for op in alone.ops) and self._holds(alone):
+            if any(map(takes_time, alone.ops)) and self._holds(alone):
                 levels.setdefault(level, []).append(group)
         for groups in levels.values():
             joined = groups[0]
@@ -234,6 +237,11 @@ class Grouping:
         ops = sorted((o for g in members for o in g.ops), key=self._place.__getitem__)
         cycles = self._cycles(ops)
         apart = [c for g in (own, *others) if (c := self._cycles(g.ops)) is not None]
+        if all(o.name in MOVES_ONLY for o in ops):
+            # Each of them could be a kernel.
+            apart += [self._cycles(g.ops) or 0 for g in links if not may_be_view(g.ops[0])]
+            if not self._fuse or cycles is None or cycles > sum(apart):
+                return False
         if cycles is None or (others and len(apart) > 1 and cycles > sum(apart)):
             return False
         joined = Group(ops)
@@ -272,6 +280,23 @@ def is_candidate(op: Any) -> bool:
     name = op.name.removeprefix("ascend.")
     if not op.name.startswith("ascend.") or len(op.results) != 1:
         return False
-    if op.name in MOVING or name in MOVES:
+    if op.name in MOVES_ONLY or name in (*MOVES, "gather"):
         return True
     return name in OPERATORS and OPERATORS[name].elementwise
+
+
+def takes_time(op: Any) -> bool:
+    """Whether an operator alone is a kernel; broadcasts are what others do by the way."""
+    return op.name not in FREE or (op.name == "ascend.slice" and not may_be_view(op))
+
+
+def may_be_view(op: Any) -> bool:
+    """Whether the buffer of an operator's operand may hold its result."""
+    if op.name == "ascend.reshape":
+        return True
+    if op.name != "ascend.slice" or defining_op(op.operands[0]) is None:
+        return False
+    operand, result = (tensor_of(value.type) for value in (op.operands[0], op.result))
+    return (
+        slice_offset(operand, result, attribute(op, "starts"), attribute(op, "strides")) is not None
+    )

@@ -283,16 +283,14 @@ class _Chooser:
         if (source.layout == NZ) == (self.array.layout == NZ):
             return None
         matrix = self.array if source.layout == NZ else source
-        if matrix.rank < 2:
+        if matrix.rank < 2 or source.shape != self.array.shape:
             return None
         try:
             way = fractal_move(
                 number, matrix, source.layout == NZ, self.machine, self.cores, self.algorithm
             )
             direct = to_array(from_array(source, number), self.array)
-            same = source.shape == self.array.shape and set(
-                reshaped(direct, self.shape, (self.total,))
-            ) == set(flat)
+            same = set(reshaped(direct, self.shape, (self.total,))) == set(flat)
         except NoSpace:
             return None
         return (way,) if same and way is not None else None

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 from davinci.machine import Machine
 from davinci.schedule.choices import Choices, PartChoice
 from davinci.schedule.fractal_moves import IMPROVED
+from davinci.schedule.gathers import is_gather
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 from davinci.schedule.group_plan import GroupPlan, moves_only, plan_of
+from davinci.schedule.move_choice import MovePlan, is_move
 from davinci.schedule.regions import Regions, regions_of
 from davinci.schedule.space import NoSpace, space_of
 from davinci.schedule.vector_schedule import Plan, estimate, plan, plans
@@ -34,17 +36,44 @@ class Part:
 
 
 def parts_of(graph: Graph) -> list[Part]:
-    """The parts of a group, in regions; what only reads the same inputs has nothing to do with each
-    other, but for parts of the rows of one array, which are moved together if that can be done.
-    What only moves elements is one part.
+    """The parts of a group; what only reads the same inputs has nothing to do with each other.
+
+    All that only moves elements is one part, a gather is one of its own. The others are in regions;
+    parts of the rows of one array are moved together if that can be done.
 
     Raises:
         NoSpace: regions cannot be told apart.
     """
-    if moves_only(graph):
-        places = (tuple(range(len(values))) for values in (graph.inputs, graph.outputs))
+    places = (tuple(range(len(values))) for values in (graph.inputs, graph.outputs))
+    if is_move(graph):
         return [Part(graph, *places)]
-    regions = regions_of(graph)
+    plain = Regions(graph, *places)
+    moved, found, rest = [], [], []
+    for nodes in _connected(graph):
+        part = _part(plain, nodes)
+        if is_move(part.graph):
+            moved += nodes
+        elif is_gather(part.graph):
+            found.append(part)
+        else:
+            rest += nodes
+    if moved:
+        found.append(_part(plain, _in_order(graph, moved)))
+    if rest:
+        found += _in_regions(_part(plain, _in_order(graph, rest)))
+    return found
+
+
+def _in_order(graph: Graph, nodes: Sequence[Node]) -> list[Node]:
+    results = {node.result for node in nodes}
+    return [node for node in graph.nodes if node.result in results]
+
+
+def _in_regions(whole: Part) -> Iterator[Part]:
+    """The parts of a group on the vector unit."""
+    if any(node.name == "relayout" for node in whole.graph.nodes):
+        raise NoSpace("a change of layout among operators that compute")
+    regions = regions_of(whole.graph)
     graph = regions.graph
     found = list(_connected(graph))
     for row in graph.rows():
@@ -53,7 +82,13 @@ def parts_of(graph: Graph) -> list[Part]:
         joined = [node for node in graph.nodes if node.result in results]
         if len(touched) > 1 and _has_space(_part(regions, joined).graph):
             found = [joined, *(nodes for nodes in found if nodes[0].result not in results)]
-    return [_part(regions, nodes) for nodes in found]
+    for nodes in found:
+        part = _part(regions, nodes)
+        yield Part(
+            part.graph,
+            tuple(whole.inputs[place] for place in part.inputs),
+            tuple(whole.outputs[place] for place in part.outputs),
+        )
 
 
 def _connected(graph: Graph) -> Iterator[list[Node]]:
@@ -189,7 +224,10 @@ def cycles_of(graph: Graph, machine: Machine, cores: int, *, growing: bool) -> i
     def weighed(graph: Graph, n: int) -> int:
         if growing and not moves_only(graph):
             return estimate(graph, machine, n)
-        return plan_of(graph, machine, n).schedule.cycles
+        chosen = plan_of(graph, machine, n)
+        if isinstance(chosen, MovePlan) and chosen.schedule.scalar and len(graph.nodes) > 1:
+            raise NoSpace("a chain of moves by the scalar unit")
+        return chosen.schedule.cycles
 
     parts = parts_of(graph)
     shares = _shares(parts, weighed, cores)
