@@ -51,6 +51,20 @@ def mul(left: IndexLike, right: IndexLike) -> IndexLike:
     return arith.MulIOp(as_value(left), as_value(right)).result
 
 
+def divided(index: IndexLike, by: int) -> IndexLike:
+    """index / by, rounded down, of what is not negative."""
+    if isinstance(index, int):
+        return index // by
+    return index if by == 1 else arith.DivUIOp(index, constant_index(by)).result
+
+
+def remainder(index: IndexLike, by: int) -> IndexLike:
+    """What is left of that."""
+    if isinstance(index, int):
+        return index % by
+    return 0 if by == 1 else arith.RemUIOp(index, constant_index(by)).result
+
+
 def replace_operands(op: Op, values: Mapping[ir.Value, ir.Value]) -> None:
     """Replaces operands of `op`, and of operations in its regions, that are keys of `values`."""
 

@@ -68,6 +68,11 @@ CCE = [
 ]
 """Name, types of the operands, attributes."""
 
+CONV = (
+    "{image = array<i64: 5, 6>, kernel = array<i64: 3, 3>, strides = array<i64: 2, 3>, "
+    "dilations = array<i64: 1, 1>, pads = array<i64: 0, 1, 1, 0>}"
+)
+
 ASCEND = [
     "add(3x4xf32, 3x4xf32) -> 3x4xf32",
     "add(3x4xf32, 3x4xf32) ~ -> 3x4xf32",
@@ -105,6 +110,8 @@ ASCEND = [
     "pad(3xf32, f32) {low = array<i64: -1>, high = array<i64: 2>, interior = array<i64: 1>}"
     " -> 6xf32",
     "gather(9x4xf32, 5xi64) -> 5x4xf32",
+    f"conv(2x30x17xf16, 1x288x5xf16:nz) {CONV} -> 2x4x5xf32:nz",
+    f"conv(2x30x32xf32, 2x144x16xf32) {CONV} -> 2x4x32xf32",
     "view(1x100x768xf16:nz) {shape = array<i64: 100, 12, 64>, permutation = array<i64: 1, 0, 2>}"
     " -> 12x100x64xf16:nz",
     "view(32x16xf16) {shape = array<i64: 32, 16>, permutation = array<i64: 0, 1>} -> 32x16xf16:nz",

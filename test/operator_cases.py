@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci.operators import Call, Tensor
+from davinci.operators.conv import geometry, weight_rows
 from davinci.operators.fractals import to_nz
 from davinci.operators.parts import pad_shape, slice_shape
 from davinci.operators.products import SIZES
@@ -273,4 +274,38 @@ PRODUCTS += [laid_out(x) for x in PRODUCTS]
 BYTE_PRODUCTS = [laid_out(product(17, 33, 40, kind="i8"))]
 """They have no kernel: what comes from StableHLO is made f16."""
 
-CASES = [*ELEMENTWISE, *REDUCE, *MOVE, *FILL, *LAYOUTS, *PRODUCTS, *BYTE_PRODUCTS]
+
+def convolution(
+    image: tuple[int, int],
+    channels: int,
+    outputs: int,
+    kernel: tuple[int, int],
+    batch: int = 1,
+    groups: int = 1,
+    **given: Any,
+) -> Case:
+    """A convolution of small whole numbers, which is exact; what pads the weights is zero."""
+    attributes = {"image": list(image), "kernel": list(kernel), "strides": [1, 1]}
+    attributes |= {"dilations": [1, 1], "pads": [0, 0, 0, 0], **given}
+    lies = geometry(attributes)
+    each = channels // groups
+    random = np.random.default_rng(channels + 100 * outputs)
+    x = random.integers(-3, 4, (batch, image[0] * image[1], channels)).astype(np.float16)
+    rows = weight_rows(each, lies)
+    w = random.integers(-3, 4, (groups, rows, outputs // groups)).astype(np.float16)
+    w.reshape(groups, -1, lies.elements, 16, w.shape[2])[:, -1, :, each % 16 or 16 :] = 0
+    result = Tensor((batch, lies.windows[0] * lies.windows[1], outputs), "f32")
+    return Case("conv", (x, w), result, attributes)
+
+
+CONVOLUTIONS = [
+    convolution((5, 7), 3, 5, (3, 3), pads=[1, 1, 1, 1]),
+    convolution((4, 4), 1, 1, (1, 1)),
+    convolution((7, 5), 17, 33, (1, 1), batch=2),
+    convolution((9, 8), 20, 17, (5, 1), batch=3, strides=[2, 3], pads=[2, 0, 0, 1]),
+    convolution((8, 9), 16, 16, (2, 3), dilations=[2, 3], pads=[0, 1, 2, 3]),
+    convolution((6, 6), 32, 48, (3, 3), batch=2, strides=[1, 2]),
+    convolution((6, 6), 32, 64, (3, 3), batch=2, groups=2, pads=[1, 0, 0, 1]),
+]
+
+CASES = [*ELEMENTWISE, *REDUCE, *MOVE, *FILL, *LAYOUTS, *PRODUCTS, *BYTE_PRODUCTS, *CONVOLUTIONS]

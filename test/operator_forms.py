@@ -10,6 +10,7 @@ import numpy as np
 from davinci import frontends
 from davinci.element_types import dtype_of
 from davinci.mlir import make_context
+from davinci.operators.conv import geometry
 from davinci.reference import interpreter
 from operator_cases import Array, Case, tensor_of
 from support import run_text
@@ -130,6 +131,36 @@ def product_text(case: Case, a: str, b: str, result: str) -> str:
     )
 
 
+def conv_text(case: Case, x: str, w: str, result: str) -> str:
+    """Images and weights taken apart: blocks of channels, and the channels of each."""
+    given = case.attributes
+    batch, _, channels = case.inputs[0].shape
+    groups, rows, each = case.inputs[1].shape
+    (kh, kw), (height, width) = given["kernel"], given["image"]
+    blocks, kind = rows // kh // kw // 16, "f16"
+    lies = geometry(given)
+    down, across = lies.windows
+    image = f"tensor<{batch}x{height}x{width}x{channels}x{kind}>"
+    split = f"tensor<{groups}x{blocks}x{kh}x{kw}x16x{each}x{kind}>"
+    turned = f"tensor<{kh}x{kw}x{blocks}x16x{groups}x{each}x{kind}>"
+    whole = f"tensor<{kh}x{kw}x{blocks * 16}x{groups * each}x{kind}>"
+    weights = f"tensor<{kh}x{kw}x{channels // groups}x{groups * each}x{kind}>"
+    made = f"tensor<{batch}x{down}x{across}x{groups * each}xf32>"
+    top, bottom, left, right = given["pads"]
+    window = f"stride = {given['strides']}, pad = [[{top}, {bottom}], [{left}, {right}]], "
+    window += f"rhs_dilate = {given['dilations']}"
+    limits = f"[0:{kh}, 0:{kw}, 0:{channels // groups}, 0:{groups * each}]"
+    return f"""%x = stablehlo.reshape %0 : ({x}) -> {image}
+    %w0 = stablehlo.reshape %1 : ({w}) -> {split}
+    %w1 = stablehlo.transpose %w0, dims = [2, 3, 1, 4, 0, 5] : ({split}) -> {turned}
+    %w2 = stablehlo.reshape %w1 : ({turned}) -> {whole}
+    %w = stablehlo.slice %w2 {limits} : ({whole}) -> {weights}
+    %y = stablehlo.convolution(%x, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+      window = {{{window}}} {{batch_group_count = 1 : i64, feature_group_count = {groups} : i64}}
+      : ({image}, {weights}) -> {made}
+    %r = stablehlo.reshape %y : ({made}) -> {result}"""
+
+
 def relu_text(case: Case, operand: str, result: str) -> str:
     zero = "0.0" if "f" in case.result.element else "0"
     constant = f"%c = stablehlo.constant dense<{zero}> : {operand}"
@@ -191,6 +222,7 @@ FORMS: dict[str, Callable[..., str]] = {
     "gather": gather_text,
     "matmul": product_text,
     "batch_matmul": product_text,
+    "conv": conv_text,
 }
 """The body of a program, from a case and its types."""
 

@@ -27,7 +27,7 @@ from davinci.mlir import ir, location_text
 from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
-    PRODUCTS,
+    ON_CUBE,
     TensorOps,
     constant_array,
     defining_op,
@@ -81,7 +81,7 @@ def mark_foldable(block: Any) -> set[Any]:
         if not all(has_array(v) for v in [*op.operands, op.result]):
             continue
         known = all(v in found or definition(v) is not None for v in op.operands)
-        if known and op.name not in PRODUCTS and not grows(op):
+        if known and op.name not in ON_CUBE and not grows(op):
             found.add(op.result)
     return found
 

@@ -70,8 +70,8 @@ class AscendFusePass(Pass):
             if self.fusion == "all":
                 for ops in attention_groups(block, machine, cores):
                     outliner.outline(Group(ops))
-                for ops in product_groups(block):
-                    outliner.outline(Group(ops))
+            for ops in product_groups(block, self.fusion == "all"):
+                outliner.outline(Group(ops))
             # This also brings what was moved into an order in which it can run.
             groups = Grouping(block, Judge(machine, cores), self.fusion == "all").groups()
             for group in groups:

@@ -30,7 +30,7 @@ from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
 from davinci.passes.ascend.split_products import kept_dimensions, split_product
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
-    PRODUCTS,
+    ON_CUBE,
     TensorOps,
     defining_op,
     definition,
@@ -58,7 +58,7 @@ class AscendLegalizePrecisionPass(Pass):
             foldable = mark_foldable(block)
             for operation in list(block.operations):
                 op = operation.operation
-                if op.name in PRODUCTS and is_f32(op.operands[0]):
+                if op.name in ON_CUBE and is_f32(op.operands[0]):
                     constants = [known(v, foldable) for v in op.operands]
                     if self.precision == "fp32":
                         split_product(op, constants)
@@ -92,8 +92,8 @@ def narrow_product(op: Any, constants: list[Array | None], precision: str) -> No
         constants: the elements of each operand that is known.
     """
     result = tensor_of(op.result.type)
-    sides = list(zip(constants, kept_dimensions(result.rank), strict=True))
-    powers = [None if x is None else rescale.exponents(x, kept) for x, kept in sides]
+    sides = list(zip(constants, kept_dimensions(op), strict=True))
+    powers = [None if x is None else rescale.exponents(x, kept.dims) for x, kept in sides]
     if precision == "fp16" and all(e is None for e in powers):
         rebuild(op)
         return
@@ -102,7 +102,7 @@ def narrow_product(op: Any, constants: list[Array | None], precision: str) -> No
         for i, ((array, kept), e) in enumerate(zip(sides, powers, strict=True)):
             operand = op.operands[i]
             if array is not None and e is not None:
-                operand = rescale.scaled(array, e, kept, ops)
+                operand = rescale.scaled(array, e, kept.dims, ops)
             op.operands[i] = narrowed(operand, ops)
     uses, total = list(op.result.uses), op.result
     with op.location, ir.InsertionPoint.after(op):
@@ -118,7 +118,7 @@ def narrow_product(op: Any, constants: list[Array | None], precision: str) -> No
 
 def counts(op: Any) -> bool:
     """Whether `op` is a product of f16 whose f32 result is only used as integers, so is exact."""
-    if op is None or op.name not in PRODUCTS or is_f32(op.operands[0]):
+    if op is None or op.name not in ON_CUBE or is_f32(op.operands[0]):
         return False
     users = [use.owner.operation for use in op.results[0].uses]
     integers = (is_integer(tensor_of(u.results[0].type).element) for u in users)
@@ -191,7 +191,7 @@ def goes_in_front(move: Any) -> bool:
 def narrows_all(value: Any) -> bool:
     """Whether all uses of a value are products, whose operands become f16, directly or moved."""
     return all(
-        user.name in PRODUCTS or (user.name in MOVES and narrows_all(user.results[0]))
+        user.name in ON_CUBE or (user.name in MOVES and narrows_all(user.results[0]))
         for user in (use.owner.operation for use in value.uses)
     )
 

@@ -37,7 +37,7 @@ from davinci.passes.ascend.layout_choice import Choice, Layouts
 from davinci.passes.ascend.layout_support import keeps_matrices
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
-    PRODUCTS,
+    ON_CUBE,
     TensorOps,
     defining_op,
     merge_equal,
@@ -61,7 +61,7 @@ class AscendPropagateLayoutsPass(Pass):
             block = function.regions[0].blocks[0]
             free = mark_foldable(block)
             for operation in block.operations:
-                if operation.operation.name in PRODUCTS:
+                if operation.operation.name in ON_CUBE:
                     require_cube_types(operation.operation)
                 if operation.operation.name in CONSTANTS:
                     free.add(operation.operation.results[0])
@@ -106,7 +106,7 @@ class Rewriter:
 
     def _wanted(self, op: Any) -> list[str]:
         """The layouts in which an operation takes its operands."""
-        if op in self._layouts.in_nz and op.name not in (*PRODUCTS, "ascend.broadcast"):
+        if op in self._layouts.in_nz and op.name not in (*ON_CUBE, "ascend.broadcast"):
             return [NZ] * len(op.operands)
         return [
             NZ if (op, i) in self._layouts.operands_in_nz else tensor_of(operand.type).layout

@@ -21,6 +21,7 @@ from davinci.operators import Call
 from davinci.operators.products import PRODUCTS
 from davinci.operators.work import Work, traffic
 from davinci.passes.ascend.kernel_facts import Facts, by, facts_of, kernel_name
+from davinci.passes.ascend.tensor_ops import ON_CUBE
 from davinci.schedule.graph import Graph, Node, Operand
 
 UNSEEN = frozenset(
@@ -96,9 +97,9 @@ def facts_of_group(
     bits = max((work.factor_bits for work in works if work.macs), default=16)
     macs, repeats = (sum(getattr(w, count) for w in works) for count in ("macs", "vector_repeats"))
     work = Work(macs, bits, repeats, *traffic(call))
-    products = [f.label for op, f in known if op.name.removeprefix("ascend.") in PRODUCTS]
+    products = [f.label for op, f in known if op.name in ON_CUBE]
     if products:
-        others = " ".join(shortened([part for part in parts if part not in PRODUCTS]))
+        others = " ".join(shortened([part for part in parts if f"ascend.{part}" not in ON_CUBE]))
         return Facts(", ".join(filter(None, [*products, others])), work)
     result = call.outputs[-1]
     return Facts(f"{' '.join(shortened(parts))} {by(result.shape)} {result.element}", work)
@@ -202,5 +203,7 @@ PATTERNS: dict[str, Callable[[Graph, Node], list[Node]]] = {
     "rms_norm": rms_norm,
 }
 
-TELLING = frozenset({*PATTERNS, *PRODUCTS, "gelu", "reduce", "gather", "transpose", "concat"})
+TELLING = frozenset(
+    {*PATTERNS, *PRODUCTS, "conv", "gelu", "reduce", "gather", "transpose", "concat"}
+)
 """Parts that say most of what a kernel is for."""

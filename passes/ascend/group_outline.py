@@ -17,7 +17,7 @@ from davinci.passes.ascend.kernel_outline import (
     unique,
 )
 from davinci.passes.ascend.product_grouping import outputs_of
-from davinci.passes.ascend.tensor_ops import PRODUCTS
+from davinci.passes.ascend.tensor_ops import ON_CUBE
 from davinci.schedule.graph import Graph
 
 
@@ -63,7 +63,7 @@ class Kernels:
             kernel = func.FuncOp(symbol, (types, []))
             kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
             kernel.attributes["ascend.op"] = ir.StringAttr.get(op_name)
-            unit = "cube" if any(op.name in PRODUCTS for op in ops) else "vector"
+            unit = "cube" if any(op.name in ON_CUBE for op in ops) else "vector"
             kernel.attributes["ascend.unit"] = ir.StringAttr.get(unit)
             facts_of_group(ops, inputs, outputs, parts).mark(kernel)
             block = kernel.add_entry_block([location] * len(types))

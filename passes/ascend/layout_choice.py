@@ -31,7 +31,7 @@ from davinci.passes.analysis.min_cut import NEVER, Network
 from davinci.passes.ascend.layout_costs import UNIT, Costs
 from davinci.passes.ascend.layout_support import Support, is_elementwise, keeps_matrices, takes_nz
 from davinci.passes.ascend.rearrangement import REARRANGED, Rearrangement, rearrangement, traces
-from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op
+from davinci.passes.ascend.tensor_ops import ON_CUBE, defining_op
 
 IN_NZ, IN_ROWS = Network.SOURCE, Network.SINK
 
@@ -103,7 +103,7 @@ class Choice:
             return
         if has_layouts(op):
             self._visit_fixed(op)
-        elif op.name in PRODUCTS:
+        elif op.name in ON_CUBE:
             self._visit_product(op)
         elif is_elementwise(op):
             node = self._node(op, takes_nz(op))

@@ -14,7 +14,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
-from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op
+from davinci.passes.ascend.tensor_ops import CONVOLUTION, ON_CUBE, defining_op
 from davinci.schedule.product_group import read_group
 from davinci.schedule.space import NoSpace
 
@@ -25,15 +25,19 @@ CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
 """Operators that are done by the way."""
 
 
-def product_groups(block: Any) -> list[list[Any]]:
-    """For each product with followers or casts that join it, the operators in their order."""
+def product_groups(block: Any, fuse: bool) -> list[list[Any]]:
+    """For each product with followers or casts that join it, the operators in their order.
+
+    A product alone is lowered on buffers; a convolution, which says more than they show, is a
+    group also then, and without `fuse`.
+    """
     places = {op.operation: place for place, op in enumerate(block.operations)}
     taken: set[Any] = set()
     found = []
     for op in places:
-        if op.name in PRODUCTS and tensor_of(op.operands[0].type).bytes_each == 2:
-            group = _Growing(op, places, taken).grown()
-            if len(group) > 1:
+        if op.name in ON_CUBE and tensor_of(op.operands[0].type).bytes_each == 2:
+            group = _Growing(op, places, taken).grown() if fuse else [op]
+            if len(group) > 1 or op.name == CONVOLUTION:
                 found.append(group)
                 taken.update(group)
     return found

@@ -16,6 +16,7 @@ import numpy as np
 
 from davinci.elements import Array
 from davinci.operators.tensors import Tensor
+from davinci.passes.ascend.split_products import Kept
 from davinci.passes.ascend.tensor_ops import TensorOps
 
 OVERFLOWS = 65520.0
@@ -57,7 +58,7 @@ def scaled(array: Array, powers: Array, kept: list[int], ops: TensorOps) -> Any:
     return ops.constant(np.ldexp(array, np.expand_dims(powers, contracted)), "f32")
 
 
-def scaled_back(value: Any, powers: Array, kept: list[int], result: Tensor, ops: TensorOps) -> Any:
+def scaled_back(value: Any, powers: Array, kept: Kept, result: Tensor, ops: TensorOps) -> Any:
     """The product times the inverse powers of two of an operand."""
     back = ops.constant(np.ldexp(np.float32(1), -powers), result.element)
-    return ops.binary("mul", value, ops.broadcast(back, result.shape, kept))
+    return ops.binary("mul", value, kept.spread(back, result, ops))

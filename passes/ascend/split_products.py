@@ -35,7 +35,7 @@ from davinci.elements import Array
 from davinci.mlir import ir
 from davinci.operators.conversion import part_of, scale_of
 from davinci.operators.tensors import Tensor
-from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
+from davinci.passes.ascend.tensor_ops import CONVOLUTION, TensorOps, defining_op
 
 HALF = "f16"
 """The element type of the parts."""
@@ -58,31 +58,57 @@ class Parts:
     back: Any
 
 
-def kept_dimensions(rank: int) -> tuple[list[int], list[int]]:
-    """The dimensions of each operand of a product of this rank that are not summed over."""
+@dataclass(frozen=True)
+class Kept:
+    """What is not summed over of an operand of a product.
+
+    Attributes:
+        dims: its dimensions.
+        result: those of the result that they are, joined where they are more.
+    """
+
+    dims: list[int]
+    result: list[int]
+
+    def spread(self, values: Any, result: Tensor, ops: TensorOps) -> Any:
+        """One value for each index of the kept dimensions, as an array of the result's shape."""
+        return ops.broadcast(
+            ops.reshape(values, [result.shape[dim] for dim in self.result]),
+            result.shape,
+            self.result,
+        )
+
+
+def kept_dimensions(op: Any) -> tuple[Kept, Kept]:
+    """Of both operands; windows of a convolution share pixels, so an image has but one scale."""
+    if op.name == CONVOLUTION:
+        return Kept([0], [0]), Kept([0, 2], [2])
+    rank = tensor_of(op.result.type).rank
     batch = list(range(rank - 2))
-    return [*batch, rank - 2], [*batch, rank - 1]
+    rows, columns = [*batch, rank - 2], [*batch, rank - 1]
+    return Kept(rows, rows), Kept(columns, columns)
 
 
 def split_product(op: Any, constants: list[Array | None]) -> None:
     """Replaces a product of f32 by products of f16.
 
     Args:
-        op: a matmul or batch_matmul of row-major f32 matrices.
+        op: a matmul, batch_matmul or conv of row-major f32 arrays.
         constants: the elements of each operand that is known.
     """
     a, b = op.operands
     result = tensor_of(op.result.type)
-    rows, columns = kept_dimensions(result.rank)
+    rows, columns = kept_dimensions(op)
     name = op.name.removeprefix("ascend.")
     with op.location, ir.InsertionPoint(op):
         ops = TensorOps()
-        left = parts_of(a, constants[0], rows, ops)
-        right = parts_of(b, constants[1], columns, ops)
-        total = sum_of_products(name, left.halves, right.halves, result, ops)
+        left = parts_of(a, constants[0], rows.dims, ops)
+        right = parts_of(b, constants[1], columns.dims, ops)
+        attributes = {key: op.attributes[key] for key in op.attributes}
+        total = sum_of_products(name, left.halves, right.halves, result, ops, attributes)
         backs = [
-            ops.broadcast(parts.back, result.shape, dims)
-            for parts, dims in ((left, rows), (right, columns))
+            kept.spread(parts.back, result, ops)
+            for parts, kept in ((left, rows), (right, columns))
             if parts.back is not None
         ]
         if backs:
@@ -106,8 +132,8 @@ def parts_of(value: Any, known: Array | None, kept: list[int], ops: TensorOps) -
     if known is not None:
         return constant_parts(known, kept, ops)
     found = tensor_of(value.type)
-    (contracted,) = (i for i in range(found.rank) if i not in kept)
-    largest = ops.reduce(ops.unary("abs", value), "max", [contracted])
+    contracted = [i for i in range(found.rank) if i not in kept]
+    largest = ops.reduce(ops.unary("abs", value), "max", contracted)
     scale = ops.unary("cube_scale", largest)
     spread = ops.broadcast(scale, found.shape, kept)
     scaled = ops.binary("mul", ops.binary("mul", value, spread), spread)
@@ -132,12 +158,17 @@ def constant_parts(array: Array, kept: list[int], ops: TensorOps) -> Parts:
 
 
 def sum_of_products(
-    name: str, left: list[Any], right: list[Any], result: Tensor, ops: TensorOps
+    name: str,
+    left: list[Any],
+    right: list[Any],
+    result: Tensor,
+    ops: TensorOps,
+    attributes: dict[str, Any],
 ) -> Any:
     """The products of parts that f32 does not lose, the small ones added up first."""
 
     def multiplied(pair: tuple[int, int]) -> Any:
-        return ops.emit(name, [left[pair[0]], right[pair[1]]], result)
+        return ops.emit(name, [left[pair[0]], right[pair[1]]], result, **attributes)
 
     pairs = [(i, j) for i, j in product(range(len(left)), range(len(right))) if i + j < PARTS]
     largest, *others = sorted(pairs, key=sum)

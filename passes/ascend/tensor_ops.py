@@ -28,6 +28,9 @@ from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
 
 PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
+CONVOLUTION = "ascend.conv"
+ON_CUBE = (*PRODUCTS, CONVOLUTION)
+"""What the cube computes, which is not folded."""
 
 FOLD_BYTES = 1 << 20
 """Constants up to this size are computed with at once, larger ones by ascend-fold-constants."""
@@ -61,7 +64,7 @@ class TensorOps:
     def _fold(
         self, name: str, operands: Sequence[Any], result: Tensor, attrs: dict[str, Any]
     ) -> Array | None:
-        if (not operands and name != "iota") or name in products.PRODUCTS:
+        if (not operands and name != "iota") or f"ascend.{name}" in ON_CUBE:
             return None
         if size_bytes(result) > FOLD_BYTES:
             return None

@@ -17,7 +17,7 @@ from davinci.passes.ascend_to_cce.product_parts import PartOfC
 from davinci.passes.ascend_to_cce.product_rows import Ring, RowReader, Rows, bands, fill_zeros
 from davinci.passes.ascend_to_cce.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
-from davinci.passes.builder import add, alloc, mul, restride, subview
+from davinci.passes.builder import IndexLike, add, alloc, mul, remainder, restride, subview
 from davinci.schedule.product import Product, ProductSchedule
 from davinci.schedule.product_epilogue import UNCHANGED, Extra
 from davinci.schedule.product_events import Ask, Leave
@@ -35,7 +35,7 @@ class Extras:
 
     def __init__(self, gm: list[ir.Value], product: Product, schedule: ProductSchedule) -> None:
         self._end = end = product.end
-        self._flush = product.flush
+        self._flush, self._batch = product.flush, product.batch
         self._gm = dict(zip((extra.value for extra in end.extras), gm, strict=True))
         self._columns, rows = schedule.part
         self._parts, self._rows, self._raw = {}, {}, {}
@@ -103,6 +103,13 @@ class Extras:
                 fill_zeros(restride(buffer, [careful, SIDE], [pitch, 1], start * pitch + last))
             reader.come(rows, target, self._flush)
 
+    def _matrix(self, extra: Extra, batch: IndexLike) -> IndexLike:
+        """The row of a matrix: matrices take those that there are in turn."""
+        rows = ir.MemRefType(self._gm[extra.value].type).shape[0]
+        if rows == 1 or rows == self._batch:
+            return batch if extra.batch else 0
+        return remainder(batch, rows)
+
     def _row(self, extra: Extra, event: Leave, part: PartOfC, buffer: ir.Value) -> None:
         """The columns of a tile of a row of C."""
         dtype, columns = extra.value.dtype, event.tile.n.size
@@ -112,7 +119,7 @@ class Extras:
             came = self._raw[extra.value].at(event.turn, columns * SIDE, element)
         if count < columns * SIDE:
             fill_zeros(came)
-        batch, first = part.place.batch if extra.batch else 0, mul(part.column_of_tile, SIDE)
+        batch, first = self._matrix(extra, part.place.batch), mul(part.column_of_tile, SIDE)
         for band in bands(count, self._flush):
             at = [batch, add(first, band.outside)]
             row = subview(self._gm[extra.value], at, [1, band.count], drop=[0])

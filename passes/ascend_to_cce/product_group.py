@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.product import wanted, write_zeros
@@ -30,20 +32,23 @@ def build_product_group(
         return None, max(write_zeros(gm[number], target) for number in group.outputs)
     schedule = choose(product, target.machine, target.cores, wanted(target))
 
-    def matrices(number: int) -> ir.Value:
-        shape = list(graph.arrays[number].stored_shape)
-        kept = shape[-4:] if graph.arrays[number].layout else shape[-2:]
-        made: ir.Value = reshaped(gm[number], [product.batch, *kept])
+    def matrices(number: int, batch: int = product.batch) -> ir.Value:
+        """The buffer of a value as a batch; in fractals groups of columns are matrices."""
+        shape = graph.arrays[number].stored_shape
+        tail = shape[-3:] if graph.arrays[number].layout else shape[-1:]
+        first = math.prod(shape[: -len(tail)]) // batch
+        made: ir.Value = reshaped(gm[number], [batch, first, *tail])
         return made
 
     extras = []
     for number, extra in zip(group.extras, product.end.extras, strict=True):
         if extra.row:
-            batch = product.batch if extra.batch else 1
+            batch = (product.matrices or product.batch) if extra.batch else 1
             extras.append(reshaped(gm[number], [batch, product.n]))
         else:
             extras.append(matrices(number))
-    a, b = (matrices(number) for number in group.factors)
+    a = matrices(group.factors[0])
+    b = matrices(group.factors[1], product.matrices or product.batch)
     buffers = Buffers(a, b, [matrices(number) for number in group.outputs], extras)
     kernel = ProductKernel(product, schedule, buffers)
     return schedule, share_blocks(kernel.parts(), target)

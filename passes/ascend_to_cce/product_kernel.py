@@ -18,11 +18,21 @@ from dataclasses import dataclass, replace
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce.product_feed import Feed, Range, Region, Staging
+from davinci.passes.ascend_to_cce.product_image import ImageFeed
 from davinci.passes.ascend_to_cce.product_leave import Exit
 from davinci.passes.ascend_to_cce.product_parts import PartOfC, Place
 from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Ring
 from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
-from davinci.passes.builder import IndexLike, add, alloc, for_loop, mul, reshaped, restride
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    for_loop,
+    mul,
+    remainder,
+    reshaped,
+    restride,
+)
 from davinci.schedule.product import Product, ProductSchedule, Share
 from davinci.schedule.product_cost import crossing_bytes
 from davinci.schedule.product_events import Ask, Event, Fill, Leave, Load, Mad
@@ -65,7 +75,10 @@ class Corner:
         """What of an operand the share takes."""
         if operand == "a":
             return Region(self.batch, self.k, self.m)
-        return Region(self.batch, self.k, self.n, product.flush)
+        count, batch = product.matrices, self.batch
+        if count not in (0, product.batch):
+            batch = remainder(batch, count)
+        return Region(batch, self.k, self.n, product.flush)
 
 
 class ProductKernel:
@@ -74,10 +87,12 @@ class ProductKernel:
     def __init__(self, product: Product, schedule: ProductSchedule, gm: Buffers) -> None:
         self.product, self.schedule = product, schedule
         staging = staging_of(product, schedule)
-        self.feeds = {
-            "a": Feed(gm.a, product.a, schedule.a, None if product.a.nz else staging),
-            "b": Feed(gm.b, product.b, schedule.b, None if product.b.nz else staging),
-        }
+        self.feeds = {"b": Feed(gm.b, product.b, schedule.b, None if product.b.nz else staging)}
+        self.images: ImageFeed | None = None
+        if product.image is not None:
+            self.images = ImageFeed(gm.a, product.image, schedule.a)
+        else:
+            self.feeds["a"] = Feed(gm.a, product.a, schedule.a, None if product.a.nz else staging)
         f16, f32 = ir.F16Type.get(), ir.F32Type.get()
         tile = schedule.tile
         self.l0 = {
@@ -139,9 +154,11 @@ class ProductKernel:
 
     def event(self, event: Event, corner: Corner) -> None:
         if isinstance(event, Fill):
-            self.feeds[event.operand].fill(event, corner.region(event.operand, self.product))
+            region = corner.region(event.operand, self.product)
+            feed = self.images if event.operand == "a" else None
+            (feed or self.feeds[event.operand]).fill(event, region)
         elif isinstance(event, Load):
-            self.load(event)
+            self.load(event, corner)
         elif isinstance(event, Mad):
             self.mad(event)
         elif isinstance(event, Ask):
@@ -149,9 +166,12 @@ class ProductKernel:
         else:
             self.leave(event, corner)
 
-    def load(self, event: Load) -> None:
+    def load(self, event: Load, corner: Corner) -> None:
         """A block to L0A, [m][k] of fractals, or L0B, [k][n]."""
         l0 = self.l0[event.operand][event.slot]
+        if event.operand == "a" and self.images is not None:
+            self.images.load(event, corner.region("a", self.product), l0)
+            return
         self.feeds[event.operand].load(event.held, event.block, l0, event.operand == "b")
 
     def mad(self, event: Mad) -> None:

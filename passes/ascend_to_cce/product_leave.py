@@ -84,7 +84,7 @@ class Exit:
             self._step(step, held, part)
         for value, gm in self.outputs.items():
             if self.end.nz:
-                if program.steps:
+                if program.steps or self.product.image is not None:
                     self._clear(held[value], value, part)
                 self._store_fractals(held[value], gm, part)
             else:

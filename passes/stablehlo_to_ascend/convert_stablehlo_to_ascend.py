@@ -34,7 +34,7 @@ from davinci.passes.stablehlo_to_ascend import CONVERSIONS
 from davinci.passes.stablehlo_to_ascend.refusals import refuse_by_name, refuse_target
 from davinci.passes.stablehlo_to_ascend.scalar_calls import ScalarCalls
 
-FAMILIES = ("elementwise", "movement", "reduce_window", "dot_general")
+FAMILIES = ("elementwise", "movement", "reduce_window", "dot_general", "convolution")
 
 MARKERS = frozenset({"stablehlo.optimization_barrier"})
 """Operations that return their operands."""

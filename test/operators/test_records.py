@@ -278,7 +278,7 @@ def test_windows_are_as_small_as_they_can_be(case: Case) -> None:
             assert same(found[0].ravel(), wanted[place].ravel())
 
 
-PRODUCT_NAMES = ("matmul", "batch_matmul")
+PRODUCT_NAMES = ("matmul", "batch_matmul", "conv")
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ KERNEL_CONTRACT = {
 CONVOLUTION = """
 func.func @main(%x: tensor<1x4x6x6xf32>, %w: tensor<8x4x3x3xf32>) -> tensor<1x8x4x4xf32> {
   %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1],
-      window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+      window = {reverse = [true, true]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
       : (tensor<1x4x6x6xf32>, tensor<8x4x3x3xf32>) -> tensor<1x8x4x4xf32> loc("/stem/Conv")
   return %0 : tensor<1x8x4x4xf32>
 }"""

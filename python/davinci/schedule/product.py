@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from davinci.schedule.image import Image
 from davinci.schedule.product_epilogue import Epilogue, plain
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -55,6 +56,8 @@ class Product:
     Attributes:
         c: where C ends, which is what the epilogue makes of it.
         epilogue: None if nothing is done to C.
+        image: of which the rows of A are windows; None if A is a matrix.
+        matrices: of B, which the batch takes in turn; 0 for one each.
     """
 
     batch: int
@@ -65,6 +68,8 @@ class Product:
     b: Operand
     c: Result
     epilogue: Epilogue | None = None
+    image: Image | None = None
+    matrices: int = 0
 
     @property
     def end(self) -> Epilogue:
@@ -80,6 +85,16 @@ class Product:
     def other(self, name: str) -> int:
         """Elements of the dimension of A or B that is not k."""
         return self.m if name == "a" else self.n
+
+    def matrix(self, batch: int) -> int:
+        """Which B a matrix of the batch takes, within a share."""
+        return 0 if self.matrices == 1 else batch
+
+    def panel_bytes(self, name: str, other: int) -> int:
+        """Bytes in GM of `other` fractals of A or B, all of k."""
+        if name == "a" and self.image is not None:
+            return self.image.piece_bytes(self.image.blocks, other)
+        return other * self.fractals.k * SIDE * SIDE * self.operand(name).itemsize
 
     def stored_columns(self, name: str) -> int:
         """Elements of a stored row of A or B."""
@@ -131,6 +146,7 @@ class Pieces:
             L0B takes [k][other], which asks for 1.
         rows: fractals along the stored rows that come at once.
         slots: how many pieces L1 holds.
+        held: fractals that a piece takes in L1, if that is not k x other: of an image.
     """
 
     k: int
@@ -138,10 +154,11 @@ class Pieces:
     together: int
     rows: int
     slots: int
+    held: int = 0
 
     @property
     def fractals(self) -> int:
-        return self.k * self.other
+        return self.held or self.k * self.other
 
 
 @dataclass(frozen=True)

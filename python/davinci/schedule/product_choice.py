@@ -11,8 +11,9 @@ from functools import partial
 from davinci.errors import CompileError
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
+from davinci.schedule.image import Image
 from davinci.schedule.product import Pieces, Product, ProductSchedule, Share, Tile
-from davinci.schedule.product_cost import Costs, crossing_bytes, footprint
+from davinci.schedule.product_cost import Costs, crossing_bytes, footprint, windows_cycles
 from davinci.schedule.product_estimate import estimate
 from davinci.schedule.product_rolls import WRITTEN, mads_of_share, mads_written
 from davinci.units import FRACTAL_BYTES, ceil_div, even_cut
@@ -25,6 +26,9 @@ MOST_MADS, MOST_WRITTEN = 2048, 320
 
 AHEAD = 4
 """Steps that fills come ahead; half as many more where two tiles take turns."""
+
+IMAGE_PIECES = 6
+"""Numbers of blocks of channels that are tried for what L1 holds of an image at once."""
 
 SHARES, TILES = 10, 4
 """Shares of C, and tiles of each, that are looked at closely."""
@@ -166,9 +170,11 @@ class Candidates:
         return [min(total, wanted * size) for size in even_cuts(tiles, tiles)]
 
     def is_share(self, batch: int, m: int, n: int) -> bool:
-        """Matrices are shared before they are cut, and nothing ragged is alone in a share if it has
-        to reach back into columns before it."""
+        """Matrices are shared before they are cut, those that take one B of several one at a time,
+        and nothing ragged is alone in a share if it has to reach back into columns before it."""
         if batch > 1 and (m < self.whole.m or n < self.whole.n):
+            return False
+        if batch > 1 and self.product.matrices not in (0, 1, self.product.batch):
             return False
         if self.product.flush and 0 < self.product.n % (n * SIDE) < SIDE:
             return False
@@ -197,10 +203,16 @@ class Candidates:
                 if m * n * min(2, tiles) > self.sums:
                     continue
                 for depth in self.depths(m, n):
-                    each = max(m * n * depth + 11, depth * (2 * m + 4 * n) + 48)
+                    each = max(m * n * depth + 11, self.loads(m, n, depth))
                     found.append((tiles * ceil_div(k, depth) * each, Tile(m, depth, n)))
         found.sort(key=lambda item: item[0])
         return [tile for _, tile in found[:TILES]]
+
+    def loads(self, m: int, n: int, depth: int) -> float:
+        """Cycles of the loads of a mad, about."""
+        if self.product.image is None:
+            return depth * (2 * m + 4 * n) + 48
+        return windows_cycles(self.product.image, self.machine, m, depth) + depth * 4 * n + 24
 
     def depths(self, m: int, n: int) -> list[int]:
         """How much of k a mad may take: as much as two buffers of each operand hold, and less."""
@@ -230,7 +242,11 @@ class Candidates:
         """Pieces, buffers and parts for a share and its tiles."""
         for a in self.pieces("a", tile):
             for b in self.pieces("b", tile):
+                # A mad may take parts of several pieces of an image, all of which are in L1.
+                most = min(ceil_div(self.whole.k, a.k), (tile.k + a.k - 2) // a.k + 1)
                 for slots in self.slots((a, b), share, tile, outer, beside):
+                    if a.held and slots[0] < most:
+                        continue
                     yield self.schedule(share, tile, outer, beside, (a, b), slots)
 
     def schedule(
@@ -312,6 +328,9 @@ class Candidates:
     def pieces(self, name: str, tile: Tile) -> Iterator[Pieces]:
         """Ways in which L1 holds an operand; slots are still to be found."""
         operand = self.product.operand(name)
+        if name == "a" and self.product.image is not None:
+            yield from self.images(self.product.image, tile)
+            return
         other = tile.m if name == "a" else tile.n
         as_loaded = tile.k if name == "a" else 1
         if operand.nz:
@@ -329,6 +348,14 @@ class Candidates:
             rows = even_cut(other, max(1, self.staged // (deep * row)))
             for together in {as_loaded, deep if name == "a" else 1}:
                 yield Pieces(deep, other, together, rows, 1)
+
+    def images(self, image: Image, tile: Tile) -> Iterator[Pieces]:
+        """Blocks of channels of the rows that a tile reaches: all of them, or fewer at a time."""
+        cuts = even_cuts(image.blocks, image.blocks)
+        for blocks in dict.fromkeys([*cuts[:IMAGE_PIECES], 1]):
+            held = image.piece_fractals(blocks, tile.m)
+            if held <= self.rooms["L1"] or blocks == 1:
+                yield Pieces(blocks * image.elements, tile.m, 1, tile.m, 1, held)
 
     def spans_of_k(self, step: int, most: int) -> list[int]:
         """Whole steps of about `most` fractals: all of k, as many as there are room for, and those

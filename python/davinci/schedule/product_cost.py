@@ -13,6 +13,7 @@ from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Limits, cost_of, plan_vector
 from davinci.machine import Machine
 from davinci.operators.vector_program import Step, Value
+from davinci.schedule.image import Image
 from davinci.schedule.product import Operand, Pieces, Product, ProductSchedule
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -120,7 +121,12 @@ class Costs:
 
     def fill(self, name: str, pieces: Pieces, k: int, other: int) -> Busy:
         """One transfer of `k` x `other` fractals of A or B to L1."""
-        operand = self.product.operand(name)
+        operand, image = self.product.operand(name), self.product.image
+        if image is not None and name == "a":
+            blocks = ceil_div(k, image.elements)
+            run_bytes = image.piece_bytes(1, other)
+            pitch = 0 if blocks == 1 else image.geometry.image[1] * BLOCK_BYTES
+            return Busy(mte2=self._read(blocks, run_bytes, pitch))
         instructions, bursts, run, contiguous = _bursts(operand, pieces, k, other)
         if operand.nz:
             each = self._read(bursts, run * FRACTAL_BYTES, 0 if contiguous else FRACTAL_BYTES)
@@ -140,6 +146,8 @@ class Costs:
     def load(self, schedule: ProductSchedule, operand: str) -> Busy:
         """A step's block of A or B from L1 to L0A or L0B."""
         unit, tile = self.machine.mte1, schedule.tile
+        if operand == "a" and self.product.image is not None:
+            return Busy(mte1=windows_cycles(self.product.image, self.machine, tile.m, tile.k))
         if operand == "a":
             other, rate, one = tile.m, unit.l0a_bytes_per_cycle, schedule.a.together == tile.k
             instructions = other
@@ -231,6 +239,14 @@ class Costs:
             MAX_REPEAT, (most[0],) * count, (most[1],) * count, fixed, unit.bank_groups, each
         )
         return cost_of(plan_vector(shape, strides, itemsizes, limits), itemsizes, limits)
+
+
+def windows_cycles(image: Image, machine: Machine, m: int, k: int) -> float:
+    """Cycles of MTE1 for `m` x `k` fractals of windows for L0A."""
+    load, shape = machine.mte1.load3d, image.geometry
+    assert load is not None, "no loads of windows"
+    each = load.on_average(shape.strides[1], shape.windows[1])
+    return min(m, k) * load.fixed_cycles + m * k * each
 
 
 def _bursts(operand: Operand, pieces: Pieces, k: int, other: int) -> tuple[int, int, int, bool]:

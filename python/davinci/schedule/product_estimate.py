@@ -12,10 +12,7 @@ from dataclasses import dataclass
 from davinci.machine import Machine
 from davinci.schedule.product import Product, ProductSchedule
 from davinci.schedule.product_cost import Busy, Costs
-from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
-
-FRACTAL = SIDE * SIDE
 
 UNEVEN, OVERLAP, CROWDED = 0.5, 0.2, 0.03
 """Parts of the time lost to uneven tiles, gained where shares follow each other, and lost because
@@ -79,11 +76,11 @@ def estimate(product: Product, schedule: ProductSchedule, machine: Machine, core
     rows, columns = ceil_div(whole.m, share.m), ceil_div(whole.n, share.n)
     shares = ceil_div(product.batch, share.batch) * rows * columns
     used, tiles = min(cores, shares), tiles_of(product, schedule)
-    once = whole.m * whole.k * product.a.itemsize + whole.k * whole.n * product.b.itemsize
-    once *= product.batch * FRACTAL
-    each = schedule.tile.m * product.a.itemsize, schedule.tile.n * product.b.itemsize
+    once = product.batch * product.panel_bytes("a", whole.m)
+    once += (product.matrices or product.batch) * product.panel_bytes("b", whole.n)
+    each = product.panel_bytes("a", schedule.tile.m), product.panel_bytes("b", schedule.tile.n)
     panels = [sum(kind.count * kind.fills[i] for kind in tiles) for i in (0, 1)]
-    of_share = [panel * size * whole.k * FRACTAL for panel, size in zip(panels, each, strict=True)]
+    of_share = [panel * size for panel, size in zip(panels, each, strict=True)]
     plain = Costs(product, machine)
     read = shares * sum(
         size * plain.lines_of(name, schedule) for size, name in zip(of_share, "ab", strict=True)

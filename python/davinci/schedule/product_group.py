@@ -16,15 +16,20 @@ from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
 from davinci.operators import OPERATORS, Tensor
+from davinci.operators.conv import geometry
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 from davinci.schedule.graph import Graph, Node, Scalar
+from davinci.schedule.image import Image
 from davinci.schedule.product import Operand as Factor
 from davinci.schedule.product import Product, Result
 from davinci.schedule.product_epilogue import Epilogue, Extra
 from davinci.schedule.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+CONVOLUTION = "conv"
 
 FACTORS = ("f16", "f32")
 """Element types of sums, and of what they are combined with."""
@@ -47,7 +52,8 @@ class ProductGroup:
 
 
 def is_product(node: Node) -> bool:
-    return node.name in PRODUCTS
+    """Whether the cube computes it."""
+    return node.name in PRODUCTS or node.name == CONVOLUTION
 
 
 def read_group(graph: Graph) -> ProductGroup:
@@ -60,6 +66,19 @@ def read_group(graph: Graph) -> ProductGroup:
     if len(products) != 1:
         raise NoSpace(f"{len(products)} products")
     return _Reader(graph, products[0]).read()
+
+
+def image_of(graph: Graph, node: Node) -> Image | None:
+    """The image of a convolution; None if windows are the pixels that there are.
+
+    Raises:
+        NoSpace: it does not lie in fractals of f16.
+    """
+    x, w = (graph.arrays[value] for value in node.values)
+    if x.layout != NZ or w.layout != NZ or x.element != "f16":
+        raise NoSpace(f"a convolution of {x} with {w}")
+    shape = geometry(node.attributes)
+    return None if shape.pointwise else Image(shape, ceil_div(x.shape[-1] // w.shape[0], SIDE))
 
 
 @dataclass(frozen=True)
@@ -76,8 +95,15 @@ class _Reader:
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph, self.node = graph, node
         self.c = graph.arrays[node.result]
+        self.image = image_of(graph, node) if node.name == CONVOLUTION else None
         if self.c.element not in FACTORS:
             raise NoSpace(f"a product of {self.c.element}")
+        # A convolution of groups is a product for each, with its columns of the result.
+        self.matrices = 0
+        if node.name == CONVOLUTION:
+            self.matrices = graph.arrays[node.values[1]].shape[0]
+        if self.matrices > 1 and self.c.layout != NZ:
+            raise NoSpace("groups of a convolution to rows")
         self.program = VectorProgram()
         self.sums = self.program.input(DTYPE_OF[self.c.element])
         self.known: dict[int, Operand | _Whence] = {
@@ -96,6 +122,8 @@ class _Reader:
                 casts[node.result] = self._cast(node)
             else:
                 self.known[node.result] = self._record(node)
+        if self.node.name == CONVOLUTION and casts:
+            raise NoSpace("an image that is rounded on its way")
         factors = tuple(casts.get(v, v) for v in self.node.values)
         if len(factors) != 2 or any(v not in self.graph.inputs for v in factors):
             raise NoSpace("operands of a product that are computed in its group")
@@ -142,8 +170,13 @@ class _Reader:
         turned_b = bool(flags.get(TRANSPOSE_B))
         items = [DTYPES[value.dtype].itemsize for value in epilogue.program.outputs]
         *lead, m, n = self.c.shape
+        batch = math.prod(lead)
+        if self.matrices:
+            _, rows_of_b, n = of_b.shape
+            k = of_a.shape[-1] // self.matrices if self.image is None else rows_of_b
+            batch *= self.matrices
         return Product(
-            math.prod(lead),
+            batch,
             m,
             k,
             n,
@@ -151,6 +184,8 @@ class _Reader:
             Factor(of_b.layout == NZ, of_b.bytes_each, not turned_b),
             Result(self.c.layout == NZ, min(items)),
             epilogue,
+            self.image,
+            self.matrices,
         )
 
     def _require_shape(self, array: Tensor) -> None:
@@ -197,7 +232,9 @@ class _Reader:
         batch = math.prod(held.get(i, 1) for i in range(last - 1))
         if batch not in (1, math.prod(result.shape[:-2])):
             raise NoSpace("a row for several matrices each")
-        return self._extra(operand.number, row=True, batch=batch > 1)
+        if self.matrices > 1 and batch > 1:
+            raise NoSpace("a row for each image of groups")
+        return self._extra(operand.number, row=True, batch=batch > 1 or self.matrices > 1)
 
     def _operand(self, operand: int | Scalar) -> Operand:
         if isinstance(operand, Scalar):

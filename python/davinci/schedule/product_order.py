@@ -89,12 +89,19 @@ def groups_of(share: Share, schedule: ProductSchedule) -> list[list[TileOfC]]:
     return groups
 
 
-def steps_of(groups: Sequence[Sequence[TileOfC]], k: int, schedule: ProductSchedule) -> list[Step]:
+def steps_of(
+    groups: Sequence[Sequence[TileOfC]], k: int, product: Product, schedule: ProductSchedule
+) -> list[Step]:
     """The mads of all tiles, `k` fractals deep, in their order."""
     along_k = spans(k, schedule.tile.k)
     turns = [along_k[i : i + schedule.turn] for i in range(0, len(along_k), schedule.turn)]
     return [
-        Step(tile, span, Block(tile.batch, span, tile.m), Block(tile.batch, span, tile.n))
+        Step(
+            tile,
+            span,
+            Block(tile.batch, span, tile.m),
+            Block(product.matrix(tile.batch), span, tile.n),
+        )
         for tiles in groups
         for turn in turns
         for tile in tiles
@@ -124,7 +131,7 @@ def order(share: Share, product: Product, schedule: ProductSchedule) -> list[lis
     """
     k = product.fractals.k
     groups = groups_of(share, schedule)
-    steps = steps_of(groups, k, schedule)
+    steps = steps_of(groups, k, product, schedule)
     plan = _Plan(steps, schedule)
     for side in (
         _Side("a", product.a.k_rows, schedule.a, schedule.l0a, share.m),

@@ -68,7 +68,8 @@ def lines_of(share: Share, product: Product, schedule: ProductSchedule) -> list[
     edges = Edges()
     if any(size % SIDE for size in (product.m, product.k, product.n)):
         edges = Edges(product.fractals.k, share.m, share.n)
-    return roll(order(share, product, schedule), edges, math.prod(schedule.beside) * schedule.turn)
+    unit = math.prod(schedule.beside) * schedule.turn
+    return roll(order(share, product, schedule), edges, unit, product.image is not None)
 
 
 def mads_of_share(product: Product, schedule: ProductSchedule) -> int:
@@ -84,14 +85,17 @@ def mads_written(product: Product, schedule: ProductSchedule) -> int:
     return mads if mads <= WRITTEN else mads_of(lines_of(schedule.share, product, schedule))
 
 
-def position(event: Event) -> Position:
-    """Where in the matrices an event is at work; it matters only to what touches GM."""
+def position(event: Event, windows: bool) -> Position:
+    """Where in the matrices an event is at work; it matters only to what touches GM, and to loads
+    of windows."""
     if isinstance(event, Fill):
         block = event.block
         along_m, along_n = (
             (block.other.start, 0) if event.operand == "a" else (0, block.other.start)
         )
         return block.batch, block.k.start, along_m, along_n
+    if isinstance(event, Load) and windows and event.operand == "a":
+        return 0, 0, event.block.other.start, 0
     if isinstance(event, Load | Mad):
         return HERE
     tile = event.part.tile if isinstance(event, Ask) else event.tile
@@ -149,12 +153,15 @@ class _Node:
     moves: npt.NDArray[np.int64] | None = None
 
 
-def roll(steps: Sequence[Sequence[Event]], edges: Edges, unit: int) -> list[Line | Loop]:
+def roll(
+    steps: Sequence[Sequence[Event]], edges: Edges, unit: int, windows: bool = False
+) -> list[Line | Loop]:
     """Steps as lines and loops, nested at most twice; as they are if there are few.
 
     Args:
         edges: places that are unlike others.
         unit: steps after which tiles have all had a turn.
+        windows: whether loads of A depend on their place.
     """
     kinds: dict[object, int] = {}
 
@@ -164,7 +171,7 @@ def roll(steps: Sequence[Sequence[Event]], edges: Edges, unit: int) -> list[Line
     nodes = [
         _Node(
             number(tuple(form(event, edges) for event in events)),
-            np.array([position(event) for event in events], np.int64).reshape(-1, 4),
+            np.array([position(event, windows) for event in events], np.int64).reshape(-1, 4),
             1,
             tuple(events),
         )

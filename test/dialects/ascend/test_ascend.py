@@ -14,7 +14,7 @@ from davinci.mlir import MLIRError, ir, make_context
 from davinci.operators import OPERATORS, Operator
 from davinci.operators.constraints import floats_only, integers_only
 from davinci.operators.tensors import fractal_shape
-from legal_operations import ASCEND, typed
+from legal_operations import ASCEND, CONV, typed
 
 
 def module_text(case: str) -> str:
@@ -159,6 +159,23 @@ ILLEGAL = [
     ("defractalize(3x2x16x16xf16) ~ -> 17xf16", "rank of the result"),
     ("defractalize(3x2x16x16xf16) ~ -> 17x50xf16", "shape of the operand"),
     ("defractalize(3x2x16x16xf16) -> 17x33xf16", "no form on tensors"),
+    (f"conv(2x30x17xf16, 1x288x5xf16) {CONV} ~ -> 2x4x5xf32", "C1"),
+    (
+        f"conv(2x30x17xf16, 1x288x5xf16) {CONV.replace('2, 3>', '64, 3>')} -> 2x4x5xf32",
+        r"attribute 'strides'; found .64, 3.; expected 2 numbers 1..63",
+    ),
+    (
+        f"conv(2x30x17xf16, 1x288x5xf16) {CONV.replace('1, 1>', '9, 1>')} -> 2x4x5xf32",
+        "windows; found .-6, 2.; expected at least one",
+    ),
+    (f"conv(2x31x17xf16, 1x288x5xf16) {CONV} -> 2x4x5xf32", "shape of X; found .2, 31, 17."),
+    (f"conv(2x30x17xf16, 1x287x5xf16) {CONV} -> 2x4x5xf32", "rows of W; found 287; expected 288"),
+    (f"conv(2x30x16xf16, 2x144x5xf16) {CONV} -> 2x4x10xf32", "whole blocks of 16 each"),
+    (f"conv(2x30x17xf16, 288x5xf16) {CONV} -> 2x4x5xf32", "shape of W; found .288, 5."),
+    (f"conv(2x30x17xf16, 1x288x5xf16) {CONV} -> 2x7x5xf32", "shape of the result; found .2, 7, 5."),
+    (f"conv(2x30x17xf16, 1x288x5xf32) {CONV} -> 2x4x5xf32", "element type of W; found f32"),
+    (f"conv(2x30x17xf32, 1x288x5xf32) {CONV} -> 2x4x5xf16", "element type of the result"),
+    (f"conv(2x30x17xi8, 1x288x5xi8) {CONV} -> 2x4x5xf32", "element type of X; found i8"),
     ("matmul(3x2x16x8xf16, 4x3x16x16xf16) ~ -> 4x2x16x16xf32", "shape of A"),
     ("matmul(3x2x16x16xf16, 4x3x16xf16) ~ -> 4x2x16x16xf32", "shape of B"),
     ("matmul(3x2x16x16xf32, 4x3x16x16xf32) ~ -> 4x2x16x16xf32", "element types of A and B"),

@@ -130,7 +130,7 @@ def test_facts(
 def test_a_convolution_on_the_scalar_unit_has_its_macs() -> None:
     module = lowered(
         "%r = stablehlo.convolution(%a, %b) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], "
-        "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, "
+        "window = {pad = [[1, 1], [1, 1]], reverse = [true, true]} {batch_group_count = 1 : i64, "
         "feature_group_count = 2 : i64} : "
         "(tensor<1x8x9x9xf32>, tensor<6x4x3x3xf32>) -> tensor<1x6x9x9xf32>",
         {"a": "1x8x9x9xf32", "b": "6x4x3x3xf32"},

@@ -293,8 +293,8 @@ SCALAR = {
         "%x: tensor<1x6x6x2xf32>, %k: tensor<3x3x2x4xf32>",
         "tensor<1x4x4x4xf32>",
         """%0 = stablehlo.convolution(%x, %k)
-          dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {}
-          {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+          dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
+          window = {reverse = [true, true]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
           : (tensor<1x6x6x2xf32>, tensor<3x3x2x4xf32>) -> tensor<1x4x4x4xf32>
         return %0 : tensor<1x4x4x4xf32>""",
     ),

@@ -1,0 +1,228 @@
+"""Convolution of images, as the cube computes it: windows of pixels times weights.
+
+An image lies [pixels, channels], so its fractals (nz) are what load3d reads: blocks of 16 channels
+of all pixels. The weights are a matrix whose rows follow load3d's order, blocks of channels, rows
+and columns of the kernel, channels of the block:
+
+    X [n, h w, c]     W [1, ceil(c / 16) kh kw 16, o]     Y [n, oh ow, o]
+
+    Y[n, (y, x), o] = sum over (i, j, c) of X[n, (y sh + i dh - top, x sw + j dw - left), c]
+                                            W[0, ((c / 16) kh kw + i kw + j) 16 + c % 16, o]
+
+With several matrices of weights channels are in as many groups, each whole blocks of 16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from davinci.errors import require
+from davinci.operators.call import Call
+from davinci.operators.constraints import on_tensors
+from davinci.operators.core import CUBE, Array, operator
+from davinci.operators.layouts import any_layout
+from davinci.operators.tensors import Tensor
+from davinci.operators.windows import Dim, Windows, axes_of_result, in_order, whole
+from davinci.operators.work import Work
+from davinci.units import FRACTAL_SIDE, ceil_div
+
+MOST_KERNEL, MOST_STRIDE, MOST_DILATION, MOST_PADDING, MOST_SIDE = 255, 63, 255, 255, 32767
+"""What load3d can encode along a side."""
+
+FACTORS = ("f16", "f32")
+TYPES = frozenset(FACTORS)
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """How windows lie on an image; pairs are along the height and the width.
+
+    Attributes:
+        image: pixels of the image.
+        pads: rows and columns of zeros above, below, on the left and on the right.
+    """
+
+    image: tuple[int, int]
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    dilations: tuple[int, int]
+    pads: tuple[int, int, int, int]
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """Pixels from the first to the last one of a window."""
+        (h, w), (dh, dw) = self.kernel, self.dilations
+        return (h - 1) * dh + 1, (w - 1) * dw + 1
+
+    @property
+    def windows(self) -> tuple[int, int]:
+        """Rows and columns of windows."""
+        top, bottom, left, right = self.pads
+        (height, width), (high, wide) = self.image, self.extent
+        rows = (top + height + bottom - high) // self.strides[0] + 1
+        return rows, (left + width + right - wide) // self.strides[1] + 1
+
+    @property
+    def elements(self) -> int:
+        """Of the kernel, for one channel."""
+        return self.kernel[0] * self.kernel[1]
+
+    @property
+    def pointwise(self) -> bool:
+        """Whether each window is the pixel of its number."""
+        return self.elements == 1 and self.strides == (1, 1) and not any(self.pads)
+
+
+LENGTHS = {"image": 2, "kernel": 2, "strides": 2, "dilations": 2, "pads": 4}
+
+
+def geometry(attributes: Any) -> Geometry:
+    """Of the attributes of a convolution, which are Python values."""
+    return Geometry(**{name: tuple(attributes[name]) for name in LENGTHS})
+
+
+def legal_geometry(call: Call) -> None:
+    """image, kernel, strides and dilations are pairs, pads four numbers, in the limits of load3d:
+    strides 1..63, kernel and dilations 1..255, pads 0..255, sides of the image 1..32767; a window
+    fits into the image with its padding."""
+    bounds = {
+        "image": (1, MOST_SIDE),
+        "kernel": (1, MOST_KERNEL),
+        "strides": (1, MOST_STRIDE),
+        "dilations": (1, MOST_DILATION),
+        "pads": (0, MOST_PADDING),
+    }
+    for name, (least, most) in bounds.items():
+        found = call.array(name)
+        legal = len(found) == LENGTHS[name] and all(least <= x <= most for x in found)
+        require(legal, f"attribute '{name}'", found, f"{LENGTHS[name]} numbers {least}..{most}")
+    windows = geometry(call.attributes).windows
+    require(min(windows) > 0, "windows", list(windows), "at least one")
+
+
+def is_image(call: Call) -> None:
+    """X is [n, h w, c] with a channel at least."""
+    x, found = call.inputs[0], geometry(call.attributes)
+    pixels = found.image[0] * found.image[1]
+    legal = x.rank == 3 and x.shape[1] == pixels and x.shape[2] > 0
+    require(legal, "shape of X", list(x.shape), f"[n, {pixels}, c]")
+
+
+def has_weights(call: Call) -> None:
+    """W is [g, ceil(c / g / 16) kh kw 16, o / g]; with several groups c / g and o / g are multiples
+    of 16."""
+    x, w = call.inputs
+    require(w.rank == 3 and w.shape[0] > 0, "shape of W", list(w.shape), "[groups, rows, columns]")
+    groups, channels = w.shape[0], x.shape[2]
+    rows = weight_rows(channels // groups, geometry(call.attributes))
+    require(w.shape[1] == rows, "rows of W", w.shape[1], rows)
+    if groups > 1:
+        whole = channels % (groups * FRACTAL_SIDE) == 0 and w.shape[2] % FRACTAL_SIDE == 0
+        require(whole, "channels of groups", [channels, w.shape[2]], "whole blocks of 16 each")
+
+
+def weight_rows(channels: int, found: Geometry) -> int:
+    """Rows of the matrix of weights."""
+    return ceil_div(channels, FRACTAL_SIDE) * found.elements * FRACTAL_SIDE
+
+
+def result_of_windows(call: Call) -> None:
+    """Y is [n, oh ow, o]."""
+    rows, columns = geometry(call.attributes).windows
+    groups, _, each = call.inputs[1].shape
+    expected = (call.inputs[0].shape[0], rows * columns, groups * each)
+    found = call.outputs[0].shape
+    require(found == expected, "shape of the result", list(found), list(expected))
+
+
+def float_factors(call: Call) -> None:
+    """X and W are f16 or f32; the result is the same, or f32."""
+    x, w, y = (value.element for value in call.values)
+    require(x in FACTORS, "element type of X", x, " or ".join(FACTORS))
+    require(w == x, "element type of W", w, x)
+    require(y in (x, "f32"), "element type of the result", y, f"{x} or f32")
+
+
+def windows_of_image(call: Call) -> Windows:
+    """Of the image any pixel may be read for a window."""
+    x, w = call.inputs
+    image = (Dim(0), whole(x.shape[1]), whole(x.shape[2]))
+    weights = (whole(w.shape[0]), whole(w.shape[1]), whole(w.shape[2]))
+    if w.shape[0] == 1:
+        weights = (*weights[:2], Dim(2))
+    return Windows(axes_of_result(call), in_order(3), (image, weights))
+
+
+def multiplications(call: Call) -> Work:
+    """Of the channels that belong together; what pads an image is read of no memory."""
+    x, w = call.inputs
+    y = call.outputs[0]
+    groups = call.attributes.get("groups", w.shape[0])
+    inner = x.shape[2] // groups * geometry(call.attributes).elements
+    return Work(
+        macs=y.count * inner,
+        read_bytes=x.size_bytes + inner * y.shape[2] * x.bytes_each,
+        write_bytes=y.size_bytes,
+    )
+
+
+@operator(
+    windows=windows_of_image,
+    constraints=(
+        on_tensors,
+        legal_geometry,
+        is_image,
+        has_weights,
+        result_of_windows,
+        float_factors,
+    ),
+    unit=CUBE,
+    types=TYPES,
+    work=multiplications,
+    layouts=any_layout,
+)
+def conv(
+    x: Array,
+    w: Array,
+    *,
+    image: tuple[int, int],
+    kernel: tuple[int, int],
+    strides: tuple[int, int],
+    dilations: tuple[int, int],
+    pads: tuple[int, int, int, int],
+    groups: int = 1,
+    result: Tensor,
+) -> Any:
+    """Images X [n, h w, c] in windows times weights W [g, k, o / g]: Y [n, oh ow, o].
+
+    `image` is (h, w), `kernel` (kh, kw); `pads` are above, below, left and right. Rows of W are
+    blocks of 16 channels, rows and columns of the kernel, channels of a block. `groups` says how
+    many groups of channels do not meet: more than W has matrices where it has zeros between them.
+    """
+    given = (image, kernel, strides, dilations, pads)
+    found = geometry(dict(zip(LENGTHS, given, strict=True)))
+    groups, each = w.shape[0], x.shape[2] // w.shape[0]
+    images = x.reshape(x.shape[0], *found.image, x.shape[2])
+    made = [convolved(images[..., i * each : (i + 1) * each], w[i], found) for i in range(groups)]
+    return np.concatenate(made, axis=3).reshape(result.shape)
+
+
+def convolved(images: Array, weights: Array, found: Geometry) -> Array:
+    """[n, h, w, c] times weights [rows, o], summed in f32: [n, oh, ow, o]."""
+    count, *_, channels = images.shape
+    top, bottom, left, right = found.pads
+    blocks = ceil_div(channels, FRACTAL_SIDE)
+    around = ((0, 0), (top, bottom), (left, right), (0, blocks * FRACTAL_SIDE - channels))
+    padded = np.pad(images.astype(np.float32), around)
+    outputs = weights.shape[1]
+    parts = weights.astype(np.float32).reshape(blocks, *found.kernel, FRACTAL_SIDE, outputs)
+    (rows, columns), (sh, sw) = found.windows, found.strides
+    total = np.zeros((count, rows, columns, outputs), np.float32)
+    for i, j in np.ndindex(found.kernel):
+        y, z = i * found.dilations[0], j * found.dilations[1]
+        taken = padded[:, y : y + (rows - 1) * sh + 1 : sh, z : z + (columns - 1) * sw + 1 : sw]
+        total += taken @ parts[:, i, j].reshape(-1, outputs)
+    return total

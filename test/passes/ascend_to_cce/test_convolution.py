@@ -1,0 +1,129 @@
+"""Convolutions on the cube, simulated machine code with all checks, against NumPy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from convolution_support import Conv
+from support import compile_text
+
+
+def check(case: Conv, **options: Any) -> Any:
+    """Exact on whole numbers; returns the executable."""
+    x, w = case.arrays()
+    executable = compile_text(case.text(), **options)
+    (found,) = executable.run({"arg0": x, "arg1": w}).values()
+    np.testing.assert_array_equal(found, case.values(x, w))
+    return executable
+
+
+PADDED = ((1, 1), (1, 1))
+CASES = [
+    Conv(1, 16, (8, 8), 16, (3, 3), pads=PADDED),
+    Conv(2, 3, (9, 11), 5, (3, 3), (2, 2), pads=((1, 0), (0, 1))),
+    Conv(3, 17, (7, 5), 20, (1, 1)),
+    Conv(2, 17, (7, 5), 33, (1, 1), (2, 3)),
+    Conv(2, 1, (7, 6), 1, (5, 1), pads=((2, 2), (0, 0))),
+    Conv(3, 20, (10, 9), 17, (3, 3), (1, 3), (2, 2), pads=((2, 1), (0, 2))),
+    Conv(1, 3, (30, 30), 64, (7, 7), (2, 2), pads=((3, 3), (3, 3))),
+    Conv(1, 40, (40, 44), 70, (3, 3), pads=PADDED),
+    Conv(1, 300, (5, 5), 16, (3, 3), pads=PADDED),
+    Conv(1, 16, (3, 70), 16, (3, 5), pads=((1, 1), (4, 0))),
+    Conv(2, 17, (5, 6), 18, (3, 2), inside=(2, 3), pads=((2, 1), (-1, 2))),
+    Conv(1, 4, (9, 9), 8, (2, 2), pads=((-1, -2), (0, -1))),
+    Conv(1, 32, (9, 9), 32, (3, 3), pads=PADDED, groups=32),
+    Conv(2, 64, (9, 9), 32, (3, 3), pads=PADDED, groups=2),
+    Conv(3, 64, (5, 5), 64, (1, 1), groups=4),
+    Conv(2, 34, (5, 4), 17, (3, 3), groups=17),
+    Conv(2, 24, (5, 4), 48, (1, 3), groups=12),
+]
+
+
+@pytest.mark.parametrize("cores", [1, 32])
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_convolution(case: Conv, cores: int) -> None:
+    executable = check(case, cores=cores)
+    kernels = [k for k in executable.profile["kernels"] if "conv" in k["op"]]
+    assert {k["unit"] for k in kernels} == {"cube"}
+
+
+@pytest.mark.parametrize("case", [CASES[1], CASES[5], CASES[13]], ids=str)
+def test_on_the_310(case: Conv) -> None:
+    check(case, machine="ascend310")
+
+
+OPTIONS = [{"precision": "fp32"}, {"precision": "fp16"}, {"fusion": "none"}]
+
+
+@pytest.mark.parametrize("case", [CASES[1], CASES[2], CASES[13]], ids=str)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_other_ways(case: Conv, options: dict[str, Any]) -> None:
+    check(case, **options)
+
+
+def pairs(draw: st.DrawFn, low: int, high: int) -> tuple[int, int]:
+    return draw(st.integers(low, high)), draw(st.integers(low, high))
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> Conv:
+    kernel, dilations = pairs(draw, 1, 4), pairs(draw, 1, 2)
+    groups = draw(st.sampled_from([1, 1, 1, 2, 3]))
+    image, pads = pairs(draw, 1, 20), (pairs(draw, 0, 3), pairs(draw, 0, 3))
+    extent = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    least = [e - sum(p) for e, p in zip(extent, pads, strict=True)]
+    return Conv(
+        draw(st.integers(1, 3)),
+        draw(st.sampled_from([1, 3, 15, 16, 17, 33])) * groups,
+        (max(image[0], least[0]), max(image[1], least[1])),
+        draw(st.sampled_from([1, 4, 16, 17, 40])) * groups,
+        kernel,
+        pairs(draw, 1, 3),
+        dilations,
+        pads,
+        groups=groups,
+    )
+
+
+@settings(max_examples=12)
+@given(case=convolutions(), cores=st.sampled_from([1, 2, 32]))
+def test_random_convolutions(case: Conv, cores: int) -> None:
+    check(case, cores=cores)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        Conv(2, 20, (9, 8), 17, (3, 3), pads=PADDED),
+        Conv(1, 17, (12, 12), 16, (1, 1)),
+        Conv(2, 32, (7, 7), 64, (3, 3), pads=PADDED, groups=2),
+    ],
+    ids=str,
+)
+def test_bias_residual_and_relu(case: Conv) -> None:
+    x, w = case.arrays()
+    rng = np.random.default_rng(1)
+    residual = rng.integers(-9, 9, case.result).astype(np.float32)
+    bias = rng.integers(-9, 9, case.o).astype(np.float32)
+    kinds = [f"tensor<{'x'.join(map(str, a.shape))}xf32>" for a in (x, w, residual, bias)]
+    y = kinds[2]
+    text = f"""
+    func.func @main(%x: {kinds[0]}, %w: {kinds[1]}, %r: {y}, %b: {kinds[3]}) -> {y} {{
+      %y = {case.call("%x", "%w")}
+      %c = stablehlo.broadcast_in_dim %b, dims = [1] : ({kinds[3]}) -> {y}
+      %0 = stablehlo.add %y, %c : {y}
+      %1 = stablehlo.add %0, %r : {y}
+      %zero = stablehlo.constant dense<0.0> : {y}
+      %2 = stablehlo.maximum %1, %zero : {y}
+      return %2 : {y}
+    }}"""
+    executable = compile_text(text)
+    given_arrays = {"arg0": x, "arg1": w, "arg2": residual, "arg3": bias}
+    (found,) = executable.run(given_arrays).values()
+    wanted = case.values(x, w) + bias[:, None, None] + residual
+    np.testing.assert_array_equal(found, np.maximum(wanted, 0))
