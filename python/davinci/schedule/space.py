@@ -21,7 +21,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from davinci.operators.tensors import NZ
+from davinci.operators import OPERATORS
+from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.row_places import block_lanes
@@ -130,6 +131,7 @@ def space_of(graph: Graph) -> Space:
     Raises:
         NoSpace: the operators cannot be iterated together.
     """
+    graph = _as_stored(graph)
     dims = [[_Factor(size) for size in array.shape] for array in graph.arrays]
     for node in graph.nodes:
         _relate(node, graph, dims)
@@ -145,6 +147,19 @@ def space_of(graph: Graph) -> Space:
     steps = {value: _steps(dims[value], window.strides) for value, window in graph.windows.items()}
     merged = _merged(graph, [_leaves(order) for order in orders], main, steps)
     return _with_lanes(graph, merged)
+
+
+def _as_stored(graph: Graph) -> Graph:
+    """Fractals with padding as the arrays that they are, where operators do to it what they do to
+    elements: it is zero and stays so."""
+    stored = {array.stored_shape for array in graph.arrays}
+    padded = any(array.count != math.prod(array.stored_shape) for array in graph.arrays)
+    alike = len(stored) == 1 and all(array.layout == NZ for array in graph.arrays)
+    plain = all(OPERATORS[node.name].elementwise for node in graph.nodes) and not graph.windows
+    if not (padded and alike and plain):
+        return graph
+    (shape,) = stored
+    return replace(graph, arrays=[replace(a, shape=shape, layout=ND) for a in graph.arrays])
 
 
 def _steps(dims: Dims, strides: Sequence[int]) -> dict[_Factor, int]:

@@ -294,7 +294,8 @@ SCALAR = {
         "tensor<1x4x4x4xf32>",
         """%0 = stablehlo.convolution(%x, %k)
           dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f],
-          window = {reverse = [true, true]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
+          window = {reverse = [true, true]}
+          {batch_group_count = 1 : i64, feature_group_count = 1 : i64}
           : (tensor<1x6x6x2xf32>, tensor<3x3x2x4xf32>) -> tensor<1x4x4x4xf32>
         return %0 : tensor<1x4x4x4xf32>""",
     ),
