@@ -13,6 +13,9 @@ from support import compile_text
 Array = npt.NDArray[Any]
 
 DTYPES = {"f16": np.float16, "f32": np.float32}
+LOW = {"f16": "FC00", "f32": "FF800000"}
+"""Minus infinity."""
+
 NZ = ', #ascend.layout<"nz">'
 
 
@@ -28,7 +31,9 @@ class Attention:
         nz: which of Q, K, V and O lie in fractals.
         turned: whether K is stored with keys as columns.
         scale: factor of the scores; `by` says how it is spelled.
-        mask: "", "key" for a number for each key, "row" for the same of all batches.
+        mask: "", "key" for a number for each key, "row" for the same of all batches, "whole" for
+            one for each score, "head" for others of each head; "causal" hides keys behind the row.
+        flags: whether the mask is booleans, by which scores are selected; true ones keep them.
         hidden: part of the keys that a mask hides.
         spread: of Q; large ones make large scores.
     """
@@ -47,6 +52,7 @@ class Attention:
     scale: float = 0.125
     by: str = "mul"
     mask: str = ""
+    flags: bool = False
     hidden: float = 0.3
     spread: float = 1.0
     seed: int = 0
@@ -130,14 +136,30 @@ class Attention:
     def _masked(self, x: tuple[str, str], kind: str) -> tuple[str, str]:
         if not self.mask:
             return x
-        batch = 1 if self.mask == "row" else self.batch
-        hidden = self.rng.random((batch, 1, 1, self.keys)) < self.hidden
+        shape = {
+            "row": (1, 1, 1, self.keys),
+            "key": (self.batch, 1, 1, self.keys),
+            "whole": (self.batch, 1, self.rows, self.keys),
+            "head": (1, self.heads, self.rows, self.keys),
+            "causal": (1, 1, self.rows, self.keys),
+        }[self.mask]
+        hidden = self.rng.random(shape) < self.hidden
+        if self.mask == "causal":
+            behind = np.arange(self.keys) > np.arange(self.rows)[:, None] + self.keys - self.rows
+            hidden = np.broadcast_to(behind, shape).copy()
         hidden[..., 0] = False
-        data = np.where(hidden, -1e4, 0.0)
-        self.values["mask"] = data
+        wide = "dims = array<i64: 0, 1, 2, 3>"
+        if self.flags:
+            name, boolean = f"%arg{len(self.arguments)}", self.kind(shape, "i1")
+            self.arguments.append((f"{name}: {boolean}", ~hidden))
+            self.values["mask"] = np.where(hidden, -np.inf, 0.0)
+            kept = self.op("broadcast", [(name, boolean)], self.kind(self.shape, "i1"), wide)
+            low = self.op("full", [], kind, f"value = 0x{LOW[self.scores]} : {self.scores}")
+            return self.op("select", [kept, x, low], kind)
+        data = np.where(hidden, -1e4, self.rng.standard_normal(shape))
+        self.values["mask"] = data.astype(DTYPES[self.scores]).astype(np.float64)
         mask = self.argument(data, self.scores)
-        wide = self.op("broadcast", [mask], kind, "dims = array<i64: 0, 1, 2, 3>")
-        return self.op("add", [x, wide], kind)
+        return self.op("add", [x, self.op("broadcast", [mask], kind, wide)], kind)
 
     def _softmax(self, x: tuple[str, str], kind: str) -> tuple[str, str]:
         row = self.kind(self.shape[:-1], self.scores)

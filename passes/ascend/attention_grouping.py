@@ -16,11 +16,12 @@ from typing import Any
 
 from davinci.machine import Machine
 from davinci.passes.analysis.group_graph import graph_of
+from davinci.passes.ascend.attention_masks import MaskWriter
 from davinci.passes.ascend.grouping import key_of
 from davinci.passes.ascend.product_grouping import outputs_of
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op
 from davinci.schedule.attention_choice import choose
-from davinci.schedule.attention_group import read_attention
+from davinci.schedule.attention_group import AttentionGroup, read_attention
 from davinci.schedule.graph import Graph
 from davinci.schedule.space import NoSpace
 
@@ -37,28 +38,34 @@ MOST_BETWEEN = 64
 def attention_groups(block: Any, machine: Machine, cores: int) -> list[list[Any]]:
     """The operators of each attention of a block, in their order."""
     places = {op.operation: place for place, op in enumerate(block.operations)}
-    known: dict[Any, bool] = {}
-    found = []
+    known: dict[Any, AttentionGroup | None] = {}
+    masks, found = MaskWriter(), []
     for op in places:
-        if op.name in PRODUCTS and (members := between(op)) is not None:
-            members |= {op, *behind(op)}
-            ops = sorted(members | carried(members), key=places.__getitem__)
-            graph, _ = graph_of(ops, outputs_of(ops))
-            key = key_of(graph)
-            if key not in known:
-                known[key] = is_attention(graph, machine, cores)
-            if known[key]:
-                found.append(ops)
+        if op.name not in PRODUCTS or (members := between(op)) is None:
+            continue
+        members |= {op, *behind(op)}
+        ops = sorted(members | carried(members), key=places.__getitem__)
+        graph, inputs = graph_of(ops, outputs_of(ops))
+        key = key_of(graph)
+        if key not in known:
+            known[key] = attention_of(graph, machine, cores)
+        group = known[key]
+        if group is not None:
+            results = (member.results[0] for member in ops)
+            values = dict(zip(graph.inputs, inputs, strict=True))
+            values |= {node.result: x for node, x in zip(graph.nodes, results, strict=True)}
+            found.append(masks.ready(group, ops, values))
     return found
 
 
-def is_attention(graph: Graph, machine: Machine, cores: int) -> bool:
-    """Whether one kernel can hold a group."""
+def attention_of(graph: Graph, machine: Machine, cores: int) -> AttentionGroup | None:
+    """The attention that a group is, if one kernel can hold it."""
     try:
-        choose(read_attention(graph).attention, machine, cores)
+        group = read_attention(graph)
+        choose(group.attention, machine, cores)
     except NoSpace:
-        return False
-    return True
+        return None
+    return group
 
 
 def between(product: Any) -> set[Any] | None:

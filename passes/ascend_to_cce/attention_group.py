@@ -13,6 +13,7 @@ from davinci.schedule.attention import AttentionSchedule
 from davinci.schedule.attention_choice import choose
 from davinci.schedule.attention_group import AttentionGroup
 from davinci.schedule.graph import Graph
+from davinci.schedule.space import NoSpace
 
 
 def build_attention_group(
@@ -27,6 +28,8 @@ def build_attention_group(
         NoSpace: no schedule fits.
     """
     attention = group.attention
+    if not group.ready:
+        raise NoSpace("masks that are not as scores are computed")
     schedule = choose(attention, target.machine, target.cores)
 
     def matrices(number: int, *, rows: bool = False) -> ir.Value:

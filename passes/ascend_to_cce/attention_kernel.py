@@ -13,6 +13,7 @@ this one are multiplied; `multi-buffer` orders what is left.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,14 +21,25 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
 from davinci.mlir import arith, ir
+from davinci.operators.vector_program import Value
 from davinci.passes.ascend_to_cce.attention_leave import AttentionExit
+from davinci.passes.ascend_to_cce.attention_masks import KeyBlock
 from davinci.passes.ascend_to_cce.attention_softmax import Softmax
 from davinci.passes.ascend_to_cce.product_feed import Feed, Range, Region, Staging
 from davinci.passes.ascend_to_cce.product_kernel import flag
 from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Ring
 from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
 from davinci.passes.ascend_to_cce.vector_program import scalar
-from davinci.passes.builder import IndexLike, add, alloc, as_value, mul, reshaped, restride
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_value,
+    for_loop,
+    mul,
+    reshaped,
+    restride,
+)
 from davinci.passes.cce.unroll import mark
 from davinci.schedule.attention import Attention, AttentionSchedule, Turn
 from davinci.schedule.attention_cost import STAGES, is_direct, pieces_of, staged_bytes
@@ -84,7 +96,10 @@ class ScaledFeed(Feed):
             place = restride(flat, kind.shape, [rows * FRACTAL, FRACTAL, SIDE, 1])
             cce.copy(fractals, place)
             fractals = place
-        cce.vmuls(fractals, scalar("f16", self.scale), fractals)
+        whole = fractals
+        if self.ring is not None or (self.crossing is not None and self.crossing.direct):
+            whole = restride(fractals, [math.prod(kind.shape)], [1])
+        cce.vmuls(whole, scalar("f16", self.scale), whole)
         return fractals
 
 
@@ -96,15 +111,16 @@ class AttentionKernel:
     ) -> None:
         self.attention, self.schedule = attention, schedule
         self.sizes = attention.fractals
-        self.tiles = spans(self.sizes.keys, schedule.tile)
-        staging = None
-        if sum(staged := staged_bytes(attention, schedule)):
-            staging = Staging(*(Ring(STAGES, size) for size in staged))
         pieces = pieces_of(attention, schedule)
+        # Q passes the vector unit, which K and V should not wait for.
+        staged = {
+            names: self.staging(staged_bytes(attention, schedule, names), count)
+            for names, count in (("q", 1), ("kv", STAGES))
+        }
 
         def feeding(name: str, source: ir.Value) -> tuple[Any, ...]:
             operand = getattr(attention, name)
-            own = None if operand.nz else staging
+            own = None if operand.nz else staged["q" if name == "q" else "kv"]
             return source, operand, pieces[name], own, is_direct(attention, name)
 
         self.q = ScaledFeed(*feeding("q", gm.q))
@@ -125,10 +141,17 @@ class AttentionKernel:
         self.l0b_v = buffers(schedule.l0b[1], tile * columns, f16, "L0B")
         self.l0c_s = buffers(schedule.l0c, rows * tile, self.softmax.element, "L0C")
         self.l0c_o = buffers(schedule.sums, rows * (columns + 1), f32, "L0C")
-        self.p = buffers(STAGES, rows * self.sizes.keys, f16, "L1")
-        self.exit = AttentionExit(attention, schedule, gm.o)
+        self.p = buffers(STAGES, rows * schedule.block, f16, "L1")
+        self.exit = AttentionExit(attention, schedule, gm.o, machine)
         self.ones = self._ones(tile)
         self.scores: dict[int, ir.Value] = {}
+        self.begun: set[Unit] = set()
+
+    @staticmethod
+    def staging(sizes: tuple[int, int], count: int) -> Staging:
+        """Buffers for rows that came, and for fractals made of them."""
+        came, made = sizes
+        return Staging(Ring(count if came else 0, came), Ring(count if made else 0, made))
 
     def _ones(self, tile: int) -> ir.Value:
         """Ones beside V, in L0B for good."""
@@ -165,94 +188,176 @@ class AttentionKernel:
         return Part(lines.count, build)
 
     def build(self, units: Sequence[Unit]) -> None:
-        """Units in a straight line; scores are as many tiles ahead as L0C holds."""
-        line = [(unit, number) for unit in units for number in range(len(self.tiles))]
+        """Units in a straight line."""
+        if self.schedule.blocks(self.attention) > 1:
+            for unit in units:
+                self.by_blocks(unit)
+        else:
+            self.at_once(units)
+
+    def at_once(self, units: Sequence[Unit]) -> None:
+        """Units all of whose scores lie in UB; scores are as many tiles ahead as L0C holds."""
+        keys = KeyBlock(0, self.attention.keys, self.sizes.keys)
+        tiles = self.tiles_of(keys)
+        self.begun.clear()
+        line = [(unit, number) for unit in units for number in range(len(tiles))]
         scored = 0
         for at, (unit, number) in enumerate(line):
-            ahead = at + self.schedule.l0c
-            while scored < min(ahead, len(line)):
-                self.score(*line[scored], scored)
-                scored += 1
-            self.take(unit, number, at)
-            if number + 1 < len(self.tiles):
+            scored = self.ahead(line, keys, scored, at + self.schedule.l0c)
+            if number == 0 and unit.turn + 1 < len(units):
+                # Before the vector unit is busy with this one's scores.
+                self.begin(units[unit.turn + 1])
+            self.take(unit, keys, tiles[number], at)
+            scored = self.ahead(line, keys, scored, at + 1 + self.schedule.l0c)
+            if number + 1 < len(tiles):
                 continue
-            while scored < min(ahead + 1, len(line)):
-                self.score(*line[scored], scored)
-                scored += 1
-            p = self.p[unit.turn % len(self.p)]
-            self.softmax.soften(self.scores[unit.turn], unit.fractals, p, self.tiles)
-            for number in range(len(self.tiles)):
-                self.weigh(unit, number, p)
-            sums = self.l0c_o[unit.turn % len(self.l0c_o)]
-            self.exit.leave(sums, unit.batch, unit.rows)
+            self.soften(unit, keys)
+            first = unit.turn * len(tiles)
+            for turn, tile in enumerate(tiles, first):
+                self.weigh(unit, tile, turn)
+            self.exit.copy(self.sums(unit), unit.fractals)
+            self.exit.leave(unit.batch, unit.rows)
 
-    def score(self, unit: Unit, number: int, turn: int) -> None:
+    def ahead(self, line: Sequence[tuple[Unit, int]], keys: KeyBlock, done: int, until: int) -> int:
+        """Scores of the tiles from `done` on, before `until`; how many are done."""
+        tiles = self.tiles_of(keys)
+        for turn in range(done, min(until, len(line))):
+            unit, number = line[turn]
+            if number == 0:
+                self.begin(unit)
+            self.score(unit, keys, tiles[number], turn)
+            if number + 1 == len(tiles):
+                self.bring(unit, keys, unit.turn * len(tiles))
+        return max(done, min(until, len(line)))
+
+    def by_blocks(self, unit: Unit) -> None:
+        """A unit whose scores lie in UB block by block; those of the next block are computed before
+        this one's weights are multiplied."""
+        size, whole = self.schedule.block, self.attention.keys
+        count = self.schedule.blocks(self.attention)
+        self.begun.clear()
+        self.begin(unit)
+        self.softmax.begin()
+        self.exit.begin(unit.fractals)
+
+        def block(number: IndexLike, last: bool = False) -> KeyBlock:
+            elements = whole - (count - 1) * size * SIDE if last else size * SIDE
+            return KeyBlock(mul(number, size), elements, ceil_div(elements, SIDE))
+
+        def scores(keys: KeyBlock) -> None:
+            for turn, tile in enumerate(self.tiles_of(keys)):
+                self.score(unit, keys, tile, turn)
+
+        def step(keys: KeyBlock, following: KeyBlock | None) -> None:
+            tiles = self.tiles_of(keys)
+            for turn, tile in enumerate(tiles):
+                self.take(unit, keys, tile, turn)
+            self.bring(unit, keys, 0)
+            if following is not None:
+                scores(following)
+            self.soften(unit, keys)
+            for turn, tile in enumerate(tiles):
+                self.weigh(unit, tile, turn)
+            self.exit.take_in(self.sums(unit), self.softmax.spread, unit.fractals)
+
+        scores(block(0))
+        if count > 2:
+            with for_loop(0, count - 2) as index:
+                mark(ir.InsertionPoint.current.block.owner)
+                step(block(index), block(add(index, 1)))
+        step(block(count - 2), block(count - 1, last=True))
+        step(block(count - 1, last=True), None)
+        self.exit.leave(unit.batch, unit.rows)
+
+    def tiles_of(self, keys: KeyBlock) -> list[Span]:
+        """The tiles of a block, counted from its first keys."""
+        return spans(keys.fractals, self.schedule.tile)
+
+    def sums(self, unit: Unit) -> ir.Value:
+        return self.l0c_o[unit.turn % len(self.l0c_o)]
+
+    def begin(self, unit: Unit) -> None:
+        """Q of a unit to L0B, once."""
+        if unit in self.begun:
+            return
+        self.begun.add(unit)
+        block = Block(0, Span(0, self.sizes.depth), Span(0, unit.fractals))
+        held = Held(block, unit.turn % len(self.q.l1))
+        depth = Range(0, self.attention.depth, True)
+        region = Region(self.matrix(unit, self.attention.of_q), depth, unit.rows)
+        self.fill(self.q, held, region)
+        self.q.load(held, block, self.l0b_q[unit.turn % len(self.l0b_q)], k_first=True)
+
+    def score(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         """S^T of a tile of keys, in L0C; `turn` counts tiles."""
-        tile, rows, depth = self.tiles[number], unit.fractals, self.sizes.depth
-        whole = Span(0, depth)
-        block = Block(0, whole, Span(0, rows))
-        l0b = self.l0b_q[unit.turn % len(self.l0b_q)]
-        if number == 0:
-            held = Held(block, unit.turn % len(self.q.l1))
-            region = Region(
-                self.matrix(unit, self.attention.of_q),
-                Range(0, self.attention.depth, True),
-                unit.rows,
-            )
-            self.fill(self.q, held, region)
-            self.q.load(held, block, l0b, k_first=True)
-        held = Held(Block(0, whole, tile), turn % len(self.k.l1))
+        rows, depth = unit.fractals, self.sizes.depth
+        held = Held(Block(0, Span(0, depth), tile), turn % len(self.k.l1))
         region = Region(
             self.matrix(unit, self.attention.of_k),
             Range(0, self.attention.depth, True),
-            Range(0, self.attention.keys, True),
+            Range(keys.start, keys.elements, True),
         )
         self.fill(self.k, held, region)
         l0a = self.l0a_k[turn % len(self.l0a_k)]
         self.k.load(held, held.piece, l0a, k_first=False)
         cce.mad(
             reshaped(l0a, [tile.size, depth, SIDE, SIDE]),
-            reshaped(l0b, [depth, rows, SIDE, SIDE]),
+            reshaped(self.l0b_q[unit.turn % len(self.l0b_q)], [depth, rows, SIDE, SIDE]),
             reshaped(self.l0c_s[turn % len(self.l0c_s)], [rows, tile.size, SIDE, SIDE]),
             flag(True),
         )
 
-    def take(self, unit: Unit, number: int, turn: int) -> None:
+    def take(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         """Scores of a tile from L0C to UB."""
-        if number == 0:
+        if tile.start == 0:
             # Not earlier: there is room for the masks of one unit.
-            self.softmax.masks.bring(
-                {x.value: self.matrix(unit, x.turn) for x in self.attention.chain.extras}
-            )
+            self.softmax.masks.bring(self.own(unit), keys)
             size = self.schedule.rows * self.schedule.block * FRACTAL
             self.scores[unit.turn] = self.softmax.scores.next(size, self.softmax.element)
-        tile, rows = self.tiles[number], unit.fractals
-        l0c = self.l0c_s[turn % len(self.l0c_s)]
+        rows, l0c = unit.fractals, self.l0c_s[turn % len(self.l0c_s)]
         source = reshaped(l0c, [rows, tile.size, SIDE, SIDE])
-        self.softmax.take(source, self.scores[unit.turn], tile, rows)
+        self.softmax.take(source, self.scores[unit.turn], tile, rows, keys.fractals)
 
-    def weigh(self, unit: Unit, number: int, p: ir.Value) -> None:
-        """O += P V and the sums of P, over a tile of keys."""
-        tile, rows, columns = self.tiles[number], unit.fractals, self.sizes.columns
-        turn = unit.turn * len(self.tiles) + number
-        block = Block(0, tile, Span(0, columns))
-        held = Held(block, turn % len(self.v.l1))
+    def soften(self, unit: Unit, keys: KeyBlock) -> None:
+        """Scores of a block become weights."""
+        scores, rows = self.scores[unit.turn], unit.fractals
+        self.softmax.chain(scores, rows, keys, unit.rows.start, self.own(unit))
+        p = self.p[unit.turn % len(self.p)]
+        self.softmax.soften(scores, rows, p, keys.fractals, self.tiles_of(keys))
+
+    def own(self, unit: Unit) -> dict[Value, IndexLike]:
+        """For each extra the matrix or row that the unit takes."""
+        return {x.value: self.matrix(unit, x.turn) for x in self.attention.chain.extras}
+
+    def bring(self, unit: Unit, keys: KeyBlock, first: int) -> None:
+        """V of a block of keys to L1; `first` counts tiles."""
         region = Region(
             self.matrix(unit, self.attention.of_v),
-            Range(0, self.attention.keys, True),
+            Range(keys.start, keys.elements, True),
             Range(0, self.attention.columns, True),
         )
-        self.fill(self.v, held, region)
+        for turn, tile in enumerate(self.tiles_of(keys), first):
+            self.fill(self.v, self.held(tile, turn), region)
+
+    def held(self, tile: Span, turn: int) -> Held:
+        """V of a tile in L1."""
+        return Held(Block(0, tile, Span(0, self.sizes.columns)), turn % len(self.v.l1))
+
+    def weigh(self, unit: Unit, tile: Span, turn: int) -> None:
+        """O += P V and the sums of P, over a tile of keys; the first of a block begins anew."""
+        rows, columns = unit.fractals, self.sizes.columns
+        held = self.held(tile, turn)
         l0b = self.l0b_v[turn % len(self.l0b_v)]
-        self.v.load(held, block, l0b, k_first=False)
+        self.v.load(held, held.piece, l0b, k_first=False)
         l0a = self.l0a_p[turn % len(self.l0a_p)]
         shape = [rows, tile.size, SIDE, SIDE]
         strides = [tile.size * FRACTAL, FRACTAL, SIDE, 1]
+        p = self.p[unit.turn % len(self.p)]
         source = restride(p, shape, strides, tile.start * rows * FRACTAL)
         cce.load2d(source, reshaped(l0a, shape), transpose=True)
         shape_b, steps_b = [tile.size, 1, SIDE, SIDE], [FRACTAL, FRACTAL, SIDE, 1]
         shape_c, steps_c = [1, rows, SIDE, SIDE], [rows * FRACTAL, FRACTAL, SIDE, 1]
-        sums, first = self.l0c_o[unit.turn % len(self.l0c_o)], flag(number == 0)
+        sums, first = self.sums(unit), flag(tile.start == 0)
         for column in range(columns + 1):
             # Columns of V follow each other as they came, so each has a mad of its own.
             b = restride(l0b, shape_b, steps_b, column * tile.size * FRACTAL)

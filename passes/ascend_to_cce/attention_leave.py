@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
+from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.matrix_rows import Piece, store_rows
 from davinci.passes.ascend_to_cce.product_feed import Range
 from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Ring, fill_zeros
-from davinci.passes.ascend_to_cce.row_statistics import fill_lanes
+from davinci.passes.ascend_to_cce.row_statistics import build_steps, fill_lanes
 from davinci.passes.builder import IndexLike, alloc, mul, restride, subview
 from davinci.schedule.attention import Attention, AttentionSchedule
+from davinci.schedule.attention_blocks import KEPT, PART, SPREAD, taking
 from davinci.schedule.attention_cost import pitch_of
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -23,22 +25,44 @@ class AttentionExit:
         gm: [matrices][rows][columns], or [matrices][columns][rows][16][16].
     """
 
-    def __init__(self, attention: Attention, schedule: AttentionSchedule, gm: ir.Value) -> None:
-        self.attention, self.gm = attention, gm
+    def __init__(
+        self, attention: Attention, schedule: AttentionSchedule, gm: ir.Value, machine: Machine
+    ) -> None:
+        self.attention, self.gm, self.machine = attention, gm, machine
         self.columns = attention.fractals.columns
         self.dtype = "f16" if attention.o.itemsize == 2 else "f32"
         rows, f32 = schedule.rows, ir.F32Type.get()
         self.sums = alloc([(self.columns + 1) * rows * FRACTAL], f32, "UB")
+        self.part: ir.Value | None = None
+        if schedule.blocks(attention) > 1:
+            self.part = alloc([(self.columns + 1) * rows * FRACTAL], f32, "UB")
         wide = pitch_of(attention) if not attention.o.nz else self.columns * SIDE
         self.size = rows * SIDE * wide
         self.leaving = Ring(1, self.size * DTYPES[self.dtype].itemsize)
 
-    def leave(self, sums: ir.Value, batch: IndexLike, rows: Range) -> None:
-        """A unit of O, in L0C, to its place."""
-        height, columns = ceil_div(rows.elements, SIDE), self.columns
-        shape = [columns + 1, height, SIDE, SIDE]
+    def copy(self, sums: ir.Value, height: int) -> None:
+        """O and its sums from L0C."""
+        self._copy(sums, self.sums, height)
+
+    def _copy(self, sums: ir.Value, there: ir.Value, height: int) -> None:
+        shape = [self.columns + 1, height, SIDE, SIDE]
         strides = [height * FRACTAL, FRACTAL, SIDE, 1]
-        cce.copy_l0c(restride(sums, shape, strides), restride(self.sums, shape, strides))
+        cce.copy_l0c(restride(sums, shape, strides), restride(there, shape, strides))
+
+    def begin(self, height: int) -> None:
+        """A unit begins, of several blocks of keys."""
+        fill_zeros(restride(self.sums, [(self.columns + 1) * height * FRACTAL], [1]))
+
+    def take_in(self, sums: ir.Value, factors: ir.Value, height: int) -> None:
+        """Adds O of a block, in L0C, to what there is, times its factors."""
+        assert self.part is not None
+        self._copy(sums, self.part, height)
+        taken = taking(height, self.columns + 1, self.attention.chain.scores.dtype, self.machine)
+        build_steps(taken.sums, {KEPT: self.sums, PART: self.part, SPREAD: factors})
+
+    def leave(self, batch: IndexLike, rows: Range) -> None:
+        """A unit of O, in UB, to its place."""
+        height, columns = ceil_div(rows.elements, SIDE), self.columns
         size = height * FRACTAL
         total = restride(self.sums, [size], [1], columns * size)
         cce.vrec(total, total)

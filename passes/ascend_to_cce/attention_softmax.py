@@ -1,7 +1,7 @@
 """Scores of a unit become weights, in UB: S^T in, P^T = exp(S - max) in f16 to L1.
 
 S^T  [rows / 16][keys][16]    the chain's steps, in place; -inf where there is no key
-max  [rows / 16][16]          halves of the keys are combined until one is left
+max  [rows / 16][copies][16]  `attention_fold`; by blocks, the largest so far
 P^T                           S - max, exp, f16; to L1 as [tile][rows / 16][keys of it][16]
 """
 
@@ -11,16 +11,22 @@ import math
 from collections.abc import Sequence
 
 from davinci.dialects.cce import build as cce
-from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.operators.vector_program import Value
-from davinci.passes.ascend_to_cce.matrix_rows import Piece, load_rows
+from davinci.passes.ascend_to_cce.attention_masks import KeyBlock, Masks
 from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Ring
 from davinci.passes.ascend_to_cce.row_statistics import build_steps, scratch_buffers
 from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
-from davinci.passes.builder import IndexLike, alloc, op, reshaped, restride
-from davinci.schedule.attention import Attention, AttentionSchedule, Extra
+from davinci.passes.builder import IndexLike, add, alloc, op, restride
+from davinci.schedule.attention import Attention, AttentionSchedule
+from davinci.schedule.attention_blocks import (
+    BEFORE,
+    FACTOR,
+    HIGHEST,
+    LOWEST,
+    taking,
+)
 from davinci.schedule.attention_cost import shared_bytes
 from davinci.schedule.attention_fold import (
     EVEN,
@@ -31,53 +37,9 @@ from davinci.schedule.attention_fold import (
     scratch_lanes,
 )
 from davinci.schedule.product_events import Span
-from davinci.schedule.row_packing import unpacking
 from davinci.schedule.vector_steps import RESULT, SOURCE, Steps
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
-
-
-class Masks:
-    """What scores are combined with, in UB: a block of equal lanes for each key.
-
-    Args:
-        gm: of each extra of the chain, [1][rows][keys].
-    """
-
-    def __init__(self, attention: Attention, gm: Sequence[ir.Value], machine: Machine) -> None:
-        self.attention, self.machine = attention, machine
-        keys = attention.fractals.keys * SIDE
-        self._gm = dict(zip((x.value for x in attention.chain.extras), gm, strict=True))
-        self._raw, self._spread = {}, {}
-        for extra in attention.chain.extras:
-            element = element_type(extra.value.dtype)
-            block = BLOCK_BYTES // DTYPES[extra.value.dtype].itemsize
-            self._raw[extra.value] = alloc([keys], element, "UB")
-            self._spread[extra.value] = alloc([keys * block], element, "UB")
-            if extra.turn.count == 1:
-                self._bring(extra, 0)
-
-    def bring(self, row_of: dict[Value, IndexLike]) -> None:
-        """Those of a unit, by the rows of the arrays that it takes; what all units have in common
-        is there already."""
-        for extra in self.attention.chain.extras:
-            if extra.turn.count > 1:
-                self._bring(extra, row_of[extra.value])
-
-    def _bring(self, extra: Extra, row: IndexLike) -> None:
-        count, keys = self.attention.keys, self.attention.fractals.keys * SIDE
-        raw, dtype = self._raw[extra.value], extra.value.dtype
-        if count < keys:
-            cce.vector_dup(scalar(dtype, 0.0), raw)
-        load_rows(Piece(self._gm[extra.value], 0, row, 0, 1, count), reshaped(raw, [1, keys]))
-        work = unpacking(dtype, keys, SIDE, self.machine)
-        buffers = {SOURCE: raw, RESULT: self._spread[extra.value], **scratch_buffers(work)}
-        build_steps(work, buffers)
-
-    def operand(self, value: Value) -> tuple[ir.Value, list[int]]:
-        """A buffer, and strides of [keys][blocks of 16 lanes][lanes of a block]."""
-        block = BLOCK_BYTES // DTYPES[value.dtype].itemsize
-        return self._spread[value], [block, 0, 1]
 
 
 class Softmax:
@@ -85,7 +47,7 @@ class Softmax:
 
     Args:
         attention, schedule: what they are of.
-        masks: gm arrays of the chain's extras.
+        masks: the extras of the chain in GM, see `Masks`.
     """
 
     def __init__(
@@ -101,43 +63,72 @@ class Softmax:
         self.element, self.itemsize = element_type(self.dtype), chain.itemsize
         rows, keys = schedule.rows, schedule.block
         self.scores = Ring(schedule.scores, rows * keys * FRACTAL * self.itemsize)
-        self.highest = alloc([rows * result_lanes(self.dtype)], self.element, "UB")
+        lanes = rows * result_lanes(self.dtype)
+        self.highest = alloc([lanes], self.element, "UB")
         # What is folded is folded before there are weights.
-        self.folded = scratch_lanes(rows, keys * SIDE, schedule.slices)
-        size = shared_bytes(attention, schedule)
-        self.shared = Ring(1, size)
+        self.shared = Ring(1, shared_bytes(attention, schedule))
         self.turn = 0
-        self.masks = Masks(attention, masks, machine)
+        self.masks = Masks(attention, schedule, masks, machine)
         self.numbers = {value: self._number(value, number) for value, number in chain.numbers}
+        if schedule.blocks(attention) > 1:
+            self.before = alloc([lanes], self.element, "UB")
+            f32 = ir.F32Type.get()
+            self.factor = alloc([rows * SIDE], self.element, "UB")
+            self.factors = self.factor
+            if self.itemsize == 2:
+                self.factors = alloc([rows * SIDE], f32, "UB")
+            self.spread = alloc([rows * SIDE * BLOCK_BYTES // 4], f32, "UB")
 
     def _number(self, value: Value, number: float) -> ir.Value:
         buffer: ir.Value = alloc([SIDE], element_type(value.dtype), "UB")
         cce.vector_dup(scalar(value.dtype, number), buffer)
         return buffer
 
-    def take(self, tile: ir.Value, scores: ir.Value, keys: Span, rows: int) -> None:
-        """A tile of scores from L0C, [rows][keys][16][16], to its place in UB."""
-        block = self.schedule.block
+    def begin(self) -> None:
+        """A unit begins, of several blocks of keys."""
+        cce.vector_dup(scalar(self.dtype, LOWEST[self.dtype]), self.before)
+
+    def take(self, tile: ir.Value, scores: ir.Value, keys: Span, rows: int, block: int) -> None:
+        """A tile of scores from L0C, [rows][keys][16][16], to its place in UB, among `block`
+        fractals of keys."""
         strides = [block * FRACTAL, FRACTAL, SIDE, 1]
         place = restride(scores, [rows, keys.size, SIDE, SIDE], strides, keys.start * FRACTAL)
         cce.copy_l0c(tile, place)
 
-    def soften(self, scores: ir.Value, rows: int, p: ir.Value, tiles: Sequence[Span]) -> None:
-        """Scores of all keys become weights, in L1 tile by tile."""
-        block, count = self.schedule.block, self.attention.keys
+    def chain(
+        self,
+        scores: ir.Value,
+        rows: int,
+        keys: KeyBlock,
+        start: IndexLike,
+        matrix: dict[Value, IndexLike],
+    ) -> None:
+        """The chain's steps, and -inf where there are no keys.
+
+        Args:
+            start: fractals of rows of the matrix before the unit.
+            matrix: for each extra, its matrix or row.
+        """
         for row in range(rows):
-            self._chain(scores, row)
-        if count < block * SIDE:
-            shape, strides = [rows, (block * SIDE - count) * SIDE], [block * FRACTAL, 1]
-            cce.vector_dup(
-                scalar(self.dtype, -math.inf), restride(scores, shape, strides, count * SIDE)
-            )
+            self._chain(scores, row, keys, add(start, row), matrix)
+        if keys.elements < keys.fractals * SIDE:
+            shape = [rows, (keys.fractals * SIDE - keys.elements) * SIDE]
+            strides = [keys.fractals * FRACTAL, 1]
+            rest = restride(scores, shape, strides, keys.elements * SIDE)
+            cce.vector_dup(scalar(self.dtype, -math.inf), rest)
+
+    def soften(
+        self, scores: ir.Value, rows: int, p: ir.Value, block: int, tiles: Sequence[Span]
+    ) -> None:
+        """Scores of a block of keys become weights, in L1 tile by tile."""
         dtype, slices = self.dtype, self.schedule.slices
+        folded = self.shared.next(scratch_lanes(rows, block * SIDE, slices), self.element)
         work = fold(rows, block * SIDE, slices, dtype, self.machine)
-        scratch = self.shared.next(self.folded, self.element)
-        odd = restride(scratch, [work.scratch[ODD]], [1], work.scratch[EVEN])
+        odd = restride(folded, [work.scratch[ODD]], [1], work.scratch[EVEN])
         buffers = {SOURCE: scores, RESULT: self.highest}
-        build_steps(work, {**buffers, EVEN: scratch, ODD: odd})
+        build_steps(work, {**buffers, EVEN: folded, ODD: odd})
+        if self.schedule.blocks(self.attention) > 1:
+            self._take_in(rows)
         for row in range(rows):
             less = less_highest(row, block * SIDE, dtype)
             build_steps(Steps(dtype, (less,), {}), buffers)
@@ -148,6 +139,17 @@ class Softmax:
                 cce.vconv(flat, weights)
                 flat = weights
             self._to_l1(flat, row, rows, p, tiles)
+
+    def _take_in(self, rows: int) -> None:
+        """The largest score so far, and the factor of what there is of O."""
+        taken = taking(rows, 1, self.dtype, self.machine)
+        buffers = {HIGHEST: self.highest, BEFORE: self.before, FACTOR: self.factor}
+        build_steps(taken.maxima, buffers)
+        if self.itemsize == 2:
+            size = [rows * SIDE]
+            cce.vconv(restride(self.factor, size, [1]), restride(self.factors, size, [1]))
+        work = taken.spread
+        build_steps(work, {SOURCE: self.factors, RESULT: self.spread, **scratch_buffers(work)})
 
     def _weights(self, size: int) -> ir.Value:
         """The next buffer for the weights of 16 rows."""
@@ -172,22 +174,31 @@ class Softmax:
             place = (first * rows + row * size) * FRACTAL
             cce.copy(source, restride(p, shape, [rows * fractals, 1], place))
 
-    def _chain(self, scores: ir.Value, row: int) -> None:
-        """The chain's steps on the scores of 16 rows."""
-        block, chain = self.schedule.block, self.attention.chain
-        lanes = BLOCK_BYTES // self.itemsize
-        shape, own = [block * SIDE, SIDE // lanes, lanes], [SIDE, lanes, 1]
-        extras = {extra.value for extra in chain.extras}
+    def _chain(
+        self,
+        scores: ir.Value,
+        row: int,
+        keys: KeyBlock,
+        place: IndexLike,
+        matrix: dict[Value, IndexLike],
+    ) -> None:
+        """The chain's steps on the scores of 16 rows, in their matrix at the fractal `place`."""
+        chain, lanes = self.attention.chain, BLOCK_BYTES // self.itemsize
+        shape, own = [keys.fractals * SIDE, SIDE // lanes, lanes], [SIDE, lanes, 1]
+        held = {}
+        for extra in chain.extras:
+            value = extra.value
+            held[value] = self.masks.operand(extra, matrix[value], place, keys)
+        held |= {value: (buffer, [0, 0, 1]) for value, buffer in self.numbers.items()}
         for step in chain.steps:
             operands = []
             for value in (*step.sources, step.result):
-                if value in extras:
-                    buffer, strides = self.masks.operand(value)
+                if value in held:
+                    buffer, strides = held[value]
                     operands.append(restride(buffer, shape, strides))
-                elif value in self.numbers:
-                    operands.append(restride(self.numbers[value], shape, [0, 0, 1]))
                 else:
-                    operands.append(restride(scores, shape, own, row * block * FRACTAL))
+                    offset = row * keys.fractals * FRACTAL
+                    operands.append(restride(scores, shape, own, offset))
             if step.scalar is not None:
                 operands.insert(-1, scalar(step.result.dtype, step.scalar))
             op(f"cce.{step.name}", operands, **step.attributes)

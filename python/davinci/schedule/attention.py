@@ -9,6 +9,9 @@ of ones beside V, and what is divided is O.
     P^T   the same, in f16; its fractals are turned on their way to L0A
     O     [columns / 16 + 1][rows][16] in L0C: the last 16 columns hold the sums, in every lane
 
+Scores of all keys of a unit lie in UB at once, or of a block of keys after the other. Then a
+maximum and O are kept that take in each block, as `attention_blocks` says.
+
 Sizes of an `Attention` are elements, those of an `AttentionSchedule` fractals of 16.
 """
 
@@ -98,6 +101,11 @@ class Attention:
     chain: Chain
 
     @property
+    def whole_masks(self) -> int:
+        """How many extras have a number for each score."""
+        return sum(extra.whole for extra in self.chain.extras)
+
+    @property
     def fractals(self) -> Sizes:
         return Sizes(*(ceil_div(n, SIDE) for n in (self.rows, self.keys, self.depth, self.columns)))
 
@@ -145,6 +153,10 @@ class AttentionSchedule:
     sums: int = 2
     l0a: tuple[int, int] = (2, 2)
     l0b: tuple[int, int] = (2, 2)
+
+    def blocks(self, attention: Attention) -> int:
+        """How many blocks the keys are cut in."""
+        return ceil_div(attention.fractals.keys, self.block)
 
     def __str__(self) -> str:
         return (

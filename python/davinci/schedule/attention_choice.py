@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from davinci.machine import Machine
@@ -20,6 +20,9 @@ MOST_TILES = 24
 
 MOST_KEYS = 16
 """Fractals of keys of a tile."""
+
+TILES = 8
+"""Sizes of tiles that are tried, the largest first."""
 
 Pair = tuple[int, int]
 
@@ -52,45 +55,70 @@ def candidates(attention: Attention, machine: Machine, cores: int) -> Iterator[A
     """Schedules that may be good and fit the memories."""
     sizes = attention.fractals
     for rows in even_cuts(sizes.rows, min(MOST_ROWS, sizes.rows)):
-        units = attention.batch * ceil_div(sizes.rows, rows)
-        for tile in even_cuts(sizes.keys, min(MOST_KEYS, sizes.keys)):
-            tiles = ceil_div(sizes.keys, tile)
-            line = min(ceil_div(units, cores), max(1, MOST_TILES // tiles))
-            pieces = min(4, tiles * line)
-            start = AttentionSchedule(
-                rows, line, sizes.keys, tile, 2, 8, (pieces, pieces), 1, 1, 1, min(2, line)
-            )
-            if (held := on_the_cube(attention, start, machine)) is not None:
-                yield from in_ub(attention, held, machine)
+        for buffers in BUFFERS:
+            found = [
+                schedule
+                for tile in even_cuts(sizes.keys, min(MOST_KEYS, sizes.keys))[:TILES]
+                for schedule in with_tiles(attention, rows, tile, buffers, machine, cores)
+            ]
+            yield from found
+            if found:
                 break
 
 
-def on_the_cube(
-    attention: Attention, schedule: AttentionSchedule, machine: Machine
-) -> AttentionSchedule | None:
-    """With as many buffers in L1, L0A, L0B and L0C as there is room for; None if there is none for
-    one of each."""
-    tiles = ceil_div(attention.fractals.keys, schedule.tile) * schedule.units
-    for l0a, l0b in BUFFERS:
-        for l0c in range(min(6, tiles), 0, -1):
-            for sums in {schedule.sums, 1}:
-                found = replace(schedule, l0a=l0a, l0b=l0b, l0c=l0c, sums=sums)
-                if footprint(attention, found, machine).excess(machine) in ("", "UB"):
-                    return found
-    return None
+def with_tiles(
+    attention: Attention,
+    rows: int,
+    tile: int,
+    buffers: tuple[Pair, Pair],
+    machine: Machine,
+    cores: int,
+) -> Iterator[AttentionSchedule]:
+    """Schedules of units and tiles of one size: all keys at once, or in blocks of as many tiles as
+    L0C holds, a unit a line."""
+    sizes = attention.fractals
+    units, tiles = attention.batch * ceil_div(sizes.rows, rows), ceil_div(sizes.keys, tile)
+    line = min(ceil_div(units, cores), max(1, MOST_TILES // tiles))
+    l0a, l0b = buffers
+    whole = AttentionSchedule(rows, line, sizes.keys, tile, 2, 8, (1, 1), 1, 1, 1, 1, l0a, l0b)
+    if tiles * line <= 2 * MOST_TILES:
+        held = min(2 * tiles, tiles * line)
+        start = replace(whole, pieces=(held, held), sums=min(2, line))
+        ahead = range(min(6, tiles * line), 0, -1)
+        yield from in_ub(attention, start, ahead, machine)
+    for count in range(min(8, tiles - 1), 0, -1):
+        # Blocks of even size; what is left over is less than a block.
+        block = ceil_div(keys := sizes.keys, ceil_div(tiles, count))
+        block = ceil_div(block, tile) * tile
+        if block < keys:
+            held = 2 * (block // tile)
+            start = replace(whole, units=1, block=block, pieces=(held, held))
+            yield from in_ub(attention, start, [block // tile], machine)
 
 
 def in_ub(
-    attention: Attention, schedule: AttentionSchedule, machine: Machine
+    attention: Attention, schedule: AttentionSchedule, l0c: Iterable[int], machine: Machine
 ) -> Iterator[AttentionSchedule]:
-    """Ways to share out UB that fit it."""
+    """With as many tiles of scores in L0C as fit, ways to share out UB; none if other memories are
+    too small."""
+
+    def excess(found: AttentionSchedule) -> str:
+        return footprint(attention, found, machine).excess(machine)
+
+    fitting = (
+        found
+        for tiles in l0c
+        for sums in sorted({schedule.sums, 1}, reverse=True)
+        if excess(found := replace(schedule, l0c=tiles, sums=sums)) in ("", "UB")
+    )
+    held = next(fitting, None)
+    if held is None:
+        return
     for scores in {1, min(2, schedule.units)}:
         for slices in (2, 4, 8, 16):
             for weights in (3, 2, 1):
                 for feed in (8, 4, 2, 1):
-                    found = replace(
-                        schedule, scores=scores, slices=slices, weights=weights, feed=feed
-                    )
-                    if not footprint(attention, found, machine).excess(machine):
+                    found = replace(held, scores=scores, slices=slices, weights=weights, feed=feed)
+                    if not excess(found):
                         yield found
                         break

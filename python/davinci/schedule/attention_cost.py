@@ -5,6 +5,7 @@ from __future__ import annotations
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.schedule.attention import Attention, AttentionSchedule
+from davinci.schedule.attention_blocks import taking
 from davinci.schedule.attention_fold import fold, less_highest, result_lanes, scratch_lanes
 from davinci.schedule.product import Operand, Pieces
 from davinci.schedule.product_cost import Busy, Footprint, crossing_bytes
@@ -41,14 +42,17 @@ def pieces_of(attention: Attention, schedule: AttentionSchedule) -> dict[str, Pi
     }
 
 
-def staged_bytes(attention: Attention, schedule: AttentionSchedule) -> tuple[int, int]:
+def staged_bytes(
+    attention: Attention, schedule: AttentionSchedule, names: str = "kv"
+) -> tuple[int, int]:
     """Bytes of UB for rows that came, and for fractals made of them; 0 if none come."""
     came, made = 0, 0
     for name, pieces in pieces_of(attention, schedule).items():
-        inbox, crossing = crossing_bytes(getattr(attention, name), pieces)
-        came = max(came, inbox)
-        if not is_direct(attention, name):
-            made = max(made, crossing)
+        if name in names:
+            inbox, crossing = crossing_bytes(getattr(attention, name), pieces)
+            came = max(came, inbox)
+            if not is_direct(attention, name):
+                made = max(made, crossing)
     return came, made
 
 
@@ -81,7 +85,7 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
     chain, block = attention.chain, schedule.block
     item = chain.itemsize
     pieces = pieces_of(attention, schedule)
-    l1 = sum(p.fractals * p.slots for p in pieces.values()) + STAGES * rows * sizes.keys + tile
+    l1 = sum(p.fractals * p.slots for p in pieces.values()) + STAGES * rows * block + tile
     ub = schedule.scores * rows * block * FRACTAL * item + shared_bytes(attention, schedule)
     ub += rows * result_lanes(chain.scores.dtype) * item
     out = pitch_of(attention) if not attention.o.nz else sizes.columns * SIDE
@@ -89,7 +93,15 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
     if attention.scale != 1.0 and attention.q.nz:
         ub += STAGES * rows * sizes.depth * FRACTAL_BYTES
     ub += STAGES * sum(staged_bytes(attention, schedule))
+    ub += sum(staged_bytes(attention, schedule, "q"))
+    if schedule.blocks(attention) > 1:
+        ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + result_lanes(chain.scores.dtype) * item)
+        ub += rows * SIDE * (item + 4 + BLOCK_BYTES)
+        ub += unpacking("f32", rows * SIDE, SIDE, machine).scratch_bytes
+    ub += attention.whole_masks * STAGES * block * FRACTAL * item
     for extra in chain.extras:
+        if extra.whole:
+            continue
         work = unpacking(extra.value.dtype, block * SIDE, SIDE, machine)
         ub += block * SIDE * (BLOCK_BYTES + DTYPES[extra.value.dtype].itemsize)
         ub += work.scratch_bytes
@@ -117,7 +129,9 @@ class Costs:
         return Busy(self._mte2(), self._vector(), self._mte3(), self._mte1(), self._cube())
 
     def _tiles(self) -> int:
-        return ceil_div(self.attention.fractals.keys, self.schedule.tile)
+        whole, block = divmod(self.attention.fractals.keys, self.schedule.block)
+        each = ceil_div(self.schedule.block, self.schedule.tile)
+        return whole * each + ceil_div(block, self.schedule.tile)
 
     def _operation(self, name: str, kind: str, repeats: float, count: int = 1) -> float:
         """`count` operations of so many repeats each."""
@@ -131,11 +145,12 @@ class Costs:
         rows, keys, dtype = schedule.rows, schedule.block * SIDE, attention.chain.scores.dtype
         sizes, line = attention.fractals, keys * SIDE * self.item / REPEAT_BYTES
         assert self.machine.l0c is not None
-        fixed = self.machine.vector.fixed_cycles
+        fixed, barrier = self.machine.vector.fixed_cycles, self.machine.sync.barrier_cycles
         rate = self.machine.l0c.to_ub_bytes_per_cycle
-        found = self._tiles() * fixed + rows * keys * SIDE * self.item / rate
+        blocks = schedule.blocks(attention)
+        found = self._tiles() / blocks * fixed + rows * keys * SIDE * self.item / rate
         for step in fold(rows, keys, schedule.slices, dtype, self.machine).steps:
-            found += cost_of(step, dtype, self.machine)[1] + self.machine.sync.barrier_cycles
+            found += cost_of(step, dtype, self.machine)[1] + barrier
         less = cost_of(less_highest(0, keys, dtype), dtype, self.machine)[1]
         softened = less + self._operation("vexp", dtype, line)
         if self.item > 2:
@@ -143,10 +158,15 @@ class Costs:
         chain = sum(self._operation(s.name, dtype, line) for s in attention.chain.steps)
         found += rows * (softened + chain)
         for extra in attention.chain.extras:
-            if extra.turn.count > 1:
+            if not extra.whole and (extra.turn.count > 1 or blocks > 1):
                 work = unpacking(extra.value.dtype, keys, SIDE, self.machine)
                 found += work.estimate(self.machine).cycles
         column = rows * FRACTAL * 4 / REPEAT_BYTES
+        if blocks > 1:
+            taken = taking(rows, sizes.columns + 1, dtype, self.machine)
+            for steps in (taken.maxima, taken.spread, taken.sums):
+                found += steps.estimate(self.machine).cycles + len(steps.steps) * barrier
+            found = blocks * (found + (sizes.columns + 1) * column + fixed)
         found += (sizes.columns + 1) * column + fixed + self._operation("vrec", "f32", column)
         found += self._operation("vmul", "f32", column, sizes.columns)
         if attention.o.itemsize == 2:
@@ -176,6 +196,9 @@ class Costs:
                 # Of a few buffers each is free again only when its rows came and went.
                 times = ceil_div(count, self.schedule.feed)
                 found += max(size, times * (unit.start_cycles + size / times) / STAGES)
+        for extra in self.attention.chain.extras:
+            if extra.whole:
+                found += self.schedule.rows * sizes.keys * FRACTAL * self.item / rate
         return found
 
     def _mte3(self) -> float:

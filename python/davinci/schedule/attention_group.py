@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from davinci.operators import OPERATORS, Tensor
 from davinci.operators.arithmetic import is_power_of_two
@@ -24,15 +23,48 @@ from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF, Operand, Step, Value, VectorProgram
 from davinci.schedule.attention import Attention, Chain, Extra, Turn
+from davinci.schedule.attention_terms import (
+    Difference,
+    Flags,
+    Known,
+    Result,
+    Row,
+    Seen,
+    Statistic,
+    Weight,
+    turn_of,
+)
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.product import Operand as Factor
-from davinci.schedule.product import Result
+from davinci.schedule.product import Result as Leaving
 from davinci.schedule.space import NoSpace
 
 SCORES = ("f16", "f32")
 """Element types of scores."""
 
-Indices = npt.NDArray[np.int64]
+BOOLEAN = "i1"
+
+
+LEAST = {"f16": -65504.0, "f32": -1e13}
+"""What a selection may put in place of scores to be a bound of them: no score of f16 factors is
+less."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Scores, or a number below all of them, as flags say: the lesser of the score and a bound.
+
+    Attributes:
+        flags: number of the input that says which.
+        result: number of what is selected.
+        fill: in place of scores.
+        kept: whether true flags keep scores.
+    """
+
+    flags: int
+    result: int
+    fill: float
+    kept: bool
 
 
 @dataclass(frozen=True)
@@ -42,63 +74,22 @@ class AttentionGroup:
     Attributes:
         factors: Q, K and V.
         extras: of the chain, in its order.
+        upright: those with a number for each score that are not turned yet, as scores are.
+        selections: that are not bounds yet.
         output: O.
     """
 
     attention: Attention
     factors: tuple[int, int, int]
     extras: tuple[int, ...]
+    upright: tuple[int, ...]
+    selections: tuple[Selection, ...]
     output: int
 
-
-@dataclass(frozen=True)
-class _Seen:
-    """An input, seen with another shape.
-
-    Attributes:
-        number: of the input.
-        shape: as it is seen.
-        matrices: for each of the leading indices of `shape` the matrix of the input.
-    """
-
-    number: int
-    shape: tuple[int, ...]
-    matrices: Indices
-
-
-@dataclass(frozen=True)
-class _Statistic:
-    """A number for each row of scores: "max", "sum" of exponentials, or "inverse" of that."""
-
-    kind: str
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _Row:
-    """A statistic, repeated for all scores of its row."""
-
-    kind: str
-
-
-@dataclass(frozen=True)
-class _Difference:
-    """x - max(x)."""
-
-
-@dataclass(frozen=True)
-class _Weight:
-    """exp(x - max(x)), or that divided by its sum."""
-
-    divided: bool
-
-
-@dataclass(frozen=True)
-class _Result:
-    """O."""
-
-
-Known = Operand | _Seen | _Statistic | _Row | _Difference | _Weight | _Result
+    @property
+    def ready(self) -> bool:
+        """Whether masks are as a kernel takes them."""
+        return not (self.upright or self.selections)
 
 
 def read_attention(graph: Graph) -> AttentionGroup:
@@ -124,7 +115,10 @@ class _Reader:
     known: dict[int, Known] = field(default_factory=dict)
     program: VectorProgram = field(default_factory=VectorProgram)
     extras: dict[tuple[int, bool], Extra] = field(default_factory=dict)
-    products: list[tuple[Node, tuple[_Seen, ...]]] = field(default_factory=list)
+    products: list[tuple[Node, tuple[Seen, ...]]] = field(default_factory=list)
+    upright: list[int] = field(default_factory=list)
+    selections: list[Selection] = field(default_factory=list)
+    made_ready: set[int] = field(default_factory=set)
     highest: Value | None = None
 
     def read(self) -> AttentionGroup:
@@ -134,13 +128,13 @@ class _Reader:
         for number in self.graph.inputs:
             array = self.graph.arrays[number]
             count = math.prod(array.shape[:-2])
-            self.known[number] = _Seen(
+            self.known[number] = Seen(
                 number, array.shape, np.arange(count).reshape(array.shape[:-2])
             )
         for node in self.graph.nodes:
             self.known[node.result] = self._read(node)
         (output,) = self.graph.outputs
-        if not isinstance(self.known[output], _Result):
+        if not isinstance(self.known[output], Result):
             raise NoSpace("an output of attention that is not its last product")
         return self._group(output)
 
@@ -153,11 +147,15 @@ class _Reader:
             return self._reshaped(found[0], result)
         if node.name == "broadcast":
             return self._broadcast(node, found[0], result)
+        if node.name in ("relayout", "transpose") and isinstance(found[0], Seen):
+            return self._turned(node, found[0], result)
+        if node.name == "select":
+            return self._select(node, found)
         if node.name == "reduce":
             return self._reduced(node, found[0])
         if node.name == "cast" and not isinstance(found[0], Value | float):
             return self._cast(node, found[0])
-        if any(isinstance(x, _Statistic | _Row | _Difference | _Weight) for x in found):
+        if any(isinstance(x, Statistic | Row | Difference | Weight) for x in found):
             return self._softmax(node, found)
         return self._record(node, found, result)
 
@@ -166,16 +164,16 @@ class _Reader:
     def _product(self, node: Node, found: list[Known]) -> Known:
         a, b = found
         if not self.products:
-            if not (isinstance(a, _Seen) and isinstance(b, _Seen)):
+            if not (isinstance(a, Seen) and isinstance(b, Seen)):
                 raise NoSpace("a product of what is computed in the group")
             self.products.append((node, (a, b)))
             return self.program.inputs[0]
-        if not (isinstance(a, _Weight) and a.divided and isinstance(b, _Seen)):
+        if not (isinstance(a, Weight) and a.divided and isinstance(b, Seen)):
             raise NoSpace("a second product of something else than weights and an input")
         if node.attributes.get(TRANSPOSE_A):
             raise NoSpace("weights that are turned")
         self.products.append((node, (b,)))
-        return _Result()
+        return Result()
 
     @property
     def scores(self) -> Tensor:
@@ -192,24 +190,24 @@ class _Reader:
 
     def _reshaped(self, operand: Known, result: Tensor) -> Known:
         shape = result.shape
-        if isinstance(operand, _Seen):
+        if isinstance(operand, Seen):
             if shape[-2:] != operand.shape[-2:] or len(shape) < 2:
                 if operand.matrices.size != 1 and self._packed(operand):
                     raise NoSpace("a reshape of repeated matrices")
                 count = math.prod(shape[:-2])
-                return _Seen(operand.number, shape, np.arange(count).reshape(shape[:-2]))
+                return Seen(operand.number, shape, np.arange(count).reshape(shape[:-2]))
             return replace(operand, shape=shape, matrices=operand.matrices.reshape(shape[:-2]))
-        if isinstance(operand, _Statistic):
+        if isinstance(operand, Statistic):
             return replace(operand, shape=shape)
-        if isinstance(operand, _Result):
+        if isinstance(operand, Result):
             of = self.graph.arrays[self.products[1][0].result]
             if shape[-2:] != of.shape[-2:] or math.prod(shape) != of.count:
                 raise NoSpace("a result with another shape")
-        if isinstance(operand, Value | _Row | _Difference | _Weight) and not self._is_scores(shape):
+        if isinstance(operand, Value | Row | Difference | Weight) and not self._is_scores(shape):
             raise NoSpace("scores with another shape")
         return operand
 
-    def _packed(self, seen: _Seen) -> bool:
+    def _packed(self, seen: Seen) -> bool:
         """Whether matrices are not those of the input in their order."""
         return not np.array_equal(seen.matrices.reshape(-1), np.arange(seen.matrices.size))
 
@@ -218,11 +216,11 @@ class _Reader:
             return float(operand)
         dims = [int(dim) for dim in node.attributes["dims"]]
         last = len(result.shape) - 1
-        if isinstance(operand, _Statistic) and self._is_scores(result.shape):
+        if isinstance(operand, Statistic) and self._is_scores(result.shape):
             held = dict(zip(dims, operand.shape, strict=True))
             if held.pop(last, 1) == 1 and all(result.shape[d] == n for d, n in held.items()):
-                return _Row(operand.kind)
-        if not isinstance(operand, _Seen):
+                return Row(operand.kind)
+        if not isinstance(operand, Seen):
             raise NoSpace("a broadcast of what is computed in attention")
         held = dict(zip(dims, operand.shape, strict=True))
         if dims != sorted(dims):
@@ -239,47 +237,59 @@ class _Reader:
         spread = np.broadcast_to(rows, result.shape[:-2]).reshape(-1)
         if self._packed(operand):
             raise NoSpace("a mask of repeated rows")
-        return self._extra(operand.number, whole=False, turn=turn_of(spread))
+        turn = turn_of(spread)
+        if self.graph.arrays[operand.number].element == BOOLEAN:
+            return Flags(operand.number, whole=False, turn=turn)
+        return self._extra(operand.number, whole=False, turn=turn)
 
-    def _spread(self, operand: _Seen, dims: list[int], result: Tensor) -> _Seen:
+    def _spread(self, operand: Seen, dims: list[int], result: Tensor) -> Seen:
         """More matrices of the same ones."""
         lead = result.shape[:-2]
         shape = [1] * len(lead)
         for dim, size in zip(dims, operand.shape[:-2], strict=True):
             shape[dim] = size
         matrices = np.broadcast_to(operand.matrices.reshape(shape), lead)
-        return _Seen(operand.number, result.shape, matrices)
+        return replace(operand, shape=result.shape, matrices=matrices)
+
+    def _turned(self, node: Node, operand: Seen, result: Tensor) -> Seen:
+        """A mask that comes as scores are computed, keys first and in fractals."""
+        if node.name == "relayout":
+            return operand
+        rank = len(result.shape)
+        wanted = [*range(rank - 2), rank - 1, rank - 2]
+        if list(node.attributes["permutation"]) != wanted:
+            raise NoSpace("a transpose in attention")
+        return replace(operand, shape=result.shape, turned=not operand.turned)
 
     def _extra(self, number: int, whole: bool, turn: Turn) -> Value:
-        array = self.graph.arrays[number]
-        layout = NZ if whole else ND
-        if DTYPE_OF.get(array.element) != self.program.inputs[0].dtype or array.layout != layout:
+        array, dtype = self.graph.arrays[number], self.program.inputs[0].dtype
+        ready = DTYPE_OF.get(array.element) == dtype and array.layout == (NZ if whole else ND)
+        if not ready and number not in self.made_ready:
             raise NoSpace(f"{array} beside scores of {self.scores.element}")
         key = number, whole
         if key not in self.extras:
-            value = self.program.input(DTYPE_OF[array.element])
-            self.extras[key] = Extra(value, whole, turn)
+            self.extras[key] = Extra(self.program.input(dtype), whole, turn)
         if self.extras[key].turn != turn:
             raise NoSpace("a mask that is used in two ways")
         return self.extras[key].value
 
     # Softmax.
 
-    def _reduced(self, node: Node, operand: Known) -> _Statistic:
+    def _reduced(self, node: Node, operand: Known) -> Statistic:
         source, result = (self.graph.arrays[x] for x in (node.values[0], node.result))
         kind, last = node.attributes["kind"], len(source.shape) - 1
         if list(node.attributes["dims"]) != [last]:
             raise NoSpace("a reduction of something else than keys")
         if kind == "max" and isinstance(operand, Value) and self.highest in (None, operand):
             self.highest = operand
-            return _Statistic("max", result.shape)
-        if kind == "add" and operand == _Weight(divided=False):
-            return _Statistic("sum", result.shape)
+            return Statistic("max", result.shape)
+        if kind == "add" and operand == Weight(divided=False):
+            return Statistic("sum", result.shape)
         raise NoSpace(f"{kind} over keys")
 
     def _cast(self, node: Node, operand: Known) -> Known:
         result = self.graph.arrays[node.result]
-        if isinstance(operand, _Seen):
+        if isinstance(operand, Seen):
             given = self.graph.arrays[operand.number]
             legal = (given.element, result.element) == ("f32", "f16") and given.layout == ND
             if not legal or operand.number not in self.graph.inputs:
@@ -291,22 +301,22 @@ class _Reader:
     def _softmax(self, node: Node, found: list[Known]) -> Known:
         """The operators of softmax behind its maximum."""
         first, second = found[0], found[-1]
-        undivided = _Weight(divided=False)
-        if node.name == "sub" and second == _Row("max") and first is self.highest:
-            return _Difference()
-        if node.name == "exp" and first == _Difference():
+        undivided = Weight(divided=False)
+        if node.name == "sub" and second == Row("max") and first is self.highest:
+            return Difference()
+        if node.name == "exp" and first == Difference():
             return undivided
         if node.name == "max" and -math.inf in found:  # some take care of empty rows
             (statistic,) = (x for x in found if x != -math.inf)
-            if isinstance(statistic, _Statistic) and statistic.kind == "max":
+            if isinstance(statistic, Statistic) and statistic.kind == "max":
                 return statistic
         inverse = node.name == "rec" or (node.name == "div" and first == 1.0)
-        if inverse and isinstance(second, _Statistic) and second.kind == "sum":
+        if inverse and isinstance(second, Statistic) and second.kind == "sum":
             return replace(second, kind="inverse")
-        if node.name == "div" and (first, second) == (undivided, _Row("sum")):
-            return _Weight(divided=True)
-        if node.name == "mul" and undivided in found and _Row("inverse") in found:
-            return _Weight(divided=True)
+        if node.name == "div" and (first, second) == (undivided, Row("sum")):
+            return Weight(divided=True)
+        if node.name == "mul" and undivided in found and Row("inverse") in found:
+            return Weight(divided=True)
         raise NoSpace(f"{node.name} in softmax")
 
     # The chain.
@@ -319,8 +329,8 @@ class _Reader:
             raise NoSpace(f"{node.name} of something else than scores")
         operands: list[Operand] = []
         for operand in found:
-            if isinstance(operand, _Seen):
-                operand = self._one_row(operand)
+            if isinstance(operand, Seen):
+                operand = self._mask(operand)
             if not isinstance(operand, Value | float | int):
                 raise NoSpace(f"{node.name} of something else than scores")
             operands.append(operand)
@@ -328,12 +338,46 @@ class _Reader:
             return self.program.mul(operands[0], 1.0 / operands[1])
         return record.tile(self.program, operands, node.attributes, result.element)
 
-    def _one_row(self, mask: _Seen) -> Value:
-        """A mask of scores of one row: a number for each key."""
+    def _select(self, node: Node, found: list[Any]) -> Value:
+        """Scores where flags say so, else a number that is less than all of them."""
+        flags, first, second = found
+        if isinstance(flags, Seen):
+            flags = self._flags(flags)
+        kept = isinstance(first, Value)
+        scores, fill = (first, second) if kept else (second, first)
+        if not (isinstance(flags, Flags) and isinstance(scores, Value)):
+            raise NoSpace("a selection of something else than scores by flags")
+        if not isinstance(fill, float | int) or fill > LEAST[scores.dtype]:
+            raise NoSpace("a selection between scores and what may be among them")
+        self.selections.append(Selection(flags.number, node.result, float(fill), kept))
+        if flags.whole:
+            self.upright.append(flags.number)
+        self.made_ready.add(flags.number)
+        return self.program.min(scores, self._extra(flags.number, flags.whole, flags.turn))
+
+    def _flags(self, seen: Seen) -> Flags:
         rows, keys = self.scores.shape[-2:]
-        if rows != 1 or mask.shape[-2:] != (1, keys) or not self._is_scores(mask.shape):
-            raise NoSpace("a mask with a number for each score")
-        return self._extra(mask.number, whole=False, turn=turn_of(mask.matrices.reshape(-1)))
+        if self.graph.arrays[seen.number].element != BOOLEAN or seen.turned:
+            raise NoSpace("a selection by something else than flags")
+        if seen.shape[-2:] != (rows, keys) or not self._is_scores(seen.shape):
+            raise NoSpace(f"flags of {seen.shape} beside scores")
+        return Flags(seen.number, rows > 1, turn_of(seen.matrices.reshape(-1)))
+
+    def _mask(self, mask: Seen) -> Value:
+        """A mask with a number for each score; of scores of one row, for each key."""
+        rows, keys = self.scores.shape[-2:]
+        if mask.shape[-2:] != (rows, keys) or not self._is_scores(mask.shape):
+            raise NoSpace(f"an operand of {mask.shape} beside scores")
+        turn = turn_of(mask.matrices.reshape(-1))
+        if rows == 1 and not mask.turned:
+            return self._extra(mask.number, whole=False, turn=turn)
+        if not mask.turned:
+            array = self.graph.arrays[mask.number]
+            if array.layout != ND or DTYPE_OF.get(array.element) != self.program.inputs[0].dtype:
+                raise NoSpace(f"{array} beside scores of {self.scores.element}")
+            self.upright.append(mask.number)
+            self.made_ready.add(mask.number)
+        return self._extra(mask.number, whole=True, turn=turn)
 
     def _chain(self) -> tuple[Chain, float]:
         """The steps as a line, and a scale that is taken to Q."""
@@ -380,8 +424,10 @@ class _Reader:
         if min(batch, rows, keys, depth, columns) == 0:
             raise NoSpace("attention of nothing")
 
-        def factor(seen: _Seen, k_rows: bool) -> Factor:
+        def factor(seen: Seen, k_rows: bool) -> Factor:
             array = self.graph.arrays[seen.number]
+            if seen.turned:
+                raise NoSpace("a factor that is turned")
             if array.element not in ("f16", "f32"):
                 raise NoSpace(f"attention of {array.element}")
             return Factor(array.layout == NZ, array.bytes_each, k_rows)
@@ -395,33 +441,21 @@ class _Reader:
             factor(q, turned_q),
             factor(k, not turned_k),
             factor(v, not turned_v),
-            Result(o.layout == NZ, o.bytes_each),
+            Leaving(o.layout == NZ, o.bytes_each),
             turn_of(q.matrices.reshape(-1)),
             turn_of(k.matrices.reshape(-1)),
             turn_of(v.matrices.reshape(-1)),
             scale,
             chain,
         )
-        extras = tuple(number for number, _ in self.extras)
-        return AttentionGroup(attention, (q.number, k.number, v.number), extras, output)
-
-
-def turn_of(matrices: Indices) -> Turn:
-    """i // each % count as the rule of a list of matrices.
-
-    Raises:
-        NoSpace: they follow another rule.
-
-    >>> turn_of(np.array([0, 0, 1, 1, 0, 0, 1, 1]))
-    Turn(each=2, count=2)
-    """
-    count = int(matrices.max()) + 1
-    change = np.flatnonzero(matrices != matrices[0])
-    each = int(change[0]) if change.size else matrices.size
-    found = np.arange(matrices.size) // each % count
-    if not np.array_equal(found, matrices):
-        raise NoSpace("matrices in another order")
-    return Turn(each, count)
+        return AttentionGroup(
+            attention,
+            (q.number, k.number, v.number),
+            tuple(number for number, _ in self.extras),
+            tuple(self.upright),
+            tuple(self.selections),
+            output,
+        )
 
 
 def is_scale(step: Step) -> bool:

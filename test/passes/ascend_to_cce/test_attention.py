@@ -61,6 +61,25 @@ def test_spellings(options: dict[str, Any], cores: int) -> None:
     Attention(rows=33, keys=50, **options).check(launches, cores=cores)
 
 
+@pytest.mark.parametrize("mask", ["key", "whole", "head", "causal"])
+@pytest.mark.parametrize("flags", [False, True])
+@pytest.mark.parametrize("rows", [1, 33])
+def test_masks(mask: str, flags: bool, rows: int) -> None:
+    """What masks need before is in kernels of its own; scores are not."""
+    scores = "f16" if mask == "whole" else "f32"
+    options = {"rows": rows, "keys": 50, "batch": 2, "mask": mask, "flags": flags}
+    executable = Attention(**options, scores=scores).check(None, cores=3)
+    assert sum("matmul" in launch.name for launch in executable.launches) == 1
+
+
+@pytest.mark.parametrize("rows", [1, 20, 72])
+@pytest.mark.parametrize("scores", ["f16", "f32"])
+def test_many_keys(rows: int, scores: str) -> None:
+    """Keys in blocks, the last of which is ragged."""
+    options = {"rows": rows, "keys": 4500, "heads": 1, "mask": "key", "scores": scores}
+    Attention(**options, spread=3.0).check(cores=2)
+
+
 def test_several_units_on_a_core() -> None:
     """Buffers are used again while the next unit's scores are computed."""
     Attention(rows=160, keys=160, heads=3, batch=2, mask="key").check(cores=2)

@@ -1,0 +1,140 @@
+"""Masks of attention as its kernel takes them, made in front of it.
+
+before:
+    %m = "ascend.broadcast"(%flags)                      booleans, for scores [.., rows, keys]
+    %x = "ascend.select"(%m, %s, %low)
+after:
+    %b = "ascend.select"(%flags, %most, %low)            outside: a bound of each score
+    %t = "ascend.transpose"(%b), %n = "ascend.relayout"(%t)
+    %r = "ascend.relayout"(%n), %u = "ascend.transpose"(%r), %m = "ascend.broadcast"(%u)
+    %x = "ascend.min"(%s, %m)                            inside
+
+Scores are computed keys first, so a mask with a number for each score is turned once, outside, and
+lies in fractals. A selection between scores and a number that none is below is the lesser of the
+score and a bound. The kernel reads what it takes through the operators that undo this.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from davinci.dialects.ascend_types import tensor_of, tensor_type
+from davinci.mlir import ir
+from davinci.operators import Tensor
+from davinci.operators.tensors import NZ
+from davinci.passes import builder
+from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
+from davinci.schedule.attention_blocks import LOWEST
+from davinci.schedule.attention_group import AttentionGroup, Selection
+
+MOST = {element: -number for element, number in LOWEST.items()}
+"""A bound of what is not hidden."""
+
+
+@dataclass
+class MaskWriter:
+    """Writes masks anew; those that several groups use once.
+
+    Attributes:
+        known: what was made, by what it was made of.
+    """
+
+    known: dict[Any, Any] = field(default_factory=dict)
+
+    def ready(self, group: AttentionGroup, ops: list[Any], values: dict[int, Any]) -> list[Any]:
+        """The operators of a group with masks as its kernel takes them.
+
+        Args:
+            ops: in their order in the block.
+            values: of the graph that the group was read from, by number.
+        """
+        upright = set(group.upright)
+        for selection in group.selections:
+            ops = self._bounded(selection, ops, values, selection.flags in upright)
+        for number in upright - {selection.flags for selection in group.selections}:
+            ops = self._turned_in(values[number], ops)
+        return ops
+
+    def _turned_in(self, mask: Any, ops: list[Any]) -> list[Any]:
+        """Turns a mask; what reads it reads it turned back."""
+        users = [op for op in ops if mask in list(op.operands)]
+        first = min(users, key=ops.index)
+        with ir.InsertionPoint(first), first.location:
+            back = self._back(self._turned(mask))
+        for op in users:
+            for i, operand in enumerate(op.operands):
+                if operand == mask:
+                    op.operands[i] = back[-1].results[0]
+        return [*back, *ops]
+
+    def _bounded(
+        self, selection: Selection, ops: list[Any], values: dict[int, Any], turned: bool
+    ) -> list[Any]:
+        """Makes a selection the lesser of scores and a bound."""
+        flags, select = values[selection.flags], values[selection.result].owner
+        scores = select.operands[1 if selection.kept else 2]
+        element = tensor_of(scores.type).element
+        value = select.operands[0]
+        path: list[Any] = []
+        while value != flags:
+            path.insert(0, defining_op(value))
+            value = path[0].operands[0]
+        with ir.InsertionPoint(select), select.location:
+            bound = self._bound(flags, element, selection)
+            made = self._back(self._turned(bound)) if turned else []
+            value = made[-1].results[0] if made else bound
+            for op in path:
+                kind = replace(tensor_of(op.results[0].type), element=element)
+                attributes = {name: op.attributes[name] for name in op.attributes}
+                made.append(builder.op(op.name, [value], [tensor_type(kind)], **attributes))
+                value = made[-1].results[0]
+            least = builder.op("ascend.min", [scores, value], [scores.type])
+        select.results[0].replace_all_uses_with(least.results[0])
+        at = ops.index(select.operation)
+        found = [*ops[:at], least.operation, *ops[at + 1 :]]
+        select.operation.erase()
+        for op in reversed(path):
+            if not list(op.results[0].uses):
+                found = [other for other in found if other != op.operation]
+                op.operation.erase()
+        return [*(op.operation for op in made), *found]
+
+    def _bound(self, flags: Any, element: str, selection: Selection) -> Any:
+        """A number that scores must not exceed, for each of the flags."""
+        key = ("bound", flags, element, selection.fill, selection.kept)
+        if key not in self.known:
+            kind = Tensor(tensor_of(flags.type).shape, element)
+            ops = TensorOps()
+            numbers = [MOST[element], selection.fill]
+            most, low = (ops.full(kind.shape, element, number) for number in numbers)
+            first, second = (most, low) if selection.kept else (low, most)
+            self.known[key] = ops.emit("select", [flags, first, second], kind)
+        return self.known[key]
+
+    def _turned(self, mask: Any) -> Any:
+        """Rows and columns exchanged, in fractals."""
+        if mask not in self.known:
+            ops, kind = TensorOps(), tensor_of(mask.type)
+            *lead, rows, keys = kind.shape
+            turned = replace(kind, shape=(*lead, keys, rows))
+            permutation = exchange(len(kind.shape))
+            value = ops.emit("transpose", [mask], turned, permutation=permutation)
+            self.known[mask] = ops.emit("relayout", [value], replace(turned, layout=NZ))
+        return self.known[mask]
+
+    def _back(self, turned: Any) -> list[Any]:
+        """The operators that undo it."""
+        kind = tensor_of(turned.type)
+        rows = replace(kind, layout="")
+        *lead, keys, height = kind.shape
+        laid = builder.op("ascend.relayout", [turned], [tensor_type(rows)])
+        upright = tensor_type(replace(rows, shape=(*lead, height, keys)))
+        permutation = builder.as_attribute(exchange(len(kind.shape)))
+        turn = builder.op("ascend.transpose", [laid.results[0]], [upright], permutation=permutation)
+        return [laid.operation, turn.operation]
+
+
+def exchange(rank: int) -> list[int]:
+    """The permutation that exchanges rows and columns."""
+    return [*range(rank - 2), rank - 1, rank - 2]
