@@ -214,7 +214,7 @@ class AttentionKernel:
             self.soften(unit, keys)
             first = unit.turn * len(tiles)
             for turn, tile in enumerate(tiles, first):
-                self.weigh(unit, tile, turn)
+                self.weigh(unit, keys, tile, turn)
             self.exit.copy(self.sums(unit), unit.fractals)
             self.exit.leave(unit.batch, unit.rows)
 
@@ -227,7 +227,7 @@ class AttentionKernel:
                 self.begin(unit)
             self.score(unit, keys, tiles[number], turn)
             if number + 1 == len(tiles):
-                self.bring(unit, keys, unit.turn * len(tiles))
+                self.bring(unit, keys)
         return max(done, min(until, len(line)))
 
     def by_blocks(self, unit: Unit) -> None:
@@ -252,12 +252,12 @@ class AttentionKernel:
             tiles = self.tiles_of(keys)
             for turn, tile in enumerate(tiles):
                 self.take(unit, keys, tile, turn)
-            self.bring(unit, keys, 0)
+            self.bring(unit, keys)
             if following is not None:
                 scores(following)
             self.soften(unit, keys)
             for turn, tile in enumerate(tiles):
-                self.weigh(unit, tile, turn)
+                self.weigh(unit, keys, tile, turn)
             self.exit.take_in(self.sums(unit), self.softmax.spread, unit.fractals)
 
         scores(block(0))
@@ -329,26 +329,26 @@ class AttentionKernel:
         """For each extra the matrix or row that the unit takes."""
         return {x.value: self.matrix(unit, x.turn) for x in self.attention.chain.extras}
 
-    def bring(self, unit: Unit, keys: KeyBlock, first: int) -> None:
-        """V of a block of keys to L1; `first` counts tiles."""
+    def bring(self, unit: Unit, keys: KeyBlock) -> None:
+        """V of a block of keys to L1."""
         region = Region(
             self.matrix(unit, self.attention.of_v),
             Range(keys.start, keys.elements, True),
             Range(0, self.attention.columns, True),
         )
-        for turn, tile in enumerate(self.tiles_of(keys), first):
-            self.fill(self.v, self.held(tile, turn), region)
+        self.fill(self.v, self.held(unit, keys), region)
 
-    def held(self, tile: Span, turn: int) -> Held:
-        """V of a tile in L1."""
-        return Held(Block(0, tile, Span(0, self.sizes.columns)), turn % len(self.v.l1))
+    def held(self, unit: Unit, keys: KeyBlock) -> Held:
+        """V of a block in L1: one piece, so that one flag tells of it."""
+        block = Block(0, Span(0, keys.fractals), Span(0, self.sizes.columns))
+        return Held(block, unit.turn % len(self.v.l1))
 
-    def weigh(self, unit: Unit, tile: Span, turn: int) -> None:
+    def weigh(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         """O += P V and the sums of P, over a tile of keys; the first of a block begins anew."""
         rows, columns = unit.fractals, self.sizes.columns
-        held = self.held(tile, turn)
         l0b = self.l0b_v[turn % len(self.l0b_v)]
-        self.v.load(held, held.piece, l0b, k_first=False)
+        block = Block(0, tile, Span(0, columns))
+        self.v.load(self.held(unit, keys), block, l0b, k_first=False)
         l0a = self.l0a_p[turn % len(self.l0a_p)]
         shape = [rows, tile.size, SIDE, SIDE]
         strides = [tile.size * FRACTAL, FRACTAL, SIDE, 1]

@@ -132,7 +132,7 @@ class AttentionSchedule:
         tile: keys that one mad of either product takes.
         slices: parts of a block of which the larger ones are kept first.
         feed: fractals along the stored rows of Q, K and V that come at once.
-        pieces: tiles of K and of V that L1 holds.
+        pieces: tiles of K, and blocks of V, that L1 holds.
         scores: buffers of a unit's scores in UB.
         weights: buffers in UB for the weights of 16 rows, on their way to L1.
         l0c: tiles of scores in L0C.

@@ -83,7 +83,7 @@ def with_tiles(
     whole = AttentionSchedule(rows, line, sizes.keys, tile, 2, 8, (1, 1), 1, 1, 1, 1, l0a, l0b)
     if tiles * line <= 2 * MOST_TILES:
         held = min(2 * tiles, tiles * line)
-        start = replace(whole, pieces=(held, held), sums=min(2, line))
+        start = replace(whole, pieces=(held, min(2, line)), sums=min(2, line))
         ahead = range(min(6, tiles * line), 0, -1)
         yield from in_ub(attention, start, ahead, machine)
     for count in range(min(8, tiles - 1), 0, -1):
@@ -91,8 +91,7 @@ def with_tiles(
         block = ceil_div(keys := sizes.keys, ceil_div(tiles, count))
         block = ceil_div(block, tile) * tile
         if block < keys:
-            held = 2 * (block // tile)
-            start = replace(whole, units=1, block=block, pieces=(held, held))
+            start = replace(whole, units=1, block=block, pieces=(2 * (block // tile), 1))
             yield from in_ub(attention, start, [block // tile], machine)
 
 

@@ -19,13 +19,19 @@ FRACTAL = SIDE * SIDE
 STAGES = 2
 """Buffers of each kind for rows that cross UB, for Q and for P in L1."""
 
+LINKS = 15
+"""Steps of softmax that wait for the one before."""
+
+TILE = 50
+"""Cycles that a tile takes beside its work, for its flags."""
+
 START = 1500
 """Cycles before the first scores are there and after the last product."""
 
 
 def pieces_of(attention: Attention, schedule: AttentionSchedule) -> dict[str, Pieces]:
     """The pieces in which Q, K and V come to L1."""
-    sizes, tile = attention.fractals, schedule.tile
+    sizes, tile, block = attention.fractals, schedule.tile, schedule.block
 
     def rows(operand: Operand, k: int, other: int) -> int:
         along = k if operand.k_rows else other
@@ -38,7 +44,7 @@ def pieces_of(attention: Attention, schedule: AttentionSchedule) -> dict[str, Pi
     return {
         "q": Pieces(depth, schedule.rows, 1, rows(attention.q, depth, schedule.rows), STAGES),
         "k": Pieces(depth, tile, together, rows(attention.k, depth, tile), k_slots),
-        "v": Pieces(tile, columns, tile, rows(attention.v, tile, columns), v_slots),
+        "v": Pieces(block, columns, tile, rows(attention.v, block, columns), v_slots),
     }
 
 
@@ -128,7 +134,8 @@ class Costs:
         """All pipes."""
         return Busy(self._mte2(), self._vector(), self._mte3(), self._mte1(), self._cube())
 
-    def _tiles(self) -> int:
+    def tiles(self) -> int:
+        """Tiles of keys."""
         whole, block = divmod(self.attention.fractals.keys, self.schedule.block)
         each = ceil_div(self.schedule.block, self.schedule.tile)
         return whole * each + ceil_div(block, self.schedule.tile)
@@ -148,7 +155,7 @@ class Costs:
         fixed, barrier = self.machine.vector.fixed_cycles, self.machine.sync.barrier_cycles
         rate = self.machine.l0c.to_ub_bytes_per_cycle
         blocks = schedule.blocks(attention)
-        found = self._tiles() / blocks * fixed + rows * keys * SIDE * self.item / rate
+        found = self.tiles() / blocks * fixed + rows * keys * SIDE * self.item / rate
         for step in fold(rows, keys, schedule.slices, dtype, self.machine).steps:
             found += cost_of(step, dtype, self.machine)[1] + barrier
         less = cost_of(less_highest(0, keys, dtype), dtype, self.machine)[1]
@@ -191,7 +198,7 @@ class Costs:
             operand, width = self._operand(name)
             size = count * width * FRACTAL * operand.itemsize / rate
             if operand.nz:
-                found += size + self._tiles() * unit.issue_cycles
+                found += size + self.tiles() * unit.issue_cycles
             else:
                 # Of a few buffers each is free again only when its rows came and went.
                 times = ceil_div(count, self.schedule.feed)
@@ -216,7 +223,7 @@ class Costs:
 
     def _mte1(self) -> float:
         schedule, sizes, unit = self.schedule, self.attention.fractals, self.machine.mte1
-        rows, tiles = schedule.rows, self._tiles()
+        rows, tiles = schedule.rows, self.tiles()
         to_a = sizes.keys * (sizes.depth + rows) * FRACTAL_BYTES / unit.l0a_bytes_per_cycle
         to_b = (sizes.keys * sizes.columns + rows * sizes.depth) * FRACTAL_BYTES
         loads = 2 * tiles + 1 + (sizes.keys if is_direct(self.attention, "k") else tiles)
@@ -225,7 +232,7 @@ class Costs:
     def _cube(self) -> float:
         schedule, sizes = self.schedule, self.attention.fractals
         work = schedule.rows * sizes.keys * (sizes.depth + sizes.columns + 1)
-        mads = self._tiles() * (sizes.columns + 2)
+        mads = self.tiles() * (sizes.columns + 2)
         return work + mads * self.machine.cube.occupancy_cycles
 
 
@@ -236,6 +243,10 @@ def estimate(
     units = attention.batch * ceil_div(attention.fractals.rows, schedule.rows)
     lines = ceil_div(units, schedule.units)
     rounds = ceil_div(lines, min(cores, lines)) * schedule.units
-    busy = Costs(attention, schedule, machine).unit()
-    tiles = ceil_div(attention.fractals.keys, schedule.tile)
-    return START + (busy.sum - busy.most) / tiles + rounds * busy.most
+    costs = Costs(attention, schedule, machine)
+    busy, tiles = costs.unit(), costs.tiles()
+    each = busy.most
+    if schedule.scores == 1:
+        # The next unit's scores cannot come while this one's maximum is looked for.
+        each += LINKS * machine.sync.barrier_cycles
+    return START + (busy.sum - busy.most) / 4 + tiles * TILE + rounds * each
