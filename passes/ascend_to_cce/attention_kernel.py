@@ -211,6 +211,11 @@ class AttentionKernel:
             scored = self.ahead(line, keys, scored, at + 1 + self.schedule.l0c)
             if number + 1 < len(tiles):
                 continue
+            if unit.turn == 0:
+                self.bring(unit, keys)
+            if unit.turn + 1 < len(units):
+                # Not earlier: there is room for V of two units.
+                self.bring(units[unit.turn + 1], keys)
             self.soften(unit, keys)
             first = unit.turn * len(tiles)
             for turn, tile in enumerate(tiles, first):
@@ -226,8 +231,6 @@ class AttentionKernel:
             if number == 0:
                 self.begin(unit)
             self.score(unit, keys, tiles[number], turn)
-            if number + 1 == len(tiles):
-                self.bring(unit, keys)
         return max(done, min(until, len(line)))
 
     def by_blocks(self, unit: Unit) -> None:

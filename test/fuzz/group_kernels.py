@@ -82,6 +82,22 @@ def attention_of_heads(g: Graph, rows: int) -> Value:
     return attention_of(g, q, k, v, heads=2)
 
 
+def attention(g: Graph, rows: int) -> Value:
+    """Scores stay on the core; the next unit's are computed beside this one's softmax."""
+    return attention_over(g, g.argument((2, rows, 32)), keys=50)
+
+
+def attention_by_blocks(g: Graph, rows: int) -> Value:
+    """Of more keys than UB holds scores of."""
+    return attention_over(g, g.argument((1, rows, 32)), keys=4500)
+
+
+def attention_over(g: Graph, q: Value, keys: int) -> Value:
+    k, v = (g.argument((q.shape[0], keys, 32)) for _ in range(2))
+    scores = g.product(q, g.transpose(k, (0, 2, 1)))
+    return g.product(softmax_of(g, scores, [2]), v)
+
+
 def statistics_of_columns(g: Graph, rows: int) -> Value:
     """Of the first dimension, so that rows are added up."""
     return softmax_of(g, g.argument((rows, 515)), [0])
@@ -115,6 +131,8 @@ MAKERS: dict[Callable[[Graph, int], Value | Sequence[Value]], tuple[int, int]] =
     product_with_ragged_rows: (61, 1),
     vector_by_matrix: (131, 1),
     attention_of_heads: (61, 1),
+    attention: (61, 1),
+    attention_by_blocks: (17, 1),
     statistics_of_columns: (61, 1),
     softmax_in_phases: (2, 1),
     norm_in_phases: (1, 3),
