@@ -1,10 +1,8 @@
 """The ascend dialect: operators on whole tensors.
 
 The operations are made from the records of `davinci.operators`; nothing about an operator is
-written here. Every operation has two forms. On tensors it has one result: `%r = "ascend.add"(%a,
-%b)`. On buffers in GM it has none and its outputs are its last operands: `"ascend.add"(%a, %b,
-%r)`. Booleans are `i1` on tensors and bytes 0 and 1 in buffers. The numbered constraints of a
-record hold for both forms. Operations print in generic form.
+written here. Every operation is on tensors and has one result: `%r = "ascend.add"(%a, %b)`.
+Operations print in generic form.
 
 This module defines operations by annotations, so it must not postpone their evaluation.
 """
@@ -22,7 +20,7 @@ Result = ext.Result
 
 
 class Ascend(ext.Dialect, name="ascend"):
-    """Operators on tensors or GM buffers."""
+    """Operators on tensors."""
 
 
 class LayoutAttr(Ascend.Attribute, name="layout"):
@@ -42,27 +40,28 @@ def record_of(op: Any) -> Operator:
 
 
 def call_of(op: Any) -> Call:
-    """An ascend operation of either form as plain data.
+    """An ascend operation as plain data.
 
     Raises:
-        Invalid: it has another number of operands or results, or one that is no static array.
+        Invalid: it has another number of operands or results, or one that is no static tensor.
     """
     inputs = len(record_of(op).operands)
-    operands = [tensor_of(v.type) for v in op.operands]
-    results = [tensor_of(v.type) for v in op.results]
-    buffers = any(isinstance(v.type, ir.MemRefType) for v in [*op.operands, *op.results])
+    values = [*op.operands, *op.results]
     require(
-        len(operands) + len(results) == inputs + 1 and len(results) <= 1,
+        len(op.operands) == inputs and len(op.results) == 1,
         "number of operands",
-        f"{len(operands)} and {len(results)} results",
-        f"{inputs} and one result, or {inputs + 1} buffers",
+        f"{len(op.operands)} and {len(op.results)} results",
+        f"{inputs} and one result",
     )
+    for value in values:
+        tensor = not isinstance(value.type, ir.MemRefType)
+        require(tensor, "operand or result type", value.type, "a tensor")
+    *operands, result = (tensor_of(value.type) for value in values)
     given = {name: attribute_of(op, name) for name in op.attributes}
     return Call(
-        tuple(operands[:inputs]),
-        tuple(results or operands[-1:]),
+        tuple(operands),
+        (result,),
         {name: python_value(attr) for name, attr in given.items()},
-        buffers,
         {name: kind for name, attr in given.items() if (kind := type_of(attr))},
     )
 
@@ -78,7 +77,6 @@ def type_of(attr: Any) -> Tensor | None:
 class AscendOp(Ascend.Operation):
     """Verified by the operator's record; the subclasses give the number of inputs.
 
-    The operand that is missing on tensors and the result that is missing on buffers are optional.
     There are no lists of operands: IRDL would want one type for all of them.
     """
 
@@ -99,7 +97,7 @@ def _define(record: Operator) -> type:
     namespace = {
         "__doc__": description(record),
         "__module__": __name__,
-        "__annotations__": {**inputs, "out": Operand[Any] | None, "result": Result[Any] | None},
+        "__annotations__": {**inputs, "result": Result[Any]},
     }
     class_name = "".join(part.capitalize() for part in record.name.split("_")) + "Op"
     return type(class_name, (AscendOp,), namespace, name=record.name)

@@ -13,9 +13,7 @@ import numpy.typing as npt
 
 from davinci.operators import Call, Tensor
 from davinci.operators.conv import geometry, weight_rows
-from davinci.operators.fractals import to_nz
 from davinci.operators.parts import pad_shape, slice_shape
-from davinci.operators.products import SIZES
 from davinci.operators.reduce import reduce_shape
 
 Array = npt.NDArray[Any]
@@ -39,7 +37,6 @@ class Case:
         attributes: as Python values.
         rtol: the kernel computes a series; 0: the same bits, NaN apart.
         atol: beside `rtol`, what is added to it.
-        buffers: the operator is used on buffers, not on tensors.
     """
 
     name: str
@@ -47,7 +44,6 @@ class Case:
     result: Tensor
     attributes: dict[str, Any] = field(default_factory=dict)
     rtol: float = 0.0
-    buffers: bool = False
     atol: float = 1e-7
 
     def __str__(self) -> str:
@@ -59,7 +55,7 @@ class Case:
     @property
     def call(self) -> Call:
         inputs = tuple(map(tensor_of, self.inputs))
-        return Call(inputs, (self.result,), self.attributes, self.buffers)
+        return Call(inputs, (self.result,), self.attributes)
 
 
 def case(
@@ -216,26 +212,12 @@ MOVE = [
     moved("gather", (5, 17), CUBE[0], np.array([3, -1, 19, 40, 0], np.int32)),
     moved("gather", (1, 20, 17), CUBE, np.array([1], np.int64)),
     moved("relayout", CUBE.shape, CUBE),
+    moved("copy", CUBE.shape, CUBE),
 ]
 FILL = [
     Case("full", (), Tensor((3, 5), "f32"), {"value": 2.5}),
     Case("constant", (), Tensor(ROW.shape, "f32"), {"value": ROW}),
 ]
-
-
-def fractals(name: str, matrices: Array) -> Case:
-    """A matrix to fractals or back, on buffers."""
-    laid_out = to_nz(matrices, 32 if matrices.dtype == np.int8 else 16)
-    given, wanted = (matrices, laid_out) if name == "fractalize" else (laid_out, matrices)
-    return Case(name, (given,), tensor_of(wanted), buffers=True)
-
-
-MATRICES = [CUBE.astype(np.float16), CUBE[0, :1], np.resize(BYTES, (3, 32, 64))]
-LAYOUTS = [
-    *(fractals(name, x) for name in ("fractalize", "defractalize") for x in MATRICES),
-    *(moved("copy", x.shape, x) for x in (F32, CUBE)),
-]
-LAYOUTS = [replace(x, buffers=True) for x in LAYOUTS]
 
 
 def product(m: int, n: int, k: int, *turned: str, batch: int = 0, kind: str = "f16") -> Case:
@@ -250,17 +232,6 @@ def product(m: int, n: int, k: int, *turned: str, batch: int = 0, kind: str = "f
     return Case(name, (a, b), result, {f"transpose_{side}": True for side in turned})
 
 
-def laid_out(given: Case) -> Case:
-    """A product on buffers of fractals."""
-    c = 32 if given.inputs[0].dtype == np.int8 else 16
-    inputs = tuple(to_nz(x, c) for x in given.inputs)
-    *batch, m, n = given.result.shape
-    result = replace(given.result, shape=(*batch, -(-n // 16), -(-m // 16), 16, 16))
-    k = given.inputs[0].shape[-2 if "transpose_a" in given.attributes else -1]
-    attributes = {**given.attributes, SIZES: [m, n, k]}
-    return replace(given, inputs=inputs, result=result, attributes=attributes, buffers=True)
-
-
 PRODUCTS = [
     product(1, 1, 1),
     product(17, 33, 15),
@@ -270,8 +241,7 @@ PRODUCTS = [
     product(17, 5, 16, batch=3),
     product(16, 17, 15, "b", batch=2),
 ]
-PRODUCTS += [laid_out(x) for x in PRODUCTS]
-BYTE_PRODUCTS = [laid_out(product(17, 33, 40, kind="i8"))]
+BYTE_PRODUCTS = [product(17, 33, 40, kind="i8")]
 """They have no kernel: what comes from StableHLO is made f16."""
 
 
@@ -308,4 +278,4 @@ CONVOLUTIONS = [
     convolution((6, 6), 32, 64, (3, 3), batch=2, groups=2, pads=[1, 0, 0, 1]),
 ]
 
-CASES = [*ELEMENTWISE, *REDUCE, *MOVE, *FILL, *LAYOUTS, *PRODUCTS, *BYTE_PRODUCTS, *CONVOLUTIONS]
+CASES = [*ELEMENTWISE, *REDUCE, *MOVE, *FILL, *PRODUCTS, *BYTE_PRODUCTS, *CONVOLUTIONS]

@@ -230,8 +230,6 @@ FORMS: dict[str, Callable[..., str]] = {
 def stablehlo_text(case: Case) -> str:
     """A program that means the case; "" if StableHLO has no operation for it."""
     types = [f"tensor<{x}>" for x in (*map(tensor_of, case.inputs), case.result)]
-    if case.buffers:
-        return ""
     if case.name in SAME:
         operands = ", ".join(f"%{i}" for i in range(len(case.inputs)))
         return function(case, f"%r = stablehlo.{SAME[case.name]} {operands} : {types[-1]}")

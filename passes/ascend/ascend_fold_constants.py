@@ -3,7 +3,7 @@
 before:
     %w = "ascend.constant"() {value = dense_resource<w> : tensor<768x768xf32>}
     %0 = "ascend.cast"(%w) : (tensor<768x768xf32>) -> tensor<768x768xf16>
-    %1 = "ascend.fractalize"(%0) : (tensor<768x768xf16>) -> tensor<48x48x16x16xf16>
+    %1 = "ascend.relayout"(%0) : (tensor<768x768xf16>) -> tensor<768x768xf16, #ascend.layout<"nz">>
 after:
     %1 = "ascend.constant"() {value = dense_resource<w_nz> : tensor<48x48x16x16xf16>}
 

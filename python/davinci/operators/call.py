@@ -9,23 +9,18 @@ from typing import Any
 from davinci.errors import Invalid
 from davinci.operators.tensors import Tensor
 
-BOOLEANS = {"i1", "i8"}
-"""Booleans on tensors and in buffers."""
-
 
 @dataclass(frozen=True)
 class Call:
     """An operator's inputs, outputs and attributes, which are Python values.
 
     Attributes:
-        buffers: on buffers in GM, where booleans are bytes; else on tensors.
         typed: the types of attributes that have one: of a number that of a scalar.
     """
 
     inputs: tuple[Tensor, ...]
     outputs: tuple[Tensor, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
-    buffers: bool = False
     typed: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
@@ -53,8 +48,8 @@ class Call:
         return str(found)
 
     def same_element(self, role: str, found: str, expected: str) -> None:
-        """Equal element types; a buffer may hold booleans as bytes."""
-        if found != expected and not (self.buffers and {found, expected} <= BOOLEANS):
+        """Equal element types."""
+        if found != expected:
             raise Invalid(f"element type of {role}", found, expected)
 
     def expect_output(self, shape: Sequence[int], element: str) -> None:

@@ -40,11 +40,6 @@ def same_shape(call: Call) -> None:
     call.expect_output(call.inputs[0].shape, call.outputs[0].element)
 
 
-def on_tensors(call: Call) -> None:
-    """On tensors only."""
-    require(not call.buffers, "has no form on buffers", "memref", "tensor")
-
-
 def require_length(name: str, values: Sequence[int], tensor: Tensor) -> None:
     """One value a dimension."""
     expected = f"{tensor.rank}, one a dimension of the operand"

@@ -21,7 +21,6 @@ import numpy as np
 
 from davinci.errors import require
 from davinci.operators.call import Call
-from davinci.operators.constraints import on_tensors
 from davinci.operators.core import CUBE, Array, operator
 from davinci.operators.layouts import any_layout
 from davinci.operators.tensors import Tensor
@@ -172,7 +171,6 @@ def multiplications(call: Call) -> Work:
 @operator(
     windows=windows_of_image,
     constraints=(
-        on_tensors,
         legal_geometry,
         is_image,
         has_weights,

@@ -112,14 +112,11 @@ class Operator:
 
     def refused(self, call: Call) -> str:
         """The first element type of a call that the operator's unit does not take, "" if none."""
-        legal = self.types
-        if call.buffers and "i1" in legal:
-            legal = legal | {"i8"}
-        wrong = (x.element for x in call.values if legal and x.element not in legal)
+        wrong = (x.element for x in call.values if self.types and x.element not in self.types)
         return next(wrong, "")
 
     def unit_of(self, call: Call) -> str:
-        """The unit that computes a call, on tensors or buffers: `SCALAR` where no other can."""
+        """The unit that computes a call: `SCALAR` where no other can."""
         return SCALAR if self.refused(call) else self.unit
 
     def values(

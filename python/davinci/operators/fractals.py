@@ -1,4 +1,4 @@
-"""Layouts of matrices: `relayout` on tensors, and its kernels, from rows to fractals and back.
+"""Layouts of matrices: `relayout`, from rows to fractals and back.
 
 Nz puts element (i, j) of an m x n matrix at [j // c][i // 16][i % 16][j % c].
 """
@@ -6,17 +6,15 @@ Nz puts element (i, j) of an m x n matrix at [j // c][i // 16][i % 16][j % c].
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from davinci.errors import require
 from davinci.operators.call import Call
-from davinci.operators.constraints import on_tensors
 from davinci.operators.core import Array, operator
 from davinci.operators.layouts import any_layout
-from davinci.operators.tensors import Tensor, fractal_shape, is_float, is_integer, lanes, width_of
-from davinci.operators.windows import Axis, Dim, Windows, in_order, same_place
+from davinci.operators.tensors import is_float, is_integer, width_of
+from davinci.operators.windows import same_place
 from davinci.units import FRACTAL_SIDE, ceil_div
 
 
@@ -57,80 +55,9 @@ def same_shape_and_type(call: Call) -> None:
 
 @operator(
     windows=same_place,
-    constraints=(on_tensors, same_shape_and_type, fractal_elements),
+    constraints=(same_shape_and_type, fractal_elements),
     layouts=any_layout,
 )
 def relayout(a: Array) -> Array:
     """The operand in another layout."""
     return a
-
-
-def on_buffers(call: Call) -> None:
-    """On buffers only."""
-    require(call.buffers, "has no form on tensors", "tensors", "memref, or ascend.relayout")
-
-
-def matrix_operand(call: Call) -> None:
-    """The operand has rank 2 or more."""
-    rank = call.inputs[0].rank
-    require(rank >= 2, "rank of the operand", rank, "at least 2")
-
-
-def matrix_result(call: Call) -> None:
-    """The result has rank 2 or more."""
-    rank = call.outputs[0].rank
-    require(rank >= 2, "rank of the result", rank, "at least 2")
-
-
-def result_in_fractals(call: Call) -> None:
-    """The result has the Nz shape and the operand's element type."""
-    (operand,) = call.inputs
-    call.expect_output(fractal_shape(operand.shape, operand.element), operand.element)
-
-
-def operand_in_fractals(call: Call) -> None:
-    """The operand has the Nz shape of the result and its element type."""
-    (operand,), (result,) = call.inputs, call.outputs
-    expected = fractal_shape(result.shape, result.element)
-    require(operand.shape == expected, "shape of the operand", list(operand.shape), list(expected))
-    call.same_element("the result", result.element, operand.element)
-
-
-def matrix_and_fractals(shape: Sequence[int]) -> tuple[tuple[Axis, ...], tuple[Dim, ...]]:
-    """Axes of fractals of that shape, and the dimensions of the matrix on them."""
-    *batch, n1, m1, rows, columns = range(len(shape))
-    m = Dim(m1, FRACTAL_SIDE, inner=Dim(rows))
-    n = Dim(n1, shape[-1], inner=Dim(columns))
-    return tuple(map(Axis, shape)), (*map(Dim, batch), m, n)
-
-
-def into_fractals(call: Call) -> Windows:
-    shape = call.outputs[0].shape
-    axes, matrix = matrix_and_fractals(shape)
-    return Windows(axes, in_order(len(shape)), (matrix,))
-
-
-def out_of_fractals(call: Call) -> Windows:
-    shape = call.inputs[0].shape
-    axes, matrix = matrix_and_fractals(shape)
-    return Windows(axes, matrix, (in_order(len(shape)),))
-
-
-@operator(
-    windows=into_fractals,
-    constraints=(on_buffers, matrix_operand, fractal_elements, result_in_fractals),
-    layouts=any_layout,
-)
-def fractalize(a: Array, *, result: Tensor) -> Any:
-    """The kernel of a `relayout` from rows, [.., m, n], to Nz, [.., n1, m1, 16, c]."""
-    return to_nz(a, lanes(result.element))
-
-
-@operator(
-    windows=out_of_fractals,
-    constraints=(on_buffers, matrix_result, fractal_elements, operand_in_fractals),
-    layouts=any_layout,
-)
-def defractalize(a: Array, *, result: Tensor) -> Any:
-    """The kernel of a `relayout` from Nz to rows; the result type says m and n."""
-    return from_nz(a, result.shape)

@@ -11,7 +11,7 @@ import numpy as np
 
 from davinci.errors import require
 from davinci.operators.call import Call
-from davinci.operators.constraints import on_tensors, require_dims, require_length, same_types
+from davinci.operators.constraints import require_dims, require_length, same_types
 from davinci.operators.core import NONE, Array, operator
 from davinci.operators.layouts import (
     any_layout,
@@ -226,7 +226,7 @@ def anywhere(call: Call) -> Windows:
 
 @operator(
     windows=anywhere,
-    constraints=(on_tensors, regrouped_elements, dims_of_shape_once, bytes_stay),
+    constraints=(regrouped_elements, dims_of_shape_once, bytes_stay),
     unit=NONE,
     layouts=any_layout,
 )

@@ -16,11 +16,9 @@ INTRODUCTION = """# Operators of ascend
 Made from the records in `davinci.operators` by `python -m davinci.tools.reference docs`; do not
 edit.
 
-Every operator has one form on tensors, `%r = "ascend.add"(%a, %b) : (tensor, tensor) -> tensor`,
-and one on buffers in GM, with the output as last operand and no result. Constraints hold for both
-and have the numbers that messages give. Element types are those that the operator's unit takes;
-with others it becomes a kernel for the scalar unit, on any type. Booleans are `i1` on tensors,
-bytes in buffers.
+Operators are on tensors, `%r = "ascend.add"(%a, %b) : (tensor, tensor) -> tensor`. Constraints
+have the numbers that messages give. Element types are those that the operator's unit takes; with
+others it becomes a kernel for the scalar unit, on any type.
 """
 
 ELEMENTWISE = """## Elementwise

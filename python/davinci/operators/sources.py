@@ -9,7 +9,7 @@ import numpy as np
 from davinci.element_types import dtype_of
 from davinci.errors import Invalid, require
 from davinci.operators.call import Call, missing
-from davinci.operators.constraints import on_tensors, require_dim
+from davinci.operators.constraints import require_dim
 from davinci.operators.core import NONE, Array, operator
 from davinci.operators.layouts import any_layout
 from davinci.operators.tensors import Tensor
@@ -41,9 +41,7 @@ def elements_of_array(call: Call) -> None:
     call.same_element("'value'", kind.element, result.element)
 
 
-@operator(
-    windows=same_place, constraints=(on_tensors, elements_of_array), unit=NONE, layouts=any_layout
-)
+@operator(windows=same_place, constraints=(elements_of_array,), unit=NONE, layouts=any_layout)
 def constant(*, value: Any) -> Any:
     """Known elements; in GM, globals hold them."""
     return value

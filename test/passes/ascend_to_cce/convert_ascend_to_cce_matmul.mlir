@@ -64,8 +64,7 @@ func.func @batches(%a: memref<3x1x1x16x16xf16>, %b: memref<3x1x1x16x16xf16>, %c:
 // What is no kernel stays as it is.
 // CHECK-LABEL: func.func @host
 // CHECK-NEXT: ascend.matmul
-func.func @host(%a: memref<1x1x16x16xf16>, %b: memref<1x1x16x16xf16>, %c: memref<1x1x16x16xf32>) {
-  "ascend.matmul"(%a, %b, %c)
-    : (memref<1x1x16x16xf16>, memref<1x1x16x16xf16>, memref<1x1x16x16xf32>) -> ()
-  return
+func.func @host(%a: tensor<16x16xf16>, %b: tensor<16x16xf16>) -> tensor<16x16xf32> {
+  %c = "ascend.matmul"(%a, %b) : (tensor<16x16xf16>, tensor<16x16xf16>) -> tensor<16x16xf32>
+  return %c : tensor<16x16xf32>
 }
