@@ -26,6 +26,7 @@ REFUSE_NOTHING = (
     "ascend-fuse",
     "ascend-legalize-layouts",
     "ascend-merge-products",
+    "ascend-sink-rearrangements",
     "ascend-split-reductions",
     "chlo-keep-operators",
     "order-issue",

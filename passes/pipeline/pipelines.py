@@ -105,6 +105,7 @@ def ascend_to_memref(options: Options) -> list[str]:
     """Precision and layouts chosen, constants folded, kernels outlined, the arena planned."""
     return [
         "ascend-combine-operators",
+        "ascend-sink-rearrangements",
         _pass("ascend-legalize-precision", options, "precision"),
         "ascend-absorb-transposes",
         _pass("ascend-merge-products", options, "machine"),

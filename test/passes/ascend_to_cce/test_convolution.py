@@ -127,3 +127,33 @@ def test_bias_residual_and_relu(case: Conv) -> None:
     (found,) = executable.run(given_arrays).values()
     wanted = case.values(x, w) + bias[:, None, None] + residual
     np.testing.assert_array_equal(found, np.maximum(wanted, 0))
+
+
+def test_between_convolutions_nothing_is_rearranged() -> None:
+    """Three in a row, with biases, relu and a residual: channels come first at the ends only."""
+    case = Conv(2, 32, (7, 7), 32, (3, 3), pads=PADDED)
+    x, w = case.arrays()
+    y = f"tensor<{'x'.join(map(str, case.result))}xf32>"
+    text = f"""
+    func.func @main(%x: {y}, %w: tensor<32x32x3x3xf32>, %b: tensor<32xf32>) -> {y} {{
+      %zero = stablehlo.constant dense<0.0> : {y}
+      %c = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<32xf32>) -> {y}
+      %0 = {case.call("%x", "%w")}
+      %1 = stablehlo.add %0, %c : {y}
+      %2 = stablehlo.maximum %1, %zero : {y}
+      %3 = {case.call("%2", "%w")}
+      %4 = stablehlo.add %3, %2 : {y}
+      %5 = stablehlo.maximum %4, %zero : {y}
+      %6 = {case.call("%5", "%w")}
+      return %6 : {y}
+    }}"""
+    bias = np.random.default_rng(1).integers(-9, 9, 32).astype(np.float32)
+    w = np.sign(w) * (np.random.default_rng(2).random(w.shape) < 0.02)
+    executable = compile_text(text)
+    (found,) = executable.run({"arg0": x, "arg1": w.astype(np.float32), "arg2": bias}).values()
+    first = np.maximum(case.values(x, w) + bias[:, None, None], 0)
+    second = np.maximum(case.values(first, w) + first, 0)
+    np.testing.assert_array_equal(found, case.values(second, w))
+    launched = [one["kernel"] for one in executable.profile["launches_list"]]
+    places = [i for i, name in enumerate(launched) if "conv" in name]
+    assert len(places) == 3 and places[2] - places[0] == 2, launched

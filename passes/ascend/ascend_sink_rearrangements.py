@@ -1,0 +1,229 @@
+"""ascend-sink-rearrangements: moves reshapes and transposes of images behind what follows.
+
+before:
+    %0 = "ascend.conv"(%x, %v) {..} : (..) -> tensor<1x3136x64xf32>
+    %1 = "ascend.reshape"(%0) : (tensor<1x3136x64xf32>) -> tensor<3136x64xf32>
+    %2 = "ascend.transpose"(%1) {permutation = array<i64: 1, 0>} : (..) -> tensor<64x3136xf32>
+    %3 = "ascend.reshape"(%2) : (tensor<64x3136xf32>) -> tensor<1x64x56x56xf32>
+    %4 = "ascend.relu"(%3) : (tensor<1x64x56x56xf32>) -> tensor<1x64x56x56xf32>
+    ...                                                    and back to tensor<1x3136x64xf32>
+    %8 = "ascend.conv"(%7, %w) {..}
+after:
+    %0 = "ascend.conv"(%x, %v) {..} : (..) -> tensor<1x3136x64xf32>
+    %4 = "ascend.relu"(%0) : (tensor<1x3136x64xf32>) -> tensor<1x3136x64xf32>
+    %8 = "ascend.conv"(%4, %w) {..}
+
+Convolutions take and give pixels by channels, models have channels first. An elementwise operator
+on a result of a convolution is done before it is rearranged, to what its other operands are when
+rearranged likewise: for other results of convolutions, numbers, and values that repeat along all
+pixels or channels that is nothing. A reduction of whole dimensions, too. Where the rearrangements
+of two convolutions meet they cancel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from davinci.dialects.ascend_types import tensor_of, tensor_type
+from davinci.dialects.base import attribute
+from davinci.mlir import ir
+from davinci.operators.layouts import Factors
+from davinci.operators.tensors import Tensor
+from davinci.passes import builder
+from davinci.passes.ascend.layout_support import is_elementwise
+from davinci.passes.ascend.rearrangement import Rearrangement, rearrangement, traces
+from davinci.passes.ascend.tensor_ops import (
+    CONVOLUTION,
+    TensorOps,
+    defining_op,
+    merge_equal,
+    tensor_functions,
+)
+from davinci.passes.pipeline.base import Pass, register_pass
+
+
+@register_pass
+@dataclass(frozen=True)
+class AscendSinkRearrangementsPass(Pass):
+    """Move rearrangements of images behind elementwise operators."""
+
+    NAME = "ascend-sink-rearrangements"
+
+    def run(self, op: Any) -> None:
+        for function in tensor_functions(op):
+            block = function.regions[0].blocks[0]
+            operations = [operation.operation for operation in block.operations]
+            if any(operation.name == CONVOLUTION for operation in operations):
+                Sinking().sink(operations)
+                merge_equal(block)
+
+
+@dataclass(frozen=True)
+class Rearranged:
+    """A value that is a rearrangement of an image.
+
+    Attributes:
+        image: [n, pixels, channels], a result of a convolution or computed from one.
+        lies: where the elements of the value lie in the image.
+        shape: of the value.
+    """
+
+    image: Any
+    lies: Factors
+    shape: tuple[int, ...]
+
+    @property
+    def how(self) -> Rearrangement:
+        return rearrangement(self.lies)
+
+    def undone(self, value: Any, ops: TensorOps) -> Any:
+        """A value of that shape rearranged as the image is."""
+        split, order = self._split()
+        made = ops.transpose(ops.reshape(value, split), order)
+        return ops.reshape(made, tensor_of(self.image.type).shape)
+
+    def kept(self, dims: set[int]) -> list[int] | None:
+        """The image's dimensions that are those of the value; None if some are only in part."""
+        split, order = self._split()
+        there = spread([i in dims for i in range(len(self.shape))], self.shape, split)
+        if there is None:
+            return None
+        moved = [there[i] for i in order]
+        sizes = tensor_of(self.image.type).shape
+        found = spread(moved, [split[i] for i in order], sizes)
+        return None if found is None else [i for i, is_there in enumerate(found) if is_there]
+
+    def _split(self) -> tuple[list[int], list[int]]:
+        """The dimensions in between in the value's order, and the order of the image's."""
+        how = self.how
+        order = sorted(range(len(how.permutation)), key=how.permutation.__getitem__)
+        return [how.shape[i] for i in how.permutation], order
+
+
+def spread(there: Sequence[bool], sizes: Sequence[int], parts: Sequence[int]) -> list[bool] | None:
+    """Of other dimensions of the same elements, whether each is there; None if one is in part.
+
+    >>> spread([False, True, True], [4, 5, 6], [4, 30])
+    [False, True]
+    """
+    found: list[bool] = []
+    left = [(size, flag) for size, flag in zip(sizes, there, strict=True) if size != 1]
+    for part in parts:
+        if part == 1:
+            found.append(False)
+            continue
+        taken, flags = 1, set()
+        while taken < part and left:
+            size, flag = left.pop(0)
+            flags.add(flag)
+            if part % (taken * size):
+                rest = taken * size // part
+                if taken * size % part:
+                    return None
+                left.insert(0, (rest, flag))
+                size //= rest
+            taken *= size
+        if taken != part or len(flags) != 1:
+            return None
+        found.append(flags.pop())
+    return found
+
+
+class Sinking:
+    """Goes through the operations of a block in order."""
+
+    def __init__(self) -> None:
+        self._images: set[Any] = set()
+
+    def sink(self, operations: Sequence[Any]) -> None:
+        for op in operations:
+            if op.name == CONVOLUTION:
+                self._straighten(op)
+                self._images.add(op.results[0])
+            elif is_elementwise(op):
+                self._elementwise(op)
+            elif op.name == "ascend.reduce":
+                self._reduction(op)
+
+    def _rearranged(self, value: Any) -> Rearranged | None:
+        image, lies = traces(value)[-1]
+        if image not in self._images or image == value:
+            return None
+        return Rearranged(image, lies, tensor_of(value.type).shape)
+
+    def _straighten(self, conv: Any) -> None:
+        """The image that a convolution takes, if it comes from rearrangements that cancel."""
+        value = conv.operands[0]
+        source, lies = traces(value)[-1]
+        permutation = rearrangement(lies).permutation
+        if source != value and list(permutation) == sorted(permutation):
+            with conv.location, ir.InsertionPoint(conv):
+                conv.operands[0] = TensorOps().reshape(source, tensor_of(value.type).shape)
+
+    def _elementwise(self, op: Any) -> None:
+        found = next(filter(None, map(self._rearranged, op.operands)), None)
+        if found is None:
+            if op.results[0].type.rank and any(v in self._images for v in op.operands):
+                self._images.add(op.results[0])
+            return
+        result = tensor_of(op.results[0].type)
+        shape = tensor_of(found.image.type).shape
+        with op.location, ir.InsertionPoint(op):
+            ops = TensorOps()
+            operands = [self._alike(value, found, ops) for value in op.operands]
+            attributes = {key: op.attributes[key] for key in op.attributes}
+            kind = tensor_type(replace(result, shape=shape))
+            made = builder.op(op.name, operands, [kind], **attributes).result
+            back = found.how.emit(made, result.shape, ops)
+        self._images.add(made)
+        op.results[0].replace_all_uses_with(back)
+        op.erase()
+
+    def _alike(self, value: Any, found: Rearranged, ops: TensorOps) -> Any:
+        """An operand, rearranged as the image is."""
+        other = self._rearranged(value)
+        if other is not None and other.lies == found.lies:
+            same = tensor_of(other.image.type).shape == tensor_of(found.image.type).shape
+            if same:
+                return other.image
+        owner = defining_op(value)
+        if owner is not None and owner.name == "ascend.broadcast":
+            source = tensor_of(owner.operands[0].type)
+            dims = [
+                dim
+                for dim, size in zip(attribute(owner, "dims"), source.shape, strict=True)
+                if size != 1
+            ]
+            kept = found.kept(set(dims))
+            if kept is not None and dims == sorted(dims) and in_order(found, dims):
+                shape = tensor_of(found.image.type).shape
+                row = ops.reshape(owner.operands[0], [shape[i] for i in kept])
+                return ops.broadcast(row, shape, kept)
+        return found.undone(value, ops)
+
+    def _reduction(self, op: Any) -> None:
+        found = self._rearranged(op.operands[0])
+        if found is None:
+            return
+        reduced = set(attribute(op, "dims"))
+        dims = [i for i in range(len(found.shape)) if i not in reduced]
+        kept = found.kept(set(dims))
+        if kept is None or not in_order(found, dims):
+            return
+        result: Tensor = tensor_of(op.results[0].type)
+        rank = tensor_of(found.image.type).rank
+        with op.location, ir.InsertionPoint(op):
+            ops = TensorOps()
+            others = [i for i in range(rank) if i not in kept]
+            made = ops.reduce(found.image, attribute(op, "kind"), others)
+            made = ops.reshape(made, result.shape)
+        op.results[0].replace_all_uses_with(made)
+        op.erase()
+
+
+def in_order(found: Rearranged, dims: Sequence[int]) -> bool:
+    """Whether these dimensions of a value follow each other in the image as they do in it."""
+    strides = [factor.stride for dim in dims for factor in found.lies[dim]]
+    return strides == sorted(strides, reverse=True)

@@ -1,0 +1,43 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-sink-rearrangements)' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-sink-rearrangements,ascend-sink-rearrangements)' | FileCheck %s
+
+// A bias of channels, a residual and relu are done before channels come first again; the next
+// convolution takes the pixels as they are.
+// CHECK-LABEL: func.func @block
+// CHECK-NEXT: %[[FIRST:.*]] = "ascend.conv"(%arg0, %arg1)
+// CHECK-NEXT: %[[ROW:.*]] = "ascend.broadcast"(%arg2) {dims = array<i64: 2>} : (tensor<16xf32>) -> tensor<2x12x16xf32>
+// CHECK-NEXT: %[[SUM:.*]] = "ascend.add"(%[[FIRST]], %[[ROW]]) : (tensor<2x12x16xf32>, tensor<2x12x16xf32>)
+// CHECK-NEXT: %[[RELU:.*]] = "ascend.relu"(%[[SUM]]) : (tensor<2x12x16xf32>) -> tensor<2x12x16xf32>
+// CHECK-NEXT: %[[SECOND:.*]] = "ascend.conv"(%[[RELU]], %arg1)
+// CHECK-NEXT: %[[TOTAL:.*]] = "ascend.add"(%[[SECOND]], %[[FIRST]]) : (tensor<2x12x16xf32>, tensor<2x12x16xf32>)
+// CHECK-NEXT: "ascend.transpose"(%[[TOTAL]]) {permutation = array<i64: 0, 2, 1>} : (tensor<2x12x16xf32>) -> tensor<2x16x12xf32>
+// CHECK-NEXT: ascend.reshape
+// CHECK-NEXT: "ascend.reduce"(%[[TOTAL]]) {dims = array<i64: 1>, kind = "add"} : (tensor<2x12x16xf32>) -> tensor<2x16xf32>
+// CHECK-NEXT: return
+func.func @block(%x: tensor<2x12x16xf32>, %w: tensor<1x16x16xf32>, %b: tensor<16xf32>)
+    -> (tensor<2x16xf32>, tensor<2x16x3x4xf32>) {
+  %0 = "ascend.conv"(%x, %w) {image = array<i64: 3, 4>, kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>} : (tensor<2x12x16xf32>, tensor<1x16x16xf32>) -> tensor<2x12x16xf32>
+  %1 = "ascend.transpose"(%0) {permutation = array<i64: 0, 2, 1>} : (tensor<2x12x16xf32>) -> tensor<2x16x12xf32>
+  %2 = "ascend.reshape"(%1) : (tensor<2x16x12xf32>) -> tensor<2x16x3x4xf32>
+  %3 = "ascend.broadcast"(%b) {dims = array<i64: 1>} : (tensor<16xf32>) -> tensor<2x16x3x4xf32>
+  %4 = "ascend.add"(%2, %3) : (tensor<2x16x3x4xf32>, tensor<2x16x3x4xf32>) -> tensor<2x16x3x4xf32>
+  %5 = "ascend.relu"(%4) : (tensor<2x16x3x4xf32>) -> tensor<2x16x3x4xf32>
+  %6 = "ascend.reshape"(%5) : (tensor<2x16x3x4xf32>) -> tensor<2x16x12xf32>
+  %7 = "ascend.transpose"(%6) {permutation = array<i64: 0, 2, 1>} : (tensor<2x16x12xf32>) -> tensor<2x12x16xf32>
+  %8 = "ascend.conv"(%7, %w) {image = array<i64: 3, 4>, kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>} : (tensor<2x12x16xf32>, tensor<1x16x16xf32>) -> tensor<2x12x16xf32>
+  %9 = "ascend.transpose"(%8) {permutation = array<i64: 0, 2, 1>} : (tensor<2x12x16xf32>) -> tensor<2x16x12xf32>
+  %10 = "ascend.reshape"(%9) : (tensor<2x16x12xf32>) -> tensor<2x16x3x4xf32>
+  %11 = "ascend.add"(%10, %2) : (tensor<2x16x3x4xf32>, tensor<2x16x3x4xf32>) -> tensor<2x16x3x4xf32>
+  %12 = "ascend.reduce"(%11) {kind = "add", dims = array<i64: 2, 3>} : (tensor<2x16x3x4xf32>) -> tensor<2x16xf32>
+  return %12, %11 : tensor<2x16xf32>, tensor<2x16x3x4xf32>
+}
+
+// Nothing else is touched: no convolution, no image.
+// CHECK-LABEL: func.func @others
+// CHECK-NEXT: %[[TURNED:.*]] = "ascend.transpose"(%arg0)
+// CHECK-NEXT: "ascend.relu"(%[[TURNED]]) : (tensor<16x12xf32>) -> tensor<16x12xf32>
+func.func @others(%x: tensor<12x16xf32>) -> tensor<16x12xf32> {
+  %0 = "ascend.transpose"(%x) {permutation = array<i64: 1, 0>} : (tensor<12x16xf32>) -> tensor<16x12xf32>
+  %1 = "ascend.relu"(%0) : (tensor<16x12xf32>) -> tensor<16x12xf32>
+  return %1 : tensor<16x12xf32>
+}
