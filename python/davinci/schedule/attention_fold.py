@@ -18,6 +18,9 @@ EVEN, ODD = "even", "odd"
 
 MAXIMUM = "vmax"
 
+WORTH = 48
+"""Repeats that make up for an instruction and a barrier."""
+
 
 def kept(keys: int, slices: int) -> int:
     """Keys of a slice: the largest power of two of which about `slices` are all keys.
@@ -64,7 +67,14 @@ def fold(rows: int, keys: int, slices: int, dtype: str, machine: Machine) -> Ste
         steps.append(Step(MAXIMUM, (a, b, result)))
 
     first = part(EVEN, 0, size)
-    combine(part(SOURCE, 0, size), part(SOURCE, min(size, keys - size), size), first)
+    shift = REPEAT_BYTES // DTYPES[dtype].itemsize // SIDE
+    if rows * size // shift > WORTH:
+        # A repeat further the second slice lies in the other half of the bank groups.
+        combine(part(SOURCE, 0, size), part(SOURCE, size - shift, size), first)
+        left = part(EVEN, 0, shift)
+        combine(left, part(SOURCE, 2 * size - shift, shift), left)
+    else:
+        combine(part(SOURCE, 0, size), part(SOURCE, min(size, keys - size), size), first)
     for start in range(2 * size, keys, size):
         combine(first, part(SOURCE, min(start, keys - size), size), first)
     name, other = EVEN, ODD
