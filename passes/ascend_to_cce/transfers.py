@@ -139,12 +139,17 @@ def strides(dims: Sequence[Any], side: int) -> list[int]:
 
 def small_parts(way: Small, arrays: Arrays, result: Any) -> list[Part]:
     """Less than a block, with what lies behind it in its block."""
-    size = way.transfer.count
-    held = alloc([size], element_of(result), "UB")
-    source = arrays[way.transfer.array]
+    transfer, size, element = way.transfer, way.transfer.count, element_of(result)
 
     def build(_: IndexLike) -> None:
-        cce.copy(restride(source, [size], [1]), held, round_up=True)
+        if transfer.filled:
+            block = filled(
+                [BLOCK_BYTES // transfer.itemsize], element, number_in(transfer, arrays, element)
+            )
+            held = restride(block, [size], [1])
+        else:
+            held = alloc([size], element, "UB")
+            cce.copy(restride(arrays[transfer.array], [size], [1]), held, round_up=True)
         cce.copy(held, restride(result, [size], [1]), round_up=True)
 
     return [Part(1, build)]

@@ -212,10 +212,11 @@ class _Chooser:
             runs_of(transfer, self.machine, self.cores),
             squares_of(transfer, self.machine, self.cores),
         ]
-        if isinstance(transfer.source, int):
-            source = math.prod(self.graph.arrays[transfer.source].stored_shape)
-            if is_small(transfer, source, self.total, self.machine):
-                ways.append(Small(transfer, Costs(self.machine).starts))
+        source = 0
+        if not transfer.filled:
+            source = math.prod(self.graph.arrays[transfer.array].stored_shape)
+        if is_small(transfer, source, self.total, self.machine):
+            ways.append(Small(transfer, Costs(self.machine).starts))
         found = [way for way in ways if way is not None]
         if not found:
             return by_scalars(transfer, self.machine)

@@ -305,11 +305,11 @@ def by_scalars(transfer: Transfer, machine: Machine, walked: int = 0) -> Scalars
 
 
 def is_small(transfer: Transfer, source: int, total: int, machine: Machine) -> bool:
-    """Whether it is all of two arrays of less than a block.
+    """Whether it is all of two arrays of less than a block, or fills all of one.
 
     Args:
         source, total: elements of both arrays.
     """
-    if transfer.filled or transfer.run != source or transfer.run != total:
+    if transfer.run != total or not (transfer.filled or transfer.run == source):
         return False
     return transfer.run * transfer.itemsize < machine.vector.block_bytes
