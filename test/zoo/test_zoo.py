@@ -20,6 +20,8 @@ def run(model: zoo.Model) -> list[np.ndarray]:
     [
         ("mlp,batch=3,features=5,hidden=7,layers=2,classes=2", [(3, 2)]),
         ("bert-tiny", [(1, 32, 128), (1, 128)]),
+        ("resnet18,resolution=32,width=8,classes=5,batch=2", [(2, 5)]),
+        ("resnet50,resolution=32,width=8,classes=5", [(1, 5)]),
         ("bert,layers=1,hidden=24,heads=3,seq=5,vocab=11,batch=2", [(2, 5, 24), (2, 24)]),
     ],
 )

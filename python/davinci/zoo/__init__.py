@@ -18,6 +18,7 @@ import onnx
 from davinci.errors import InputError, did_you_mean
 from davinci.zoo.bert import Bert
 from davinci.zoo.mlp import Mlp
+from davinci.zoo.resnet import Resnet
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -41,6 +42,9 @@ NETWORKS: dict[str, Callable[..., Any]] = {
     "bert-base": lambda **changes: Bert(
         **{"layers": 12, "hidden": 768, "heads": 12, "seq": 128, "vocab": 30522, **changes}
     ),
+    "resnet": Resnet,
+    "resnet18": lambda **changes: Resnet(**{"depth": 18, **changes}),
+    "resnet50": lambda **changes: Resnet(**{"depth": 50, **changes}),
 }
 """Networks and ready-made choices of their parameters, by name."""
 
