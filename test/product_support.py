@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
 
+from davinci.machine import Machine
+from davinci.passes.ascend_to_cce import product_group
+from davinci.schedule.product import Product, ProductSchedule
+from davinci.schedule.product_choice import Candidates, Wanted, even_cuts
+from davinci.schedule.product_cost import footprint
+from davinci.schedule.product_rolls import mads_written
 from davinci.units import ceil_div
 from kernel_support import KernelRun, fractals, matrix_of, run_kernel
 
@@ -118,3 +127,93 @@ class Case:
         found = self.matrix(run.outputs[0])
         np.testing.assert_allclose(found, expected, rtol=rounding, atol=limit)
         return run
+
+    @staticmethod
+    def drawn(random: np.random.Generator) -> Case:
+        """A product of sizes that end anywhere, up to a few tiles or a long sum."""
+        m, n, k = (int(random.choice([1, 15, 16, 17, 33, 64, 100, 128, 257])) for _ in range(3))
+        if random.random() < 0.2:
+            k = int(random.integers(600, 2500))
+        return Case(
+            m,
+            n,
+            k,
+            batch=int(random.choice([0, 0, 1, 3])),
+            layouts="".join(random.choice(["n", "r"], 3)),
+            turned=str(random.choice(["", "", "a", "b", "ab"])),
+            result=str(random.choice(["f16", "f32"])),
+        )
+
+
+MOST_WRITTEN = 200
+"""Mads of a random schedule that are written, so that it is compiled in a moment."""
+
+
+def drawn_schedule(
+    product: Product, machine: Machine, cores: int, random: np.random.Generator
+) -> ProductSchedule:
+    """A legal schedule of a product, as nobody would choose it."""
+
+    def some(low: int, high: int) -> int:
+        return int(random.integers(low, max(low, high) + 1))
+
+    while True:
+        found = _of_some_share(product, machine, cores, random)
+        if found is None:
+            continue
+        deep = [piece.k % found.tile.k == 0 for piece in (found.a, found.b)]
+        slots = [
+            some(1 if whole else 2, 2 * piece.slots)
+            for whole, piece in zip(deep, (found.a, found.b), strict=True)
+        ]
+        together = found.beside[0] * found.beside[1]
+        changed = replace(
+            found,
+            turn=some(1, 4),
+            a=replace(found.a, slots=slots[0], rows=some(1, found.a.rows)),
+            b=replace(found.b, slots=slots[1], rows=some(1, found.b.rows)),
+            part=(some(1, found.part[0]), some(1, found.part[1])),
+            l0a=some(1, 4),
+            l0b=some(1, 4),
+            l0c=some(together, 4),
+            ahead=some(1, 12),
+            inbox=some(1, 4),
+            crossing=some(1, 3),
+            loads=some(1, 3),
+            leaving=some(1, 3),
+        )
+        fits = not footprint(product, changed).excess(machine)
+        if fits and mads_written(product, changed) <= MOST_WRITTEN:
+            return changed
+
+
+def _of_some_share(
+    product: Product, machine: Machine, cores: int, random: np.random.Generator
+) -> ProductSchedule | None:
+    """One of a random share, with random tiles; None if that came to nothing."""
+    candidates, whole = Candidates(product, machine, cores, Wanted()), product.fractals
+    share = random.choice(candidates.shares())  # type: ignore[arg-type]
+    tiles = candidates.tiles(share)
+    for _ in range(int(random.integers(0, 3))):
+        tile = tiles[int(random.integers(len(tiles)))]
+        m, n = (int(random.choice(even_cuts(size, size))) for size in (tile.m, tile.n))
+        k = int(random.integers(1, min(whole.k, tile.k) + 1))
+        tiles.append(replace(tile, m=m, k=k, n=n))
+    tile = tiles[int(random.integers(len(tiles)))]
+    loops = list(candidates.loops(share, tile))
+    outer, beside = loops[int(random.integers(len(loops)))]
+    found = list(candidates.completed(share, tile, outer, beside))
+    return found[int(random.integers(len(found)))] if found else None
+
+
+@contextmanager
+def drawn_schedules(random: np.random.Generator) -> Iterator[list[ProductSchedule]]:
+    """Products get random schedules; those that they got."""
+    given: list[ProductSchedule] = []
+
+    def draw(product: Product, machine: Machine, cores: int, wanted: Wanted) -> ProductSchedule:
+        given.append(drawn_schedule(product, machine, cores, random))
+        return given[-1]
+
+    with patch.object(product_group, "choose", draw):
+        yield given

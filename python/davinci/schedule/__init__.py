@@ -8,5 +8,6 @@
 * `vector_steps`, `row_statistics`, `row_places`, `row_tables`: reductions of rows, statistics and
   tables of a row as vector operations on buffers in UB.
 * `product`: products of matrices, and what a schedule of one says; `product_order` makes the order
-  of its work of it, `product_cost` and `product_estimate` its cycles, `product_choice` chooses.
+  of its work of it, `product_events`, and `product_rolls` loops of what repeats itself there;
+  `product_cost` and `product_estimate` say how many cycles, `product_choice` chooses.
 """

@@ -33,9 +33,9 @@ IMAGE_PIECES = 6
 SHARES, TILES = 10, 4
 """Shares of C, and tiles of each, that are looked at closely."""
 
-INBOX, CROSSING, LOADS = 4, 2, 2
-"""Buffers in UB: for rows that came and for fractals that go to L1, and for what parts of C are
-combined with."""
+INBOX, CROSSING, LOADS = (4, 3), 2, 2
+"""Buffers in UB: for rows that came, with an epilogue of few steps and with one that needs the
+room; for fractals that go to L1; for what parts of C are combined with."""
 
 FEW_STEPS = 2
 """Steps of an epilogue in whose time a part does not leave."""
@@ -263,8 +263,9 @@ class Candidates:
         tiles = share.batch * ceil_div(share.m, tile.m) * ceil_div(share.n, tile.n)
         a, b = (replace(p, slots=n) for p, n in zip(pieces, slots, strict=True))
         rows = not (product.a.nz and product.b.nz)
+        long = len(product.end.program.steps) > FEW_STEPS
         leaving = self.turns - (CROSSING if rows else 0)
-        if len(product.end.program.steps) > FEW_STEPS:
+        if long:
             leaving = min(2, leaving)
         sizes = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
         inbox, crossing = (max(size) for size in zip(*sizes, strict=True))
@@ -279,12 +280,12 @@ class Candidates:
             1 if together == 1 else l0b if beside[0] > 1 else l0a,
             a,
             b,
-            self.part(tile, inbox * INBOX + crossing * CROSSING, leaving),
+            self.part(tile, inbox * INBOX[long] + crossing * CROSSING, leaving),
             l0a=l0a,
             l0b=l0b,
             l0c=min(2, tiles),
             ahead=AHEAD * (1 + together) // 2,
-            inbox=INBOX,
+            inbox=INBOX[long],
             crossing=CROSSING,
             loads=LOADS,
             leaving=leaving,
@@ -335,7 +336,7 @@ class Candidates:
         as_loaded = tile.k if name == "a" else 1
         if operand.nz:
             rows = tile.k if operand.k_rows else other
-            for together in {as_loaded, tile.k if operand.k_rows else 1}:
+            for together in dict.fromkeys([as_loaded, tile.k if operand.k_rows else 1]):
                 yield Pieces(tile.k, other, together, rows, 1)
             return
         row = SIDE * SIDE * operand.itemsize
@@ -346,7 +347,7 @@ class Candidates:
         # Rows of all of k follow each other in GM; if that is too much, pieces of whole steps.
         for deep in self.spans_of_k(tile.k, self.staged // row):
             rows = even_cut(other, max(1, self.staged // (deep * row)))
-            for together in {as_loaded, deep if name == "a" else 1}:
+            for together in dict.fromkeys([as_loaded, deep if name == "a" else 1]):
                 yield Pieces(deep, other, together, rows, 1)
 
     def images(self, image: Image, tile: Tile) -> Iterator[Pieces]:

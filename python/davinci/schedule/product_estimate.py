@@ -7,16 +7,16 @@ MTE2, then V and MTE3 if it comes in rows, MTE1, M, and V and MTE3 as the result
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from davinci.machine import Machine
 from davinci.schedule.product import Product, ProductSchedule
 from davinci.schedule.product_cost import Busy, Costs
 from davinci.units import ceil_div
 
-UNEVEN, OVERLAP, CROWDED = 0.5, 0.2, 0.03
-"""Parts of the time lost to uneven tiles, gained where shares follow each other, and lost because
-the other pipes have work as well; measured."""
+UNEVEN, OVERLAP, CROWDED, TURNS = 0.5, 0.2, 0.03, 0.02
+"""Parts of the time lost to uneven tiles, gained where shares follow each other, lost because the
+other pipes have work as well, and lost where tiles take turns; measured."""
 
 
 @dataclass(frozen=True)
@@ -86,13 +86,13 @@ def estimate(product: Product, schedule: ProductSchedule, machine: Machine, core
         size * plain.lines_of(name, schedule) for size, name in zip(of_share, "ab", strict=True)
     )
     rate = machine.cores * machine.l2.read_bytes_per_cycle / used
-    slower = max(1.0, machine.mte2.port_bytes_per_cycle / rate)
     # Cores that have a row of shares read the same of A, those that have a column the same of B.
     others = of_share[0] * (min(columns, used) - 1) + of_share[1] * (min(rows, used) - 1)
-    slower *= 1 + others / sum(of_share) * machine.gm.same_line_percent / 100
+    slower = 1 + others / sum(of_share) * machine.gm.same_line_percent / 100
     costs = Costs(product, machine, min(1.0, once / read), slower)
     memory = once / (machine.gm.read_bytes_per_cycle * machine.cores)
-    first, more = share_cycles(costs, schedule, tiles)
+    crowd = max(1.0, machine.mte2.port_bytes_per_cycle / rate)
+    first, more = share_cycles(costs, schedule, tiles, crowd)
     return max(memory, first + (ceil_div(shares, used) - 1) * more)
 
 
@@ -106,9 +106,13 @@ def stalls(schedule: ProductSchedule, tiles: list[Tiles], k: int, side: int) -> 
 
 
 def share_cycles(
-    costs: Costs, schedule: ProductSchedule, tiles: list[Tiles]
+    costs: Costs, schedule: ProductSchedule, tiles: list[Tiles], crowd: float
 ) -> tuple[float, float]:
-    """Cycles of a share, and those that one takes which begins while the one before it ends."""
+    """Cycles of a share, and those that one takes which begins while the one before it ends.
+
+    Args:
+        crowd: how much longer reads take than the port does if all cores read all the time.
+    """
     product, machine, k = costs.product, costs.machine, costs.product.fractals.k
     steps = ceil_div(k, schedule.tile.k)
     loads = [costs.load(schedule, name) for name in ("a", "b")]
@@ -135,6 +139,9 @@ def share_cycles(
             work = work + panels[i] * kind.fills[i] + loads[i] * (steps * kind.loads[i])
         busy += work * kind.count
         alike += work.most * kind.count
+    # A core that did not read for a while makes up for that.
+    stretched = busy.mte2 * crowd - machine.gm.idle_credit_cycles
+    busy = replace(busy, mte2=max(busy.mte2, stretched))
     begin, end = machine.mte2.start_cycles, machine.mte3.start_cycles
     # The first mad waits for the pieces of its step; the last tile leaves after the last one.
     to_mad = begin + first.most + last.sum - last.most + load.sum
@@ -154,4 +161,5 @@ def share_cycles(
     # A pipe that has much to do for some tiles holds those up, however little it has for others;
     # what comes ahead makes up for a part of that.
     once = around + (alike - busy.most) * UNEVEN + (busy.sum - busy.most) * CROWDED + late
+    once *= 1 + TURNS * (math.prod(schedule.beside) - 1)
     return once, max(busy.most, once - (to_mad + from_mad) * OVERLAP)

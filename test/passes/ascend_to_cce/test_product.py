@@ -10,7 +10,7 @@ import pytest
 
 from davinci.errors import CompileError, DeviceFault
 from kernel_support import lowered_text, run_cce_text, run_kernel
-from product_support import Case
+from product_support import Case, drawn_schedules
 
 FLAG = re.compile(r'"cce\.(set_flag|wait_flag)"\(\) (\{[^}]*\})')
 
@@ -132,6 +132,15 @@ def test_blocks() -> None:
     assert Case(128, 768, 768).check().profile.blocks >= 24
     assert Case(128, 768, 768, layouts="rrr").check().profile.blocks >= 24
     assert Case(128, 128, 64, batch=40).check().profile.blocks >= 20
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_schedules(seed: int) -> None:
+    """Any legal schedule gives the same numbers (benchmarks/proofs/product_schedules.py)."""
+    random = np.random.default_rng(seed)
+    with drawn_schedules(random) as given:
+        Case.drawn(random).check(cores=int(random.choice([1, 5, 32])))
+    assert given
 
 
 def test_strategy_without_a_legal_tile() -> None:
