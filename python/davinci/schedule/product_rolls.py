@@ -85,7 +85,7 @@ def mads_written(product: Product, schedule: ProductSchedule) -> int:
     return mads if mads <= WRITTEN else mads_of(lines_of(schedule.share, product, schedule))
 
 
-def position(event: Event, windows: bool) -> Position:
+def position(event: Event, windows: bool = False) -> Position:
     """Where in the matrices an event is at work; it matters only to what touches GM, and to loads
     of windows."""
     if isinstance(event, Fill):
