@@ -226,7 +226,10 @@ class TileBuilder:
 
     def _elementwise(self, step: Step) -> None:
         values = [*step.sources, step.result]
-        operands = self._views(values)
+        width = self.layout.width(step)
+        if not width:
+            return  # done with another
+        operands = self._views(values, width)
         dtype = step.result.dtype
         if step.name == EXPAND:
             source, result = operands
@@ -238,9 +241,13 @@ class TileBuilder:
             operands.insert(-1, scalar(dtype, step.scalar))
         op(f"cce.{step.name}", operands, **step.attributes)
 
-    def _views(self, values: Sequence[Value]) -> list[Any]:
+    def _views(self, values: Sequence[Value], width: int) -> list[Any]:
         """The values as arrays of one shape: flat where all have the same axes, else with strides
-        of 0 along those that they lack."""
+        of 0 along those that they lack.
+
+        Args:
+            width: parts of rows that lie beside each other, all of which are meant.
+        """
         layout = self.layout
         shapes = [layout.shape(value) for value in values]
         form = layout.form(values[-1])
@@ -249,18 +256,18 @@ class TileBuilder:
         if all(layout.form(value) == form for value in values):
             if form is not None and self.lane not in form:
                 return self._statistics(values)
-            if any(value in layout.beside for value in values):
+            if width == 1 and any(value in layout.beside for value in values):
                 rows = [math.prod(shapes[-1][:-1]), shapes[-1][-1]]
                 return [self._view(v, rows, [layout.held_shape(v)[-1], 1]) for v in values]
             held = [self._held(value) for value in values]
-            return [restride(b, [math.prod(s)], [1]) for b, s in zip(held, shapes, strict=True)]
+            return [restride(b, [width * math.prod(shapes[-1])], [1]) for b in held]
         assert form is not None
         placed = [value for value in values if value in layout.placed]
         if placed:
-            return self._placed_views(values, placed[0])
+            return self._placed_views(values, placed[0], width)
         block = block_lanes(values[-1].dtype)
         whole = shapes[-1]
-        shape = [*whole[:-1], whole[-1] // block, block]
+        shape = [*whole[:-1], width * whole[-1] // block, block]
         return [self._view(v, shape, layout.strides(v, form)) for v in values]
 
     def _view(self, value: Value, shape: Sequence[int], strides: Sequence[int]) -> Any:
@@ -288,13 +295,13 @@ class TileBuilder:
             for b, v in zip(held, values, strict=True)
         ]
 
-    def _placed_views(self, values: Sequence[Value], first: Value) -> list[Any]:
-        """Rows and statistics as arrays of one shape, see `row_places`."""
+    def _placed_views(self, values: Sequence[Value], first: Value, width: int) -> list[Any]:
+        """Rows and statistics as arrays of one shape, see `row_places`; `width` as of `_views`."""
         layout = self.layout
         form = self.program.forms[first]
         assert form is not None
         places = layout.places(form, first.dtype)
-        blocks = layout.tile.pitch // block_lanes(first.dtype)
+        blocks = width * layout.tile.pitch // block_lanes(first.dtype)
         whole = layout.form(values[-1])
         assert whole is not None
         slices = layout.slices(form, whole)
@@ -312,8 +319,8 @@ class TileBuilder:
                 strides, offset = (0, 0, 0, *rows.strides[3:]), layout.held_offset(value)
                 view = replace(rows, buffer=SOURCE, strides=strides, offset=offset)
             else:
-                pitch = layout.held_shape(value)[-1] // layout.tile.pitch
-                outer = (stride * pitch for stride in rows.strides[:3])
+                parts = layout.held_shape(value)[-1] // layout.tile.pitch
+                outer = (stride * parts // width for stride in rows.strides[:3])
                 strides = (*outer, *rows.strides[3:])
                 view = replace(rows, strides=strides, offset=layout.held_offset(value))
             found.append(array({view.buffer: self._held(value)}, view))

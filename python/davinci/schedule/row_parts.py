@@ -5,7 +5,7 @@
           | ..           | ..         |       halves, whose rows are 64 lanes apart
 
 Short rows of GM cost as much as whole lines, so one transfer of whole rows takes less time than one
-for each part.
+for each part. Steps that do the same to each part are one for all of them (`row_siblings`).
 """
 
 from __future__ import annotations
@@ -16,22 +16,16 @@ from collections.abc import Sequence, Set
 from davinci.operators.vector_program import Value
 from davinci.schedule.graph import Graph
 from davinci.schedule.row_places import block_lanes
+from davinci.schedule.row_siblings import Beside, Siblings, contiguous_values
 from davinci.schedule.space import Space
 from davinci.schedule.tile_layout import Tile
-from davinci.schedule.tile_program import MOVED, REDUCE, TileProgram
-
-Beside = tuple[Value, ...]
-"""Values that lie beside each other, in order."""
+from davinci.schedule.tile_program import TileProgram
 
 
 def beside_each_other(graph: Graph, space: Space, program: TileProgram) -> list[Beside]:
-    """What can be loaded or stored together wherever tiles have whole rows."""
-    contiguous = {
-        value
-        for step in program.steps
-        if step.name == REDUCE or step.name in MOVED
-        for value in (*step.sources, step.result)
-    }
+    """What can be loaded or stored together wherever tiles have whole rows, and what is computed of
+    it part by part; brings the program's steps into the order for that."""
+    contiguous = contiguous_values(program)
     crossing = Counter((*program.loads.values(), *program.stores.values()))
     found = []
     for row in graph.rows():
@@ -41,7 +35,7 @@ def beside_each_other(graph: Graph, space: Space, program: TileProgram) -> list[
         apart = not contiguous.intersection(own) and all(crossing[v] == 1 for v in own)
         if len(row) > 1 and whole and apart:
             found.append(own)
-    return found
+    return found and Siblings(program, found).joined()
 
 
 def in_tile(found: Sequence[Beside], tile: Tile, lanes: int, tables: Set[Value]) -> list[Beside]:

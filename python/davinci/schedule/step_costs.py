@@ -91,8 +91,12 @@ def step_cycles(step: Step, layout: TileLayout) -> float:
             math.ceil(math.log2(layout.shape(step.sources[0])[axis])) for axis in fold.axes
         )
         return found + levels * unit.fixed_cycles + size / REPEAT_BYTES * bool(fold.axes)
+    width = layout.width(step)
+    if not width:
+        return 0
     widest = max(DTYPES[v.dtype].itemsize for v in (step.result, *step.sources))
-    shape = layout.shape(step.result)
+    *outer, lanes = layout.shape(step.result)
+    shape = (*outer, lanes * width)
     repeats = math.ceil(math.prod(shape) * widest / REPEAT_BYTES)
     issues = math.ceil(repeats / MAX_REPEAT)
     kind = step.result.dtype
@@ -100,7 +104,7 @@ def step_cycles(step: Step, layout: TileLayout) -> float:
     each = unit.cycles_of(unit.cycles_per_repeat, step.name, kind, 1)
     form, values = layout.form(step.result), (*step.sources, step.result)
     apart = any(layout.form(value) not in (form, None) for value in step.sources)
-    beside = any(value in layout.beside for value in values)
+    beside = width == 1 and any(value in layout.beside for value in values)
     if form is None or any(value in layout.placed for value in values) or not (apart or beside):
         return issues * fixed + repeats * each
     limits = Limits(MAX_REPEAT, *((MOST_STRIDE,) * len(values),) * 2, fixed, unit.bank_groups, each)

@@ -118,20 +118,36 @@ class _Assignment:
         program = self.program
         for value in (*program.constants.values(), *program.inputs):
             self._take(value)
-        for i, step in enumerate(program.steps):
-            ends = [v for v in dict.fromkeys(step.sources) if self.last[v] == i]
-            in_place = step.name not in NOT_IN_PLACE
-            if not in_place:
-                self._take(step.result)
-            for source in ends:
-                self._release(source)
-            if in_place:
-                self._take(step.result)
-            if self.last.get(step.result, len(program.steps)) == i:
-                self._release(step.result)
+        done = 0
+        while done < len(program.steps):
+            first = program.steps[done]
+            count = 1
+            if first.result in self.together:
+                count = len(program.together.get(first.result, (first.result,)))
+            self._unit(range(done, done + count))
+            done += count
         moved = {self.of[value] for value in self.crossing}
         found = [replace(buffer, moved=i in moved) for i, buffer in enumerate(self.found)]
         return found, self.of
+
+    def _unit(self, places: range) -> None:
+        """Buffers of a step, or of several that are one."""
+        steps = [self.program.steps[i] for i in places]
+        sources = dict.fromkeys(source for step in steps for source in step.sources)
+        ends = [value for value in sources if self.last[value] in places]
+        in_place = steps[0].name not in NOT_IN_PLACE
+        results = [step.result for step in steps]
+        if in_place:
+            for value in ends:
+                self._release(value)
+        for value in results:
+            self._take(value)
+        if not in_place:
+            for value in ends:
+                self._release(value)
+        for value in results:
+            if self.last.get(value, len(self.program.steps)) in places:
+                self._release(value)
 
     def _release(self, value: Value) -> None:
         self.ended.add(value)

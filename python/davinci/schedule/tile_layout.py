@@ -136,6 +136,15 @@ class TileLayout:
             return (self.places(form, value.dtype).blocks, block)
         return (*outer, block)
 
+    def width(self, step: Step) -> int:
+        """How many parts of rows that lie beside each other a step does at once; 0 of one that is
+        done with another."""
+        row = self.program.together.get(step.result, ())
+        rows = (v for v in step.sources if self.lane in (self.program.forms[v] or ()))
+        if not row or any(value not in self.beside for value in (*rows, step.result)):
+            return 1
+        return len(row) if step.result == row[0] else 0
+
     def held_shape(self, value: Value) -> tuple[int, ...]:
         """The buffer in which a value lies, beside others or alone."""
         *outer, lanes = self.shape(value)

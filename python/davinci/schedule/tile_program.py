@@ -59,6 +59,7 @@ class TileProgram(VectorProgram):
         forms: of every value.
         loads: the program's value of each input of the group.
         stores: the program's value of each output.
+        together: of results of steps that can be one, all of these (`row_siblings`).
         lane: the innermost axis.
         placed: of statistics, the value that rows are combined with.
         packed: statistics that are packed.
@@ -70,6 +71,7 @@ class TileProgram(VectorProgram):
     forms: dict[Value, Form] = field(default_factory=dict)
     loads: dict[int, Value] = field(default_factory=dict)
     stores: dict[int, Value] = field(default_factory=dict)
+    together: dict[Value, tuple[Value, ...]] = field(default_factory=dict)
     _known: dict[Any, Value] = field(default_factory=dict)
 
     def step(

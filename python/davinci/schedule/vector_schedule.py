@@ -23,8 +23,9 @@ from davinci.schedule.chunk_choice import ChunkChoice
 from davinci.schedule.chunks import Chunks, Run
 from davinci.schedule.graph import Graph
 from davinci.schedule.phased_schedule import PhasedChooser, PhasedSchedule
-from davinci.schedule.row_parts import Beside, beside_each_other, in_tile
+from davinci.schedule.row_parts import beside_each_other, in_tile
 from davinci.schedule.row_places import block_lanes
+from davinci.schedule.row_siblings import Beside
 from davinci.schedule.space import NoSpace, Space, space_of
 from davinci.schedule.step_costs import moving_cycles, step_cycles
 from davinci.schedule.tile_layout import CHAINS, SLOTS, TABLE_SHARE, Tile, TileLayout, tile_of
@@ -402,7 +403,11 @@ class _Chooser:
         write += self._copies(self.graph.outputs, layout) * mte3.issue_cycles
         vector += self._by_scalars(layout)
         start = mte2.start_cycles + mte3.start_cycles
-        waits = len(steps) * self.machine.sync.barrier_cycles / (2 if slots > 1 else 1)
+        waits = (
+            sum(layout.width(step) > 0 for step in steps)
+            * self.machine.sync.barrier_cycles
+            / (2 if slots > 1 else 1)
+        )
         vector += waits
         alone = vector + read + write + start
         if slots == 1:
