@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import io
+from functools import partial
+
+from davinci.mlir import ir
+
+_EMITTED: set[str] = set()
+"""Dialects whose definition was made in this process."""
+
 
 def load_all() -> None:
     """Loads every dialect of the project into the current MLIR context."""
@@ -12,5 +20,11 @@ def load_all() -> None:
     # The last module that adds operations to a dialect stands for it.
     for dialect in (ascend.Ascend, cce_vector.Cce, hivm.Hivm):
         dialect.load()
+        if dialect.name not in _EMITTED:
+            # Further contexts read the definition, which is some thousand operations to build.
+            code = io.BytesIO()
+            dialect._mlir_module.operation.write_bytecode(code)
+            dialect._emit_module = partial(ir.Module.parse, code.getvalue())
+            _EMITTED.add(dialect.name)
         # What the dialect was made from would keep the context, and with it all constants.
         dialect._mlir_module = None

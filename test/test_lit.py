@@ -26,6 +26,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return {test["name"].split(" :: ", 1)[1]: test for test in tests}
 
 
+@pytest.mark.xdist_group("lit")  # one worker, which runs lit once
 @pytest.mark.parametrize("path", FILES)
 def test_lit(path: str, results: dict[str, Any]) -> None:
     result = results[path]

@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, TextIO
 
 from davinci import mlir
@@ -110,8 +111,13 @@ def run(module: Op, text: str, instrumentation: Instrumentation | None = None) -
     """
     watch = instrumentation or Instrumentation()
     with module.context, ir.Location.unknown():
-        steps = plan(parse(text), watch.each_pass)
-        _run_steps(module, ROOT, steps, watch)
+        _run_steps(module, ROOT, _planned(text, watch.each_pass), watch)
+
+
+@lru_cache(maxsize=64)
+def _planned(text: str, each_pass: bool) -> tuple[Step, ...]:
+    """Pipelines that run again and again are checked once; passes keep no state."""
+    return plan(parse(text), each_pass)
 
 
 def plan(root: PassNode, each_pass: bool = False) -> tuple[Step, ...]:

@@ -236,9 +236,7 @@ class Decoder:
 
     def __init__(self, machine: Machine, core: str) -> None:
         self._machine, self._core = machine, core
-        self._entries = {
-            opcode: OpcodeForms(machine, core, record) for opcode, record in BY_OPCODE.items()
-        }
+        self._entries: dict[int, OpcodeForms] = {}
         self._regions: dict[tuple[Any, ...], Region] = {}
 
     def form(self, words: list[int], registers: Registers) -> Form:
@@ -247,14 +245,8 @@ class Decoder:
         Raises:
             Problem: unknown opcode, illegal field, bits set that belong to no field.
         """
-        entry = self._entries.get(words[0] & OPCODE_MASK)
-        if entry is None:
-            raise Problem(
-                "unknown opcode",
-                found=f"{words[0] & OPCODE_MASK:#x}",
-                expected=f"1..{len(self._entries)}",
-                hint="this is not machine code of this instruction set",
-            )
+        opcode = words[0] & OPCODE_MASK
+        entry = self._entries.get(opcode) or self._entry(opcode)
         if entry.loose:
             return self._loose(entry, words)
         if entry.scalar and not words[entry.scalar] & entry.unused[-1]:
@@ -280,6 +272,18 @@ class Decoder:
         elif seen <= ({"fmatrix"} if entry.images else {"mask_low", "mask_high"}):
             entry.masked[key] = form
         return form
+
+    def _entry(self, opcode: int) -> OpcodeForms:
+        record = BY_OPCODE.get(opcode)
+        if record is None:
+            raise Problem(
+                "unknown opcode",
+                found=f"{opcode:#x}",
+                expected=f"1..{len(BY_OPCODE)}",
+                hint="this is not machine code of this instruction set",
+            )
+        entry = self._entries[opcode] = OpcodeForms(self._machine, self._core, record)
+        return entry
 
     def _values(self, entry: OpcodeForms, words: list[int]) -> dict[str, int]:
         record = entry.record

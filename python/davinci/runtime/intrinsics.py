@@ -128,10 +128,12 @@ class Text:
         address = self.arith("addi", self.load(base_slot), offset)
         return self.add(f"llvm.inttoptr {address} : i64 to !llvm.ptr")
 
-    def function(self, signature: str, inline: bool = False) -> str:
+    def function(self, signature: str, inline: bool = False, internal: bool = True) -> str:
+        """`internal`: only functions of the library call it, so none is made for the host."""
         body = "\n".join(f"  {line}" for line in self.lines)
         attributes = "" if inline else " attributes {no_inline}"
-        return f"llvm.func {signature}{attributes} {{\n{body}\n}}\n"
+        linkage = "internal " if internal else ""
+        return f"llvm.func {linkage}{signature}{attributes} {{\n{body}\n}}\n"
 
 
 def definitions(context: int, names: list[str]) -> str:
@@ -299,7 +301,7 @@ def scalar_records(context: int) -> str:
     text.do("scf.yield")
     text.do("}")
     text.do("llvm.return")
-    return text.function("@davinci.scalar_records()")
+    return text.function("@davinci.scalar_records()", internal=False)
 
 
 def known_low(text: Text, count: str, low: str) -> str:
