@@ -2,16 +2,16 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce,convert-ascend-to-cce)' | FileCheck %s
 
 // Neighbouring blocks of rows are combined to what a repeat holds; vcadd sums the lanes of every
-// row to a block, and two transpositions bring the sums together. Four are less than a block: they
-// go to GM one by one.
+// row to a block, and two transpositions bring the sums together. A tile has eight rows, whose sums
+// are a block.
 // CHECK-LABEL: @sum_of_rows
-// CHECK: "cce.copy"({{.*}}memref<4x768xf32
-// CHECK: "cce.vadd"({{.*}}) : (memref<4x48x8xf32
-// CHECK: "cce.vadd"({{.*}}) : (memref<4x24x8xf32
+// CHECK: "cce.copy"({{.*}}memref<8x768xf32
+// CHECK: "cce.vadd"({{.*}}) : (memref<8x48x8xf32
+// CHECK: "cce.vadd"({{.*}}) : (memref<8x24x8xf32
 // CHECK: "cce.vcadd"
 // CHECK: "cce.vnchwconv"
 // CHECK: "cce.vnchwconv"
-// CHECK: memref.store
+// CHECK: "cce.copy"({{.*}}) : (memref<8xf32
 func.func @sum_of_rows(%a: memref<128x768xf32>, %r: memref<128xf32>) attributes {ascend.kernel} {
   %ta = bufferization.to_tensor %a restrict : memref<128x768xf32> to tensor<128x768xf32>
   %y = "ascend.reduce"(%ta) {kind = "add", dims = array<i64: 1>} : (tensor<128x768xf32>) -> tensor<128xf32>
