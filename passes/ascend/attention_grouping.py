@@ -20,7 +20,7 @@ from davinci.passes.ascend.attention_masks import MaskWriter
 from davinci.passes.ascend.grouping import key_of
 from davinci.passes.ascend.product_grouping import outputs_of
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op
-from davinci.schedule.attention_choice import choose
+from davinci.schedule.attention_choice import require_schedule
 from davinci.schedule.attention_group import AttentionGroup, read_attention
 from davinci.schedule.graph import Graph
 from davinci.schedule.space import NoSpace
@@ -62,7 +62,7 @@ def attention_of(graph: Graph, machine: Machine, cores: int) -> AttentionGroup |
     """The attention that a group is, if one kernel can hold it."""
     try:
         group = read_attention(graph)
-        choose(group.attention, machine, cores)
+        require_schedule(group.attention, machine, cores)
     except NoSpace:
         return None
     return group

@@ -18,6 +18,7 @@ Sizes of an `Attention` are elements, those of an `AttentionSchedule` fractals o
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import Step, Value
@@ -105,7 +106,7 @@ class Attention:
         """How many extras have a number for each score."""
         return sum(extra.whole for extra in self.chain.extras)
 
-    @property
+    @cached_property
     def fractals(self) -> Sizes:
         return Sizes(*(ceil_div(n, SIDE) for n in (self.rows, self.keys, self.depth, self.columns)))
 

@@ -24,6 +24,8 @@ MOST_KEYS = 16
 TILES = 8
 """Sizes of tiles that are tried, the largest first."""
 
+NONE_FITS = "attention that no schedule fits"
+
 Pair = tuple[int, int]
 
 BUFFERS: tuple[tuple[Pair, Pair], ...] = (
@@ -47,8 +49,14 @@ def choose(attention: Attention, machine: Machine, cores: int) -> AttentionSched
         if best is None or cycles < best[0]:
             best = cycles, schedule
     if best is None:
-        raise NoSpace("attention that no schedule fits")
+        raise NoSpace(NONE_FITS)
     return best[1]
+
+
+def require_schedule(attention: Attention, machine: Machine, cores: int) -> None:
+    """Fails unless a schedule fits the memories."""
+    if next(candidates(attention, machine, cores), None) is None:
+        raise NoSpace(NONE_FITS)
 
 
 def candidates(attention: Attention, machine: Machine, cores: int) -> Iterator[AttentionSchedule]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.schedule.attention import Attention, AttentionSchedule
@@ -10,6 +12,7 @@ from davinci.schedule.attention_fold import fold, less_highest, result_lanes, sc
 from davinci.schedule.product import Operand, Pieces
 from davinci.schedule.product_cost import Busy, Footprint, crossing_bytes
 from davinci.schedule.row_packing import unpacking
+from davinci.schedule.row_statistics import KEPT
 from davinci.schedule.vector_steps import cost_of
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -103,14 +106,13 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
     if schedule.blocks(attention) > 1:
         ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + result_lanes(chain.scores.dtype) * item)
         ub += rows * SIDE * (item + 4 + BLOCK_BYTES)
-        ub += unpacking("f32", rows * SIDE, SIDE, machine).scratch_bytes
+        ub += spread_cost("f32", rows * SIDE, machine)[0]
     ub += attention.whole_masks * STAGES * block * FRACTAL * item
     for extra in chain.extras:
         if extra.whole:
             continue
-        work = unpacking(extra.value.dtype, block * SIDE, SIDE, machine)
         ub += block * SIDE * (BLOCK_BYTES + DTYPES[extra.value.dtype].itemsize)
-        ub += work.scratch_bytes
+        ub += spread_cost(extra.value.dtype, block * SIDE, machine)[0]
     ub += len(chain.numbers) * BLOCK_BYTES
     return Footprint(
         l1 * FRACTAL_BYTES,
@@ -121,6 +123,35 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
         * (schedule.l0c * rows * tile * item + schedule.sums * rows * (sizes.columns + 1) * 4),
         ub,
     )
+
+
+@lru_cache(maxsize=KEPT)
+def highest_cycles(rows: int, keys: int, slices: int, dtype: str, machine: Machine) -> int:
+    """Cycles in which the maximum of each row is found."""
+    steps = fold(rows, keys, slices, dtype, machine).steps
+    return sum(cost_of(step, dtype, machine)[1] + machine.sync.barrier_cycles for step in steps)
+
+
+@lru_cache(maxsize=KEPT)
+def less_cycles(keys: int, dtype: str, machine: Machine) -> int:
+    """Cycles in which the maximum is taken off 16 rows."""
+    return cost_of(less_highest(0, keys, dtype), dtype, machine)[1]
+
+
+@lru_cache(maxsize=KEPT)
+def taking_cycles(rows: int, columns: int, dtype: str, machine: Machine) -> int:
+    """Cycles in which a block's sums are taken to those of the blocks before."""
+    taken = taking(rows, columns, dtype, machine)
+    parts = (taken.maxima, taken.spread, taken.sums)
+    work = sum(steps.estimate(machine).cycles for steps in parts)
+    return work + sum(len(steps.steps) for steps in parts) * machine.sync.barrier_cycles
+
+
+@lru_cache(maxsize=KEPT)
+def spread_cost(dtype: str, count: int, machine: Machine) -> tuple[int, int]:
+    """Scratch bytes and cycles in which `count` numbers fill a block each."""
+    work = unpacking(dtype, count, SIDE, machine)
+    return work.scratch_bytes, work.estimate(machine).cycles
 
 
 class Costs:
@@ -152,27 +183,22 @@ class Costs:
         rows, keys, dtype = schedule.rows, schedule.block * SIDE, attention.chain.scores.dtype
         sizes, line = attention.fractals, keys * SIDE * self.item / REPEAT_BYTES
         assert self.machine.l0c is not None
-        fixed, barrier = self.machine.vector.fixed_cycles, self.machine.sync.barrier_cycles
+        fixed = self.machine.vector.fixed_cycles
         rate = self.machine.l0c.to_ub_bytes_per_cycle
         blocks = schedule.blocks(attention)
         found = self.tiles() / blocks * fixed + rows * keys * SIDE * self.item / rate
-        for step in fold(rows, keys, schedule.slices, dtype, self.machine).steps:
-            found += cost_of(step, dtype, self.machine)[1] + barrier
-        less = cost_of(less_highest(0, keys, dtype), dtype, self.machine)[1]
-        softened = less + self._operation("vexp", dtype, line)
+        found += highest_cycles(rows, keys, schedule.slices, dtype, self.machine)
+        softened = less_cycles(keys, dtype, self.machine) + self._operation("vexp", dtype, line)
         if self.item > 2:
             softened += self._operation("vconv", "", line)
         chain = sum(self._operation(s.name, dtype, line) for s in attention.chain.steps)
         found += rows * (softened + chain)
         for extra in attention.chain.extras:
             if not extra.whole and (extra.turn.count > 1 or blocks > 1):
-                work = unpacking(extra.value.dtype, keys, SIDE, self.machine)
-                found += work.estimate(self.machine).cycles
+                found += spread_cost(extra.value.dtype, keys, self.machine)[1]
         column = rows * FRACTAL * 4 / REPEAT_BYTES
         if blocks > 1:
-            taken = taking(rows, sizes.columns + 1, dtype, self.machine)
-            for steps in (taken.maxima, taken.spread, taken.sums):
-                found += steps.estimate(self.machine).cycles + len(steps.steps) * barrier
+            found += taking_cycles(rows, sizes.columns + 1, dtype, self.machine)
             found = blocks * (found + (sizes.columns + 1) * column + fixed)
         found += (sizes.columns + 1) * column + fixed + self._operation("vrec", "f32", column)
         found += self._operation("vmul", "f32", column, sizes.columns)
