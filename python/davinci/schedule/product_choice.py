@@ -81,11 +81,13 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
         raise CompileError(
             "unknown matmul strategy", found=repr(wanted.strategy), expected=" or ".join(STRATEGIES)
         )
-    found = [
-        (estimate(product, schedule, machine, cores), schedule)
-        for schedule in Candidates(product, machine, cores, wanted).all()
-        if not footprint(product, schedule).excess(machine)
-    ]
+    found: list[tuple[float, ProductSchedule]] = []
+    for shallow in (False, True):
+        found = found or [
+            (estimate(product, schedule, machine, cores), schedule)
+            for schedule in Candidates(product, machine, cores, wanted, shallow).all()
+            if not footprint(product, schedule).excess(machine)
+        ]
     if not found:
         raise no_schedule(product, machine, wanted)
     best = min(cycles for cycles, _ in found)
@@ -127,10 +129,23 @@ def no_schedule(product: Product, machine: Machine, wanted: Wanted) -> CompileEr
 
 
 class Candidates:
-    """Schedules of a product that may be good."""
+    """Schedules of a product that may be good.
 
-    def __init__(self, product: Product, machine: Machine, cores: int, wanted: Wanted) -> None:
+    Args:
+        shallow: whether a mad takes no more of k than rows of an operand that UB has room for; for
+            machines whose UB is small beside L0A and L0B.
+    """
+
+    def __init__(
+        self,
+        product: Product,
+        machine: Machine,
+        cores: int,
+        wanted: Wanted,
+        shallow: bool = False,
+    ) -> None:
         self.product, self.machine, self.cores, self.wanted = product, machine, cores, wanted
+        self.shallow = shallow
         self.whole = product.fractals
         self.rooms = {
             name: machine.buffer(name).bytes // FRACTAL_BYTES for name in ("L0A", "L0B", "L1")
@@ -222,6 +237,9 @@ class Candidates:
         most = min(k, self.rooms["L0A"] // (2 * m), self.rooms["L0B"] // (2 * n))
         if not most:
             most = min(k, self.rooms["L0A"] // m, self.rooms["L0B"] // n)
+        if self.shallow:
+            widest = max(self.product.a.itemsize, self.product.b.itemsize)
+            most = min(most, max(1, self.staged // (SIDE * SIDE * widest)))
         return sorted({ceil_div(k, ceil_div(k, d)) for d in (most, most // 2) if d}, reverse=True)
 
     def loops(self, share: Share, tile: Tile) -> Iterator[tuple[str, tuple[int, int]]]:
