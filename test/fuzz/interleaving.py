@@ -177,7 +177,8 @@ class Core:
         reads, writes = step.accesses
         if step.name == SCALAR:
             data = [self.memories[access.space].view(access).tobytes() for access in reads]
-            self.seen = hashlib.sha256(self.seen + b"".join(data) + bytes([i])).digest()
+            known = self.seen + b"".join(data) + i.to_bytes(4, "little")
+            self.seen = hashlib.sha256(known).digest()
             self.results[i] = [
                 np.resize(np.frombuffer(self.seen, np.uint8), access.shape) for access in writes
             ]
