@@ -85,8 +85,8 @@ class Grouping:
 
     def groups(self) -> list[Group]:
         """The groups that become kernels, in an order in which they can run."""
+        self._group = {op: Group([op]) for op in self._ops}
         for op in self._ops:
-            self._group[op] = Group([op])
             if is_candidate(op):
                 self._join(op)
         self._join_ends()

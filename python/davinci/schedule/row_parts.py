@@ -25,6 +25,8 @@ from davinci.schedule.tile_program import TileProgram
 def beside_each_other(graph: Graph, space: Space, program: TileProgram) -> list[Beside]:
     """What can be loaded or stored together wherever tiles have whole rows, and what is computed of
     it part by part; brings the program's steps into the order for that."""
+    if any(space.order[n] != space.of(n) for n in (*graph.inputs, *graph.outputs)):
+        return []  # what is turned on its way lies elsewhere than the rows beside it
     contiguous = contiguous_values(program)
     crossing = Counter((*program.loads.values(), *program.stores.values()))
     found = []

@@ -153,11 +153,13 @@ def test_strategy_without_a_legal_tile() -> None:
 
 def test_8_bit_operands_are_refused() -> None:
     text = """
-    func.func @product(%a: memref<1x1x16x32xi8>, %b: memref<1x2x16x32xi8>,
-                       %c: memref<2x1x16x16xi32>)
+    func.func @product(%a: memref<16x32xi8>, %b: memref<32x16xi8>, %c: memref<16x16xi32>)
         attributes {ascend.kernel, ascend.op = "matmul", ascend.unit = "cube"} {
-      "ascend.matmul"(%a, %b, %c)
-        : (memref<1x1x16x32xi8>, memref<1x2x16x32xi8>, memref<2x1x16x16xi32>) -> ()
+      %x = bufferization.to_tensor %a restrict : memref<16x32xi8> to tensor<16x32xi8>
+      %y = bufferization.to_tensor %b restrict : memref<32x16xi8> to tensor<32x16xi8>
+      %z = "ascend.matmul"(%x, %y) : (tensor<16x32xi8>, tensor<32x16xi8>) -> tensor<16x16xi32>
+      bufferization.materialize_in_destination %z in restrict writable %c
+        : (tensor<16x16xi32>, memref<16x16xi32>) -> ()
       return
     }"""
     with pytest.raises(CompileError, match="load2d transposes 16-bit fractals only"):

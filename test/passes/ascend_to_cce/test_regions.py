@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import davinci
 from fuzz.graph_fuzz import in_f64
 from random_graphs import Graph, Value
 from support import compile_text
@@ -203,3 +204,30 @@ def test_network(name: str, machine: str, cores: int) -> None:
         np.testing.assert_allclose(values, exact, rtol=1e-5, atol=1e-5)
     if cores == 32:  # on few, parts of a group may take longer side by side
         assert len(executable.profile["launches_list"]) == kernels
+
+
+def test_rows_beside_each_other_of_which_some_are_turned() -> None:
+    """Queries and keys of two sequences: parts of the same rows, and one of the results has its
+    axes in another order."""
+    parts = "\n".join(
+        f"""
+  %s{i} = stablehlo.slice %x [0:32, {32 * i}:{32 * (i + 1)}]
+      : (tensor<32x96xf32>) -> tensor<32x32xf32>
+  %m{i} = stablehlo.reshape %s{i} : (tensor<32x32xf32>) -> tensor<2x16x32xf32>
+  %b{i} = stablehlo.broadcast_in_dim %b, dims = [2] : (tensor<32xf32>) -> tensor<2x16x32xf32>
+  %a{i} = stablehlo.add %m{i}, %b{i} : tensor<2x16x32xf32>
+  %r{i} = stablehlo.reshape %a{i} : (tensor<2x16x32xf32>) -> tensor<2x16x2x16xf32>
+  %t{i} = stablehlo.transpose %r{i}, dims = {dims}
+      : (tensor<2x16x2x16xf32>) -> tensor<2x2x16x16xf32>"""
+        for i, dims in enumerate(["[0, 2, 1, 3]", "[0, 2, 3, 1]"])
+    )
+    text = f"""func.func @main(%x: tensor<32x96xf32>, %b: tensor<32xf32>)
+    -> (tensor<2x2x16x16xf32>, tensor<2x2x16x16xf32>) {{{parts}
+  return %t0, %t1 : tensor<2x2x16x16xf32>, tensor<2x2x16x16xf32>
+}}"""
+    random = np.random.default_rng(0)
+    x, b = (random.standard_normal(shape).astype(np.float32) for shape in ((32, 96), (32,)))
+    q, k = davinci.compile(text, cores=3).run(x, b).values()
+    split = [(x[:, i : i + 32] + b).reshape(2, 16, 2, 16) for i in (0, 32)]
+    np.testing.assert_array_equal(q, split[0].transpose(0, 2, 1, 3))
+    np.testing.assert_array_equal(k, split[1].transpose(0, 2, 3, 1))
