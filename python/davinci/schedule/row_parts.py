@@ -25,15 +25,17 @@ from davinci.schedule.tile_program import TileProgram
 def beside_each_other(graph: Graph, space: Space, program: TileProgram) -> list[Beside]:
     """What can be loaded or stored together wherever tiles have whole rows, and what is computed of
     it part by part; brings the program's steps into the order for that."""
-    if any(space.order[n] != space.of(n) for n in (*graph.inputs, *graph.outputs)):
-        return []  # what is turned on its way lies elsewhere than the rows beside it
     contiguous = contiguous_values(program)
     crossing = Counter((*program.loads.values(), *program.stores.values()))
+    lanes = space.axes[program.lane].size
     found = []
     for row in graph.rows():
         held = program.loads if row[0] in program.loads else program.stores
         own = tuple(held[number] for number in row)
-        whole = all(space.strides(number).get(program.lane) == 1 for number in row)
+        whole = all(
+            space.strides(number).get(program.lane) == 1 and graph.arrays[number].shape[-1] == lanes
+            for number in row
+        )
         apart = not contiguous.intersection(own) and all(crossing[v] == 1 for v in own)
         if len(row) > 1 and whole and apart:
             found.append(own)

@@ -231,3 +231,52 @@ def test_rows_beside_each_other_of_which_some_are_turned() -> None:
     split = [(x[:, i : i + 32] + b).reshape(2, 16, 2, 16) for i in (0, 32)]
     np.testing.assert_array_equal(q, split[0].transpose(0, 2, 1, 3))
     np.testing.assert_array_equal(k, split[1].transpose(0, 2, 3, 1))
+
+
+@pytest.mark.parametrize("cores", [1, 32])
+@pytest.mark.parametrize(
+    ("rows", "heads", "lanes", "turn"),
+    [
+        (64, 2, 16, (0, 1, 2)),  # a row's lanes are those of one head, not of a part
+        (7, 3, 8, (0, 1, 2)),
+        (32, 1, 32, (0, 1, 2)),  # parts that do have the lanes beside each other
+        (64, 2, 16, (1, 0, 2)),
+        (5, 2, 24, (1, 0, 2)),
+    ],
+)
+def test_parts_of_rows_that_are_split_into_heads(
+    rows: int, heads: int, lanes: int, turn: tuple[int, ...], cores: int
+) -> None:
+    """Queries and keys beside each other in a row, each scaled head by head and lane by lane."""
+    part, split = heads * lanes, (rows, heads, lanes)
+    type_, turned = (
+        "x".join(map(str, shape)) + "xf32" for shape in (split, [split[i] for i in turn])
+    )
+    parts = "\n".join(
+        f"""
+  %s{i} = stablehlo.slice %x [0:{rows}, {part * i}:{part * (i + 1)}]
+      : (tensor<{rows}x{3 * part}xf32>) -> tensor<{rows}x{part}xf32>
+  %h{i} = stablehlo.reshape %s{i} : (tensor<{rows}x{part}xf32>) -> tensor<{type_}>
+  %m{i} = stablehlo.multiply %h{i}, %cb : tensor<{type_}>
+  %a{i} = stablehlo.add %m{i}, %db : tensor<{type_}>
+  %r{i} = stablehlo.transpose %a{i}, dims = {list(turn)} : (tensor<{type_}>) -> tensor<{turned}>"""
+        for i in range(2)
+    )
+    text = f"""func.func @main(%x: tensor<{rows}x{3 * part}xf32>, %c: tensor<{heads}xf32>,
+    %d: tensor<{lanes}xf32>) -> (tensor<{turned}>, tensor<{turned}>) {{
+  %cb = stablehlo.broadcast_in_dim %c, dims = [1] : (tensor<{heads}xf32>) -> tensor<{type_}>
+  %db = stablehlo.broadcast_in_dim %d, dims = [2] : (tensor<{lanes}xf32>) -> tensor<{type_}>
+{parts}
+  return %r0, %r1 : tensor<{turned}>, tensor<{turned}>
+}}"""
+    random = np.random.default_rng(0)
+    x, c, d = (
+        random.standard_normal(shape).astype(np.float32)
+        for shape in ((rows, 3 * part), (heads,), (lanes,))
+    )
+    found = davinci.compile(text, cores=cores).run(x, c, d).values()
+    for i, values in enumerate(found):
+        own = x[:, part * i : part * (i + 1)].reshape(split)
+        np.testing.assert_allclose(
+            values, (own * c[:, None] + d).transpose(turn), rtol=1e-6, atol=1e-6
+        )
