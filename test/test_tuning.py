@@ -131,18 +131,19 @@ def test_nobody_at_the_address(monkeypatch: Any) -> None:
 
 
 def test_what_cannot_be_simulated_is_told(monkeypatch: Any) -> None:
-    monkeypatch.setattr(workers, "measure", fault)
+    """Of three ways the second is none."""
+    asked: list[str] = []
+
+    def measured(text: str, choices: Any, target: Any) -> int:
+        asked.append(str(choices))
+        if len(asked) == 2:
+            raise davinci.DeviceFault("not on this machine")
+        return 5
+
+    monkeypatch.setattr(workers, "measure", measured)
     with pytest.warns(UserWarning, match="candidate 1: not on this machine"):
         (kernel,) = davinci.tune(TEXT, trials=3).kernels
     assert kernel.cycles == 5
-
-
-def fault(text: str, choices: Any, target: Any, known: dict[str, int] = {}) -> int:  # noqa: B006
-    """Of three ways the second is none."""
-    known[str(choices)] = len(known)
-    if known[str(choices)] == 1:
-        raise davinci.DeviceFault("not on this machine")
-    return 5
 
 
 @pytest.mark.parametrize("content", [b"", b"no database", None])

@@ -81,7 +81,6 @@ Choices = tuple[PartChoice, ...]
 
 FORMS: pydantic.TypeAdapter[Choices] = pydantic.TypeAdapter(Choices)
 
-
 KEY_DIGITS = 16
 """Hexadecimal digits of a key."""
 

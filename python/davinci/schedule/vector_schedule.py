@@ -172,9 +172,9 @@ class _Chooser:
         self.lane = program.lane
         self.block = program.row_block
         self.room = machine.buffers.UB.bytes
+        self.beside = beside_each_other(graph, space, program)  # reorders steps
         self._phased = PhasedChooser(graph, space, program, machine, cores)
         self._chunks = ChunkChoice(space, program, machine)
-        self.beside = beside_each_other(graph, space, program)
 
     def require_rows(self) -> None:
         """Fails unless what lies in GM is rows of the innermost axis, or statistics in order."""
