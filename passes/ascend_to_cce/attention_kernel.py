@@ -3,7 +3,8 @@
 A core takes units, some rows of one matrix each; of a unit
 
     Q, K, V   GM -> L1                                                   `product_feed`
-    S^T       K in L0A, Q in L0B: a mad a tile of keys, L0C -> UB
+    S^T       K in L0A, Q in L0B: a mad a tile of keys, L0C -> UB; where scores come twice, another
+              one of ones and less the maxima, and again L0C -> UB
     P^T       the chain and softmax, in UB; -> L1                        `attention_softmax`
     O         P in L0A, V and ones in L0B: a mad a tile and column       `attention_leave`
 
@@ -29,7 +30,7 @@ from davinci.passes.ascend_to_cce.product_feed import Feed, Range, Region, Stagi
 from davinci.passes.ascend_to_cce.product_kernel import flag
 from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Ring
 from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
-from davinci.passes.ascend_to_cce.vector_program import scalar
+from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
 from davinci.passes.builder import (
     IndexLike,
     add,
@@ -103,6 +104,29 @@ class ScaledFeed(Feed):
         return fractals
 
 
+class LessHighest:
+    """What takes maxima off scores in L0C: ones beside K, in L0A, times fractals whose first rows
+    are less the maxima."""
+
+    def __init__(self, schedule: AttentionSchedule) -> None:
+        f16, rows = ir.F16Type.get(), schedule.rows
+        self.ones = alloc([schedule.tile * FRACTAL], f16, "L0A")
+        self.l1, self.l0b = (
+            [alloc([rows * FRACTAL], f16, memory) for _ in range(STAGES)]
+            for memory in ("L1", "L0B")
+        )
+        self.turn = 0
+
+    def load(self, made: ir.Value, rows: int) -> ir.Value:
+        """Fractals of so many rows, in UB, to L0B."""
+        self.turn = (self.turn + 1) % STAGES
+        l1, l0b = self.l1[self.turn], self.l0b[self.turn]
+        shape = [1, rows, SIDE, SIDE]
+        cce.copy(*(restride(x, [rows * FRACTAL], [1]) for x in (made, l1)))
+        cce.load2d(reshaped(l1, shape), reshaped(l0b, shape), transpose=True)
+        return l0b
+
+
 class AttentionKernel:
     """Builds the kernel of attention from its schedule."""
 
@@ -139,10 +163,12 @@ class AttentionKernel:
         self.l0a_p = buffers(schedule.l0a[1], tile * rows, f16, "L0A")
         self.l0b_q = buffers(schedule.l0b[0], rows * depth, f16, "L0B")
         self.l0b_v = buffers(schedule.l0b[1], tile * columns, f16, "L0B")
-        self.l0c_s = buffers(schedule.l0c, rows * tile, self.softmax.element, "L0C")
+        made = element_type(attention.chain.scores.dtype)
+        self.l0c_s = buffers(schedule.l0c, rows * tile, made, "L0C")
         self.l0c_o = buffers(schedule.sums, rows * (columns + 1), f32, "L0C")
         self.p = buffers(STAGES, rows * schedule.block, f16, "L1")
         self.exit = AttentionExit(attention, schedule, gm.o, machine)
+        self.less = LessHighest(schedule) if schedule.twice else None
         self.ones = self._ones(tile)
         self.scores: dict[int, ir.Value] = {}
         self.begun: set[Unit] = set()
@@ -154,13 +180,15 @@ class AttentionKernel:
         return Staging(Ring(count if came else 0, came), Ring(count if made else 0, made))
 
     def _ones(self, tile: int) -> ir.Value:
-        """Ones beside V, in L0B for good."""
+        """Ones beside V, in L0B for good; where scores come twice, beside K too."""
         f16 = ir.F16Type.get()
         ub, l1, l0b = (alloc([tile * FRACTAL], f16, memory) for memory in ("UB", "L1", "L0B"))
         cce.vector_dup(scalar("f16", 1.0), ub)
         cce.copy(ub, l1)
         shape = [tile, 1, SIDE, SIDE]
         cce.load2d(reshaped(l1, shape), reshaped(l0b, shape))
+        if self.less is not None:
+            cce.load2d(reshaped(l1, shape), reshaped(self.less.ones, shape))
         return l0b
 
     def parts(self) -> list[Part]:
@@ -202,36 +230,43 @@ class AttentionKernel:
         self.begun.clear()
         line = [(unit, number) for unit in units for number in range(len(tiles))]
         scored = 0
-        for at, (unit, number) in enumerate(line):
-            scored = self.ahead(line, keys, scored, at + self.schedule.l0c)
-            if number == 0 and unit.turn + 1 < len(units):
-                # Before the vector unit is busy with this one's scores.
-                self.begin(units[unit.turn + 1])
-            self.take(unit, keys, tiles[number], at)
-            scored = self.ahead(line, keys, scored, at + 1 + self.schedule.l0c)
-            if number + 1 < len(tiles):
-                continue
+
+        def ahead(done: int) -> None:
+            """Scores of the tiles for which L0C has room once `done` tiles are taken."""
+            nonlocal scored
+            for turn in range(scored, min(done + self.schedule.l0c, len(line))):
+                unit, number = line[turn]
+                if number == 0:
+                    self.begin(unit)
+                self.score(unit, keys, tiles[number], turn)
+                scored = turn + 1
+
+        for unit in units:
+            first = unit.turn * len(tiles)
+            following = units[unit.turn + 1] if unit.turn + 1 < len(units) else None
+            for number, tile in enumerate(tiles):
+                ahead(first if self.schedule.twice else first + number)
+                if number == 0 and following is not None:
+                    # Before the vector unit is busy with this one's scores.
+                    self.begin(following)
+                self.take(unit, keys, tile, first + number)
             if unit.turn == 0:
                 self.bring(unit, keys)
-            if unit.turn + 1 < len(units):
+            if following is not None:
                 # Not earlier: there is room for V of two units.
-                self.bring(units[unit.turn + 1], keys)
-            self.soften(unit, keys)
-            first = unit.turn * len(tiles)
+                self.bring(following, keys)
+            if not self.schedule.twice:
+                ahead(first + len(tiles))
+            less = self.find_highest(unit, tiles)
+            for number, tile in enumerate(tiles):
+                if less is not None:
+                    self.take_again(unit, keys, tile, first + number, less)
+                    ahead(first + number + 1)
+                self.soften(unit, tiles, tile)
             for turn, tile in enumerate(tiles, first):
                 self.weigh(unit, keys, tile, turn)
             self.exit.copy(self.sums(unit), unit.fractals)
             self.exit.leave(unit.batch, unit.rows)
-
-    def ahead(self, line: Sequence[tuple[Unit, int]], keys: KeyBlock, done: int, until: int) -> int:
-        """Scores of the tiles from `done` on, before `until`; how many are done."""
-        tiles = self.tiles_of(keys)
-        for turn in range(done, min(until, len(line))):
-            unit, number = line[turn]
-            if number == 0:
-                self.begin(unit)
-            self.score(unit, keys, tiles[number], turn)
-        return max(done, min(until, len(line)))
 
     def by_blocks(self, unit: Unit) -> None:
         """A unit whose scores lie in UB block by block; those of the next block are computed before
@@ -256,9 +291,16 @@ class AttentionKernel:
             for turn, tile in enumerate(tiles):
                 self.take(unit, keys, tile, turn)
             self.bring(unit, keys)
-            if following is not None:
+            if following is not None and not self.schedule.twice:
                 scores(following)
-            self.soften(unit, keys)
+            less = self.find_highest(unit, tiles)
+            if less is not None:
+                for turn, tile in enumerate(tiles):
+                    self.take_again(unit, keys, tile, turn, less)
+                if following is not None:
+                    scores(following)
+            for tile in tiles:
+                self.soften(unit, tiles, tile)
             for turn, tile in enumerate(tiles):
                 self.weigh(unit, keys, tile, turn)
             self.exit.take_in(self.sums(unit), self.softmax.spread, unit.fractals)
@@ -311,22 +353,52 @@ class AttentionKernel:
         )
 
     def take(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
-        """Scores of a tile from L0C to UB."""
+        """Scores of a tile from L0C to UB, and what is done to them there."""
         if tile.start == 0:
             # Not earlier: there is room for the masks of one unit.
             self.softmax.masks.bring(self.own(unit), keys)
             size = self.schedule.rows * self.schedule.block * FRACTAL
             self.scores[unit.turn] = self.softmax.scores.next(size, self.softmax.element)
+        self._take(unit, tile, turn)
+        if not self.schedule.twice:
+            self._chain(unit, keys, tile)
+        self.softmax.hide(self.scores[unit.turn], unit.fractals, keys, tile)
+
+    def _take(self, unit: Unit, tile: Span, turn: int) -> None:
         rows, l0c = unit.fractals, self.l0c_s[turn % len(self.l0c_s)]
         source = reshaped(l0c, [rows, tile.size, SIDE, SIDE])
-        self.softmax.take(source, self.scores[unit.turn], tile, rows, keys.fractals)
+        self.softmax.take(source, self.scores[unit.turn], tile, rows)
 
-    def soften(self, unit: Unit, keys: KeyBlock) -> None:
-        """Scores of a block become weights."""
-        scores, rows = self.scores[unit.turn], unit.fractals
-        self.softmax.chain(scores, rows, keys, unit.rows.start, self.own(unit))
+    def _chain(self, unit: Unit, keys: KeyBlock, tile: Span) -> None:
+        scores, start = self.scores[unit.turn], unit.rows.start
+        self.softmax.chain(scores, unit.fractals, keys, tile, start, self.own(unit))
+
+    def find_highest(self, unit: Unit, tiles: Sequence[Span]) -> ir.Value | None:
+        """The maxima of a unit's scores; where these come twice, in L0B, to be taken off there."""
+        rows = unit.fractals
+        found = self.softmax.find_highest(self.scores[unit.turn], rows, tiles)
+        if self.less is None or found is None:
+            return None
+        return self.less.load(found, rows)
+
+    def take_again(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int, less: ir.Value) -> None:
+        """Scores of a tile less their maxima, from L0C to UB."""
+        assert self.less is not None
+        rows, l0c = unit.fractals, self.l0c_s[turn % len(self.l0c_s)]
+        cce.mad(
+            reshaped(self.less.ones, [tile.size, 1, SIDE, SIDE]),
+            reshaped(less, [1, rows, SIDE, SIDE]),
+            reshaped(l0c, [rows, tile.size, SIDE, SIDE]),
+            flag(False),
+        )
+        self._take(unit, tile, turn)
+        self._chain(unit, keys, tile)
+        self.softmax.hide(self.scores[unit.turn], rows, keys, tile)
+
+    def soften(self, unit: Unit, tiles: Sequence[Span], tile: Span) -> None:
+        """Scores of a tile become weights."""
         p = self.p[unit.turn % len(self.p)]
-        self.softmax.soften(scores, rows, p, keys.fractals, self.tiles_of(keys))
+        self.softmax.weights(self.scores[unit.turn], unit.fractals, p, tiles, tile)
 
     def own(self, unit: Unit) -> dict[Value, IndexLike]:
         """For each extra the matrix or row that the unit takes."""

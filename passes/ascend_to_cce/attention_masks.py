@@ -1,7 +1,7 @@
 """What scores are combined with, in UB.
 
 a number for each key     [rows][keys] in GM -> a block of equal lanes for each key
-one for each score        turned, in fractals: as scores lie, 16 rows at a time
+one for each score        turned, in fractals: as scores lie, a tile of keys at a time
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from davinci.passes.ascend_to_cce.matrix_rows import Piece, load_rows
 from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Ring
 from davinci.passes.ascend_to_cce.row_statistics import build_steps, scratch_buffers
 from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
-from davinci.passes.builder import IndexLike, alloc, mul, reshaped, subview
+from davinci.passes.builder import IndexLike, add, alloc, mul, reshaped, subview
 from davinci.schedule.attention import Attention, AttentionSchedule, Extra
 from davinci.schedule.attention_cost import STAGES
+from davinci.schedule.product_events import Span
 from davinci.schedule.row_packing import unpacking
 from davinci.schedule.vector_steps import RESULT, SOURCE
 from davinci.units import BLOCK_BYTES
@@ -66,7 +67,8 @@ class Masks:
         for extra in extras:
             element, itemsize = element_type(extra.value.dtype), DTYPES[extra.value.dtype].itemsize
             if extra.whole:
-                self._whole[extra.value] = Ring(STAGES, size * SIDE * itemsize)
+                held = schedule.rows * schedule.tile * FRACTAL * itemsize
+                self._whole[extra.value] = Ring(STAGES, held)
                 continue
             self._raw[extra.value] = alloc([size], element, "UB")
             self._spread[extra.value] = alloc([size * BLOCK_BYTES // itemsize], element, "UB")
@@ -97,21 +99,29 @@ class Masks:
         build_steps(work, buffers)
 
     def operand(
-        self, extra: Extra, matrix: IndexLike, row: IndexLike, keys: KeyBlock
-    ) -> tuple[ir.Value, list[int]]:
-        """A buffer, and strides of [keys][blocks of 16 lanes][lanes of a block].
+        self,
+        extra: Extra,
+        matrix: IndexLike,
+        start: IndexLike,
+        rows: int,
+        keys: KeyBlock,
+        tile: Span,
+    ) -> tuple[ir.Value, list[int], int]:
+        """A buffer, strides of [rows][keys of the tile][blocks of 16 lanes][lanes of a block], and
+        where it begins.
 
         Args:
             matrix: of a mask with a number for each score.
-            row: its fractal.
+            start: fractals of its rows before the unit.
         """
         value = extra.value
         block = BLOCK_BYTES // DTYPES[value.dtype].itemsize
         if not extra.whole:
-            return self._spread[value], [block, 0, 1]
-        size = keys.fractals * FRACTAL
-        place = self._whole[value].next(size, element_type(value.dtype))
-        shape = [1, 1, keys.fractals, SIDE, SIDE]
-        source = subview(self._gm[value], [matrix, row, keys.start, 0, 0], shape, drop=[0, 1])
-        cce.copy(source, reshaped(place, [keys.fractals, SIDE, SIDE]))
-        return place, [SIDE, block, 1]
+            return self._spread[value], [0, block, 0, 1], tile.start * SIDE * block
+        size = tile.size * FRACTAL
+        place = self._whole[value].next(rows * size, element_type(value.dtype))
+        shape = [1, rows, tile.size, SIDE, SIDE]
+        first = add(keys.start, tile.start)
+        source = subview(self._gm[value], [matrix, start, first, 0, 0], shape, drop=[0])
+        cce.copy(source, reshaped(place, shape[1:]))
+        return place, [size, SIDE, block, 1], 0

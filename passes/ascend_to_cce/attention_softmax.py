@@ -1,8 +1,12 @@
 """Scores of a unit become weights, in UB: S^T in, P^T = exp(S - max) in f16 to L1.
 
-S^T  [rows / 16][keys][16]    the chain's steps, in place; -inf where there is no key
-max  [rows / 16][copies][16]  `attention_fold`; by blocks, the largest so far
-P^T                           S - max, exp, f16; to L1 as [tile][rows / 16][keys of it][16]
+S^T  [tile][rows / 16][keys of it][16]    as they come from L0C; the chain's steps, in place;
+                                          -inf where there is no key
+max  [rows / 16][copies][16]              `attention_fold`; by blocks, the largest so far
+P^T                                       S - max, f16, exp; to L1 in the same order
+
+Where scores come twice, they come again less their maxima, which go to L0B as the first rows of
+fractals of zeros, and the chain is done to these differences.
 """
 
 from __future__ import annotations
@@ -15,10 +19,10 @@ from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.operators.vector_program import Value
 from davinci.passes.ascend_to_cce.attention_masks import KeyBlock, Masks
-from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.product_rows import FRACTAL, Ring, fill_zeros
 from davinci.passes.ascend_to_cce.row_statistics import build_steps, scratch_buffers
 from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
-from davinci.passes.builder import IndexLike, add, alloc, op, restride
+from davinci.passes.builder import IndexLike, alloc, op, restride
 from davinci.schedule.attention import Attention, AttentionSchedule
 from davinci.schedule.attention_blocks import (
     BEFORE,
@@ -29,15 +33,17 @@ from davinci.schedule.attention_blocks import (
 )
 from davinci.schedule.attention_cost import shared_bytes
 from davinci.schedule.attention_fold import (
-    EVEN,
-    ODD,
+    FIRST,
+    SECOND,
+    SPREAD_OUT,
     fold,
     less_highest,
+    negated,
     result_lanes,
-    scratch_lanes,
+    spread_out,
 )
 from davinci.schedule.product_events import Span
-from davinci.schedule.vector_steps import RESULT, SOURCE, Steps
+from davinci.schedule.vector_steps import RESULT, SOURCE, Step, Steps
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -58,9 +64,8 @@ class Softmax:
         machine: Machine,
     ) -> None:
         self.attention, self.schedule, self.machine = attention, schedule, machine
-        chain = attention.chain
-        self.dtype = chain.scores.dtype
-        self.element, self.itemsize = element_type(self.dtype), chain.itemsize
+        self.dtype = schedule.dtype(attention)
+        self.element, self.itemsize = element_type(self.dtype), schedule.itemsize(attention)
         rows, keys = schedule.rows, schedule.block
         self.scores = Ring(schedule.scores, rows * keys * FRACTAL * self.itemsize)
         lanes = rows * result_lanes(self.dtype)
@@ -68,8 +73,10 @@ class Softmax:
         # What is folded is folded before there are weights.
         self.shared = Ring(1, shared_bytes(attention, schedule))
         self.turn = 0
+        self.spread_out = self._spread_out()
         self.masks = Masks(attention, schedule, masks, machine)
-        self.numbers = {value: self._number(value, number) for value, number in chain.numbers}
+        numbers = attention.chain.numbers
+        self.numbers = {value: self._number(value, number) for value, number in numbers}
         if schedule.blocks(attention) > 1:
             self.before = alloc([lanes], self.element, "UB")
             f32 = ir.F32Type.get()
@@ -84,61 +91,118 @@ class Softmax:
         cce.vector_dup(scalar(value.dtype, number), buffer)
         return buffer
 
+    def _spread_out(self) -> list[ir.Value]:
+        """Buffers of f16 for maxima beside scores, or in fractals."""
+        schedule, f16 = self.schedule, ir.F16Type.get()
+        if self.itemsize > 2:
+            return []
+        if not schedule.twice:
+            return [alloc([schedule.rows * schedule.tile * FRACTAL], f16, "UB")]
+        buffers: list[ir.Value] = [alloc([schedule.rows * FRACTAL], f16, "UB") for _ in range(2)]
+        for buffer in buffers:
+            fill_zeros(buffer)
+        return buffers
+
     def begin(self) -> None:
         """A unit begins, of several blocks of keys."""
         cce.vector_dup(scalar(self.dtype, LOWEST[self.dtype]), self.before)
 
-    def take(self, tile: ir.Value, scores: ir.Value, keys: Span, rows: int, block: int) -> None:
-        """A tile of scores from L0C, [rows][keys][16][16], to its place in UB, among `block`
-        fractals of keys."""
-        strides = [block * FRACTAL, FRACTAL, SIDE, 1]
-        place = restride(scores, [rows, keys.size, SIDE, SIDE], strides, keys.start * FRACTAL)
+    def take(self, tile: ir.Value, scores: ir.Value, keys: Span, rows: int) -> None:
+        """A tile of scores from L0C, [rows][keys][16][16], to its place in UB."""
+        strides = [keys.size * FRACTAL, FRACTAL, SIDE, 1]
+        place = restride(
+            scores, [rows, keys.size, SIDE, SIDE], strides, rows * keys.start * FRACTAL
+        )
         cce.copy_l0c(tile, place)
+
+    def hide(self, scores: ir.Value, rows: int, keys: KeyBlock, tile: Span) -> None:
+        """-inf where a tile has no keys."""
+        size = tile.size * SIDE
+        there = keys.elements - tile.start * SIDE
+        if there < size:
+            place = (rows * tile.start * SIDE + there) * SIDE
+            rest = restride(scores, [rows, (size - there) * SIDE], [size * SIDE, 1], place)
+            cce.vector_dup(scalar(self.dtype, -math.inf), rest)
 
     def chain(
         self,
         scores: ir.Value,
         rows: int,
         keys: KeyBlock,
+        tile: Span,
         start: IndexLike,
         matrix: dict[Value, IndexLike],
     ) -> None:
-        """The chain's steps, and -inf where there are no keys.
+        """The chain's steps on a tile.
 
         Args:
             start: fractals of rows of the matrix before the unit.
             matrix: for each extra, its matrix or row.
         """
-        for row in range(rows):
-            self._chain(scores, row, keys, add(start, row), matrix)
-        if keys.elements < keys.fractals * SIDE:
-            shape = [rows, (keys.fractals * SIDE - keys.elements) * SIDE]
-            strides = [keys.fractals * FRACTAL, 1]
-            rest = restride(scores, shape, strides, keys.elements * SIDE)
-            cce.vector_dup(scalar(self.dtype, -math.inf), rest)
+        chain, lanes = self.attention.chain, BLOCK_BYTES // self.itemsize
+        size = tile.size * SIDE
+        shape = [rows, size, SIDE // lanes, lanes]
+        own = [size * SIDE, SIDE, lanes, 1]
+        held = {}
+        for extra in chain.extras:
+            value = extra.value
+            held[value] = self.masks.operand(extra, matrix[value], start, rows, keys, tile)
+        held |= {value: (buffer, [0, 0, 0, 1], 0) for value, buffer in self.numbers.items()}
+        for step in chain.steps:
+            operands = []
+            for value in (*step.sources, step.result):
+                if value in held:
+                    buffer, strides, offset = held[value]
+                    operands.append(restride(buffer, shape, strides, offset))
+                else:
+                    operands.append(restride(scores, shape, own, rows * tile.start * FRACTAL))
+            if step.scalar is not None:
+                operands.insert(-1, scalar(self.dtype, step.scalar))
+            op(f"cce.{step.name}", operands, **step.attributes)
 
-    def soften(
-        self, scores: ir.Value, rows: int, p: ir.Value, block: int, tiles: Sequence[Span]
-    ) -> None:
-        """Scores of a block of keys become weights, in L1 tile by tile."""
-        dtype, slices = self.dtype, self.schedule.slices
-        folded = self.shared.next(scratch_lanes(rows, block * SIDE, slices), self.element)
-        work = fold(rows, block * SIDE, slices, dtype, self.machine)
-        odd = restride(folded, [work.scratch[ODD]], [1], work.scratch[EVEN])
-        buffers = {SOURCE: scores, RESULT: self.highest}
-        build_steps(work, {**buffers, EVEN: folded, ODD: odd})
+    def find_highest(self, scores: ir.Value, rows: int, tiles: Sequence[Span]) -> ir.Value | None:
+        """The maxima of a block of keys, to where they are taken off; where scores come again,
+        what is to be added to them, in fractals."""
+        work = fold(rows, [tile.size * SIDE for tile in tiles], self.dtype, self.machine)
+        total = sum(work.scratch.values())
+        folded = self.shared.next(total, self.element)
+        second = restride(folded, [work.scratch[SECOND]], [1], work.scratch[FIRST])
+        buffers = {SOURCE: scores, RESULT: self.highest, FIRST: folded, SECOND: second}
+        build_steps(work, buffers)
         if self.schedule.blocks(self.attention) > 1:
             self._take_in(rows)
-        for row in range(rows):
-            less = less_highest(row, block * SIDE, dtype)
-            build_steps(Steps(dtype, (less,), {}), buffers)
-            flat = restride(scores, [block * FRACTAL], [1], row * block * FRACTAL)
-            cce.vexp(flat, flat)
-            if self.itemsize > 2:
-                weights = self._weights(block * FRACTAL)
-                cce.vconv(flat, weights)
-                flat = weights
-            self._to_l1(flat, row, rows, p, tiles)
+        if not self.spread_out:
+            return None
+        self.turn += 1
+        place = self.spread_out[self.turn % len(self.spread_out)]
+        if self.schedule.twice:
+            step = negated(rows, self.dtype)
+        else:
+            step = spread_out(rows, tiles[0].size * SIDE, self.dtype)
+        self._step(step, {RESULT: self.highest, SPREAD_OUT: place})
+        return place
+
+    def weights(
+        self, scores: ir.Value, rows: int, p: ir.Value, tiles: Sequence[Span], tile: Span
+    ) -> None:
+        """Scores of a tile become weights, in L1."""
+        count, start = rows * tile.size * FRACTAL, rows * tile.start * FRACTAL
+        flat = restride(scores, [count], [1], start)
+        if not self.schedule.twice:
+            keys, first = tile.size * SIDE, tiles[0].size * SIDE
+            buffers = {SOURCE: scores, RESULT: self.highest}
+            if self.spread_out:
+                buffers[SPREAD_OUT] = self.spread_out[0]
+            self._step(less_highest(rows, keys, first, start, self.dtype), buffers)
+        if self.itemsize > 2:
+            weights = self._weights(count)
+            cce.vconv(flat, weights)
+            flat = weights
+        cce.vexp(flat, flat)
+        cce.copy(flat, restride(p, [count], [1], start))
+
+    def _step(self, step: Step, buffers: dict[str, ir.Value]) -> None:
+        build_steps(Steps(self.dtype, (step,), {}), buffers)
 
     def _take_in(self, rows: int) -> None:
         """The largest score so far, and the factor of what there is of O."""
@@ -152,53 +216,9 @@ class Softmax:
         build_steps(work, {SOURCE: self.factors, RESULT: self.spread, **scratch_buffers(work)})
 
     def _weights(self, size: int) -> ir.Value:
-        """The next buffer for the weights of 16 rows."""
-        count = self.schedule.weights
-        shared = self.shared.next(count * size, ir.F16Type.get())
+        """The next buffer for the weights of a tile."""
+        count, most = self.schedule.weights, self.schedule.rows * self.schedule.tile * FRACTAL
+        shared = self.shared.next(count * most, ir.F16Type.get())
         self.turn = (self.turn + 1) % count
-        place: ir.Value = restride(shared, [size], [1], self.turn * size)
+        place: ir.Value = restride(shared, [size], [1], self.turn * most)
         return place
-
-    def _to_l1(
-        self, weights: ir.Value, row: int, rows: int, p: ir.Value, tiles: Sequence[Span]
-    ) -> None:
-        """Weights of 16 rows, [keys][16], to [tile][rows][keys of a tile][16]."""
-        _, start = ir.MemRefType(weights.type).get_strides_and_offset()
-        last = [tile for tile in tiles if tile.size < tiles[0].size]
-        for count, size, first in (
-            (len(tiles) - len(last), tiles[0].size, 0),
-            *((1, tile.size, tile.start) for tile in last),
-        ):
-            shape, fractals = [count, size * FRACTAL], size * FRACTAL
-            source = restride(weights, shape, [fractals, 1], start + first * FRACTAL)
-            place = (first * rows + row * size) * FRACTAL
-            cce.copy(source, restride(p, shape, [rows * fractals, 1], place))
-
-    def _chain(
-        self,
-        scores: ir.Value,
-        row: int,
-        keys: KeyBlock,
-        place: IndexLike,
-        matrix: dict[Value, IndexLike],
-    ) -> None:
-        """The chain's steps on the scores of 16 rows, in their matrix at the fractal `place`."""
-        chain, lanes = self.attention.chain, BLOCK_BYTES // self.itemsize
-        shape, own = [keys.fractals * SIDE, SIDE // lanes, lanes], [SIDE, lanes, 1]
-        held = {}
-        for extra in chain.extras:
-            value = extra.value
-            held[value] = self.masks.operand(extra, matrix[value], place, keys)
-        held |= {value: (buffer, [0, 0, 1]) for value, buffer in self.numbers.items()}
-        for step in chain.steps:
-            operands = []
-            for value in (*step.sources, step.result):
-                if value in held:
-                    buffer, strides = held[value]
-                    operands.append(restride(buffer, shape, strides))
-                else:
-                    offset = row * keys.fractals * FRACTAL
-                    operands.append(restride(scores, shape, own, offset))
-            if step.scalar is not None:
-                operands.insert(-1, scalar(step.result.dtype, step.scalar))
-            op(f"cce.{step.name}", operands, **step.attributes)

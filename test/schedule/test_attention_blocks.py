@@ -20,7 +20,16 @@ from davinci.schedule.attention_blocks import (
     SPREAD,
     taking,
 )
-from davinci.schedule.attention_fold import EVEN, ODD, fold, less_highest, result_lanes
+from davinci.schedule.attention_fold import (
+    FIRST,
+    SECOND,
+    SPREAD_OUT,
+    fold,
+    less_highest,
+    negated,
+    result_lanes,
+    spread_out,
+)
 from davinci.schedule.vector_steps import RESULT, SOURCE, Step, Steps, View
 
 Array = npt.NDArray[Any]
@@ -58,24 +67,40 @@ def turned(scores: Array) -> Array:
 
 
 @pytest.mark.parametrize("dtype", ["f16", "f32"])
-@pytest.mark.parametrize("keys", [16, 48, 208, 512])
+@pytest.mark.parametrize(
+    "tiles", [(16,), (48,), (208,), (64, 16), (48, 48), (128,) * 4, (80, 80, 32)]
+)
 @pytest.mark.parametrize("rows", [1, 3, 4])
-def test_the_highest_score(dtype: str, keys: int, rows: int) -> None:
-    machine, rng = machines.load("ascend910"), np.random.default_rng(keys)
-    scores = rng.standard_normal((rows * SIDE, keys)).astype(TYPES[dtype])
-    for slices in (2, 4, 8, 16):
-        steps = fold(rows, keys, slices, dtype, machine)
-        buffers = {name: np.zeros(size, TYPES[dtype]) for name, size in steps.scratch.items()}
-        assert set(buffers) == {EVEN, ODD}
-        buffers |= {
-            SOURCE: turned(scores),
-            RESULT: np.zeros(rows * result_lanes(dtype), TYPES[dtype]),
-        }
-        perform(steps, buffers)
-        for row in range(rows):
-            perform(Steps(dtype, (less_highest(row, keys, dtype),), {}), buffers)
-        less = scores - scores.max(1, keepdims=True)
-        np.testing.assert_array_equal(buffers[SOURCE], turned(less))
+def test_the_highest_score(dtype: str, tiles: tuple[int, ...], rows: int) -> None:
+    machine, rng = machines.load("ascend910"), np.random.default_rng(sum(tiles))
+    scores = rng.standard_normal((rows * SIDE, sum(tiles))).astype(TYPES[dtype])
+    less = scores - scores.max(1, keepdims=True)
+    starts = [0, *np.cumsum(tiles)[:-1]]
+
+    def by_tile(array: Array) -> Array:
+        parts = zip(starts, tiles, strict=True)
+        return np.concatenate([turned(array[:, start : start + size]) for start, size in parts])
+
+    steps = fold(rows, tiles, dtype, machine)
+    buffers = {name: np.zeros(size, TYPES[dtype]) for name, size in steps.scratch.items()}
+    assert set(buffers) == {FIRST, SECOND}
+    buffers |= {
+        SOURCE: by_tile(scores),
+        RESULT: np.zeros(rows * result_lanes(dtype), TYPES[dtype]),
+        SPREAD_OUT: np.zeros(rows * max(tiles) * SIDE, TYPES[dtype]),
+    }
+    perform(steps, buffers)
+    if dtype == "f16":
+        fractals = np.zeros((rows, SIDE, SIDE), TYPES[dtype])
+        fractals[:, 0] = -scores.max(1).reshape(rows, SIDE)
+        zeros = np.zeros_like(buffers[SPREAD_OUT])
+        perform(Steps(dtype, (negated(rows, dtype),), {}), {**buffers, SPREAD_OUT: zeros})
+        np.testing.assert_array_equal(zeros[: fractals.size], fractals.reshape(-1))
+        perform(Steps(dtype, (spread_out(rows, tiles[0], dtype),), {}), buffers)
+    for start, size in zip(starts, tiles, strict=True):
+        step = less_highest(rows, size, tiles[0], rows * SIDE * int(start), dtype)
+        perform(Steps(dtype, (step,), {}), buffers)
+    np.testing.assert_array_equal(buffers[SOURCE], by_tile(less))
 
 
 @pytest.mark.parametrize("spread", [1.0, 30.0])

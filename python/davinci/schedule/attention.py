@@ -9,6 +9,14 @@ of ones beside V, and what is divided is O.
     P^T   the same, in f16; its fractals are turned on their way to L0A
     O     [columns / 16 + 1][rows][16] in L0C: the last 16 columns hold the sums, in every lane
 
+In UB they lie tile of keys by tile, each [rows / 16][keys of it][16] as it comes from L0C and as
+its weights go to L1.
+
+Scores of f32 that nothing else is done to but a scale come from L0C **twice**, rounded to f16 each
+time: once for the maximum, which softmax does not depend on, and once less the maximum, which the
+cube adds, as a column of ones beside K, to sums of f32. A difference of f16 that is -d misses at
+most 2^-12 d, which its weight e^-d makes smaller than what is lost when that is rounded to f16.
+
 Scores of all keys of a unit lie in UB at once, or of a block of keys after the other. Then a
 maximum and O are kept that take in each block, as `attention_blocks` says.
 
@@ -71,6 +79,14 @@ class Chain:
     def itemsize(self) -> int:
         return DTYPES[self.scores.dtype].itemsize
 
+    @property
+    def differences(self) -> bool:
+        """Whether the chain may be done to differences of scores instead, which need fewer bits: it
+        is nothing but positive factors."""
+        return self.scores.dtype == "f32" and all(
+            step.name == "vmuls" and (step.scalar or 0.0) > 0 for step in self.steps
+        )
+
 
 @dataclass(frozen=True)
 class Attention:
@@ -131,11 +147,11 @@ class AttentionSchedule:
             one's become weights.
         block: keys whose scores of a unit lie in UB at once.
         tile: keys that one mad of either product takes.
-        slices: parts of a block of which the larger ones are kept first.
+        twice: whether scores come from L0C twice, see above.
         feed: fractals along the stored rows of Q, K and V that come at once.
         pieces: tiles of K, and blocks of V, that L1 holds.
         scores: buffers of a unit's scores in UB.
-        weights: buffers in UB for the weights of 16 rows, on their way to L1.
+        weights: buffers in UB for the weights of a tile of f32, on their way to L1.
         l0c: tiles of scores in L0C.
         sums: tiles of O in L0C.
         l0a, l0b: buffers for tiles of K and of P, of Q and of V.
@@ -145,7 +161,6 @@ class AttentionSchedule:
     units: int
     block: int
     tile: int
-    slices: int
     feed: int
     pieces: tuple[int, int]
     scores: int
@@ -154,6 +169,14 @@ class AttentionSchedule:
     sums: int = 2
     l0a: tuple[int, int] = (2, 2)
     l0b: tuple[int, int] = (2, 2)
+    twice: bool = False
+
+    def dtype(self, attention: Attention) -> str:
+        """Of scores in UB."""
+        return "f16" if self.twice else attention.chain.scores.dtype
+
+    def itemsize(self, attention: Attention) -> int:
+        return DTYPES[self.dtype(attention)].itemsize
 
     def blocks(self, attention: Attention) -> int:
         """How many blocks the keys are cut in."""
@@ -163,4 +186,5 @@ class AttentionSchedule:
         return (
             f"units of {self.rows * SIDE} rows, {self.units} in a line, "
             f"{self.block * SIDE} keys at once in tiles of {self.tile * SIDE}"
+            f"{', scores twice' if self.twice else ''}"
         )

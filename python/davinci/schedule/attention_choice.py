@@ -30,7 +30,9 @@ Pair = tuple[int, int]
 
 BUFFERS: tuple[tuple[Pair, Pair], ...] = (
     ((2, 2), (2, 2)),
+    ((1, 2), (2, 2)),
     ((2, 2), (1, 2)),
+    ((1, 2), (1, 2)),
     ((2, 2), (1, 1)),
     ((1, 1), (1, 1)),
 )
@@ -63,15 +65,13 @@ def candidates(attention: Attention, machine: Machine, cores: int) -> Iterator[A
     """Schedules that may be good and fit the memories."""
     sizes = attention.fractals
     for rows in even_cuts(sizes.rows, min(MOST_ROWS, sizes.rows)):
-        for buffers in BUFFERS:
-            found = [
-                schedule
-                for tile in even_cuts(sizes.keys, min(MOST_KEYS, sizes.keys))[:TILES]
-                for schedule in with_tiles(attention, rows, tile, buffers, machine, cores)
-            ]
-            yield from found
-            if found:
-                break
+        for tile in even_cuts(sizes.keys, min(MOST_KEYS, sizes.keys))[:TILES]:
+            for twice in (False, True) if attention.chain.differences else (False,):
+                for buffers in BUFFERS:
+                    found = list(with_tiles(attention, rows, tile, buffers, twice, machine, cores))
+                    yield from found
+                    if found:
+                        break
 
 
 def with_tiles(
@@ -79,6 +79,7 @@ def with_tiles(
     rows: int,
     tile: int,
     buffers: tuple[Pair, Pair],
+    twice: bool,
     machine: Machine,
     cores: int,
 ) -> Iterator[AttentionSchedule]:
@@ -88,11 +89,13 @@ def with_tiles(
     units, tiles = attention.batch * ceil_div(sizes.rows, rows), ceil_div(sizes.keys, tile)
     line = min(ceil_div(units, cores), max(1, MOST_TILES // tiles))
     l0a, l0b = buffers
-    whole = AttentionSchedule(rows, line, sizes.keys, tile, 2, 8, (1, 1), 1, 1, 1, 1, l0a, l0b)
+    whole = AttentionSchedule(rows, line, sizes.keys, tile, 8, (1, 1), 1, 1, 1, 1, l0a, l0b)
+    whole = replace(whole, twice=twice)
     if tiles * line <= 2 * MOST_TILES:
         held = min(2 * tiles, tiles * line)
         start = replace(whole, pieces=(held, min(2, line)), sums=min(2, line))
-        ahead = range(min(6, tiles * line), 0, -1)
+        # Scores that come twice stay until all maxima are known.
+        ahead = range(min(tiles * line, tiles + 4 if twice else 6), twice * (tiles - 1), -1)
         yield from in_ub(attention, start, ahead, machine)
     for count in range(min(8, tiles - 1), 0, -1):
         # Blocks of even size; what is left over is less than a block.
@@ -114,18 +117,18 @@ def in_ub(
 
     fitting = (
         found
-        for tiles in l0c
         for sums in sorted({schedule.sums, 1}, reverse=True)
+        for tiles in l0c
         if excess(found := replace(schedule, l0c=tiles, sums=sums)) in ("", "UB")
     )
     held = next(fitting, None)
     if held is None:
         return
+    buffers = (3, 2, 1) if schedule.itemsize(attention) > 2 else (1,)
     for scores in {1, min(2, schedule.units)}:
-        for slices in (2, 4, 8, 16):
-            for weights in (3, 2, 1):
-                for feed in (8, 4, 2, 1):
-                    found = replace(held, scores=scores, slices=slices, weights=weights, feed=feed)
-                    if not excess(found):
-                        yield found
-                        break
+        for weights in buffers:
+            for feed in (8, 4, 2, 1):
+                found = replace(held, scores=scores, weights=weights, feed=feed)
+                if not excess(found):
+                    yield found
+                    break

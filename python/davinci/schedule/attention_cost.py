@@ -8,12 +8,19 @@ from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.schedule.attention import Attention, AttentionSchedule
 from davinci.schedule.attention_blocks import taking
-from davinci.schedule.attention_fold import fold, less_highest, result_lanes, scratch_lanes
+from davinci.schedule.attention_fold import (
+    fold,
+    less_highest,
+    negated,
+    result_lanes,
+    scratch_lanes,
+    spread_out,
+)
 from davinci.schedule.product import Operand, Pieces
 from davinci.schedule.product_cost import Busy, Footprint, crossing_bytes
 from davinci.schedule.row_packing import unpacking
 from davinci.schedule.row_statistics import KEPT
-from davinci.schedule.vector_steps import cost_of
+from davinci.schedule.vector_steps import Step, View, cost_of
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -22,8 +29,11 @@ FRACTAL = SIDE * SIDE
 STAGES = 2
 """Buffers of each kind for rows that cross UB, for Q and for P in L1."""
 
-LINKS = 15
+LINKS = 10
 """Steps of softmax that wait for the one before."""
+
+AWAY = 600
+"""Cycles from the maxima of scores that come twice to the first scores less them."""
 
 TILE = 50
 """Cycles that a tile takes beside its work, for its flags."""
@@ -81,22 +91,32 @@ def pitch_of(attention: Attention) -> int:
     return (attention.fractals.columns * SIDE // lanes | 1) * lanes
 
 
+def tiles_of(block: int, tile: int) -> tuple[int, ...]:
+    """Keys of the tiles of a block; sizes in fractals."""
+    whole, rest = divmod(block, tile)
+    return (tile * SIDE,) * whole + (rest * SIDE,) * bool(rest)
+
+
 def shared_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
     """Bytes of UB that folds and, behind them, weights take."""
-    keys, item = schedule.block * SIDE, attention.chain.itemsize
-    folded = scratch_lanes(schedule.rows, keys, schedule.slices) * item
-    return max(folded, schedule.weights * schedule.block * FRACTAL_BYTES if item > 2 else 0)
+    item = schedule.itemsize(attention)
+    lanes = scratch_lanes(schedule.rows, tiles_of(schedule.block, schedule.tile))
+    weights = schedule.weights * schedule.rows * schedule.tile * FRACTAL_BYTES
+    return max(sum(lanes.values()) * item, weights if item > 2 else 0)
 
 
 def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machine) -> Footprint:
     """Bytes that the buffers of a schedule take."""
     sizes, rows, tile = attention.fractals, schedule.rows, schedule.tile
     chain, block = attention.chain, schedule.block
-    item = chain.itemsize
+    item, twice = schedule.itemsize(attention), schedule.twice
+    lanes = result_lanes(schedule.dtype(attention))
     pieces = pieces_of(attention, schedule)
-    l1 = sum(p.fractals * p.slots for p in pieces.values()) + STAGES * rows * block + tile
+    l1 = sum(p.fractals * p.slots for p in pieces.values()) + STAGES * rows * (block + twice) + tile
     ub = schedule.scores * rows * block * FRACTAL * item + shared_bytes(attention, schedule)
-    ub += rows * result_lanes(chain.scores.dtype) * item
+    ub += rows * lanes * item
+    if item == 2:
+        ub += (STAGES * rows if twice else rows * tile) * FRACTAL_BYTES
     out = pitch_of(attention) if not attention.o.nz else sizes.columns * SIDE
     ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + SIDE * out * attention.o.itemsize)
     if attention.scale != 1.0 and attention.q.nz:
@@ -104,38 +124,56 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
     ub += STAGES * sum(staged_bytes(attention, schedule))
     ub += sum(staged_bytes(attention, schedule, "q"))
     if schedule.blocks(attention) > 1:
-        ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + result_lanes(chain.scores.dtype) * item)
+        ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + lanes * item)
         ub += rows * SIDE * (item + 4 + BLOCK_BYTES)
         ub += spread_cost("f32", rows * SIDE, machine)[0]
-    ub += attention.whole_masks * STAGES * block * FRACTAL * item
+    ub += attention.whole_masks * STAGES * rows * tile * FRACTAL * item
     for extra in chain.extras:
         if extra.whole:
             continue
         ub += block * SIDE * (BLOCK_BYTES + DTYPES[extra.value.dtype].itemsize)
         ub += spread_cost(extra.value.dtype, block * SIDE, machine)[0]
     ub += len(chain.numbers) * BLOCK_BYTES
+    l0a = schedule.l0a[0] * tile * sizes.depth + schedule.l0a[1] * tile * rows + twice * tile
+    l0b = schedule.l0b[0] * rows * sizes.depth + schedule.l0b[1] * tile * sizes.columns + tile
+    l0c = schedule.l0c * rows * tile * chain.itemsize
+    l0c += schedule.sums * rows * (sizes.columns + 1) * 4
+    l0b += twice * STAGES * rows
     return Footprint(
-        l1 * FRACTAL_BYTES,
-        (schedule.l0a[0] * tile * sizes.depth + schedule.l0a[1] * tile * rows) * FRACTAL_BYTES,
-        (schedule.l0b[0] * rows * sizes.depth + schedule.l0b[1] * tile * sizes.columns + tile)
-        * FRACTAL_BYTES,
-        FRACTAL
-        * (schedule.l0c * rows * tile * item + schedule.sums * rows * (sizes.columns + 1) * 4),
-        ub,
+        l1 * FRACTAL_BYTES, l0a * FRACTAL_BYTES, l0b * FRACTAL_BYTES, l0c * FRACTAL, ub
     )
 
 
 @lru_cache(maxsize=KEPT)
-def highest_cycles(rows: int, keys: int, slices: int, dtype: str, machine: Machine) -> int:
+def highest_cycles(
+    rows: int, tiles: tuple[int, ...], dtype: str, twice: bool, machine: Machine
+) -> int:
     """Cycles in which the maximum of each row is found."""
-    steps = fold(rows, keys, slices, dtype, machine).steps
+    steps = list(fold(rows, tiles, dtype, machine).steps)
+    if twice:
+        steps.append(negated(rows, dtype))
+    elif dtype == "f16":
+        steps.append(spread_out(rows, tiles[0], dtype))
     return sum(cost_of(step, dtype, machine)[1] + machine.sync.barrier_cycles for step in steps)
 
 
 @lru_cache(maxsize=KEPT)
-def less_cycles(keys: int, dtype: str, machine: Machine) -> int:
-    """Cycles in which the maximum is taken off 16 rows."""
-    return cost_of(less_highest(0, keys, dtype), dtype, machine)[1]
+def less_cycles(rows: int, keys: int, dtype: str, machine: Machine) -> int:
+    """Cycles in which the maxima are taken off a tile."""
+    return cost_of(less_highest(rows, keys, keys, 0, dtype), dtype, machine)[1]
+
+
+@lru_cache(maxsize=KEPT)
+def chain_cycles(
+    name: str, rows: int, keys: int, dtype: str, masked: bool, scaled: bool, machine: Machine
+) -> int:
+    """Cycles of a step of the chain on a tile; `masked`: by a number for each key."""
+    lanes = BLOCK_BYTES // DTYPES[dtype].itemsize
+    shape = (rows, keys, SIDE // lanes, lanes)
+    scores = View("scores", shape, (keys * SIDE, SIDE, lanes, 1))
+    mask = View("mask", shape, (0, lanes, 0, 1)) if masked else scores
+    operands = (scores, scores) if scaled else (scores, mask, scores)
+    return cost_of(Step(name, operands, 1.0 if scaled else None), dtype, machine)[1]
 
 
 @lru_cache(maxsize=KEPT)
@@ -159,7 +197,6 @@ class Costs:
 
     def __init__(self, attention: Attention, schedule: AttentionSchedule, machine: Machine) -> None:
         self.attention, self.schedule, self.machine = attention, schedule, machine
-        self.item = attention.chain.itemsize
 
     def unit(self) -> Busy:
         """All pipes."""
@@ -180,22 +217,15 @@ class Costs:
 
     def _vector(self) -> float:
         attention, schedule = self.attention, self.schedule
-        rows, keys, dtype = schedule.rows, schedule.block * SIDE, attention.chain.scores.dtype
-        sizes, line = attention.fractals, keys * SIDE * self.item / REPEAT_BYTES
-        assert self.machine.l0c is not None
-        fixed = self.machine.vector.fixed_cycles
-        rate = self.machine.l0c.to_ub_bytes_per_cycle
+        rows, dtype = schedule.rows, schedule.dtype(attention)
+        sizes, tiles = attention.fractals, tiles_of(schedule.block, schedule.tile)
         blocks = schedule.blocks(attention)
-        found = self.tiles() / blocks * fixed + rows * keys * SIDE * self.item / rate
-        found += highest_cycles(rows, keys, schedule.slices, dtype, self.machine)
-        softened = less_cycles(keys, dtype, self.machine) + self._operation("vexp", dtype, line)
-        if self.item > 2:
-            softened += self._operation("vconv", "", line)
-        chain = sum(self._operation(s.name, dtype, line) for s in attention.chain.steps)
-        found += rows * (softened + chain)
+        found = float(highest_cycles(rows, tiles, dtype, schedule.twice, self.machine))
+        found += sum(self._tile(keys, dtype) for keys in tiles)
         for extra in attention.chain.extras:
             if not extra.whole and (extra.turn.count > 1 or blocks > 1):
-                found += spread_cost(extra.value.dtype, keys, self.machine)[1]
+                found += spread_cost(extra.value.dtype, schedule.block * SIDE, self.machine)[1]
+        fixed = self.machine.vector.fixed_cycles
         column = rows * FRACTAL * 4 / REPEAT_BYTES
         if blocks > 1:
             found += taking_cycles(rows, sizes.columns + 1, dtype, self.machine)
@@ -209,6 +239,26 @@ class Costs:
             if not operand.nz and not is_direct(attention, name):
                 wide = count * width * FRACTAL * operand.itemsize / REPEAT_BYTES
                 found += self._operation("vconv" if operand.itemsize > 2 else "vadds", "", wide, 1)
+        return found
+
+    def _tile(self, keys: int, dtype: str) -> float:
+        """What the vector unit does to a tile of so many keys."""
+        attention, schedule, machine = self.attention, self.schedule, self.machine
+        chain, rows = attention.chain, schedule.rows
+        assert machine.l0c is not None
+        wide = rows * keys * SIDE
+        copies = 1 + schedule.twice
+        moved = wide * chain.itemsize / machine.l0c.to_ub_bytes_per_cycle
+        found = copies * (machine.vector.fixed_cycles + moved)
+        if not schedule.twice:
+            found += less_cycles(rows, keys, dtype, machine)
+        if dtype == "f32":
+            found += self._operation("vconv", "", wide * 4 / REPEAT_BYTES)
+        found += self._operation("vexp", "f16", wide * 2 / REPEAT_BYTES)
+        masks = {extra.value for extra in chain.extras if not extra.whole}
+        for step in chain.steps:
+            masked, scaled = bool(masks & set(step.sources)), step.scalar is not None
+            found += chain_cycles(step.name, rows, keys, dtype, masked, scaled, machine)
         return found
 
     def _operand(self, name: str) -> tuple[Operand, int]:
@@ -231,7 +281,8 @@ class Costs:
                 found += max(size, times * (unit.start_cycles + size / times) / STAGES)
         for extra in self.attention.chain.extras:
             if extra.whole:
-                found += self.schedule.rows * sizes.keys * FRACTAL * self.item / rate
+                item = self.schedule.itemsize(self.attention)
+                found += self.schedule.rows * sizes.keys * FRACTAL * item / rate
         return found
 
     def _mte3(self) -> float:
@@ -257,8 +308,8 @@ class Costs:
 
     def _cube(self) -> float:
         schedule, sizes = self.schedule, self.attention.fractals
-        work = schedule.rows * sizes.keys * (sizes.depth + sizes.columns + 1)
-        mads = self.tiles() * (sizes.columns + 2)
+        work = schedule.rows * sizes.keys * (sizes.depth + sizes.columns + 1 + schedule.twice)
+        mads = self.tiles() * (sizes.columns + 2 + schedule.twice)
         return work + mads * self.machine.cube.occupancy_cycles
 
 
@@ -274,5 +325,5 @@ def estimate(
     each = busy.most
     if schedule.scores == 1:
         # The next unit's scores cannot come while this one's maximum is looked for.
-        each += LINKS * machine.sync.barrier_cycles
+        each += LINKS * machine.sync.barrier_cycles + schedule.twice * AWAY
     return START + (busy.sum - busy.most) / 4 + tiles * TILE + rounds * each
