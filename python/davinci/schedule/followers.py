@@ -1,0 +1,143 @@
+"""Elementwise operators behind an operator that computes parts of its result in UB.
+
+    %c = conv %x, %w                  sums
+    %d = broadcast %bias; %e = add %c, %d; %f = add %e, %residual; %g = tanh %f      the epilogue
+
+They are of the result's shape but for dimensions of size 1 and the way in which the batch is
+written. What they combine it with is an input of the same shape and layout, or a row, broadcast.
+`NoSpace` says why operators are none of this.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from davinci.operators import OPERATORS, Tensor
+from davinci.operators.tensors import ND
+from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
+from davinci.schedule.graph import Graph, Node, Scalar
+from davinci.schedule.product_epilogue import Extra
+from davinci.schedule.space import NoSpace
+from davinci.units import FRACTAL_SIDE as SIDE
+
+FACTORS = ("f16", "f32")
+"""Element types of sums, and of what they are combined with."""
+
+
+@dataclass(frozen=True)
+class Whence:
+    """An input of the group, seen with another shape."""
+
+    number: int
+    shape: tuple[int, ...]
+
+
+class Followers:
+    """Reads what is done to the result of one operator of a group.
+
+    Attributes:
+        c: the result.
+        matrices: groups of its columns that are computed apart; 0 where there are none.
+        program: what is done to it.
+        sums: the program's value of the result.
+        known: what the group's values are, by number.
+        extras: other inputs of the program, by number and whether they are rows.
+    """
+
+    def __init__(self, graph: Graph, node: Node, matrices: int = 0) -> None:
+        self.graph, self.node = graph, node
+        self.c = graph.arrays[node.result]
+        if self.c.element not in FACTORS:
+            raise NoSpace(f"{node.name} to {self.c.element}")
+        self.matrices = matrices
+        self.program = VectorProgram()
+        self.sums = self.program.input(DTYPE_OF[self.c.element])
+        self.known: dict[int, Operand | Whence] = {
+            number: Whence(number, graph.arrays[number].shape) for number in graph.inputs
+        }
+        self.extras: dict[tuple[int, bool], Extra] = {}
+
+    def outputs(self) -> tuple[int, ...]:
+        """Numbers of what leaves; the program's outputs in the same order, each once."""
+        numbers: dict[Value, int] = {}
+        for number in self.graph.outputs:
+            value, array = self.known[number], self.graph.arrays[number]
+            if not isinstance(value, Value) or value in numbers:
+                raise NoSpace(f"an output that {self.node.name} has no part in, or one twice")
+            self._require_shape(array)
+            numbers[value] = number
+            self.program.output(value)
+        return tuple(numbers.values())
+
+    def _require_shape(self, array: Tensor) -> None:
+        """The shape of C, however the batch is written, in C's layout."""
+        same = array.shape[-2:] == self.c.shape[-2:] and array.count == self.c.count
+        if not same or array.layout != self.c.layout or array.element not in FACTORS:
+            raise NoSpace(f"{array} beside {self.c}")
+
+    def record(self, node: Node) -> Operand | Whence:
+        result = self.graph.arrays[node.result]
+        if node.name == "reshape":
+            return self._reshaped(node, result)
+        if node.name == "broadcast":
+            return self._broadcast(node, result)
+        record = OPERATORS.get(node.name)
+        if record is None or not record.elementwise:
+            raise NoSpace(f"{node.name} behind {self.node.name}")
+        self._require_shape(result)
+        operands = [self._operand(x) for x in node.operands]
+        if not any(isinstance(x, Value) for x in operands):
+            raise NoSpace(f"an operator that does not need {self.node.name}")
+        return record.tile(self.program, operands, node.attributes, result.element)
+
+    def _reshaped(self, node: Node, result: Tensor) -> Operand | Whence:
+        operand = self.known[node.values[0]]
+        if isinstance(operand, Whence):
+            return Whence(operand.number, result.shape)
+        self._require_shape(result)
+        return operand
+
+    def _broadcast(self, node: Node, result: Tensor) -> Operand:
+        """A row of C: one for all matrices, or each has its own."""
+        if not node.values:
+            return self._operand(node.operands[0])
+        operand = self.known[node.values[0]]
+        if not isinstance(operand, Whence):
+            raise NoSpace("a broadcast of what is computed in the group")
+        self._require_shape(result)
+        dims = [int(dim) for dim in node.attributes["dims"]]
+        held = dict(zip(dims, operand.shape, strict=True))
+        last = len(result.shape) - 1
+        if held.get(last, 1) != result.shape[last] or held.get(last - 1, 1) != 1:
+            raise NoSpace("a broadcast that is no row")
+        batch = math.prod(held.get(i, 1) for i in range(last - 1))
+        if batch not in (1, math.prod(result.shape[:-2])):
+            raise NoSpace("a row for several matrices each")
+        if self.matrices > 1 and batch > 1:
+            raise NoSpace("a row for each image of groups")
+        return self._extra(operand.number, row=True, batch=batch > 1 or self.matrices > 1)
+
+    def _operand(self, operand: int | Scalar) -> Operand:
+        if isinstance(operand, Scalar):
+            return operand.value
+        found = self.known[operand]
+        if not isinstance(found, Whence):
+            return found
+        array = self.graph.arrays[found.number]
+        if array.shape[-2:] != self.c.shape[-2:]:
+            raise NoSpace(f"{array} beside {self.c}")
+        self._require_shape(array)
+        return self._extra(found.number, row=False, batch=True)
+
+    def _extra(self, number: int, row: bool, batch: bool) -> Value:
+        key = number, row
+        array = self.graph.arrays[number]
+        if array.element not in FACTORS or (row and array.layout != ND):
+            raise NoSpace(f"{array} beside {self.node.name}")
+        if row and batch and self.c.shape[-1] % SIDE:
+            raise NoSpace("rows that end inside a block, each matrix its own")
+        if key not in self.extras:
+            value = self.program.input(DTYPE_OF[array.element])
+            self.extras[key] = Extra(value, row, batch)
+        return self.extras[key].value
