@@ -278,4 +278,28 @@ CONVOLUTIONS = [
     convolution((6, 6), 32, 64, (3, 3), batch=2, groups=2, pads=[1, 0, 0, 1]),
 ]
 
-CASES = [*ELEMENTWISE, *REDUCE, *MOVE, *FILL, *PRODUCTS, *BYTE_PRODUCTS, *CONVOLUTIONS]
+
+def pooled(
+    kind: str, image: tuple[int, int], channels: int, kernel: tuple[int, int], **given: Any
+) -> Case:
+    """A reduction over windows of images of small whole numbers; `batch` and `dtype` are given."""
+    batch, dtype = given.pop("batch", 1), given.pop("dtype", np.float32)
+    attributes = {"image": list(image), "kernel": list(kernel), "strides": [1, 1]}
+    attributes |= {"dilations": [1, 1], "pads": [0, 0, 0, 0], "kind": kind, **given}
+    rows, columns = geometry(attributes).windows
+    random = np.random.default_rng(channels)
+    x = random.integers(-9, 10, (batch, image[0] * image[1], channels)).astype(dtype)
+    element = "f16" if dtype == np.float16 else "f32"
+    return Case("pool", (x,), Tensor((batch, rows * columns, channels), element), attributes)
+
+
+POOLS = [
+    pooled("max", (5, 7), 16, (3, 3), pads=[1, 1, 1, 1]),
+    pooled("max", (12, 9), 33, (3, 2), batch=2, strides=[2, 2], pads=[0, 1, 1, 0]),
+    pooled("min", (4, 4), 5, (1, 1), strides=[3, 2], dtype=np.float16),
+    pooled("add", (7, 5), 17, (2, 3), dilations=[2, 1], dtype=np.float16, pads=[1, 0, 0, 1]),
+    pooled("add", (1, 40), 32, (1, 5), strides=[1, 3], batch=3),
+    pooled("max", (17, 16), 160, (4, 4), strides=[4, 4], dtype=np.float16),
+]
+
+CASES = [*ELEMENTWISE, *REDUCE, *MOVE, *FILL, *PRODUCTS, *BYTE_PRODUCTS, *CONVOLUTIONS, *POOLS]

@@ -189,6 +189,38 @@ def gelu_text(case: Case, operand: str, result: str) -> str:
     %r = stablehlo.multiply %part, %normal : {operand}"""
 
 
+def pool_text(case: Case, x: str, result: str) -> str:
+    """Images with their pixels in rows; f16 is added in f32."""
+    given, (batch, _, channels) = case.attributes, case.inputs[0].shape
+    element = tensor_of(case.inputs[0]).element
+    wide = "f32" if given["kind"] == "add" else element
+    image = "x".join(map(str, (batch, *given["image"], channels)))
+    made = "x".join(map(str, (batch, *geometry(given).windows, channels)))
+    name, start = {
+        "add": ("add", "0.0"),
+        "max": ("maximum", {"f16": "0xFC00", "f32": "0xFF800000"}[wide]),
+        "min": ("minimum", {"f16": "0x7C00", "f32": "0x7F800000"}[wide]),
+    }[given["kind"]]
+    top, bottom, left, right = given["pads"]
+
+    def along(name: str) -> str:
+        return f"array<i64: 1, {', '.join(map(str, given[name]))}, 1>"
+
+    pads = f"[[0, 0], [{top}, {bottom}], [{left}, {right}], [0, 0]]"
+    return f"""%x0 = stablehlo.reshape %0 : ({x}) -> tensor<{image}x{element}>
+    %x = stablehlo.convert %x0 : (tensor<{image}x{element}>) -> tensor<{image}x{wide}>
+    %z = stablehlo.constant dense<{start}> : tensor<{wide}>
+    %y = "stablehlo.reduce_window"(%x, %z) ({{
+    ^bb0(%a: tensor<{wide}>, %b: tensor<{wide}>):
+      %c = stablehlo.{name} %a, %b : tensor<{wide}>
+      stablehlo.return %c : tensor<{wide}>
+    }}) {{window_dimensions = {along("kernel")}, window_strides = {along("strides")},
+      window_dilations = {along("dilations")}, padding = dense<{pads}> : tensor<4x2xi64>}}
+      : (tensor<{image}x{wide}>, tensor<{wide}>) -> tensor<{made}x{wide}>
+    %n = stablehlo.convert %y : (tensor<{made}x{wide}>) -> tensor<{made}x{element}>
+    %r = stablehlo.reshape %n : (tensor<{made}x{element}>) -> {result}"""
+
+
 FORMS: dict[str, Callable[..., str]] = {
     "clamp": lambda case, *types: f"%r = stablehlo.clamp %0, %1, %2 : {types[-1]}",
     "compare": lambda case, a, b, r: (
@@ -223,6 +255,7 @@ FORMS: dict[str, Callable[..., str]] = {
     "matmul": product_text,
     "batch_matmul": product_text,
     "conv": conv_text,
+    "pool": pool_text,
 }
 """The body of a program, from a case and its types."""
 

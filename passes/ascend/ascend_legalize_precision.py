@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of, tensor_type
+from davinci.dialects.base import attribute
 from davinci.elements import Array
 from davinci.mlir import ir
 from davinci.operators.tensors import Tensor, is_integer
@@ -31,6 +32,7 @@ from davinci.passes.ascend.split_products import kept_dimensions, split_product
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     ON_CUBE,
+    POOL,
     TensorOps,
     defining_op,
     definition,
@@ -152,6 +154,11 @@ MOVES = frozenset({"ascend.reshape", "ascend.transpose", "ascend.slice"})
 """Operations that only move data, which is cheaper for narrow types."""
 
 
+def rounds_alike(op: Any) -> bool:
+    """Whether an operation gives the same of rounded values as rounding gives of its result."""
+    return op.name in MOVES or (op.name == POOL and attribute(op, "kind") in ("max", "min"))
+
+
 def narrowed(value: Any, ops: TensorOps) -> Any:
     """`value` as f16: the cast goes in front of operations that only move data."""
     owner = defining_op(value)
@@ -163,7 +170,7 @@ def narrowed(value: Any, ops: TensorOps) -> Any:
         return builder.op("ascend.cast", [value], [narrow]).result
     if owner.name == "ascend.cast" and tensor_of(owner.operands[0].type).element == HALF:
         return owner.operands[0]
-    if owner.name in MOVES and definition(owner.operands[0]) is None and goes_in_front(owner):
+    if rounds_alike(owner) and definition(owner.operands[0]) is None and goes_in_front(owner):
         source = narrowed(owner.operands[0], ops)
         result = Tensor(tensor_of(value.type).shape, HALF)
         attributes = {key: owner.attributes[key] for key in owner.attributes}
@@ -191,7 +198,7 @@ def goes_in_front(move: Any) -> bool:
 def narrows_all(value: Any) -> bool:
     """Whether all uses of a value are products, whose operands become f16, directly or moved."""
     return all(
-        user.name in ON_CUBE or (user.name in MOVES and narrows_all(user.results[0]))
+        user.name in ON_CUBE or (rounds_alike(user) and narrows_all(user.results[0]))
         for user in (use.owner.operation for use in value.uses)
     )
 

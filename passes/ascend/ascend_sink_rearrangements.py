@@ -13,11 +13,11 @@ after:
     %4 = "ascend.relu"(%0) : (tensor<1x3136x64xf32>) -> tensor<1x3136x64xf32>
     %8 = "ascend.conv"(%4, %w) {..}
 
-Convolutions take and give pixels by channels, models have channels first. An elementwise operator
-on a result of a convolution is done before it is rearranged, to what its other operands are when
-rearranged likewise: for other results of convolutions, numbers, and values that repeat along all
-pixels or channels that is nothing. A reduction of whole dimensions, too. Where the rearrangements
-of two convolutions meet they cancel.
+Convolutions and reductions over windows take and give pixels by channels, models have channels
+first. An elementwise operator on a result of one is done before it is rearranged, to what its other
+operands are when rearranged likewise: for other such results, numbers, and values that repeat along
+all pixels or channels that is nothing. A reduction of whole dimensions, too. Where the
+rearrangements of two of them meet they cancel.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from davinci.passes import builder
 from davinci.passes.ascend.layout_support import is_elementwise
 from davinci.passes.ascend.rearrangement import Rearrangement, rearrangement, traces
 from davinci.passes.ascend.tensor_ops import (
-    CONVOLUTION,
+    OF_WINDOWS,
     TensorOps,
     defining_op,
     merge_equal,
@@ -55,7 +55,7 @@ class AscendSinkRearrangementsPass(Pass):
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             operations = [operation.operation for operation in block.operations]
-            if any(operation.name == CONVOLUTION for operation in operations):
+            if any(operation.name in OF_WINDOWS for operation in operations):
                 Sinking().sink(operations)
                 merge_equal(block)
 
@@ -139,7 +139,7 @@ class Sinking:
 
     def sink(self, operations: Sequence[Any]) -> None:
         for op in operations:
-            if op.name == CONVOLUTION:
+            if op.name in OF_WINDOWS:
                 self._straighten(op)
                 self._images.add(op.results[0])
             elif is_elementwise(op):

@@ -31,7 +31,7 @@ from davinci.passes.analysis.min_cut import NEVER, Network
 from davinci.passes.ascend.layout_costs import UNIT, Costs
 from davinci.passes.ascend.layout_support import Support, is_elementwise, keeps_matrices, takes_nz
 from davinci.passes.ascend.rearrangement import REARRANGED, Rearrangement, rearrangement, traces
-from davinci.passes.ascend.tensor_ops import ON_CUBE, defining_op
+from davinci.passes.ascend.tensor_ops import ON_CUBE, POOL, defining_op
 
 IN_NZ, IN_ROWS = Network.SOURCE, Network.SINK
 
@@ -103,7 +103,7 @@ class Choice:
             return
         if has_layouts(op):
             self._visit_fixed(op)
-        elif op.name in ON_CUBE:
+        elif op.name in ON_CUBE or op.name == POOL:
             self._visit_product(op)
         elif is_elementwise(op):
             node = self._node(op, takes_nz(op))
@@ -139,7 +139,10 @@ class Choice:
             self._uses[value].append(Use(node, shares_kernels(user)))
 
     def _visit_product(self, op: Any) -> None:
-        """The cube takes and gives fractals; a kernel changes rows on their way, which costs."""
+        """The cube takes and gives fractals; a kernel changes rows on their way, which costs.
+
+        Windows are taken of fractals only.
+        """
         for number, operand in enumerate(op.operands):
             node = self._operands[op, number] = self._network.node()
             self._network.edge(IN_NZ, node, self._costs.crossing(op, operand))

@@ -16,7 +16,7 @@ from davinci.operators import Tensor
 from davinci.operators.layouts import is_reshape_view, slice_offset
 from davinci.operators.tensors import ND, NZ, width_of
 from davinci.passes.analysis.min_cut import NEVER
-from davinci.passes.ascend.tensor_ops import CONVOLUTION
+from davinci.passes.ascend.tensor_ops import OF_WINDOWS
 from davinci.units import BLOCK_BYTES, ceil_div
 
 UNIT = 16
@@ -87,11 +87,11 @@ class Costs:
     def crossing(self, product: Any, value: Any) -> int:
         """An operand or the result of a product in rows: changed by its kernel, on its way.
 
-        Several cores bring the same part of an operand; the result leaves but once. A convolution
-        takes and gives fractals only: its next one wants no rows.
+        Several cores bring the same part of an operand; the result leaves but once. What windows
+        are taken of, and what is made of them, lies in fractals only: the next one wants no rows.
         """
         kind = tensor_of(value.type)
-        if product.name == CONVOLUTION:
+        if product.name in OF_WINDOWS:
             return NEVER
         if any(width_of(tensor_of(v.type).element) != 16 for v in product.operands):
             return NEVER

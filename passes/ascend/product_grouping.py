@@ -1,5 +1,7 @@
 """Which operators share the kernel of a product: those that read its result, and casts before it.
 
+A reduction over windows of images takes what follows it in the same way, `davinci.schedule.pool`.
+
 A product takes what follows it as long as that is elementwise, of its result's shape and layout,
 and needs nothing that is computed from the result elsewhere (`davinci.schedule.product_group`). The
 kernel's vector unit has little else to do, and the result crosses GM once.
@@ -7,14 +9,16 @@ kernel's vector unit has little else to do, and the result crosses GM once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
-from davinci.passes.ascend.tensor_ops import CONVOLUTION, ON_CUBE, defining_op
+from davinci.passes.ascend.tensor_ops import OF_WINDOWS, ON_CUBE, POOL, defining_op
+from davinci.schedule.graph import Graph
+from davinci.schedule.pool_group import read_pool
 from davinci.schedule.product_group import read_group
 from davinci.schedule.space import NoSpace
 
@@ -28,16 +32,17 @@ CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
 def product_groups(block: Any, fuse: bool) -> list[list[Any]]:
     """For each product with followers or casts that join it, the operators in their order.
 
-    A product alone is lowered on buffers; a convolution, which says more than they show, is a
-    group also then, and without `fuse`.
+    A product alone is lowered on buffers; what windows of images go into, which says more than they
+    show, is a group also then, and without `fuse`.
     """
     places = {op.operation: place for place, op in enumerate(block.operations)}
     taken: set[Any] = set()
     found = []
     for op in places:
-        if op.name in ON_CUBE and tensor_of(op.operands[0].type).bytes_each == 2:
+        of_halves = op.name in ON_CUBE and tensor_of(op.operands[0].type).bytes_each == 2
+        if of_halves or op.name == POOL:
             group = _Growing(op, places, taken).grown() if fuse else [op]
-            if len(group) > 1 or op.name == CONVOLUTION:
+            if len(group) > 1 or op.name in OF_WINDOWS:
                 found.append(group)
                 taken.update(group)
     return found
@@ -50,6 +55,7 @@ class _Growing:
         self._places, self._taken = places, taken
         self._first = places[product]
         self._ops = [product]
+        self._read: Callable[[Graph], object] = read_pool if product.name == POOL else read_group
         for operand in product.operands:
             if is_rounding(operand) and operand.owner.operation not in taken:
                 self._try([operand.owner.operation])
@@ -103,7 +109,7 @@ class _Growing:
         if len(outputs) > MOST_OUTPUTS:
             return False
         try:
-            read_group(graph_of(ops, outputs)[0])
+            self._read(graph_of(ops, outputs)[0])
         except NoSpace:
             return False
         self._ops = ops

@@ -32,6 +32,10 @@ CONVOLUTION = "ascend.conv"
 ON_CUBE = (*PRODUCTS, CONVOLUTION)
 """What the cube computes, which is not folded."""
 
+POOL = "ascend.pool"
+OF_WINDOWS = (CONVOLUTION, POOL)
+"""What takes and gives images, pixels by channels, in fractals."""
+
 FOLD_BYTES = 1 << 20
 """Constants up to this size are computed with at once, larger ones by ascend-fold-constants."""
 

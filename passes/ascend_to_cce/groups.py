@@ -27,6 +27,7 @@ from davinci.passes.ascend_to_cce.gather import GatherBuilder
 from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices
 from davinci.passes.ascend_to_cce.move_group import MoveBuilder
 from davinci.passes.ascend_to_cce.phased_group import PhasedBuilder
+from davinci.passes.ascend_to_cce.pool_kernel import build_pool
 from davinci.passes.ascend_to_cce.product import check_types
 from davinci.passes.ascend_to_cce.product_group import build_product_group
 from davinci.passes.ascend_to_cce.tiles import only_blocks
@@ -40,6 +41,7 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.move_choice import MovePlan
 from davinci.schedule.phased_schedule import PhasedSchedule
+from davinci.schedule.pool_group import is_pool, read_pool
 from davinci.schedule.product_group import is_product, read_group
 from davinci.schedule.side_by_side import parts_of, plans_of
 from davinci.schedule.space import NoSpace
@@ -65,6 +67,8 @@ def lower_group(kernel: Any, target: Target) -> int:
     group, ops = group_of(kernel), list(kernel.regions[0].blocks[0].operations)
     with ir.InsertionPoint(ops[-1]), kernel.location:
         build = (_build, _build_product, _build_attention)[sum(map(is_product, group.graph.nodes))]
+        if any(map(is_pool, group.graph.nodes)):
+            build = _build_pool
         units = build(group.graph, group.buffers, group.last, target)
     for op in reversed(ops[:-1]):
         op.operation.erase()
@@ -173,6 +177,17 @@ def _build_attention(graph: Graph, buffers: list[Any], operation: Any, target: T
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
     try:
         schedule, units = build_attention_group(read_attention(graph), graph, gm, target)
+    except NoSpace as error:
+        fail(operation, "cannot be computed together with its group", found=str(error))
+    operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
+    return units
+
+
+def _build_pool(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
+    """The same for a reduction over windows."""
+    gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
+    try:
+        schedule, units = build_pool(read_pool(graph), graph, gm, target)
     except NoSpace as error:
         fail(operation, "cannot be computed together with its group", found=str(error))
     operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))

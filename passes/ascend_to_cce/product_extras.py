@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
-from davinci.mlir import ir
+from davinci.mlir import arith, ir
 from davinci.operators.vector_program import Value
 from davinci.passes.ascend_to_cce.product_parts import PartOfC
 from davinci.passes.ascend_to_cce.product_rows import Ring, RowReader, Rows, bands, fill_zeros
@@ -125,7 +125,12 @@ class Extras:
             row = subview(self._gm[extra.value], at, [1, band.count], drop=[0])
             copy_rounded(row, restride(came, [band.count], [1], band.inside), BLOCK_BYTES)
         if self._end.nz:
-            lanes = self._end.row_elements(1, dtype)
-            shape = [columns, lanes // SIDE, SIDE]
-            source = restride(came, shape, [SIDE, 0, 1])
-            cce.vadds(source, scalar(dtype, UNCHANGED), restride(buffer, shape, [lanes, SIDE, 1]))
+            repeat_row(came, buffer, columns, self._end.row_elements(1, dtype))
+
+
+def repeat_row(row: ir.Value, result: ir.Value, columns: int, lanes: int) -> None:
+    """Each 16 elements of a row of so many fractals, to `lanes`."""
+    shape = [columns, lanes // SIDE, SIDE]
+    source, target = restride(row, shape, [SIDE, 0, 1]), restride(result, shape, [lanes, SIDE, 1])
+    unchanged = arith.ConstantOp(ir.MemRefType(row.type).element_type, UNCHANGED).result
+    cce.vadds(source, unchanged, target)

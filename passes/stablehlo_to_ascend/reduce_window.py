@@ -1,4 +1,6 @@
-"""Conversion of reductions over windows: dimension by dimension, covered elements doubled.
+"""Conversion of reductions over windows, of images to `pool` on [n, h w, c].
+
+Others go dimension by dimension, covered elements doubled:
 
     y[i] = x[i] + .. + x[i + 6]     two = x[i] + x[i + 1]     four = two[i] + two[i + 2]
                                     y = four[i] + two[i + 4] + x[i + 6]
@@ -9,8 +11,9 @@ ones; a running sum, whose windows reach back to the first element, is one of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,10 +22,24 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.elements import to_array
 from davinci.mlir import Op, ir
+from davinci.operators.conv import (
+    LENGTHS,
+    MOST_DILATION,
+    MOST_KERNEL,
+    MOST_PADDING,
+    MOST_SIDE,
+    MOST_STRIDE,
+    Geometry,
+    geometry,
+)
+from davinci.operators.core import FLOATS
 from davinci.operators.parts import pad_shape
+from davinci.operators.pool import KINDS, has_pixels
+from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.movement import cut, kind_of_body, neutral
+from davinci.units import FRACTAL_SIDE
 
 
 @conversion("reduce_window")
@@ -42,12 +59,91 @@ def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         attribute(op, name) or ones
         for name in ("window_strides", "base_dilations", "window_dilations")
     )
+    if inside == ones and (pooled := images_of(op, kind, sizes, strides, apart)):
+        return [pooled.emit(operand, result, ops)]
     x = padded(op, operand, start, inside, ops)
     wide = found.element == "f16" and kind in ("add", "mul")
     x = ops.cast(x, "f32") if wide else x
     for dim, (size, stride, step) in enumerate(zip(sizes, strides, apart, strict=True)):
         x = combined(x, dim, size, step, stride, result.shape[dim], kind, ops)
     return [ops.cast(x, found.element)]
+
+
+LEAST_CHANNELS = 4
+"""Of 16 that a block has lanes for: with fewer of them the other way takes no longer."""
+
+MOST_BYTES = 1 << 16
+"""Pixels that a row of windows may reach, as f32: of those every UB holds what a tile takes."""
+
+
+@dataclass(frozen=True)
+class Images:
+    """A reduction over windows as one of images.
+
+    Attributes:
+        order: dimensions of the operand: those of the batch, of height and width, of channels.
+        space: how many are of height and width.
+    """
+
+    order: list[int]
+    space: int
+    geometry: Geometry
+    kind: str
+
+    def emit(self, operand: ir.Value, result: Tensor, ops: TensorOps) -> Any:
+        """As `pool`."""
+        shape = tensor_of(operand.type).shape
+        batch = math.prod(shape[dim] for dim in self.order[: -self.space - 1])
+        channels, (height, width) = shape[self.order[-1]], self.geometry.image
+        x = ops.reshape(ops.transpose(operand, self.order), [batch, height * width, channels])
+        rows, columns = self.geometry.windows
+        lies = {name: list(getattr(self.geometry, name)) for name in LENGTHS}
+        kind = Tensor((batch, rows * columns, channels), result.element)
+        made = ops.emit("pool", [x], kind, kind=self.kind, **lies)
+        made = ops.reshape(made, [result.shape[dim] for dim in self.order])
+        return ops.transpose(made, [self.order.index(dim) for dim in range(result.rank)])
+
+
+def images_of(
+    op: Op, kind: str, sizes: list[int], strides: list[int], apart: list[int]
+) -> Images | None:
+    """The images of windows along one or two dimensions; None if there are no such images."""
+    found = tensor_of(op.operands[0].type)
+    edges = np.zeros((found.rank, 2), np.int64)
+    if "padding" in op.attributes:
+        edges = to_array(op.attributes["padding"]).reshape(found.rank, 2)
+    space = [
+        dim for dim in range(found.rank) if (sizes[dim], strides[dim]) != (1, 1) or edges[dim].any()
+    ]
+    if found.rank == 4 and len(space) == 1:
+        # Images whose other side is left alone have as many channels as they can.
+        sides = [pair for pair in ((2, 3), (1, 2)) if space[0] in pair]
+        space = [
+            *max(sides, key=lambda pair: found.shape[1 if pair == (2, 3) else 3], default=space)
+        ]
+    others = [dim for dim in range(found.rank) if dim not in space]
+    if not 1 <= len(space) <= 2 or not others or found.shape[others[-1]] < LEAST_CHANNELS:
+        return None
+    if kind not in KINDS or found.element not in FLOATS:
+        return None
+    one_row = [1] * (2 - len(space))
+    image, kernel, steps, dilations = (
+        (*one_row, *(values[dim] for dim in space))
+        for values in (found.shape, sizes, strides, apart)
+    )
+    pads = (*([0, 0] * len(one_row)), *(int(n) for dim in space for n in edges[dim]))
+    values = zip(LENGTHS, (image, kernel, steps, dilations, pads), strict=True)
+    lies = geometry(dict(values))
+    limits = (MOST_SIDE, MOST_KERNEL, MOST_STRIDE, MOST_DILATION)
+    pairs = (image, kernel, steps, dilations)
+    if any(max(pair) > most for pair, most in zip(pairs, limits, strict=True)):
+        return None
+    if not all(0 <= n <= MOST_PADDING for n in pads) or not has_pixels(lies):
+        return None
+    reached = lies.extent[0] * (image[1] + pads[2] + pads[3]) * 4 * FRACTAL_SIDE
+    if reached > MOST_BYTES:
+        return None
+    return Images([*others[:-1], *space, others[-1]], len(space), lies, kind)
 
 
 def padded(op: Op, operand: ir.Value, start: ir.Value, inside: list[int], ops: TensorOps) -> Any:

@@ -256,7 +256,7 @@ def test_windows_are_as_small_as_they_can_be(case: Case) -> None:
     """What only moves data takes each element from the first operand that has it."""
     windows = of(case).windows(case.call)
     strided = any(case.attributes.get("interior", ()))
-    computes = of(case).elementwise or case.name in ("reduce", *PRODUCT_NAMES)
+    computes = of(case).elementwise or case.name in ("reduce", *COMBINING)
     opaque = case.name in OPEN or case.result.shape == NO_COMMON_FACTORS
     if opaque or strided or computes:
         return
@@ -276,7 +276,7 @@ def test_windows_are_as_small_as_they_can_be(case: Case) -> None:
             assert same(found[0].ravel(), wanted[place].ravel())
 
 
-PRODUCT_NAMES = ("matmul", "batch_matmul", "conv")
+COMBINING = ("matmul", "batch_matmul", "conv", "pool")
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,7 @@ Where they lie follows from `kernel_shape`, `strides`, `dilations`, `pads`, `aut
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -101,23 +100,24 @@ def count(padded: int, inside: int, extent: int, stride: int, ceil: bool) -> int
     return max(0, number)
 
 
-def fold(
-    x: Tensor,
-    windows: Windows,
-    value: Operand,
-    kind: str,
-    combine: Callable[[Tensor, Tensor], Tensor],
-) -> Tensor:
-    """Combines the elements of each window, one axis after the other: [N, C, ..counts].
+def fold(x: Tensor, windows: Windows, kind: str) -> Tensor:
+    """Combines the elements of each window: [N, C, ..counts].
 
     Args:
-        value: what stands in the padding.
-        kind: name of `ops.reduce` for `combine`, for windows that are a whole axis.
+        kind: name of `ops.reduce`, whose neutral element stands in the padding.
     """
-    x = padded(x, windows, value)
-    for i in reversed(range(windows.rank)):
-        x = fold_axis(x, i + 2, windows, kind, combine)
-    return x
+    # Elements that no window reaches are no padding that is taken away.
+    ends = zip(x.shape[2:], windows.low, strict=True)
+    high = [max(0, windows.reach(i) - size - low) for i, (size, low) in enumerate(ends)]
+    return ops.reduce_window(
+        kind,
+        x,
+        [1, 1, *windows.kernel],
+        strides=[1, 1, *windows.strides],
+        dilations=[1, 1, *windows.dilations],
+        padding=[(0, 0), (0, 0), *zip(windows.low, high, strict=True)],
+        shape=[*x.shape[:2], *windows.counts],
+    )
 
 
 def padded(x: Tensor, windows: Windows, value: Operand) -> Tensor:
@@ -128,23 +128,6 @@ def padded(x: Tensor, windows: Windows, value: Operand) -> Tensor:
         for i, (size, low) in enumerate(zip(sizes, windows.low, strict=True))
     ]
     return ops.pad(x, [0, 0, *windows.low], [0, 0, *high], value)
-
-
-def fold_axis(
-    x: Tensor,
-    axis: int,
-    windows: Windows,
-    kind: str,
-    combine: Callable[[Tensor, Tensor], Tensor],
-) -> Tensor:
-    i = axis - 2
-    if windows.counts[i] == 1 and windows.dilations[i] == 1:
-        return ops.reduce(kind, x, [axis], keepdims=True)
-
-    def combined(t: Tensor, at: int) -> Tensor:
-        return functools.reduce(combine, shifted(t, at, windows, i))
-
-    return combined(x, axis) if windows.strides[i] == 1 else ops.on_rows(x, axis, combined)
 
 
 def shifted(x: Tensor, at: int, windows: Windows, i: int) -> list[Tensor]:

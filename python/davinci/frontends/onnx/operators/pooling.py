@@ -26,7 +26,7 @@ def lower_max_pool(node: Call) -> Tensor | tuple[Tensor, Tensor]:
         node.attr("storage_order", 0),
     )
     if not node.wants(1):
-        return fold(x, windows, ops.lowest(x.dtype), "maximum", ops.maximum)
+        return fold(x, windows, "maximum")
     return largest_and_number(x, windows, bool(columns))
 
 
@@ -75,7 +75,7 @@ def element_numbers(shape: tuple[int, ...], columns: bool) -> Tensor:
 def lower_average_pool(node: Call) -> Tensor:
     """Sums of windows over the number of their elements, without padding if that is asked."""
     x, windows = node.take(0), windows_of(node, node.take(0))
-    sums = fold(summable(x), windows, 0, "add", lambda a, b: a + b)
+    sums = fold(summable(x), windows, "add")
     counts = [
         elements_inside(x.shape[i + 2], windows, i, bool(node.attr("count_include_pad", 0)))
         for i in range(windows.rank)
@@ -104,7 +104,7 @@ def elements_inside(size: int, windows: Windows, axis: int, padding: bool) -> Ar
 @operator("LpPool")
 def lower_lp_pool(node: Call) -> Tensor:
     x, windows, p = node.take(0), windows_of(node, node.take(0)), float(node.attr("p") or 2)
-    sums = fold(raised(summable(x), p), windows, 0, "add", lambda a, b: a + b)
+    sums = fold(raised(summable(x), p), windows, "add")
     return convert(root(sums, p), x.dtype)
 
 

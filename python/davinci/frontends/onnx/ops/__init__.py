@@ -39,7 +39,15 @@ from davinci.frontends.onnx.ops.places import (
     take_rows,
 )
 from davinci.frontends.onnx.ops.products import convolution, dot_general, matmul
-from davinci.frontends.onnx.ops.reductions import NEUTRAL, highest, lowest, mean, reduce, softmax
+from davinci.frontends.onnx.ops.reductions import (
+    NEUTRAL,
+    highest,
+    lowest,
+    mean,
+    reduce,
+    reduce_window,
+    softmax,
+)
 from davinci.frontends.onnx.ops.regions import sort, while_loop
 from davinci.frontends.onnx.ops.shapes import (
     axes_of,
@@ -100,6 +108,7 @@ __all__ = [
     "pad",
     "power",
     "reduce",
+    "reduce_window",
     "remainder",
     "reshape",
     "reverse",

@@ -11,6 +11,7 @@ import numpy as np
 from davinci.frontends.onnx.ops.arithmetic import BOOL, exp
 from davinci.frontends.onnx.ops.shapes import axes_of, expand_dims
 from davinci.frontends.onnx.tensor import Tensor, binary, bounds, constant, emit_all, is_float
+from davinci.mlir import ir
 
 
 def lowest(dtype: Any) -> Any:
@@ -44,14 +45,45 @@ def reduce(name: str, x: Tensor, axes: Sequence[int], keepdims: bool = False) ->
     """
     gone = axes_of(axes, x.rank)
     kept = [size for i, size in enumerate(x.shape) if i not in gone]
-    result = x
-    if gone:
-        start = constant(np.asarray(NEUTRAL[name](x.dtype)).astype(x.dtype))
-        scalar = (x.dtype, ())
-        body = ([scalar, scalar], lambda a, b: [binary(name, a, b)])
-        results = [(x.dtype, kept)]
-        result = emit_all("reduce", [x, start], results, [body], dimensions=gone)[0]
+    result = combined("reduce", name, x, kept, dimensions=gone) if gone else x
     return expand_dims(result, gone) if keepdims else result
+
+
+def reduce_window(
+    name: str,
+    x: Tensor,
+    sizes: Sequence[int],
+    *,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    shape: Sequence[int],
+) -> Tensor:
+    """Over windows, padded with the neutral element; names as of `reduce`.
+
+    Args:
+        shape: of the result.
+    """
+    return combined(
+        "reduce_window",
+        name,
+        x,
+        shape,
+        window_dimensions=list(sizes),
+        window_strides=list(strides),
+        window_dilations=list(dilations),
+        padding=ir.DenseIntElementsAttr.get(np.array(padding, np.int64)),
+    )
+
+
+def combined(
+    operation: str, name: str, x: Tensor, shape: Sequence[int], **attributes: Any
+) -> Tensor:
+    """An operation that combines elements from the neutral one on."""
+    start = constant(np.asarray(NEUTRAL[name](x.dtype)).astype(x.dtype))
+    scalar = (x.dtype, ())
+    body = ([scalar, scalar], lambda a, b: [binary(name, a, b)])
+    return emit_all(operation, [x, start], [(x.dtype, shape)], [body], **attributes)[0]
 
 
 def mean(x: Tensor, axes: Sequence[int], keepdims: bool = False) -> Tensor:
