@@ -32,9 +32,12 @@ class Attention:
         turned: whether K is stored with keys as columns.
         scale: factor of the scores; `by` says how it is spelled.
         mask: "", "key" for a number for each key, "row" for the same of all batches, "whole" for
-            one for each score, "head" for others of each head; "causal" hides keys behind the row.
+            one for each score, "head" for others of each head; "causal" hides keys behind the row;
+            several are joined by "+".
         flags: whether the mask is booleans, by which scores are selected; true ones keep them.
         hidden: part of the keys that a mask hides.
+        empty: whether it hides all keys of the last batch.
+        low: what is added to hide a key.
         spread: of Q; large ones make large scores.
     """
 
@@ -54,6 +57,8 @@ class Attention:
     mask: str = ""
     flags: bool = False
     hidden: float = 0.3
+    low: float = -1e4
+    empty: bool = False
     spread: float = 1.0
     seed: int = 0
     lines: list[str] = field(default_factory=list)
@@ -119,7 +124,8 @@ class Attention:
         if number != 1:
             full = self.op("full", [], kind, f"value = {number:.9e} : {self.scores}")
             x = self.op(self.by, [x, full], kind)
-        x = self._masked(x, kind)
+        for mask in filter(None, self.mask.split("+")):
+            x = self._masked(mask, x, kind)
         p = self._softmax(x, kind)
         if self.scores == "f32":
             p = self.op("cast", [p], self.kind(self.shape, "f16"))
@@ -133,21 +139,20 @@ class Attention:
             o = self.op("relayout", [o], self.kind(made, self.result))
         self.output = o
 
-    def _masked(self, x: tuple[str, str], kind: str) -> tuple[str, str]:
-        if not self.mask:
-            return x
+    def _masked(self, mask: str, x: tuple[str, str], kind: str) -> tuple[str, str]:
         shape = {
             "row": (1, 1, 1, self.keys),
             "key": (self.batch, 1, 1, self.keys),
             "whole": (self.batch, 1, self.rows, self.keys),
             "head": (1, self.heads, self.rows, self.keys),
             "causal": (1, 1, self.rows, self.keys),
-        }[self.mask]
+        }[mask]
         hidden = self.rng.random(shape) < self.hidden
-        if self.mask == "causal":
+        if mask == "causal":
             behind = np.arange(self.keys) > np.arange(self.rows)[:, None] + self.keys - self.rows
             hidden = np.broadcast_to(behind, shape).copy()
         hidden[..., 0] = False
+        hidden[-1] |= self.empty
         wide = "dims = array<i64: 0, 1, 2, 3>"
         if self.flags:
             name, boolean = f"%arg{len(self.arguments)}", self.kind(shape, "i1")
@@ -156,10 +161,11 @@ class Attention:
             kept = self.op("broadcast", [(name, boolean)], self.kind(self.shape, "i1"), wide)
             low = self.op("full", [], kind, f"value = 0x{LOW[self.scores]} : {self.scores}")
             return self.op("select", [kept, x, low], kind)
-        data = np.where(hidden, -1e4, self.rng.standard_normal(shape))
-        self.values["mask"] = data.astype(DTYPES[self.scores]).astype(np.float64)
-        mask = self.argument(data, self.scores)
-        return self.op("add", [x, self.op("broadcast", [mask], kind, wide)], kind)
+        data = np.where(hidden, self.low, self.rng.standard_normal(shape))
+        rounded = data.astype(DTYPES[self.scores]).astype(np.float64)
+        self.values["mask"] = self.values.get("mask", 0.0) + rounded
+        given = self.argument(data, self.scores)
+        return self.op("add", [x, self.op("broadcast", [given], kind, wide)], kind)
 
     def _softmax(self, x: tuple[str, str], kind: str) -> tuple[str, str]:
         row = self.kind(self.shape[:-1], self.scores)

@@ -23,6 +23,7 @@ from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
 from davinci.mlir import arith, ir
 from davinci.operators.vector_program import Value
+from davinci.passes.ascend_to_cce.attention_columns import KeyColumns, is_common
 from davinci.passes.ascend_to_cce.attention_leave import AttentionExit
 from davinci.passes.ascend_to_cce.attention_masks import KeyBlock
 from davinci.passes.ascend_to_cce.attention_softmax import Softmax
@@ -43,7 +44,13 @@ from davinci.passes.builder import (
 )
 from davinci.passes.cce.unroll import mark
 from davinci.schedule.attention import Attention, AttentionSchedule, Turn
-from davinci.schedule.attention_cost import STAGES, is_direct, pieces_of, staged_bytes
+from davinci.schedule.attention_cost import (
+    STAGES,
+    is_direct,
+    is_scaled,
+    pieces_of,
+    staged_bytes,
+)
 from davinci.schedule.product_events import Block, Fill, Held, Span, spans
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -85,10 +92,11 @@ class ScaledFeed(Feed):
 
     scale = 1.0
     ring: Ring | None = None
+    columns: KeyColumns | None = None
 
     def stored(self, block: Block, region: Region) -> ir.Value:
         fractals = super().stored(block, region)
-        if self.scale == 1.0:
+        if self.scale == 1.0 and self.columns is None:
             return fractals
         kind = ir.MemRefType(fractals.type)
         if self.ring is not None:
@@ -99,8 +107,13 @@ class ScaledFeed(Feed):
             fractals = place
         whole = fractals
         if self.ring is not None or (self.crossing is not None and self.crossing.direct):
-            whole = restride(fractals, [math.prod(kind.shape)], [1])
-        cce.vmuls(whole, scalar("f16", self.scale), whole)
+            whole = restride(fractals, [math.prod(kind.shape) // SIDE, SIDE], [SIDE, 1])
+        if self.columns is None:
+            cce.vmuls(whole, scalar("f16", self.scale), whole)
+        else:
+            shape = ir.MemRefType(whole.type).shape
+            factor = restride(self.columns.factor, shape, [*[0] * (len(shape) - 1), 1])
+            cce.vmul(whole, factor, whole)
         return fractals
 
 
@@ -149,7 +162,7 @@ class AttentionKernel:
 
         self.q = ScaledFeed(*feeding("q", gm.q))
         self.q.scale = attention.scale
-        if attention.q.nz and attention.scale != 1.0:
+        if attention.q.nz and is_scaled(attention, schedule):
             self.q.ring = Ring(STAGES, schedule.rows * self.sizes.depth * FRACTAL * 2)
         self.k, self.v = Feed(*feeding("k", gm.k)), Feed(*feeding("v", gm.v))
         rows, tile, depth = schedule.rows, schedule.tile, self.sizes.depth
@@ -169,9 +182,12 @@ class AttentionKernel:
         self.p = buffers(STAGES, rows * schedule.block, f16, "L1")
         self.exit = AttentionExit(attention, schedule, gm.o, machine)
         self.less = LessHighest(schedule) if schedule.twice else None
-        self.ones = self._ones(tile)
+        self.ones = self._ones(max(tile, rows))
+        if schedule.twice and attention.chain.extras:
+            self.q.columns = KeyColumns(attention, schedule, gm.extras, machine)
         self.scores: dict[int, ir.Value] = {}
         self.begun: set[Unit] = set()
+        self.common = False
 
     @staticmethod
     def staging(sizes: tuple[int, int], count: int) -> Staging:
@@ -179,15 +195,16 @@ class AttentionKernel:
         came, made = sizes
         return Staging(Ring(count if came else 0, came), Ring(count if made else 0, made))
 
-    def _ones(self, tile: int) -> ir.Value:
+    def _ones(self, count: int) -> ir.Value:
         """Ones beside V, in L0B for good; where scores come twice, beside K too."""
         f16 = ir.F16Type.get()
-        ub, l1, l0b = (alloc([tile * FRACTAL], f16, memory) for memory in ("UB", "L1", "L0B"))
+        ub, l1, l0b = (alloc([count * FRACTAL], f16, memory) for memory in ("UB", "L1", "L0B"))
         cce.vector_dup(scalar("f16", 1.0), ub)
         cce.copy(ub, l1)
-        shape = [tile, 1, SIDE, SIDE]
+        shape = [count, 1, SIDE, SIDE]
         cce.load2d(reshaped(l1, shape), reshaped(l0b, shape))
         if self.less is not None:
+            shape[0] = self.schedule.tile
             cce.load2d(reshaped(l1, shape), reshaped(self.less.ones, shape))
         return l0b
 
@@ -211,6 +228,7 @@ class AttentionKernel:
                 batch, at = unflatten(number, (self.attention.batch, rows.count))
                 first = add(rows.first // SIDE, mul(at, self.schedule.rows))
                 units.append(Unit(batch, Range(first, rows.size, True), turn))
+            self.common = is_common(self.attention, rows.count, self.schedule.units)
             self.build(units)
 
         return Part(lines.count, build)
@@ -326,6 +344,8 @@ class AttentionKernel:
         if unit in self.begun:
             return
         self.begun.add(unit)
+        if self.q.columns is not None and not (self.common and unit.turn):
+            self.q.columns.bring(self.own(unit))
         block = Block(0, Span(0, self.sizes.depth), Span(0, unit.fractals))
         held = Held(block, unit.turn % len(self.q.l1))
         depth = Range(0, self.attention.depth, True)
@@ -345,12 +365,16 @@ class AttentionKernel:
         self.fill(self.k, held, region)
         l0a = self.l0a_k[turn % len(self.l0a_k)]
         self.k.load(held, held.piece, l0a, k_first=False)
+        scores = reshaped(self.l0c_s[turn % len(self.l0c_s)], [rows, tile.size, SIDE, SIDE])
         cce.mad(
             reshaped(l0a, [tile.size, depth, SIDE, SIDE]),
             reshaped(self.l0b_q[unit.turn % len(self.l0b_q)], [depth, rows, SIDE, SIDE]),
-            reshaped(self.l0c_s[turn % len(self.l0c_s)], [rows, tile.size, SIDE, SIDE]),
+            scores,
             flag(True),
         )
+        if self.q.columns is not None:
+            ones = reshaped(self.ones, [1, rows, SIDE, SIDE])
+            cce.mad(self.q.columns.load(tile), ones, scores, flag(False))
 
     def take(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         """Scores of a tile from L0C to UB, and what is done to them there."""
@@ -360,18 +384,15 @@ class AttentionKernel:
             size = self.schedule.rows * self.schedule.block * FRACTAL
             self.scores[unit.turn] = self.softmax.scores.next(size, self.softmax.element)
         self._take(unit, tile, turn)
+        scores, rows, start = self.scores[unit.turn], unit.fractals, unit.rows.start
         if not self.schedule.twice:
-            self._chain(unit, keys, tile)
-        self.softmax.hide(self.scores[unit.turn], unit.fractals, keys, tile)
+            self.softmax.chain(scores, rows, keys, tile, start, self.own(unit))
+        self.softmax.hide(scores, rows, keys, tile)
 
     def _take(self, unit: Unit, tile: Span, turn: int) -> None:
         rows, l0c = unit.fractals, self.l0c_s[turn % len(self.l0c_s)]
         source = reshaped(l0c, [rows, tile.size, SIDE, SIDE])
         self.softmax.take(source, self.scores[unit.turn], tile, rows)
-
-    def _chain(self, unit: Unit, keys: KeyBlock, tile: Span) -> None:
-        scores, start = self.scores[unit.turn], unit.rows.start
-        self.softmax.chain(scores, unit.fractals, keys, tile, start, self.own(unit))
 
     def find_highest(self, unit: Unit, tiles: Sequence[Span]) -> ir.Value | None:
         """The maxima of a unit's scores; where these come twice, in L0B, to be taken off there."""
@@ -392,7 +413,7 @@ class AttentionKernel:
             flag(False),
         )
         self._take(unit, tile, turn)
-        self._chain(unit, keys, tile)
+        self.softmax.stretch(self.scores[unit.turn], rows, tile)
         self.softmax.hide(self.scores[unit.turn], rows, keys, tile)
 
     def soften(self, unit: Unit, tiles: Sequence[Span], tile: Span) -> None:

@@ -44,7 +44,7 @@ class KeyBlock:
 
 
 class Masks:
-    """Buffers of the extras of a chain.
+    """Buffers of the extras of a chain; of none where they are columns (`KeyColumns`).
 
     Args:
         gm: of each extra, [1][rows][keys], or [matrices][rows / 16][keys / 16][16][16].
@@ -59,8 +59,8 @@ class Masks:
     ) -> None:
         self.attention, self.machine = attention, machine
         size = schedule.block * SIDE
-        extras = attention.chain.extras
-        self._gm = dict(zip((x.value for x in extras), gm, strict=True))
+        extras = self.extras = attention.chain.extras if not schedule.twice else ()
+        self._gm = dict(zip((x.value for x in attention.chain.extras), gm, strict=True))
         self._whole: dict[Value, Ring] = {}
         self._raw, self._spread = {}, {}
         self._once = schedule.block >= attention.fractals.keys
@@ -82,7 +82,7 @@ class Masks:
     def bring(self, rows: dict[Value, IndexLike], keys: KeyBlock) -> None:
         """What a unit takes for some keys, by the matrices or rows that are its own; what all units
         have in common is there already."""
-        for extra in self.attention.chain.extras:
+        for extra in self.extras:
             if not extra.whole and not self._is_common(extra):
                 self._bring(extra, rows[extra.value], keys)
 

@@ -160,6 +160,14 @@ class Softmax:
                 operands.insert(-1, scalar(self.dtype, step.scalar))
             op(f"cce.{step.name}", operands, **step.attributes)
 
+    def stretch(self, scores: ir.Value, rows: int, tile: Span) -> None:
+        """The chain's factors, on the differences of a tile."""
+        factor = self.attention.chain.factor
+        if factor != 1.0:
+            size = rows * tile.size * FRACTAL
+            flat = restride(scores, [size], [1], rows * tile.start * FRACTAL)
+            cce.vmuls(flat, scalar(self.dtype, factor), flat)
+
     def find_highest(self, scores: ir.Value, rows: int, tiles: Sequence[Span]) -> ir.Value | None:
         """The maxima of a block of keys, to where they are taken off; where scores come again,
         what is to be added to them, in fractals."""

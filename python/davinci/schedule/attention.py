@@ -12,10 +12,11 @@ of ones beside V, and what is divided is O.
 In UB they lie tile of keys by tile, each [rows / 16][keys of it][16] as it comes from L0C and as
 its weights go to L1.
 
-Scores of f32 that nothing else is done to but a scale come from L0C **twice**, rounded to f16 each
-time: once for the maximum, which softmax does not depend on, and once less the maximum, which the
-cube adds, as a column of ones beside K, to sums of f32. A difference of f16 that is -d misses at
-most 2^-12 d, which its weight e^-d makes smaller than what is lost when that is rounded to f16.
+Scores of f32 that are only scaled, or masked by a number for each key, come from L0C **twice**,
+rounded to f16 each time: once for the maximum, which softmax does not depend on, and once less the
+maximum, which the cube adds, as a column of ones beside K, to sums of f32. A difference of f16 that
+is -d misses at most 2^-12 d, which its weight e^-d makes smaller than what is lost when that is
+rounded to f16. Masks are columns beside K, too.
 
 Scores of all keys of a unit lie in UB at once, or of a block of keys after the other. Then a
 maximum and O are kept that take in each block, as `attention_blocks` says.
@@ -25,6 +26,7 @@ Sizes of an `Attention` are elements, those of an `AttentionSchedule` fractals o
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -33,6 +35,12 @@ from davinci.operators.vector_program import Step, Value
 from davinci.schedule.product import Operand, Result
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
+
+HIDDEN = -30000.0
+"""A mask below it hides as much: no weight of f16 is left, nor does f16 overflow."""
+
+LOST = 5e8
+"""A mask of this size makes sums of f32 the same for all scores."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +87,25 @@ class Chain:
     def itemsize(self) -> int:
         return DTYPES[self.scores.dtype].itemsize
 
-    @property
+    @cached_property
+    def factor(self) -> float:
+        """What scores are multiplied with."""
+        return math.prod(x.scalar for x in self.steps if x.name == "vmuls" and x.scalar is not None)
+
+    @cached_property
     def differences(self) -> bool:
         """Whether the chain may be done to differences of scores instead, which need fewer bits: it
-        is nothing but positive factors."""
-        return self.scores.dtype == "f32" and all(
-            step.name == "vmuls" and (step.scalar or 0.0) > 0 for step in self.steps
+        is nothing but positive factors, and then masks with a number for each key."""
+        names = [step.name for step in self.steps]
+        masks = {extra.value for extra in self.extras}
+        added = names.count("vadd")
+        return (
+            self.scores.dtype == "f32"
+            and names == ["vmuls"] * (len(names) - added) + ["vadd"] * added
+            and self.factor > 0
+            and not any(extra.whole for extra in self.extras)
+            and all(masks & set(step.sources) for step in self.steps if step.name == "vadd")
+            and added == len(self.extras)
         )
 
 

@@ -97,6 +97,8 @@ def with_tiles(
         # Scores that come twice stay until all maxima are known.
         ahead = range(min(tiles * line, tiles + 4 if twice else 6), twice * (tiles - 1), -1)
         yield from in_ub(attention, start, ahead, machine)
+    if twice and attention.chain.extras:
+        return  # Whether all keys are hidden is known of all keys only.
     for count in range(min(8, tiles - 1), 0, -1):
         # Blocks of even size; what is left over is less than a block.
         block = ceil_div(keys := sizes.keys, ceil_div(tiles, count))

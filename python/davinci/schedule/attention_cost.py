@@ -32,6 +32,9 @@ STAGES = 2
 LINKS = 10
 """Steps of softmax that wait for the one before."""
 
+COLUMN_STEPS = 16
+"""Steps in which masks become columns, besides the factor."""
+
 AWAY = 600
 """Cycles from the maxima of scores that come twice to the first scores less them."""
 
@@ -85,6 +88,29 @@ def is_direct(attention: Attention, name: str) -> bool:
     return not operand.nz and operand.itemsize == 2 and stored % SIDE == 0
 
 
+def is_scaled(attention: Attention, schedule: AttentionSchedule) -> bool:
+    """Whether Q is multiplied with something on its way."""
+    return attention.scale != 1.0 or (schedule.twice and bool(attention.chain.extras))
+
+
+def column_slots(attention: Attention) -> int:
+    """Buffers of L1 for columns of masks: one where all units take the same."""
+    return 1 if all(extra.turn.count == 1 for extra in attention.chain.extras) else STAGES
+
+
+def column_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
+    """Bytes of UB in which masks become columns."""
+    slots = column_slots(attention)
+    return schedule.block * SIDE * (2 * 4 + 4 * 2 + BLOCK_BYTES) + (slots + 1) * FRACTAL_BYTES
+
+
+def column_cycles(keys: int, machine: Machine) -> float:
+    """Cycles in which masks of so many keys become columns and a factor."""
+    steps = COLUMN_STEPS + 2 * keys.bit_length()
+    fixed = machine.vector.fixed_cycles + machine.sync.barrier_cycles
+    return steps * fixed + COLUMN_STEPS * keys * 4 / REPEAT_BYTES
+
+
 def pitch_of(attention: Attention) -> int:
     """Elements from row to row of O in UB: an odd number of blocks."""
     lanes = BLOCK_BYTES // attention.o.itemsize
@@ -112,14 +138,15 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
     item, twice = schedule.itemsize(attention), schedule.twice
     lanes = result_lanes(schedule.dtype(attention))
     pieces = pieces_of(attention, schedule)
-    l1 = sum(p.fractals * p.slots for p in pieces.values()) + STAGES * rows * (block + twice) + tile
+    l1 = sum(p.fractals * p.slots for p in pieces.values()) + STAGES * rows * (block + twice)
+    l1 += max(tile, rows)
     ub = schedule.scores * rows * block * FRACTAL * item + shared_bytes(attention, schedule)
     ub += rows * lanes * item
     if item == 2:
         ub += (STAGES * rows if twice else rows * tile) * FRACTAL_BYTES
     out = pitch_of(attention) if not attention.o.nz else sizes.columns * SIDE
     ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + SIDE * out * attention.o.itemsize)
-    if attention.scale != 1.0 and attention.q.nz:
+    if is_scaled(attention, schedule) and attention.q.nz:
         ub += STAGES * rows * sizes.depth * FRACTAL_BYTES
     ub += STAGES * sum(staged_bytes(attention, schedule))
     ub += sum(staged_bytes(attention, schedule, "q"))
@@ -128,14 +155,20 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
         ub += rows * SIDE * (item + 4 + BLOCK_BYTES)
         ub += spread_cost("f32", rows * SIDE, machine)[0]
     ub += attention.whole_masks * STAGES * rows * tile * FRACTAL * item
+    columns = twice and bool(chain.extras)
+    if columns:
+        ub += column_bytes(attention, schedule)
+        l1 += block * column_slots(attention)
     for extra in chain.extras:
-        if extra.whole:
+        if extra.whole or columns:
             continue
         ub += block * SIDE * (BLOCK_BYTES + DTYPES[extra.value.dtype].itemsize)
         ub += spread_cost(extra.value.dtype, block * SIDE, machine)[0]
     ub += len(chain.numbers) * BLOCK_BYTES
-    l0a = schedule.l0a[0] * tile * sizes.depth + schedule.l0a[1] * tile * rows + twice * tile
-    l0b = schedule.l0b[0] * rows * sizes.depth + schedule.l0b[1] * tile * sizes.columns + tile
+    l0a = schedule.l0a[0] * tile * sizes.depth + schedule.l0a[1] * tile * rows
+    l0a += (twice + columns * STAGES) * tile
+    l0b = schedule.l0b[0] * rows * sizes.depth + schedule.l0b[1] * tile * sizes.columns
+    l0b += max(tile, rows)
     l0c = schedule.l0c * rows * tile * chain.itemsize
     l0c += schedule.sums * rows * (sizes.columns + 1) * 4
     l0b += twice * STAGES * rows
@@ -222,9 +255,7 @@ class Costs:
         blocks = schedule.blocks(attention)
         found = float(highest_cycles(rows, tiles, dtype, schedule.twice, self.machine))
         found += sum(self._tile(keys, dtype) for keys in tiles)
-        for extra in attention.chain.extras:
-            if not extra.whole and (extra.turn.count > 1 or blocks > 1):
-                found += spread_cost(extra.value.dtype, schedule.block * SIDE, self.machine)[1]
+        found += self._masks(blocks > 1)
         fixed = self.machine.vector.fixed_cycles
         column = rows * FRACTAL * 4 / REPEAT_BYTES
         if blocks > 1:
@@ -239,6 +270,18 @@ class Costs:
             if not operand.nz and not is_direct(attention, name):
                 wide = count * width * FRACTAL * operand.itemsize / REPEAT_BYTES
                 found += self._operation("vconv" if operand.itemsize > 2 else "vadds", "", wide, 1)
+        return found
+
+    def _masks(self, again: bool) -> float:
+        """What prepares masks for a unit; `again`: for each block of keys."""
+        attention, keys = self.attention, self.schedule.block * SIDE
+        if self.schedule.twice:
+            many = column_slots(attention) > 1
+            return many * column_cycles(keys, self.machine)
+        found = 0.0
+        for extra in attention.chain.extras:
+            if not extra.whole and (extra.turn.count > 1 or again):
+                found += spread_cost(extra.value.dtype, keys, self.machine)[1]
         return found
 
     def _tile(self, keys: int, dtype: str) -> float:
@@ -258,7 +301,8 @@ class Costs:
         masks = {extra.value for extra in chain.extras if not extra.whole}
         for step in chain.steps:
             masked, scaled = bool(masks & set(step.sources)), step.scalar is not None
-            found += chain_cycles(step.name, rows, keys, dtype, masked, scaled, machine)
+            if not (masked and schedule.twice):
+                found += chain_cycles(step.name, rows, keys, dtype, masked, scaled, machine)
         return found
 
     def _operand(self, name: str) -> tuple[Operand, int]:
@@ -310,6 +354,8 @@ class Costs:
         schedule, sizes = self.schedule, self.attention.fractals
         work = schedule.rows * sizes.keys * (sizes.depth + sizes.columns + 1 + schedule.twice)
         mads = self.tiles() * (sizes.columns + 2 + schedule.twice)
+        if schedule.twice and self.attention.chain.extras:
+            work, mads = work + schedule.rows * sizes.keys, mads + self.tiles()
         return work + mads * self.machine.cube.occupancy_cycles
 
 

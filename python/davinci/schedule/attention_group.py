@@ -398,11 +398,17 @@ class _Reader:
             running = step.result
         if running is not self.highest:
             raise NoSpace("a chain that does not end where the maximum is taken")
-        if steps and is_scale(steps[0]):
-            first = steps.pop(0)
-            assert first.scalar is not None
-            scale = first.scalar
-            steps = [renamed(step, first.result, scores) for step in steps]
+        factor = steps[0].scalar if steps and steps[0].name == "vmuls" else None
+        if factor:
+            scale = power_of_two(factor)
+            if scale == factor:
+                first = steps.pop(0)
+                steps = [renamed(step, first.result, scores) for step in steps]
+            elif scores.dtype == "f32":
+                # What is left is about one, so that scores without it are about as large.
+                steps[0] = replace(steps[0], scalar=factor / scale)
+            else:
+                scale = 1.0
         extras = tuple(self.extras.values())
         pairs = tuple((value, number) for (_, number), value in self.program.constants.items())
         return Chain(scores, tuple(steps), extras, pairs), scale
@@ -458,9 +464,14 @@ class _Reader:
         )
 
 
-def is_scale(step: Step) -> bool:
-    """Whether a step multiplies by a power of two, which f16 does exactly."""
-    return step.name == "vmuls" and step.scalar is not None and is_power_of_two(step.scalar)
+def power_of_two(number: float) -> float:
+    """The one next to it, with its sign: a factor that f16 takes exactly.
+
+    >>> power_of_two(0.125), power_of_two(-0.11), power_of_two(1e9)
+    (0.125, -0.125, 1.0)
+    """
+    found = math.copysign(2.0 ** round(math.log2(abs(number))), number)
+    return found if is_power_of_two(found) else 1.0
 
 
 def renamed(step: Step, old: Value, new: Value) -> Step:

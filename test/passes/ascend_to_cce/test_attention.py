@@ -72,6 +72,19 @@ def test_masks(mask: str, flags: bool, rows: int) -> None:
     assert sum("matmul" in launch.name for launch in executable.launches) == 1
 
 
+@pytest.mark.parametrize("low", [-5.0, -1e4, -3.4028234663852886e38])
+@pytest.mark.parametrize("scale", [0.125, 0.11])
+@pytest.mark.parametrize(("batch", "rows", "cores"), [(1, 33, 2), (3, 70, 1), (2, 130, 32)])
+def test_columns(low: float, scale: float, batch: int, rows: int, cores: int) -> None:
+    """Masks of f32 with a number for each key; one that hides all of them."""
+    options = {"rows": rows, "keys": 50, "batch": batch, "mask": "key", "empty": True}
+    Attention(**options, low=low, scale=scale).check(cores=cores)
+
+
+def test_two_masks() -> None:
+    Attention(rows=40, keys=70, batch=2, mask="key+row").check(cores=3)
+
+
 @pytest.mark.parametrize("rows", [1, 20, 72])
 @pytest.mark.parametrize("scores", ["f16", "f32"])
 def test_many_keys(rows: int, scores: str) -> None:
