@@ -17,8 +17,16 @@ import onnx
 
 from davinci.errors import InputError, did_you_mean
 from davinci.zoo.bert import Bert
+from davinci.zoo.densenet import Densenet
+from davinci.zoo.efficientnet import Efficientnet
+from davinci.zoo.googlenet import Googlenet
+from davinci.zoo.inception import InceptionV3
 from davinci.zoo.mlp import Mlp
+from davinci.zoo.mobilenet import MobilenetV1, MobilenetV2
 from davinci.zoo.resnet import Resnet
+from davinci.zoo.shufflenet import ShufflenetV2
+from davinci.zoo.squeezenet import Squeezenet
+from davinci.zoo.vgg import Vgg
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -45,6 +53,21 @@ NETWORKS: dict[str, Callable[..., Any]] = {
     "resnet": Resnet,
     "resnet18": lambda **changes: Resnet(**{"depth": 18, **changes}),
     "resnet50": lambda **changes: Resnet(**{"depth": 50, **changes}),
+    "resnext50": lambda **changes: Resnet(
+        **{"depth": 50, "groups": 32, "group_width": 4, **changes}
+    ),
+    "resnext101": lambda **changes: Resnet(
+        **{"depth": 101, "groups": 32, "group_width": 8, **changes}
+    ),
+    "vgg16": Vgg,
+    "mobilenet-v1": MobilenetV1,
+    "mobilenet-v2": MobilenetV2,
+    "shufflenet-v2": ShufflenetV2,
+    "squeezenet": Squeezenet,
+    "googlenet": Googlenet,
+    "inception-v3": InceptionV3,
+    "densenet": Densenet,
+    "efficientnet": Efficientnet,
 }
 """Networks and ready-made choices of their parameters, by name."""
 

@@ -66,10 +66,10 @@ class OnnxGraph:
     def scalar(self, value: float) -> str:
         return self.constant(np.float32(value))
 
-    def weight(self, name: str, *shape: int, mean: float = 0.0) -> str:
+    def weight(self, name: str, *shape: int, mean: float = 0.0, std: float = WEIGHT_STD) -> str:
         """A float32 weight, normally distributed around `mean`."""
         values = self.rng.standard_normal(shape, dtype=np.float32)
-        values *= np.float32(WEIGHT_STD)
+        values *= np.float32(std)
         values += np.float32(mean)
         tensor = self.proto.graph.initializer.add()
         tensor.dims.extend(shape)

@@ -1,0 +1,78 @@
+"""InceptionV3, its batch norms folded, without what helps its training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from davinci.zoo.layers import ImageNetwork, Images
+
+
+@dataclass(frozen=True)
+class InceptionV3(ImageNetwork):
+    """InceptionV3; images are 299x299 as it was trained."""
+
+    resolution: int = 299
+
+    def layers(self, images: Images) -> str:
+        x = unpadded(unpadded(images, 32, 3, 2), 32, 3).conv(64, 3).relu().pool("Max", 3, 2)
+        x = unpadded(unpadded(x, 80, 1), 192, 3).pool("Max", 3, 2)
+        for number, pooled in enumerate((32, 64, 64)):
+            with x.graph.scope(f"a{number}"):
+                x = of_fives(x, pooled)
+        x = unpadded(x, 384, 3, 2).beside(
+            unpadded(x.conv(64, 1).relu().conv(96, 3).relu(), 96, 3, 2), x.pool("Max", 3, 2)
+        )
+        for number, inner in enumerate((128, 160, 160, 192)):
+            with x.graph.scope(f"b{number}"):
+                x = of_sevens(x, inner)
+        long = sides(x.conv(192, 1).relu(), (192, 192), 7)
+        x = unpadded(x.conv(192, 1).relu(), 320, 3, 2).beside(
+            unpadded(long, 192, 3, 2), x.pool("Max", 3, 2)
+        )
+        for number in range(2):
+            with x.graph.scope(f"c{number}"):
+                x = parted(x)
+        return x.classified(self.classes)
+
+
+def unpadded(x: Images, channels: int, kernel: int, stride: int = 1) -> Images:
+    return x.conv(channels, kernel, stride, padded=False).relu()
+
+
+def sides(x: Images, channels: tuple[int, int], length: int) -> Images:
+    """Along rows, then along columns."""
+    first, second = channels
+    return x.conv(first, (1, length)).relu().conv(second, (length, 1)).relu()
+
+
+def of_fives(x: Images, pooled: int) -> Images:
+    return (
+        x.conv(64, 1)
+        .relu()
+        .beside(
+            x.conv(48, 1).relu().conv(64, 5).relu(),
+            x.conv(64, 1).relu().conv(96, 3).relu().conv(96, 3).relu(),
+            x.pool("Average", 3, 1, 1).conv(pooled, 1).relu(),
+        )
+    )
+
+
+def of_sevens(x: Images, inner: int) -> Images:
+    return (
+        x.conv(192, 1)
+        .relu()
+        .beside(
+            sides(x.conv(inner, 1).relu(), (inner, 192), 7),
+            sides(sides(x.conv(inner, 1).relu(), (inner, inner), 7), (inner, 192), 7),
+            x.pool("Average", 3, 1, 1).conv(192, 1).relu(),
+        )
+    )
+
+
+def parted(x: Images) -> Images:
+    """Convolutions along rows and along columns beside each other."""
+    first = x.conv(384, 1).relu()
+    second = x.conv(448, 1).relu().conv(384, 3).relu()
+    halves = [y.conv(384, kernel).relu() for y in (first, second) for kernel in ((1, 3), (3, 1))]
+    pooled = x.pool("Average", 3, 1, 1).conv(192, 1).relu()
+    return x.conv(320, 1).relu().beside(*halves, pooled)
