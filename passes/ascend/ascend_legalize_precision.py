@@ -185,7 +185,9 @@ def goes_in_front(move: Any) -> bool:
     It is not if nobody else needs the wide values, and what slices leave out is not much.
     """
     if move.name == "ascend.reshape":
-        return True
+        # A product alone rounds an argument on its way; what makes other values rounds them.
+        alone = all(len(list(v.uses)) == 1 for v in (move.operands[0], move.results[0]))
+        return not alone or defining_op(move.operands[0]) is not None
     if move.name == "ascend.slice":
         source = move.operands[0]
         users = (use.owner.operation for use in source.uses)

@@ -69,12 +69,12 @@ class Kernels:
             block = kernel.add_entry_block([location] * len(types))
         arguments = list(block.arguments)
         with ir.InsertionPoint(block), location:
-            held = [_tensor(a, v.type) for a, v in zip(arguments, inputs, strict=False)]
+            held = [tensor_in(a, v.type) for a, v in zip(arguments, inputs, strict=False)]
             values = dict(zip(inputs, held, strict=True))
             for op in ops:
                 _clone(op, values)
             for value, argument in zip(outputs, arguments[len(inputs) :], strict=True):
-                _store(values[value], argument)
+                store(values[value], argument)
             func.ReturnOp([])
         self._taken[symbol] = kernel.operation
         return symbol
@@ -110,7 +110,7 @@ def location_of(ops: Sequence[Any]) -> Any:
     return ir.Location.fused([op.location for op in ops])
 
 
-def _tensor(argument: Any, kind: Any) -> Any:
+def tensor_in(argument: Any, kind: Any) -> Any:
     """The tensor that a GM buffer holds."""
     stored = ir.RankedTensorType.get(argument.type.shape, argument.type.element_type)
     made = builder.op("bufferization.to_tensor", [argument], [stored], restrict=True).result
@@ -129,7 +129,8 @@ def _clone(op: Any, values: dict[Any, Any]) -> None:
     values[op.result] = new.results[0]
 
 
-def _store(value: Any, argument: Any) -> None:
+def store(value: Any, argument: Any) -> None:
+    """Has a GM buffer hold a tensor."""
     stored = ir.RankedTensorType.get(argument.type.shape, argument.type.element_type)
     if stored != value.type:
         value = builder.op(CONVERSION, [value], [stored]).result

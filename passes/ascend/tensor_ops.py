@@ -174,6 +174,20 @@ class TensorOps:
             return self.reshape(operand, result.shape)
         return self.emit("reduce", [operand], result, kind=kind, dims=sorted(dims))
 
+    def concat(self, parts: Sequence[Any], dim: int) -> Any:
+        """Parts behind each other, in pairs: many small ones are copied a few times only."""
+        parts = list(parts)
+        while len(parts) > 1:
+            pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
+            parts = [p[0] if len(p) == 1 else self._pair(p[0], p[1], dim) for p in pairs]
+        return parts[0]
+
+    def _pair(self, a: Any, b: Any, dim: int) -> Any:
+        found = tensor_of(a.type)
+        shape = list(found.shape)
+        shape[dim] += tensor_of(b.type).shape[dim]
+        return self.emit("concat", [a, b], Tensor(tuple(shape), found.element), dim=dim)
+
     def relayout(self, operand: Any, layout: str) -> Any:
         found = tensor_of(operand.type)
         result = replace(found, layout=layout)

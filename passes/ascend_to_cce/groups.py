@@ -11,6 +11,7 @@ An operator alone is a group of one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,11 +21,13 @@ from davinci.mlir import ir
 from davinci.operators import products
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
+from davinci.passes.analysis.loop_graph import loop_graph_of, loop_of
 from davinci.passes.ascend_to_cce import Blocks, Target
 from davinci.passes.ascend_to_cce.attention_group import build_attention_group
 from davinci.passes.ascend_to_cce.chunked_group import ChunkBuilder
 from davinci.passes.ascend_to_cce.gather import GatherBuilder
 from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices
+from davinci.passes.ascend_to_cce.loop_kernel import build_loop
 from davinci.passes.ascend_to_cce.move_group import MoveBuilder
 from davinci.passes.ascend_to_cce.phased_group import PhasedBuilder
 from davinci.passes.ascend_to_cce.pool_kernel import build_pool
@@ -39,6 +42,7 @@ from davinci.schedule.choices import PartChoice
 from davinci.schedule.gathers import GatherPlan
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
+from davinci.schedule.loop_schedule import schedule_of
 from davinci.schedule.move_choice import MovePlan
 from davinci.schedule.phased_schedule import PhasedSchedule
 from davinci.schedule.pool_group import is_pool, read_pool
@@ -64,15 +68,25 @@ def lower_group(kernel: Any, target: Target) -> int:
     Raises:
         CompileError: no schedule can compute it.
     """
-    group, ops = group_of(kernel), list(kernel.regions[0].blocks[0].operations)
+    ops = list(kernel.regions[0].blocks[0].operations)
+    if (loop := loop_of(kernel)) is not None:
+        with ir.InsertionPoint(ops[-1]), kernel.location:
+            units = _build_loop(kernel, loop, target)
+        erase(ops[:-1])
+        return units
+    group = group_of(kernel)
     with ir.InsertionPoint(ops[-1]), kernel.location:
         build = (_build, _build_product, _build_attention)[sum(map(is_product, group.graph.nodes))]
         if any(map(is_pool, group.graph.nodes)):
             build = _build_pool
         units = build(group.graph, group.buffers, group.last, target)
-    for op in reversed(ops[:-1]):
-        op.operation.erase()
+    erase(ops[:-1])
     return units
+
+
+def erase(ops: Sequence[Any]) -> None:
+    for op in reversed(ops):
+        op.operation.erase()
 
 
 @dataclass(frozen=True)
@@ -192,6 +206,18 @@ def _build_pool(graph: Graph, buffers: list[Any], operation: Any, target: Target
         fail(operation, "cannot be computed together with its group", found=str(error))
     operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
     return units
+
+
+def _build_loop(kernel: Any, loop: Any, target: Target) -> int:
+    """The same for a loop that stays on a core."""
+    try:
+        group = loop_graph_of(kernel, loop).group()
+        schedule = schedule_of(group, target.machine, target.cores)
+    except NoSpace as error:
+        fail(loop, "cannot stay on a core", found=str(error))
+    kernel.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
+    buffers = dict(enumerate(kernel.regions[0].blocks[0].arguments))
+    return build_loop(group, schedule, buffers, target)
 
 
 def _build_part(chosen: GroupPlan, buffers: list[Any], target: Target) -> tuple[int, bool]:

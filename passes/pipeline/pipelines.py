@@ -83,6 +83,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         "inline",
         "stablehlo-expand-operators",
         "func.func(canonicalize,stablehlo-canonicalize-dynamism)",
+        _pass("stablehlo-outline-loops", options, "machine", "precision", "fusion"),
         "func.func(stablehlo-unroll-loops)",
         "func.func(stablehlo-select-branches)",
         "symbol-dce",
@@ -105,6 +106,7 @@ def ascend_to_memref(options: Options) -> list[str]:
     """Precision and layouts chosen, constants folded, kernels outlined, the arena planned."""
     return [
         "ascend-combine-operators",
+        _pass("ascend-outline-loops", options, "machine", "cores"),
         "ascend-sink-rearrangements",
         _pass("ascend-legalize-precision", options, "precision"),
         "ascend-absorb-transposes",

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.ascend import call_of, record_of
+from davinci.dialects.base import attribute
 from davinci.element_types import DTYPES
 from davinci.mlir import Op, ir, operations
 from davinci.operators.core import SCALAR
@@ -33,6 +34,7 @@ from davinci.passes.pipeline.base import Pass, fail, register_pass
 from davinci.passes.stablehlo_to_ascend import CONVERSIONS
 from davinci.passes.stablehlo_to_ascend.refusals import refuse_by_name, refuse_target
 from davinci.passes.stablehlo_to_ascend.scalar_calls import ScalarCalls
+from davinci.passes.stablehlo_to_ascend.stablehlo_outline_loops import TARGET as LOOP
 
 FAMILIES = ("elementwise", "movement", "reduce_window", "dot_general", "convolution")
 
@@ -77,7 +79,7 @@ def convert_function(function: Op, calls: ScalarCalls) -> None:
     for operation in list(function.regions[0].blocks[0].operations):
         op = operation.operation
         dialect = op.name.split(".")[0]
-        if op.name in ("func.return", "func.call") or dialect == "ascend":
+        if op.name in ("func.return", "func.call") or dialect == "ascend" or is_loop(op):
             continue
         with op.location, ir.InsertionPoint(op):
             results = convert(op, calls)
@@ -85,6 +87,11 @@ def convert_function(function: Op, calls: ScalarCalls) -> None:
             old.replace_all_uses_with(new)
         op.erase()
     merge_equal(function.regions[0].blocks[0])
+
+
+def is_loop(op: Op) -> bool:
+    """Whether an operation stands for a loop, see `stablehlo-outline-loops`."""
+    return op.name == "stablehlo.custom_call" and attribute(op, "call_target_name") == LOOP
 
 
 def convert(op: Op, calls: ScalarCalls) -> list[Any]:

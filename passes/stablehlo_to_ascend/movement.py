@@ -80,19 +80,7 @@ def convert_dynamic_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None:
 def convert_concatenate(op: Op, ops: TensorOps) -> Sequence[Any]:
     dim = attribute(op, "dimension")
     parts = [v for v in op.operands if tensor_of(v.type).shape[dim]] or [op.operands[0]]
-    while len(parts) > 1:
-        # In pairs, so that many small parts are copied a few times only, by a few kernels.
-        pairs = [parts[i : i + 2] for i in range(0, len(parts), 2)]
-        parts = [join(pair[0], pair[1], dim, ops) if len(pair) == 2 else pair[0] for pair in pairs]
-    return parts
-
-
-def join(a: ir.Value, b: ir.Value, dim: int, ops: TensorOps) -> Any:
-    """`ascend.concat` of two values."""
-    found = tensor_of(a.type)
-    shape = list(found.shape)
-    shape[dim] += tensor_of(b.type).shape[dim]
-    return ops.emit("concat", [a, b], Tensor(tuple(shape), found.element), dim=dim)
+    return [ops.concat(parts, dim)]
 
 
 @conversion("pad")

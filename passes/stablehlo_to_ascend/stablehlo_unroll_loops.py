@@ -37,7 +37,7 @@ class StablehloUnrollLoopsPass(Pass):
     NAME = "stablehlo-unroll-loops"
     ANCHOR = "func.func"
 
-    limit: int = option(4096, "most operations that a loop may become; 0: loops stay")
+    limit: int = option(8192, "most operations that a loop may become; 0: loops stay")
 
     def run(self, op: Op) -> None:
         for block in op.regions[0]:

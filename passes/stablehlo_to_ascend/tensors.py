@@ -67,12 +67,19 @@ def dot(
     right_inner: list[int],
 ) -> ir.Value:
     """A `dot_general`; batch and inner dimensions of both factors."""
-    numbers = ir.Attribute.parse(
+    numbers = dimension_numbers(left_batch, right_batch, left_inner, right_inner)
+    return op("dot_general", [a, b], kind, dot_dimension_numbers=numbers)
+
+
+def dimension_numbers(
+    left_batch: list[int], right_batch: list[int], left_inner: list[int], right_inner: list[int]
+) -> ir.Attribute:
+    """Which dimensions of the factors of a `dot_general` are of the batch, and which inner ones."""
+    return ir.Attribute.parse(
         f"#stablehlo.dot<lhs_batching_dimensions = {left_batch}, rhs_batching_dimensions = "
         f"{right_batch}, lhs_contracting_dimensions = {left_inner}, rhs_contracting_dimensions = "
         f"{right_inner}>"
     )
-    return op("dot_general", [a, b], kind, dot_dimension_numbers=numbers)
 
 
 def total(x: ir.Value, dims: list[int]) -> ir.Value:

@@ -27,12 +27,14 @@ def scan(
     inputs: Sequence[Tensor],
     count: int,
     backwards: bool = False,
+    kept: bool = False,
 ) -> tuple[list[Tensor], list[Tensor]]:
     """Final states, and outputs stacked along a new first axis.
 
     Args:
         inputs: [count, ..] each; a step gets one slice of each.
         backwards: goes from the last slice to the first; outputs stay in the order of the inputs.
+        kept: as a loop, however short it is.
 
     Raises:
         Invalid: there are no steps, or a state changes its shape in a loop that is kept.
@@ -40,7 +42,7 @@ def scan(
     if count < 1:
         raise BadNode("a loop of no steps gives outputs of unknown shape", "one step or more")
     numbers = range(count)[::-1] if backwards else range(count)
-    if count <= UNROLLED_STEPS:
+    if count == 1 or (count <= UNROLLED_STEPS and not kept):
         return _unrolled(step, states, inputs, numbers)
     return _kept(step, states, inputs, numbers)
 
@@ -79,14 +81,11 @@ def _unrolled(
 def _kept(
     step: Step, states: Sequence[Tensor], inputs: Sequence[Tensor], numbers: range
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """The first step is built apart: it gives the shapes of the outputs."""
+    """The first step is built apart for the shapes of the outputs; nobody needs its values."""
     first = constant(np.array(numbers[0], np.int64))
-    states, parts = step(first, list(states), [slice_of(x, first) for x in inputs])
+    _, parts = step(first, list(states), [slice_of(x, first) for x in inputs])
     count = len(states)
-    buffers = [
-        with_slice(ops.full((len(numbers), *part.shape), part.dtype, 0), first, part)
-        for part in parts
-    ]
+    buffers = [ops.full((len(numbers), *part.shape), part.dtype, 0) for part in parts]
     limit = numbers.stop
 
     def holds(number: Tensor, *carried: Tensor) -> Tensor:
@@ -104,6 +103,5 @@ def _kept(
         ]
         return [number + numbers.step, *following, *filled]
 
-    second = constant(np.array(numbers[0] + numbers.step, np.int64))
-    _, *results = ops.while_loop(holds, body, [second, *states, *buffers])
+    _, *results = ops.while_loop(holds, body, [first, *states, *buffers])
     return results[:count], results[count:]

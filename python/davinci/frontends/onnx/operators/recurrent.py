@@ -49,10 +49,12 @@ class Layer:
         hidden: size of the state.
         directions: 1 or 2.
         clip: applied to what goes into an activation.
+        apart: the first column of the gates whose bias of the state is not added to the inputs'; 0
+            if there is none.
     """
 
     def __init__(self, node: Call, gates: int, activations: Sequence[str]) -> None:
-        self.node, self.gates = node, gates
+        self.node, self.gates, self.apart = node, gates, 0
         direction = node.attr("direction")
         self.backwards = {
             "forward": [False],
@@ -126,11 +128,27 @@ class Layer:
     def _projected(self, x: Tensor, direction: int) -> Tensor:
         """[steps, batch, gates * hidden]: the inputs' share of the gates, with its bias."""
         weights = ops.unstack(self.node.take(1), 0)[direction]
-        gates = ops.matmul(x, ops.transpose(weights, [1, 0]))
+        steps, batch, size = x.shape
+        rows = ops.reshape(x, [steps * batch, size])
+        gates = ops.matmul(rows, ops.transpose(weights, [1, 0]))
         bias = self.bias(direction)
-        return gates if bias is None else gates + bias[0]
+        if bias is not None:
+            gates = gates + bias
+        return ops.reshape(gates, [steps, batch, gates.shape[-1]])
 
-    def bias(self, direction: int) -> list[Tensor] | None:
+    def bias(self, direction: int) -> Tensor | None:
+        """[gates * hidden] of the inputs, and of the state where that is added to the same."""
+        found = self.biases(direction)
+        if found is None:
+            return None
+        of_inputs, of_state = found
+        if not self.apart:
+            return of_inputs + of_state
+        added = ops.cut_axis(of_state, 0, 0, self.apart)
+        zeros = ops.full((self.gates * self.hidden - self.apart,), added.dtype, 0)
+        return of_inputs + ops.concat([added, zeros], 0)
+
+    def biases(self, direction: int) -> list[Tensor] | None:
         """[gates * hidden] of the inputs and of the state."""
         found = self.node.optional(3)
         if found is None:
@@ -141,6 +159,10 @@ class Layer:
     def recurrence(self, direction: int) -> Tensor:
         """[hidden, gates * hidden]."""
         return ops.transpose(ops.unstack(self.node.take(2), 0)[direction], [1, 0])
+
+    def columns(self, first: int, last: int) -> tuple[int, int]:
+        """Where gates begin and end."""
+        return first * self.hidden, last * self.hidden
 
     def parts(self, gates: Tensor) -> list[Tensor]:
         """[batch, hidden] of each gate."""
@@ -163,7 +185,7 @@ class Layer:
             kept = [ops.where(runs, a, b) for a, b in zip(following, states, strict=True)]
             return kept, [ops.where(runs, following[0], 0)]
 
-        return scan(step, start, [gates], gates.shape[0], backwards)
+        return scan(step, start, [gates], gates.shape[0], backwards, kept=True)
 
 
 @operator("RNN")
@@ -172,11 +194,10 @@ def lower_rnn(node: Call) -> tuple[Flowing, ...]:
     layer = Layer(node, 1, ["Tanh"])
 
     def make_cell(direction: int, activations: list[Activation]) -> Cell:
-        r, bias = layer.recurrence(direction), layer.bias(direction)
+        r = layer.recurrence(direction)
 
         def cell(states: list[Tensor], gates: Tensor) -> list[Tensor]:
-            total = gates + ops.matmul(states[0], r)
-            return [activations[0](layer.clipped(total if bias is None else total + bias[1]))]
+            return [activations[0](layer.clipped(gates + ops.matmul(states[0], r)))]
 
         return cell
 
@@ -188,23 +209,25 @@ def lower_gru(node: Call) -> tuple[Flowing, ...]:
     """Gates z, r, h: H' = (1 - z) h + z H."""
     layer = Layer(node, 3, ["Sigmoid", "Tanh"])
     after_product = node.attr("linear_before_reset")
+    if after_product:
+        layer.apart = 2 * layer.hidden
 
     def make_cell(direction: int, activations: list[Activation]) -> Cell:
-        weights, bias = layer.recurrence(direction), layer.bias(direction)
+        weights, biases = layer.recurrence(direction), layer.biases(direction)
         f, g = activations
-        of_gates = ops.cut_axis(weights, 1, 0, 2 * layer.hidden)
-        of_state = ops.cut_axis(weights, 1, 2 * layer.hidden, 3 * layer.hidden)
+        bias = 0 if biases is None else ops.cut_axis(biases[1], 0, *layer.columns(2, 3))
+        of_gates = ops.cut_axis(weights, 1, *layer.columns(0, 2))
+        of_state = ops.cut_axis(weights, 1, *layer.columns(2, 3))
 
         def cell(states: list[Tensor], gates: Tensor) -> list[Tensor]:
             (h,) = states
             xz, xr, xh = layer.parts(gates)
             hz, hr = ops.split(ops.matmul(h, of_gates), 1, [layer.hidden] * 2)
-            bz, br, bh = (0, 0, 0) if bias is None else ops.split(bias[1], 0, [layer.hidden] * 3)
-            z, r = f(layer.clipped(xz + hz + bz)), f(layer.clipped(xr + hr + br))
+            z, r = f(layer.clipped(xz + hz)), f(layer.clipped(xr + hr))
             if after_product:
-                gate = xh + r * (ops.matmul(h, of_state) + bh)
+                gate = xh + r * (ops.matmul(h, of_state) + bias)
             else:
-                gate = xh + ops.matmul(r * h, of_state) + bh
+                gate = xh + ops.matmul(r * h, of_state)
             return [(1 - z) * g(layer.clipped(gate)) + z * h]
 
         return cell
@@ -220,7 +243,7 @@ def lower_lstm(node: Call) -> tuple[Flowing, ...]:
     peepholes = node.optional(7)
 
     def make_cell(direction: int, activations: list[Activation]) -> Cell:
-        weights, bias = layer.recurrence(direction), layer.bias(direction)
+        weights = layer.recurrence(direction)
         f, g, h = activations
         p: Sequence[Tensor | int] = [0, 0, 0]
         if peepholes is not None:
@@ -229,7 +252,7 @@ def lower_lstm(node: Call) -> tuple[Flowing, ...]:
         def cell(states: list[Tensor], gates: Tensor) -> list[Tensor]:
             before, memory = states
             total = gates + ops.matmul(before, weights)
-            i, o, forget, c = layer.parts(total if bias is None else total + bias[1])
+            i, o, forget, c = layer.parts(total)
             i = f(layer.clipped(peeped(i, p[0], memory)))
             kept = 1 - i if coupled else f(layer.clipped(peeped(forget, p[2], memory)))
             memory = kept * memory + i * g(layer.clipped(c))

@@ -1,0 +1,103 @@
+"""Reads the kernel of a loop as a graph of one step, and what its inputs and outputs are.
+
+%r:2 = scf.for %t = 0 to 100 iter_args(%h = %h0, %ys = %y0) {
+  %x = tensor.extract_slice %xs[%t, 0, 0]       a slice; backwards at 99 - %t
+  ..                                            operators of ascend
+  %n = tensor.insert_slice %h' into %ys[%t, 0, 0]
+  scf.yield %h', %n }
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.mlir import ir
+from davinci.passes.analysis.group_graph import CONVERSION, graph_of
+from davinci.schedule.graph import Graph
+from davinci.schedule.loop_group import LoopGroup, Role, read_loop
+
+LOOP = "scf.for"
+LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
+EXTRACT, INSERT = "tensor.extract_slice", "tensor.insert_slice"
+
+
+@dataclass(frozen=True)
+class LoopGraph:
+    """A step of a loop, see `read_loop`."""
+
+    graph: Graph
+    steps: int
+    inputs: tuple[Role, ...]
+    outputs: tuple[Role, ...]
+
+    def group(self) -> LoopGroup:
+        """The step as it is computed on a core; `NoSpace` if it cannot be."""
+        return read_loop(self.graph, self.steps, self.inputs, self.outputs)
+
+
+def loop_of(kernel: Any) -> Any:
+    """The loop of a kernel on tensors, None if it has none."""
+    block = kernel.regions[0].blocks[0]
+    found = [o.operation for o in block.operations if o.operation.name == LOOP]
+    return found[0] if found and found[0].results else None
+
+
+def loop_graph_of(kernel: Any, loop: Any) -> LoopGraph:
+    """The loop of a kernel as data; places are those of the kernel's arguments."""
+    block = loop.regions[0].blocks[0]
+    *ops, end = [view.operation for view in block.operations]
+    time, *carried = block.arguments
+    starts = list(loop.operands)[3:]
+    destination = {
+        store.operation.operands[0]: place_of(store.operation.operands[1])
+        for store in kernel.regions[0].blocks[0].operations
+        if store.operation.name == STORE
+    }
+    places = [destination[seen_as_stored(result)] for result in loop.results]
+    operators = [op for op in ops if op.name.startswith("ascend.") and op.name != "ascend.full"]
+    yielded, outputs = [], []
+    for number, (value, place) in enumerate(zip(end.operands, places, strict=True)):
+        insert = made_by(value, INSERT)
+        if insert is None:
+            yielded.append(value)
+            outputs.append(Role("state", place, state=number))
+        else:
+            yielded.append(insert.operands[0])
+            outputs.append(Role("slice", place, backwards=insert.operands[2] != time))
+    graph, inputs = graph_of(operators, yielded)
+
+    def role(value: Any) -> Role:
+        if value in carried:
+            number = carried.index(value)
+            return Role("state", place_of(starts[number]), state=number)
+        extract = made_by(value, EXTRACT)
+        if extract is None:
+            return Role("fixed", place_of(value))
+        return Role("slice", place_of(extract.operands[0]), backwards=extract.operands[1] != time)
+
+    steps = int(ir.IntegerAttr(loop.operands[1].owner.attributes["value"]).value)
+    return LoopGraph(graph, steps, tuple(role(v) for v in inputs), tuple(outputs))
+
+
+def made_by(value: Any, name: str) -> Any:
+    """The operation `name` that a value is the result of, or None."""
+    if isinstance(value.owner, ir.Block) or value.owner.name != name:
+        return None
+    return value.owner
+
+
+def seen_as_stored(value: Any) -> Any:
+    """A tensor as the array that is stored: booleans are bytes."""
+    for use in value.uses:
+        if use.owner.operation.name == CONVERSION:
+            return use.owner.operation.results[0]
+    return value
+
+
+def place_of(value: Any) -> int:
+    """The number of the kernel's argument that a tensor was made from, or a buffer is."""
+    while not isinstance(value.owner, ir.Block):
+        assert value.owner.name in (LOAD, CONVERSION), value.owner.name
+        value = value.owner.operands[0]
+    return int(ir.BlockArgument(value).arg_number)

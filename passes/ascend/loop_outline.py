@@ -1,0 +1,437 @@
+"""Makes a kernel of a loop whose step is a function on tensors, or repeats the step.
+
+Right factors of products are brought into fractals, of f16, in front of the loop; where a step
+takes parts of a product's columns, each part is a product of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from davinci.dialects.ascend import call_of
+from davinci.dialects.ascend_types import element_type, tensor_of, tensor_type
+from davinci.elements import scalar_attribute
+from davinci.mlir import arith, func, ir, scf
+from davinci.operators import Call, Tensor
+from davinci.operators.tensors import NZ
+from davinci.operators.work import Work, traffic
+from davinci.passes import builder
+from davinci.passes.analysis.group_graph import graph_of
+from davinci.passes.ascend.group_names import parts_of, shortened
+from davinci.passes.ascend.group_outline import store, tensor_in
+from davinci.passes.ascend.kernel_facts import Facts, facts_of
+from davinci.passes.ascend.kernel_outline import memref_of
+from davinci.passes.ascend.tensor_ops import ON_CUBE, TensorOps
+from davinci.schedule.graph import Node, Operand, Scalar, Window
+from davinci.schedule.loop_group import CutStep, LoopProduct, cut_step
+from davinci.schedule.space import NoSpace
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import round_up
+
+SLICES = ("slice", "backwards")
+
+
+@dataclass(frozen=True)
+class LoopCall:
+    """A loop in @main: the call, and the function of its step.
+
+    Attributes:
+        roles: of the operands: "state", "fixed", "slice" or "backwards".
+        outputs: of the results behind the states: "slice" or "backwards".
+    """
+
+    call: Any
+    function: Any
+    steps: int
+    roles: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+    @property
+    def block(self) -> ir.Block:
+        found: ir.Block = self.function.regions[0].blocks[0]
+        return found
+
+    @property
+    def ops(self) -> list[Any]:
+        """The operators of a step, and the terminator."""
+        return [view.operation for view in self.block.operations]
+
+    @property
+    def states(self) -> list[int]:
+        """Places of the operands that are states."""
+        return [i for i, role in enumerate(self.roles) if role == "state"]
+
+
+def repeat(loop: LoopCall) -> None:
+    """Replaces a loop by copies of its step."""
+    call, states = loop.call, loop.states
+    *ops, end = loop.ops
+    with call.location, ir.InsertionPoint(call):
+        emit = TensorOps()
+        operands = list(call.operands)
+        carried = [operands[i] for i in states]
+        made: list[list[Any]] = []
+        for step in range(loop.steps):
+            arguments: list[Any] = list(loop.block.arguments)
+            values = dict(zip((arguments[i] for i in states), carried, strict=True))
+            for i, role in enumerate(loop.roles):
+                argument = arguments[i]
+                if role in SLICES:
+                    place = loop.steps - 1 - step if role == "backwards" else step
+                    values[argument] = part(operands[i], place, emit)
+                elif role == "fixed":
+                    values[argument] = operands[i]
+            for op in ops:
+                copy = op.clone()
+                builder.replace_operands(copy.operation, values)
+                values.update(zip(op.results, copy.operation.results, strict=True))
+            found = [values.get(v, v) for v in end.operands]
+            carried = found[: len(states)]
+            made.append(found[len(states) :])
+        arrays = []
+        for number, role in enumerate(loop.outputs):
+            parts = [step[number] for step in made]
+            arrays.append(joined(parts[::-1] if role == "backwards" else parts, emit))
+    for old, new in zip(call.results, [*carried, *arrays], strict=True):
+        old.replace_all_uses_with(new)
+    call.erase()
+
+
+def part(value: Any, place: int, emit: TensorOps) -> Any:
+    """value[place]."""
+    found = tensor_of(value.type)
+    zeros = [0] * (found.rank - 1)
+    cut = emit.emit(
+        "slice",
+        [value],
+        Tensor((1, *found.shape[1:]), found.element),
+        starts=[place, *zeros],
+        limits=[place + 1, *found.shape[1:]],
+        strides=[1] * found.rank,
+    )
+    return emit.reshape(cut, found.shape[1:])
+
+
+def joined(parts: Sequence[Any], emit: TensorOps) -> Any:
+    """Values stacked along a new first dimension."""
+    found = tensor_of(parts[0].type)
+    rows = [emit.reshape(value, (1, *found.shape)) for value in parts]
+    return emit.concat(rows, 0)
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A part of a product's right factor: rows from `row`, columns from `column` on."""
+
+    operand: int
+    row: int
+    rows: int
+    column: int
+    columns: int
+
+
+class LoopOutliner:
+    """Makes the kernel of one loop.
+
+    Attributes:
+        factors: what is brought into fractals, in the order of the kernel's arguments.
+    """
+
+    def __init__(self, loop: LoopCall, kernels: Any) -> None:
+        self.loop = loop
+        self.kernels = kernels
+        *ops, end = loop.ops
+        if any(not op.name.startswith("ascend.") for op in ops):
+            raise NoSpace("a step with scalar calls")
+        self.operators = [op for op in ops if op.name != "ascend.full"]
+        self.graph, inputs = graph_of(self.operators, list(end.operands))
+        arguments = list(loop.block.arguments)
+        if any(value not in arguments for value in inputs):
+            raise NoSpace("a constant array in a loop")
+        self.places = [arguments.index(value) for value in inputs]
+        """Of the graph's inputs among the operands of the loop."""
+        self.step: CutStep = cut_step(self.graph)
+        self.factors: dict[Columns, int] = {}
+        self.made: dict[int, Any] = {}
+
+    def build(self, name: str) -> Any:
+        """The kernel, in the module of kernels."""
+        loop, step = self.loop, self.step
+        right = {self.places[self.graph.inputs.index(p.b)] for p in step.products}
+        self.operands = [i for i in range(len(loop.roles)) if i not in right]
+        self.pieces = self._pieces()
+        for pieces in self.pieces.values():
+            for _, columns in pieces:
+                self.factors.setdefault(columns, len(self.factors))
+        kinds = [loop.call.operands[i].type for i in self.operands]
+        kinds += [self._fractal_type(columns) for columns in self.factors]
+        results = [value.type for value in loop.call.results]
+        types = [memref_of(kind) for kind in (*kinds, *results)]
+        with (
+            ir.InsertionPoint(self.kernels.regions[0].blocks[0]),
+            loop.call.location,
+        ):
+            kernel = func.FuncOp(name, (types, []))
+            block = kernel.add_entry_block([loop.call.location] * len(types))
+        with ir.InsertionPoint(block), loop.call.location:
+            held = [
+                tensor_in(a, k) for a, k in zip(block.arguments, (*kinds, *results), strict=True)
+            ]
+            outputs = held[len(kinds) :]
+            self.given = dict(zip(self.operands, held, strict=False))
+            self.right = dict(zip(self.factors, held[len(self.operands) : len(kinds)], strict=True))
+            starts = [self.given[i] for i in loop.states] + outputs[len(loop.states) :]
+            first, last, each = (builder.constant_index(n) for n in (0, loop.steps, 1))
+            around = scf.ForOp(first, last, each, starts)
+            with ir.InsertionPoint(around.body):
+                values = self._body(around.induction_variable, list(around.inner_iter_args))
+                scf.YieldOp(values)
+            for value, argument in zip(around.results, block.arguments[len(kinds) :], strict=True):
+                store(value, argument)
+            func.ReturnOp([])
+        kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
+        kernel.attributes["ascend.op"] = ir.StringAttr.get(self.name)
+        kernel.attributes["ascend.unit"] = ir.StringAttr.get("cube" if self.pieces else "vector")
+        self._facts().mark(kernel)
+        return kernel.operation
+
+    @property
+    def name(self) -> str:
+        """What reports call it."""
+        return "_".join(("loop", *shortened(parts_of(self.graph))))
+
+    def _facts(self) -> Facts:
+        loop = self.loop
+        known = [
+            (op, facts_of(op.name.removeprefix("ascend."), call_of(op.opview)))
+            for op in self.operators
+        ]
+        macs, repeats = (
+            loop.steps * sum(getattr(facts.work, count) for _, facts in known)
+            for count in ("macs", "vector_repeats")
+        )
+        crossing = Call(
+            tuple(tensor_of(v.type) for v in loop.call.operands),
+            tuple(tensor_of(v.type) for v in loop.call.results),
+        )
+        products = [facts.label for op, facts in known if op.name in ON_CUBE]
+        names = shortened(parts_of(self.graph))
+        others = " ".join(name for name in names if f"ascend.{name}" not in ON_CUBE)
+        label = f"{loop.steps} steps: {', '.join(filter(None, [*products, others]))}"
+        return Facts(label, Work(macs, 16, repeats, *traffic(crossing)))
+
+    # Products.
+
+    def _pieces(self) -> dict[int, list[tuple[int, Columns]]]:
+        """Of each number that is a part of a product: left factors and parts of the right one."""
+        step, graph = self.step, self.step.graph
+        count, outputs = len(self.graph.inputs), len(self.graph.outputs)
+        left = list(dict.fromkeys(product.a for product in step.products))
+        found: dict[int, list[tuple[int, Columns]]] = {}
+        for number, place in zip(graph.inputs, step.inputs, strict=True):
+            if place < count:
+                continue
+            product = step.products[place - count]
+            whole = self.graph.arrays[product.result].shape
+            column = first_of(graph.windows.get(number), whole, graph.arrays[number].shape)
+            found[number] = [
+                (a, self._columns(product, row, rows, column, graph.arrays[number].shape[-1]))
+                for a, row, rows in self._left(outputs + left.index(product.a), product)
+            ]
+        return found
+
+    def _left(self, place: int, product: LoopProduct) -> list[tuple[int, int, int]]:
+        """The left factor of a product in parts: number, first column and columns of each."""
+        step, graph = self.step, self.step.graph
+        whole = self.graph.arrays[product.a].shape
+        numbers = [n for n, at in zip(graph.outputs, step.outputs, strict=True) if at == place]
+        return [
+            (n, first_of(graph.windows.get(n), whole, shape), shape[-1])
+            for n in numbers
+            for shape in [graph.arrays[n].shape]
+        ]
+
+    def _columns(
+        self, product: LoopProduct, row: int, rows: int, column: int, columns: int
+    ) -> Columns:
+        operand = self.places[self.graph.inputs.index(product.b)]
+        return Columns(operand, row, rows, column, columns)
+
+    def _fractal_type(self, columns: Columns) -> Any:
+        return tensor_type(Tensor((columns.columns, columns.rows), "f16", NZ))
+
+    def arranged(self, columns: Columns) -> Any:
+        """A part of a right factor in fractals of f16, [k / 16][n / 16][n % 16][k % 16], built in
+        front of the loop."""
+        emit = TensorOps()
+        value = self.loop.call.operands[columns.operand]
+        found = tensor_of(value.type)
+        shape = (columns.rows, columns.columns)
+        if shape != found.shape:
+            value = emit.emit(
+                "slice",
+                [value],
+                replace(found, shape=shape),
+                starts=[columns.row, columns.column],
+                limits=[columns.row + columns.rows, columns.column + columns.columns],
+                strides=[1, 1],
+            )
+        value = emit.cast(value, "f16")
+        tall, wide = (round_up(size, SIDE) for size in shape)
+        if (tall, wide) != shape:
+            value = emit.emit(
+                "pad",
+                [value, emit.full((), "f16", 0.0)],
+                Tensor((tall, wide), "f16"),
+                low=[0, 0],
+                high=[tall - shape[0], wide - shape[1]],
+                interior=[0, 0],
+            )
+        blocks = emit.reshape(value, (tall // SIDE, SIDE, wide // SIDE, SIDE))
+        return emit.transpose(blocks, [0, 2, 3, 1])
+
+    # The body.
+
+    def _body(self, time: Any, carried: list[Any]) -> list[Any]:
+        """Builds a step; what the loop yields."""
+        loop, step, graph = self.loop, self.step, self.step.graph
+        self.time, self.carried = time, carried
+        self.slices: dict[int, Any] = {}
+        count = len(self.graph.inputs)
+        for number, place in zip(graph.inputs, step.inputs, strict=True):
+            if place < count:
+                whole = self._argument(self.places[place])
+                self.made[number] = self._window(number, whole, graph.windows.get(number))
+        for node in graph.nodes:
+            self._node(node)
+        found: dict[int, Any] = {}
+        for number, place in zip(graph.outputs, step.outputs, strict=True):
+            if place >= len(self.graph.outputs):
+                continue
+            if place in found or number in graph.windows:
+                raise NoSpace("an output of a loop that is put together")
+            found[place] = self._value(number)
+        states = len(loop.states)
+        values = [found[i] for i in range(states)]
+        for i, role in enumerate(loop.outputs):
+            values.append(self._insert(found[states + i], carried[states + i], role))
+        return values
+
+    def _argument(self, operand: int) -> Any:
+        """An operand of the loop as a step sees it."""
+        role = self.loop.roles[operand]
+        if role == "state":
+            return self.carried[self.loop.states.index(operand)]
+        if role == "fixed":
+            return self.given[operand]
+        if operand not in self.slices:
+            whole = self.given[operand]
+            kind = ir.RankedTensorType.get(whole.type.shape[1:], whole.type.element_type)
+            given = [whole, self._place(role)]
+            found = part_op("tensor.extract_slice", given, whole.type, kind)
+            self.slices[operand] = found
+        return self.slices[operand]
+
+    def _insert(self, value: Any, into: Any, role: str) -> Any:
+        return part_op(
+            "tensor.insert_slice", [value, into, self._place(role)], into.type, into.type
+        )
+
+    def _place(self, role: str) -> Any:
+        if role == "slice":
+            return self.time
+        last = builder.constant_index(self.loop.steps - 1)
+        return arith.SubIOp(last, self.time).result
+
+    def _window(self, number: int, whole: Any, window: Window | None) -> Any:
+        """An input as an operator sees it: a part of an array."""
+        if window is None:
+            return whole
+        of, array = tensor_of(whole.type), self.step.graph.arrays[number]
+        pitches = builder.row_major(of.shape)
+        starts, rest = [], window.offset
+        for pitch in pitches:
+            starts.append(rest // pitch)
+            rest %= pitch
+        steps = [s // p for s, p in zip(window.strides, pitches, strict=True)]
+        limits = [a + (n - 1) * s + 1 for a, n, s in zip(starts, array.shape, steps, strict=True)]
+        kind = tensor_type(Tensor(array.shape, of.element))
+        given = {"starts": starts, "limits": limits, "strides": steps}
+        attributes = {key: builder.as_attribute(value) for key, value in given.items()}
+        return builder.op("ascend.slice", [whole], [kind], **attributes).result
+
+    def _value(self, number: int) -> Any:
+        """A value of the step; products are built when they are asked for."""
+        if number not in self.made:
+            total = None
+            for a, columns in self.pieces[number]:
+                product = self._product(a, columns)
+                total = (
+                    product
+                    if total is None
+                    else builder.op("ascend.add", [total, product], [product.type]).result
+                )
+            self.made[number] = total
+        return self.made[number]
+
+    def _product(self, a: int, columns: Columns) -> Any:
+        left = self._value(a)
+        found = tensor_of(left.type)
+        key = -1 - a
+        if key not in self.made:
+            half = tensor_type(replace(found, element="f16"))
+            self.made[key] = builder.op("ascend.cast", [left], [half]).result
+        kind = tensor_type(Tensor((found.shape[0], columns.columns), "f32"))
+        operands = [self.made[key], self.right[columns]]
+        return builder.op("ascend.matmul", operands, [kind], transpose_b=True).result
+
+    def _node(self, node: Node) -> None:
+        result = self.step.graph.arrays[node.result]
+        operands = [self._operand(node, i, x, result) for i, x in enumerate(node.operands)]
+        given = {name: builder.as_attribute(value) for name, value in node.attributes.items()}
+        made = builder.op(f"ascend.{node.name}", operands, [tensor_type(result)], **given)
+        self.made[node.result] = made.result
+
+    def _operand(self, node: Node, index: int, operand: Operand, result: Tensor) -> Any:
+        if not isinstance(operand, Scalar):
+            return self._value(operand)
+        element = result.element
+        if node.name == "compare":
+            element = self.step.graph.arrays[node.values[0]].element
+        elif node.name == "select" and index == 0:
+            element = "i1"
+        value = scalar_attribute(operand.value, element_type(element))
+        kind = tensor_type(Tensor(result.shape, element))
+        return builder.op("ascend.full", [], [kind], value=value).result
+
+
+def first_of(window: Window | None, whole: tuple[int, ...], shape: tuple[int, ...]) -> int:
+    """The first column of a part of a matrix that has all of its rows.
+
+    Raises:
+        NoSpace: it is another part.
+    """
+    if window is None:
+        return 0
+    columns = shape[:-1] == whole[:-1] and window.strides == builder.row_major(whole)
+    if not columns or window.offset >= whole[-1]:
+        raise NoSpace("a part of the rows of a product")
+    return window.offset
+
+
+def part_op(name: str, operands: Sequence[Any], whole: Any, kind: Any) -> Any:
+    """`tensor.extract_slice` or `insert_slice` of one part along the first dimension; its place is
+    the last operand."""
+    rank = len(whole.shape)
+    array = ir.DenseI64ArrayAttr.get
+    return builder.op(
+        name,
+        operands,
+        [kind],
+        operandSegmentSizes=ir.DenseI32ArrayAttr.get([*[1] * (len(operands) - 1), 1, 0, 0]),
+        static_offsets=array([ir.ShapedType.get_dynamic_size(), *[0] * (rank - 1)]),
+        static_sizes=array([1, *whole.shape[1:]]),
+        static_strides=array([1] * rank),
+    ).result

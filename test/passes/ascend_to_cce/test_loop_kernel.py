@@ -1,0 +1,175 @@
+"""Loops that stay on a core: recurrent layers against onnxruntime, loops of StableHLO against its
+interpreter, on shapes that hurt."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+
+import davinci
+from davinci.reference import check
+from onnx_support import agree, node_model
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+
+
+def layer(
+    kind: str, steps: int, batch: int, hidden: int, size: int = 5, **more: Any
+) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """A layer whose weights are constants.
+
+    Args:
+        more: `directions`; `states`, whether initial ones are given; `lengths` of sequences;
+            other attributes.
+    """
+    directions = more.pop("directions", 1)
+    rng, gates = np.random.default_rng(steps * batch + hidden), GATES[kind]
+
+    def random(*shape: int) -> Any:
+        return rng.standard_normal(shape, dtype=np.float32) / np.float32(hidden**0.5)
+
+    given = [
+        random(steps, batch, size),
+        random(directions, gates * hidden, size),
+        random(directions, gates * hidden, hidden),
+        random(directions, 2 * gates * hidden),
+        more.pop("lengths", None),
+    ]
+    if more.pop("states", False):
+        given += [random(directions, batch, hidden) for _ in range(1 + (kind == "LSTM"))]
+    direction = "bidirectional" if directions == 2 else more.pop("direction", "forward")
+    return node_model(
+        kind,
+        *given,
+        outputs=3 if kind == "LSTM" else 2,
+        known=(1, 2, 3),
+        hidden_size=hidden,
+        direction=direction,
+        **more,
+    )
+
+
+def loops(executable: davinci.Executable) -> int:
+    """Launches of kernels of loops; fails unless there are any."""
+    kernels = [row["kernel"] for row in executable.profile["launches_list"]]
+    assert any(name.startswith("loop_") for name in kernels), kernels
+    return len(kernels)
+
+
+def on_a_core(model: onnx.ModelProto, inputs: dict[str, Any], **options: Any) -> int:
+    """Asserts that a layer is right and its loop a kernel; how many launches there are."""
+    executable = davinci.compile(model, **options)
+    kept = set(executable.input_names)
+    found = executable.run({name: x for name, x in inputs.items() if name in kept})
+    check.require(check.compare(found, check.reference_onnx(model, inputs)), "mixed")
+    return loops(executable)
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize(
+    ("steps", "batch", "hidden", "cores"),
+    [
+        (2, 1, 16, 1),
+        (7, 3, 15, 2),
+        (2, 17, 17, 4),
+        (7, 1, 100, 1),
+        (2, 3, 5, 32),
+        (7, 17, 32, 1),
+        (3, 35, 24, 2),
+    ],
+)
+def test_layer(kind: str, steps: int, batch: int, hidden: int, cores: int) -> None:
+    model, inputs = layer(kind, steps, batch, hidden)
+    assert on_a_core(model, inputs, cores=cores) <= 3
+
+
+@pytest.mark.parametrize("kind", GATES)
+@pytest.mark.parametrize("lengths", [None, [5, 2, 4]], ids=["", "lengths"])
+def test_both_directions_with_states(kind: str, lengths: Any) -> None:
+    given = None if lengths is None else np.array(lengths, np.int32)
+    model, inputs = layer(kind, 5, 3, 17, directions=2, states=True, lengths=given)
+    on_a_core(model, inputs, cores=2)
+
+
+def test_backwards_over_ragged_rows() -> None:
+    """Rows end inside blocks, and the next one written lies in front of them."""
+    model, inputs = layer("LSTM", 6, 5, 9, direction="reverse", states=True)
+    on_a_core(model, inputs, cores=2)
+
+
+def test_a_product_behind_another() -> None:
+    model, inputs = layer("GRU", 4, 3, 33, linear_before_reset=1)
+    on_a_core(model, inputs, cores=2)
+
+
+def test_lstm_of_two_launches() -> None:
+    """The product with the inputs, and the loop; weights larger than L0B."""
+    model, inputs = layer("LSTM", 3, 1, 256, size=256)
+    assert on_a_core(model, inputs) == 2
+
+
+def test_what_does_not_fit_is_repeated() -> None:
+    """Weights of 2 MB, and states of one number."""
+    for hidden, batch in ((512, 1), (1, 3)):
+        model, inputs = layer("LSTM", 2, batch, hidden)
+        agree(model, inputs, check.reference_onnx(model, inputs))
+
+
+LOOP = """
+func.func @main(%h0: tensor<{b}x{n}xf32>, %r: tensor<{n}x{n}xf32>, %s: tensor<{n}xf32>)
+    -> (tensor<{b}x{n}xf32>, tensor<4x{b}xf32>) {{
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %end = stablehlo.constant dense<4> : tensor<i32>
+  %none = stablehlo.constant dense<0.0> : tensor<f32>
+  %few = stablehlo.constant dense<0.01> : tensor<{b}x1xf32>
+  %empty = stablehlo.constant dense<0.0> : tensor<4x{b}xf32>
+  %o:3 = stablehlo.while(%i = %zero, %h = %h0, %ys = %empty)
+      : tensor<i32>, tensor<{b}x{n}xf32>, tensor<4x{b}xf32>
+   cond {{
+    %c = stablehlo.compare LT, %i, %end : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }} do {{
+    %p = stablehlo.dot_general %h, %r, contracting_dims = [1] x [0]
+      : (tensor<{b}x{n}xf32>, tensor<{n}x{n}xf32>) -> tensor<{b}x{n}xf32>
+    %q = stablehlo.multiply %p, %p : tensor<{b}x{n}xf32>
+    %t = stablehlo.reduce(%q init: %none) applies stablehlo.add across dimensions = [1]
+      : (tensor<{b}x{n}xf32>, tensor<f32>) -> tensor<{b}xf32>
+    %u = stablehlo.reshape %t : (tensor<{b}xf32>) -> tensor<{b}x1xf32>
+    %v = stablehlo.add %u, %few : tensor<{b}x1xf32>
+    %w = stablehlo.rsqrt %v : tensor<{b}x1xf32>
+    %x = stablehlo.broadcast_in_dim %w, dims = [0, 1]
+      : (tensor<{b}x1xf32>) -> tensor<{b}x{n}xf32>
+    %y = stablehlo.multiply %p, %x : tensor<{b}x{n}xf32>
+    %g = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<{n}xf32>) -> tensor<{b}x{n}xf32>
+    %n = stablehlo.add %y, %g : tensor<{b}x{n}xf32>
+    %row = stablehlo.reshape %t : (tensor<{b}xf32>) -> tensor<1x{b}xf32>
+    %zs = stablehlo.dynamic_update_slice %ys, %row, %i, %zero
+      : (tensor<4x{b}xf32>, tensor<1x{b}xf32>, tensor<i32>, tensor<i32>) -> tensor<4x{b}xf32>
+    %j = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %j, %n, %zs : tensor<i32>, tensor<{b}x{n}xf32>, tensor<4x{b}xf32>
+  }}
+  return %o#1, %o#2 : tensor<{b}x{n}xf32>, tensor<4x{b}xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize(("batch", "hidden", "cores"), [(3, 32, 2), (9, 70, 1), (16, 48, 4)])
+def test_statistics_of_rows(batch: int, hidden: int, cores: int) -> None:
+    """A power iteration, whose steps give the squares of rows."""
+    rng = np.random.default_rng(batch)
+    h, r = (rng.standard_normal(n, np.float32) / 4 for n in ((batch, hidden), (hidden, hidden)))
+    s = rng.standard_normal(hidden, np.float32)
+    executable = davinci.compile(LOOP.format(b=batch, n=hidden), cores=cores)
+    found = list(executable.run({"arg0": h, "arg1": r, "arg2": s}).values())
+    loops(executable)
+    squares = []
+    for _ in range(4):
+        p = h @ r
+        squares.append((p * p).sum(1))
+        h = p / np.sqrt(squares[-1][:, None] + 0.01) + s
+    np.testing.assert_allclose(found[0], h, atol=2e-2)
+    np.testing.assert_allclose(found[1], np.stack(squares), rtol=2e-2, atol=2e-2)
