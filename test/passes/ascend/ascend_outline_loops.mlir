@@ -4,21 +4,21 @@
 
 // The right factor comes as fractals of f16, the state stays a value of the loop.
 // CHECK-LABEL: func.func @main
-// CHECK: ascend.transpose
+// CHECK: "ascend.transpose"
 // CHECK: call @loop_matmul_add_tanh
 // CHECK-NOT: ascend.loop
 // CHECK: module @kernels
 // CHECK: func.func @loop_matmul_add_tanh
 // CHECK: scf.for
 // CHECK: tensor.extract_slice
-// CHECK: ascend.matmul {{.*}} {transpose_b}
+// CHECK: "ascend.matmul"({{.*}}) {transpose_b}
 // CHECK: tensor.insert_slice
 // CHECK: scf.yield
 
 // Cores of two kinds have no way of keeping it: the step is copied.
 // SPLIT-LABEL: func.func @main
-// SPLIT-COUNT-5: ascend.matmul
-// SPLIT-NOT: ascend.matmul
+// SPLIT-COUNT-5: "ascend.matmul"
+// SPLIT-NOT: "ascend.matmul"
 // SPLIT-NOT: custom_call
 module {
   func.func @loop_0(%h: tensor<3x16xf32>, %g: tensor<3x16xf32>, %r: tensor<16x16xf32>) -> (tensor<3x16xf32>, tensor<3x16xf32>) attributes {ascend.loop, ascend.steps = 5 : i64, ascend.roles = ["state", "slice", "fixed"], ascend.outputs = ["slice"]} {
