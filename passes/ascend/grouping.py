@@ -75,13 +75,14 @@ class Grouping:
     """Finds the groups of a block."""
 
     def __init__(self, block: Any, judge: Judge, fuse: bool) -> None:
-        self._judge, self._fuse = judge, fuse
+        self._block, self._judge, self._fuse = block, judge, fuse
         self._growing = True
-        self._place: dict[Any, int] = {}
         self._group: dict[Any, Group] = {}
-        self._ops = [op.operation for op in block.operations]
-        for place, op in enumerate(self._ops):
-            self._place[op] = place
+        self._read_block()
+
+    def _read_block(self) -> None:
+        self._ops = [op.operation for op in self._block.operations]
+        self._place = {op: place for place, op in enumerate(self._ops)}
 
     def groups(self) -> list[Group]:
         """The groups that become kernels, in an order in which they can run."""
@@ -90,6 +91,7 @@ class Grouping:
             if is_candidate(op):
                 self._join(op)
         self._join_ends()
+        self._merge_reshapes()
         self._growing = False
         for group in dict.fromkeys(self._group.values()):
             if len(group.ops) > 1 and not self._holds(self._trimmed(group)):
@@ -108,11 +110,16 @@ class Grouping:
         return needed and all(map(is_candidate, group.ops))
 
     def _part(self, group: Group) -> None:
-        """Groups anew what turned out to be no kernel, now without hope that more joins."""
-        for op in group.ops:
-            self._group[op] = Group([op])
-        for op in group.ops:
-            self._join(op)
+        """Parts what turned out to be no kernel: as many of its first operators as one can hold,
+        and as many of those that are left."""
+        left = group.ops
+        while left:
+            begins = (_without_loose_ends(left[:end]) for end in range(len(left), 1, -1))
+            holding = (ops for ops in begins if ops and self._holds(self._trimmed(Group(ops))))
+            part = Group(next(holding, left[:1]))
+            for op in part.ops:
+                self._group[op] = part
+            left = [op for op in left if self._group[op] is not part]
 
     def _side_by_side(self) -> None:
         """Joins groups that wait for equally many others, and so not for each other, where one
@@ -212,6 +219,27 @@ class Grouping:
                 if producer is not None:
                     self._try(op, chain, [producer])
 
+    def _merge_reshapes(self) -> None:
+        """Makes one of the equal reshapes of a group: at its beginning they are views, and several
+        would be as many arrays that have no axis in common."""
+        groups = list(dict.fromkeys(self._group.values()))
+        for group in groups:
+            first: dict[Any, Any] = {}
+            kept = []
+            for op in group.ops:
+                same = op
+                if op.name == "ascend.reshape":
+                    same = first.setdefault((op.operands[0], op.result.type), op)
+                if same is op:
+                    kept.append(op)
+                else:
+                    op.result.replace_all_uses_with(same.result)
+                    op.erase()
+            group.ops = kept
+        # What an operation is called in a dictionary depends on its operands.
+        self._read_block()
+        self._group = {op: group for group in groups for op in group.ops}
+
     def _chain(self, value: Any) -> tuple[list[Any], Any]:
         """The free operators that lead to a value, and the candidate that they begin with."""
         chain: list[Any] = []
@@ -273,6 +301,16 @@ class Grouping:
     def _cycles(self, ops: list[Any]) -> int | None:
         graph, _ = graph_of(ops, outputs_of(ops))
         return self._judge.cycles(graph, self._growing)
+
+
+def _without_loose_ends(ops: list[Any]) -> list[Any]:
+    """Without free operators of which none of the others needs the result."""
+    found: list[Any] = []
+    for op in reversed(ops):
+        users = [use.owner.operation for use in op.result.uses] if op.name in FREE else []
+        if op.name not in FREE or any(user in found for user in users):
+            found.insert(0, op)
+    return found
 
 
 def is_candidate(op: Any) -> bool:
