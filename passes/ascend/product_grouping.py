@@ -65,16 +65,14 @@ class _Growing:
         grown = True
         while grown:
             grown = any(self._try(joining) for joining in self._followers())
-        return self._sorted(self._ops)
+        for op in reversed(self._ops):
+            if self._left_to_readers(op):
+                self._ops.remove(op)
+        return self._ops
 
     def _followers(self) -> list[list[Any]]:
         """Users of the group's results, each with the broadcasts that it reads."""
-        users = {
-            use.owner.operation
-            for op in self._ops
-            for use in op.results[0].uses
-            if self._is_candidate(use.owner.operation)
-        }
+        users = {user for op in self._ops for user in users_of(op) if self._is_candidate(user)}
         return [[*self._carried(user), user] for user in self._sorted(users)]
 
     def _is_candidate(self, op: Any) -> bool:
@@ -82,6 +80,17 @@ class _Growing:
             return False
         record = OPERATORS.get(op.name.removeprefix("ascend."))
         return op.name == "ascend.reshape" or (record is not None and record.elementwise)
+
+    def _left_to_readers(self, op: Any) -> bool:
+        """Whether nothing is gained by an operator: only reductions read its result, which compute
+        it themselves, and what it is made of leaves the kernel anyway."""
+        makers = (defining_op(value) for value in op.operands)
+        inside = [maker for maker in makers if maker is not None and maker in self._ops]
+        return (
+            bool(inside)
+            and all(any(user not in self._ops for user in users_of(source)) for source in inside)
+            and all(user.name == "ascend.reduce" for user in users_of(op))
+        )
 
     def _carried(self, user: Any) -> list[Any]:
         """Broadcasts and reshapes that only `user` needs."""
@@ -94,7 +103,7 @@ class _Growing:
             op = owner.operation
             if op in self._ops or op in self._taken:
                 continue
-            if all(use.owner.operation in (user, *found) for use in op.results[0].uses):
+            if all(reader in (user, *found) for reader in users_of(op)):
                 found.append(op)
                 waiting += [defining_op(value) for value in op.operands]
         return found
@@ -141,6 +150,11 @@ class _Growing:
         return sorted(ops, key=self._places.__getitem__)
 
 
+def users_of(op: Any) -> list[Any]:
+    """The operations that read an operation's result."""
+    return [use.owner.operation for use in op.results[0].uses]
+
+
 def is_rounding(value: Any) -> bool:
     """Whether a value is rows of f32 rounded to f16 for one user."""
     op = defining_op(value)
@@ -154,7 +168,4 @@ def outputs_of(ops: Sequence[Any]) -> list[Any]:
     """Results that operators outside need."""
     inside = set(ops)
 
-    def leaves(value: Any) -> bool:
-        return any(use.owner.operation not in inside for use in value.uses)
-
-    return [op.results[0] for op in ops if leaves(op.results[0])]
+    return [op.results[0] for op in ops if any(user not in inside for user in users_of(op))]

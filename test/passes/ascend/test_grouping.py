@@ -1,0 +1,92 @@
+"""Which operators become one kernel, by the launches of small networks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import davinci
+
+NORM = """
+  %s = stablehlo.reduce({source} init: %zero) applies stablehlo.add across dimensions = [{last}]
+      : (tensor<{shape}xf32>, tensor<f32>) -> tensor<{rows}xf32>
+  %t = stablehlo.reshape %s : (tensor<{rows}xf32>) -> tensor<{rows}x1xf32>
+  %m = stablehlo.divide %t, %n : tensor<{rows}x1xf32>
+  %r = stablehlo.rsqrt %m : tensor<{rows}x1xf32>
+  %b = stablehlo.broadcast_in_dim %r, dims = {dims} : (tensor<{rows}x1xf32>) -> tensor<{shape}xf32>
+"""
+
+
+def launches(text: str, *inputs: object) -> tuple[int, list[np.ndarray]]:
+    """Of a network, and its outputs."""
+    executable = davinci.compile(text)
+    outputs = list(executable.run(*inputs).values())
+    return len(executable.profile["launches_list"]), outputs
+
+
+def test_a_norm_whose_parts_read_the_same_reshape() -> None:
+    """Each reads a view of its own: they are one array, or the kernel would have none that has all
+    axes."""
+    norm = NORM.format(source="%d", last=1, shape="32x64", rows="32", dims="[0, 1]")
+    text = f"""func.func @main(%x: tensor<1x32x64xf32>) -> tensor<32x64xf32> {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<64.0> : tensor<32x1xf32>
+  %v = stablehlo.reshape %x : (tensor<1x32x64xf32>) -> tensor<32x64xf32>
+  %d = stablehlo.multiply %v, %v : tensor<32x64xf32>
+{norm}
+  %y = stablehlo.multiply %v, %b : tensor<32x64xf32>
+  return %y : tensor<32x64xf32>
+}}"""
+    x = np.random.default_rng(0).standard_normal((1, 32, 64)).astype(np.float32)
+    count, (y,) = launches(text, x)
+    assert count == 1
+    np.testing.assert_allclose(y, x[0] / np.sqrt((x[0] ** 2).mean(1, keepdims=True)), rtol=1e-5)
+
+
+def test_squares_behind_a_product_belong_to_the_reduction() -> None:
+    """What a product's result is made of for a reduction is computed with the reduction, as long as
+    the result leaves the kernel anyway."""
+    norm = NORM.format(source="%q", last=2, shape="1x32x64", rows="1x32", dims="[0, 1, 2]")
+    text = f"""func.func @main(%x: tensor<32x48xf16>, %w: tensor<48x64xf16>,
+    %o: tensor<1x32x64xf32>) -> tensor<1x32x64xf32> {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %n = stablehlo.constant dense<64.0> : tensor<1x32x1xf32>
+  %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<32x48xf16>, tensor<48x64xf16>) -> tensor<32x64xf32>
+  %v = stablehlo.reshape %p : (tensor<32x64xf32>) -> tensor<1x32x64xf32>
+  %d = stablehlo.add %v, %o : tensor<1x32x64xf32>
+  %q = stablehlo.multiply %d, %d : tensor<1x32x64xf32>
+{norm}
+  %y = stablehlo.multiply %d, %b : tensor<1x32x64xf32>
+  return %y : tensor<1x32x64xf32>
+}}"""
+    random = np.random.default_rng(0)
+    x, w, o = (random.standard_normal(s).astype(np.float32) for s in ((32, 48), (48, 64), (32, 64)))
+    count, (y,) = launches(text, x.astype(np.float16), w.astype(np.float16), o[None])
+    assert count == 2
+    d = x.astype(np.float16).astype(np.float32) @ w.astype(np.float16).astype(np.float32) + o
+    scale = 1 / np.sqrt((d**2).mean(1, keepdims=True))
+    np.testing.assert_allclose(y[0], d * scale, rtol=1e-4, atol=1e-5)
+
+
+def test_what_no_kernel_holds_is_parted_into_few() -> None:
+    """Rows of 16 in f16, of whose halves a vector instruction writes no block: the rounding is left
+    to a second kernel, and nothing else."""
+    text = """func.func @main(%x: tensor<4x32x16xf32>, %c: tensor<32x16xf32>)
+    -> tensor<4x32x16xf16> {
+  %b = stablehlo.broadcast_in_dim %c, dims = [1, 2] : (tensor<32x16xf32>) -> tensor<4x32x16xf32>
+  %m = stablehlo.multiply %x, %b : tensor<4x32x16xf32>
+  %l = stablehlo.slice %x [0:4, 0:32, 0:8] : (tensor<4x32x16xf32>) -> tensor<4x32x8xf32>
+  %h = stablehlo.slice %x [0:4, 0:32, 8:16] : (tensor<4x32x16xf32>) -> tensor<4x32x8xf32>
+  %n = stablehlo.negate %h : tensor<4x32x8xf32>
+  %r = stablehlo.concatenate %n, %l, dim = 2
+      : (tensor<4x32x8xf32>, tensor<4x32x8xf32>) -> tensor<4x32x16xf32>
+  %s = stablehlo.add %m, %r : tensor<4x32x16xf32>
+  %y = stablehlo.convert %s : (tensor<4x32x16xf32>) -> tensor<4x32x16xf16>
+  return %y : tensor<4x32x16xf16>
+}"""
+    random = np.random.default_rng(0)
+    x, c = (random.standard_normal(s).astype(np.float32) for s in ((4, 32, 16), (32, 16)))
+    count, (y,) = launches(text, x, c)
+    assert count == 2
+    turned = np.concatenate([-x[..., 8:], x[..., :8]], axis=2)
+    np.testing.assert_allclose(y, (x * c + turned).astype(np.float16), rtol=2e-3, atol=2e-3)
