@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from davinci.machine import Machine
 from davinci.passes.ascend_to_cce import product_group
-from davinci.schedule.product import Product, ProductSchedule
-from davinci.schedule.product_choice import Candidates, Wanted, even_cuts
+from davinci.schedule.product import DENSE, Product, ProductSchedule
+from davinci.schedule.product_choice import Candidates, Wanted
 from davinci.schedule.product_cost import footprint
 from davinci.schedule.product_rolls import mads_written
-from davinci.units import ceil_div
+from davinci.units import ceil_div, even_cuts
 from kernel_support import KernelRun, fractals, matrix_of, run_kernel
 
 Array = npt.NDArray[Any]
@@ -172,7 +172,10 @@ def drawn_schedule(
             turn=some(1, 4),
             a=replace(found.a, slots=slots[0], rows=some(1, found.a.rows)),
             b=replace(found.b, slots=slots[1], rows=some(1, found.b.rows)),
-            part=(some(1, found.part[0]), some(1, found.part[1])),
+            part=(
+                found.part[0] if found.ragged == DENSE else some(1, found.part[0]),
+                some(1, found.part[1]),
+            ),
             l0a=some(1, 4),
             l0b=some(1, 4),
             l0c=some(together, 4),

@@ -178,6 +178,8 @@ class Accesses:
         first_rest, second_rest = _different(first.offset, second.offset, inner)
         if self._apart(first, first_rest, second, second_rest):
             return False
+        if self._interleaved(first, first_rest, second, second_rest):
+            return False
         if inner and self._moves_past(first, first_rest, second, second_rest, inner[0]):
             return False
         coefficients = dict(first_rest.terms)
@@ -195,6 +197,19 @@ class Accesses:
         if a_high is not None and b_low is not None and a_high + first.span <= b_low:
             return True
         return b_high is not None and a_low is not None and b_high + second.span <= a_low
+
+    @staticmethod
+    def _interleaved(first: Access, a: Form, second: Access, b: Form) -> bool:
+        """Whether runs lie between each other's: columns of the same rows, say.
+
+        Their distance is known but for multiples of what all strides have in common.
+        """
+        steps = [stride for access in (first, second) for _, stride in access.dims]
+        common = math.gcd(*steps, *(coefficient for _, coefficient in (*a.terms, *b.terms)))
+        if not common:
+            return False
+        distance = (b.constant - a.constant) % common
+        return first.run <= distance and distance + second.run <= common
 
     def _moves_past(self, first: Access, a: Form, second: Access, b: Form, loop: Op) -> bool:
         """Whether in any later iteration of `loop` the second access lies past the first."""

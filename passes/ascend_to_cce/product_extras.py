@@ -9,18 +9,37 @@ In Nz: GM [n] -> UB [columns 16] -> UB [columns][lanes / 16][16], each column's 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.mlir import arith, ir
 from davinci.operators.vector_program import Value
+from davinci.passes.ascend_to_cce.dense_runs import (
+    Run,
+    build_dense,
+    fill_zeros,
+    load_run,
+    scratch_of,
+)
 from davinci.passes.ascend_to_cce.product_parts import PartOfC
-from davinci.passes.ascend_to_cce.product_rows import Ring, RowReader, Rows, bands, fill_zeros
+from davinci.passes.ascend_to_cce.product_rows import Ring, RowReader, Rows, bands
 from davinci.passes.ascend_to_cce.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.vector_program import element_type, scalar
-from davinci.passes.builder import IndexLike, add, alloc, mul, remainder, restride, subview
-from davinci.schedule.product import Product, ProductSchedule
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    mul,
+    remainder,
+    restride,
+    subview,
+    viewed,
+)
+from davinci.schedule.product import FLUSH, Product, ProductSchedule
 from davinci.schedule.product_epilogue import UNCHANGED, Extra
 from davinci.schedule.product_events import Ask, Leave
+from davinci.schedule.vector_steps import RESULT, SOURCE
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -31,13 +50,21 @@ class Extras:
     Args:
         gm: of each extra of the epilogue, of C's shape as C lies in GM, of a row
             [batch or 1][columns].
+        scratch: buffers of `dense_rows`, where parts are dense.
     """
 
-    def __init__(self, gm: list[ir.Value], product: Product, schedule: ProductSchedule) -> None:
-        self._end = end = product.end
-        self._flush, self._batch = product.flush, product.batch
+    def __init__(
+        self,
+        gm: list[ir.Value],
+        product: Product,
+        schedule: ProductSchedule,
+        scratch: Mapping[str, ir.Value],
+    ) -> None:
+        self._end = end = product.end_of(schedule)
+        self._flush, self._batch = schedule.ragged == FLUSH, product.batch
         self._gm = dict(zip((extra.value for extra in end.extras), gm, strict=True))
-        self._columns, rows = schedule.part
+        self._columns, self._height = schedule.part
+        rows = self._height
         self._parts, self._rows, self._raw = {}, {}, {}
         for extra in end.extras:
             dtype = extra.value.dtype
@@ -46,11 +73,17 @@ class Extras:
                 size = end.elements(self._columns, rows, dtype) * itemsize
                 self._parts[extra.value] = Ring(schedule.loads, size)
                 continue
+            if end.width:
+                continue
             size = end.row_elements(schedule.tile.n, dtype) * itemsize
             self._rows[extra.value] = Ring(2, size)
             if end.nz:
                 self._raw[extra.value] = Ring(2, schedule.tile.n * SIDE * itemsize)
-        self._numbers = {value: self._number(*key) for key, value in end.program.constants.items()}
+        self._once = {value: self._number(*key) for key, value in end.program.constants.items()}
+        if end.width:
+            for extra in end.extras:
+                if extra.row:
+                    self._once[extra.value] = self._repeated(extra, scratch)
 
     def ask(self, event: Ask, part: PartOfC) -> None:
         """Fills the buffers for a part, and those for its tile if they are not."""
@@ -58,14 +91,16 @@ class Extras:
         for extra in self._end.extras:
             if not extra.row:
                 self._whole(extra, part, buffers[extra.value])
-            elif event.rows:
+            elif event.rows and not self._end.width:
                 self._row(extra, event.part, part, buffers[extra.value])
 
     def take(self, event: Leave) -> dict[Value, ir.Value]:
         """The buffers of what a part is combined with."""
-        found = dict(self._numbers)
+        found = dict(self._once)
         n, m, columns = event.n.size, event.m.size, event.tile.n.size
         for extra in self._end.extras:
+            if extra.value in found:
+                continue
             dtype = extra.value.dtype
             elements = self._end.elements(n, m, dtype)
             ring, slot = self._parts.get(extra.value), event.slot
@@ -77,9 +112,29 @@ class Extras:
 
     def _number(self, dtype: str, number: float) -> ir.Value:
         elements = self._end.row_elements(1 if self._end.nz else self._columns, dtype)
+        if self._end.width:
+            elements = self._end.elements(self._columns, self._height, dtype)
         buffer: ir.Value = alloc([elements], element_type(dtype), "UB")
         cce.vector_dup(scalar(dtype, number), buffer)
         return buffer
+
+    def _repeated(self, extra: Extra, scratch: Mapping[str, ir.Value]) -> ir.Value:
+        """A row of C for each row of a part, dense."""
+        dtype, width = extra.value.dtype, self._end.width
+        way = self._end.repeating(self._height, dtype)
+        size = self._columns * SIDE * DTYPES[dtype].itemsize
+        kinds = element_type(dtype), element_type(way.dtype)
+        buffers = scratch_of({"row": size, "rows": way.rows * width * way.itemsize})
+        row = viewed(buffers["row"], [self._columns * SIDE], kinds[0])
+        fill_zeros(row)
+        source = subview(self._gm[extra.value], [0, 0], [1, width], drop=[0])
+        copy_rounded(source, restride(row, [width], [1]), BLOCK_BYTES)
+        held = {
+            SOURCE: viewed(buffers["row"], [self._columns * SIDE], kinds[1]),
+            RESULT: viewed(buffers["rows"], [way.rows * width], kinds[1]),
+        }
+        build_dense(way.packed(), held, scratch)
+        return viewed(buffers["rows"], [way.rows * width], kinds[0])
 
     def _whole(self, extra: Extra, part: PartOfC, buffer: ir.Value) -> None:
         """A part of what has the shape of C."""
@@ -90,6 +145,9 @@ class Extras:
             at = [place.batch, place.column, place.row, 0, 0]
             target = restride(buffer, shape, [part.m.size * SIDE * SIDE, SIDE * SIDE, SIDE, 1])
             cce.copy(subview(gm, at, [1, *shape], drop=[0]), target)
+        elif self._end.width:
+            held = restride(buffer, [self._end.elements(part.n.size, part.m.size, dtype)], [1])
+            load_run(Run(gm, place.batch, mul(place.row, SIDE), place.rows), held)
         else:
             row, column = mul(place.row, SIDE), mul(place.column, SIDE)
             shape = [place.rows, part.n.size * SIDE]

@@ -6,8 +6,8 @@ Fractals (Nz) go straight to L1, rows cross UB (`product_rows`). A piece lies in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import ir, memref
@@ -20,10 +20,12 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 @dataclass(frozen=True)
 class Staging:
-    """Buffers in UB that the operands in rows share: rows as they came, and fractals in f16."""
+    """Buffers in UB that the operands in rows share: rows as they came, fractals in f16, and what
+    parts dense rows, by name."""
 
     inbox: Ring
     crossing: Ring
+    parting: Mapping[str, ir.Value] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,10 @@ class Feed:
         direct: bool = False,
     ) -> None:
         self.gm, self.operand, self.pieces = gm, operand, pieces
-        self.crossing = Crossing(gm, staging.inbox, staging.crossing, direct) if staging else None
+        self.crossing: Crossing | None = None
+        if staging is not None:
+            parting = staging.parting if pieces.dense else None
+            self.crossing = Crossing(gm, staging.inbox, staging.crossing, direct, parting)
         f16 = ir.F16Type.get()
         self.l1 = [alloc([pieces.fractals * FRACTAL], f16, "L1") for _ in range(pieces.slots)]
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir
+from davinci.passes.ascend_to_cce.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.product_feed import Feed, Range, Region, Staging
 from davinci.passes.ascend_to_cce.product_image import ImageFeed
 from davinci.passes.ascend_to_cce.product_leave import Exit
@@ -33,8 +34,8 @@ from davinci.passes.builder import (
     reshaped,
     restride,
 )
-from davinci.schedule.product import Product, ProductSchedule, Share
-from davinci.schedule.product_cost import crossing_bytes
+from davinci.schedule.product import FLUSH, Product, ProductSchedule, Share
+from davinci.schedule.product_cost import crossing_bytes, parting_buffers
 from davinci.schedule.product_events import Ask, Event, Fill, Leave, Load, Mad
 from davinci.schedule.product_rolls import HERE, Line, Loop, Position, lines_of
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -71,14 +72,14 @@ class Corner:
         ranges = zip((self.k, self.m, self.n), starts, strict=True)
         return Corner(batch, *(replace(whole, start=start) for whole, start in ranges))
 
-    def region(self, operand: str, product: Product) -> Region:
-        """What of an operand the share takes."""
+    def region(self, operand: str, product: Product, flush: bool) -> Region:
+        """What of an operand the share takes; `flush`: see `Region`."""
         if operand == "a":
             return Region(self.batch, self.k, self.m)
         count, batch = product.matrices, self.batch
         if count not in (0, product.batch):
             batch = remainder(batch, count)
-        return Region(batch, self.k, self.n, product.flush)
+        return Region(batch, self.k, self.n, flush)
 
 
 class ProductKernel:
@@ -154,7 +155,7 @@ class ProductKernel:
 
     def event(self, event: Event, corner: Corner) -> None:
         if isinstance(event, Fill):
-            region = corner.region(event.operand, self.product)
+            region = corner.region(event.operand, self.product, self.schedule.ragged == FLUSH)
             feed = self.images if event.operand == "a" else None
             (feed or self.feeds[event.operand]).fill(event, region)
         elif isinstance(event, Load):
@@ -170,7 +171,7 @@ class ProductKernel:
         """A block to L0A, [m][k] of fractals, or L0B, [k][n]."""
         l0 = self.l0[event.operand][event.slot]
         if event.operand == "a" and self.images is not None:
-            self.images.load(event, corner.region("a", self.product), l0)
+            self.images.load(event, corner.region("a", self.product, False), l0)
             return
         self.feeds[event.operand].load(event.held, event.block, l0, event.operand == "b")
 
@@ -221,4 +222,5 @@ def staging_of(product: Product, schedule: ProductSchedule) -> Staging | None:
         return None
     sizes = [crossing_bytes(operand, pieces) for operand, pieces in crossing]
     came, made = (max(size) for size in zip(*sizes, strict=True))
-    return Staging(Ring(schedule.inbox, came), Ring(schedule.crossing, made))
+    parting = scratch_of(parting_buffers(product, (schedule.a, schedule.b)))
+    return Staging(Ring(schedule.inbox, came), Ring(schedule.crossing, made), parting)

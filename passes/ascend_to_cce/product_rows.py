@@ -15,21 +15,26 @@ rows or columns instead, some of which the one before it has as well.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from davinci.dialects.cce import build as cce
 from davinci.mlir import arith, ir, memref
+from davinci.passes.ascend_to_cce.dense_runs import Run, build_dense, load_run
+from davinci.passes.ascend_to_cce.dense_runs import fill_zeros as fill_zeros
+from davinci.passes.ascend_to_cce.vector_program import element_type
 from davinci.passes.builder import (
     IndexLike,
     add,
     alloc,
     as_value,
-    constant_index,
     for_loop,
     restride,
-    space,
     subview,
+    viewed,
 )
+from davinci.schedule.dense_rows import WIDE, parting_of
+from davinci.schedule.vector_steps import RESULT, SOURCE
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
@@ -44,16 +49,18 @@ class Ring:
         self.buffers = [alloc([size_bytes], byte, "UB") for _ in range(count)]
         self._turn = 0
 
+    def take(self) -> ir.Value:
+        """The next buffer, as bytes."""
+        self._turn += 1
+        return self.buffers[(self._turn - 1) % len(self.buffers)]
+
     def next(self, elements: int, element: ir.Type) -> ir.Value:
         """The next buffer, as so many elements."""
-        self._turn += 1
-        return self.at((self._turn - 1) % len(self.buffers), elements, element)
+        return viewed(self.take(), [elements], element)
 
     def at(self, number: int, elements: int, element: ir.Type) -> ir.Value:
         """A buffer by its number."""
-        kind = ir.MemRefType.get([elements], element, memory_space=space("UB"))
-        view: ir.Value = memref.ViewOp(kind, self.buffers[number], constant_index(0), []).result
-        return view
+        return viewed(self.buffers[number], [elements], element)
 
 
 @dataclass(frozen=True)
@@ -155,13 +162,24 @@ class Crossing:
         gm: [batch][rows][columns].
         inbox, made: buffers for the rows and for the fractals.
         direct: whether rows of whole fractals stay as they came; they are seen as fractals.
+        parting: buffers of `dense_rows` where whole rows come as one run; None: row by row.
     """
 
-    def __init__(self, gm: ir.Value, inbox: Ring, made: Ring, direct: bool = False) -> None:
+    def __init__(
+        self,
+        gm: ir.Value,
+        inbox: Ring,
+        made: Ring,
+        direct: bool = False,
+        parting: Mapping[str, ir.Value] | None = None,
+    ) -> None:
         self.reader, self.inbox, self.made, self.direct = RowReader(gm), inbox, made, direct
+        self.parting = parting
 
     def cross(self, piece: Rows, flush: str = "") -> ir.Value:
         """[columns / 16][rows / 16][16][16] in UB; `flush` is "rows", "columns" or ""."""
+        if self.parting is not None:
+            return self._parted(piece, self.parting)
         rows, columns = ceil_div(piece.rows, SIDE), ceil_div(piece.columns, SIDE)
         pitch, height = columns * SIDE, (rows * SIDE + 1) * SIDE
         came = self.inbox.next(rows * SIDE * pitch, self.reader.element)
@@ -192,10 +210,31 @@ class Crossing:
         fractals: ir.Value = restride(made, shape, [height, FRACTAL, SIDE, 1])
         return fractals
 
-
-def fill_zeros(buffer: ir.Value) -> None:
-    element = ir.MemRefType(buffer.type).element_type
-    cce.vector_dup(arith.ConstantOp(element, 0.0).result, buffer)
+    def _parted(self, piece: Rows, scratch: Mapping[str, ir.Value]) -> ir.Value:
+        """Dense rows become fractals."""
+        rows, columns = ceil_div(piece.rows, SIDE), ceil_div(piece.columns, SIDE)
+        f32, height = ir.F32Type.get(), (rows * SIDE + 1) * SIDE
+        way = parting_of(rows, columns, piece.columns, self.reader.element.width // 8)
+        held, element = self.inbox.take(), element_type(way.dtype)
+        came = viewed(held, [way.rows * way.width], self.reader.element)
+        load_run(Run(self.reader.gm, piece.batch, piece.row, piece.rows), came)
+        made = self.made.next(columns * height, ir.F16Type.get())
+        source = viewed(held, [way.rows * way.width], element)
+        if self.reader.element == f32:
+            count, pitch = way.rows * columns * SIDE, columns * SIDE
+            result = viewed(scratch[WIDE], [count], element)
+            build_dense(way.parted(), {SOURCE: source, RESULT: result}, scratch)
+            wide, shape = viewed(scratch[WIDE], [count], f32), [columns, way.rows, SIDE]
+            change(
+                restride(wide, shape, [SIDE, pitch, 1]), restride(made, shape, [height, SIDE, 1])
+            )
+        else:
+            build_dense(way.parted(), {SOURCE: source, RESULT: made}, scratch)
+        if filled := piece.rows % SIDE:
+            rest, start = SIDE - filled, ((rows - 1) * SIDE + filled) * SIDE
+            fill_zeros(restride(made, [columns, rest * SIDE], [height, 1], start))
+        fractals: ir.Value = restride(made, [columns, rows, SIDE, SIDE], [height, FRACTAL, SIDE, 1])
+        return fractals
 
 
 def change(source: ir.Value, destination: ir.Value) -> None:

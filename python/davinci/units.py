@@ -44,3 +44,13 @@ def even_cut(total: int, most: int) -> int:
     8
     """
     return max(1, ceil_div(total, max(1, ceil_div(total, max(1, most)))))
+
+
+def even_cuts(total: int, most: int) -> list[int]:
+    """The different sizes ceil(total / i) up to `most`, largest first.
+
+    >>> even_cuts(10, 8)
+    [5, 4, 3, 2, 1]
+    """
+    sizes = {ceil_div(total, i) for i in range(1, total + 1)}
+    return sorted((size for size in sizes if size <= most), reverse=True)

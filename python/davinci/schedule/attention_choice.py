@@ -8,9 +8,8 @@ from dataclasses import replace
 from davinci.machine import Machine
 from davinci.schedule.attention import Attention, AttentionSchedule
 from davinci.schedule.attention_cost import estimate, footprint
-from davinci.schedule.product_choice import even_cuts
 from davinci.schedule.space import NoSpace
-from davinci.units import ceil_div
+from davinci.units import ceil_div, even_cuts
 
 MOST_ROWS = 8
 """Fractals of rows of a unit: more brings nothing."""

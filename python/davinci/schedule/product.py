@@ -25,6 +25,8 @@ from davinci.schedule.product_epilogue import Epilogue, plain
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
+DENSE, FLUSH = "dense", "flush"
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -101,11 +103,19 @@ class Product:
         return self.other(name) if self.operand(name).k_rows else self.k
 
     @property
+    def ragged(self) -> bool:
+        """Whether rows of C end inside a block of GM."""
+        return not self.c.nz and self.n * self.c.itemsize % BLOCK_BYTES != 0
+
+    @property
     def flush(self) -> bool:
-        """Whether the last fractal of columns holds the last 16 of them, because rows of C end
-        inside a block; so it goes out as it is. A B in fractals has its own idea of that."""
-        ragged = self.n % (BLOCK_BYTES // self.c.itemsize) != 0
-        return ragged and self.n > SIDE and not (self.b.nz or self.c.nz)
+        """Whether the last fractal of columns may hold the last 16 of them, so that it goes out as
+        it is. A B in fractals has its own idea of that."""
+        return self.ragged and self.n > SIDE and not self.b.nz
+
+    def end_of(self, schedule: ProductSchedule) -> Epilogue:
+        """What is done to C before it leaves, in the way of a schedule."""
+        return self.end.dense(self.n) if schedule.ragged == DENSE else self.end
 
     @property
     def fractals(self) -> Tile:
@@ -147,6 +157,7 @@ class Pieces:
         rows: fractals along the stored rows that come at once.
         slots: how many pieces L1 holds.
         held: fractals that a piece takes in L1, if that is not k x other: of an image.
+        dense: whether whole stored rows come as one run of GM and are parted in UB.
     """
 
     k: int
@@ -155,6 +166,7 @@ class Pieces:
     rows: int
     slots: int
     held: int = 0
+    dense: bool = False
 
     @property
     def fractals(self) -> int:
@@ -178,6 +190,8 @@ class ProductSchedule:
         inbox, crossing: buffers in UB for rows that came, and for the fractals made of them.
         loads: buffers in UB for what comes from GM to be combined with parts of C.
         leaving: those that parts of C are in while they leave.
+        ragged: how rows of C that are no whole blocks leave: DENSE, whole rows as one run; FLUSH,
+            the last fractal of B holding the last 16 columns; "" as they are.
     """
 
     share: Share
@@ -196,11 +210,13 @@ class ProductSchedule:
     crossing: int = 2
     loads: int = 2
     leaving: int = 3
+    ragged: str = ""
 
     def __str__(self) -> str:
         share, tile = self.share, self.tile
         held = ", ".join(
             f"{name} {p.k}x{p.other} by {p.rows}, {p.together} together, {p.slots} slots"
+            f"{', dense' if p.dense else ''}"
             for name, p in (("a", self.a), ("b", self.b))
         )
         down, across = self.beside
@@ -208,6 +224,7 @@ class ProductSchedule:
         return (
             f"share {share.batch}x{share.m}x{share.n}, tile {tile.m}x{tile.n}x{tile.k}{turns}, "
             f"outer {self.outer}, {held}, parts {self.part[1]}x{self.part[0]}"
+            f"{f', rows leave {self.ragged}' if self.ragged else ''}"
         )
 
     def pieces(self, name: str) -> Pieces:

@@ -11,12 +11,25 @@ from functools import partial
 from davinci.errors import CompileError
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
-from davinci.schedule.image import Image
-from davinci.schedule.product import Pieces, Product, ProductSchedule, Share, Tile
-from davinci.schedule.product_cost import Costs, crossing_bytes, footprint, windows_cycles
+from davinci.schedule.product import (
+    DENSE,
+    FLUSH,
+    Pieces,
+    Product,
+    ProductSchedule,
+    Share,
+    Tile,
+)
+from davinci.schedule.product_cost import (
+    crossing_bytes,
+    footprint,
+    parting_buffers,
+    windows_cycles,
+)
 from davinci.schedule.product_estimate import estimate
+from davinci.schedule.product_pieces import PieceWays
 from davinci.schedule.product_rolls import WRITTEN, mads_of_share, mads_written
-from davinci.units import FRACTAL_BYTES, ceil_div, even_cut
+from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts
 from davinci.units import FRACTAL_SIDE as SIDE
 
 STRATEGIES = {"os": "output stationary", "is": "input stationary", "ws": "weight stationary"}
@@ -26,9 +39,6 @@ MOST_MADS, MOST_WRITTEN = 2048, 320
 
 AHEAD = 4
 """Steps that fills come ahead; half as many more where two tiles take turns."""
-
-IMAGE_PIECES = 6
-"""Numbers of blocks of channels that are tried for what L1 holds of an image at once."""
 
 SHARES, TILES = 10, 4
 """Shares of C, and tiles of each, that are looked at closely."""
@@ -56,16 +66,6 @@ class Wanted:
     m: int = 0
     k: int = 0
     n: int = 0
-
-
-def even_cuts(total: int, most: int) -> list[int]:
-    """The different sizes ceil(total / i) up to `most`, largest first.
-
-    >>> even_cuts(10, 8)
-    [5, 4, 3, 2, 1]
-    """
-    sizes = {ceil_div(total, i) for i in range(1, total + 1)}
-    return sorted((size for size in sizes if size <= most), reverse=True)
 
 
 def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> ProductSchedule:
@@ -152,6 +152,7 @@ class Candidates:
         }
         self.sums = machine.buffer("L0C").bytes // (2 * FRACTAL_BYTES)
         self.staged = machine.buffer("UB").bytes // 10
+        self.ways = PieceWays(product, machine, self.staged)
         # What is on its way between two pipes has a flag of its own, so there is no more of it.
         self.turns = machine.sync.event_ids
 
@@ -258,14 +259,25 @@ class Candidates:
         self, share: Share, tile: Tile, outer: str, beside: tuple[int, int]
     ) -> Iterator[ProductSchedule]:
         """Pieces, buffers and parts for a share and its tiles."""
-        for a in self.pieces("a", tile):
-            for b in self.pieces("b", tile):
+        for ragged in self.ways_out(tile):
+            for a, b in itertools.product(
+                self.ways.pieces("a", tile), self.ways.pieces("b", tile, ragged)
+            ):
                 # A mad may take parts of several pieces of an image, all of which are in L1.
                 most = min(ceil_div(self.whole.k, a.k), (tile.k + a.k - 2) // a.k + 1)
                 for slots in self.slots((a, b), share, tile, outer, beside):
                     if a.held and slots[0] < most:
                         continue
-                    yield self.schedule(share, tile, outer, beside, (a, b), slots)
+                    yield self.schedule(share, tile, outer, beside, (a, b), slots, ragged)
+
+    def ways_out(self, tile: Tile) -> list[str]:
+        """How rows of C that are no whole blocks may leave."""
+        if not self.product.ragged:
+            return [""]
+        dense = [DENSE] if tile.n == self.whole.n else []
+        if self.product.n <= SIDE and dense:
+            return dense
+        return [*dense, FLUSH if self.product.flush else ""]
 
     def schedule(
         self,
@@ -275,6 +287,7 @@ class Candidates:
         beside: tuple[int, int],
         pieces: tuple[Pieces, Pieces],
         slots: tuple[int, int],
+        ragged: str,
     ) -> ProductSchedule:
         """The rest of a schedule: buffers, and the part of C that leaves at once."""
         product = self.product
@@ -287,6 +300,8 @@ class Candidates:
             leaving = min(2, leaving)
         sizes = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
         inbox, crossing = (max(size) for size in zip(*sizes, strict=True))
+        staged = inbox * INBOX[long] + crossing * CROSSING
+        staged += sum(parting_buffers(product, (a, b)).values())
         l0a = max(1, min(4, self.rooms["L0A"] // (tile.m * tile.k)))
         l0b = max(1, min(4, self.rooms["L0B"] // (tile.n * tile.k)))
         together = math.prod(beside)
@@ -298,7 +313,7 @@ class Candidates:
             1 if together == 1 else l0b if beside[0] > 1 else l0a,
             a,
             b,
-            self.part(tile, inbox * INBOX[long] + crossing * CROSSING, leaving),
+            self.part(tile, staged, leaving, ragged),
             l0a=l0a,
             l0b=l0b,
             l0c=min(2, tiles),
@@ -307,6 +322,7 @@ class Candidates:
             crossing=CROSSING,
             loads=LOADS,
             leaving=leaving,
+            ragged=ragged,
         )
 
     def slots(
@@ -344,48 +360,7 @@ class Candidates:
                 found[best] = None
         return list(found)
 
-    def pieces(self, name: str, tile: Tile) -> Iterator[Pieces]:
-        """Ways in which L1 holds an operand; slots are still to be found."""
-        operand = self.product.operand(name)
-        if name == "a" and self.product.image is not None:
-            yield from self.images(self.product.image, tile)
-            return
-        other = tile.m if name == "a" else tile.n
-        as_loaded = tile.k if name == "a" else 1
-        if operand.nz:
-            rows = tile.k if operand.k_rows else other
-            for together in dict.fromkeys([as_loaded, tile.k if operand.k_rows else 1]):
-                yield Pieces(tile.k, other, together, rows, 1)
-            return
-        row = SIDE * SIDE * operand.itemsize
-        if operand.k_rows:
-            rows = even_cut(tile.k, max(1, self.staged // (other * row)))
-            yield Pieces(tile.k, other, as_loaded, rows, 1)
-            return
-        # Rows of all of k follow each other in GM; if that is too much, pieces of whole steps.
-        for deep in self.spans_of_k(tile.k, self.staged // row):
-            rows = even_cut(other, max(1, self.staged // (deep * row)))
-            for together in dict.fromkeys([as_loaded, deep if name == "a" else 1]):
-                yield Pieces(deep, other, together, rows, 1)
-
-    def images(self, image: Image, tile: Tile) -> Iterator[Pieces]:
-        """Blocks of channels of the rows that a tile reaches: all of them, or fewer at a time."""
-        cuts = even_cuts(image.blocks, image.blocks)
-        for blocks in dict.fromkeys([*cuts[:IMAGE_PIECES], 1]):
-            held = image.piece_fractals(blocks, tile.m)
-            if held <= self.rooms["L1"] or blocks == 1:
-                yield Pieces(blocks * image.elements, tile.m, 1, tile.m, 1, held)
-
-    def spans_of_k(self, step: int, most: int) -> list[int]:
-        """Whole steps of about `most` fractals: all of k, as many as there are room for, and those
-        that divide it."""
-        k, steps = self.whole.k, max(1, most // step)
-        if k <= steps * step:
-            return [k]
-        parts = [part for part in range(steps, 0, -1) if k % (part * step) == 0]
-        return list(dict.fromkeys([steps * step, *(part * step for part in parts[:1])]))
-
-    def part(self, tile: Tile, staged: int, leaving: int) -> tuple[int, int]:
+    def part(self, tile: Tile, staged: int, leaving: int, ragged: str) -> tuple[int, int]:
         """Columns and rows of C that leave at once: as much as fits UB, but if little is done to it
         no more than a sixteenth of UB of sums, so that the next part is not held up.
 
@@ -394,7 +369,9 @@ class Candidates:
             leaving: buffers of each output.
         """
         end, ub = self.product.end, self.machine.buffer("UB").bytes
-        room = ub - staged - end.tile_bytes(tile.n)
+        if ragged == DENSE:
+            return tile.n, self.dense_rows(tile, ub - staged, leaving)
+        room = ub - staged - end.tile_bytes(tile.n, tile.m)
         most = tile.m * tile.n
         if len(end.program.steps) <= FEW_STEPS:
             most = max(1, ub // 16 // (SIDE * SIDE * DTYPES[end.sums.dtype].itemsize))
@@ -410,13 +387,22 @@ class Candidates:
             else:
                 second = ceil_div(second, 2)
 
+    def dense_rows(self, tile: Tile, room: int, leaving: int) -> int:
+        """Rows of fractals of a dense part."""
+        end, rows = self.product.end.dense(self.product.n), tile.m
+        while rows > 1:
+            size = end.part_bytes(tile.n, rows, LOADS, leaving) + end.tile_bytes(tile.n, rows)
+            if size <= room:
+                break
+            rows = ceil_div(rows, 2)
+        return rows
+
 
 class Rough:
     """What a share costs by its size alone."""
 
     def __init__(self, candidates: Candidates) -> None:
         self.candidates = candidates
-        self._costs = Costs(candidates.product, candidates.machine, 0.5)
         self._known: dict[tuple[str, int], tuple[float, ...]] = {}
 
     def cycles(self, share: Share) -> float:
@@ -436,9 +422,9 @@ class Rough:
         if key not in self._known:
             k = min(4, self.candidates.whole.k)
             tile = Tile(key[1], k, key[1])
-            pieces = next(self.candidates.pieces(name, tile))
+            pieces = next(self.candidates.ways.pieces(name, tile))
             k_rows = self.candidates.product.operand(name).k_rows
             size = (pieces.rows, key[1]) if k_rows else (pieces.k, pieces.rows)
-            busy = self._costs.fill(name, pieces, *size)
+            busy = self.candidates.ways.costs.fill(name, pieces, *size)
             self._known[key] = tuple(x / size[0] / size[1] for x in (busy.mte2, busy.v, busy.mte3))
         return self._known[key]

@@ -13,8 +13,11 @@ from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Limits, cost_of, plan_vector
 from davinci.machine import Machine
 from davinci.operators.vector_program import Step, Value
+from davinci.schedule.dense_rows import WIDE, DenseRows, parting_of, scratch_bytes
 from davinci.schedule.image import Image
 from davinci.schedule.product import Operand, Pieces, Product, ProductSchedule
+from davinci.schedule.product_epilogue import Epilogue
+from davinci.schedule.vector_steps import Steps
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -89,13 +92,32 @@ def crossing_bytes(operand: Operand, pieces: Pieces) -> tuple[int, int]:
     return rows * columns * SIDE * operand.itemsize, columns * (rows + 1) * BLOCK_BYTES
 
 
+def parting(product: Product, name: str, pieces: Pieces, rows: int) -> DenseRows:
+    """How `rows` fractals of dense rows of A or B are parted."""
+    operand = product.operand(name)
+    columns = pieces.other if operand.k_rows else pieces.k
+    return parting_of(rows, columns, product.stored_columns(name), operand.itemsize)
+
+
+def parting_buffers(product: Product, sides: tuple[Pieces, Pieces]) -> dict[str, int]:
+    """Bytes of the buffers in UB in which dense rows are parted, those of both operands in turn."""
+    dense = [(n, p) for n, p in zip("ab", sides, strict=True) if p.dense]
+    found = scratch_bytes([parting(product, name, pieces, pieces.rows) for name, pieces in dense])
+    wide = [(product.operand(name), p) for name, p in dense if product.operand(name).itemsize > 2]
+    if wide:
+        found[WIDE] = max(crossing_bytes(operand, pieces)[0] for operand, pieces in wide)
+    return found
+
+
 def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
     """Bytes that the buffers of a schedule take."""
     tile, a, b = schedule.tile, schedule.a, schedule.b
     sides = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
     inbox, crossing = (max(size) for size in zip(*sides, strict=True))
-    leaving = product.end.part_bytes(*schedule.part, schedule.loads, schedule.leaving)
-    leaving += product.end.tile_bytes(tile.n)
+    end = product.end_of(schedule)
+    leaving = end.part_bytes(*schedule.part, schedule.loads, schedule.leaving)
+    leaving += end.tile_bytes(tile.n, schedule.part[1])
+    leaving += sum(parting_buffers(product, (a, b)).values())
     return Footprint(
         (a.fractals * a.slots + b.fractals * b.slots) * FRACTAL_BYTES,
         schedule.l0a * tile.m * tile.k * FRACTAL_BYTES,
@@ -137,11 +159,24 @@ class Costs:
         unit = self.machine.mte3
         assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
         start, size = unit.on_chip_start_cycles, k * other * FRACTAL_BYTES
-        return Busy(
-            self._read(rows * SIDE, run_bytes, pitch if run_bytes < pitch else 0),
-            self._change(operand, rows, columns),
-            instructions * start + size / unit.ub_to_l1_bytes_per_cycle,
-        )
+        mte3 = instructions * start + size / unit.ub_to_l1_bytes_per_cycle
+        if pieces.dense:
+            read = self._read(1, rows * SIDE * pitch, 0)
+            v = self._steps(parting(self.product, name, pieces, rows).parted())
+            if operand.itemsize > 2:
+                v += self._change(operand, rows, columns)
+            return Busy(read, v, mte3)
+        read = self._read(rows * SIDE, run_bytes, 0 if run_bytes == pitch else pitch)
+        if run_bytes > pitch > (first := pitch // BLOCK_BYTES * BLOCK_BYTES) > 0:
+            # What is no whole fractal comes after the others.
+            read = self._read(rows * SIDE, first, pitch)
+            read += self._read(rows * SIDE, SIDE * operand.itemsize, pitch)
+        return Busy(read, self._change(operand, rows, columns), mte3)
+
+    def _steps(self, steps: Steps) -> float:
+        """V, steps that wait for each other."""
+        found = steps.estimate(self.machine)
+        return found.cycles + found.links * self.machine.sync.barrier_cycles
 
     def load(self, schedule: ProductSchedule, operand: str) -> Busy:
         """A step's block of A or B from L1 to L0A or L0B."""
@@ -164,41 +199,57 @@ class Costs:
 
     def leave(self, schedule: ProductSchedule) -> Busy:
         """A part of C."""
-        machine, (columns, rows), end = self.machine, schedule.part, self.product.end
+        machine, (columns, rows) = self.machine, schedule.part
+        end = self.product.end_of(schedule)
         assert machine.l0c is not None
         size = columns * rows * SUM_BYTES / machine.l0c.to_ub_bytes_per_cycle
         v = machine.vector.fixed_cycles + size
+        if end.width:
+            v += self._steps(end.packing(columns, rows).packed())
         for step in end.program.steps:
             shape, strides = end.operands(step, columns, rows)
             values = [*step.sources, step.result]
             order = [len(values) - 1, *range(len(values) - 1)]
             sizes = [DTYPES[values[i].dtype].itemsize for i in order]
             v += self._vector(step, shape, [strides[i] for i in order], sizes)
-        mte2 = sum(self._part(x.value.dtype, columns, rows) for x in end.extras if not x.row)
-        outputs = [self._part(v.dtype, columns, rows, True) for v in end.program.outputs]
+        mte2 = sum(self._part(end, x.value, columns, rows) for x in end.extras if not x.row)
+        outputs = [self._part(end, v, columns, rows, True) for v in end.program.outputs]
         return Busy(mte2=mte2, v=v, mte3=sum(outputs))
 
-    def _part(self, dtype: str, columns: int, rows: int, written: bool = False) -> float:
+    def _part(
+        self, end: Epilogue, value: Value, columns: int, rows: int, written: bool = False
+    ) -> float:
         """A part of C, or of what has its shape, from or to GM."""
-        height, itemsize, nz = rows * SIDE, DTYPES[dtype].itemsize, self.product.c.nz
-        runs = (columns, height * SIDE) if nz else (height, columns * SIDE)
-        pitch = FRACTAL_BYTES if nz else self.product.n * itemsize
-        if written:
-            return self._write(runs[0], runs[1] * itemsize, pitch)
-        return self._read(runs[0], runs[1] * itemsize, pitch)
+        height, itemsize = rows * SIDE, DTYPES[value.dtype].itemsize
+        pitch = self.product.n * itemsize
+        runs, run = height, columns * SIDE * itemsize
+        if end.nz:
+            runs, run, pitch = columns, height * SIDE * itemsize, FRACTAL_BYTES
+        elif end.width:
+            runs, run, pitch = 1, height * end.width * itemsize, 0
+        move = self._write if written else self._read
+        found = move(runs, run, pitch)
+        if not end.nz and pitch % BLOCK_BYTES:
+            # What is no whole fractal moves after the others.
+            found += move(runs, SIDE * itemsize, pitch) / ceil_div(self.product.n, columns * SIDE)
+        return found
 
     def _read(self, runs: int, run_bytes: int, pitch_bytes: int) -> float:
-        """MTE2, one instruction: `runs` of `run_bytes` from GM; a pitch of 0: one after another."""
+        """MTE2: `runs` of `run_bytes` from GM; a pitch of 0: one after another."""
         unit, size, late = self.machine.mte2, float(runs * run_bytes), 0.0
         if pitch_bytes:
             size = runs * self._lines(run_bytes, pitch_bytes)
             late = runs * unit.row_miss_cycles * self.missing
-        return max(size / unit.port_bytes_per_cycle * self.slower + late, unit.issue_cycles)
+        least = unit.issue_cycles * _transfers(runs, pitch_bytes)
+        return max(size / unit.port_bytes_per_cycle * self.slower + late, least)
 
     def _write(self, runs: int, run_bytes: int, pitch_bytes: int) -> float:
-        """MTE3, one instruction: `runs` of `run_bytes` to GM."""
-        size = runs * self._lines(run_bytes, pitch_bytes)
-        return max(size / self.machine.mte3.port_bytes_per_cycle, self.machine.mte3.issue_cycles)
+        """MTE3: `runs` of `run_bytes` to GM; a pitch of 0: one after another."""
+        unit, size = self.machine.mte3, float(runs * run_bytes)
+        if pitch_bytes:
+            size = runs * self._lines(run_bytes, pitch_bytes)
+        least = unit.issue_cycles * _transfers(runs, pitch_bytes)
+        return max(size / unit.port_bytes_per_cycle, least)
 
     def lines_of(self, name: str, schedule: ProductSchedule) -> float:
         """Bytes of the lines that are touched for a byte of A or B."""
@@ -239,6 +290,11 @@ class Costs:
             MAX_REPEAT, (most[0],) * count, (most[1],) * count, fixed, unit.bank_groups, each
         )
         return cost_of(plan_vector(shape, strides, itemsizes, limits), itemsizes, limits)
+
+
+def _transfers(runs: int, pitch_bytes: int) -> int:
+    """Instructions: those runs go together that begin whole blocks apart."""
+    return min(runs, BLOCK_BYTES // math.gcd(pitch_bytes, BLOCK_BYTES))
 
 
 def windows_cycles(image: Image, machine: Machine, m: int, k: int) -> float:

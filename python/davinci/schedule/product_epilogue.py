@@ -3,6 +3,7 @@
     Nz     a part is [columns][rows][16], flat; a row of C is [columns][lanes], its 16 elements
            repeated to fill a repeat
     rows   a part is [rows][columns 16], an odd number of blocks apart; a row of C is [columns 16]
+    dense  a part is [rows][width], whole rows of C without gaps; a row of C is one for each of them
 
 A number that is the same everywhere is a repeat, or a row, of it. Sources may be read with strides
 of 0, so nothing is repeated further.
@@ -15,7 +16,8 @@ from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import Step, Value, VectorProgram
-from davinci.units import BLOCK_BYTES, REPEAT_BYTES
+from davinci.schedule.dense_rows import TURNED, DenseRows, fractal_rows, scratch_bytes
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 UNCHANGED = -0.0
@@ -46,12 +48,16 @@ class Epilogue:
         sums: the value that comes from L0C.
         extras: its other inputs.
         nz: whether C lies in fractals.
+        unmoved: the program without what brings sums to rows.
+        width: elements of a row of C, where parts are dense.
     """
 
     program: VectorProgram
     sums: Value
     extras: tuple[Extra, ...]
     nz: bool
+    unmoved: VectorProgram
+    width: int = 0
 
     @staticmethod
     def of(program: VectorProgram, sums: Value, extras: Sequence[Extra], nz: bool) -> Epilogue:
@@ -64,13 +70,38 @@ class Epilogue:
             half = users[0].result
             program = replace(program, steps=steps, inputs=[half, *program.inputs[1:]])
             return Epilogue.of(program, half, extras, nz)
+        unmoved = program
         if not nz and (len(users) != 1 or sums in program.outputs):
             moved = Value(1 + max(v.number for v in values_of(program)), sums.dtype)
             first = Step("vadds", (sums,), UNCHANGED, moved, {})
             steps = [first, *(with_source(step, sums, moved) for step in steps)]
             outputs = [moved if value == sums else value for value in program.outputs]
             program = replace(program, steps=steps, outputs=outputs)
-        return Epilogue(program, sums, tuple(extras), nz)
+        return Epilogue(program, sums, tuple(extras), nz, unmoved)
+
+    def dense(self, width: int) -> Epilogue:
+        """The same on dense parts."""
+        return replace(self, program=self.unmoved, width=width)
+
+    def packing(self, columns: int, rows: int) -> DenseRows:
+        """How sums, [columns][rows][16], become dense."""
+        height, itemsize = rows * SIDE, DTYPES[self.sums.dtype].itemsize
+        pitch = SIDE * itemsize // BLOCK_BYTES
+        way = fractal_rows(height, columns, self.width, itemsize, pitch, height * pitch)
+        return replace(way, places=way.places[: ceil_div(self.width * itemsize, BLOCK_BYTES)])
+
+    def repeating(self, rows: int, dtype: str) -> DenseRows:
+        """How a row becomes dense rows that are all alike."""
+        itemsize = DTYPES[dtype].itemsize
+        blocks = ceil_div(self.width * itemsize, BLOCK_BYTES)
+        return DenseRows(rows * SIDE, self.width, itemsize, tuple(range(blocks)), 0, same=True)
+
+    def scratch(self, columns: int, rows: int) -> dict[str, int]:
+        """Bytes of the buffers in UB in which parts become dense, or rows end with a block."""
+        if not self.width:
+            return {TURNED: 2 * rows * SIDE * BLOCK_BYTES}
+        ways = [self.repeating(rows, x.value.dtype) for x in self.extras if x.row]
+        return scratch_bytes([self.packing(columns, rows), *ways])
 
     def slots(self) -> dict[Value, tuple[str, int]]:
         """Buffers (type, number) of what is neither input nor output nor constant."""
@@ -100,6 +131,8 @@ class Epilogue:
 
     def elements(self, columns: int, rows: int, dtype: str) -> int:
         """Elements of a buffer for `columns` x `rows` fractals."""
+        if self.width:
+            return rows * SIDE * self.width
         if self.nz:
             return columns * rows * SIDE * SIDE
         return rows * SIDE * self.pitch(columns, dtype)
@@ -111,14 +144,21 @@ class Epilogue:
             loads: buffers of each extra of the shape of C.
             leaving: of each output.
         """
+        scratch = 0 if self.nz else sum(self.scratch(columns, rows).values())
 
         def size(values: Sequence[str]) -> int:
             return sum(DTYPES[v].itemsize * self.elements(columns, rows, v) for v in values)
 
         outputs = self.program.outputs
         sums = columns * rows * SIDE * SIDE * DTYPES[self.sums.dtype].itemsize
+        turns = leaving if self.sums in outputs else 1
+        if self.width:
+            sums += turns * size([self.sums.dtype])
+        else:
+            sums *= turns
         return (
-            sums * (leaving if self.sums in outputs else 1)
+            sums
+            + scratch
             + loads * size([x.value.dtype for x in self.extras if not x.row])
             + size([dtype for dtype, _ in set(self.slots().values())])
             + leaving * size([v.dtype for v in outputs if v != self.sums])
@@ -128,10 +168,17 @@ class Epilogue:
         """Elements of a buffer for a row of C of so many fractals: in Nz a repeat for each."""
         return columns * (REPEAT_BYTES // DTYPES[dtype].itemsize if self.nz else SIDE)
 
-    def tile_bytes(self, columns: int) -> int:
-        """Bytes of UB for rows of a tile of so many fractal columns, two of each, and numbers."""
-        rows = [x.value.dtype for x in self.extras if x.row] * 2
+    def tile_bytes(self, columns: int, part_rows: int = 0) -> int:
+        """Bytes of UB for rows of a tile of so many fractal columns, two of each, and numbers; of
+        dense parts one of each, for all rows of a part."""
+        rows = [x.value.dtype for x in self.extras if x.row]
         numbers = [v.dtype for v in self.program.constants.values()]
+        if self.width:
+            each = [self.elements(columns, part_rows, v) for v in (*rows, *numbers)]
+            each += [columns * SIDE for _ in rows]
+            kinds = (*rows, *numbers, *rows)
+            return sum(DTYPES[v].itemsize * n for v, n in zip(kinds, each, strict=True))
+        rows *= 2
         size = sum(DTYPES[v].itemsize * self.row_elements(columns, v) for v in rows)
         wide = 1 if self.nz else columns
         return size + sum(DTYPES[v].itemsize * self.row_elements(wide, v) for v in numbers)
@@ -139,6 +186,8 @@ class Epilogue:
     def operands(self, step: Step, columns: int, rows: int) -> tuple[list[int], list[list[int]]]:
         """The shape in which a step walks a part; strides of its sources and of its result."""
         values = [*step.sources, step.result]
+        if self.width:
+            return [self.elements(columns, rows, "")], [[1] for _ in values]
         if self.nz:
             once = [self.is_repeated(value) for value in values]
             if not any(once):

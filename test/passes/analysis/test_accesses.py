@@ -120,3 +120,15 @@ def test_tiles_are_seen_to_be_disjoint(
         tile = nest.access(0, *coefficients, dims, run)
         assert not Accesses(nest.forms).may_overlap(tile, tile, carrier, nest.loops)
         assert Accesses(nest.forms).may_overlap(tile, tile, FORWARD, nest.loops)
+
+
+@pytest.mark.parametrize(("width", "met"), [(12, False), (16, False), (20, True)])
+def test_columns_beside_each_other_are_disjoint(width: int, met: bool) -> None:
+    """The first columns of rows of 48 bytes, so many, and the others from the 16th on."""
+    with make_context() as context, ir.Location.unknown():
+        context.allow_unregistered_dialects = True
+        nest = Nest(3, 3)
+        first = nest.access(0, 0, 96, ((4, 48),), width)
+        others = nest.access(16, 0, 96, ((4, 48),), 32)
+        for carrier in (FORWARD, 1):
+            assert Accesses(nest.forms).may_overlap(first, others, carrier, nest.loops) is met

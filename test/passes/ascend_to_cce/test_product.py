@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,6 +72,16 @@ def test_layouts(layouts: str, turned: str) -> None:
         shape, result = RAGGED[number % len(RAGGED)], ("f16", "f32")[number // 2 % 2]
         case = Case(*shape, batch=number % 3, layouts=layouts, turned=turned, result=result)
         case.check(cores=(1, 5, 32)[number % 3])
+
+
+@pytest.mark.parametrize("n", [1, 3, 13, 17, 45])
+@pytest.mark.parametrize("result", ["f16", "f32"])
+def test_ragged_rows(n: int, result: str) -> None:
+    """Narrow operands and results whose rows are no whole blocks, several hundred of them."""
+    case = Case(301, n, 11, layouts="rrr", result=result)
+    case.check(cores=3)
+    replace(case, turned="ab", batch=3).check(cores=2)
+    replace(case, layouts="rnr", k=37, m=45, batch=2).check(cores=1)
 
 
 @pytest.mark.parametrize("machine", ["ascend310", "ascend910"])
