@@ -90,7 +90,8 @@ def between(product: Any) -> set[Any] | None:
     for op in order:
         if any(producer(value) in depending for value in op.operands):
             depending.add(op)
-    return depending
+    # A kernel that is there already lies between two products, it does not join them.
+    return None if any(op.name == "func.call" for op in depending) else depending
 
 
 def producer(value: Any) -> Any:

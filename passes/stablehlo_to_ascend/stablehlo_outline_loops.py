@@ -38,6 +38,7 @@ from davinci.passes.pipeline.pipelines import FUSION, PRECISIONS
 from davinci.passes.stablehlo_to_ascend import tensors
 from davinci.passes.stablehlo_to_ascend.loop_body import (
     INSIDE,
+    MOVES,
     Fact,
     Fixed,
     Inside,
@@ -56,7 +57,7 @@ from davinci.passes.stablehlo_to_ascend.stablehlo_unroll_loops import CONSTANTS,
 TARGET = "ascend.loop"
 """Name of the custom call."""
 
-PENDING = frozenset({"stablehlo.broadcast_in_dim", *CONSTANTS})
+PENDING = MOVES | frozenset(CONSTANTS)
 
 
 @register_pass

@@ -32,6 +32,8 @@ def run(model: zoo.Model) -> list[np.ndarray]:
         ("inception-v3,resolution=79,classes=5", [(1, 5)]),
         ("densenet,resolution=32,growth=8,classes=5", [(1, 5)]),
         ("efficientnet,resolution=32,classes=5", [(1, 5)]),
+        ("lstm,steps=3,batch=2,features=5,hidden=6", [(3, 2, 6)]),
+        ("gru,steps=3,batch=2,features=5,hidden=6,layers=2,directions=2", [(3, 2, 12)]),
         ("bert,layers=1,hidden=24,heads=3,seq=5,vocab=11,batch=2", [(2, 5, 24), (2, 24)]),
     ],
 )

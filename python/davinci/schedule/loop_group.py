@@ -19,6 +19,7 @@ from typing import Literal
 
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ
+from davinci.operators.vector_program import Value
 from davinci.schedule.graph import Graph, Node, Scalar, Window
 from davinci.schedule.regions import regions_of
 from davinci.schedule.space import NoSpace, Space, space_of
@@ -189,6 +190,27 @@ class LoopGroup:
             space = replace(space, axes=space.axes[:-1])  # rows in UB begin at blocks
         object.__setattr__(self, "space", replace(space, windows={}))
         object.__setattr__(self, "program", program_of(self.graph, space))
+        object.__setattr__(self, "products", self._in_order())
+
+    def _in_order(self) -> tuple[Factors, ...]:
+        """The products, of those with one left factor first that which most steps wait for one
+        after the other; and the steps of the program in the order in which the products allow them,
+        so that the vector unit works on the first while the cube computes the next."""
+        program = self.program
+        behind: dict[Value, int] = {}
+        for step in reversed(program.steps):
+            for source in step.sources:
+                behind[source] = max(behind.get(source, 0), 1 + behind.get(step.result, 0))
+        first = {p.a: i for i, p in reversed(list(enumerate(self.products)))}
+        products = sorted(
+            self.products,
+            key=lambda p: (first[p.a], -behind.get(program.loads[p.c], 0)),
+        )
+        level = {program.loads[p.c]: i + 1 for i, p in enumerate(products)}
+        for step in program.steps:
+            level[step.result] = max((level.get(v, 0) for v in step.sources), default=0)
+        program.steps.sort(key=lambda step: level[step.result])
+        return tuple(products)
 
     def _alike(self) -> list[Node]:
         """States before and after a step, and factors and results of one shape, as if the one were

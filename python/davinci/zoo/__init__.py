@@ -23,6 +23,7 @@ from davinci.zoo.googlenet import Googlenet
 from davinci.zoo.inception import InceptionV3
 from davinci.zoo.mlp import Mlp
 from davinci.zoo.mobilenet import MobilenetV1, MobilenetV2
+from davinci.zoo.recurrent import Gru, Lstm
 from davinci.zoo.resnet import Resnet
 from davinci.zoo.shufflenet import ShufflenetV2
 from davinci.zoo.squeezenet import Squeezenet
@@ -68,6 +69,8 @@ NETWORKS: dict[str, Callable[..., Any]] = {
     "inception-v3": InceptionV3,
     "densenet": Densenet,
     "efficientnet": Efficientnet,
+    "lstm": Lstm,
+    "gru": Gru,
 }
 """Networks and ready-made choices of their parameters, by name."""
 

@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 import davinci
+from davinci import zoo
 from davinci.reference import check
 from onnx_support import agree, node_model
 
@@ -173,3 +174,10 @@ def test_statistics_of_rows(batch: int, hidden: int, cores: int) -> None:
         h = p / np.sqrt(squares[-1][:, None] + 0.01) + s
     np.testing.assert_allclose(found[0], h, atol=2e-2)
     np.testing.assert_allclose(found[1], np.stack(squares), rtol=2e-2, atol=2e-2)
+
+
+@pytest.mark.parametrize("name", ["lstm", "gru"])
+def test_layers_of_the_zoo(name: str) -> None:
+    """One loop reads what the other gave, turned round."""
+    model = zoo.build(f"{name},steps=4,batch=2,features=9,hidden=20,layers=2,directions=2")
+    on_a_core(model.proto, model.inputs(), cores=2)
