@@ -22,7 +22,8 @@ MAY_IMPORT = {
     "machine": "errors isa units",
     "operators": "element_types errors isa units",
     "schedule": "errors isa machine operators units",
-    "simulator": "errors isa machine units",
+    "native": "mlir",
+    "simulator": "errors isa machine native units",
     "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
     "dialects": "errors isa mlir operators units",
     "bytecode": "errors mlir units",

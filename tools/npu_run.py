@@ -57,6 +57,7 @@ def make_parser() -> Parser:
     add("--save-schedules", metavar="F.json", help="write how kernels are computed, for the former")
     add("--cache", metavar="DIR", help="keep what was compiled and tuned, and take it from there")
     add("--timing-only", action="store_true", help="leave out data, checks and outputs")
+    add("--instruction-limit", metavar="N", type=int, help="most instructions of a block")
     compared = parser.add_mutually_exclusive_group()
     compared.add_argument(
         "--check", action="store_true", help="compare with onnxruntime or StableHLO's interpreter"
@@ -159,6 +160,7 @@ def execute(options: Any) -> int:
             timeline=options.timeline if drawn else "none",
             progress=progress,
             tuning=tuning if options.tune else None,
+            instruction_limit=options.instruction_limit,
             **chosen,
             **({"timing_only": True} if options.timing_only else {}),
         )

@@ -101,6 +101,7 @@ def run(
     timeline: TimelineChoice,
     progress: Progress,
     tuning: Mapping[str, Any] | None = None,
+    instruction_limit: int | None = None,
     **options: Any,
 ) -> Result:
     """Compiles and runs; `options` are those of `davinci.compile`.
@@ -111,6 +112,7 @@ def run(
         reference: what the outputs are compared with; the errors are put into the record.
         timeline: keep what traces and reports draw, see `Executable.run`.
         tuning: options of `davinci.tune`; None if nothing is tuned.
+        instruction_limit: see `Executable`; None for its default.
     """
     if seed < 0:
         raise InputError("no such seed", where="--seed", found=str(seed), expected="0 or more")
@@ -118,6 +120,8 @@ def run(
         executable = make(source, progress, **options)
     else:
         executable = make_tuned(source, progress, tuning, **options)
+    if instruction_limit is not None:
+        executable.instruction_limit = instruction_limit
     if inputs is None:
         inputs = (
             source.example(seed)

@@ -10,14 +10,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from davinci.isa.core import Pipe
 from davinci.simulator.core.events import Event, S
 from davinci.simulator.core.problems import Problem
-
-if TYPE_CHECKING:
-    from davinci.simulator.timing.timeline import Issued
 
 Place = Callable[[int], str]
 """Text of a location id."""
@@ -53,6 +50,18 @@ def told(waits: Mapping[Waiter, str], circle: Sequence[Waiter]) -> str:
     text = "in the circle: " + "; ".join(waits[waiter] for waiter in circle[:-1])
     beside = [text for waiter, text in waits.items() if waiter not in circle]
     return f"{text}; beside it: {'; '.join(beside)}" if beside else text
+
+
+@dataclass(frozen=True)
+class Issued:
+    """An instruction in a queue: its number in the block, its source location, and the event if it
+    is a `wait_flag` or `set_flag`."""
+
+    name: str
+    index: int
+    location: int
+    wait: Event | None = None
+    send: Event | None = None
 
 
 @dataclass(frozen=True)

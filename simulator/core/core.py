@@ -7,15 +7,14 @@ compute the data, and tell the time line. The first fault ends the launch.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 
 from davinci.errors import DeviceFault
 from davinci.isa.core import (
     LOCATION_SHIFT,
-    MOST_SCALAR_OPS,
     RECORD_WORDS,
-    SCALAR_OPS_SHIFT,
     Array,
     Pipe,
     Records,
@@ -23,10 +22,11 @@ from davinci.isa.core import (
     Space,
 )
 from davinci.machine import Machine
-from davinci.simulator.checks.deadlock import Deadlock, Stuck
+from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
 from davinci.simulator.checks.races import GmAccess, Party, Race, Races
-from davinci.simulator.core.events import ALL, Events
-from davinci.simulator.core.forms import Decoder, Form
+from davinci.simulator.core.columns import VA_WORDS
+from davinci.simulator.core.events import EVENTS, flags_left, set_twice
+from davinci.simulator.core.forms import ALL_BITS, Form
 from davinci.simulator.core.half_range import (
     NOTHING,
     Lost,
@@ -36,9 +36,29 @@ from davinci.simulator.core.half_range import (
 )
 from davinci.simulator.core.memory import GlobalMemory, Memory, on_chip
 from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.tables import Tables, event_named
 from davinci.simulator.split.cross_core import Knowledge, Link, Set, Unset
 from davinci.simulator.timing.gm_model import Rates
-from davinci.simulator.timing.timeline import Issued, Timeline
+from davinci.simulator.timing.layout import Stop, Word
+from davinci.simulator.timing.timeline import LOG_ROOM, Timeline
+
+MOST_INSTRUCTIONS = 20_000_000
+"""Instructions of a block, unless the caller says otherwise."""
+
+
+class CoreLike(Protocol):
+    """What a scalar program needs of a core."""
+
+    @property
+    def sub_block(self) -> int: ...
+
+    def memory(self, space: Space) -> Memory: ...
+
+    def consume(self, records: Records) -> None: ...
+
+
+BlockProgram = Callable[[Sequence[int], int, int, CoreLike], None]
+"""`program(arguments, block, blocks, core)`: runs the scalar program of one block."""
 
 
 class Core:
@@ -49,17 +69,17 @@ class Core:
         machine: Machine,
         kind: str,
         gm: GlobalMemory,
-        decoder: Decoder,
+        tables: Tables,
         checks: bool,
         data: bool = True,
+        most_instructions: int = MOST_INSTRUCTIONS,
     ) -> None:
-        self._machine, self._decoder, self._checks, self._data = machine, decoder, checks, data
+        self._tables, self._checks, self._data = tables, checks, data
+        self._most = most_instructions
         chip = on_chip(machine, kind, shadowed=data)
         self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
-        # Addresses from here on are those of global memory again, but bypass the L2.
-        self._bypass = machine.l2.bypass_offset_bytes or 1 << 64
         self._races = Races([Pipe[name] for name in machine.sync.sequential_pipes])
-        self.counts: dict[Form, int] = {}
+        self._used: set[Space] = set()
 
     def memory(self, space: Space) -> Memory:
         """A memory as this core sees it; its `.data` and `.written` are shared."""
@@ -89,20 +109,21 @@ class Core:
             link: flags between the cores of a split machine.
         """
         # Instructions write through their forms, the scalar unit only UB.
-        used = {port.space for form in self.counts for port in form.writes} | {Space.UB}
         for memory in self._memories[Space.L1 :]:
-            if self._data and memory.space in used:
+            if self._data and memory.space in self._used | {Space.UB}:
                 memory.forget()
+        self._used = set()
         self._kernel, self._block, self._locations = kernel, block, locations
         self._link = link
         self._registers = Registers()
         self._races.reset()
-        self._events = Events()
-        self.timeline = Timeline(self._machine, keep_rows, rates)
-        self.counts = {}
+        self.timeline = Timeline(self._tables, keep_rows, rates, min(LOG_ROOM, self._most))
+        sizes = int(self.timeline.state[Word.SIZES])
+        for space in Space:
+            self.timeline.state[sizes + space] = self._memories[space].size
+        self._coming: dict[int, Callable[[int], None]] = {}
         self.gm_reads: list[GmAccess] = []
         self.gm_writes: list[GmAccess] = []
-        self.scalar_accesses = 0
         self.lost = NOTHING
         self._index = -1
         self._words: list[int] = []
@@ -110,6 +131,8 @@ class Core:
 
     def consume(self, records: Records) -> None:
         """Executes records, in program order.
+
+        Compiled code runs ahead, up to what needs the core: then data and checks catch up with it.
 
         Args:
             records: uint64[n, 8], see `davinci.isa.core`.
@@ -124,13 +147,21 @@ class Core:
                 found=f"{records.dtype}{list(records.shape)}",
                 expected=f"uint64[n, {RECORD_WORDS}]",
             )
+        timeline, state = self.timeline, self.timeline.state
+        if timeline.keep_rows:
+            timeline.records.append(records)
+        words = np.ascontiguousarray(records).view(np.int64)
+        first, done = timeline.count, 0
+        state[Word.AT] = 0
         try:
-            with np.errstate(all="ignore"):
-                for words in records.tolist():
-                    self._index += 1
-                    words.append(0)
-                    self._words, self._form = words, None
-                    self._execute(words)
+            while True:
+                stop = timeline.execute(words, len(records))
+                at = int(state[Word.AT])
+                self._perform(records[done:at], first + done)
+                done = at
+                if stop == Stop.END:
+                    break
+                self._attend(stop, records, at, first + at)
         except Problem as problem:
             raise self._fault(problem) from None
 
@@ -143,75 +174,145 @@ class Core:
         self._words = []
         try:
             cycles = self.timeline.finish()
-            self._events.finish()
+            state = self.timeline.state
+            flags_left(state[state[Word.EVENT_SETS] :][:EVENTS])
         except Problem as problem:
             raise self._fault(problem) from None
         return cycles
 
-    def describe(self, party: Party) -> str:
-        """An instruction in a message."""
-        form = party.form
-        place = self._location(party.location)
-        return f"#{party.index} {form.record.mnemonic} of PIPE_{form.pipe.name} at {place}"
+    def _attend(self, stop: Stop, records: Records, at: int, index: int) -> None:
+        """Does what compiled code stopped for.
 
-    def _execute(self, words: list[int]) -> None:
-        form = self._form = self._decoder.form(words, self._registers)
-        self.counts[form] = self.counts.get(form, 0) + 1
-        head = words[0]
-        name = form.record.name
-        location = head >> LOCATION_SHIFT
-        item = Issued(form.record.mnemonic, self._index, location, 0, form.cost(words))
-        if form.moves_gm:
-            item.form, item.words = form, words
-            if words[form.gm_word] >= self._bypass and form.gm_word:
-                words[form.gm_word] -= self._bypass
-                item.direct = True
-        if self.timeline.rows is not None:
-            item.form, item.words, item.fields = form, words, self._fields(form, words)
-        scalar_ops = head >> SCALAR_OPS_SHIFT & MOST_SCALAR_OPS
-        if form.sync:
-            self._synchronise(name, form, scalar_ops, item)
+        Args:
+            at: record at which it stopped, or behind which it did.
+            index: of that record in the block.
+        """
+        state = self.timeline.state
+        if stop == Stop.CAME:
+            for number, cycle in self.timeline.came():
+                self._coming.pop(number)(cycle)
             return
-        if form.reads or form.writes:
+        self._index, self._form = index, None
+        words = self._words = [*records[at].tolist(), 0]
+        if stop == Stop.ROOM:
+            if index >= self._most:
+                raise too_many(self._most)
+            self.timeline.make_room(self._most)
+            return
+        if stop == Stop.UNKNOWN_FORM:
+            self._load_registers()
+            form = self._form = self._tables.learn_form(state, words, self._registers)
+            if form.summary:
+                self._bounds(form, words)
+            return
+        form = self._form = self._form_under_way(words)
+        if stop == Stop.UNKNOWN_STEP:
+            self._tables.learn_step(state, words, form)
+        elif stop == Stop.ILLEGAL:
+            self._tables.locate(form, words)
             self._bounds(form, words)
-            if self._checks:
-                self._check(form, words)
-        self._compute(form, words)
-        self.timeline.issue(form.pipe, scalar_ops, item)
+            raise AssertionError("compiled code and the core differ in what is out of bounds")
+        elif stop == Stop.SET_TWICE:
+            raise set_twice(form.values)
+        elif stop == Stop.CROSS:
+            self._cross(form, index)
+        else:
+            self._deadlock(stop, records[at : at + 1], form, index)
 
-    def _synchronise(self, name: str, form: Form, scalar_ops: int, item: Issued) -> None:
-        values = form.values
+    def _form_under_way(self, words: list[int]) -> Form:
+        """The form of a record that compiled code has met."""
+        self._load_registers()
+        return self._tables.decode(words, self._registers)
+
+    def _load_registers(self) -> None:
+        """Takes over what instructions loaded: without data only compiled code has it."""
+        state, registers = self.timeline.state, self._registers
+        registers.mask_low = int(state[Word.MASK_LOW]) & ALL_BITS
+        registers.mask_high = int(state[Word.MASK_HIGH]) & ALL_BITS
+        registers.fmatrix = int(state[Word.FMATRIX]) & ALL_BITS
+        registers.va.reshape(-1)[:] = state[state[Word.VA] :][:VA_WORDS]
+
+    def _perform(self, records: Records, index: int) -> None:
+        """Data and checks of records that compiled code has executed.
+
+        Args:
+            index: of the first one in the block.
+        """
+        if not (self._data or self._checks):
+            return
+        steps = self.timeline.steps()[index : index + len(records)].tolist()
+        with np.errstate(all="ignore"):
+            for step, words in zip(steps, records.tolist(), strict=True):
+                words.append(0)
+                self._index, self._words = index, words
+                form = self._form = self._tables.form_of(step, words)
+                index += 1
+                if form.sync:
+                    if self._checks:
+                        self._synchronise(form)
+                    continue
+                self._tables.locate(form, words)
+                if self._checks and (form.reads or form.writes):
+                    self._check(form, words)
+                if self._data:
+                    self._compute(form, words)
+
+    def _synchronise(self, form: Form) -> None:
+        """What a flag or barrier inside the core says about races."""
+        name, values = form.record.name, form.values
         if name == "pipe_barrier":
-            if self._checks:
-                self._races.barrier(values["pipe"])
-            if values["pipe"] == ALL:
-                self.timeline.barrier_all(scalar_ops, item)
-                return
-            item.barrier = True
-        elif name == "ffts_cross_core_sync":
-            item.cross, item.cross_core = self._cross_core_flag(values), values
-        elif name == "wait_flag_dev":
+            self._races.barrier(values["pipe"])
+        elif name in ("set_flag", "wait_flag"):
+            event = event_named(values)
+            if name == "set_flag":
+                self._races.set_flag(event, self._index)
+            else:
+                self._races.wait_flag(event, self._index)
+
+    def _cross(self, form: Form, index: int) -> None:
+        """Sets a flag of other cores, or waits for one; then compiled code may go on."""
+        values, state = form.values, self.timeline.state
+        self.timeline.crossed = True
+        if form.record.name == "ffts_cross_core_sync":
+            self._coming[index] = self._cross_core_flag(values)
+        else:
             assert self._link is not None, "only split machines have it"
+            item = Issued(form.record.mnemonic, index, self._words[0] >> LOCATION_SHIFT)
             stuck = Stuck("a flag of another core", item, ())
             count = self._link.wait_flag(
                 values["flag"], self._place(), lambda: self._pipe_waits(stuck)
             )
             if self._checks:
                 self._races.receive(count.knowledge, self._link.seat.number)
-            item.until, item.cross_core = count.time, values
-        else:
-            event = (values["src_pipe"], values["dst_pipe"], values["event"])
-            if name == "set_flag":
-                self._events.set_flag(event)
-                if self._checks:
-                    self._races.set_flag(event, self._index)
-                item.send = event
-            else:
-                self._events.wait_flag(event)
-                if self._checks:
-                    self._races.wait_flag(event, self._index)
-                item.wait = event
-        self.timeline.issue(form.pipe, scalar_ops, item)
+            state[Word.UNTIL] = max(count.time, 0)
+        state[Word.PASS] = 1
+
+    def _deadlock(self, stop: Stop, record: Records, form: Form, index: int) -> None:
+        """The instruction can never be issued; what is wrong with it otherwise comes first.
+
+        Raises:
+            Problem: always.
+        """
+        self._perform(record, index)
+        state = self.timeline.state
+        event = event_named(form.values) if stop == Stop.SCALAR_WAITS else None
+        item = Issued(form.record.mnemonic, index, self._words[0] >> LOCATION_SHIFT, event)
+        if stop == Stop.QUEUE_FULL:
+            pipe = int(state[Word.STUCK_PIPE])
+            full = f"the queue of PIPE_{Pipe(pipe).name}"
+            raise self.timeline.deadlock(f"{full} is full", Stuck(f"room in {full}", item, [pipe]))
+        if stop == Stop.SCALAR_WAITS:
+            raise self.timeline.deadlock("the scalar unit waits", Stuck("a flag", item, ()))
+        late = [pipe for pipe, n in enumerate(self.timeline.each_pipe(Word.HELD_COUNT)) if n]
+        raise self.timeline.deadlock(
+            "pipe_barrier(PIPE_ALL) waits for all pipes", Stuck("all pipes", item, late)
+        )
+
+    def describe(self, party: Party) -> str:
+        """An instruction in a message."""
+        form = party.form
+        place = self._location(party.location)
+        return f"#{party.index} {form.record.mnemonic} of PIPE_{form.pipe.name} at {place}"
 
     def _cross_core_flag(self, values: Mapping[str, int]) -> Callable[[int], None]:
         """What to do in the cycle in which the flag is set."""
@@ -272,19 +373,14 @@ class Core:
                 )
 
     def _compute(self, form: Form, words: list[int]) -> None:
-        values = form.values
+        if form.summary:
+            return
+        values = form.fields(words)
         names = form.names
         if names:
             values = values.copy()
             for word, name in enumerate(names, 1):
                 values[name] = words[word]
-            if form.scalar:
-                values["value"] = words[form.scalar]
-        if form.summary:
-            self.scalar_accesses += values["loads"] + values["stores"]
-            return
-        if not self._data and (form.reads or form.writes):
-            return
         memories = self._memories
         try:
             arrays = [
@@ -297,12 +393,9 @@ class Core:
             for port, result in zip(form.writes, results, strict=True):
                 base = words[port.word] + port.offset
                 memories[port.space].store(port.region, base, result)
+                self._used.add(port.space)
         except (ValueError, TypeError, IndexError, ArithmeticError) as error:
             raise Problem(f"malformed instruction: {error}") from error
-
-    def _fields(self, form: Form, words: list[int]) -> dict[str, int]:
-        values = form.values
-        return {**values, "value": words[form.scalar]} if form.scalar else values
 
     def _pipe_waits(self, stuck: Stuck) -> list[str]:
         """What each pipe waits for while the scalar unit waits for another core."""
@@ -339,6 +432,15 @@ class Core:
             expected=problem.expected,
             hint=problem.hint,
         )
+
+
+def too_many(limit: int) -> Problem:
+    """A program that issued all that it may."""
+    return Problem(
+        "too many instructions: the program may never end",
+        expected=f"at most {limit:,} in a block",
+        hint="look at the loop at this place; npu-run --instruction-limit N allows more",
+    )
 
 
 def lost(form: Form, sources: Sequence[Array], result: Array) -> Lost:

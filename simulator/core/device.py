@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 import numpy.typing as npt
 
@@ -11,11 +10,11 @@ from davinci.errors import DeviceFault, shipped
 from davinci.isa.core import Array
 from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
-from davinci.simulator.core.core import Core
+from davinci.simulator.core.core import MOST_INSTRUCTIONS, BlockProgram, Core
 from davinci.simulator.core.forms import Decoder
 from davinci.simulator.core.host_threads import one_thread
 from davinci.simulator.core.memory import GlobalMemory
-from davinci.simulator.core.streams import BlockProgram, StreamRecorder, Streams
+from davinci.simulator.core.tables import Tables
 from davinci.simulator.split.launch import Pool, SplitLaunch
 from davinci.simulator.timing.collect import Collector, Done
 from davinci.simulator.timing.gm_model import rates_of
@@ -34,18 +33,38 @@ class Device:
         data: compute what instructions write. Without it only times are found: memory keeps what
             the host and the scalar units wrote, every byte counts as written, and there are no
             checks for races.
+        most_instructions: of a block; more are a fault.
     """
 
     def __init__(
-        self, machine: Machine, gm_bytes: int, checks: bool = True, data: bool = True
+        self,
+        machine: Machine,
+        gm_bytes: int,
+        checks: bool = True,
+        data: bool = True,
+        most_instructions: int = MOST_INSTRUCTIONS,
     ) -> None:
         self.machine, self.data = machine, data
         self.checks = checks = checks and data
         self._gm = GlobalMemory(machine, gm_bytes, shadowed=data)
-        decoders = {kind: Decoder(machine, kind) for kind in machine.core_types}
-        self._pool = Pool(lambda kind: Core(machine, kind, self._gm, decoders[kind], checks, data))
+        tables = {kind: Tables(machine, Decoder(machine, kind)) for kind in machine.core_types}
+        self._tables = tables
+        self.most_instructions = most_instructions
         self._l2 = L2(machine, gm_bytes)
-        self._streams = Streams(machine, gm_bytes)
+
+    @property
+    def most_instructions(self) -> int:
+        """How many a block may issue."""
+        return self._most
+
+    @most_instructions.setter
+    def most_instructions(self, most: int) -> None:
+        self._most = most
+        self._pool = Pool(
+            lambda kind: Core(
+                self.machine, kind, self._gm, self._tables[kind], self.checks, self.data, most
+            )
+        )
 
     def allocate(self, nbytes: int) -> int:
         """See `GlobalMemory.allocate`."""
@@ -138,16 +157,9 @@ class Device:
         between = BlockRaces(name) if self.checks and blocks > 1 else None
         core = self._pool.take("AICORE")
         for block in range(blocks):
-            begin = partial(core.begin, name, block, rates, locations, block < kept)
-            if self.data or block < kept:
-                begin()
-                program(arguments, block, blocks, core)
-                done = Done.of(core, self.machine.gm.line_bytes)
-            else:
-                recorder = StreamRecorder(core)
-                program(arguments, block, blocks, recorder)
-                done = self._streams.run(core, rates, recorder.records(), begin)
-            collector.add(done, block % cores, block)
+            core.begin(name, block, rates, locations, block < kept)
+            program(arguments, block, blocks, core)
+            collector.add(Done.of(core), block % cores, block)
             if between is not None:
                 between.add(block, core)
         self._pool.give("AICORE", core)

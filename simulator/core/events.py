@@ -1,8 +1,13 @@
-"""Pipes and flags of one core by their numbers; how often each flag was set and waited for."""
+"""Pipes and flags of one core by their numbers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+import numpy as np
+
 from davinci.isa.core import Pipe
+from davinci.native import Ints
 from davinci.simulator.core.problems import Problem
 
 PIPES = int(max(Pipe)) + 1
@@ -13,6 +18,24 @@ S, ALL = int(Pipe.S), int(Pipe.ALL)
 Event = tuple[int, int, int]
 """Source pipe, destination pipe, event id."""
 
+EVENT_IDS = 16
+"""Event ids that an instruction can name."""
+
+EVENTS = PIPES * PIPES * EVENT_IDS
+"""Events that it can."""
+
+
+def number_of(event: Event) -> int:
+    """Number of an event, below `EVENTS`."""
+    source, destination, number = event
+    return (source * PIPES + destination) * EVENT_IDS + number
+
+
+def event_of(number: int) -> Event:
+    """The event of that number."""
+    pair, event = divmod(number, EVENT_IDS)
+    return pair // PIPES, pair % PIPES, event
+
 
 def name_of(event: Event) -> str:
     """`event 0 from PIPE_MTE2 to PIPE_V`."""
@@ -20,41 +43,28 @@ def name_of(event: Event) -> str:
     return f"event {number} from PIPE_{Pipe(source).name} to PIPE_{Pipe(destination).name}"
 
 
-class Events:
-    """Flags of one core: a flag holds one event, so it is not set again before a wait clears it."""
+def set_twice(values: Mapping[str, int]) -> Problem:
+    """A flag holds one event, so it is not set again before a wait clears it."""
+    return Problem(
+        "flag set twice without a wait between",
+        found=name_of((values["src_pipe"], values["dst_pipe"], values["event"])),
+        hint="wait for it before setting it again, or use another event id",
+    )
 
-    def __init__(self) -> None:
-        self._set: dict[Event, int] = {}
 
-    def set_flag(self, event: Event) -> None:
-        """Counts a `set_flag`.
+def flags_left(counts: Ints) -> None:
+    """Checks that no flag is left set.
 
-        Raises:
-            Problem: the flag is set already.
-        """
-        count = self._set.get(event, 0)
-        if count > 0:
-            raise Problem(
-                "flag set twice without a wait between",
-                found=name_of(event),
-                hint="wait for it before setting it again, or use another event id",
-            )
-        self._set[event] = count + 1
+    Args:
+        counts: by event, how much more often each was set than waited for.
 
-    def wait_flag(self, event: Event) -> None:
-        """Counts a `wait_flag`; it may come before its `set_flag`."""
-        self._set[event] = self._set.get(event, 0) - 1
-
-    def finish(self) -> None:
-        """Checks that no flag is left set.
-
-        Raises:
-            Problem: one is.
-        """
-        left = [name_of(event) for event, count in self._set.items() if count > 0]
-        if left:
-            raise Problem(
-                "flags left set at the end of the program",
-                found=", ".join(left),
-                hint="every set_flag needs a wait_flag: the next kernel would find the flag set",
-            )
+    Raises:
+        Problem: one is.
+    """
+    events = [event_of(int(number)) for number in np.flatnonzero(counts > 0)]
+    if events:
+        raise Problem(
+            "flags left set at the end of the program",
+            found=", ".join(map(name_of, events)),
+            hint="every set_flag needs a wait_flag: the next kernel would find the flag set",
+        )

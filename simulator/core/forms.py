@@ -34,9 +34,6 @@ ABSOLUTE = RECORD_WORDS
 
 ALL_BITS = (1 << 64) - 1
 
-FIELDS_KEPT = 4096
-"""Different fields of one instruction that only loads registers, of which decoding is kept."""
-
 REGISTERS = frozenset(register.name for register in fields(Registers))
 
 PROBE = 1 << 44
@@ -78,6 +75,11 @@ class Form:
         copies, copied_bytes: the path of a copy, as `GM_to_L1`, and what it writes; "" if none.
         moves_gm: it touches global memory.
         gm_word: index of the word that holds its address there; 0 if none does.
+        gm_offset: of what it touches there, from that address.
+        gm_ports: regions of global memory that are not empty, and whether they are written.
+        strided_places: (word, bytes) of operands at a stride.
+        entry: its opcode.
+        loose: it only loads registers; its fields are data, see `fields`.
         sync: it is a flag or a barrier.
         summary: it sums up scalar accesses, whose data is in memory already.
         converts_to_half, computes_half: what it rounds may leave the range of f16.
@@ -93,7 +95,7 @@ class Form:
         fmatrix: int = 0,
     ) -> None:
         record = entry.record
-        self.record, self.values = record, values
+        self.record, self.values, self.entry, self.loose = record, values, entry, entry.loose
         self.pipe = record.pipe_of(values)
         self.reads, self.writes = reads, writes
         self.scalar = entry.scalar
@@ -114,12 +116,25 @@ class Form:
         self._gm, self._line = gm, machine.gm.line_bytes
         self.moves_gm = gm is not None
         self.gm_word = gm.word if gm is not None and gm.word != ABSOLUTE else 0
+        self.gm_offset = gm.offset if gm is not None else 0
+        self.gm_ports = [
+            (port, written)
+            for ports, written in ((reads, False), (writes, True))
+            for port in ports
+            if port.space == Space.GM and not port.region.empty
+        ]
         self._machine = machine
         self._strided = _strided_operands(record, values, reads, writes)
-        self._strided_places = tuple((port.word, port.region.high) for port, _ in self._strided)
+        self.strided_places = tuple((port.word, port.region.high) for port, _ in self._strided)
         self._layout = BankLayout.of(machine.vector)
         self._fmatrix = fmatrix
         self._costs: dict[tuple[int, ...], Cost] = {}
+
+    def fields(self, words: Sequence[int]) -> dict[str, int]:
+        """Values of the fields of a record, with those that are data."""
+        if self.loose:
+            return self.record.decode(words[1:])
+        return {**self.values, "value": words[self.scalar]} if self.scalar else self.values
 
     def cost(self, words: Sequence[int]) -> Cost:
         """Cycles it takes; they depend on a few bits of the addresses, see `UnitWork`."""
@@ -129,7 +144,7 @@ class Form:
             bits = ((words[gm.word] + gm.offset) % self._line,)
         else:
             ub = self._layout
-            bits = tuple([bank_bits(words[w], size, ub) for w, size in self._strided_places])
+            bits = tuple([bank_bits(words[w], size, ub) for w, size in self.strided_places])
         found = self._costs.get(bits)
         if found is None:
             reads = [(p.space, p.region) for p in self.reads]
@@ -186,16 +201,16 @@ def scalar_word(record: Instruction) -> int:
 
 
 class OpcodeForms:
-    """The forms of one opcode seen so far, by configuration words, then by registers.
+    """What the forms of one opcode have in common.
 
     Attributes:
         illegal: why the core has not this instruction, "" if it has.
         alignments: what its addresses must be multiples of.
+        first, end: its configuration words.
         scalar: index of the word that holds a scalar operand, 0 if there is none. It is data, no
             part of a form.
         unused: for each configuration word the bits that no field has.
-        loose: the instruction touches no memory and only loads registers. Its fields are data, so
-            one form serves all of them; `fields` are those seen, by their words.
+        loose: the instruction touches no memory and only loads registers. Its fields are data.
         images: its forms depend on FMATRIX, those of others at most on the vector mask.
     """
 
@@ -212,9 +227,6 @@ class OpcodeForms:
         self.scalar = scalar_word(record)
         self.loose = record.accesses is no_regions and record.timing == "scalar"
         self.images = record.timing == "mte1_load3d"
-        self.forms: dict[tuple[int, ...], Form] = {}
-        self.masked: dict[tuple[int, ...], Form] = {}
-        self.fields: dict[tuple[int, ...], dict[str, int]] = {}
 
 
 class _Watched(Registers):
@@ -232,46 +244,23 @@ class _Watched(Registers):
 
 
 class Decoder:
-    """Turns words into forms, and keeps them; for one kind of core of the machine."""
+    """Turns words into forms, for one kind of core of the machine."""
 
     def __init__(self, machine: Machine, core: str) -> None:
         self._machine, self._core = machine, core
         self._entries: dict[int, OpcodeForms] = {}
         self._regions: dict[tuple[Any, ...], Region] = {}
 
-    def form(self, words: list[int], registers: Registers) -> Form:
-        """The form of a record's words (with `ABSOLUTE` appended) under the present registers.
+    def form(self, words: list[int], registers: Registers) -> tuple[Form, set[str]]:
+        """The form of a record's words (with `ABSOLUTE` appended) under the present registers, and
+        the registers on which it depends.
 
         Raises:
             Problem: unknown opcode, illegal field, bits set that belong to no field.
         """
         opcode = words[0] & OPCODE_MASK
         entry = self._entries.get(opcode) or self._entry(opcode)
-        if entry.loose:
-            return self._loose(entry, words)
-        if entry.scalar and not words[entry.scalar] & entry.unused[-1]:
-            config = tuple(words[entry.first : entry.scalar])
-        else:
-            config = tuple(words[entry.first : entry.end])
-        form = entry.forms.get(config)
-        if form is not None:
-            return form
-        if entry.images:
-            key = (*config, registers.fmatrix)
-        else:
-            key = (*config, registers.mask_low, registers.mask_high)
-        form = entry.masked.get(key)
-        if form is not None:
-            return form
-        values = self._values(entry, words)
-        form, seen = self._build(entry, values, registers)
-        if entry.record.timing == "scalar_access":
-            return form
-        if not seen:
-            entry.forms[config] = form
-        elif seen <= ({"fmatrix"} if entry.images else {"mask_low", "mask_high"}):
-            entry.masked[key] = form
-        return form
+        return self._build(entry, self._values(entry, words), registers)
 
     def _entry(self, opcode: int) -> OpcodeForms:
         record = BY_OPCODE.get(opcode)
@@ -316,20 +305,6 @@ class Decoder:
                 expected=f"0..{self._machine.sync.event_ids - 1} (sync.event_ids)",
             )
         return values
-
-    def _loose(self, entry: OpcodeForms, words: list[int]) -> Form:
-        config = tuple(words[1 : entry.end])
-        values = entry.fields.get(config)
-        if values is None:
-            values = self._values(entry, words)
-            if len(entry.fields) == FIELDS_KEPT:
-                entry.fields.clear()
-            entry.fields[config] = values
-        form = entry.masked.get(())
-        if form is None:
-            form = entry.masked[()] = Form(self._machine, entry, values, [], [])
-        form.values = values
-        return form
 
     def _build(
         self, entry: OpcodeForms, values: dict[str, int], registers: Registers

@@ -14,8 +14,7 @@ from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.checks.core_deadlock import MOST_NAMED, deadlock
 from davinci.simulator.checks.core_races import CoreRaces
-from davinci.simulator.core.core import Core
-from davinci.simulator.core.streams import BlockProgram
+from davinci.simulator.core.core import BlockProgram, Core
 from davinci.simulator.split.coroutines import Coroutine
 from davinci.simulator.split.cross_core import Flags, Link, Seat
 from davinci.simulator.timing.collect import Collector, Done
@@ -146,7 +145,7 @@ class SplitLaunch:
                 keep = seat.block < kept
                 core.begin(self._name, seat.block, rates[seat.core], locations, keep, link)
                 self._programs[seat.core](arguments, seat.block, self._blocks, core)
-                done = Done.of(core, self._machine.gm.line_bytes)
+                done = Done.of(core)
                 self._collector.add(done, seat.place, seat.block, begin, seat)
                 ends[seat.block] = max(ends[seat.block], begin + done.cycles)
                 if races is not None:

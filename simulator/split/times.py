@@ -6,13 +6,15 @@ programs take turns in the order in which they ran first, and flags only carry o
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from davinci.machine import CrossCore
+from davinci.native import Ints
 from davinci.simulator.split.cross_core import Count, Flags, Seat
-from davinci.simulator.timing.timeline import Issued, Timeline
+from davinci.simulator.timing.clock import STEP_MASK
+from davinci.simulator.timing.layout import Stop, Word
+from davinci.simulator.timing.timeline import Timeline
 
 
 @dataclass(frozen=True)
@@ -22,33 +24,35 @@ class Replay:
     Attributes:
         seat: of the program.
         begin: cycle of the launch at which it begins.
-        log: what it issued.
+        log: what it issued, see `Timeline.log`.
         timeline: the new one, still empty.
     """
 
     seat: Seat
     begin: int
-    log: Sequence[tuple[int, int, Issued]]
+    log: Ints
     timeline: Timeline
 
     def turns(self, flags: Flags) -> Iterator[int]:
         """Issues everything; yields the flag of another core that it waits for."""
-        waits = 0
-        for pipe, scalar_ops, first in self.log:
-            # Programs that issue the same share a log, but not the times in it.
-            item, fields = replace(first), first.cross_core
-            if fields is not None and item.cross is not None:
-                item.cross = partial(self._set, flags, fields["mode"], fields["flag"])
-            elif fields is not None:
-                flag = fields["flag"]
-                waits += 1
-                while (count := flags.take(self.seat, flag, waits)) is None:
-                    yield flag
-                item.until = count.time - self.begin
-            self.timeline.issue_again(pipe, scalar_ops, item)
+        waits, state = 0, self.timeline.state
+        while (stop := self.timeline.replay(self.log)) != Stop.END:
+            if stop == Stop.CAME:
+                for index, cycle in self.timeline.came():
+                    values = self._values(index)
+                    count = Count(self.begin + cycle, {})
+                    flags.set_flag(self.seat, values["mode"], values["flag"], count)
+                continue
+            assert stop == Stop.CROSS_WAIT, "the program ended when it ran first"
+            flag = self._values(self.timeline.count)["flag"]
+            waits += 1
+            while (taken := flags.take(self.seat, flag, waits)) is None:
+                yield flag
+            state[Word.UNTIL] = max(taken.time - self.begin, 0)
 
-    def _set(self, flags: Flags, mode: int, flag: int, cycle: int) -> None:
-        flags.set_flag(self.seat, mode, flag, Count(self.begin + cycle, {}))
+    def _values(self, index: int) -> Mapping[str, int]:
+        """Fields of an instruction between cores."""
+        return self.timeline.tables.forms_of_steps[int(self.log[index]) & STEP_MASK].values
 
 
 def replay_together(replays: Sequence[Replay], limits: CrossCore) -> list[int]:

@@ -7,23 +7,29 @@ issue the same, but all together where cores wait for flags of each other.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
 
-from davinci.isa.core import Pipe, Space
+import numpy as np
+
+from davinci.isa.core import Pipe
 from davinci.machine import Machine
+from davinci.native import Ints
 from davinci.simulator.core.core import Core
-from davinci.simulator.core.forms import Form, Port
 from davinci.simulator.core.half_range import Lost
 from davinci.simulator.split.cross_core import Seat
 from davinci.simulator.split.times import Replay, replay_together
 from davinci.simulator.timing.gm_model import competing, rates_of
-from davinci.simulator.timing.l2 import L2, Touched, Traffic, Transfer, lines_touched
+from davinci.simulator.timing.l2 import L2, Touched, Traffic
+from davinci.simulator.timing.layout import Stop, Word
 from davinci.simulator.timing.profile import BlockProfile, LaunchProfile
-from davinci.simulator.timing.timeline import Issued, Timeline
+from davinci.simulator.timing.timeline import Timeline
 
-LogKey = tuple[float, ...]
-"""Cores at work, and what was issued: a cost and the scalar operations before it."""
+UNITS = (Pipe.M, Pipe.V)
+
+LogKey = tuple[float, bytes]
+"""Cores at work, and a digest of what was issued."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +40,6 @@ class Done:
         cycles, timeline: as if the L2 held nothing.
         touched: lines of global memory.
         key: equal for programs that issue the same.
-        counts: instructions by form.
-        scalar_accesses: loads and stores of the scalar unit.
         lost: values that left the range of f16.
     """
 
@@ -43,21 +47,57 @@ class Done:
     timeline: Timeline
     touched: Touched
     key: LogKey
-    counts: Mapping[Form, int]
-    scalar_accesses: int
     lost: Lost
 
     @classmethod
-    def of(cls, core: Core, line_bytes: int) -> Done:
+    def of(cls, core: Core) -> Done:
         """Ends the program that `core` ran.
 
         Raises:
             DeviceFault: deadlock, or flags left set.
         """
         cycles, timeline = core.finish(), core.timeline
-        lines = lines_touched(_transfers(timeline), line_bytes)
-        key = (timeline.rates.cores, *[id(item.cost) << 16 | ops for _, ops, item in timeline.log])
-        return cls(cycles, timeline, lines, key, core.counts, core.scalar_accesses, core.lost)
+        digest = blake2b(timeline.log.tobytes(), digest_size=16).digest()
+        return cls(cycles, timeline, timeline.touched(), (timeline.rates.cores, digest), core.lost)
+
+
+@dataclass
+class Counted:
+    """What was counted of programs that issue the same; see `LaunchProfile` and `BlockProfile`."""
+
+    instructions: dict[str, int] = field(default_factory=dict)
+    macs: int = 0
+    vector_repeats: int = 0
+    gm_read_bytes: int = 0
+    gm_write_bytes: int = 0
+    scalar_accesses: int = 0
+    copied: dict[str, int] = field(default_factory=dict)
+    unit_cycles: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, timeline: Timeline) -> Counted:
+        """Counts what a time line was given."""
+        found, tables = cls(), timeline.tables
+        counts = np.bincount(timeline.steps(), minlength=1)
+        for step in np.flatnonzero(counts).tolist():
+            count, form = int(counts[step]), tables.forms_of_steps[step]
+            mnemonic = form.record.mnemonic
+            add_to(found.instructions, mnemonic, count)
+            found.macs += count * form.macs
+            found.vector_repeats += count * form.repeats
+            found.gm_read_bytes += count * form.gm_read_bytes
+            found.gm_write_bytes += count * form.gm_write_bytes
+            found.scalar_accesses += count * tables.scalar_accesses[step]
+            if form.copies:
+                add_to(found.copied, form.copies, count * form.copied_bytes)
+            if form.pipe in UNITS and not form.sync:
+                add_to(found.unit_cycles, mnemonic, count * tables.costs[step].occupancy)
+        return found
+
+
+def add_to(counts: dict[str, int], name: str, count: int) -> None:
+    """Adds to a count by name."""
+    counts[name] = counts.get(name, 0) + count
 
 
 @dataclass
@@ -94,7 +134,7 @@ class Collector:
         for counts in (profile.pipes, profile.flag_cycles, profile.barrier_cycles):
             counts.update(dict.fromkeys(self._pipes, 0))
         self._runs: list[FinishedBlock] = []
-        self._logs: dict[LogKey, list[tuple[int, int, Issued]]] = {}
+        self._known: dict[LogKey, tuple[Ints, Counted]] = {}
 
     def add(
         self, done: Done, place: int, block: int, begin: int = 0, seat: Seat | None = None
@@ -109,13 +149,28 @@ class Collector:
             seat: of the program on a split machine.
         """
         timeline, profile = done.timeline, BlockProfile(place, block, done.cycles, {})
-        rows = timeline.rows is not None
+        rows = timeline.keep_rows
         self._runs.append(
             FinishedBlock(place, block, begin, done, done.cycles, timeline, profile, rows, seat)
         )
-        if not rows:
-            timeline.log = self._logs.setdefault(done.key, timeline.log)
-        _count(self.profile, profile, done)
+        if done.key not in self._known:
+            self._known[done.key] = timeline.log.copy(), Counted.of(timeline)
+        log, counted = self._known[done.key]
+        timeline.share_log(log)
+        self._count(profile, counted)
+        self.profile.lost += done.lost
+
+    def _count(self, block: BlockProfile, counted: Counted) -> None:
+        profile = self.profile
+        for mnemonic, count in counted.instructions.items():
+            add_to(profile.instructions, mnemonic, count)
+        profile.macs += counted.macs
+        profile.vector_repeats += counted.vector_repeats
+        profile.gm_read_bytes += counted.gm_read_bytes
+        profile.gm_write_bytes += counted.gm_write_bytes
+        profile.scalar_accesses += counted.scalar_accesses
+        block.copied_bytes.update(counted.copied)
+        block.unit_cycles.update(counted.unit_cycles)
 
     def settle(self, l2: L2, at_once: int) -> None:
         """Notes the times, with the L2 as it serves the launch.
@@ -139,17 +194,19 @@ class Collector:
         profile.cycles = max(run.begin + run.cycles for run in self._runs)
         for run in self._runs:
             timeline, block = run.timeline, run.profile
-            block.cycles, block.unit_cycles = run.cycles, timeline.unit_cycles
-            block.pipes = {name: timeline.busy[pipe] for name, pipe in self._pipes.items()}
+            block.cycles = run.cycles
+            busy, flags, barriers = map(
+                timeline.each_pipe, (Word.BUSY, Word.FLAG_HELD, Word.BARRIER_HELD)
+            )
+            block.pipes = {name: busy[pipe] for name, pipe in self._pipes.items()}
             profile.per_block.append(block)
             for name, pipe in self._pipes.items():
-                profile.pipes[name] += timeline.busy[pipe]
-                profile.flag_cycles[name] += timeline.flag_cycles[pipe]
-                profile.barrier_cycles[name] += timeline.barrier_cycles[pipe]
-            for step in (timeline.rows or ()) if run.rows else ():
-                number = step.item.location
-                text = self._locations[number] if number < len(self._locations) else ""
-                profile.rows.append(step.row(run.place, run.block, run.begin, text))
+                profile.pipes[name] += busy[pipe]
+                profile.flag_cycles[name] += flags[pipe]
+                profile.barrier_cycles[name] += barriers[pipe]
+            if run.rows:
+                rows = timeline.rows(run.place, run.block, run.begin, self._locations)
+                profile.rows.extend(rows)
 
     def _retime(
         self, rounds: Mapping[int, Sequence[Traffic]], traffic: Traffic, at_once: int
@@ -167,9 +224,10 @@ class Collector:
             if found is None or run.rows:
                 cores = competing(size, sizes[number])
                 rates = rates_of(self._machine, cores, traffic, rounds[number], size)
-                timeline = Timeline(self._machine, run.rows, rates)
-                cycles = timeline.replay(run.timeline.log)
-                found = done[number, run.done.key] = (cycles, timeline)
+                timeline = run.timeline.again(run.rows, rates)
+                stop = timeline.replay(run.timeline.log)
+                assert stop == Stop.END, "cores that know nothing of others"
+                found = done[number, run.done.key] = (timeline.finish(), timeline)
             run.cycles, run.timeline = found
 
     def _retime_together(
@@ -190,7 +248,7 @@ class Collector:
                     cores = competing(size, sizes)
                     rates = rates_of(self._machine, cores, traffic, rounds[number], size)
                 log, run.begin = run.timeline.log, clocks[run.block % at_once]
-                run.timeline = Timeline(self._machine, run.rows, rates)
+                run.timeline = run.timeline.again(run.rows, rates)
                 replays.append(Replay(run.seat, run.begin, log, run.timeline))
             for run, cycles in zip(runs, replay_together(replays, limits), strict=True):
                 run.cycles, slot = cycles, run.block % at_once
@@ -207,38 +265,3 @@ class Collector:
             for run in by_block[block]:
                 run.begin = clocks[slot]
             clocks[slot] += max(run.cycles for run in by_block[block])
-
-
-def gm_ports(timeline: Timeline) -> Iterator[tuple[Issued, Port, bool, bool]]:
-    """Accesses of a program's instructions to global memory: the instruction, the region, whether
-    its bytes pass the memory, and whether they are written."""
-    for _, _, item in timeline.log:
-        if item.form is None or item.form.summary or not item.form.moves_gm:
-            continue
-        moves = bool(item.cost.gm_read or item.cost.gm_write)
-        for ports, written in ((item.form.reads, False), (item.form.writes, True)):
-            for port in ports:
-                if port.space == Space.GM and not port.region.empty:
-                    yield item, port, moves, written
-
-
-def _transfers(timeline: Timeline) -> Iterator[Transfer]:
-    """What a program's transfers touched in global memory."""
-    for item, port, moves, written in gm_ports(timeline):
-        if moves:
-            yield port.region, item.words[port.word] + port.offset, written, item.direct
-
-
-def _count(profile: LaunchProfile, block: BlockProfile, done: Done) -> None:
-    copied = block.copied_bytes
-    for form, count in done.counts.items():
-        mnemonic = form.record.mnemonic
-        profile.instructions[mnemonic] = profile.instructions.get(mnemonic, 0) + count
-        profile.macs += count * form.macs
-        profile.vector_repeats += count * form.repeats
-        profile.gm_read_bytes += count * form.gm_read_bytes
-        profile.gm_write_bytes += count * form.gm_write_bytes
-        if form.copies:
-            copied[form.copies] = copied.get(form.copies, 0) + count * form.copied_bytes
-    profile.scalar_accesses += done.scalar_accesses
-    profile.lost += done.lost

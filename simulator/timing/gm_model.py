@@ -16,16 +16,11 @@ They apply to all transfers of all blocks in that part alike.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 
 from davinci.machine import Machine
 from davinci.simulator.timing.l2 import UNCACHED, Traffic
-
-KEPT = 64
-"""Transfers of a pipe that are remembered: more than a queue holds."""
 
 
 @dataclass(frozen=True)
@@ -108,82 +103,3 @@ def competing(size: int, sizes: Sequence[int]) -> float:
         sizes: bytes of all cores that run at the same time, it among them.
     """
     return sum(min(size, other) for other in sizes) / size
-
-
-class Share:
-    """A core's use of its shares while it runs one block.
-
-    Transfers of one pipe follow each other. They pass in the time that those of other pipes, which
-    were issued before, have left.
-    """
-
-    def __init__(self, rates: Rates) -> None:
-        self._rates = rates
-        memory, l2 = rates.needs
-        self._memory: _Lane | None = _Lane() if memory else None
-        self._l2: _Lane | None = _Lane() if l2 else None
-        self._first: int | None = None
-        self._done = 0
-        self._part = rates.parts[0]
-
-    @property
-    def missing(self) -> float:
-        """Part of the lines read that the L2 has not, as of the last transfer."""
-        return self._part.missing
-
-    def claim(self, pipe: int, start: int, read: int, write: int) -> int:
-        """Cycle at which the bytes of a transfer of `pipe` that begins at `start` have passed."""
-        if self._first is None:
-            self._first = start
-        rates = self._rates
-        if len(rates.parts) > 1:
-            last = len(rates.parts) - 1
-            place = self._done * len(rates.parts) // max(rates.block_bytes, 1)
-            self._part = rates.parts[min(place, last)]
-            self._done += read + write
-        now = max(float(self._first), start - rates.idle_credit_cycles)
-        end = 0.0
-        if self._memory is not None:
-            a, b = self._part.memory
-            end = self._memory.claim(pipe, now, read * a + write * b)
-        if self._l2 is not None:
-            a, b = self._part.l2
-            end = max(end, self._l2.claim(pipe, now, read * a + write * b))
-        return ceil(end)
-
-
-class _Lane:
-    """One share: when transfers of each pipe use it, the last ones."""
-
-    def __init__(self) -> None:
-        self._taken: dict[int, deque[tuple[float, float]]] = {}
-
-    def claim(self, pipe: int, now: float, left: float) -> float:
-        if not left:
-            return now
-        own = self._taken.get(pipe)
-        if own is None:
-            own = self._taken[pipe] = deque(maxlen=KEPT)
-        if own and own[-1][1] > now:
-            now = own[-1][1]
-        begin = now
-        for other, intervals in self._taken.items():
-            if other != pipe:
-                now, left = _pass_by(intervals, now, left)
-        own.append((begin, now + left))
-        return now + left
-
-
-def _pass_by(
-    intervals: Iterable[tuple[float, float]], now: float, left: float
-) -> tuple[float, float]:
-    """Uses the gaps between intervals: the time after the last one that matters, and what is left
-    to do then."""
-    for begin, end in intervals:
-        if end <= now:
-            continue
-        if begin - now >= left:
-            break
-        left -= max(begin - now, 0.0)
-        now = end
-    return now, left

@@ -7,28 +7,44 @@ instruction that is issued later, so instructions behind an unsatisfied wait are
 
 Each instruction notes what its issue, its start and its end waited for: the walk back along these
 notes from the last instruction is the critical path (`davinci.report.critical`).
+
+The work is done by compiled code (`timing.clock`, `core.execute`) on arrays (`timing.layout`); this
+is the door to it.
 """
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
 
-from davinci.isa.core import Pipe, Space
-from davinci.machine import Machine
-from davinci.simulator.checks.deadlock import Deadlock, Stuck
-from davinci.simulator.core.events import PIPES, Event, S
-from davinci.simulator.core.forms import Form
+import numpy as np
+
+import davinci.simulator.core.execute  # noqa: F401  (compiled with the rest)
+from davinci.isa.core import LOCATION_SHIFT, Pipe, Records, Space
+from davinci.native import Bytes, Floats, Ints
+from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
+from davinci.simulator.core.columns import KEY_WORDS, VA_WORDS
+from davinci.simulator.core.events import EVENTS, PIPES, Event, event_of
 from davinci.simulator.core.regions import Region
-from davinci.simulator.timing.gm_model import Rates, Share
-from davinci.simulator.timing.l1_port import L1Port
-from davinci.simulator.timing.rules import Cost
+from davinci.simulator.core.tables import Tables
+from davinci.simulator.timing.clock import FLAG_COLUMNS, STEP_MASK
+from davinci.simulator.timing.gm_model import Rates
+from davinci.simulator.timing.l2 import Touched
+from davinci.simulator.timing.layout import (
+    LANE_COLUMNS,
+    LIBRARY,
+    NOTHING,
+    PART_COLUMNS,
+    PARTS_AT,
+    STRETCH,
+    Column,
+    Held,
+    Stop,
+    Word,
+)
 
-UNITS = (int(Pipe.M), int(Pipe.V))
-NOTHING = -1
-"""In place of an instruction that something waited for."""
+LOG_ROOM = 4096
+"""Instructions that a new time line has room for."""
 
 
 @dataclass(frozen=True)
@@ -68,179 +84,156 @@ class Row:
     shared_cycles: int
 
 
-@dataclass(slots=True)
-class Issued:
-    """An instruction in a queue.
-
-    `wait`, `send` and `barrier` are set for the instructions of those names; `form` and `words` if
-    rows are kept, `issue_after` and `end_after` as in `Row`. `cross` sets a flag of other cores, in
-    the cycle it is called with; the scalar unit does not start the instruction before `until`.
-    `cross_core` holds the fields of an instruction that sets or waits for a flag of other cores.
-    `direct`: its address in global memory is one that bypasses the L2.
-    """
-
-    name: str
-    index: int
-    location: int
-    time: int
-    cost: Cost
-    wait: Event | None = None
-    send: Event | None = None
-    barrier: bool = False
-    form: Form | None = None
-    words: Sequence[int] = ()
-    fields: dict[str, int] | None = None
-    issue_after: int = NOTHING
-    end_after: int = NOTHING
-    cross: Callable[[int], None] | None = None
-    cross_core: Mapping[str, int] | None = None
-    until: int = 0
-    shared: int = 0
-    direct: bool = False
-
-
-@dataclass(slots=True)
-class Executed:
-    """An instruction that was executed, as the time line of one core keeps it; see `Row`."""
-
-    pipe: int
-    start: int
-    free: int
-    end: int
-    start_after: int
-    item: Issued
-
-    def row(self, core: int, block: int, begin: int, location: str) -> Row:
-        """For a block that began at cycle `begin` of the launch."""
-        item = self.item
-        form, words = item.form, item.words
-        assert form is not None
-        return Row(
-            core=core,
-            pipe=f"PIPE_{Pipe(self.pipe).name}",
-            start=begin + self.start,
-            end=begin + self.end,
-            mnemonic=item.name,
-            index=item.index,
-            location=location,
-            block=block,
-            issued=begin + item.time,
-            free=begin + self.free,
-            issue_after=item.issue_after,
-            start_after=self.start_after,
-            end_after=item.end_after,
-            fields=item.fields or {},
-            accesses=tuple(
-                (port.space, words[port.word] + port.offset, port.region, written)
-                for ports, written in ((form.reads, False), (form.writes, True))
-                for port in ports
-            ),
-            shared_cycles=item.shared,
-        )
+__all__ = ["NOTHING", "Row", "Timeline"]
 
 
 class Timeline:
     """The clock of one core while it runs one block.
 
     Attributes:
-        now: when the scalar unit can issue next.
-        busy: cycles in which each pipe has an instruction under way.
-        flag_cycles, barrier_cycles: in which it has none, held by a wait for a flag or a barrier.
-        unit_cycles: cycles that instructions kept the cube or the vector unit, by mnemonic.
-        rows: the instructions, in the order of their execution, if they are kept.
+        state, doubles: see `timing.layout`.
         rates: of its share of global memory.
         crossed: it has waited for other cores or they for it.
-        log: what was issued: pipe, scalar operations before it, instruction.
+        records: what was executed, if rows are kept.
     """
 
-    def __init__(self, machine: Machine, keep_rows: bool, rates: Rates) -> None:
-        self.rates, self._share = rates, Share(rates)
+    def __init__(self, tables: Tables, keep_rows: bool, rates: Rates, room: int = LOG_ROOM) -> None:
+        self.tables, self.rates, self.keep_rows = tables, rates, keep_rows
         self.crossed = False
-        self._l1 = L1Port(machine.mte1.stall_bytes)
-        self._depth = machine.sync.queue_depth
-        self._flag_cycles = machine.sync.flag_cycles
-        self._barrier_cycles = machine.sync.barrier_cycles
-        self._issue_cycles = machine.scalar.issue_cycles
-        self.now = 0
-        self.busy = [0] * PIPES
-        self.flag_cycles = [0] * PIPES
-        self.barrier_cycles = [0] * PIPES
-        self.unit_cycles: dict[str, int] = {}
-        self.rows: list[Executed] | None = [] if keep_rows else None
-        self.log: list[tuple[int, int, Issued]] = []
-        self._free = [0] * PIPES
-        self._done = [0] * PIPES
-        self._kept_by = [NOTHING] * PIPES
-        self._done_by = [NOTHING] * PIPES
-        self._starts: list[deque[tuple[int, int]]] = [
-            deque(maxlen=self._depth) for _ in range(PIPES)
+        self.records: list[Records] = []
+        machine = tables.machine
+        depth = machine.sync.queue_depth
+        lists = {
+            Word.STARTS: PIPES * depth * 2,
+            Word.HELD: PIPES * depth * Held.COLUMNS,
+            Word.WOKEN_PIPES: PIPES * depth + 2,
+            Word.CAME_SETS: 2 * PIPES * depth + 2,
+            Word.LANE_WORDS: 2 * LANE_COLUMNS,
+            Word.VA: VA_WORDS,
+            Word.KEY: KEY_WORDS,
+            Word.SIZES: max(Space) + 1,
+            Word.EVENT_SETS: EVENTS,
+            Word.FLAGS: EVENTS * (FLAG_COLUMNS + 2 * (depth + 2)),
+        }
+        ends = np.cumsum([Word.END, *lists.values()]).tolist()
+        self.state: Ints = np.zeros(ends[-1], dtype=np.int64)
+        memory, l2 = rates.needs
+        words = {
+            **dict(zip(lists, ends, strict=False)),
+            Word.DEPTH: depth,
+            Word.FLAG_CYCLES: machine.sync.flag_cycles,
+            Word.BARRIER_CYCLES: machine.sync.barrier_cycles,
+            Word.ISSUE_CYCLES: machine.scalar.issue_cycles,
+            Word.UNTIL: -1,
+            Word.KEEP_ROWS: keep_rows,
+            Word.FIRST: -1,
+            Word.PARTS: len(rates.parts),
+            Word.BLOCK_BYTES: rates.block_bytes,
+            Word.CREDIT: rates.idle_credit_cycles,
+            Word.USES_MEMORY: memory,
+            Word.USES_L2: l2,
+            Word.STALL_BYTES: machine.mte1.stall_bytes,
+            Word.BOUNDS: 1,
+            Word.MASK_LOW: -1,
+            Word.MASK_HIGH: -1,
+            Word.BYPASS: machine.l2.bypass_offset_bytes or 0,
+            Word.LINE: machine.gm.line_bytes,
+            Word.BANK_GROUPS: machine.vector.bank_groups,
+            Word.ROW_BLOCKS: tables.row_blocks,
+        }
+        self.state[list(words)] = list(words.values())
+        self.doubles: Floats = np.zeros(PARTS_AT + PART_COLUMNS * len(rates.parts))
+        self.doubles[STRETCH] = rates.stretch
+        self.doubles[PARTS_AT:] = [
+            rate for part in rates.parts for rate in (*part.memory, *part.l2, part.missing)
         ]
-        self._held: list[deque[Issued]] = [deque() for _ in range(PIPES)]
-        self._flags: dict[Event, deque[tuple[int, int]]] = {}
-        self._woken: deque[int] = deque()
+        self._log: Ints = np.zeros(room, dtype=np.int64)
+        self._rows: Ints = np.zeros((room * keep_rows, Column.COLUMNS), dtype=np.int64)
+        self._transfers: Ints = np.zeros((0, 2), dtype=np.int64)
 
-    def issue(self, pipe: int, scalar_ops: int, item: Issued) -> None:
-        """The scalar unit issues `item` to a pipe, after `scalar_ops` operations of its own.
+    def again(self, keep_rows: bool, rates: Rates) -> Timeline:
+        """A new one for what this one was given."""
+        other = Timeline(self.tables, keep_rows, rates, room=0)
+        other.crossed, other.records = self.crossed, self.records
+        return other
 
-        Raises:
-            Problem: it can never be issued or executed: a deadlock.
+    def execute(self, records: Ints, count: int) -> Stop:
+        """Executes records, int64[n, 8], up to number `count`, from `state[Word.AT]` on."""
+        self._point()
+        return Stop(LIBRARY.call("execute", self.state, self.doubles, records, count))
+
+    def make_room(self, most: int) -> None:
+        """Makes room for more instructions, up to `most` of them."""
+        room = min(2 * len(self._log), most)
+        if self.count == len(self._log):
+            self._log = np.resize(self._log, room)
+            self._rows = np.resize(self._rows, (room * self.keep_rows, Column.COLUMNS))
+        transfers = max(LOG_ROOM, 2 * len(self._transfers))
+        if self.state[Word.TRANSFER_COUNT] == len(self._transfers):
+            self._transfers = np.resize(self._transfers, (transfers, 2))
+
+    def replay(self, log: Ints) -> Stop:
+        """Issues again what another time line has issued; see `clock.replay`."""
+        self._log = log
+        if self.keep_rows and len(self._rows) < len(log):
+            self._rows = np.zeros((len(log), Column.COLUMNS), dtype=np.int64)
+        self._point()
+        return Stop(LIBRARY.call("replay", self.state, self.doubles, len(log)))
+
+    def _point(self) -> None:
+        """Puts the addresses of arrays into the state: they move as they grow."""
+        state = self.state
+        self.tables.point(state)
+        state[Word.LOG] = self._log.ctypes.data
+        state[Word.ROW_TABLE] = self._rows.ctypes.data
+        state[Word.TRANSFERS] = self._transfers.ctypes.data
+        state[Word.ROOM], state[Word.TRANSFER_ROOM] = len(self._log), len(self._transfers)
+
+    @property
+    def count(self) -> int:
+        """Instructions so far."""
+        return int(self.state[Word.COUNT])
+
+    @property
+    def log(self) -> Ints:
+        """What was issued: step and scalar operations of each instruction."""
+        return self._log[: self.count]
+
+    def share_log(self, log: Ints) -> None:
+        """Keeps an equal log in the place of its own; forgets the transfers."""
+        self._log, self._transfers = log, self._transfers[:0]
+
+    def steps(self) -> Ints:
+        """The step of each instruction."""
+        return self.log & STEP_MASK
+
+    def touched(self) -> Touched:
+        """What its transfers touched in global memory."""
+        count = int(self.state[Word.TRANSFER_COUNT])
+        lines: Ints = np.zeros(0, dtype=np.int64)
+        kinds: Bytes = np.zeros(0, dtype=np.uint8)
+        sizes: Ints = np.zeros(4, dtype=np.int64)
+        self._point()
+        found = LIBRARY.call("lines_of", self.state, count, lines, kinds, sizes, 0)
+        lines, kinds = np.zeros(found, dtype=np.int64), np.zeros(found, dtype=np.uint8)
+        LIBRARY.call("lines_of", self.state, count, lines, kinds, sizes, 1)
+        reads, stores, direct_reads, direct_stores = sizes.tolist()
+        return Touched(lines, kinds, (reads, stores, direct_reads, direct_stores))
+
+    def came(self) -> list[tuple[int, int]]:
+        """Sets of flags for other cores that their pipes have come to since the last call: number
+        of the instruction, cycle."""
+        state = self.state
+        first, count = int(state[Word.CAME_SETS]), int(state[Word.CAME])
+        state[Word.CAME] = 0
+        return [(int(i), int(c)) for i, c in state[first : first + 2 * count].reshape(-1, 2)]
+
+    def each_pipe(self, place: Word) -> list[int]:
+        """Numbers of the pipes: `Word.BUSY`, cycles in which each has an instruction under way;
+        `FLAG_HELD`, `BARRIER_HELD`: in which it has none, held by a wait for a flag or a barrier.
         """
-        self.log.append((pipe, scalar_ops, item))
-        if item.cross_core is not None:
-            self.crossed = True
-        self.now += (scalar_ops + 1) * self._issue_cycles
-        if pipe == S:
-            self._scalar(item)
-            self._wake()
-            return
-        starts, held = self._starts[pipe], self._held[pipe]
-        behind = len(starts) + len(held) - self._depth
-        if behind >= 0:
-            if behind >= len(starts):
-                full = f"the queue of PIPE_{Pipe(pipe).name}"
-                raise self.deadlock(f"{full} is full", Stuck(f"room in {full}", item, [pipe]))
-            left, by = starts[behind]
-            if left > self.now:
-                self.now, item.issue_after = left, by
-        item.time = self.now
-        if held or not self._start(pipe, item):
-            held.append(item)
-        self._wake()
-
-    def barrier_all(self, scalar_ops: int, item: Issued) -> None:
-        """The scalar unit and all pipes wait until everything is complete."""
-        self.log.append((Pipe.ALL, scalar_ops, item))
-        self.now += (scalar_ops + 1) * self._issue_cycles
-        if any(self._held):
-            late = [pipe for pipe, held in enumerate(self._held) if held]
-            raise self.deadlock(
-                "pipe_barrier(PIPE_ALL) waits for all pipes", Stuck("all pipes", item, late)
-            )
-        begin = item.time = self.now
-        for times, owners in ((self._free, self._kept_by), (self._done, self._done_by)):
-            last = max(range(PIPES), key=times.__getitem__)
-            if times[last] > self.now:
-                self.now, item.end_after = times[last], owners[last]
-        self.now += self._barrier_cycles
-        for pipe, ends in enumerate(zip(self._done, self._free, strict=True)):
-            self.barrier_cycles[pipe] += self.now - max(begin, *ends)
-        self._free, self._kept_by = [self.now] * PIPES, [item.index] * PIPES
-        self._note(S, begin, self.now, self.now, NOTHING, item)
-
-    def replay(self, log: Sequence[tuple[int, int, Issued]]) -> int:
-        """Issues what another time line has issued; returns its cycles."""
-        for pipe, scalar_ops, item in log:
-            self.issue_again(pipe, scalar_ops, item)
-        return self.finish()
-
-    def issue_again(self, pipe: int, scalar_ops: int, item: Issued) -> None:
-        """Issues what another time line has issued."""
-        item.issue_after = item.end_after = NOTHING
-        item.shared = 0
-        if pipe == Pipe.ALL:
-            self.barrier_all(scalar_ops, item)
-        else:
-            self.issue(pipe, scalar_ops, item)
+        found: list[int] = self.state[place : place + PIPES].tolist()
+        return found
 
     def finish(self) -> int:
         """Cycles until everything is complete.
@@ -248,114 +241,61 @@ class Timeline:
         Raises:
             Problem: a pipe still waits for a flag: a deadlock.
         """
-        if any(self._held):
+        if any(self.each_pipe(Word.HELD_COUNT)):
             raise self.deadlock("the program has ended", None)
-        return max(self.now, *self._done, *self._free)
+        state = self.state
+        return max(int(state[Word.NOW]), *self.each_pipe(Word.DONE), *self.each_pipe(Word.FREE))
 
-    def _scalar(self, item: Issued) -> None:
-        begin = item.time = self.now
-        if item.wait is not None:
-            flags = self._flags.get(item.wait)
-            if not flags:
-                raise self.deadlock("the scalar unit waits", Stuck("a flag", item, ()))
-            flag, by = flags.popleft()
-            if flag > self.now:
-                self.flag_cycles[S] += flag - self.now
-                self.now, item.end_after = flag, by
-        elif item.send is not None:
-            self._send(item.send, self.now, item.index)
-        elif item.cross is not None:
-            item.cross(self.now)
-        waits = item.wait is not None or item.until > self.now
-        self.now = max(self.now, item.until) + item.cost.occupancy
-        busy = 0 if waits else self.now - begin
-        self.busy[S] += busy
-        self._done[S], self._done_by[S] = self.now, item.index
-        self._note(S, begin, self.now, self.now, NOTHING, item)
-
-    def _start(self, pipe: int, item: Issued) -> bool:
-        """Executes the head of a queue; False if it is a wait for a flag that is not set yet."""
-        start, start_after = item.time, NOTHING
-        if self._free[pipe] > start:
-            start, start_after = self._free[pipe], self._kept_by[pipe]
-        done = self._done[pipe]
-        if item.wait is not None:
-            flags = self._flags.get(item.wait)
-            if not flags:
-                return False
-            end, by = flags.popleft()
-            if end > start:
-                item.end_after = by
-            end = self._free[pipe] = max(start, end)
-            self._kept_by[pipe] = item.index
-            self.flag_cycles[pipe] += max(0, end - max(start, done))
-        elif item.send is not None or item.cross is not None or item.barrier:
-            end = max(start, done)
-            if done > start:
-                item.end_after = self._done_by[pipe]
-            if item.barrier:
-                end = self._free[pipe] = end + self._barrier_cycles
-                self._kept_by[pipe] = item.index
-                self.barrier_cycles[pipe] += self._barrier_cycles
-        else:
-            free, end = self._work(pipe, start, item)
-            self._free[pipe], self._kept_by[pipe] = free, item.index
-            if pipe in UNITS:
-                cycles = self.unit_cycles.get(item.name, 0)
-                self.unit_cycles[item.name] = cycles + item.cost.occupancy
-            if end > done:
-                self.busy[pipe] += end - max(start, done)
-                self._done[pipe], self._done_by[pipe] = end, item.index
-        # A wait or barrier leaves the queue when it is over, anything else when it starts.
-        left = end if item.barrier or item.wait is not None else start
-        self._starts[pipe].append((left, item.index))
-        sends = item.send is not None or item.cross is not None
-        free = start if sends else self._free[pipe]
-        self._note(pipe, start, free, end, start_after, item)
-        if item.send is not None:
-            self._send(item.send, end, item.index)
-        if item.cross is not None:
-            item.cross(end)
-        return True
-
-    def _work(self, pipe: int, start: int, item: Issued) -> tuple[int, int]:
-        """When an instruction that begins at `start` frees its pipe, and when it is complete."""
-        cost = item.cost
-        free, end = start + cost.occupancy, start + cost.latency
-        if cost.from_l1:
-            stalled = self._l1.stalls(start, cost.occupancy)
-            free, end = free + stalled, end + stalled
-        if cost.gm_read or cost.gm_write:
-            passed = self._share.claim(pipe, start, cost.gm_read, cost.gm_write)
-            if cost.gm_read:
-                held = cost.occupancy + cost.miss_cycles * self._share.missing
-                passed = max(passed, start + ceil(held * self.rates.stretch))
-            item.shared = max(passed - free, 0)
-            free, end = free + item.shared, end + item.shared
-            if cost.to_l1:
-                self._l1.fill(start, free, cost.gm_read)
-        return free, end
-
-    def _send(self, event: Event, time: int, index: int) -> None:
-        self._flags.setdefault(event, deque()).append((time + self._flag_cycles, index))
-        self._woken.append(event[1])
-
-    def _wake(self) -> None:
-        """Executes what waited in the queues of pipes that were sent a flag, and so on."""
-        while self._woken:
-            pipe = self._woken.popleft()
-            held = self._held[pipe]
-            while held and self._start(pipe, held[0]):
-                held.popleft()
-
-    def _note(
-        self, pipe: int, start: int, free: int, end: int, start_after: int, item: Issued
-    ) -> None:
-        if self.rows is not None:
-            self.rows.append(Executed(pipe, start, free, end, start_after, item))
+    def rows(self, core: int, block: int, begin: int, locations: Sequence[str]) -> Iterator[Row]:
+        """The instructions in the order of their execution, for a block that began at cycle `begin`
+        of the launch."""
+        records = np.concatenate(self.records)
+        steps = self.steps().tolist()
+        for at in self._rows[: int(self.state[Word.ROWS])].tolist():
+            index = at[Column.INDEX]
+            words = [*records[index].tolist(), 0]
+            form = self.tables.form_of(steps[index], words)
+            self.tables.locate(form, words)
+            number = words[0] >> LOCATION_SHIFT
+            yield Row(
+                core=core,
+                pipe=f"PIPE_{Pipe(at[Column.PIPE]).name}",
+                start=begin + at[Column.START],
+                end=begin + at[Column.END],
+                mnemonic=form.record.mnemonic,
+                index=index,
+                location=locations[number] if number < len(locations) else "",
+                block=block,
+                issued=begin + at[Column.ISSUED],
+                free=begin + at[Column.FREE],
+                issue_after=at[Column.ISSUE_AFTER],
+                start_after=at[Column.START_AFTER],
+                end_after=at[Column.END_AFTER],
+                fields=form.fields(words),
+                accesses=tuple(
+                    (port.space, words[port.word] + port.offset, port.region, written)
+                    for ports, written in ((form.reads, False), (form.writes, True))
+                    for port in ports
+                ),
+                shared_cycles=at[Column.SHARED],
+            )
 
     def deadlock(self, why: str, scalar: Stuck | None) -> Deadlock:
         """What all pipes wait for now; see `Deadlock`."""
-        held = {pipe: list(queue) for pipe, queue in enumerate(self._held) if queue}
-        unused = {event: queue[0][1] for event, queue in self._flags.items() if queue}
+        state = self.state
+        depth = int(state[Word.DEPTH])
+        held: dict[int, list[Issued]] = {}
+        for pipe, count in enumerate(self.each_pipe(Word.HELD_COUNT)):
+            for i in range(count):
+                place = (int(state[Word.HELD_FIRST + pipe]) + i) % depth
+                at = int(state[Word.HELD]) + (pipe * depth + place) * Held.COLUMNS
+                step, index, _, _, location = state[at : at + Held.COLUMNS].tolist()
+                held.setdefault(pipe, []).append(self.tables.issued(step, index, location))
+        columns = FLAG_COLUMNS + 2 * (depth + 2)
+        flags = state[int(state[Word.FLAGS]) :][: EVENTS * columns].reshape(EVENTS, columns)
+        unused: dict[Event, int] = {}
+        unsent = np.flatnonzero(flags[:, 0] > flags[:, 1])
+        for event in unsent[np.argsort(flags[unsent, 2])].tolist():
+            taken = int(flags[event, 1]) % (depth + 2)
+            unused[event_of(event)] = int(flags[event, FLAG_COLUMNS + 2 * taken + 1])
         return Deadlock(why, held, scalar, unused)

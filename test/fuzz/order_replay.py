@@ -21,13 +21,14 @@ from davinci.isa.core import Records, Registers
 from davinci.machine import Machine
 from davinci.simulator.checks.races import Log, Races
 from davinci.simulator.core.core import Core
-from davinci.simulator.core.events import Events
 from davinci.simulator.core.forms import Decoder, Form
 from davinci.simulator.core.memory import GlobalMemory
+from davinci.simulator.core.tables import Tables
 from davinci.simulator.timing.gm_model import rates_of
+from davinci.simulator.timing.layout import Word
 from davinci.simulator.timing.timeline import Timeline
 
-CHANGING = (Races, Log, Events, Timeline, Registers)
+CHANGING = (Races, Log, Timeline, Registers)
 """What changes while a block runs, beside lists and dictionaries; all else is shared by branches,
 also what only times depend on."""
 
@@ -41,8 +42,10 @@ class OrderCore(Core):
     def __init__(self, machine: Machine) -> None:
         (kind,) = machine.core_types
         memory = GlobalMemory(machine, 0, shadowed=False)
-        super().__init__(machine, kind, memory, Decoder(machine, kind), checks=True, data=False)
+        tables = Tables(machine, Decoder(machine, kind))
+        super().__init__(machine, kind, memory, tables, checks=True, data=False)
         self.begin("k", 0, rates_of(machine, 1), [], keep_rows=False)
+        self.timeline.state[Word.BOUNDS] = 0
 
     def _bounds(self, form: Form, words: list[int]) -> None:
         pass
@@ -53,7 +56,7 @@ class OrderCore(Core):
     def branch(self) -> OrderCore:
         """A core in the same state, that goes on by itself."""
         other = copy(self)
-        for name in ("_races", "_events", "_registers", "timeline", "counts"):
+        for name in ("_races", "_registers", "timeline"):
             setattr(other, name, branched(getattr(self, name)))
         other.gm_reads, other.gm_writes = [], []  # for other blocks
         return other

@@ -142,6 +142,19 @@ class Executable:
         return results
 
     @property
+    def instruction_limit(self) -> int:
+        """How many instructions a block may issue; more are a fault. Each takes up to 100 bytes."""
+        return self._host.device.most_instructions
+
+    @instruction_limit.setter
+    def instruction_limit(self, most: int) -> None:
+        if most < 1:
+            raise InputError(
+                "bad value", where="instruction_limit", found=str(most), expected="1 or more"
+            )
+        self._host.device.most_instructions = most
+
+    @property
     def _last(self) -> Run:
         run: Run = getattr(self._of_thread, "run", self._latest)
         return run

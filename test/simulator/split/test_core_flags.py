@@ -5,16 +5,20 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 
 from davinci import machine
 from davinci.errors import DeviceFault
-from davinci.isa import Pipe
-from davinci.simulator.split.cross_core import Seat
+from davinci.isa import INSTRUCTIONS, Pipe
+from davinci.isa.core import header
+from davinci.simulator.core.core import Core
+from davinci.simulator.core.forms import Decoder
+from davinci.simulator.core.memory import GlobalMemory
+from davinci.simulator.core.tables import Tables
+from davinci.simulator.split.cross_core import Count, Flags, Link, Seat
 from davinci.simulator.split.times import Replay, replay_together
 from davinci.simulator.timing.gm_model import rates_of
-from davinci.simulator.timing.rules import Cost
-from davinci.simulator.timing.timeline import Issued, Timeline
 from split_support import ALL, CUBE_VECTOR, PAIR, Split, nothing, signal, wait
 
 
@@ -218,14 +222,22 @@ def test_flag_left_set(split: Split) -> None:
 
 def test_a_replay_that_stops_names_the_cores_that_wait() -> None:
     chip = machine.load("ascend910b")
-    assert chip.cross_core is not None
+    limits = chip.cross_core
+    assert limits is not None
 
     def waits(number: int, flag: int) -> Replay:
-        fields = {"flag": flag}
-        item = Issued("wait_flag_dev", 0, 0, 0, Cost(0, 0), fields=fields, cross_core=fields)
+        tables = Tables(chip, Decoder(chip, "AIC"))
+        core = Core(chip, "AIC", GlobalMemory(chip, 0), tables, checks=False, data=False)
         seat = Seat(number, "AIC", number, 0, number, 3 * number)
-        return Replay(seat, 0, [(Pipe.S, 0, item)], Timeline(chip, False, rates_of(chip, 2)))
+        link = Link(Flags([seat], limits), seat, 0, lambda: None)
+        link.wait_flag = lambda *_: Count(0, {})  # type: ignore[method-assign]
+        core.begin("k", number, rates_of(chip, 2), [], False, link)
+        words = INSTRUCTIONS["wait_flag_dev"].encode({"flag": flag})
+        record = [header(INSTRUCTIONS["wait_flag_dev"].opcode), *words]
+        core.consume(np.array([record + [0] * (8 - len(record))], dtype=np.uint64))
+        timeline = core.timeline
+        return Replay(seat, 0, timeline.log, timeline.again(False, timeline.rates))
 
     expected = "AIC of block 0 for flag 3, AIC of block 1 for flag 5"
     with pytest.raises(AssertionError, match=expected):
-        replay_together([waits(0, 3), waits(1, 5)], chip.cross_core)
+        replay_together([waits(0, 3), waits(1, 5)], limits)

@@ -5,12 +5,42 @@ from __future__ import annotations
 import pytest
 
 from davinci import machine
-from davinci.simulator.timing.gm_model import Share, competing, rates_of
-from davinci.simulator.timing.l1_port import L1Port
+from davinci.simulator.core.forms import Decoder
+from davinci.simulator.core.tables import Tables
+from davinci.simulator.timing.gm_model import Rates, competing, rates_of
 from davinci.simulator.timing.l2 import UNCACHED, Traffic
+from davinci.simulator.timing.layout import LIBRARY, Word
+from davinci.simulator.timing.timeline import Timeline
 
 MACHINE = machine.load("ascend910")
 WHOLE = MACHINE.cores
+TABLES = Tables(MACHINE, Decoder(MACHINE, "AICORE"))
+
+
+class Share:
+    """A time line's share of global memory, and its port of L1."""
+
+    def __init__(self, rates: Rates) -> None:
+        self._timeline = Timeline(TABLES, False, rates)
+
+    def claim(self, pipe: int, start: int, read: int, write: int) -> int:
+        return self._call("claim", pipe, start, read, write)
+
+    def fill(self, start: int, end: int, size: int) -> None:
+        self._call("fill", start, end, size)
+
+    def stalls(self, start: int, cycles: int) -> int:
+        return self._call("stalls", start, cycles)
+
+    @property
+    def missing(self) -> float:
+        return self._timeline.rates.parts[int(self._timeline.state[Word.PART])].missing
+
+    def _call(self, name: str, *arguments: int) -> int:
+        timeline = self._timeline
+        return int(LIBRARY.call(name, timeline.state, timeline.doubles, *arguments))
+
+
 HITS = Traffic(1, 1, 0, 0, missing=0)
 READS_MISS = Traffic(1, 1, 1, 0)
 
@@ -78,7 +108,8 @@ def test_a_core_that_moves_less_competes_for_less_time() -> None:
 
 
 def test_what_comes_into_l1_takes_cycles_from_loads() -> None:
-    port = L1Port(640)
+    port = Share(rates_of(MACHINE, WHOLE))
+    assert MACHINE.mte1.stall_bytes == 640
     assert port.stalls(0, 100) == 0
     port.fill(100, 200, 12_800)  # 20 cycles of 100
     assert port.stalls(0, 100) == 0

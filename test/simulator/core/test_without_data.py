@@ -1,4 +1,4 @@
-"""Without data, blocks that issue the same but for lines of global memory are executed once."""
+"""Blocks without data: their times are those with data, whatever they have in common."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from davinci import machine
 from davinci.errors import DeviceFault
 from davinci.isa import Pipe
 from davinci.simulator import Device, LaunchProfile
-from davinci.simulator.core.core import Core
 
 GM_BYTES = 1 << 20
 Emit = Callable[[Any, int], None]
@@ -24,8 +23,8 @@ Run = Callable[..., LaunchProfile]
 def run(new_asm: Callable[[], Any]) -> Run:
     """Launches what `emit` assembles on four blocks, without data if not asked for it."""
 
-    def launch(emit: Emit, data: bool = False) -> LaunchProfile:
-        device = Device(machine.load("ascend910"), GM_BYTES, checks=False, data=data)
+    def launch(emit: Emit, data: bool = False, most: int = 1000) -> LaunchProfile:
+        device = Device(machine.load("ascend910"), GM_BYTES, False, data, most)
 
         def program(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
             asm = new_asm()
@@ -37,31 +36,17 @@ def run(new_asm: Callable[[], Any]) -> Run:
     return launch
 
 
-@pytest.fixture
-def executed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """Blocks that a core began."""
-    found: list[int] = []
-    begin = Core.begin
-
-    def watched(self: Core, kernel: str, block: int, *rest: Any) -> None:
-        found.append(block)
-        begin(self, kernel, block, *rest)
-
-    monkeypatch.setattr(Core, "begin", watched)
-    return found
-
-
 def copy(asm: Any, address: int) -> None:
     asm.emit("copy_gm_to_ubuf", src=address, dst=0, n_burst=1, len_burst=64)
     asm.flag(Pipe.MTE2, Pipe.V)
 
 
-def test_other_lines_are_executed_once(run: Run, executed: list[int]) -> None:
+@pytest.mark.parametrize("step", [0, 4096, 4096 + 32])
+def test_times_are_those_with_data(run: Run, step: int) -> None:
     def emit(asm: Any, block: int) -> None:
-        copy(asm, 512 + 4096 * block)
+        copy(asm, 512 + step * block)
 
     assert run(emit) == run(emit, data=True)
-    assert executed == [0, 0, 1, 2, 3]
 
 
 def test_lines_of_each_block_meet_the_l2(run: Run) -> None:
@@ -70,38 +55,34 @@ def test_lines_of_each_block_meet_the_l2(run: Run) -> None:
     assert apart.traffic.filled_bytes == 4 * together.traffic.filled_bytes
 
 
-def test_another_place_in_a_line_is_executed(run: Run, executed: list[int]) -> None:
-    def emit(asm: Any, block: int) -> None:
-        copy(asm, 512 + 4096 * block + 32 * (block % 2))
-
-    assert run(emit) == run(emit, data=True)
-    assert executed[:2] == [0, 1]
-
-
-def test_data_of_scalar_operands_make_no_difference(run: Run, executed: list[int]) -> None:
-    run(lambda asm, block: asm.emit("vector_dup.f32", dst=0, value=block, repeat=1))
-    assert executed == [0]
-
-
 @pytest.mark.parametrize("change", ["repeat", "dst"])
-def test_other_fields_are_executed(run: Run, change: str, executed: list[int]) -> None:
+def test_fields_and_places_differ_by_block(run: Run, change: str) -> None:
     def emit(asm: Any, block: int) -> None:
         fields = {"dst": 0, "repeat": 1}
         fields[change] += 256 * block if change == "dst" else block
         asm.emit("vector_dup.f32", value=0, dst_rep_stride=8, **fields)
 
     assert run(emit) == run(emit, data=True)
-    assert executed[:4] == [0, 1, 2, 3]
 
 
-def test_scalar_accesses_elsewhere_are_executed_once(run: Run, executed: list[int]) -> None:
+def test_masks_change_what_is_touched(run: Run) -> None:
     def emit(asm: Any, block: int) -> None:
-        low = 1024 * (block + 1)
-        asm.emit("scalar_access", loads=3, load_low=low, load_high=low + 12, space=1)
+        for low in (3, 255, 3 << 40):
+            asm.emit("set_vector_mask", low=low, high=0)
+            asm.emit("vector_dup.f32", value=0, dst=0, repeat=2, dst_rep_stride=8)
+            asm.emit("pipe_barrier", pipe=Pipe.V)
+
+    assert run(emit) == run(emit, data=True)
+
+
+def test_scalar_accesses_are_counted(run: Run) -> None:
+    def emit(asm: Any, block: int) -> None:
+        for count in (3, 5):
+            low = 1024 * (block + 1)
+            asm.emit("scalar_access", loads=count, load_low=low, load_high=low + 12, space=1)
 
     profile = run(emit)
-    assert executed == [0]
-    assert profile.scalar_accesses == 12
+    assert profile.scalar_accesses == 4 * 8
     assert profile == run(emit, data=True)
 
 
@@ -122,10 +103,20 @@ def test_a_block_that_leaves_global_memory_is_found(run: Run, scalar: bool) -> N
     assert "block 1" in str(fault.value)
 
 
-def test_next_launch_finds_the_streams_of_the_last(asm: Any, executed: list[int]) -> None:
+def test_what_is_in_the_l2_stays_there(asm: Any) -> None:
     device = Device(machine.load("ascend910"), GM_BYTES, data=False)
     copy(asm, 512)
     first, second = asm.run(device), asm.run(device)
-    assert executed == [0]
     assert first.instructions == second.instructions
     assert second.traffic.filled_bytes == 0
+
+
+@pytest.mark.parametrize("data", [False, True])
+def test_a_program_that_issues_too_much_is_ended(run: Run, data: bool) -> None:
+    def emit(asm: Any, block: int) -> None:
+        for _ in range(5000):
+            asm.emit("pipe_barrier", pipe=Pipe.V)
+
+    with pytest.raises(DeviceFault, match="too many instructions") as fault:
+        run(emit, data, most=4500)
+    assert "#4500" in str(fault.value) and "at most 4,500" in str(fault.value)

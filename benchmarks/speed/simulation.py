@@ -1,6 +1,13 @@
-"""Speed of simulation: MACs a second on one matmul, next to SCALE-Sim 3.
+"""Speed of simulation: a loop written by hand, a network, and one matmul next to SCALE-Sim 3.
 
-    python benchmarks/speed/simulation_speed.py [--without-scale-sim] [--python VENV/bin/python]
+    python benchmarks/speed/simulation.py [--without-scale-sim] [--python VENV/bin/python]
+                                          [--network zoo:bert-base,seq=512] [--save F | --against F]
+
+The loop (`loop_kernel`) and the network are simulated without data in a process of their own, so
+that memory is theirs: instructions a second of the first run, with the compilation of the
+simulator's own functions, and of a second one; bytes that the process grew by an instruction. The
+network is simulated with data too. `--save` writes the figures, `--against` prints their ratio to
+those of another commit.
 
 C[512, 768] = A[512, 768] x B[768, 768] runs on the simulated machine, with data and all checks.
 SCALE-Sim (a cycle-level simulator of systolic arrays, without data) gets the same product on an
@@ -12,14 +19,17 @@ below 2.4: made in a temporary folder, unless --python names an interpreter with
 from __future__ import annotations
 
 import argparse
+import json
 import subprocess
 import sys
 import tempfile
 import time
 import venv
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from loop_kernel import text
 from matmul_strategies import TEXT, K, M, N
 
 import davinci
@@ -90,6 +100,51 @@ def simulate_here() -> tuple[float, int]:
     return min(seconds), sum(k["instructions"] for k in executable.profile["kernels"])
 
 
+TURNS = 200_000
+"""Of the loop."""
+
+MEASURE = """
+import json, resource, sys, time
+import davinci
+from davinci.arrays import random_inputs
+from davinci.job import make, open_source
+
+def grown():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+model, timing_only = sys.argv[1], sys.argv[2] == "times"
+start = time.process_time()
+executable = make(open_source(model), lambda text: None, timing_only=timing_only)
+compiled = time.process_time() - start
+inputs = random_inputs(executable.inputs, 0)
+before, seconds = grown(), []
+for _ in range(2 if timing_only else 1):
+    start = time.process_time()
+    executable.run(inputs)
+    seconds.append(time.process_time() - start)
+count = sum(kernel["instructions"] for kernel in executable.profile["kernels"])
+print(json.dumps({"instructions": count, "compile_seconds": compiled, "seconds": seconds,
+                  "bytes_each": (grown() - before) / count,
+                  "cycles": executable.profile["total_cycles"]}))
+"""
+
+
+def measured(model: str, what: str) -> dict[str, Any]:
+    """Figures of a model in a process of its own, without data ("times") or with it ("data")."""
+    command = [sys.executable, "-c", MEASURE, model, what]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
+    return found
+
+
+def show_speed(name: str, found: dict[str, Any]) -> None:
+    each = "  ".join(f"{found['instructions'] / s / 1e3:,.0f}" for s in found["seconds"])
+    print(
+        f"{name:<28} {found['instructions']:>11,} instructions  {min(found['seconds']):7.2f} s  "
+        f"{each} thousand a second  {found['bytes_each']:6.0f} bytes each"
+    )
+
+
 def simulate_there(python: str) -> float:
     """Seconds that SCALE-Sim's own run takes, without its start-up."""
     with tempfile.TemporaryDirectory() as folder:
@@ -113,7 +168,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Speed of simulation.")
     parser.add_argument("--without-scale-sim", action="store_true", help="measure only this one")
     parser.add_argument("--python", default="", help="an interpreter that has scalesim 3.0.0")
+    parser.add_argument("--network", default="", help="as npu-run takes it")
+    parser.add_argument("--save", help="a file for the figures")
+    parser.add_argument("--against", help="such a file")
     arguments = parser.parse_args()
+    figures: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "loop.mlir")
+        path.write_text(text(TURNS))
+        figures["loop, times only"] = measured(str(path), "times")
+    if arguments.network:
+        for what, name in (("times", "times only"), ("data", "with data")):
+            figures[f"{arguments.network}, {name}"] = measured(arguments.network, what)
+    for name, found in figures.items():
+        show_speed(name, found)
+    if arguments.save:
+        Path(arguments.save).write_text(json.dumps(figures, indent=1))
+    if arguments.against:
+        for name, before in json.loads(Path(arguments.against).read_text()).items():
+            if name in figures:
+                ratio = min(before["seconds"]) / min(figures[name]["seconds"])
+                print(f"{name}: {ratio:.1f} times as fast as before")
     seconds, instructions = simulate_here()
     print(
         f"davinci     {seconds:9.3f} s  {MACS / seconds / 1e6:10.2f} million MACs/s  "

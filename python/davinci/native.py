@@ -1,0 +1,440 @@
+"""Python functions of numbers and arrays as native code, made by the LLVM that comes with MLIR.
+
+    LIBRARY = Library()
+
+    @LIBRARY.entry
+    def total(values: Ints, count: int) -> int:
+        found = 0
+        for i in range(count):
+            found += values[i]
+        return found
+
+    LIBRARY.call("total", array, 10)
+
+The functions of a library are compiled together when the first one is called, in some tenths of a
+second. They are a small part of Python, with types known beforehand: integers of 64 bits, doubles,
+and one-dimensional arrays of both and of bytes (`Ints`, `Floats`, `Bytes`), which nothing keeps
+from being indexed outside. A variable has the type of its first value. There are assignments, `if`,
+`while`, `for` over a `range`, calls of functions of the same library, constants of their modules,
+`min`, `max`, `ceil`, `float`, and `ints_at`: the array at an address. Integers wrap around, `//`
+and `%` truncate, `>>` keeps the sign. Annotations name the types of arguments and results.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import inspect
+import textwrap
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.mlir import execution_engine, ir
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Bytes = npt.NDArray[np.uint8]
+
+OPT_LEVEL = 2
+"""Of the native compiler."""
+
+TYPES = {"int": "i64", "float": "f64", "Ints": "ints", "Floats": "floats", "Bytes": "bytes"}
+ELEMENTS = {"ints": "i64", "floats": "f64", "bytes": "i8"}
+"""Arrays by what they hold."""
+
+INTEGER = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "sdiv", ast.Mod: "srem",
+    ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor", ast.LShift: "shl", ast.RShift: "ashr",
+}  # fmt: skip
+FLOAT = {ast.Add: "fadd", ast.Sub: "fsub", ast.Mult: "fmul", ast.Div: "fdiv"}
+COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
+    ast.Eq: ("eq", "oeq"), ast.NotEq: ("ne", "une"), ast.Lt: ("slt", "olt"),
+    ast.LtE: ("sle", "ole"), ast.Gt: ("sgt", "ogt"), ast.GtE: ("sge", "oge"),
+}  # fmt: skip
+"""Operations of the LLVM dialect by those of Python, for integers and for doubles."""
+
+Value = tuple[str, str]
+"""Name of a value in the text, and its type: i64, f64, ints, floats or bytes."""
+
+
+def ints_at(address: int) -> Ints:
+    """The array at an address; in functions of a library only."""
+    raise NotImplementedError
+
+
+def floats_at(address: int) -> Floats:
+    """As `ints_at`."""
+    raise NotImplementedError
+
+
+def bytes_at(address: int) -> Bytes:
+    """As `ints_at`."""
+    raise NotImplementedError
+
+
+ADDRESSED = {"ints_at": "ints", "floats_at": "floats", "bytes_at": "bytes"}
+
+
+class Library:
+    """Functions that are compiled together, and may call each other."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, Function] = {}
+        self._engine: Any = None
+        self._entries: dict[str, Entry] = {}
+        self._lock = threading.Lock()
+
+    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Adds a function that others of the library call; a decorator."""
+        self._functions[function.__name__] = Function(function, self._functions, "internal ")
+        return function
+
+    def entry(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Adds a function that `call` calls; a decorator."""
+        self._functions[function.__name__] = Function(function, self._functions, "")
+        return function
+
+    def call(self, name: str, *arguments: Any) -> Any:
+        """Calls a function; arrays must be contiguous and of the type that it takes."""
+        entry = self._entries.get(name)
+        if entry is None:
+            with self._lock:
+                entry = self._entries[name] = self._entry(name)
+        return entry(*arguments)
+
+    def _entry(self, name: str) -> Entry:
+        if self._engine is None:
+            text = "\n".join(function.text() for function in self._functions.values())
+            with ir.Context() as context, ir.Location.unknown():
+                context.enable_multithreading(False)
+                module = ir.Module.parse(text)
+                self._engine = execution_engine.ExecutionEngine(module, opt_level=OPT_LEVEL)
+        return Entry(self._functions[name], self._engine.raw_lookup(name))
+
+
+class Entry:
+    """A function as the host calls it."""
+
+    def __init__(self, function: Function, address: int) -> None:
+        self._kinds = [kind for _, kind in function.parameters]
+        self._native = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
+        self._result = function.result
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Each call has words of its own: threads may call at the same time."""
+        words = np.zeros(len(self._kinds) + 1, dtype=np.int64)
+        doubles = words.view(np.float64)
+        for i, (kind, value) in enumerate(zip(self._kinds, arguments, strict=True)):
+            if kind == "f64":
+                doubles[i] = value
+            else:
+                words[i] = value if kind == "i64" else value.ctypes.data
+        base = words.ctypes.data
+        pointers = np.arange(base, base + 8 * len(words), 8)
+        self._native(pointers.ctypes.data)
+        return doubles[-1] if self._result == "f64" else int(words[-1])
+
+
+class Function:
+    """One function, read from its source.
+
+    Attributes:
+        name: of the function.
+        parameters: names and types.
+        result: type of what it returns, i64 if nothing.
+    """
+
+    def __init__(
+        self, function: Callable[..., Any], others: dict[str, Function], linkage: str
+    ) -> None:
+        self.name, self._linkage = function.__name__, linkage
+        self._globals, self._others = inspect.unwrap(function).__globals__, others
+        source = textwrap.dedent(inspect.getsource(function))
+        (definition,) = ast.parse(source).body
+        assert isinstance(definition, ast.FunctionDef)
+        self._body = definition.body
+        self.parameters = [(a.arg, TYPES[ast.unparse(a.annotation)]) for a in
+                           definition.args.args if a.annotation is not None]  # fmt: skip
+        result = ast.unparse(definition.returns) if definition.returns is not None else "None"
+        self.result = "f64" if result == "float" else "i64"
+
+    def text(self) -> str:
+        """The function in the LLVM dialect."""
+        self._lines: list[str] = []
+        self._allocated: list[str] = []
+        self._variables: dict[str, Value] = {}
+        self._loops: list[tuple[str, str]] = []
+        self._count = 0
+        arguments = []
+        for i, (name, kind) in enumerate(self.parameters):
+            arguments.append(f"%a{i}: {machine_type(kind)}")
+            self._assign(name, (f"%a{i}", kind))
+        self._statements(self._body)
+        zero = self._constant(0.0 if self.result == "f64" else 0)
+        self._do(f"llvm.return {zero[0]} : {self.result}")
+        head = f"llvm.func {self._linkage}@{self.name}({', '.join(arguments)}) -> {self.result} {{"
+        one = ["%one = llvm.mlir.constant(1 : i64) : i64"]
+        return "\n".join([head, *one, *self._allocated, *self._lines, "}"])
+
+    def _do(self, line: str) -> None:
+        self._lines.append(line)
+
+    def _new(self, operation: str) -> str:
+        self._count += 1
+        self._do(f"%v{self._count} = {operation}")
+        return f"%v{self._count}"
+
+    def _label(self) -> str:
+        self._count += 1
+        return f"^b{self._count}"
+
+    def _go(self, label: str) -> None:
+        self._do(f"llvm.br {label}")
+
+    def _begin(self, label: str) -> None:
+        self._do(f"{label}:")
+
+    def _error(self, node: ast.AST, message: str) -> SyntaxError:
+        return SyntaxError(f"{self.name}: {message}: {ast.unparse(node)}")
+
+    def _statements(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            self._statement(statement)
+
+    def _statement(self, node: ast.stmt) -> None:
+        if isinstance(node, ast.Expr):
+            if not isinstance(node.value, ast.Constant):  # a docstring
+                self._value(node.value)
+        elif isinstance(node, ast.Assign):
+            (target,) = node.targets
+            self._store(target, self._value(node.value))
+        elif isinstance(node, ast.AugAssign):
+            sum_ = ast.BinOp(_loaded(node.target), node.op, node.value)
+            self._store(node.target, self._value(sum_))
+        elif isinstance(node, ast.If):
+            yes, no, end = self._label(), self._label(), self._label()
+            self._branch(node.test, yes, no)
+            for label, body in ((yes, node.body), (no, node.orelse)):
+                self._begin(label)
+                self._statements(body)
+                self._go(end)
+            self._begin(end)
+        elif isinstance(node, ast.While):
+            self._loop(node.test, node.body, [])
+        elif isinstance(node, ast.For):
+            self._for(node)
+        elif isinstance(node, ast.Return):
+            value = self._value(node.value) if node.value is not None else self._constant(0)
+            self._do(f"llvm.return {self._as(value, self.result)} : {self.result}")
+            self._begin(self._label())
+        elif isinstance(node, (ast.Break, ast.Continue)):
+            self._go(self._loops[-1][isinstance(node, ast.Continue)])
+            self._begin(self._label())
+        else:
+            raise self._error(node, "no such statement in native code")
+
+    def _for(self, node: ast.For) -> None:
+        """`for i in range(...)`: as a loop whose test compares the variable."""
+        assert isinstance(node.iter, ast.Call) and isinstance(node.target, ast.Name)
+        bounds = node.iter.args
+        first = bounds[0] if len(bounds) > 1 else ast.Constant(0)
+        self._assign(node.target.id, self._value(first))
+        last = f"{node.target.id}.last"
+        self._assign(last, self._value(bounds[-1] if len(bounds) < 3 else bounds[1]))
+        step: ast.expr = bounds[2] if len(bounds) == 3 else ast.Constant(1)
+        name = ast.Name(node.target.id, ast.Load())
+        test = ast.Compare(name, [ast.Lt()], [ast.Name(last, ast.Load())])
+        self._loop(test, node.body, [ast.AugAssign(node.target, ast.Add(), step)])
+
+    def _loop(self, test: ast.expr, body: list[ast.stmt], again: list[ast.stmt]) -> None:
+        head, inside, onward, end = (self._label() for _ in range(4))
+        self._go(head)
+        self._begin(head)
+        self._branch(test, inside, end)
+        self._begin(inside)
+        self._loops.append((end, onward))
+        self._statements(body)
+        self._loops.pop()
+        self._go(onward)
+        self._begin(onward)
+        self._statements(again)
+        self._go(head)
+        self._begin(end)
+
+    def _store(self, target: ast.expr, value: Value) -> None:
+        if isinstance(target, ast.Name):
+            self._assign(target.id, value)
+            return
+        assert isinstance(target, ast.Subscript)
+        pointer, kind = self._element(target)
+        if kind == "i8":
+            byte = self._new(f"llvm.trunc {self._as(value, 'i64')} : i64 to i8")
+            self._do(f"llvm.store {byte}, {pointer} : i8, !llvm.ptr")
+        else:
+            self._do(f"llvm.store {self._as(value, kind)}, {pointer} : {kind}, !llvm.ptr")
+
+    def _assign(self, name: str, value: Value) -> None:
+        known = self._variables.get(name)
+        if known is None:
+            place = f"%p{len(self._variables)}"
+            known = self._variables[name] = place, value[1]
+            kind = machine_type(value[1])
+            self._allocated.append(f"{place} = llvm.alloca %one x {kind} : (i64) -> !llvm.ptr")
+        place, kind = known
+        self._do(f"llvm.store {self._as(value, kind)}, {place} : {machine_type(kind)}, !llvm.ptr")
+
+    def _element(self, node: ast.Subscript) -> Value:
+        """Address of an element, and its type."""
+        array, kind = self._value(node.value)
+        index, element = self._as(self._value(node.slice), "i64"), ELEMENTS[kind]
+        pointer = f"llvm.getelementptr {array}[{index}] : (!llvm.ptr, i64) -> !llvm.ptr, {element}"
+        return self._new(pointer), element
+
+    def _as(self, value: Value, kind: str) -> str:
+        name, found = value
+        if found == kind:
+            return name
+        if (found, kind) == ("i64", "f64"):
+            return self._new(f"llvm.sitofp {name} : i64 to f64")
+        raise SyntaxError(f"{self.name}: found a value of type {found}, expected {kind}")
+
+    def _constant(self, value: float | int) -> Value:
+        if isinstance(value, float):
+            return self._new(f"llvm.mlir.constant({value!r} : f64) : f64"), "f64"
+        return self._new(f"llvm.mlir.constant({int(value)} : i64) : i64"), "i64"
+
+    def _value(self, node: ast.expr) -> Value:
+        if isinstance(node, ast.Name) and node.id in self._variables:
+            place, kind = self._variables[node.id]
+            return self._new(f"llvm.load {place} : !llvm.ptr -> {machine_type(kind)}"), kind
+        if isinstance(node, (ast.Name, ast.Attribute, ast.Constant)):
+            return self._constant(self._known(node))
+        if isinstance(node, ast.Subscript):
+            pointer, kind = self._element(node)
+            found = self._new(f"llvm.load {pointer} : !llvm.ptr -> {kind}")
+            return (self._new(f"llvm.zext {found} : i8 to i64"), "i64") if kind == "i8" else (
+                found, kind)  # fmt: skip
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return self._binary(ast.BinOp(ast.Constant(0), ast.Sub(), node.operand))
+        if isinstance(node, ast.BinOp):
+            return self._binary(node)
+        if isinstance(node, ast.IfExp):
+            return self._choice(node)
+        if isinstance(node, ast.Call):
+            return self._call(node)
+        raise self._error(node, "no such expression in native code")
+
+    def _known(self, node: ast.expr) -> float | int:
+        if isinstance(node, ast.Constant):
+            value = node.value
+        else:
+            value = eval(ast.unparse(node), self._globals)
+        if not isinstance(value, (int, float)):
+            raise self._error(node, "no constant")
+        return value if isinstance(value, float) else int(value)
+
+    def _binary(self, node: ast.BinOp) -> Value:
+        left, right = self._value(node.left), self._value(node.right)
+        float_ = isinstance(node.op, ast.Div) or "f64" in (left[1], right[1])
+        kind, names = ("f64", FLOAT) if float_ else ("i64", INTEGER)
+        operation: str = names[type(node.op)]
+        a, b = self._as(left, kind), self._as(right, kind)
+        return self._new(f"llvm.{operation} {a}, {b} : {kind}"), kind
+
+    def _choice(self, node: ast.IfExp) -> Value:
+        yes, no, end = self._label(), self._label(), self._label()
+        self._count += 1
+        name = f".choice{self._count}"
+        self._branch(node.test, yes, no)
+        for label, value in ((yes, node.body), (no, node.orelse)):
+            self._begin(label)
+            self._assign(name, self._value(value))
+            self._go(end)
+        self._begin(end)
+        return self._value(ast.Name(name, ast.Load()))
+
+    def _call(self, node: ast.Call) -> Value:
+        assert isinstance(node.func, ast.Name)
+        name, values = node.func.id, [self._value(argument) for argument in node.args]
+        if name in ("min", "max"):
+            found = values[0]
+            for value in values[1:]:
+                found = self._extreme(name, found, value)
+            return found
+        if name == "float":
+            return self._as(values[0], "f64"), "f64"
+        if name == "ceil":
+            rounded = self._new(f"llvm.intr.ceil({self._as(values[0], 'f64')}) : (f64) -> f64")
+            return self._new(f"llvm.fptosi {rounded} : f64 to i64"), "i64"
+        if name in ADDRESSED:
+            pointer = self._new(f"llvm.inttoptr {self._as(values[0], 'i64')} : i64 to !llvm.ptr")
+            return pointer, ADDRESSED[name]
+        if name not in self._others:
+            raise self._error(node, "no such function in native code")
+        other = self._others[name]
+        kinds = [kind for _, kind in other.parameters]
+        given = [self._as(value, kind) for value, kind in zip(values, kinds, strict=True)]
+        types = ", ".join(map(machine_type, kinds))
+        call = f"llvm.call @{name}({', '.join(given)}) : ({types}) -> {other.result}"
+        return self._new(call), other.result
+
+    def _extreme(self, name: str, left: Value, right: Value) -> Value:
+        """As Python has it: the first one, unless the second one is beyond it."""
+        if left[1] == right[1] == "i64":
+            called = f"llvm.intr.s{name}({left[0]}, {right[0]}) : (i64, i64) -> i64"
+            return self._new(called), "i64"
+        a, b = self._as(left, "f64"), self._as(right, "f64")
+        beyond = self._new(f'llvm.fcmp "{"ogt" if name == "max" else "olt"}" {b}, {a} : f64')
+        return self._new(f"llvm.select {beyond}, {b}, {a} : i1, f64"), "f64"
+
+    def _branch(self, node: ast.expr, yes: str, no: str) -> None:
+        """Goes to `yes` if `node` holds, to `no` if it does not."""
+        if isinstance(node, ast.BoolOp):
+            both = isinstance(node.op, ast.And)
+            for value in node.values[:-1]:
+                onward = self._label()
+                self._branch(value, onward if both else yes, no if both else onward)
+                self._begin(onward)
+            self._branch(node.values[-1], yes, no)
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            self._branch(node.operand, no, yes)
+        elif isinstance(node, ast.Compare):
+            *chain, last = _pairs(node)
+            for pair in chain:
+                onward = self._label()
+                self._branch(pair, onward, no)
+                self._begin(onward)
+            left, right = self._value(last.left), self._value(last.comparators[0])
+            kind = "f64" if "f64" in (left[1], right[1]) else "i64"
+            a, b = self._as(left, kind), self._as(right, kind)
+            name = COMPARISONS[type(last.ops[0])][kind == "f64"]
+            operation = "fcmp" if kind == "f64" else "icmp"
+            test = self._new(f'llvm.{operation} "{name}" {a}, {b} : {kind}')
+            self._do(f"llvm.cond_br {test}, {yes}, {no}")
+        else:
+            self._branch(ast.Compare(node, [ast.NotEq()], [ast.Constant(0)]), yes, no)
+
+
+def machine_type(kind: str) -> str:
+    """The type in the LLVM dialect."""
+    return "!llvm.ptr" if kind in ELEMENTS else kind
+
+
+def _pairs(node: ast.Compare) -> Iterator[ast.Compare]:
+    """`a < b < c` as `a < b`, `b < c`; operands have no effects, so they may be computed twice."""
+    left = node.left
+    for operation, right in zip(node.ops, node.comparators, strict=True):
+        yield ast.Compare(left, [operation], [right])
+        left = right
+
+
+def _loaded(target: ast.expr) -> ast.expr:
+    """What a target holds before it is assigned to."""
+    if isinstance(target, ast.Name):
+        return ast.Name(target.id, ast.Load())
+    assert isinstance(target, ast.Subscript)
+    return ast.Subscript(target.value, target.slice, ast.Load())

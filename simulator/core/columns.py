@@ -1,0 +1,63 @@
+"""Columns of the tables by which compiled code decodes; `core.tables` fills them."""
+
+from __future__ import annotations
+
+import enum
+
+from davinci.isa.core import RECORD_WORDS
+
+KEY_WORDS = RECORD_WORDS + 2
+"""A key: opcode and what its form depends on, the words that matter, two words of registers; or
+`OF_STEP`, a form, and what of its addresses matters."""
+
+ENTRY = 1 + KEY_WORDS
+"""Words of an entry of the table: a number and 1, 0 where it is empty; its key."""
+
+BY_MASK, BY_FMATRIX, BY_VA, OF_STEP = 1, 2, 3, 4 << 16
+"""What a form depends on besides its words: the vector mask, FMATRIX, the VA registers."""
+
+VA_WORDS = 64
+
+
+class OpcodeColumn(enum.IntEnum):
+    """What is known of an opcode; columns 1 to 7 say which bits of the words matter."""
+
+    KNOWN = 0
+    SCALAR = RECORD_WORDS  # word of a scalar operand, 0 if there is none
+    UNUSED = RECORD_WORDS + 1  # bits of it that no field has
+    DEPENDS = RECORD_WORDS + 2
+    SUMMARY = RECORD_WORDS + 3  # it sums up scalar accesses
+    COLUMNS = RECORD_WORDS + 4
+
+
+class Effect(enum.IntEnum):
+    """Which registers an instruction loads."""
+
+    NONE = 0
+    MASK = 1
+    FMATRIX = 2
+    VA = 3
+
+
+class FormColumn(enum.IntEnum):
+    """What compiled code knows of a form; DETAILS, STRIDES and GM_PORTS are places in `details`."""
+
+    STEP = 0  # -1: it depends on addresses
+    EFFECT = 1
+    SUMMARY = 2
+    GM_WORD = 3
+    GM_OFFSET = 4
+    DETAILS = 5
+    ALIGNMENTS = 6
+    PORTS = 7
+    STRIDES = 8
+    STRIDED = 9
+    GM_PORTS = 10
+    GM_PORT_COUNT = 11
+    COLUMNS = 12
+
+
+ALIGNMENT, PORT, STRIDED, GM_PORT = 2, 4, 2, 5
+"""Words of the details of a form: an alignment (word, bytes), a region (word or 0, offset, end,
+memory), a strided operand (word, bytes), a region of global memory (offset, whether it is written,
+bytes, number of runs, place of their starts and lengths)."""

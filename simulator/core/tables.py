@@ -1,0 +1,289 @@
+"""What compiled code has learnt of the instructions of one kind of core; see `core.execute`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from davinci.isa.core import OPCODE_MASK, RECORD_WORDS, Instruction, Pipe, Registers
+from davinci.machine import Machine
+from davinci.machine.vector_banks import BankLayout
+from davinci.native import Floats, Ints
+from davinci.simulator.checks.deadlock import Issued
+from davinci.simulator.core.columns import (
+    BY_FMATRIX,
+    BY_MASK,
+    BY_VA,
+    ENTRY,
+    Effect,
+    FormColumn,
+    OpcodeColumn,
+)
+from davinci.simulator.core.events import Event, number_of
+from davinci.simulator.core.forms import ABSOLUTE, Decoder, Form, OpcodeForms
+from davinci.simulator.timing.layout import LIBRARY, Kind, Step, Word
+from davinci.simulator.timing.rules import Cost
+
+EFFECTS = {
+    "set_vector_mask": Effect.MASK,
+    "set_fmatrix": Effect.FMATRIX,
+    "set_va_reg": Effect.VA,
+}
+"""Instructions that load the registers on which regions depend."""
+
+KINDS = {
+    "set_flag": Kind.SET,
+    "wait_flag": Kind.WAIT,
+    "pipe_barrier": Kind.BARRIER,
+    "ffts_cross_core_sync": Kind.CROSS_SET,
+    "wait_flag_dev": Kind.CROSS_WAIT,
+}
+
+DEPENDENCES = {
+    BY_MASK: {"mask_low", "mask_high"},
+    BY_FMATRIX: {"fmatrix"},
+    BY_VA: {"va"},
+}
+"""Registers on which the forms of an opcode may depend."""
+
+WORDS = {
+    Word.STEPS: "_steps",
+    Word.MISSES: "_misses",
+    Word.OPCODES: "_opcodes",
+    Word.FORMS: "_forms",
+    Word.DETAILS: "_details",
+    Word.TABLE: "_table",
+}
+"""Words of a time line's state that hold addresses of tables."""
+
+
+class Tables:
+    """Forms and steps by number, and the arrays in which compiled code finds them.
+
+    Attributes:
+        forms: by number.
+        forms_of_steps: their forms, by number of the step.
+        costs: of steps.
+        scalar_accesses: of steps, their loads and stores.
+        row_blocks: see `vector_banks.BankLayout`.
+    """
+
+    def __init__(self, machine: Machine, decoder: Decoder) -> None:
+        self.machine, self._decoder = machine, decoder
+        self.forms: list[Form] = []
+        self.forms_of_steps: list[Form] = []
+        self.costs: list[Cost] = []
+        self.scalar_accesses: list[int] = []
+        self._opcodes: Ints = _ints(OPCODE_MASK + 1, OpcodeColumn.COLUMNS)
+        self._steps: Ints = _ints(64, Step.COLUMNS)
+        self._misses: Floats = np.zeros(64)
+        self._forms: Ints = _ints(64, FormColumn.COLUMNS)
+        self._details: Ints = np.zeros(1024, dtype=np.int64)
+        self._detail_count = self._entries = 0
+        self.row_blocks = BankLayout.of(machine.vector).row_blocks
+        self._bypass = machine.l2.bypass_offset_bytes or 1 << 64
+        self._table: Ints = _ints(256, ENTRY)
+
+    def point(self, state: Ints) -> None:
+        """Puts the addresses of the tables, which move as they grow, into a time line's state."""
+        for word, name in WORDS.items():
+            state[word] = getattr(self, name).ctypes.data
+        state[Word.TABLE_SIZE] = len(self._table)
+
+    def learn_form(self, state: Ints, words: list[int], registers: Registers) -> Form:
+        """Learns the form of a record, whose key is in `state`.
+
+        Raises:
+            Problem: it is illegal.
+        """
+        form, seen = self._decoder.form(words, registers)
+        entry = form.entry
+        opcode = entry.record.opcode
+        if not self._opcodes[opcode, OpcodeColumn.KNOWN]:
+            self._opcodes[opcode] = _opcode_row(entry)
+            return form  # its key is made now
+        key = state[state[Word.KEY] :]
+        if seen:
+            registers_known = DEPENDENCES[int(self._opcodes[opcode, OpcodeColumn.DEPENDS])]
+            assert seen <= registers_known, f"{entry.record.mnemonic}: regions depend on {seen}"
+        else:
+            key[0] = opcode
+            key[RECORD_WORDS : RECORD_WORDS + 2] = 0
+        self._insert(state, len(self.forms))
+        self._add_form(form)
+        return form
+
+    def learn_step(self, state: Ints, words: list[int], form: Form) -> None:
+        """Learns the step of a record of that form, whose key is in `state`."""
+        number = int(state[state[Word.KEY] + 1])
+        self._insert(state, self._add_step(number, form, form.cost(words)))
+
+    def form_of(self, step: int, words: list[int]) -> Form:
+        """The form of a record that was executed as a step."""
+        form = self.forms_of_steps[step]
+        return self._decoder.form(words, Registers())[0] if form.summary else form
+
+    def locate(self, form: Form, words: list[int]) -> bool:
+        """Makes the address in global memory one without the bit that bypasses the L2; returns
+        whether it had it."""
+        direct = bool(form.gm_word) and words[form.gm_word] >= self._bypass
+        if direct:
+            words[form.gm_word] -= self._bypass
+        return direct
+
+    def issued(self, step: int, index: int, location: int) -> Issued:
+        """An instruction for messages."""
+        form = self.forms_of_steps[step]
+        name = form.record.name
+        wait = event_named(form.values) if name == "wait_flag" else None
+        send = event_named(form.values) if name == "set_flag" else None
+        return Issued(form.record.mnemonic, index, location, wait, send)
+
+    def decode(self, words: list[int], registers: Registers) -> Form:
+        """The form of a record under these registers.
+
+        Raises:
+            Problem: it is illegal.
+        """
+        return self._decoder.form(words, registers)[0]
+
+    def _insert(self, state: Ints, number: int) -> None:
+        self._entries += 1
+        if self._entries * 2 > len(self._table):
+            old = self._table[self._table[:, 0] > 0]
+            self._table = _ints(2 * len(self._table), ENTRY)
+            place = int(state[Word.KEY])
+            key = state[place : place + ENTRY - 1].copy()
+            self.point(state)
+            for row in old:
+                state[place : place + ENTRY - 1] = row[1:]
+                LIBRARY.call("insert", state, int(row[0]) - 1)
+            state[place : place + ENTRY - 1] = key
+        LIBRARY.call("insert", state, number)
+
+    def _add_step(self, number: int, form: Form, cost: Cost) -> int:
+        count = len(self.costs)
+        if count == len(self._misses):
+            self._steps = _grown(self._steps)
+            self._misses = np.concatenate([self._misses, np.zeros(count)])
+        record, values = form.record, form.values
+        kind, event = KINDS.get(record.name, Kind.WORK), 0
+        if kind in (Kind.SET, Kind.WAIT):
+            event = number_of(event_named(values))
+        elif kind == Kind.BARRIER and values["pipe"] == Pipe.ALL:
+            kind = Kind.BARRIER_ALL
+        moves = form.moves_gm and not form.summary and bool(cost.gm_read or cost.gm_write)
+        self._steps[count] = (
+            kind, int(form.pipe), event, cost.occupancy, cost.latency, cost.gm_read, cost.gm_write,
+            cost.from_l1, cost.to_l1, number, moves,
+        )  # fmt: skip
+        self._misses[count] = cost.miss_cycles
+        self.costs.append(cost)
+        self.scalar_accesses.append(values["loads"] + values["stores"] if form.summary else 0)
+        self.forms_of_steps.append(form)
+        return count
+
+    def _add_form(self, form: Form) -> None:
+        number = len(self.forms)
+        if number == len(self._forms):
+            self._forms = _grown(self._forms)
+        self.forms.append(form)
+        row = self._forms[number]
+        fixed = not form.summary and not form.moves_gm and not form.strided_places
+        row[FormColumn.EFFECT] = EFFECTS.get(form.record.name, Effect.NONE)
+        row[FormColumn.SUMMARY] = form.summary
+        row[FormColumn.GM_WORD] = form.gm_word
+        row[FormColumn.GM_OFFSET] = form.gm_offset
+        details: list[int] = []
+        for want in form.alignments:
+            details += [want.word, want.bytes]
+        ports = [] if form.summary else [p for p in (*form.reads, *form.writes)
+                                         if not p.region.empty]  # fmt: skip
+        for port in ports:
+            word = 0 if port.word == ABSOLUTE else port.word
+            details += [word, port.offset, port.region.high, int(port.space)]
+        row[FormColumn.ALIGNMENTS], row[FormColumn.PORTS] = len(form.alignments), len(ports)
+        row[FormColumn.STRIDES] = self._detail_count + len(details)
+        row[FormColumn.STRIDED] = len(form.strided_places)
+        for word, size in form.strided_places:
+            details += [word, size]
+        gm = [] if form.summary else form.gm_ports
+        row[FormColumn.GM_PORTS] = self._detail_count + len(details)
+        row[FormColumn.GM_PORT_COUNT] = len(gm)
+        runs: list[int] = []
+        first = self._detail_count + len(details) + 5 * len(gm)
+        for port, written in gm:
+            assert port.word == form.gm_word, "one address in global memory"
+            starts, lengths = port.region.runs
+            details += [
+                port.offset, written, port.region.size_bytes, starts.size, first + len(runs)
+            ]  # fmt: skip
+            runs += np.stack([starts, lengths], axis=1).reshape(-1).tolist()
+        row[FormColumn.DETAILS] = self._add_details([*details, *runs])
+        row[FormColumn.STEP] = -1
+        if fixed:
+            row[FormColumn.STEP] = self._add_step(number, form, form.cost([0] * (ABSOLUTE + 1)))
+
+    def _add_details(self, details: list[int]) -> int:
+        first, end = self._detail_count, self._detail_count + len(details)
+        while end > len(self._details):
+            self._details = _grown(self._details)
+        self._details[first:end] = details
+        self._detail_count = end
+        return first
+
+
+def event_named(values: Mapping[str, int]) -> Event:
+    """The event in the fields of a flag."""
+    return values["src_pipe"], values["dst_pipe"], values["event"]
+
+
+def _ints(rows: int, columns: int) -> Ints:
+    return np.zeros((rows, columns), dtype=np.int64)
+
+
+def _grown(array: Ints) -> Ints:
+    return np.concatenate([array, np.zeros_like(array)])
+
+
+def _opcode_row(entry: OpcodeForms) -> list[int]:
+    """What compiled code knows of an opcode. Addresses and data are no part of a form."""
+    record = entry.record
+    row = [0] * OpcodeColumn.COLUMNS
+    row[OpcodeColumn.KNOWN] = 1
+    for word in range(entry.first, entry.end):
+        row[word] = -1
+    if entry.scalar:
+        row[entry.scalar] = 0
+        row[OpcodeColumn.SCALAR] = entry.scalar
+        row[OpcodeColumn.UNUSED] = _signed(entry.unused[-1])
+    if entry.loose:
+        for word in _free_words(record):
+            row[word] = 0
+    row[OpcodeColumn.DEPENDS] = (
+        BY_FMATRIX if entry.images else BY_VA if record.timing == "vnchwconv" else BY_MASK
+    )
+    if record.timing == "scalar_access":
+        row[OpcodeColumn.SUMMARY] = 1
+        for f in record.fields:
+            row[entry.first + f.word] = -1 if f.name == "space" else 0
+    return row
+
+
+def _free_words(record: Instruction) -> list[int]:
+    """Words of an instruction that only loads registers in which anything is legal."""
+    if record.check is not Instruction.__dataclass_fields__["check"].default:
+        return []
+    free = []
+    for word in range(record.words):
+        fields = [f for f in record.fields if f.word == word]
+        limited = any(f.minimum or f.limit != (1 << f.width) - 1 for f in fields)
+        if sum(f.width for f in fields) == 64 and not limited:
+            free.append(1 + len(record.operands) + word)
+    return free
+
+
+def _signed(word: int) -> int:
+    """A word of 64 bits as compiled code has it."""
+    return word - (1 << 64) if word >> 63 else word

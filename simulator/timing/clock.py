@@ -1,0 +1,329 @@
+"""The time line of one core, compiled: what `timing.timeline` describes.
+
+`t` is the state, `x` its doubles; see `timing.layout`.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from davinci.native import Floats, Ints, floats_at, ints_at
+from davinci.simulator.core.events import EVENT_IDS, PIPES, S
+from davinci.simulator.timing.layout import (
+    LIBRARY,
+    NOTHING,
+    PART_COLUMNS,
+    PARTS_AT,
+    STRETCH,
+    Column,
+    Held,
+    Kind,
+    Step,
+    Stop,
+    Word,
+)
+from davinci.simulator.timing.shares import claim, fill, stalls
+
+FLAG_COLUMNS = 3
+"""Words of a flag before those that were sent: how many were, how many were taken, and the place of
+its event among those that were ever set."""
+
+OPS_SHIFT = 32
+STEP_MASK = (1 << OPS_SHIFT) - 1
+"""A word of the log: the step, and the scalar operations before it."""
+
+
+@LIBRARY.entry
+def replay(t: Ints, x: Floats, count: int) -> int:
+    """Issues again what a log holds, up to `count` instructions; the log's address is in `t`.
+
+    Returns a `Stop`: behind a set of a flag of other cores that its pipe came to, before a wait for
+    one unless `UNTIL` has its time.
+    """
+    log = ints_at(t[Word.LOG])
+    steps = ints_at(t[Word.STEPS])
+    while t[Word.COUNT] < count:
+        entry = log[t[Word.COUNT]]
+        step = entry & STEP_MASK
+        if steps[step * Step.COLUMNS + Step.KIND] == Kind.CROSS_WAIT and t[Word.UNTIL] < 0:
+            return Stop.CROSS_WAIT
+        stop = issue(t, x, step, entry >> OPS_SHIFT, 0)
+        if stop != Stop.END:
+            return stop
+        if t[Word.CAME]:
+            return Stop.CAME
+    return Stop.END
+
+
+@LIBRARY.function
+def issue(t: Ints, x: Floats, step: int, ops: int, location: int) -> int:
+    """The scalar unit issues an instruction, after `ops` operations of its own."""
+    index = t[Word.COUNT]
+    t[Word.COUNT] = index + 1
+    t[Word.NOW] += (ops + 1) * t[Word.ISSUE_CYCLES]
+    steps = ints_at(t[Word.STEPS])
+    row = step * Step.COLUMNS
+    pipe = steps[row + Step.PIPE]
+    kind = steps[row + Step.KIND]
+    if kind == Kind.BARRIER_ALL:
+        return barrier_all(t, index)
+    if pipe == S:
+        stop = scalar(t, step, index)
+        if stop == Stop.END:
+            wake(t, x)
+        return stop
+    depth = t[Word.DEPTH]
+    started = t[Word.STARTED + pipe]
+    held = t[Word.HELD_COUNT + pipe]
+    left = min(started, depth)
+    behind = left + held - depth
+    issue_after = NOTHING
+    if behind >= 0:
+        if behind >= left:
+            t[Word.STUCK_PIPE] = pipe
+            return Stop.QUEUE_FULL
+        at = t[Word.STARTS] + (pipe * depth + (started - left + behind) % depth) * 2
+        if t[at] > t[Word.NOW]:
+            t[Word.NOW] = t[at]
+            issue_after = t[at + 1]
+    time = t[Word.NOW]
+    if held or not start(t, x, step, index, time, issue_after):
+        at = t[Word.HELD] + (pipe * depth + (t[Word.HELD_FIRST + pipe] + held) % depth) * (
+            Held.COLUMNS
+        )
+        t[at + Held.STEP] = step
+        t[at + Held.INDEX] = index
+        t[at + Held.TIME] = time
+        t[at + Held.ISSUE_AFTER] = issue_after
+        t[at + Held.LOCATION] = location
+        t[Word.HELD_COUNT + pipe] = held + 1
+    wake(t, x)
+    return Stop.END
+
+
+@LIBRARY.function
+def barrier_all(t: Ints, index: int) -> int:
+    """The scalar unit and all pipes wait until everything is complete."""
+    for pipe in range(PIPES):
+        if t[Word.HELD_COUNT + pipe]:
+            return Stop.BARRIER_WAITS
+    begin = t[Word.NOW]
+    end_after = NOTHING
+    for times in range(Word.FREE, Word.DONE + 1, Word.DONE - Word.FREE):
+        owners = Word.KEPT_BY if times == Word.FREE else Word.DONE_BY
+        last = 0
+        for pipe in range(1, PIPES):
+            if t[times + pipe] > t[times + last]:
+                last = pipe
+        if t[times + last] > t[Word.NOW]:
+            t[Word.NOW] = t[times + last]
+            end_after = t[owners + last]
+    t[Word.NOW] += t[Word.BARRIER_CYCLES]
+    now = t[Word.NOW]
+    for pipe in range(PIPES):
+        ended = max(begin, t[Word.DONE + pipe], t[Word.FREE + pipe])
+        t[Word.BARRIER_HELD + pipe] += now - ended
+    for pipe in range(PIPES):
+        t[Word.FREE + pipe] = now
+        t[Word.KEPT_BY + pipe] = index
+    note(t, index, S, begin, now, now, begin, NOTHING, NOTHING, end_after, 0)
+    return Stop.END
+
+
+@LIBRARY.function
+def scalar(t: Ints, step: int, index: int) -> int:
+    """An instruction of the scalar unit itself."""
+    steps = ints_at(t[Word.STEPS])
+    row = step * Step.COLUMNS
+    kind = steps[row + Step.KIND]
+    begin = t[Word.NOW]
+    end_after = NOTHING
+    waits = 0
+    if kind == Kind.WAIT:
+        at = t[Word.FLAGS] + steps[row + Step.EVENT] * (FLAG_COLUMNS + 2 * (t[Word.DEPTH] + 2))
+        if t[at] == t[at + 1]:
+            return Stop.SCALAR_WAITS
+        waits = 1
+        place = at + FLAG_COLUMNS + t[at + 1] % (t[Word.DEPTH] + 2) * 2
+        t[at + 1] += 1
+        if t[place] > t[Word.NOW]:
+            t[Word.FLAG_HELD + S] += t[place] - t[Word.NOW]
+            t[Word.NOW] = t[place]
+            end_after = t[place + 1]
+    elif kind == Kind.SET:
+        send(t, steps[row + Step.EVENT], begin, index)
+    elif kind == Kind.CROSS_SET:
+        come(t, index, begin)
+    elif kind == Kind.CROSS_WAIT:
+        if t[Word.UNTIL] > begin:
+            waits = 1
+            t[Word.NOW] = t[Word.UNTIL]
+        t[Word.UNTIL] = -1
+    t[Word.NOW] += steps[row + Step.OCCUPANCY]
+    now = t[Word.NOW]
+    if not waits:
+        t[Word.BUSY + S] += now - begin
+    t[Word.DONE + S] = now
+    t[Word.DONE_BY + S] = index
+    note(t, index, S, begin, now, now, begin, NOTHING, NOTHING, end_after, 0)
+    return Stop.END
+
+
+@LIBRARY.function
+def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int) -> int:
+    """Executes the head of a queue; 0 if it is a wait for a flag that is not set yet."""
+    steps = ints_at(t[Word.STEPS])
+    row = step * Step.COLUMNS
+    pipe = steps[row + Step.PIPE]
+    kind = steps[row + Step.KIND]
+    begin = time
+    start_after = NOTHING
+    end_after = NOTHING
+    shared = 0
+    if t[Word.FREE + pipe] > begin:
+        begin = t[Word.FREE + pipe]
+        start_after = t[Word.KEPT_BY + pipe]
+    done = t[Word.DONE + pipe]
+    free = begin
+    end = begin
+    left = begin  # A wait or barrier leaves the queue when it is over, else when it starts.
+    if kind == Kind.WORK:
+        free = begin + steps[row + Step.OCCUPANCY]
+        end = begin + steps[row + Step.LATENCY]
+        if steps[row + Step.FROM_L1]:
+            stalled = stalls(t, x, begin, steps[row + Step.OCCUPANCY])
+            free += stalled
+            end += stalled
+        read = steps[row + Step.GM_READ]
+        write = steps[row + Step.GM_WRITE]
+        if read or write:
+            passed = claim(t, x, pipe, begin, read, write)
+            if read:
+                misses = floats_at(t[Word.MISSES])
+                missing = x[PARTS_AT + t[Word.PART] * PART_COLUMNS + PART_COLUMNS - 1]
+                kept = steps[row + Step.OCCUPANCY] + misses[step] * missing
+                passed = max(passed, begin + ceil(kept * x[STRETCH]))
+            shared = max(passed - free, 0)
+            free += shared
+            end += shared
+            if steps[row + Step.TO_L1]:
+                fill(t, x, begin, free, read)
+        t[Word.FREE + pipe] = free
+        t[Word.KEPT_BY + pipe] = index
+        if end > done:
+            t[Word.BUSY + pipe] += end - max(begin, done)
+            t[Word.DONE + pipe] = end
+            t[Word.DONE_BY + pipe] = index
+    elif kind == Kind.WAIT:
+        at = t[Word.FLAGS] + steps[row + Step.EVENT] * (FLAG_COLUMNS + 2 * (t[Word.DEPTH] + 2))
+        if t[at] == t[at + 1]:
+            return 0
+        place = at + FLAG_COLUMNS + t[at + 1] % (t[Word.DEPTH] + 2) * 2
+        t[at + 1] += 1
+        if t[place] > begin:
+            end_after = t[place + 1]
+        end = max(begin, t[place])
+        t[Word.FREE + pipe] = end
+        t[Word.KEPT_BY + pipe] = index
+        t[Word.FLAG_HELD + pipe] += max(0, end - max(begin, done))
+        free = end
+        left = end
+    else:
+        end = max(begin, done)
+        if done > begin:
+            end_after = t[Word.DONE_BY + pipe]
+        if kind == Kind.BARRIER:
+            end += t[Word.BARRIER_CYCLES]
+            t[Word.FREE + pipe] = end
+            t[Word.KEPT_BY + pipe] = index
+            t[Word.BARRIER_HELD + pipe] += t[Word.BARRIER_CYCLES]
+            free = end
+            left = end
+    started = t[Word.STARTED + pipe]
+    at = t[Word.STARTS] + (pipe * t[Word.DEPTH] + started % t[Word.DEPTH]) * 2
+    t[at] = left
+    t[at + 1] = index
+    t[Word.STARTED + pipe] = started + 1
+    note(t, index, pipe, begin, free, end, time, issue_after, start_after, end_after, shared)
+    if kind == Kind.SET:
+        send(t, steps[row + Step.EVENT], end, index)
+    elif kind == Kind.CROSS_SET:
+        come(t, index, end)
+    return 1
+
+
+@LIBRARY.function
+def send(t: Ints, event: int, time: int, index: int) -> None:
+    """An event is set at `time`; its pipe is to be looked at."""
+    room = t[Word.DEPTH] + 2
+    at = t[Word.FLAGS] + event * (FLAG_COLUMNS + 2 * room)
+    if t[at] == 0:
+        t[at + 2] = t[Word.FLAGS_SENT]
+        t[Word.FLAGS_SENT] += 1
+    place = at + FLAG_COLUMNS + t[at] % room * 2
+    t[place] = time + t[Word.FLAG_CYCLES]
+    t[place + 1] = index
+    t[at] += 1
+    t[t[Word.WOKEN_PIPES] + t[Word.WOKEN]] = event // EVENT_IDS % PIPES
+    t[Word.WOKEN] += 1
+
+
+@LIBRARY.function
+def come(t: Ints, index: int, time: int) -> None:
+    """A pipe has come to a set of a flag for other cores."""
+    at = t[Word.CAME_SETS] + 2 * t[Word.CAME]
+    t[at] = index
+    t[at + 1] = time
+    t[Word.CAME] += 1
+
+
+@LIBRARY.function
+def wake(t: Ints, x: Floats) -> None:
+    """Executes what waited in the queues of pipes that were sent a flag, and so on."""
+    depth = t[Word.DEPTH]
+    looked = 0
+    while looked < t[Word.WOKEN]:
+        pipe = t[t[Word.WOKEN_PIPES] + looked]
+        looked += 1
+        while t[Word.HELD_COUNT + pipe]:
+            first = t[Word.HELD_FIRST + pipe]
+            at = t[Word.HELD] + (pipe * depth + first) * Held.COLUMNS
+            time = t[at + Held.TIME]
+            if not start(
+                t, x, t[at + Held.STEP], t[at + Held.INDEX], time, t[at + Held.ISSUE_AFTER]
+            ):
+                break
+            t[Word.HELD_FIRST + pipe] = (first + 1) % depth
+            t[Word.HELD_COUNT + pipe] -= 1
+    t[Word.WOKEN] = 0
+
+
+@LIBRARY.function
+def note(
+    t: Ints,
+    index: int,
+    pipe: int,
+    begin: int,
+    free: int,
+    end: int,
+    issued: int,
+    issue_after: int,
+    start_after: int,
+    end_after: int,
+    shared: int,
+) -> None:
+    """Adds a row, if they are kept."""
+    if t[Word.KEEP_ROWS]:
+        rows = ints_at(t[Word.ROW_TABLE])
+        at = t[Word.ROWS] * Column.COLUMNS
+        rows[at + Column.INDEX] = index
+        rows[at + Column.PIPE] = pipe
+        rows[at + Column.START] = begin
+        rows[at + Column.FREE] = free
+        rows[at + Column.END] = end
+        rows[at + Column.ISSUED] = issued
+        rows[at + Column.ISSUE_AFTER] = issue_after
+        rows[at + Column.START_AFTER] = start_after
+        rows[at + Column.END_AFTER] = end_after
+        rows[at + Column.SHARED] = shared
+        t[Word.ROWS] += 1

@@ -1,0 +1,195 @@
+"""Where the compiled time line keeps what: words of its arrays.
+
+The state of a time line is one array of integers (`Word` and the lists behind it) and one of
+doubles. What an instruction is to it is a row of the table of steps (`Step`): an instruction with
+everything fixed that time depends on.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from davinci.native import Library
+from davinci.simulator.core.events import PIPES
+
+LIBRARY = Library()
+"""The compiled functions of the simulator."""
+
+NOTHING = -1
+"""In place of an instruction that something waited for."""
+
+
+class Kind(enum.IntEnum):
+    """What an instruction is to the time line."""
+
+    WORK = 0
+    WAIT = 1
+    SET = 2
+    BARRIER = 3
+    BARRIER_ALL = 4
+    CROSS_SET = 5
+    CROSS_WAIT = 6
+
+
+class Step(enum.IntEnum):
+    """Columns of the table of steps. MISS holds the bits of a double."""
+
+    KIND = 0
+    PIPE = 1
+    EVENT = 2
+    OCCUPANCY = 3
+    LATENCY = 4
+    GM_READ = 5
+    GM_WRITE = 6
+    FROM_L1 = 7
+    TO_L1 = 8
+    FORM = 9
+    MOVES = 10  # its lines of global memory are noted
+    COLUMNS = 11
+
+
+class Word(enum.IntEnum):
+    """Words of a time line's state. Addresses are those of other arrays, offsets those in this one
+    or in that of the doubles."""
+
+    NOW = 0
+    COUNT = 1  # instructions so far
+    DEPTH = 2  # of queues
+    FLAG_CYCLES = 3
+    BARRIER_CYCLES = 4
+    ISSUE_CYCLES = 5
+    UNTIL = 6  # before which the scalar unit does not start the next instruction
+    FLAGS_SENT = 7  # events that were ever set
+    CAME = 8  # sets of flags for other cores that their pipes came to
+    WOKEN = 9  # pipes that were sent a flag and not looked at
+    STUCK_PIPE = 10
+    KEEP_ROWS = 11
+    ROWS = 12  # their number
+    # Addresses.
+    STEPS = 13
+    MISSES = 14  # cycles that a step takes longer if the L2 has none of its rows
+    LOG = 15
+    ROW_TABLE = 16
+    # Offsets of lists.
+    STARTS = 17
+    HELD = 18
+    FLAGS = 19
+    WOKEN_PIPES = 20
+    CAME_SETS = 21
+    LANE_WORDS = 22
+    # The share of global memory.
+    FIRST = 23  # start of the first transfer, or -1
+    MOVED = 24  # bytes
+    PARTS = 25
+    PART = 26
+    BLOCK_BYTES = 27
+    CREDIT = 28
+    USES_MEMORY = 29
+    USES_L2 = 30
+    FILLS = 31  # transfers into L1
+    STALL_BYTES = 32
+    # Decoding: addresses of tables, see `core.tables`.
+    OPCODES = 33
+    FORMS = 34
+    DETAILS = 35
+    TABLE = 36
+    TABLE_SIZE = 37
+    TRANSFERS = 38
+    TRANSFER_COUNT = 39
+    ROOM = 40  # of the log
+    TRANSFER_ROOM = 41
+    AT = 42  # record under way, counted from the first one handed over
+    PASS = 43  # the next instruction between cores is issued
+    BOUNDS = 44  # bounds and alignment are checked
+    MASK_LOW = 45
+    MASK_HIGH = 46
+    FMATRIX = 47
+    BYPASS = 48  # addresses from here on bypass the L2; 0: none do
+    LINE = 49
+    BANK_GROUPS = 50
+    ROW_BLOCKS = 51
+    VA = 52  # offsets again: VA registers, key, events that are set, sizes of memories
+    KEY = 53
+    EVENT_SETS = 54
+    SIZES = 55
+    # Lists of a number for each pipe.
+    BUSY = 64
+    FLAG_HELD = 80
+    BARRIER_HELD = 96
+    FREE = 112
+    DONE = 128
+    KEPT_BY = 144
+    DONE_BY = 160
+    STARTED = 176
+    HELD_COUNT = 192
+    HELD_FIRST = 208
+    END = 224
+
+
+class Held(enum.IntEnum):
+    """Columns of an instruction in a queue."""
+
+    STEP = 0
+    INDEX = 1
+    TIME = 2
+    ISSUE_AFTER = 3
+    LOCATION = 4
+    COLUMNS = 5
+
+
+class Column(enum.IntEnum):
+    """Columns of an instruction on the time line; see `timeline.Row`."""
+
+    INDEX = 0
+    PIPE = 1
+    START = 2
+    FREE = 3
+    END = 4
+    ISSUED = 5
+    ISSUE_AFTER = 6
+    START_AFTER = 7
+    END_AFTER = 8
+    SHARED = 9
+    COLUMNS = 10
+
+
+TRANSFERS_KEPT = 64
+"""Transfers of a pipe that are remembered: more than a queue holds."""
+
+FILLS_KEPT = 8
+"""Transfers into L1 that are remembered: more than can be under way with a load."""
+
+MOST_TAKEN = 0.5
+"""Loads and fills take turns: fills get no more of the cycles of L1's port."""
+
+LANE_ORDER = 1
+LANE_COUNTS = 16
+LANE_COLUMNS = 32
+"""A lane's words: number of pipes that used it, which in order, and the transfers of each."""
+
+# Doubles: how much longer reads take for lines in common, the fills of L1, the transfers of the two
+# lanes, and the rates of the parts.
+STRETCH = 0
+L1_FILLS = 1
+LANES = L1_FILLS + 3 * FILLS_KEPT
+LANE_DOUBLES = PIPES * TRANSFERS_KEPT * 2
+PARTS_AT = LANES + 2 * LANE_DOUBLES
+PART_COLUMNS = 5
+"""Rates of memory, read and written, of the L2, and the missing part of the lines."""
+
+
+class Stop(enum.IntEnum):
+    """Why compiled code returned."""
+
+    END = 0
+    QUEUE_FULL = 1
+    SCALAR_WAITS = 2
+    BARRIER_WAITS = 3
+    CROSS_WAIT = 4  # before it
+    CAME = 5  # behind an instruction
+    ROOM = 6  # before an instruction for which there is none
+    UNKNOWN_FORM = 7
+    UNKNOWN_STEP = 8
+    ILLEGAL = 9
+    SET_TWICE = 10
+    CROSS = 11  # before it
