@@ -32,7 +32,7 @@ def in_f32(
 
     @functools.wraps(rule)
     def widened(p: VectorProgram, x: Value) -> Value:
-        return p.convert(rule(p, p.convert(x, "f32")), x.dtype)
+        return p.convert(rule(p, p.convert(x, "f32", exact=True)), x.dtype)
 
     return widened
 

@@ -62,6 +62,7 @@ class VectorProgram:
 
     Attributes:
         wide: of values that a conversion lost nothing of, what they were converted from.
+        rounded: of values of f32, the same in f16 by cheaper steps than a conversion at the end.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -69,6 +70,7 @@ class VectorProgram:
     steps: list[Step] = field(default_factory=list)
     constants: dict[tuple[str, float], Value] = field(default_factory=dict)
     wide: dict[Value, Value] = field(default_factory=dict)
+    rounded: dict[Value, Value] = field(default_factory=dict)
     _count: int = 0
 
     def _value(self, dtype: str) -> Value:
@@ -137,7 +139,8 @@ class VectorProgram:
     def convert(
         self, a: Value, dtype: str, rounding: str = "none", *, exact: bool = False
     ) -> Value:
-        """One vconv; nothing if `a`, or what it was made from without loss, has the type already.
+        """One vconv; nothing if `a`, what it was made from without loss, or what is known of it
+        rounded, has the type already.
 
         Args:
             exact: whether the result loses nothing whatever `a` holds: flags, say.
@@ -147,6 +150,8 @@ class VectorProgram:
             found = self.wide[found]
         if found.dtype == dtype:
             return found
+        if dtype == "f16" and a in self.rounded:
+            return self.rounded[a]
         result = self.step("vconv", [a], dtype, round=rounding)
         if exact:
             self.wide[result] = a

@@ -68,6 +68,7 @@ class Followers:
             self._require_shape(array)
             numbers[value] = number
             self.program.output(value)
+        self.program.drop_unused()
         return tuple(numbers.values())
 
     def _require_shape(self, array: Tensor) -> None:
