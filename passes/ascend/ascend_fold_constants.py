@@ -8,8 +8,10 @@ after:
     %1 = "ascend.constant"() {value = dense_resource<w_nz> : tensor<48x48x16x16xf16>}
 
 Weights so get their type and layout before the program runs. Results that are much larger than what
-they come from (a broadcast, a padding) are left to the device above a size. A chain is computed in
-one go, and originals that nobody uses any more are dropped, so that memory stays bounded.
+they come from (a broadcast, a padding) are left to the device above a size, which is small for rows
+that elementwise operators combine others with: kernels read these again for nothing. A chain is
+computed in one go, and originals that nobody uses any more are dropped, so that memory stays
+bounded.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from davinci.dialects.base import attribute, python_value
 from davinci.element_types import DTYPES
 from davinci.elements import Array
 from davinci.mlir import ir, location_text
+from davinci.operators import OPERATORS
 from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
@@ -39,6 +42,10 @@ from davinci.passes.ascend.tensor_ops import (
 )
 from davinci.passes.pipeline.base import Pass, register_pass
 
+BROADCAST = "ascend.broadcast"
+CARRIED = frozenset({BROADCAST, "ascend.reshape"})
+"""What moves nothing inside a kernel."""
+
 LostByPlace = dict[str, list[tuple[int, int, int]]]
 """Overflows, underflows and values of each conversion of a constant to f16, by its location."""
 
@@ -47,6 +54,9 @@ HALF_MAGNITUDE, HALF_INFINITY = np.uint16(0x7FFF), np.uint16(0x7C00)
 
 GROWN_BYTES = 4 << 20
 """Results larger than all their operands are folded up to this size."""
+
+REPEATED_BYTES = 16 << 10
+"""The same of what is repeated for elementwise operators."""
 
 
 @register_pass
@@ -94,8 +104,23 @@ def has_array(value: Any) -> bool:
 def grows(op: Any) -> bool:
     """Whether the result is large, and larger than the operands."""
     result = tensor_of(op.result.type)
-    size = size_bytes(result)
-    return size > GROWN_BYTES and result.count > sum(tensor_of(v.type).count for v in op.operands)
+    most = REPEATED_BYTES if op.name == BROADCAST and is_read_in_place(op) else GROWN_BYTES
+    count = sum(tensor_of(v.type).count for v in op.operands)
+    return size_bytes(result) > most and result.count > count
+
+
+def is_read_in_place(op: Any) -> bool:
+    """Whether elementwise operators are all that reads a value, whatever its shape."""
+    users = [use.owner.operation for use in op.result.uses]
+    return bool(users) and all(
+        is_read_in_place(user) if user.name in CARRIED else is_elementwise(user.name)
+        for user in users
+    )
+
+
+def is_elementwise(name: str) -> bool:
+    record = OPERATORS.get(name.removeprefix("ascend."))
+    return record is not None and record.elementwise
 
 
 def is_final(op: Any, foldable: set[Any]) -> bool:

@@ -55,6 +55,22 @@ func.func @left_alone() -> (tensor<1048577x2xf32>, tensor<1x1xf32>) {
 
 // -----
 
+// A row that is repeated for elementwise operators is read in place; others are given what they read.
+// CHECK-LABEL: func.func @repeated
+// CHECK: "ascend.constant"(){{.*}}tensor<16xf32>
+// CHECK: "ascend.broadcast"
+// CHECK: "ascend.constant"(){{.*}}tensor<512x16xf32>
+func.func @repeated(%x: tensor<512x16xf32>) -> (tensor<512x16xf32>, tensor<512x16xf32>) {
+  %c = "ascend.constant"() {value = dense<[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]> : tensor<16xf32>} : () -> tensor<16xf32>
+  %0 = "ascend.broadcast"(%c) {dims = array<i64: 1>} : (tensor<16xf32>) -> tensor<512x16xf32>
+  %1 = "ascend.add"(%x, %0) : (tensor<512x16xf32>, tensor<512x16xf32>) -> tensor<512x16xf32>
+  %2 = "ascend.neg"(%c) : (tensor<16xf32>) -> tensor<16xf32>
+  %3 = "ascend.broadcast"(%2) {dims = array<i64: 1>} : (tensor<16xf32>) -> tensor<512x16xf32>
+  return %1, %3 : tensor<512x16xf32>, tensor<512x16xf32>
+}
+
+// -----
+
 // Element types that NumPy has not are left to the device.
 // CHECK-LABEL: func.func @no_array
 // CHECK: "ascend.neg"
