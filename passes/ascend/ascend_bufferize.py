@@ -54,6 +54,7 @@ from davinci.passes.analysis.group_graph import CONVERSION
 from davinci.passes.analysis.origins import served
 from davinci.passes.analysis.packing import Item, pack
 from davinci.passes.ascend.group_outline import Kernels
+from davinci.passes.ascend.grouping import joined_in_place
 from davinci.passes.ascend.host_function import HostBuilder, Launch, Place, Storage
 from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor, symbols
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
@@ -112,10 +113,12 @@ class Plan:
         self._constants: dict[Any, Storage] = {}
         self._places: dict[Any, Place] = {}
         self._fulls: dict[Any, Any] = {}
+        self._joined: dict[Any, Place] = {}
         block = function.regions[0].blocks[0]
         self._returned = {viewed(v) for v in block.operations[len(block.operations) - 1].operands}
         for number, value in enumerate(block.arguments):
             self._places[value] = Place(self._new("argument", number, value, value.location))
+        self._parts = parts_of_joined(block, self._returned)
         for op in block.operations:
             self._visit(op.operation)
 
@@ -148,6 +151,8 @@ class Plan:
             self._seen_as(op)
         elif name in ("reshape", "view"):
             self._places[op.result] = self._find(op.operands[0], op)
+        elif name == "concat" and joined_in_place(op):
+            self._join(op)
         elif name == "slice" and (part := self._part(op)) is not None:
             self._places[op.result] = part
         else:
@@ -175,10 +180,31 @@ class Plan:
         place.storage.divided = True
         return Place(place.storage, offset)
 
+    def _join(self, concat: Any) -> None:
+        """Operands that were not made in their places are copied there."""
+        result = concat.results[0]
+        place = self._places[result] = self._made(result)
+        place.storage.divided = True
+        for operand, offset in zip(concat.operands, offsets_of(concat), strict=True):
+            if self._parts.get(operand) != (result, offset):
+                part, kind = Place(place.storage, place.offset + offset), memref_of(operand.type)
+                copied = [(self._find(operand, concat), kind), (part, kind)]
+                self._launch(self._copying(operand, concat), copied, concat)
+
+    def _made(self, value: Any) -> Place:
+        """A new place, or that which a value has in what it is a part of."""
+        if value not in self._parts:
+            if value not in self._joined:
+                self._joined[value] = Place(self._new("arena", None, value, value.owner.location))
+            return self._joined[value]
+        whole, offset = self._parts[value]
+        place = self._made(whole)
+        return Place(place.storage, place.offset + offset)
+
     def _visit_kernel(self, op: Any, name: str) -> None:
-        outputs = [self._new("arena", None, result, op.location) for result in op.results]
-        self._places.update(zip(op.results, map(Place, outputs), strict=True))
-        if all(storage.item.size == 0 for storage in outputs):
+        outputs = [self._made(result) for result in op.results]
+        self._places.update(zip(op.results, outputs, strict=True))
+        if all(place.storage.item.size == 0 for place in outputs):
             return
         numbers = [value for value in op.operands if value in self._fulls]
         if name in BUFFERS_ONLY or len(numbers) == len(op.operands):
@@ -195,7 +221,9 @@ class Plan:
                 require_layouts(op)
             kernel = self._kernels.kernel_of([op], inputs, op.results)
         buffers = [(self._find(value, op), memref_of(value.type)) for value in inputs]
-        buffers += [(Place(storage), storage.type) for storage in outputs]
+        buffers += [
+            (place, memref_of(v.type)) for place, v in zip(outputs, op.results, strict=True)
+        ]
         self._launch(kernel, buffers, op)
 
     def _launch(self, kernel: str, buffers: list[tuple[Place, Any]], op: Any) -> None:
@@ -238,6 +266,34 @@ class Plan:
         if elements not in self._constants:
             self._constants[elements] = self._new("constant", elements, value, op.location)
         return Place(self._constants[elements])
+
+
+def parts_of_joined(block: Any, returned: set[Any]) -> dict[Any, tuple[Any, int]]:
+    """Of values that are made where a concatenation has them: its result, and where in it in
+    bytes. Each has one place; what is returned has another."""
+    found: dict[Any, tuple[Any, int]] = {}
+    for operation in block.operations:
+        op = operation.operation
+        if op.name != "ascend.concat" or not joined_in_place(op):
+            continue
+        for operand, offset in zip(op.operands, offsets_of(op), strict=True):
+            owner = defining_op(operand)
+            made = owner is not None and (owner.name == "func.call" or is_kernel(owner))
+            if made and operand not in found and operand not in returned:
+                found[operand] = op.results[0], offset
+    return found
+
+
+def is_kernel(op: Any) -> bool:
+    """Whether an operator's result is made by a kernel of its own, or is joined in place."""
+    views = ("full", "constant", "iota", "reshape", "view", "slice")
+    return op.name.startswith("ascend.") and op.name.removeprefix("ascend.") not in views
+
+
+def offsets_of(concat: Any) -> tuple[int, int]:
+    """Where operands of a concatenation in place lie in its result, in bytes."""
+    first = memref_of(concat.operands[0].type)
+    return 0, math.prod(first.shape) * first.element_type.width // 8
 
 
 def viewed(value: Any) -> Any:

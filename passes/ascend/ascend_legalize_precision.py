@@ -150,7 +150,7 @@ def rebuild(op: Any) -> None:
 HALF = "f16"
 """What operands of the cube and, in fp16, all values are narrowed to."""
 
-MOVES = frozenset({"ascend.reshape", "ascend.transpose", "ascend.slice"})
+MOVES = frozenset({"ascend.concat", "ascend.reshape", "ascend.transpose", "ascend.slice"})
 """Operations that only move data, which is cheaper for narrow types."""
 
 
@@ -170,12 +170,13 @@ def narrowed(value: Any, ops: TensorOps) -> Any:
         return builder.op("ascend.cast", [value], [narrow]).result
     if owner.name == "ascend.cast" and tensor_of(owner.operands[0].type).element == HALF:
         return owner.operands[0]
-    if rounds_alike(owner) and definition(owner.operands[0]) is None and goes_in_front(owner):
-        source = narrowed(owner.operands[0], ops)
+    computed = not any(map(definition, owner.operands))
+    if rounds_alike(owner) and computed and goes_in_front(owner):
+        sources = [narrowed(operand, ops) for operand in owner.operands]
         result = Tensor(tensor_of(value.type).shape, HALF)
         attributes = {key: owner.attributes[key] for key in owner.attributes}
         with owner.location:
-            return ops.emit(owner.name.removeprefix("ascend."), [source], result, **attributes)
+            return ops.emit(owner.name.removeprefix("ascend."), sources, result, **attributes)
     return ops.cast(value, HALF)
 
 

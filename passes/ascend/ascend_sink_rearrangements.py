@@ -16,8 +16,8 @@ after:
 Convolutions and reductions over windows take and give pixels by channels, models have channels
 first. An elementwise operator on a result of one is done before it is rearranged, to what its other
 operands are when rearranged likewise: for other such results, numbers, and values that repeat along
-all pixels or channels that is nothing. A reduction of whole dimensions, too. Where the
-rearrangements of two of them meet they cancel.
+all pixels or channels that is nothing. A reduction of whole dimensions, too, and a concatenation of
+channels. Where the rearrangements of two of them meet they cancel.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.mlir import ir
-from davinci.operators.layouts import Factors
+from davinci.operators.layouts import Factor, Factors, normal
 from davinci.operators.tensors import Tensor
 from davinci.passes import builder
 from davinci.passes.ascend.layout_support import is_elementwise
@@ -68,21 +68,41 @@ class Rearranged:
         image: [n, pixels, channels], a result of a convolution or computed from one.
         lies: where the elements of the value lie in the image.
         shape: of the value.
+        sizes: shape of the image.
     """
 
     image: Any
     lies: Factors
     shape: tuple[int, ...]
+    sizes: tuple[int, ...]
 
     @property
     def how(self) -> Rearrangement:
         return rearrangement(self.lies)
 
+    @property
+    def channels(self) -> int | None:
+        """The dimension of the value that is the image's channels; None if there is none."""
+        whole = [Factor(self.sizes[-1], 1)]
+        return self.lies.index(whole) if whole in self.lies else None
+
+    def with_channels(self, count: int) -> Rearranged:
+        """Of an image with so many channels, otherwise the same."""
+        dim, before = self.channels, self.sizes[-1]
+        assert dim is not None
+        lies = [
+            [replace(factor, stride=factor.stride // before * count) for factor in factors]
+            for factors in self.lies
+        ]
+        lies[dim] = normal([Factor(count, 1)])
+        shape = (*self.shape[:dim], count, *self.shape[dim + 1 :])
+        return Rearranged(self.image, lies, shape, (*self.sizes[:-1], count))
+
     def undone(self, value: Any, ops: TensorOps) -> Any:
         """A value of that shape rearranged as the image is."""
         split, order = self._split()
         made = ops.transpose(ops.reshape(value, split), order)
-        return ops.reshape(made, tensor_of(self.image.type).shape)
+        return ops.reshape(made, self.sizes)
 
     def kept(self, dims: set[int]) -> list[int] | None:
         """The image's dimensions that are those of the value; None if some are only in part."""
@@ -91,8 +111,7 @@ class Rearranged:
         if there is None:
             return None
         moved = [there[i] for i in order]
-        sizes = tensor_of(self.image.type).shape
-        found = spread(moved, [split[i] for i in order], sizes)
+        found = spread(moved, [split[i] for i in order], self.sizes)
         return None if found is None else [i for i, is_there in enumerate(found) if is_there]
 
     def _split(self) -> tuple[list[int], list[int]]:
@@ -146,12 +165,14 @@ class Sinking:
                 self._elementwise(op)
             elif op.name == "ascend.reduce":
                 self._reduction(op)
+            elif op.name == "ascend.concat":
+                self._concat(op)
 
     def _rearranged(self, value: Any) -> Rearranged | None:
         image, lies = traces(value)[-1]
         if image not in self._images or image == value:
             return None
-        return Rearranged(image, lies, tensor_of(value.type).shape)
+        return Rearranged(image, lies, tensor_of(value.type).shape, tensor_of(image.type).shape)
 
     def _straighten(self, conv: Any) -> None:
         """The image that a convolution takes, if it comes from rearrangements that cancel."""
@@ -177,6 +198,28 @@ class Sinking:
             kind = tensor_type(replace(result, shape=shape))
             made = builder.op(op.name, operands, [kind], **attributes).result
             back = found.how.emit(made, result.shape, ops)
+        self._images.add(made)
+        op.results[0].replace_all_uses_with(back)
+        op.erase()
+
+    def _concat(self, op: Any) -> None:
+        """Of channels, if a part of them comes from an image."""
+        parts = [self._rearranged(value) for value in op.operands]
+        found, dim = next(filter(None, parts), None), attribute(op, "dim")
+        if found is None or found.channels != dim:
+            return
+        result = tensor_of(op.results[0].type)
+        with op.location, ir.InsertionPoint(op):
+            ops = TensorOps()
+            images = []
+            for value, part in zip(op.operands, parts, strict=True):
+                wanted = found.with_channels(tensor_of(value.type).shape[dim])
+                alike = part is not None and part.lies == wanted.lies
+                images.append(part.image if part and alike else wanted.undone(value, ops))
+            joined = found.with_channels(result.shape[dim])
+            kind = Tensor(joined.sizes, result.element)
+            made = ops.emit("concat", images, kind, dim=len(joined.sizes) - 1)
+            back = joined.how.emit(made, result.shape, ops)
         self._images.add(made)
         op.results[0].replace_all_uses_with(back)
         op.erase()

@@ -10,7 +10,9 @@ from davinci.dialects.base import attribute
 from davinci.machine import Machine
 from davinci.operators import OPERATORS
 from davinci.operators.layouts import slice_offset
+from davinci.operators.tensors import NZ
 from davinci.passes.analysis.group_graph import graph_of
+from davinci.passes.ascend.layout_support import joins_in_place
 from davinci.passes.ascend.product_grouping import outputs_of
 from davinci.passes.ascend.tensor_ops import defining_op
 from davinci.schedule.graph import Graph
@@ -318,9 +320,16 @@ def is_candidate(op: Any) -> bool:
     name = op.name.removeprefix("ascend.")
     if not op.name.startswith("ascend.") or len(op.results) != 1:
         return False
+    if op.name == "ascend.concat" and joined_in_place(op):
+        return False
     if op.name in MOVES_ONLY or name in (*MOVES, "gather"):
         return True
     return name in OPERATORS and OPERATORS[name].elementwise
+
+
+def joined_in_place(op: Any) -> bool:
+    """Whether buffers of an operator's operands are parts of that of its result."""
+    return tensor_of(op.results[0].type).layout == NZ and joins_in_place(op)
 
 
 def takes_time(op: Any) -> bool:

@@ -29,7 +29,13 @@ from davinci.operators.layouts import is_view, slice_offset
 from davinci.operators.tensors import NZ
 from davinci.passes.analysis.min_cut import NEVER, Network
 from davinci.passes.ascend.layout_costs import UNIT, Costs
-from davinci.passes.ascend.layout_support import Support, is_elementwise, keeps_matrices, takes_nz
+from davinci.passes.ascend.layout_support import (
+    Support,
+    is_elementwise,
+    joins_nz,
+    keeps_matrices,
+    takes_nz,
+)
 from davinci.passes.ascend.rearrangement import REARRANGED, Rearrangement, rearrangement, traces
 from davinci.passes.ascend.tensor_ops import ON_CUBE, POOL, defining_op
 
@@ -114,6 +120,10 @@ class Choice:
             self._statistics_node(op)
         elif op.name == "ascend.reduce":
             self._use(op.operands[0], self._statistics_node(op), op)
+        elif op.name == "ascend.concat":
+            node = self._node(op, joins_nz(op))
+            for operand in op.operands:
+                self._use(operand, node, op)
         elif op.name in REARRANGED or op.name == "ascend.slice":
             self._visit_movement(op)
         else:

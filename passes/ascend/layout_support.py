@@ -13,6 +13,7 @@ from davinci.dialects.base import attribute, python_value
 from davinci.element_types import dtype_of
 from davinci.machine import Machine
 from davinci.operators import OPERATORS, Tensor
+from davinci.operators.layouts import joins_blocks
 from davinci.operators.tensors import NZ, lanes, width_of
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.tensor_ops import evaluate, full_value
@@ -75,6 +76,21 @@ def takes_nz(op: Any) -> bool:
         return False
     stored = replace(result, layout=NZ).stored_shape
     return result.count == math.prod(stored) or keeps_zero(op)
+
+
+def joins_nz(op: Any) -> bool:
+    """Whether a concatenation has a kernel for operands and result in nz."""
+    operands = [tensor_of(value.type) for value in op.operands]
+    legal = operands[0].rank > 1 and width_of(operands[0].element) in NZ_BITS
+    return legal and joins_blocks(operands, attribute(op, "dim"))
+
+
+def joins_in_place(op: Any) -> bool:
+    """Whether a concatenation in nz is its operands' arrays one behind the other."""
+    result = tensor_of(op.results[0].type)
+    dim = attribute(op, "dim")
+    before = result.shape[: -2 if dim == result.rank - 1 else dim]
+    return joins_nz(op) and math.prod(before) == 1
 
 
 def keeps_zero(op: Any) -> bool:

@@ -194,6 +194,21 @@ def view_in_layout(call: Call) -> None:
     require(in_place, "not a view", result, "the operand's bytes")
 
 
+def joins_blocks(operands: Sequence[Tensor], dim: int) -> bool:
+    """Whether arrays in nz that are joined along a dimension are parts of the result's array: along
+    columns all but the last are whole fractals."""
+    if dim != operands[0].rank - 1:
+        return dim < operands[0].rank - 2
+    return all(operand.shape[-1] % lanes(operand.element) == 0 for operand in operands[:-1])
+
+
+def joined_in_layout(call: Call) -> None:
+    """Operands and result have one layout; in nz operands are parts of the result's array."""
+    one_layout(call)
+    in_place = call.outputs[0].layout == ND or joins_blocks(call.inputs, call.integer("dim"))
+    require(in_place, "what is joined", list(call.inputs), "whole fractals")
+
+
 def rows_or_that_of_result(call: Call) -> None:
     """The operand has rows or the result's layout."""
     require_layouts(call, {ND, call.outputs[0].layout}, {ND, NZ})

@@ -11,7 +11,7 @@ from davinci.errors import require
 from davinci.operators.call import Call
 from davinci.operators.constraints import require_dim, require_length
 from davinci.operators.core import Array, operator
-from davinci.operators.layouts import one_layout
+from davinci.operators.layouts import joined_in_layout, one_layout
 from davinci.operators.tensors import Tensor
 from davinci.operators.windows import Dim, Windows, axes_of_result, in_order, whole
 from davinci.operators.work import partly_read
@@ -114,7 +114,11 @@ def joined(call: Call) -> Windows:
     return Windows(axes_of_result(call), dims, tuple(read))
 
 
-@operator(windows=joined, constraints=(dim_of_operands, equal_but_for_dim, joined_shape))
+@operator(
+    windows=joined,
+    constraints=(dim_of_operands, equal_but_for_dim, joined_shape),
+    layouts=joined_in_layout,
+)
 def concat(a: Array, b: Array, *, dim: int) -> Array:
     """The second operand behind the first along `dim`."""
     return np.concatenate([a, b], dim)
