@@ -76,6 +76,12 @@ def bytes_at(address: int) -> Bytes:
     raise NotImplementedError
 
 
+def address(array: npt.NDArray[Any]) -> int:
+    """Of an array's first element."""
+    found: int = array.__array_interface__["data"][0]
+    return found
+
+
 ADDRESSED = {"ints_at": "ints", "floats_at": "floats", "bytes_at": "bytes"}
 
 
@@ -122,21 +128,22 @@ class Entry:
     def __init__(self, function: Function, address: int) -> None:
         self._kinds = [kind for _, kind in function.parameters]
         self._native = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-        self._result = function.result
+        self._result, self._count = function.result, len(self._kinds) + 1
 
     def __call__(self, *arguments: Any) -> Any:
         """Each call has words of its own: threads may call at the same time."""
-        words = np.zeros(len(self._kinds) + 1, dtype=np.int64)
-        doubles = words.view(np.float64)
+        words = (ctypes.c_int64 * self._count)()
+        base = ctypes.addressof(words)
         for i, (kind, value) in enumerate(zip(self._kinds, arguments, strict=True)):
             if kind == "f64":
-                doubles[i] = value
+                ctypes.c_double.from_buffer(words, 8 * i).value = value
             else:
-                words[i] = value if kind == "i64" else value.ctypes.data
-        base = words.ctypes.data
-        pointers = np.arange(base, base + 8 * len(words), 8)
-        self._native(pointers.ctypes.data)
-        return doubles[-1] if self._result == "f64" else int(words[-1])
+                words[i] = value if kind == "i64" else address(value)
+        pointers = (ctypes.c_void_p * self._count)(*range(base, base + 8 * self._count, 8))
+        self._native(ctypes.addressof(pointers))
+        if self._result == "f64":
+            return ctypes.c_double.from_buffer(words, 8 * self._count - 8).value
+        return words[self._count - 1]
 
 
 class Function:

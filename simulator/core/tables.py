@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -47,16 +48,6 @@ DEPENDENCES = {
 }
 """Registers on which the forms of an opcode may depend."""
 
-WORDS = {
-    Word.STEPS: "_steps",
-    Word.MISSES: "_misses",
-    Word.OPCODES: "_opcodes",
-    Word.FORMS: "_forms",
-    Word.DETAILS: "_details",
-    Word.TABLE: "_table",
-}
-"""Words of a time line's state that hold addresses of tables."""
-
 
 class Tables:
     """Forms and steps by number, and the arrays in which compiled code finds them.
@@ -84,12 +75,19 @@ class Tables:
         self.row_blocks = BankLayout.of(machine.vector).row_blocks
         self._bypass = machine.l2.bypass_offset_bytes or 1 << 64
         self._table: Ints = _ints(256, ENTRY)
+        self._pointed: tuple[Any, ...] = (None,) * 6
+        self._addresses: Ints = np.zeros(0, dtype=np.int64)
 
     def point(self, state: Ints) -> None:
         """Puts the addresses of the tables, which move as they grow, into a time line's state."""
-        for word, name in WORDS.items():
-            state[word] = getattr(self, name).ctypes.data
-        state[Word.TABLE_SIZE] = len(self._table)
+        arrays = (
+            self._steps, self._misses, self._opcodes, self._forms, self._details, self._table,
+        )  # fmt: skip
+        if any(array is not known for array, known in zip(arrays, self._pointed, strict=True)):
+            self._pointed = arrays
+            addresses = [array.ctypes.data for array in arrays]
+            self._addresses = np.array([*addresses, len(self._table)], dtype=np.int64)
+        state[Word.STEPS : Word.TABLE_SIZE + 1] = self._addresses
 
     def learn_form(self, state: Ints, words: list[int], registers: Registers) -> Form:
         """Learns the form of a record, whose key is in `state`.

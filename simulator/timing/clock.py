@@ -25,8 +25,8 @@ from davinci.simulator.timing.layout import (
 from davinci.simulator.timing.shares import claim, fill, stalls
 
 FLAG_COLUMNS = 3
-"""Words of a flag before those that were sent: how many were, how many were taken, and the place of
-its event among those that were ever set."""
+"""Words of a flag: how often it was set, how often that was waited for, and the place of its event
+among those that were ever set."""
 
 OPS_SHIFT = 32
 STEP_MASK = (1 << OPS_SHIFT) - 1
@@ -140,11 +140,11 @@ def scalar(t: Ints, step: int, index: int) -> int:
     end_after = NOTHING
     waits = 0
     if kind == Kind.WAIT:
-        at = t[Word.FLAGS] + steps[row + Step.EVENT] * (FLAG_COLUMNS + 2 * (t[Word.DEPTH] + 2))
+        at = t[Word.FLAGS] + steps[row + Step.EVENT] * FLAG_COLUMNS
         if t[at] == t[at + 1]:
             return Stop.SCALAR_WAITS
         waits = 1
-        place = at + FLAG_COLUMNS + t[at + 1] % (t[Word.DEPTH] + 2) * 2
+        place = flag_time(t, steps[row + Step.EVENT], t[at + 1])
         t[at + 1] += 1
         if t[place] > t[Word.NOW]:
             t[Word.FLAG_HELD + S] += t[place] - t[Word.NOW]
@@ -215,10 +215,10 @@ def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int
             t[Word.DONE + pipe] = end
             t[Word.DONE_BY + pipe] = index
     elif kind == Kind.WAIT:
-        at = t[Word.FLAGS] + steps[row + Step.EVENT] * (FLAG_COLUMNS + 2 * (t[Word.DEPTH] + 2))
+        at = t[Word.FLAGS] + steps[row + Step.EVENT] * FLAG_COLUMNS
         if t[at] == t[at + 1]:
             return 0
-        place = at + FLAG_COLUMNS + t[at + 1] % (t[Word.DEPTH] + 2) * 2
+        place = flag_time(t, steps[row + Step.EVENT], t[at + 1])
         t[at + 1] += 1
         if t[place] > begin:
             end_after = t[place + 1]
@@ -253,14 +253,21 @@ def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int
 
 
 @LIBRARY.function
+def flag_time(t: Ints, event: int, number: int) -> int:
+    """Where the time of a set of a flag and its instruction are, by its number. Each set before it
+    is waited for, but for those whose waits are in a queue."""
+    room = t[Word.DEPTH] + 2
+    return t[Word.FLAG_TIMES] + (event * room + number % room) * 2
+
+
+@LIBRARY.function
 def send(t: Ints, event: int, time: int, index: int) -> None:
     """An event is set at `time`; its pipe is to be looked at."""
-    room = t[Word.DEPTH] + 2
-    at = t[Word.FLAGS] + event * (FLAG_COLUMNS + 2 * room)
+    at = t[Word.FLAGS] + event * FLAG_COLUMNS
     if t[at] == 0:
         t[at + 2] = t[Word.FLAGS_SENT]
         t[Word.FLAGS_SENT] += 1
-    place = at + FLAG_COLUMNS + t[at] % room * 2
+    place = flag_time(t, event, t[at])
     t[place] = time + t[Word.FLAG_CYCLES]
     t[place + 1] = index
     t[at] += 1

@@ -9,14 +9,15 @@ an even pace.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from davinci.machine import Machine
-from davinci.simulator.core.regions import Region
+from davinci.simulator.timing.l2_lines import COUNTS, OWNERS_A_WORD
+from davinci.simulator.timing.layout import LIBRARY
 from davinci.units import ceil_div
 
 Lines = npt.NDArray[np.int64]
@@ -28,9 +29,6 @@ READS, STORES, DIRECT_READS, DIRECT_STORES = range(4)
 
 CHUNKS = 8
 """Parts of the L2's capacity that are looked up at once: hits inside a part are always hits."""
-
-Transfer = tuple[Region, int, bool, bool]
-"""Region, address, whether it is written, whether it bypasses the L2."""
 
 
 @dataclass(frozen=True)
@@ -98,11 +96,14 @@ class L2:
         self._line = machine.gm.line_bytes
         self._capacity = machine.l2.bytes // self._line
         self._count = ceil_div(gm_bytes, self._line) + 1
+        # All zero but while accesses are looked up.
+        self._fresh: Kinds = np.zeros(self._count, dtype=np.uint8)
+        self._readers: Lines = np.zeros(0, dtype=np.int64)
         self.flush()
 
     def flush(self) -> None:
         """Empties it."""
-        self._dirty: npt.NDArray[np.bool_] = np.zeros(self._count, dtype=np.bool_)
+        self._dirty: Kinds = np.zeros(self._count, dtype=np.uint8)
         # The number of the step in which a line was last used; 0: it is not there.
         self._used: Lines = np.zeros(self._count, dtype=np.int64)
         self._steps: deque[tuple[int, Lines]] = deque()
@@ -138,39 +139,38 @@ class L2:
         sizes = np.sum([block.sizes for block in blocks], axis=0)
         each = sizes / np.maximum(np.bincount(kinds, minlength=4), 1)
         size = max(self._capacity // CHUNKS, 1)
+        words = 1 + ceil_div(len(blocks), OWNERS_A_WORD) if len(blocks) > 1 else 0
+        if words * self._count > self._readers.size:
+            self._readers = np.zeros(words * self._count, dtype=np.int64)
         for i in range(0, lines.size, size):
             chunk, kind = lines[i : i + size], kinds[i : i + size]
-            stores, cached = kind & WRITTEN != 0, kind < DIRECT
-            common = read = 0
-            if len(blocks) > 1:
-                pairs = np.unique(chunk[~stores] * len(blocks) + owners[i : i + size][~stores])
-                _, counts = np.unique(pairs // len(blocks), return_counts=True)
-                common, read = int((counts * (counts - 1)).sum()), pairs.size
-            absent = self._used[chunk] == 0
-            wanted = np.flatnonzero(absent & cached)
-            coming, places = np.unique(chunk[wanted], return_index=True)
-            filled = int(np.count_nonzero(~stores[wanted[places]]))
-            back = self._use(coming, chunk[~absent])
-            kept = chunk[stores]
-            self._dirty[kept[self._used[kept] > 0]] = True
-            passing = np.bincount(kind[self._used[chunk] == 0], minlength=4)
-            moved = (np.bincount(kind, minlength=4) * each).tolist()
-            passed = (passing * each).tolist()
+            self._step += 1
+            counts: Lines = np.zeros(COUNTS, dtype=np.int64)
+            coming, present = np.empty_like(chunk), np.empty_like(chunk)
+            LIBRARY.call(
+                "look_up", chunk, kind, owners[i : i + size], chunk.size, self._used, self._step,
+                self._readers, words, self._fresh, coming, present, counts,
+            )  # fmt: skip
+            came, stayed, filled, read, common, reads = counts.tolist()
+            back = self._make_room(coming[:came], present[:stayed])
+            accesses: Lines = np.zeros(4, dtype=np.int64)
+            passing: Lines = np.zeros(4, dtype=np.int64)
+            LIBRARY.call(
+                "write_lines", chunk, kind, chunk.size, self._used, self._dirty, accesses, passing
+            )
+            moved, passed = (accesses * each).tolist(), (passing * each).tolist()
             part = Traffic(
                 moved[READS] + moved[DIRECT_READS],
                 moved[STORES] + moved[DIRECT_STORES],
                 filled * self._line + passed[DIRECT_READS],
                 back * self._line + passed[DIRECT_STORES],
                 common / read if read else 0.0,
-                (filled + passing[DIRECT_READS]) / max(int(np.count_nonzero(~stores)), 1),
+                (filled + int(passing[DIRECT_READS])) / max(reads, 1),
             )
             yield part, common, read
 
-    def _use(self, coming: Lines, present: Lines) -> int:
-        """Brings lines in, notes that others are used; returns how many had to be written to
-        memory for that."""
-        self._step += 1
-        self._used[coming] = self._used[present] = self._step
+    def _make_room(self, coming: Lines, present: Lines) -> int:
+        """Of what was used in this step; returns how many lines had to be written to memory."""
         self._steps.append((self._step, np.concatenate([coming, present])))
         self._held += coming.size
         back = 0
@@ -199,36 +199,3 @@ def _merged(blocks: Sequence[Touched], capacity: int) -> tuple[Lines, Kinds, Lin
         order = np.argsort(time, kind="stable")
         lines, kinds, owners = lines[order], kinds[order], owners[order]
     return lines, kinds, owners
-
-
-def lines_touched(transfers: Iterable[Transfer], line_bytes: int) -> Touched:
-    """The lines that a block's transfers touch.
-
-    Args:
-        transfers: in order.
-        line_bytes: size of a line.
-    """
-    first: list[int] = []
-    last: list[int] = []
-    kinds: list[int] = []
-    sizes = [0, 0, 0, 0]
-    for region, address, written, direct in transfers:
-        kind = written * WRITTEN + direct * DIRECT
-        sizes[kind] += region.size_bytes
-        if region.contiguous:
-            first.append((address + region.low) // line_bytes)
-            last.append((address + region.high - 1) // line_bytes)
-            kinds.append(kind)
-        else:
-            starts, lengths = region.runs
-            first += ((starts + address) // line_bytes).tolist()
-            last += ((starts + (lengths - 1) + address) // line_bytes).tolist()
-            kinds += [kind] * starts.size
-    begins = np.array(first, dtype=np.int64)
-    counts = np.maximum(np.array(last, dtype=np.int64) - begins + 1, 0)
-    inside = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    each = np.repeat(np.array(kinds, dtype=np.uint8), counts)
-    reads, stores, direct_reads, direct_stores = sizes
-    return Touched(
-        np.repeat(begins, counts) + inside, each, (reads, stores, direct_reads, direct_stores)
-    )

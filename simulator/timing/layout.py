@@ -65,36 +65,36 @@ class Word(enum.IntEnum):
     STUCK_PIPE = 10
     KEEP_ROWS = 11
     ROWS = 12  # their number
-    # Addresses.
+    # Addresses; those of tables follow each other, see `core.tables`.
     STEPS = 13
     MISSES = 14  # cycles that a step takes longer if the L2 has none of its rows
-    LOG = 15
-    ROW_TABLE = 16
+    OPCODES = 15
+    FORMS = 16
+    DETAILS = 17
+    TABLE = 18
+    TABLE_SIZE = 19
+    LOG = 20
+    ROW_TABLE = 21
+    TRANSFERS = 22
     # Offsets of lists.
-    STARTS = 17
-    HELD = 18
-    FLAGS = 19
-    WOKEN_PIPES = 20
-    CAME_SETS = 21
-    LANE_WORDS = 22
+    STARTS = 23
+    HELD = 24
+    FLAGS = 25
+    WOKEN_PIPES = 26
+    CAME_SETS = 27
+    LANE_WORDS = 28
     # The share of global memory.
-    FIRST = 23  # start of the first transfer, or -1
-    MOVED = 24  # bytes
-    PARTS = 25
-    PART = 26
-    BLOCK_BYTES = 27
-    CREDIT = 28
-    USES_MEMORY = 29
-    USES_L2 = 30
-    FILLS = 31  # transfers into L1
-    STALL_BYTES = 32
-    # Decoding: addresses of tables, see `core.tables`.
-    OPCODES = 33
-    FORMS = 34
-    DETAILS = 35
-    TABLE = 36
-    TABLE_SIZE = 37
-    TRANSFERS = 38
+    FIRST = 29  # start of the first transfer, or -1
+    MOVED = 30  # bytes
+    PARTS = 31
+    PART = 32
+    BLOCK_BYTES = 33
+    CREDIT = 34
+    USES_MEMORY = 35
+    USES_L2 = 36
+    FILLS = 37  # transfers into L1
+    STALL_BYTES = 38
+    # Decoding.
     TRANSFER_COUNT = 39
     ROOM = 40  # of the log
     TRANSFER_ROOM = 41
@@ -112,6 +112,7 @@ class Word(enum.IntEnum):
     KEY = 53
     EVENT_SETS = 54
     SIZES = 55
+    FLAG_TIMES = 56
     # Lists of a number for each pipe.
     BUSY = 64
     FLAG_HELD = 80

@@ -21,7 +21,7 @@ import numpy as np
 
 import davinci.simulator.core.execute  # noqa: F401  (compiled with the rest)
 from davinci.isa.core import LOCATION_SHIFT, Pipe, Records, Space
-from davinci.native import Bytes, Floats, Ints
+from davinci.native import Bytes, Floats, Ints, address
 from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
 from davinci.simulator.core.columns import KEY_WORDS, VA_WORDS
 from davinci.simulator.core.events import EVENTS, PIPES, Event, event_of
@@ -113,10 +113,12 @@ class Timeline:
             Word.KEY: KEY_WORDS,
             Word.SIZES: max(Space) + 1,
             Word.EVENT_SETS: EVENTS,
-            Word.FLAGS: EVENTS * (FLAG_COLUMNS + 2 * (depth + 2)),
+            Word.FLAGS: EVENTS * FLAG_COLUMNS,
+            Word.FLAG_TIMES: EVENTS * 2 * (depth + 2),  # last: the only one not zero at first
         }
         ends = np.cumsum([Word.END, *lists.values()]).tolist()
-        self.state: Ints = np.zeros(ends[-1], dtype=np.int64)
+        self.state: Ints = np.empty(ends[-1], dtype=np.int64)
+        self.state[: ends[-2]] = 0
         memory, l2 = rates.needs
         words = {
             **dict(zip(lists, ends, strict=False)),
@@ -184,9 +186,9 @@ class Timeline:
         """Puts the addresses of arrays into the state: they move as they grow."""
         state = self.state
         self.tables.point(state)
-        state[Word.LOG] = self._log.ctypes.data
-        state[Word.ROW_TABLE] = self._rows.ctypes.data
-        state[Word.TRANSFERS] = self._transfers.ctypes.data
+        state[Word.LOG] = address(self._log)
+        state[Word.ROW_TABLE] = address(self._rows)
+        state[Word.TRANSFERS] = address(self._transfers)
         state[Word.ROOM], state[Word.TRANSFER_ROOM] = len(self._log), len(self._transfers)
 
     @property
@@ -291,11 +293,10 @@ class Timeline:
                 at = int(state[Word.HELD]) + (pipe * depth + place) * Held.COLUMNS
                 step, index, _, _, location = state[at : at + Held.COLUMNS].tolist()
                 held.setdefault(pipe, []).append(self.tables.issued(step, index, location))
-        columns = FLAG_COLUMNS + 2 * (depth + 2)
-        flags = state[int(state[Word.FLAGS]) :][: EVENTS * columns].reshape(EVENTS, columns)
+        flags = state[state[Word.FLAGS] :][: EVENTS * FLAG_COLUMNS].reshape(EVENTS, FLAG_COLUMNS)
         unused: dict[Event, int] = {}
         unsent = np.flatnonzero(flags[:, 0] > flags[:, 1])
         for event in unsent[np.argsort(flags[unsent, 2])].tolist():
-            taken = int(flags[event, 1]) % (depth + 2)
-            unused[event_of(event)] = int(flags[event, FLAG_COLUMNS + 2 * taken + 1])
+            taken = event * (depth + 2) + int(flags[event, 1]) % (depth + 2)
+            unused[event_of(event)] = int(state[state[Word.FLAG_TIMES] + 2 * taken + 1])
         return Deadlock(why, held, scalar, unused)

@@ -11,6 +11,12 @@ from davinci import machine
 from davinci.errors import DeviceFault
 from davinci.isa import Pipe
 from davinci.simulator import Device, LaunchProfile
+from davinci.simulator.core.core import Core
+from davinci.simulator.core.forms import Decoder
+from davinci.simulator.core.memory import GlobalMemory
+from davinci.simulator.core.tables import Tables
+from davinci.simulator.timing.gm_model import rates_of
+from davinci.simulator.timing.l2 import WRITTEN
 
 GM_BYTES = 1 << 20
 Emit = Callable[[Any, int], None]
@@ -53,6 +59,20 @@ def test_lines_of_each_block_meet_the_l2(run: Run) -> None:
     apart = run(lambda asm, block: copy(asm, 512 + 4096 * block))
     together = run(lambda asm, block: copy(asm, 512))
     assert apart.traffic.filled_bytes == 4 * together.traffic.filled_bytes
+
+
+def test_lines_of_rows(asm: Any) -> None:
+    """Three rows of 608 bytes that begin inside a line."""
+    chip = machine.load("ascend910")
+    tables, memory = Tables(chip, Decoder(chip, "AICORE")), GlobalMemory(chip, GM_BYTES)
+    core = Core(chip, "AICORE", memory, tables, checks=False, data=False)
+    core.begin("k", 0, rates_of(chip, 1), [], keep_rows=False)
+    asm.emit("copy_ubuf_to_gm", dst=2 * 512 - 32, src=0, n_burst=3, len_burst=19, dst_gap=45)
+    core.consume(asm.array())
+    touched = core.timeline.touched()
+    assert touched.lines.tolist() == [1, 2, 3, 5, 6, 7, 9, 10, 11]
+    assert touched.kinds.tolist() == [WRITTEN] * 9
+    assert touched.sizes == (0, 1824, 0, 0)
 
 
 @pytest.mark.parametrize("change", ["repeat", "dst"])

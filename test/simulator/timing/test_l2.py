@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from davinci import machine
-from davinci.isa.core import Access, Space
-from davinci.simulator.core.regions import Region
-from davinci.simulator.timing.l2 import DIRECT, L2, WRITTEN, Touched, Traffic, lines_touched
+from davinci.simulator.timing.l2 import DIRECT, L2, WRITTEN, Touched, Traffic
 
 MACHINE = machine.load("ascend910")
 LINES = MACHINE.l2.bytes // 512
@@ -124,17 +122,6 @@ def test_parts_of_a_launch(l2: L2) -> None:
     assert len(parts) == 8
     assert [part.miss_rate for part in parts] == [1] * 4 + [0] * 4
     assert sum(part.read_bytes for part in parts) == served.traffic.read_bytes
-
-
-def test_touched_lines() -> None:
-    dtype = np.dtype(np.uint8)
-    rows = Region(Access(Space.GM, 0, ((3, 2048),), 600, dtype))
-    byte = Region(Access(Space.GM, 0, (), 1, dtype))
-    found = lines_touched([(rows, 512 + 500, True, False), (byte, 0, False, True)], 512)
-    assert found.lines.tolist() == [1, 2, 3, 5, 6, 7, 9, 10, 11, 0]
-    assert found.kinds.tolist() == [WRITTEN] * 9 + [DIRECT]
-    assert found.sizes == (0, 1800, 1, 0)
-    assert lines_touched([], 512).lines.size == 0
 
 
 def test_blocks_that_read_the_same_lines() -> None:
