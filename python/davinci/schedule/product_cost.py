@@ -182,7 +182,10 @@ class Costs:
         """A step's block of A or B from L1 to L0A or L0B."""
         unit, tile = self.machine.mte1, schedule.tile
         if operand == "a" and self.product.image is not None:
-            return Busy(mte1=windows_cycles(self.product.image, self.machine, tile.m, tile.k))
+            # A step takes each piece that it reaches into apart; so many on average.
+            reached = 1 + (tile.k - math.gcd(tile.k, schedule.a.k)) / schedule.a.k
+            each = windows_cycles(self.product.image, self.machine, tile.m, tile.k / reached)
+            return Busy(mte1=reached * each)
         if operand == "a":
             other, rate, one = tile.m, unit.l0a_bytes_per_cycle, schedule.a.together == tile.k
             instructions = other
@@ -297,8 +300,8 @@ def _transfers(runs: int, pitch_bytes: int) -> int:
     return min(runs, BLOCK_BYTES // math.gcd(pitch_bytes, BLOCK_BYTES))
 
 
-def windows_cycles(image: Image, machine: Machine, m: int, k: int) -> float:
-    """Cycles of MTE1 for `m` x `k` fractals of windows for L0A."""
+def windows_cycles(image: Image, machine: Machine, m: int, k: float) -> float:
+    """Cycles of MTE1 for `m` x `k` fractals of windows of a piece for L0A."""
     load, shape = machine.mte1.load3d, image.geometry
     assert load is not None, "no loads of windows"
     each = load.on_average(shape.strides[1], shape.windows[1])
