@@ -1,10 +1,9 @@
 """Masks with a number for each key as columns beside K, which the cube adds to scores of f32.
 
 row of f32 in GM -> UB    added up, no less than `attention.HIDDEN`
-                 -> UB    as f16, and what is left over as f16
-                 -> L1    columns of K: the two in turn, an eighth of each; times rows of ones
+                 -> L1    as columns of K (`cube_columns`)
 
-What is left over makes it as exact as sums of f32 are. A mask that hides all keys by a number in
+A mask that hides all keys by a number in
 which scores of f32 are lost makes all weights equal, so Q is zero then: it is multiplied by
 max(0, 1 - the least of max(0, -mask / `attention.LOST`)).
 """
@@ -17,6 +16,7 @@ from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.operators.vector_program import Value
+from davinci.passes.ascend_to_cce.cube_columns import PAIRS, Columns
 from davinci.passes.ascend_to_cce.matrix_rows import Piece, load_rows
 from davinci.passes.ascend_to_cce.product_rows import FRACTAL
 from davinci.passes.ascend_to_cce.vector_program import scalar
@@ -31,9 +31,6 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 LANES = BLOCK_BYTES // 4
 """Elements of f32 in a block."""
-
-PAIRS = SIDE // 2
-"""How often the two columns are repeated in those of a fractal."""
 
 
 class KeyColumns:
@@ -55,8 +52,8 @@ class KeyColumns:
         self.size = size = schedule.block * SIDE
         f16, f32 = ir.F16Type.get(), ir.F32Type.get()
         self.total, self.other = (alloc([size], f32, "UB") for _ in range(2))
-        self.pair, self.parts = (alloc([2 * size], f16, "UB") for _ in range(2))
-        self.turned = alloc([SIDE * size], f16, "UB")
+        self.parts = alloc([2 * size], f16, "UB")
+        self.columns = Columns(size)
         self.least, self.most = (alloc([LANES], f32, "UB") for _ in range(2))
         for buffer, number in ((self.least, HIDDEN / PAIRS), (self.most, -HIDDEN / PAIRS)):
             cce.vector_dup(scalar("f32", number), buffer)
@@ -97,16 +94,8 @@ class KeyColumns:
         cce.vmuls(total, scalar("f32", 1 / (PAIRS * self.attention.chain.factor)), total)
         for limit, build in ((self.least, cce.vmax), (self.most, cce.vmin)):
             build(total, restride(limit, flat, [0, 1]), total)
-        high, low = (restride(self.pair, [self.size], [1], at) for at in (0, self.size))
-        cce.vconv(self.total, high)
-        cce.vconv(high, self.other)
-        cce.vsub(self.total, self.other, self.total)
-        cce.vconv(self.total, low)
-        fractals = self.size // SIDE
-        columns = restride(self.pair, [PAIRS, 2, fractals, SIDE], [0, self.size, SIDE, 1])
-        turned = restride(self.turned, [SIDE, fractals, SIDE], [SIDE, FRACTAL, 1])
-        cce.vnchwconv(columns, turned)
-        cce.copy(self.turned, self.l1[self.slot])
+        self.columns.split(self.total, self.other)
+        cce.copy(self.columns.fractals, self.l1[self.slot])
 
     def _add_up(self, rows: dict[Value, IndexLike]) -> None:
         """All masks, in `total`; the lowest number where there are no keys."""

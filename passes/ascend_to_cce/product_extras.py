@@ -22,6 +22,7 @@ from davinci.passes.ascend_to_cce.dense_runs import (
     load_run,
     scratch_of,
 )
+from davinci.passes.ascend_to_cce.product_column import RowColumn
 from davinci.passes.ascend_to_cce.product_parts import PartOfC
 from davinci.passes.ascend_to_cce.product_rows import Ring, RowReader, Rows, bands
 from davinci.passes.ascend_to_cce.transfers import copy_rounded
@@ -66,6 +67,7 @@ class Extras:
         self._columns, self._height = schedule.part
         rows = self._height
         self._parts, self._rows, self._raw = {}, {}, {}
+        self.column: RowColumn | None = None
         for extra in end.extras:
             dtype = extra.value.dtype
             itemsize = DTYPES[dtype].itemsize
@@ -73,7 +75,9 @@ class Extras:
                 size = end.elements(self._columns, rows, dtype) * itemsize
                 self._parts[extra.value] = Ring(schedule.loads, size)
                 continue
-            if end.width:
+            if extra.column:
+                self.column = RowColumn(schedule)
+            if end.width or extra.column:
                 continue
             size = end.row_elements(schedule.tile.n, dtype) * itemsize
             self._rows[extra.value] = Ring(2, size)
@@ -82,7 +86,7 @@ class Extras:
         self._once = {value: self._number(*key) for key, value in end.program.constants.items()}
         if end.width:
             for extra in end.extras:
-                if extra.row:
+                if extra.beside:
                     self._once[extra.value] = self._repeated(extra, scratch)
 
     def ask(self, event: Ask, part: PartOfC) -> None:
@@ -91,6 +95,10 @@ class Extras:
         for extra in self._end.extras:
             if not extra.row:
                 self._whole(extra, part, buffers[extra.value])
+            elif extra.column and self.column is not None:
+                if event.rows:
+                    self._bring(extra, event.part, part, self.column.came(event.part))
+                    self.column.ready(event.part)
             elif event.rows and not self._end.width:
                 self._row(extra, event.part, part, buffers[extra.value])
 
@@ -99,7 +107,7 @@ class Extras:
         found = dict(self._once)
         n, m, columns = event.n.size, event.m.size, event.tile.n.size
         for extra in self._end.extras:
-            if extra.value in found:
+            if extra.value in found or extra.column:
                 continue
             dtype = extra.value.dtype
             elements = self._end.elements(n, m, dtype)
@@ -171,10 +179,18 @@ class Extras:
     def _row(self, extra: Extra, event: Leave, part: PartOfC, buffer: ir.Value) -> None:
         """The columns of a tile of a row of C."""
         dtype, columns = extra.value.dtype, event.tile.n.size
-        element, count = element_type(dtype), min(columns * SIDE, part.columns_of_tile)
+        element = element_type(dtype)
         came = buffer
         if self._end.nz:
             came = self._raw[extra.value].at(event.turn, columns * SIDE, element)
+        self._bring(extra, event, part, came)
+        if self._end.nz:
+            repeat_row(came, buffer, columns, self._end.row_elements(1, dtype))
+
+    def _bring(self, extra: Extra, event: Leave, part: PartOfC, came: ir.Value) -> None:
+        """The columns of a tile of a row of C as they are in GM, and zeros behind them."""
+        columns = event.tile.n.size
+        count = min(columns * SIDE, part.columns_of_tile)
         if count < columns * SIDE:
             fill_zeros(came)
         batch, first = self._matrix(extra, part.place.batch), mul(part.column_of_tile, SIDE)
@@ -182,8 +198,6 @@ class Extras:
             at = [batch, add(first, band.outside)]
             row = subview(self._gm[extra.value], at, [1, band.count], drop=[0])
             copy_rounded(row, restride(came, [band.count], [1], band.inside), BLOCK_BYTES)
-        if self._end.nz:
-            repeat_row(came, buffer, columns, self._end.row_elements(1, dtype))
 
 
 def repeat_row(row: ir.Value, result: ir.Value, columns: int, lanes: int) -> None:

@@ -224,6 +224,10 @@ class Candidates:
         found.sort(key=lambda item: item[0])
         return [tile for _, tile in found[:TILES]]
 
+    def room(self, memory: str, other: int) -> int:
+        """Fractals of L0A or L0B for factors of tiles of `other` rows or columns."""
+        return self.rooms[memory] - self.product.end.columns * other
+
     def loads(self, m: int, n: int, depth: int) -> float:
         """Cycles of the loads of a mad, about."""
         if self.product.image is None:
@@ -235,9 +239,8 @@ class Candidates:
         k = self.whole.k
         if self.wanted.k:
             return [min(self.wanted.k, k)]
-        most = min(k, self.rooms["L0A"] // (2 * m), self.rooms["L0B"] // (2 * n))
-        if not most:
-            most = min(k, self.rooms["L0A"] // m, self.rooms["L0B"] // n)
+        a, b = self.room("L0A", m), self.room("L0B", n)
+        most = min(k, a // (2 * m), b // (2 * n)) or min(k, a // m, b // n)
         if self.shallow:
             widest = max(self.product.a.itemsize, self.product.b.itemsize)
             most = min(most, max(1, self.staged // (SIDE * SIDE * widest)))
@@ -302,8 +305,8 @@ class Candidates:
         inbox, crossing = (max(size) for size in zip(*sizes, strict=True))
         staged = inbox * INBOX[long] + crossing * CROSSING
         staged += sum(parting_buffers(product, (a, b)).values())
-        l0a = max(1, min(4, self.rooms["L0A"] // (tile.m * tile.k)))
-        l0b = max(1, min(4, self.rooms["L0B"] // (tile.n * tile.k)))
+        l0a = max(1, min(4, self.room("L0A", tile.m) // (tile.m * tile.k)))
+        l0b = max(1, min(4, self.room("L0B", tile.n) // (tile.n * tile.k)))
         together = math.prod(beside)
         return ProductSchedule(
             share,

@@ -118,10 +118,12 @@ def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
     leaving = end.part_bytes(*schedule.part, schedule.loads, schedule.leaving)
     leaving += end.tile_bytes(tile.n, schedule.part[1])
     leaving += sum(parting_buffers(product, (a, b)).values())
+    columns = end.columns
+    held = a.fractals * a.slots + b.fractals * b.slots + columns * (2 * tile.n + 1)
     return Footprint(
-        (a.fractals * a.slots + b.fractals * b.slots) * FRACTAL_BYTES,
-        schedule.l0a * tile.m * tile.k * FRACTAL_BYTES,
-        schedule.l0b * tile.k * tile.n * FRACTAL_BYTES,
+        held * FRACTAL_BYTES,
+        (schedule.l0a * tile.k + columns) * tile.m * FRACTAL_BYTES,
+        (schedule.l0b * tile.k + columns) * tile.n * FRACTAL_BYTES,
         schedule.l0c * tile.m * tile.n * SUM_BYTES,
         inbox * schedule.inbox + crossing * schedule.crossing + leaving,
     )

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import Step, Value, VectorProgram
 from davinci.schedule.dense_rows import TURNED, DenseRows, fractal_rows, scratch_bytes
-from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
 UNCHANGED = -0.0
@@ -32,11 +32,18 @@ class Extra:
         value: of the program.
         row: whether it is one row of C; else it has the shape of C.
         batch: whether each matrix has its own.
+        column: whether the cube adds it to sums, a row of f32, so that the program does not.
     """
 
     value: Value
     row: bool
     batch: bool
+    column: bool = False
+
+    @property
+    def beside(self) -> bool:
+        """Whether it is a row that the program reads."""
+        return self.row and not self.column
 
 
 @dataclass(frozen=True)
@@ -60,9 +67,21 @@ class Epilogue:
     width: int = 0
 
     @staticmethod
-    def of(program: VectorProgram, sums: Value, extras: Sequence[Extra], nz: bool) -> Epilogue:
+    def of(
+        program: VectorProgram, sums: Value, extras: Sequence[Extra], nz: bool, cube: bool = False
+    ) -> Epilogue:
         """With sums rounded to f16 in L0C where nothing else is done with them first, and brought
-        to rows where they are used more than once."""
+        to rows where they are used more than once.
+
+        Args:
+            cube: whether the cube can add a row to sums; where these are rounded then, it does.
+        """
+        if cube and (row := added_row(program, sums, extras)) is not None:
+            (first,) = (step for step in program.steps if sums in step.sources)
+            steps = [step for step in program.steps if step is not first]
+            program = replace(program, steps=steps, inputs=[first.result, *program.inputs[1:]])
+            marked = [replace(x, column=x is row) for x in extras]
+            return Epilogue.of(program, first.result, marked, nz)
         steps = list(program.steps)
         users = [step for step in steps if sums in step.sources]
         if len(users) == 1 and sums not in program.outputs and is_rounding(users[0]):
@@ -100,7 +119,7 @@ class Epilogue:
         """Bytes of the buffers in UB in which parts become dense, or rows end with a block."""
         if not self.width:
             return {TURNED: 2 * rows * SIDE * BLOCK_BYTES}
-        ways = [self.repeating(rows, x.value.dtype) for x in self.extras if x.row]
+        ways = [self.repeating(rows, x.value.dtype) for x in self.extras if x.beside]
         return scratch_bytes([self.packing(columns, rows), *ways])
 
     def slots(self) -> dict[Value, tuple[str, int]]:
@@ -171,17 +190,28 @@ class Epilogue:
     def tile_bytes(self, columns: int, part_rows: int = 0) -> int:
         """Bytes of UB for rows of a tile of so many fractal columns, two of each, and numbers; of
         dense parts one of each, for all rows of a part."""
-        rows = [x.value.dtype for x in self.extras if x.row]
+        rows = [x.value.dtype for x in self.extras if x.beside]
         numbers = [v.dtype for v in self.program.constants.values()]
         if self.width:
             each = [self.elements(columns, part_rows, v) for v in (*rows, *numbers)]
             each += [columns * SIDE for _ in rows]
             kinds = (*rows, *numbers, *rows)
-            return sum(DTYPES[v].itemsize * n for v, n in zip(kinds, each, strict=True))
+            size = sum(DTYPES[v].itemsize * n for v, n in zip(kinds, each, strict=True))
+            return size + self.column_bytes(columns)
         rows *= 2
-        size = sum(DTYPES[v].itemsize * self.row_elements(columns, v) for v in rows)
+        size = self.column_bytes(columns)
+        size += sum(DTYPES[v].itemsize * self.row_elements(columns, v) for v in rows)
         wide = 1 if self.nz else columns
         return size + sum(DTYPES[v].itemsize * self.row_elements(wide, v) for v in numbers)
+
+    @property
+    def columns(self) -> int:
+        """How many rows the cube adds: one or none."""
+        return sum(extra.column for extra in self.extras)
+
+    def column_bytes(self, columns: int) -> int:
+        """Bytes of UB in which a row of a tile of so many fractal columns becomes a column."""
+        return self.columns * (columns * SIDE * (3 * 4 + 2 * 2 + BLOCK_BYTES) + FRACTAL_BYTES)
 
     def operands(self, step: Step, columns: int, rows: int) -> tuple[list[int], list[list[int]]]:
         """The shape in which a step walks a part; strides of its sources and of its result."""
@@ -220,6 +250,23 @@ class Epilogue:
 def is_rounding(step: Step) -> bool:
     conversion = (step.name, step.sources[0].dtype, step.result.dtype)
     return conversion == ("vconv", "f32", "f16") and step.attributes.get("round") in (None, "none")
+
+
+def added_row(program: VectorProgram, sums: Value, extras: Sequence[Extra]) -> Extra | None:
+    """The row of f32 that is all that sums are added to, before they are rounded; None if that is
+    not all that is done with both."""
+    uses = [value for step in program.steps for value in step.sources]
+    for step in program.steps:
+        if step.name != "vadd" or sums not in step.sources:
+            continue
+        others = [v for v in step.sources if v != sums]
+        rows = [x for x in extras if x.row and x.value in others and x.value.dtype == "f32"]
+        users = [user for user in program.steps if step.result in user.sources]
+        alone = uses.count(sums) == 1 and bool(rows) and uses.count(rows[0].value) == 1
+        kept = {sums, step.result}.isdisjoint(program.outputs)
+        if alone and kept and len(users) == 1 and is_rounding(users[0]):
+            return rows[0]
+    return None
 
 
 def values_of(program: VectorProgram) -> list[Value]:

@@ -28,6 +28,10 @@ from davinci.units import ceil_div
 
 CONVOLUTION = "conv"
 
+COLUMN_ROWS = 64
+"""Rows of C from which on a row is better added by the cube, where that saves the vector unit sums
+of f32."""
+
 
 @dataclass(frozen=True)
 class ProductGroup:
@@ -105,7 +109,8 @@ class _Reader(Followers):
         outputs = self.outputs()
         nz = self.c.layout == NZ
         extras = list(self.extras.values())
-        epilogue = Epilogue.of(self.program, self.sums, extras, nz)
+        cube = self.image is None and self.c.shape[-2] >= COLUMN_ROWS
+        epilogue = Epilogue.of(self.program, self.sums, extras, nz, cube)
         product = self._product(factors[0], factors[1], epilogue)
         numbers = tuple(number for number, _ in self.extras)
         return ProductGroup(product, (factors[0], factors[1]), numbers, outputs)
