@@ -6,7 +6,8 @@
 One spatial dimension is an image of one row. Zeros between the elements of the operand (a
 transposed convolution), and padding that is negative or more than load3d has, are a `pad` in front.
 Groups are put together until they are whole blocks of 16 channels, or one group, their weights
-zero where they meet channels of others.
+zero where they meet channels of others. Where windows step over pixels and channels are few, pixels
+become channels (`Packing`).
 """
 
 from __future__ import annotations
@@ -48,6 +49,11 @@ class Order:
     channels: int
     space: tuple[int, ...]
 
+    @property
+    def turn(self) -> list[int]:
+        """Space first, then channels, then outputs."""
+        return [*self.space, self.channels, self.first]
+
 
 @conversion("convolution")
 def convert_convolution(op: Op, ops: TensorOps) -> Sequence[Any] | None:
@@ -72,7 +78,15 @@ def convert_convolution(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         numbers.kernel_input_feature_dimension,
         tuple(numbers.kernel_spatial_dimensions),
     )
-    weights = matrices(w, of_w, groups, ops)
+    array = known_weights(w, of_w)
+    packed = Packing.of(found, given.shape[of_x.channels]) if groups == 1 else None
+    if packed is not None and array is not None:
+        image, array = packed.image(image, ops), packed.weights(array)
+        found = packed.geometry
+    if array is not None:
+        weights = ops.constant(laid_out(array, groups), tensor_of(w.type).element)
+    else:
+        weights = matrices(w, of_w, groups, ops)
     batch, outputs = given.shape[of_x.first], tensor_of(w.type).shape[of_w.first]
     rows, columns = found.windows
     made = ops.emit(
@@ -131,16 +145,101 @@ def padded_image(op: Op, x: ir.Value, order: Order, ops: TensorOps) -> tuple[Any
     return ops.reshape(x, [batch, math.prod(sizes), channels]), lies
 
 
+def known_weights(w: ir.Value, order: Order) -> Array | None:
+    """Weights that are constant, [kh, kw, channels of a group, outputs]; kh may be missing."""
+    known = definition(w)
+    return None if known is None else np.transpose(constant_array(known), order.turn)
+
+
+WORTH = 2
+"""How many times fewer fractals a mad must meet for images to be packed, which moves them once."""
+
+
+@dataclass(frozen=True)
+class Packing:
+    """Pixels that windows step over become channels, so that few channels fill more of a block.
+
+        i - top = s a + b            row i of a window, step s
+        Y[y] = sum over (a, b) of X'[y + a, b] W[s a + b + top]        X'[u, b] = X[s u + b]
+
+    A 7x7 convolution of 3 channels with a stride of 2 is a 4x4 convolution of 12.
+
+    Attributes:
+        before: how windows lie on the images.
+        geometry: on the packed ones.
+        shift: zeros in front of rows and of columns of the weights.
+    """
+
+    before: Geometry
+    geometry: Geometry
+    shift: tuple[int, int]
+
+    @staticmethod
+    def of(found: Geometry, channels: int) -> Packing | None:
+        """None where mads would not meet far fewer fractals."""
+        if found.strides == (1, 1) or found.dilations != (1, 1):
+            return None
+        image, kernel, shift, pads = [], [], [], []
+        for axis in range(2):
+            step, before = found.strides[axis], found.pads[2 * axis]
+            size, taps = found.image[axis], found.kernel[axis]
+            ahead = ceil_div(before, step)
+            shift.append(step * ahead - before)
+            image.append(ceil_div(size, step))
+            kernel.append(ceil_div(shift[-1] + taps, step))
+            behind = found.windows[axis] - 1 + kernel[-1] - ahead - image[-1]
+            # What no window reaches is left out.
+            image[-1] += min(0, behind)
+            pads += [ahead, max(0, behind)]
+        values = (image, kernel, (1, 1), (1, 1), pads)
+        lies = geometry(dict(zip(LENGTHS, values, strict=True)))
+        more = channels * found.strides[0] * found.strides[1]
+        fractals = [
+            ceil_div(count, FRACTAL_SIDE) * one.elements
+            for count, one in ((channels, found), (more, lies))
+        ]
+        legal = min(image) > 0 and max(pads) <= MOST_PADDING
+        if not legal or fractals[0] < WORTH * fractals[1]:
+            return None
+        return Packing(found, lies, (shift[0], shift[1]))
+
+    def image(self, x: ir.Value, ops: TensorOps) -> Any:
+        """Images [n, h w, c] packed: [n, h' w', c sh sw]."""
+        n, _, channels = tensor_of(x.type).shape
+        (high, wide), (sh, sw) = self.geometry.image, self.before.strides
+        height, width = self.before.image
+        x = ops.reshape(x, [n, height, width, channels])
+        if (height, width) != (high * sh, wide * sw):
+            found, none = tensor_of(x.type), [0] * 4
+            more = [0, high * sh - height, wide * sw - width, 0]
+            zero = ops.full((), found.element, 0)
+            kind = Tensor((n, high * sh, wide * sw, channels), found.element)
+            x = ops.emit("pad", [x, zero], kind, low=none, high=more, interior=none)
+        x = ops.transpose(ops.reshape(x, [n, high, sh, wide, sw, channels]), [0, 1, 3, 5, 2, 4])
+        return ops.reshape(x, [n, high * wide, channels * sh * sw])
+
+    def weights(self, w: Array) -> Array:
+        """Weights [kh, kw, c, o] packed: [kh', kw', c sh sw, o]."""
+        (high, wide), (sh, sw) = self.geometry.kernel, self.before.strides
+        *taps, channels, outputs = w.shape
+        w = w.reshape(*[1] * (2 - len(taps)), *w.shape)
+        ends = [
+            (shift, size * step - shift - found)
+            for shift, size, step, found in zip(
+                self.shift, (high, wide), (sh, sw), w.shape[:2], strict=True
+            )
+        ]
+        w = np.pad(w, (*ends, (0, 0), (0, 0)))
+        w = w.reshape(high, sh, wide, sw, channels, outputs).transpose(0, 2, 4, 1, 3, 5)
+        return w.reshape(high, wide, channels * sh * sw, outputs)
+
+
 def matrices(w: ir.Value, order: Order, groups: int, ops: TensorOps) -> Any:
-    """Weights as `conv` has them, [groups, rows, columns], with groups of whole blocks."""
+    """Weights that are computed as `conv` has them, with groups of whole blocks."""
     found = tensor_of(w.type)
     outputs, channels = found.shape[order.first] // groups, found.shape[order.channels]
     joined = joined_groups(groups, channels, outputs)
-    turn = [*order.space, order.channels, order.first]
-    known = definition(w)
-    if known is not None:
-        array = np.transpose(constant_array(known), turn)
-        return ops.constant(laid_out(array, groups, joined), found.element)
+    turn = order.turn
     kernel = [found.shape[dim] for dim in order.space]
     elements = int(np.prod(kernel))
     w = ops.reshape(ops.transpose(w, turn), [elements, channels, groups, outputs])
@@ -177,10 +276,12 @@ def joined_groups(groups: int, channels: int, outputs: int) -> int:
     return groups
 
 
-def laid_out(w: Array, groups: int, joined: int) -> Array:
-    """Weights [kh, kw, channels of a group, outputs], of which so many groups are joined."""
+def laid_out(w: Array, groups: int) -> Array:
+    """Weights [kh, kw, channels of a group, outputs] as `conv` has them."""
     channels, total = w.shape[-2:]
-    outputs, count = total // groups, groups // joined
+    outputs = total // groups
+    joined = joined_groups(groups, channels, outputs)
+    count = groups // joined
     parts = w.reshape(-1, channels, count, joined, outputs)
     inner = round_up(joined * channels, FRACTAL_SIDE)
     found = np.zeros((parts.shape[0], inner, count, joined, outputs), w.dtype)
