@@ -16,6 +16,7 @@ from davinci.passes.ascend_to_cce import product_group
 from davinci.schedule.product import DENSE, Product, ProductSchedule
 from davinci.schedule.product_choice import Candidates, Wanted
 from davinci.schedule.product_cost import footprint
+from davinci.schedule.product_legality import require_legal
 from davinci.schedule.product_rolls import mads_written
 from davinci.units import ceil_div, even_cuts
 from kernel_support import KernelRun, fractals, matrix_of, run_kernel
@@ -187,6 +188,7 @@ def drawn_schedule(
         )
         fits = not footprint(product, changed).excess(machine)
         if fits and mads_written(product, changed) <= MOST_WRITTEN:
+            require_legal(product, changed, machine)
             return changed
 
 

@@ -47,6 +47,7 @@ from davinci.schedule.move_choice import MovePlan
 from davinci.schedule.phased_schedule import PhasedSchedule
 from davinci.schedule.pool_group import is_pool, read_pool
 from davinci.schedule.product_group import is_product, read_group
+from davinci.schedule.ranking import choices_of, product_of
 from davinci.schedule.side_by_side import parts_of, plans_of
 from davinci.schedule.space import NoSpace
 from davinci.schedule.vector_schedule import Plan
@@ -175,14 +176,19 @@ def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> 
 def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
     """The same for a group around a product."""
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
+    kernel = operation.parent
     try:
-        schedule, units = build_product_group(read_group(graph), graph, gm, target)
+        given = given_choices(kernel, graph, target)
+        cores, schedule = product_of(given, target.cores)
+        target = replace(target, cores=cores)
+        schedule, units = build_product_group(read_group(graph), graph, gm, target, schedule)
     except NoSpace as error:
         fail(operation, "cannot be computed together with its group", found=str(error))
     except CompileError as error:
         fail(operation, error.message, found=error.found, expected=error.expected, hint=error.hint)
     if schedule is not None:
-        operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
+        kernel.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
+        note_choices(kernel, choices_of(schedule, cores))
     return units
 
 

@@ -14,23 +14,32 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.product import ProductSchedule
 from davinci.schedule.product_choice import choose
 from davinci.schedule.product_group import ProductGroup
+from davinci.schedule.product_legality import require_legal
 
 
 def build_product_group(
-    group: ProductGroup, graph: Graph, gm: dict[int, ir.Value], target: Target
+    group: ProductGroup,
+    graph: Graph,
+    gm: dict[int, ir.Value],
+    target: Target,
+    given: ProductSchedule | None = None,
 ) -> tuple[ProductSchedule | None, int]:
     """The schedule of a group, none of an empty product, and how many blocks can share its work.
 
     Args:
         gm: buffers of the group's inputs and outputs, by number.
+        given: the schedule, if somebody has decided it.
 
     Raises:
         CompileError: no schedule fits.
+        NoSpace: the given one does not.
     """
     product = group.product
     if not (product.batch and product.m and product.k and product.n):
         return None, max(write_zeros(gm[number], target) for number in group.outputs)
-    schedule = choose(product, target.machine, target.cores, wanted(target))
+    if given is not None:
+        require_legal(product, given, target.machine)
+    schedule = given or choose(product, target.machine, target.cores, wanted(target))
 
     def matrices(number: int, batch: int = product.batch) -> ir.Value:
         """The buffer of a value as a batch; in fractals groups of columns are matrices."""

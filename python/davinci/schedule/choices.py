@@ -18,12 +18,9 @@ import pydantic
 
 from davinci.machine import Machine
 from davinci.schedule.graph import Graph
+from davinci.schedule.plain_data import CONFIG, Place, Size
+from davinci.schedule.product import ProductSchedule
 from davinci.schedule.space import NoSpace
-
-CONFIG = pydantic.ConfigDict(extra="forbid", strict=True)
-
-Size = Annotated[int, pydantic.Field(ge=1, le=1 << 48)]
-Place = Annotated[int, pydantic.Field(ge=0, le=64)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +60,17 @@ class PieceChoice:
     keep: bool
 
 
-Choice = Annotated[TileChoice | PieceChoice, pydantic.Field(discriminator="form")]
+@dataclass(frozen=True, kw_only=True)
+class ProductChoice:
+    """The schedule of a product, see `product`; all of it is a choice."""
+
+    __pydantic_config__ = CONFIG
+
+    form: Literal["product"] = "product"
+    schedule: ProductSchedule
+
+
+Choice = Annotated[TileChoice | PieceChoice | ProductChoice, pydantic.Field(discriminator="form")]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -21,6 +21,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from davinci.schedule.image import Image
+from davinci.schedule.plain_data import CONFIG
 from davinci.schedule.product_epilogue import Epilogue, plain
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -127,6 +128,8 @@ class Product:
 class Tile:
     """m, k and n of a tile, in fractals."""
 
+    __pydantic_config__ = CONFIG
+
     m: int
     k: int
     n: int
@@ -139,6 +142,8 @@ class Tile:
 @dataclass(frozen=True)
 class Share:
     """What one core computes: matrices, and rows and columns of C in fractals."""
+
+    __pydantic_config__ = CONFIG
 
     batch: int
     m: int
@@ -159,6 +164,8 @@ class Pieces:
         held: fractals that a piece takes in L1, if that is not k x other: of an image.
         dense: whether whole stored rows come as one run of GM and are parted in UB.
     """
+
+    __pydantic_config__ = CONFIG
 
     k: int
     other: int
@@ -193,6 +200,8 @@ class ProductSchedule:
         ragged: how rows of C that are no whole blocks leave: DENSE, whole rows as one run; FLUSH,
             the last fractal of B holding the last 16 columns; "" as they are.
     """
+
+    __pydantic_config__ = CONFIG
 
     share: Share
     tile: Tile

@@ -50,6 +50,9 @@ room; for fractals that go to L1; for what parts of C are combined with."""
 FEW_STEPS = 2
 """Steps of an epilogue in whose time a part does not leave."""
 
+RANKED = 96
+"""Schedules that are ranked for a tuner."""
+
 TRIED, ALIKE = 4, 200
 """Of the best schedules, how many may turn out to be too long to be written; the part of their time
 in which those differ that are not alike."""
@@ -77,6 +80,35 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
     Raises:
         CompileError: unknown strategy, or no schedule that fits the memories.
     """
+    ways = estimated(product, machine, cores, wanted)
+    for schedule in ways[:TRIED]:
+        if mads_written(product, schedule) <= MOST_WRITTEN:
+            return schedule
+    few = ways[:TRIED] if may_be_short(product, ways[0]) else ways
+    return min(few, key=partial(mads_written, product))
+
+
+def ranked(product: Product, machine: Machine, cores: int) -> list[ProductSchedule]:
+    """Schedules: the one that `choose` takes, then others by estimated cycles.
+
+    Raises:
+        CompileError: as of `choose`.
+    """
+    best = choose(product, machine, cores, Wanted())
+    ways = estimated(product, machine, cores, Wanted())[:RANKED]
+    short = [each for each in ways if mads_written(product, each) <= MOST_WRITTEN]
+    return list(dict.fromkeys([best, *short]))
+
+
+def estimated(
+    product: Product, machine: Machine, cores: int, wanted: Wanted
+) -> list[ProductSchedule]:
+    """Schedules that fit the memories, those of fewest estimated cycles first; if any may be short,
+    no others.
+
+    Raises:
+        CompileError: as of `choose`.
+    """
     if wanted.strategy not in STRATEGIES:
         raise CompileError(
             "unknown matmul strategy", found=repr(wanted.strategy), expected=" or ".join(STRATEGIES)
@@ -93,11 +125,8 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
     best = min(cycles for cycles, _ in found)
     # Sorting is stable: of schedules that are about as fast the first ones come first.
     found.sort(key=lambda each: int(each[0] / best * ALIKE))
-    tried = [each for _, each in found if may_be_short(product, each)][:TRIED]
-    for schedule in tried:
-        if mads_written(product, schedule) <= MOST_WRITTEN:
-            return schedule
-    return min(tried or [each for _, each in found], key=partial(mads_written, product))
+    ways = [each for _, each in found]
+    return [each for each in ways if may_be_short(product, each)] or ways
 
 
 def may_be_short(product: Product, schedule: ProductSchedule) -> bool:

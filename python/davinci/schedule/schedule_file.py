@@ -17,7 +17,8 @@ from typing import Literal
 import pydantic
 
 from davinci.errors import InputError
-from davinci.schedule.choices import CONFIG, Choices
+from davinci.schedule.choices import Choices
+from davinci.schedule.plain_data import CONFIG
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from davinci.machine import Machine
-from davinci.schedule.choices import Choices, PartChoice
+from davinci.schedule.choices import Choices, PartChoice, ProductChoice
 from davinci.schedule.fractal_moves import IMPROVED
 from davinci.schedule.gathers import is_gather
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
@@ -185,10 +185,12 @@ def _chosen(
         raise NoSpace(f"choices for {len(choices)} parts of a group that has {len(parts)}")
     if sum(each.cores for each in choices) > cores:
         raise NoSpace(f"choices for {sum(each.cores for each in choices)} of {cores} cores")
-    return [
-        (plan(part.graph, machine, each.cores, each.choice), each.cores)
-        for part, each in zip(parts, choices, strict=True)
-    ]
+    found = []
+    for part, each in zip(parts, choices, strict=True):
+        if isinstance(each.choice, ProductChoice):
+            raise NoSpace("the schedule of a product for a group that has none")
+        found.append((plan(part.graph, machine, each.cores, each.choice), each.cores))
+    return found
 
 
 def ranked_choices(graph: Graph, machine: Machine, cores: int) -> list[Choices]:

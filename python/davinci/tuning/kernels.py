@@ -11,7 +11,7 @@ from davinci.mlir import function_type, ir, symbol_name
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend_to_cce.groups import STORE, group_of, is_group
 from davinci.schedule.choices import Choices, key_of
-from davinci.schedule.side_by_side import ranked_choices
+from davinci.schedule.ranking import ways_of
 from davinci.schedule.space import NoSpace
 
 
@@ -41,7 +41,7 @@ def tunable(module: ir.Module, machine: Machine, cores: int) -> Iterator[Kernel]
             continue
         graph = group_of(function).graph
         try:
-            candidates = ranked_choices(graph, machine, cores)
+            candidates = ways_of(graph, machine, cores)
         except NoSpace:
             continue  # it has a schedule of another kind
         if len(candidates) > 1:
