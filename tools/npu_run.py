@@ -57,6 +57,12 @@ def make_parser() -> Parser:
     add("--save-schedules", metavar="F.json", help="write how kernels are computed, for the former")
     add("--cache", metavar="DIR", help="keep what was compiled and tuned, and take it from there")
     add("--timing-only", action="store_true", help="leave out data, checks and outputs")
+    add(
+        "--what-if",
+        metavar="CHANGES",
+        help="what a faster machine would gain: mte2.port=2x,flag_cycles=0,v=2x,kernel=NAME:v=2x; "
+        "all: a ranking",
+    )
     add("--instruction-limit", metavar="N", type=int, help="most instructions of a block")
     compared = parser.add_mutually_exclusive_group()
     compared.add_argument(
@@ -161,6 +167,7 @@ def execute(options: Any) -> int:
             progress=progress,
             tuning=tuning if options.tune else None,
             instruction_limit=options.instruction_limit,
+            what_if=options.what_if,
             **chosen,
             **({"timing_only": True} if options.timing_only else {}),
         )

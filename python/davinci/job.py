@@ -102,6 +102,7 @@ def run(
     progress: Progress,
     tuning: Mapping[str, Any] | None = None,
     instruction_limit: int | None = None,
+    what_if: str | None = None,
     **options: Any,
 ) -> Result:
     """Compiles and runs; `options` are those of `davinci.compile`.
@@ -113,6 +114,7 @@ def run(
         timeline: keep what traces and reports draw, see `Executable.run`.
         tuning: options of `davinci.tune`; None if nothing is tuned.
         instruction_limit: see `Executable`; None for its default.
+        what_if: changes whose gains are put into the record, see `davinci.report.what_if`.
     """
     if seed < 0:
         raise InputError("no such seed", where="--seed", found=str(seed), expected="0 or more")
@@ -131,6 +133,9 @@ def run(
     progress("simulating")
     outputs = executable.run(inputs, timeline=timeline)
     record = executable.profile
+    if what_if is not None:
+        progress("timing it again")
+        record["what_if"] = executable.what_if(what_if)
     if reference is not None:
         progress("computing the reference")
         try:

@@ -27,7 +27,7 @@ from davinci.machine.vector_banks import BankLayout, bank_bits
 from davinci.simulator.core.half_range import computes, converts
 from davinci.simulator.core.problems import Problem
 from davinci.simulator.core.regions import Region
-from davinci.simulator.timing.rules import COPIES, FLAGS, Cost, StridedOperand, UnitWork, cost_of
+from davinci.simulator.timing.rules import COPIES, FLAGS, StridedOperand, UnitWork
 
 ABSOLUTE = RECORD_WORDS
 """Index of a zero that the core appends to the words: base of regions that no operand names."""
@@ -128,7 +128,6 @@ class Form:
         self.strided_places = tuple((port.word, port.region.high) for port, _ in self._strided)
         self._layout = BankLayout.of(machine.vector)
         self._fmatrix = fmatrix
-        self._costs: dict[tuple[int, ...], Cost] = {}
 
     def fields(self, words: Sequence[int]) -> dict[str, int]:
         """Values of the fields of a record, with those that are data."""
@@ -136,8 +135,8 @@ class Form:
             return self.record.decode(words[1:])
         return {**self.values, "value": words[self.scalar]} if self.scalar else self.values
 
-    def cost(self, words: Sequence[int]) -> Cost:
-        """Cycles it takes; they depend on a few bits of the addresses, see `UnitWork`."""
+    def work(self, words: Sequence[int]) -> UnitWork:
+        """What its cost depends on: also a few bits of the addresses, see `UnitWork`."""
         bits: tuple[int, ...]
         gm = self._gm
         if gm is not None:
@@ -145,23 +144,16 @@ class Form:
         else:
             ub = self._layout
             bits = tuple([bank_bits(words[w], size, ub) for w, size in self.strided_places])
-        found = self._costs.get(bits)
-        if found is None:
-            reads = [(p.space, p.region) for p in self.reads]
-            writes = [(p.space, p.region) for p in self.writes]
-            strided = [operand for _, operand in self._strided]
-            work = UnitWork(
-                self._machine,
-                self.record,
-                self.values,
-                reads,
-                writes,
-                strided,
-                bits,
-                self._fmatrix,
-            )
-            found = self._costs[bits] = cost_of(work)
-        return found
+        return UnitWork(
+            self._machine,
+            self.record,
+            self.values,
+            [(p.space, p.region) for p in self.reads],
+            [(p.space, p.region) for p in self.writes],
+            [operand for _, operand in self._strided],
+            bits,
+            self._fmatrix,
+        )
 
 
 def _strided_operands(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import copy
+from dataclasses import replace
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -24,7 +27,7 @@ from davinci.simulator.core.columns import (
 from davinci.simulator.core.events import Event, number_of
 from davinci.simulator.core.forms import ABSOLUTE, Decoder, Form, OpcodeForms
 from davinci.simulator.timing.layout import LIBRARY, Kind, Step, Word
-from davinci.simulator.timing.rules import Cost
+from davinci.simulator.timing.rules import Cost, UnitWork, cost_of
 
 EFFECTS = {
     "set_vector_mask": Effect.MASK,
@@ -66,6 +69,7 @@ class Tables:
         self.forms_of_steps: list[Form] = []
         self.costs: list[Cost] = []
         self.scalar_accesses: list[int] = []
+        self._works: list[UnitWork] = []
         self._opcodes: Ints = _ints(OPCODE_MASK + 1, OpcodeColumn.COLUMNS)
         self._steps: Ints = _ints(64, Step.COLUMNS)
         self._misses: Floats = np.zeros(64)
@@ -115,7 +119,7 @@ class Tables:
     def learn_step(self, state: Ints, words: list[int], form: Form) -> None:
         """Learns the step of a record of that form, whose key is in `state`."""
         number = int(state[state[Word.KEY] + 1])
-        self._insert(state, self._add_step(number, form, form.cost(words)))
+        self._insert(state, self._add_step(number, form, form.work(words)))
 
     def form_of(self, step: int, words: list[int]) -> Form:
         """The form of a record that was executed as a step."""
@@ -160,8 +164,8 @@ class Tables:
             state[place : place + ENTRY - 1] = key
         LIBRARY.call("insert", state, number)
 
-    def _add_step(self, number: int, form: Form, cost: Cost) -> int:
-        count = len(self.costs)
+    def _add_step(self, number: int, form: Form, work: UnitWork) -> int:
+        count, cost = len(self.costs), cost_of(work)
         if count == len(self._misses):
             self._steps = _grown(self._steps)
             self._misses = np.concatenate([self._misses, np.zeros(count)])
@@ -172,15 +176,43 @@ class Tables:
         elif kind == Kind.BARRIER and values["pipe"] == Pipe.ALL:
             kind = Kind.BARRIER_ALL
         moves = form.moves_gm and not form.summary and bool(cost.gm_read or cost.gm_write)
-        self._steps[count] = (
-            kind, int(form.pipe), event, cost.occupancy, cost.latency, cost.gm_read, cost.gm_write,
-            cost.from_l1, cost.to_l1, number, moves,
-        )  # fmt: skip
-        self._misses[count] = cost.miss_cycles
+        self._steps[count, Step.KIND : Step.OCCUPANCY] = kind, int(form.pipe), event
+        self._steps[count, Step.FORM :] = number, moves
         self.costs.append(cost)
+        self._works.append(work)
+        self._note_cost(count)
         self.scalar_accesses.append(values["loads"] + values["stores"] if form.summary else 0)
         self.forms_of_steps.append(form)
         return count
+
+    def _note_cost(self, step: int) -> None:
+        cost = self.costs[step]
+        self._steps[step, Step.OCCUPANCY : Step.FORM] = (
+            cost.occupancy, cost.latency, cost.gm_read, cost.gm_write, cost.from_l1, cost.to_l1,
+        )  # fmt: skip
+        self._misses[step] = cost.miss_cycles
+
+    def changed(self, machine: Machine, faster: Mapping[int, float]) -> Tables:
+        """Tables of the same steps with the costs of another machine.
+
+        Args:
+            machine: the same but for times.
+            faster: by pipe, how many times as fast its instructions are.
+        """
+        other = copy(self)
+        other.machine, other._pointed = machine, (None,) * 6
+        other._steps, other._misses = self._steps.copy(), self._misses.copy()
+        other.costs = []
+        for step, (work, form) in enumerate(zip(self._works, self.forms_of_steps, strict=True)):
+            cost = cost_of(replace(work, machine=machine))
+            times = faster.get(int(form.pipe), 1)
+            if times != 1 and not form.sync:
+                cost = replace(
+                    cost, occupancy=ceil(cost.occupancy / times), latency=ceil(cost.latency / times)
+                )
+            other.costs.append(cost)
+            other._note_cost(step)
+        return other
 
     def _add_form(self, form: Form) -> None:
         number = len(self.forms)
@@ -221,7 +253,7 @@ class Tables:
         row[FormColumn.DETAILS] = self._add_details([*details, *runs])
         row[FormColumn.STEP] = -1
         if fixed:
-            row[FormColumn.STEP] = self._add_step(number, form, form.cost([0] * (ABSOLUTE + 1)))
+            row[FormColumn.STEP] = self._add_step(number, form, form.work([0] * (ABSOLUTE + 1)))
 
     def _add_details(self, details: list[int]) -> int:
         first, end = self._detail_count, self._detail_count + len(details)

@@ -146,7 +146,7 @@ class SplitLaunch:
                 core.begin(self._name, seat.block, rates[seat.core], locations, keep, link)
                 self._programs[seat.core](arguments, seat.block, self._blocks, core)
                 done = Done.of(core)
-                self._collector.add(done, seat.place, seat.block, begin, seat)
+                self._collector.add(done, seat.place, seat.block, seat)
                 ends[seat.block] = max(ends[seat.block], begin + done.cycles)
                 if races is not None:
                     races.add(seat, core)

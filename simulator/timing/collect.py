@@ -7,29 +7,25 @@ issue the same, but all together where cores wait for flags of each other.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import numpy as np
 
-from davinci.isa.core import Pipe
+from davinci.isa.core import Pipe, Records
 from davinci.machine import Machine
 from davinci.native import Ints
 from davinci.simulator.core.core import Core
 from davinci.simulator.core.half_range import Lost
 from davinci.simulator.split.cross_core import Seat
-from davinci.simulator.split.times import Replay, replay_together
-from davinci.simulator.timing.gm_model import competing, rates_of
-from davinci.simulator.timing.l2 import L2, Touched, Traffic
-from davinci.simulator.timing.layout import Stop, Word
+from davinci.simulator.timing.l2 import L2, Touched
+from davinci.simulator.timing.layout import Word
 from davinci.simulator.timing.profile import BlockProfile, LaunchProfile
+from davinci.simulator.timing.retime import LogKey, Recording, Stream
 from davinci.simulator.timing.timeline import Timeline
 
 UNITS = (Pipe.M, Pipe.V)
-
-LogKey = tuple[float, bytes]
-"""Cores at work, and a digest of what was issued."""
 
 
 @dataclass(frozen=True)
@@ -100,22 +96,16 @@ def add_to(counts: dict[str, int], name: str, count: int) -> None:
     counts[name] = counts.get(name, 0) + count
 
 
-@dataclass
+@dataclass(frozen=True)
 class FinishedBlock:
-    """A program that has run: where, what it did, and its time line with the L2.
-
-    `rows` says whether those of its time line are wanted: it may be the one of an equal program.
-    """
+    """A program that has run: on which core of the machine, what it issued and touched, its
+    profile, and its records if rows are wanted."""
 
     place: int
-    block: int
-    begin: int
-    done: Done
-    cycles: int
-    timeline: Timeline
+    stream: Stream
+    touched: Touched
     profile: BlockProfile
-    rows: bool
-    seat: Seat | None
+    records: Sequence[Records] | None
 
 
 class Collector:
@@ -136,27 +126,23 @@ class Collector:
         self._runs: list[FinishedBlock] = []
         self._known: dict[LogKey, tuple[Ints, Counted]] = {}
 
-    def add(
-        self, done: Done, place: int, block: int, begin: int = 0, seat: Seat | None = None
-    ) -> None:
+    def add(self, done: Done, place: int, block: int, seat: Seat | None = None) -> None:
         """Takes over what a program did.
 
         Args:
             done: by the program.
             place: number of the core on the machine.
             block: that it ran.
-            begin: cycle of the launch at which it began.
             seat: of the program on a split machine.
         """
         timeline, profile = done.timeline, BlockProfile(place, block, done.cycles, {})
-        rows = timeline.keep_rows
-        self._runs.append(
-            FinishedBlock(place, block, begin, done, done.cycles, timeline, profile, rows, seat)
-        )
         if done.key not in self._known:
             self._known[done.key] = timeline.log.copy(), Counted.of(timeline)
         log, counted = self._known[done.key]
-        timeline.share_log(log)
+        size, crossed = done.touched.total_bytes, timeline.crossed
+        stream = Stream(block, seat, timeline.tables, log, done.key, size, crossed)
+        records = timeline.records if timeline.keep_rows else None
+        self._runs.append(FinishedBlock(place, stream, done.touched, profile, records))
         self._count(profile, counted)
         self.profile.lost += done.lost
 
@@ -181,20 +167,19 @@ class Collector:
         """
         rounds: dict[int, list[Touched]] = {}
         for run in self._runs:
-            rounds.setdefault(run.block // at_once, []).append(run.done.touched)
+            rounds.setdefault(run.stream.block // at_once, []).append(run.touched)
         served = l2.launch(list(rounds.values()))
-        self.profile.traffic = served.traffic
-        parts = dict(zip(rounds, served.rounds, strict=True))
-        if any(run.timeline.crossed for run in self._runs):
-            self._retime_together(parts, served.traffic, at_once)
-        else:
-            self._retime(parts, served.traffic, at_once)
-            self._begin_blocks(at_once)
         profile = self.profile
-        profile.cycles = max(run.begin + run.cycles for run in self._runs)
-        for run in self._runs:
-            timeline, block = run.timeline, run.profile
-            block.cycles = run.cycles
+        profile.traffic = served.traffic
+        parts = dict(zip(rounds, served.rounds, strict=True))
+        streams = tuple(run.stream for run in self._runs)
+        profile.recording = Recording(streams, served.traffic, parts, at_once)
+        drawn = {i for i, run in enumerate(self._runs) if run.records is not None}
+        times = profile.recording.times(self._machine, drawn=drawn)
+        profile.cycles = max(timed.begin + timed.cycles for timed in times)
+        for run, timed in zip(self._runs, times, strict=True):
+            timeline, block = timed.timeline, run.profile
+            block.cycles = timed.cycles
             busy, flags, barriers = map(
                 timeline.each_pipe, (Word.BUSY, Word.FLAG_HELD, Word.BARRIER_HELD)
             )
@@ -204,64 +189,7 @@ class Collector:
                 profile.pipes[name] += busy[pipe]
                 profile.flag_cycles[name] += flags[pipe]
                 profile.barrier_cycles[name] += barriers[pipe]
-            if run.rows:
-                rows = timeline.rows(run.place, run.block, run.begin, self._locations)
+            if run.records is not None:
+                timeline.records.extend(run.records)
+                rows = timeline.rows(run.place, block.block, timed.begin, self._locations)
                 profile.rows.extend(rows)
-
-    def _retime(
-        self, rounds: Mapping[int, Sequence[Traffic]], traffic: Traffic, at_once: int
-    ) -> None:
-        """Makes the time lines again; blocks of a round that issue the same have the same one."""
-        sizes: dict[int, list[int]] = {number: [] for number in rounds}
-        for run in self._runs:
-            sizes[run.block // at_once].append(run.done.touched.total_bytes)
-        done: dict[tuple[int, LogKey], tuple[int, Timeline]] = {}
-        for run in self._runs:
-            size, number = run.done.touched.total_bytes, run.block // at_once
-            if not size:
-                continue
-            found = done.get((number, run.done.key))
-            if found is None or run.rows:
-                cores = competing(size, sizes[number])
-                rates = rates_of(self._machine, cores, traffic, rounds[number], size)
-                timeline = run.timeline.again(run.rows, rates)
-                stop = timeline.replay(run.timeline.log)
-                assert stop == Stop.END, "cores that know nothing of others"
-                found = done[number, run.done.key] = (timeline.finish(), timeline)
-            run.cycles, run.timeline = found
-
-    def _retime_together(
-        self, rounds: Mapping[int, Sequence[Traffic]], traffic: Traffic, at_once: int
-    ) -> None:
-        """Makes the time lines of each round again, with the flags between its cores."""
-        limits = self._machine.cross_core
-        assert limits is not None, "split machines have flags between cores"
-        clocks = [0] * at_once
-        for number in sorted(rounds):
-            runs = [run for run in self._runs if run.block // at_once == number]
-            sizes = [run.done.touched.total_bytes for run in runs]
-            replays = []
-            for run, size in zip(runs, sizes, strict=True):
-                assert run.seat is not None, "on a split machine"
-                rates = run.timeline.rates
-                if size:
-                    cores = competing(size, sizes)
-                    rates = rates_of(self._machine, cores, traffic, rounds[number], size)
-                log, run.begin = run.timeline.log, clocks[run.block % at_once]
-                run.timeline = run.timeline.again(run.rows, rates)
-                replays.append(Replay(run.seat, run.begin, log, run.timeline))
-            for run, cycles in zip(runs, replay_together(replays, limits), strict=True):
-                run.cycles, slot = cycles, run.block % at_once
-                clocks[slot] = max(clocks[slot], run.begin + cycles)
-
-    def _begin_blocks(self, at_once: int) -> None:
-        """A block begins when the one before it on its core has ended."""
-        by_block: dict[int, list[FinishedBlock]] = {}
-        for run in self._runs:
-            by_block.setdefault(run.block, []).append(run)
-        clocks = [0] * at_once
-        for block in sorted(by_block):
-            slot = block % at_once
-            for run in by_block[block]:
-                run.begin = clocks[slot]
-            clocks[slot] += max(run.cycles for run in by_block[block])

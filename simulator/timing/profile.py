@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from davinci.simulator.core.half_range import NOTHING, Lost
 from davinci.simulator.timing.l2 import UNCACHED, Traffic
+from davinci.simulator.timing.retime import Recording
 from davinci.simulator.timing.timeline import Row
 
 
@@ -52,6 +53,7 @@ class LaunchProfile:
         lost: values that left the range of f16 where they were rounded to it.
         per_block: counts of each block.
         rows: the time line, if the launch was asked to keep it.
+        recording: what it issued, to be timed again.
     """
 
     name: str
@@ -72,3 +74,4 @@ class LaunchProfile:
     per_block: list[BlockProfile] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     operators: tuple[str, ...] = ()
+    recording: Recording | None = field(default=None, compare=False, repr=False)

@@ -153,12 +153,6 @@ class Timeline:
         self._rows: Ints = np.zeros((room * keep_rows, Column.COLUMNS), dtype=np.int64)
         self._transfers: Ints = np.zeros((0, 2), dtype=np.int64)
 
-    def again(self, keep_rows: bool, rates: Rates) -> Timeline:
-        """A new one for what this one was given."""
-        other = Timeline(self.tables, keep_rows, rates, room=0)
-        other.crossed, other.records = self.crossed, self.records
-        return other
-
     def execute(self, records: Ints, count: int) -> Stop:
         """Executes records, int64[n, 8], up to number `count`, from `state[Word.AT]` on."""
         self._point()
@@ -200,10 +194,6 @@ class Timeline:
     def log(self) -> Ints:
         """What was issued: step and scalar operations of each instruction."""
         return self._log[: self.count]
-
-    def share_log(self, log: Ints) -> None:
-        """Keeps an equal log in the place of its own; forgets the transfers."""
-        self._log, self._transfers = log, self._transfers[:0]
 
     def steps(self) -> Ints:
         """The step of each instruction."""

@@ -15,7 +15,7 @@ from davinci.report.drawing import Chart, rooflines
 from davinci.report.groups import Group, Scope, time_by_layer, time_by_operator
 from davinci.report.names import percent, plural
 from davinci.report.record import Record, sync_summary
-from davinci.report.tables import COLUMNS, summary_rows, sync_text, waits_text
+from davinci.report.tables import COLUMNS, gain_cells, summary_rows, sync_text, waits_text
 from davinci.report.timeline import MOST_ROWS, Numbers, timelines
 from davinci.report.trace import LANES
 from davinci.report.value_range import range_summary
@@ -44,6 +44,10 @@ class Cell:
     key: str | float
 
 
+MOST_GAINS = 20
+"""Changes of the machine that the page names."""
+
+
 def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile]) -> str:
     """The page.
 
@@ -67,6 +71,7 @@ def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile])
         verdict=verdict(record),
         tiles=tiles(record),
         losses=losses(record),
+        gains=[gain_cells(row) for row in record.get("what_if", [])[:MOST_GAINS]],
         alert=range_summary(record),
         operators=bars(time_by_operator(record)),
         layers=bars(layers) if len(layers) > 1 else [],

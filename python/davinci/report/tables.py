@@ -194,6 +194,24 @@ def schedules(rows: list[Record]) -> Any:
     return table
 
 
+def gains_table(gains: list[Record], most: int) -> Any:
+    """What changes of the machine would gain, as a table of `rich`."""
+    from rich.table import Table
+
+    table = Table()
+    for title in ("what if", "saves", "of the time", "cycles"):
+        table.add_column(title, justify="left" if title == "what if" else "right", overflow="fold")
+    for row in gains[:most]:
+        table.add_row(*gain_cells(row))
+    return table
+
+
+def gain_cells(row: Record) -> tuple[str, str, str, str]:
+    """A change, what it saves in us, its share of the time, the cycles with it."""
+    saved = f"{row['saved_us']:,.1f} us"
+    return row["change"], saved, f"{row['saved_ratio']:.1%}", f"{row['cycles']:,}"
+
+
 def print_tables(record: Record, console: Any, most: int) -> None:
     """Prints the summary and the `most` longest kernels to a `rich.console.Console`."""
     from rich.markup import escape
@@ -217,5 +235,7 @@ def print_tables(record: Record, console: Any, most: int) -> None:
         console.print(f"... and {len(record['kernels']) - most} shorter kernels (--json has all)")
     console.print(schedules(record["kernels"][:most]))
     console.print(summary)
+    if gains := record.get("what_if"):
+        console.print(gains_table(gains, most))
     for warning in record["warnings"]:
         console.print(f"[bold yellow]warning:[/] {escape(warning)}")

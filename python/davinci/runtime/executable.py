@@ -183,6 +183,20 @@ class Executable:
         record = build(run.launches, self._facts, self.machine, self.cores)
         return {**self.details, **record, "simulate_seconds": run.simulate_seconds}
 
+    def what_if(self, question: str) -> list[Record]:
+        """What the last run would have gained by changes of the machine, the largest first; see
+        `davinci.report.what_if`.
+
+        Args:
+            question: changes, separated by commas, or "all".
+
+        Raises:
+            InputError: nothing has run yet, or a change cannot be made.
+        """
+        from davinci.report.what_if import answers
+
+        return answers(self.machine, self._drawn("none").launches, question)
+
     @property
     def kernels(self) -> Mapping[str, Kernel]:
         """What is known of the kernels, by name."""

@@ -19,6 +19,7 @@ from davinci.simulator.core.tables import Tables
 from davinci.simulator.split.cross_core import Count, Flags, Link, Seat
 from davinci.simulator.split.times import Replay, replay_together
 from davinci.simulator.timing.gm_model import rates_of
+from davinci.simulator.timing.timeline import Timeline
 from split_support import ALL, CUBE_VECTOR, PAIR, Split, nothing, signal, wait
 
 
@@ -236,7 +237,7 @@ def test_a_replay_that_stops_names_the_cores_that_wait() -> None:
         record = [header(INSTRUCTIONS["wait_flag_dev"].opcode), *words]
         core.consume(np.array([record + [0] * (8 - len(record))], dtype=np.uint64))
         timeline = core.timeline
-        return Replay(seat, 0, timeline.log, timeline.again(False, timeline.rates))
+        return Replay(seat, 0, timeline.log, Timeline(tables, False, timeline.rates))
 
     expected = "AIC of block 0 for flag 3, AIC of block 1 for flag 5"
     with pytest.raises(AssertionError, match=expected):

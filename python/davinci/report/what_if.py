@@ -1,0 +1,271 @@
+"""What a run would have taken on a machine that is faster somewhere: its launches timed again.
+
+The simulator is deterministic: what programs issue does not depend on times, so the answers are
+those of a run with a changed machine file, for the same program. A change is
+`[kernel=NAME:]WHAT=HOW`:
+
+    mte2.port=2x            a number of the machine file, by its key or the beginning of it
+    flag_cycles=0           the same, by the last part of its key
+    gm=2x                   all rates of a section
+    v=2x                    all instructions of a pipe; all=2x: those of all pipes
+    kernel=matmul_3:v=2x    the same in one kernel only
+
+`2x` is twice as fast: rates are multiplied, cycles divided (and rounded, as in a machine file).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from davinci.errors import InputError, did_you_mean
+from davinci.isa.core import Pipe
+from davinci.machine import Machine
+from davinci.machine.reader import parse
+from davinci.simulator import LaunchProfile, Tables
+
+Record = dict[str, Any]
+
+TIMES = ("_cycles", "_us")
+RATES = ("_per_cycle", "stall_bytes")
+"""How keys end that a change of times may touch: of what takes less if it is less, and if it is
+more."""
+
+TABLES = ("vector.fixed_cycles_of", "vector.cycles_per_repeat", "gm.same_line_percent")
+"""Further keys of the first kind; all keys in tables of that name."""
+
+KERNEL = "kernel="
+WHERE = "--what-if"
+TWICE = "2x"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One change.
+
+    Attributes:
+        text: as the user wrote it.
+        kernel: the only one that it is for; "" for all.
+        machine: with it.
+        faster: by pipe, how many times as fast its instructions are.
+    """
+
+    text: str
+    kernel: str
+    machine: Machine
+    faster: Mapping[int, float] = field(default_factory=dict)
+
+
+def answers(machine: Machine, launches: Sequence[LaunchProfile], question: str) -> list[Record]:
+    """The gain of each change, the largest first; of several ones also that of all together.
+
+    Args:
+        machine: on which they ran.
+        launches: of a run.
+        question: changes, separated by commas; or "all": every rate and time of the machine file,
+            every pipe, and every pipe of every kernel, twice as fast or without the cycles.
+
+    Raises:
+        InputError: a change that cannot be read or made, an unknown kernel.
+    """
+    kernels = list(dict.fromkeys(launch.name for launch in launches))
+    if question.strip() == "all":
+        texts = list(everything(machine, launches))
+    else:
+        texts = [text.strip() for text in question.split(",")]
+    changes = [read(text, machine, kernels) for text in texts]
+    retimed = Retimed(machine, launches)
+    found = [retimed.answer(change.text, [change]) for change in changes]
+    found.sort(key=lambda row: -row["saved_us"])
+    if question.strip() == "all":
+        return [row for row in found if row["saved_us"] > 0]
+    return [*found, retimed.answer("all of them", changes)] if len(changes) > 1 else found
+
+
+def read(text: str, machine: Machine, kernels: Sequence[str]) -> Change:
+    """Reads a change.
+
+    Raises:
+        InputError: it cannot be read or made.
+    """
+    kernel, rest = "", text
+    if text.startswith(KERNEL):
+        kernel, colon, rest = text.removeprefix(KERNEL).partition(":")
+        if kernel not in kernels or not colon:
+            raise InputError(
+                "no such kernel",
+                where=WHERE,
+                found=repr(kernel),
+                expected=", ".join(kernels),
+                hint=did_you_mean(kernel, kernels) or "kernel=NAME:v=2x",
+            )
+    what, equals, how = rest.partition("=")
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)(x?)", how)
+    if not equals or match is None or (match[2] and not float(match[1])):
+        raise InputError(
+            "no change of times",
+            where=WHERE,
+            found=repr(text),
+            expected="WHAT=2x (twice as fast) or WHAT=NUMBER",
+            hint="mte2.port=2x, flag_cycles=0, v=2x, kernel=NAME:v=2x",
+        )
+    number, times = float(match[1]), bool(match[2])
+    if what.upper() in Pipe.__members__:
+        if not times:
+            raise InputError(
+                "a pipe has no number", where=WHERE, found=repr(text), expected=f"{what}=2x"
+            )
+        pipes = Pipe if what.upper() == Pipe.ALL.name else [Pipe[what.upper()]]
+        return Change(text, kernel, machine, {int(pipe): number for pipe in pipes})
+    data = machine.model_dump()
+    for key, (*names, last) in keys_of(what, data).items():
+        section = data
+        for name in names:
+            section = section[name]
+        old, new = section[last], number
+        if times:
+            new = old * number if key.endswith(RATES) else old / number
+        section[last] = round(new) if isinstance(old, int) else new
+    return Change(text, kernel, parse(data, f"{WHERE} {text}"))
+
+
+Path = tuple[str, ...]
+
+
+def keys_of(what: str, data: Mapping[str, Any]) -> dict[str, Path]:
+    """Keys of a machine's times and rates that a word names, and where they are in its data.
+
+    Raises:
+        InputError: none, or several that are not all rates of a section.
+    """
+    keys = dict(timing_keys(data))
+    if what in data and what not in keys:
+        rates = {k: p for k, p in keys.items() if p[0] == what and k.endswith(RATES)}
+        if rates:
+            return rates
+    for found in (
+        {key: path for key, path in keys.items() if key == what},
+        {key: path for key, path in keys.items() if path[-1] == what},
+        {key: path for key, path in keys.items() if "." in what and key.startswith(what)},
+    ):
+        if len(found) == 1:
+            return found
+        if found:
+            raise InputError(
+                "several keys", where=WHERE, found=repr(what), expected=" or ".join(found)
+            )
+    raise InputError(
+        "no time or rate of the machine file",
+        where=WHERE,
+        found=repr(what),
+        expected="a pipe, a section, or a key that ends with _cycles or _per_cycle",
+        hint=did_you_mean(what, keys),
+    )
+
+
+def timing_keys(data: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[str, Path]]:
+    """Keys of the numbers that change times and nothing of what a program issues."""
+    for name, value in data.items():
+        place = (*path, name)
+        key = ".".join(place)
+        if isinstance(value, dict):
+            yield from timing_keys(value, place)
+        elif isinstance(value, (int, float)) and (
+            key.endswith((*TIMES, *RATES)) or key.startswith(TABLES)
+        ):
+            yield key, place
+
+
+def everything(machine: Machine, launches: Sequence[LaunchProfile]) -> Iterator[str]:
+    """Changes that say what each resource costs."""
+    data = machine.model_dump()
+    pipes = {pipe for core in machine.core_types.values() for pipe in core.pipes}
+    for pipe in sorted(pipes):
+        yield f"{pipe.lower()}={TWICE}"
+    for section in ("gm", "l2"):
+        yield f"{section}={TWICE}"
+    for key, (section, *_, last) in timing_keys(data):
+        if section in ("gm", "l2") or key.startswith(TABLES):
+            continue
+        # Nothing of these takes no time.
+        positive = key.endswith(RATES) or section == "scalar"
+        if not (section == "scalar" and data[section][last] == 1):
+            yield f"{key}={TWICE if positive else 0}"
+    for kernel in dict.fromkeys(launch.name for launch in launches):
+        yield f"{KERNEL}{kernel}:all={TWICE}"
+        for pipe in sorted(pipes):
+            yield f"{KERNEL}{kernel}:{pipe.lower()}={TWICE}"
+
+
+class Retimed:
+    """The launches of a run, timed again."""
+
+    def __init__(self, machine: Machine, launches: Sequence[LaunchProfile]) -> None:
+        self._machine, self._launches = machine, launches
+        self._cycles = sum(launch.cycles for launch in launches)
+        self._tables: dict[tuple[int, str, tuple[tuple[int, float], ...]], Tables] = {}
+
+    def answer(self, text: str, changes: Sequence[Change]) -> Record:
+        """What changes, made together, gain.
+
+        Returns:
+            `change`, `cycles` of all launches with it, `saved_cycles`, `saved_us` with those of
+            launching, and `saved_ratio` of the time.
+        """
+        found = [self._launch(launch, changes) for launch in self._launches]
+        cycles, machine = sum(taken for taken, _ in found), self._machine
+        count = len(self._launches)
+        time = self._cycles / machine.clock_mhz + count * machine.launch.overhead_us
+        new = cycles / machine.clock_mhz + sum(overhead for _, overhead in found)
+        return {
+            "change": text,
+            "cycles": cycles,
+            "saved_cycles": self._cycles - cycles,
+            "saved_us": time - new,
+            "saved_ratio": (time - new) / time if time else 0.0,
+        }
+
+    def _launch(self, launch: LaunchProfile, changes: Sequence[Change]) -> tuple[int, float]:
+        """Cycles of a launch with those changes that are for its kernel, and us to launch it."""
+        assert launch.recording is not None, "launches of a device are recorded"
+        mine = [change for change in changes if change.kernel in ("", launch.name)]
+        if not mine:
+            return launch.cycles, self._machine.launch.overhead_us
+        machine, faster = combined(self._machine, mine)
+        kept = tuple(sorted(faster.items()))
+        text = machine.model_dump_json() if machine != self._machine else ""
+
+        def costs(tables: Tables) -> Tables:
+            key = id(tables), text, kept
+            found = self._tables.get(key)
+            if found is None:
+                found = self._tables[key] = tables.changed(machine, faster)
+            return found
+
+        return launch.recording.cycles(machine, costs), machine.launch.overhead_us
+
+
+def combined(machine: Machine, changes: Sequence[Change]) -> tuple[Machine, dict[int, float]]:
+    """A machine with several changes, and how much faster its pipes are."""
+    faster: dict[int, float] = {}
+    for change in changes:
+        for pipe, times in change.faster.items():
+            faster[pipe] = faster.get(pipe, 1) * times
+    changed = [change.machine for change in changes if change.machine != machine]
+    if len(changed) < 2:
+        return (changed or [machine])[0], faster
+    data, old = machine.model_dump(), machine.model_dump()
+    for other in changed:
+        overlay(data, old, other.model_dump())
+    return parse(data, WHERE), faster
+
+
+def overlay(data: dict[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Puts what is new into the data."""
+    for name, value in new.items():
+        if isinstance(value, dict):
+            overlay(data[name], old[name], value)
+        elif value != old[name]:
+            data[name] = value

@@ -1,0 +1,161 @@
+"""What a launch issued, and its time lines made again: with the L2 as it serves the launch, or on a
+machine that is otherwise.
+
+What programs issue does not depend on times, nor does what the L2 holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from davinci.machine import Machine
+from davinci.native import Ints
+from davinci.simulator.core.tables import Tables
+from davinci.simulator.split.cross_core import Seat
+from davinci.simulator.split.times import Replay, replay_together
+from davinci.simulator.timing.gm_model import Rates, competing, rates_of
+from davinci.simulator.timing.l2 import Traffic
+from davinci.simulator.timing.layout import Stop
+from davinci.simulator.timing.timeline import Timeline
+
+LogKey = tuple[float, bytes]
+"""Cores at work, and a digest of what was issued."""
+
+
+@dataclass(frozen=True)
+class Stream:
+    """What a program issued.
+
+    Attributes:
+        block: that it ran.
+        seat: on a split machine.
+        tables: to which the steps of `log` belong.
+        log: see `Timeline.log`.
+        key: equal for programs that issue the same; with the cores at work.
+        moved_bytes: in global memory.
+        crossed: it waited for other cores, or they for it.
+    """
+
+    block: int
+    seat: Seat | None
+    tables: Tables
+    log: Ints
+    key: LogKey
+    moved_bytes: int
+    crossed: bool
+
+
+@dataclass
+class Timed:
+    """The time line of a program; cycle of the launch at which it begins, and cycles it takes."""
+
+    timeline: Timeline
+    cycles: int
+    begin: int = 0
+
+
+def unchanged(tables: Tables) -> Tables:
+    """The tables of a machine as it is."""
+    return tables
+
+
+@dataclass(frozen=True)
+class Recording:
+    """What a launch issued.
+
+    Attributes:
+        streams: of its programs.
+        traffic: how the L2 served it.
+        rounds: the same of the parts of each round of blocks, by its number.
+        at_once: blocks that run at the same time.
+    """
+
+    streams: Sequence[Stream]
+    traffic: Traffic
+    rounds: Mapping[int, Sequence[Traffic]]
+    at_once: int
+
+    def cycles(self, machine: Machine, costs: Callable[[Tables], Tables] = unchanged) -> int:
+        """That the launch takes, see `times`."""
+        return max(timed.begin + timed.cycles for timed in self.times(machine, costs))
+
+    def times(
+        self,
+        machine: Machine,
+        costs: Callable[[Tables], Tables] = unchanged,
+        drawn: Collection[int] = (),
+    ) -> list[Timed]:
+        """The time line of each stream.
+
+        Args:
+            machine: whose bandwidths, flags and queues count.
+            costs: tables of the same steps with the costs that count.
+            drawn: numbers of the streams that keep rows.
+        """
+        sizes: dict[int, list[int]] = {number: [] for number in self.rounds}
+        for stream in self.streams:
+            sizes[stream.block // self.at_once].append(stream.moved_bytes)
+
+        def rates(stream: Stream) -> Rates:
+            size, number = stream.moved_bytes, stream.block // self.at_once
+            if not size:
+                return rates_of(machine, stream.key[0])
+            cores = competing(size, sizes[number])
+            return rates_of(machine, cores, self.traffic, self.rounds[number], size)
+
+        if any(stream.crossed for stream in self.streams):
+            return self._together(machine, costs, drawn, rates)
+        done: dict[tuple[int, LogKey, int], Timed] = {}
+        found = []
+        for i, stream in enumerate(self.streams):
+            # Blocks of a round that issue the same have the same time line.
+            key = stream.block // self.at_once, stream.key, stream.moved_bytes
+            known = done.get(key)
+            if known is None or i in drawn:
+                timeline = Timeline(costs(stream.tables), i in drawn, rates(stream), room=0)
+                stop = timeline.replay(stream.log)
+                assert stop == Stop.END, "cores that know nothing of others"
+                known = done[key] = Timed(timeline, timeline.finish())
+            found.append(Timed(known.timeline, known.cycles))
+        self._begin(found)
+        return found
+
+    def _together(
+        self,
+        machine: Machine,
+        costs: Callable[[Tables], Tables],
+        drawn: Collection[int],
+        rates: Callable[[Stream], Rates],
+    ) -> list[Timed]:
+        """As `times`, with the flags between the cores of each round."""
+        limits = machine.cross_core
+        assert limits is not None, "split machines have flags between cores"
+        clocks = [0] * self.at_once
+        found: dict[int, Timed] = {}
+        for number in sorted(self.rounds):
+            replays = {}
+            for i, stream in enumerate(self.streams):
+                if stream.block // self.at_once == number:
+                    assert stream.seat is not None, "on a split machine"
+                    timeline = Timeline(costs(stream.tables), i in drawn, rates(stream), room=0)
+                    begin = clocks[stream.block % self.at_once]
+                    replays[i] = Replay(stream.seat, begin, stream.log, timeline)
+            cycles = replay_together(list(replays.values()), limits)
+            for (i, replay), taken in zip(replays.items(), cycles, strict=True):
+                found[i] = Timed(replay.timeline, taken, replay.begin)
+                slot = self.streams[i].block % self.at_once
+                clocks[slot] = max(clocks[slot], replay.begin + taken)
+        return [found[i] for i in range(len(self.streams))]
+
+    def _begin(self, found: Sequence[Timed]) -> None:
+        """A block begins when the one before it on its core has ended."""
+        by_block: dict[int, list[Timed]] = {}
+        for stream, timed in zip(self.streams, found, strict=True):
+            by_block.setdefault(stream.block, []).append(timed)
+        clocks = [0] * self.at_once
+        for block in sorted(by_block):
+            slot = block % self.at_once
+            for timed in by_block[block]:
+                timed.begin = clocks[slot]
+            clocks[slot] += max(timed.cycles for timed in by_block[block])
