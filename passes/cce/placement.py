@@ -46,12 +46,14 @@ class Steps:
         align: addresses are multiples of it.
         unit, units: besides the gap's beginning, the first `units` multiples of `unit`.
         far: the same from each of its multiples on; 0 for none.
+        beside: besides each of these the place so much further; 0 for none.
     """
 
     align: int
     unit: int = 1
     units: int = 0
     far: int = 0
+    beside: int = 0
 
     def places(self, low: int, high: int) -> Iterator[int]:
         yield round_up(low, self.align)
@@ -60,7 +62,10 @@ class Steps:
             starts += range(round_up(low, self.far), high, self.far)
         for start in starts:
             first = round_up(start, self.unit)
-            yield from range(first, first + self.units * self.unit, self.unit)
+            for place in range(first, first + self.units * self.unit, self.unit):
+                yield place
+                if self.beside:
+                    yield place + self.beside
 
 
 def place(pieces: Sequence[Piece], capacity: int, steps: Steps, cost: Cost) -> list[int] | None:

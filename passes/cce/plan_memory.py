@@ -139,8 +139,8 @@ class _Planner:
         halves = groups // REPEAT_BYTES
         rows = unit.bank_groups * unit.bank_bytes
         return [
-            Steps(align, REPEAT_BYTES, halves, rows),
-            Steps(align, REPEAT_BYTES, halves),
+            Steps(align, REPEAT_BYTES, halves, rows, BLOCK_BYTES),
+            Steps(align, REPEAT_BYTES, halves, 0, BLOCK_BYTES),
             Steps(align),
         ]
 

@@ -133,13 +133,19 @@ def use_cycles(
     """Cycles of one operation (vmax, say) that combines rows with their statistics.
 
     Where units and copies do not keep to different halves of the bank groups, every other repeat
-    waits a cycle for its second source.
+    waits a cycle for its second source; every one where rows are read that are not side by side.
     """
     rows, statistic = places.operands(row_blocks, dtype, "rows", "statistic", slices)
     name = "vor" if dtype == "s16" else "vmax"
     _, cycles = cost_of(Step(name, (rows, statistic, rows)), dtype, machine)
-    apart = places.pitch % (2 * REPEAT_BLOCKS) == REPEAT_BLOCKS and places.unit == REPEAT_BLOCKS
-    repeats = slices * places.rows * row_blocks // REPEAT_BLOCKS
+    blocks = places.rows * row_blocks
+    repeats = slices * blocks // REPEAT_BLOCKS
+    if places.unit == 1:
+        # Each slice reads the copies as they lie.
+        return cycles if blocks % (2 * REPEAT_BLOCKS) == 0 else cycles + repeats // 2
+    if places.unit < REPEAT_BLOCKS:
+        return cycles + repeats
+    apart = places.pitch % (2 * REPEAT_BLOCKS) == REPEAT_BLOCKS
     return cycles if apart else cycles + repeats // 2
 
 
