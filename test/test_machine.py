@@ -11,13 +11,14 @@ import davinci
 from davinci import machine as machines
 from davinci import zoo
 from davinci.errors import CompileError, InputError
+from davinci.reference import check
 from davinci.tools import npu_run
 
 TEXT = {name: (machines.DIRECTORY / f"{name}.toml").read_text() for name in machines.names()}
 
 
 def test_the_files_of_the_package() -> None:
-    assert machines.names() == ["ascend310", "ascend910", "ascend910b"]
+    assert machines.names() == ["ascend310", "ascend310p", "ascend910", "ascend910b"]
 
 
 def test_split_machine() -> None:
@@ -32,6 +33,17 @@ def test_coupled_machine() -> None:
     machine = machines.load("ascend910")
     assert not machine.split and list(machine.core_types) == ["AICORE"]
     assert machine.fixpipe is None and machine.cross_core is None
+
+
+@pytest.mark.parametrize("text", ["mlp", "bert,layers=1,hidden=64,heads=2,seq=17"])
+def test_networks_on_the_310p(text: str) -> None:
+    network = zoo.build(text)
+    executable = davinci.compile(network.proto, machine="ascend310p")
+    inputs = network.inputs(0)
+    outputs = executable.run(inputs)
+    errors = check.compare(outputs, check.reference_onnx(network.proto, inputs))
+    check.require(errors, "mixed")
+    assert executable.profile["cores"] == 8 and executable.profile["clock_mhz"] == 1060
 
 
 @pytest.mark.parametrize(
