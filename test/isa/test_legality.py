@@ -18,7 +18,7 @@ def cores_with(mnemonic):
     }
 
 
-COUPLED = {"ascend310 AICORE", "ascend910 AICORE"}
+COUPLED = {"ascend310 AICORE", "ascend310p AICORE", "ascend910 AICORE"}
 AIC, AIV = {"ascend910b AIC"}, {"ascend910b AIV"}
 
 
