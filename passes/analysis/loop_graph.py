@@ -36,11 +36,11 @@ class LoopGraph:
         return read_loop(self.graph, self.steps, self.inputs, self.outputs)
 
 
-def loop_of(kernel: Any) -> Any:
-    """The loop of a kernel on tensors, None if it has none."""
+def loops_of(kernel: Any) -> list[Any]:
+    """The loops of a kernel on tensors."""
     block = kernel.regions[0].blocks[0]
-    found = [o.operation for o in block.operations if o.operation.name == LOOP]
-    return found[0] if found and found[0].results else None
+    found = (view.operation for view in block.operations)
+    return [op for op in found if op.name == LOOP and op.results]
 
 
 def loop_graph_of(kernel: Any, loop: Any) -> LoopGraph:

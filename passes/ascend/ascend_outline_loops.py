@@ -13,12 +13,14 @@ after:
         scf.yield %n, %y } } }
 
 States, and what they are multiplied by, stay on the core over all steps
-(`davinci.schedule.loop_schedule`). Where they do not fit, or a step does what the core cannot, the
-step is copied as often as it is done. Needs the functions that `stablehlo-outline-loops` made.
+(`davinci.schedule.loop_schedule`). Loops that do not wait for each other, as the two directions of
+a layer, are side by side in one launch. Where they do not fit, or a step does what the core cannot,
+the step is copied as often as it is done. Needs the functions that `stablehlo-outline-loops` made.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,12 +29,12 @@ from davinci.dialects.base import attribute
 from davinci.machine import Machine
 from davinci.mlir import func, ir, operations, symbol_name
 from davinci.passes import builder
-from davinci.passes.analysis.loop_graph import loop_graph_of, loop_of
+from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
 from davinci.passes.ascend.kernel_outline import kernels_module, symbols, unique
-from davinci.passes.ascend.loop_outline import LoopCall, LoopOutliner, repeat
-from davinci.passes.ascend.tensor_ops import definition, tensor_functions
+from davinci.passes.ascend.loop_outline import LoopCall, LoopOutliner, build_kernel, repeat
+from davinci.passes.ascend.tensor_ops import defining_op, definition, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.schedule.loop_schedule import schedule_of
 from davinci.schedule.space import NoSpace
@@ -54,9 +56,9 @@ class AscendOutlineLoopsPass(Pass):
         machine = machines.load(self.machine)
         outliner = Outliner(op, machine, self.cores or machine.cores)
         for function in tensor_functions(op):
-            for call in operations(function, CALL):
-                if attribute(call, "call_target_name") == TARGET:
-                    outliner.outline(call)
+            calls = operations(function, CALL)
+            loops = [c for c in calls if attribute(c, "call_target_name") == TARGET]
+            outliner.outline_all(loops)
         for _, function in symbols(op):
             if TARGET in function.attributes:
                 function.erase()
@@ -69,27 +71,60 @@ class Outliner:
         self.root, self.machine, self.cores = root, machine, cores
         self.known: dict[str, str] = {}
 
-    def outline(self, call: Any) -> None:
-        """Replaces the call of a loop."""
-        loop = self.read(call)
+    def outline_all(self, calls: Sequence[Any]) -> None:
+        """Replaces the calls of loops; those that do not wait for each other share a launch, side
+        by side on different cores, if there are as many."""
+        side_by_side: list[tuple[LoopOutliner, int]] = []
+        for call in calls:
+            found = self.alone(self.read(call))
+            if found is None:
+                continue
+            used = sum(units for _, units in side_by_side)
+            waits = depends(call, {loop.loop.call for loop, _ in side_by_side})
+            if side_by_side and (waits or used + found[1] > self.cores):
+                self.launch([loop for loop, _ in side_by_side])
+                side_by_side = []
+            side_by_side.append(found)
+        if side_by_side:
+            self.launch([loop for loop, _ in side_by_side])
+
+    def alone(self, loop: LoopCall) -> tuple[LoopOutliner, int] | None:
+        """A loop that a core can hold, and how many cores it takes; None if it is repeated."""
         try:
             if self.machine.split:
                 raise NoSpace("a loop on cores of two kinds")
             self.require_range(loop)
-            outliner = LoopOutliner(loop, kernels_module(self.root))
-            name = self.kernel(outliner)
+            outliner = LoopOutliner(loop)
+            kernel = build_kernel([outliner], kernels_module(self.root))
+            try:
+                (around,) = loops_of(kernel)
+                group = loop_graph_of(kernel, around).group()
+                return LoopOutliner(loop), schedule_of(group, self.machine, self.cores).units
+            finally:
+                kernel.erase()
         except NoSpace:
             repeat(loop)
-            return
-        with call.location, ir.InsertionPoint(call):
-            operands = [call.operands[i] for i in outliner.operands]
-            operands += [outliner.arranged(columns) for columns in outliner.factors]
-            types = [result.type for result in call.results]
+            return None
+
+    def launch(self, loops: Sequence[LoopOutliner]) -> None:
+        """Replaces the calls of loops by that of one kernel, where the first of them is."""
+        calls = [loop.loop.call for loop in loops]
+        bring_together(calls)
+        name = self.kernel(loops)
+        last = calls[-1]
+        with ir.Location.fused([call.location for call in calls]), ir.InsertionPoint(last):
+            operands = []
+            for loop in loops:
+                operands += [loop.loop.call.operands[i] for i in loop.operands]
+                operands += [loop.arranged(columns) for columns in loop.factors]
+            types = [result.type for call in calls for result in call.results]
             callee = ir.FlatSymbolRefAttr.get(self.declared(name, operands, types))
             made = builder.op("func.call", operands, types, callee=callee)
-        for old, new in zip(call.results, made.results, strict=True):
-            old.replace_all_uses_with(new)
-        call.erase()
+        results = iter(made.results)
+        for call in calls:
+            for old in call.results:
+                old.replace_all_uses_with(next(results))
+            call.erase()
 
     def read(self, call: Any) -> LoopCall:
         name = str(ir.FlatSymbolRefAttr(call.attributes["ascend.body"]).value)
@@ -113,21 +148,16 @@ class Outliner:
             if array is not None and rescale.exponents(array, [1]) is not None:
                 raise NoSpace("a factor beyond the range of f16")
 
-    def kernel(self, outliner: LoopOutliner) -> str:
-        """The kernel of a loop, made now if there is no equal one."""
-        taken = {**dict(symbols(self.root)), **dict(symbols(outliner.kernels))}
-        name = unique(outliner.name, taken)
-        kernel = outliner.build("")
-        try:
-            schedule_of(loop_graph_of(kernel, loop_of(kernel)).group(), self.machine, self.cores)
-        except NoSpace:
-            kernel.erase()
-            raise
+    def kernel(self, loops: Sequence[LoopOutliner]) -> str:
+        """The kernel of loops side by side, made now if there is no equal one."""
+        kernels = kernels_module(self.root)
+        taken = {**dict(symbols(self.root)), **dict(symbols(kernels))}
+        kernel = build_kernel(loops, kernels)
         key = str(kernel)
         if key in self.known:
             kernel.erase()
             return self.known[key]
-        kernel.attributes["sym_name"] = ir.StringAttr.get(name)
+        kernel.attributes["sym_name"] = ir.StringAttr.get(unique(loops[0].name, taken))
         self.known[key] = symbol_name(kernel)
         return self.known[key]
 
@@ -137,3 +167,35 @@ class Outliner:
             with ir.InsertionPoint(self.root.regions[0].blocks[0]), ir.Location.unknown():
                 func.FuncOp(name, ([v.type for v in operands], types), visibility="private")
         return name
+
+
+def depends(op: Any, sources: set[Any]) -> bool:
+    """Whether an operation needs results of some of `sources`."""
+    waiting, seen = [op], set()
+    while waiting:
+        for value in waiting.pop().operands:
+            owner = defining_op(value)
+            if owner is None or owner.operation in seen:
+                continue
+            if owner.operation in sources:
+                return True
+            seen.add(owner.operation)
+            waiting.append(owner.operation)
+    return False
+
+
+def bring_together(calls: Sequence[Any]) -> None:
+    """Moves what needs the results of calls, and stands in front of the last one, behind it."""
+    if len(calls) == 1:
+        return
+    block, last = calls[0].block, calls[-1]
+    found: set[Any] = set()
+    place = last
+    for op in [view.operation for view in block]:
+        if op == last:
+            break
+        needs = (defining_op(value) for value in op.operands)
+        if any(o is not None and (o.operation in calls or o.operation in found) for o in needs):
+            found.add(op)
+            op.move_after(place)
+            place = op

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from davinci.dialects.ascend import call_of
@@ -133,15 +134,14 @@ class Columns:
 
 
 class LoopOutliner:
-    """Makes the kernel of one loop.
+    """Makes the part of a kernel that is one loop.
 
     Attributes:
         factors: what is brought into fractals, in the order of the kernel's arguments.
     """
 
-    def __init__(self, loop: LoopCall, kernels: Any) -> None:
+    def __init__(self, loop: LoopCall) -> None:
         self.loop = loop
-        self.kernels = kernels
         *ops, end = loop.ops
         if any(not op.name.startswith("ascend.") for op in ops):
             raise NoSpace("a step with scalar calls")
@@ -156,53 +156,48 @@ class LoopOutliner:
         self.factors: dict[Columns, int] = {}
         self.made: dict[int, Any] = {}
 
-    def build(self, name: str) -> Any:
-        """The kernel, in the module of kernels."""
-        loop, step = self.loop, self.step
-        right = {self.places[self.graph.inputs.index(p.b)] for p in step.products}
+        right = {self.places[self.graph.inputs.index(p.b)] for p in self.step.products}
         self.operands = [i for i in range(len(loop.roles)) if i not in right]
         self.pieces = self._pieces()
         for pieces in self.pieces.values():
             for _, columns in pieces:
                 self.factors.setdefault(columns, len(self.factors))
-        kinds = [loop.call.operands[i].type for i in self.operands]
-        kinds += [self._fractal_type(columns) for columns in self.factors]
-        results = [value.type for value in loop.call.results]
-        types = [memref_of(kind) for kind in (*kinds, *results)]
-        with (
-            ir.InsertionPoint(self.kernels.regions[0].blocks[0]),
-            loop.call.location,
-        ):
-            kernel = func.FuncOp(name, (types, []))
-            block = kernel.add_entry_block([loop.call.location] * len(types))
-        with ir.InsertionPoint(block), loop.call.location:
-            held = [
-                tensor_in(a, k) for a, k in zip(block.arguments, (*kinds, *results), strict=True)
-            ]
-            outputs = held[len(kinds) :]
-            self.given = dict(zip(self.operands, held, strict=False))
-            self.right = dict(zip(self.factors, held[len(self.operands) : len(kinds)], strict=True))
-            starts = [self.given[i] for i in loop.states] + outputs[len(loop.states) :]
-            first, last, each = (builder.constant_index(n) for n in (0, loop.steps, 1))
-            around = scf.ForOp(first, last, each, starts)
-            with ir.InsertionPoint(around.body):
-                values = self._body(around.induction_variable, list(around.inner_iter_args))
-                scf.YieldOp(values)
-            for value, argument in zip(around.results, block.arguments[len(kinds) :], strict=True):
-                store(value, argument)
-            func.ReturnOp([])
-        kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
-        kernel.attributes["ascend.op"] = ir.StringAttr.get(self.name)
-        kernel.attributes["ascend.unit"] = ir.StringAttr.get("cube" if self.pieces else "vector")
-        self._facts().mark(kernel)
-        return kernel.operation
+
+    @property
+    def inputs(self) -> list[Any]:
+        """Types of what the kernel takes."""
+        kinds = [self.loop.call.operands[i].type for i in self.operands]
+        return [*kinds, *(self._fractal_type(columns) for columns in self.factors)]
+
+    @property
+    def results(self) -> list[Any]:
+        """Types of what it gives."""
+        return [value.type for value in self.loop.call.results]
+
+    def build(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> list[Any]:
+        """The loop on tensors; what it gives.
+
+        Args:
+            outputs: tensors whose buffers the results go to.
+        """
+        loop = self.loop
+        self.given = dict(zip(self.operands, inputs, strict=False))
+        self.right = dict(zip(self.factors, inputs[len(self.operands) :], strict=True))
+        starts = [self.given[i] for i in loop.states] + list(outputs[len(loop.states) :])
+        first, last, each = (builder.constant_index(n) for n in (0, loop.steps, 1))
+        around = scf.ForOp(first, last, each, starts)
+        with ir.InsertionPoint(around.body):
+            values = self._body(around.induction_variable, list(around.inner_iter_args))
+            scf.YieldOp(values)
+        return list(around.results)
 
     @property
     def name(self) -> str:
         """What reports call it."""
         return "_".join(("loop", *shortened(parts_of(self.graph))))
 
-    def _facts(self) -> Facts:
+    @property
+    def facts(self) -> Facts:
         loop = self.loop
         known = [
             (op, facts_of(op.name.removeprefix("ascend."), call_of(op.opview)))
@@ -405,6 +400,51 @@ class LoopOutliner:
         value = scalar_attribute(operand.value, element_type(element))
         kind = tensor_type(Tensor(result.shape, element))
         return builder.op("ascend.full", [], [kind], value=value).result
+
+
+def build_kernel(loops: Sequence[LoopOutliner], kernels: Any) -> Any:
+    """A kernel of loops side by side, in the module of kernels: inputs of all, then outputs.
+
+    Raises:
+        NoSpace: a step cannot be written down.
+    """
+    inputs = [kind for loop in loops for kind in loop.inputs]
+    results = [kind for loop in loops for kind in loop.results]
+    types = [memref_of(kind) for kind in (*inputs, *results)]
+    location = ir.Location.fused([loop.loop.call.location for loop in loops])
+    with ir.InsertionPoint(kernels.regions[0].blocks[0]), location:
+        kernel = func.FuncOp("", (types, []))
+        block = kernel.add_entry_block([location] * len(types))
+    try:
+        with ir.InsertionPoint(block), location:
+            arguments = zip(block.arguments, (*inputs, *results), strict=True)
+            held = [tensor_in(argument, kind) for argument, kind in arguments]
+            taken, given = iter(held[: len(inputs)]), iter(held[len(inputs) :])
+            made = []
+            for loop in loops:
+                own = list(islice(taken, len(loop.inputs)))
+                made += loop.build(own, list(islice(given, len(loop.results))))
+            for value, argument in zip(made, block.arguments[len(inputs) :], strict=True):
+                store(value, argument)
+            func.ReturnOp([])
+    except NoSpace:
+        kernel.operation.erase()
+        raise
+    kernel.attributes["ascend.kernel"] = ir.UnitAttr.get()
+    kernel.attributes["ascend.op"] = ir.StringAttr.get(loops[0].name)
+    unit = "cube" if any(loop.pieces for loop in loops) else "vector"
+    kernel.attributes["ascend.unit"] = ir.StringAttr.get(unit)
+    facts_of_loops(loops).mark(kernel)
+    return kernel.operation
+
+
+def facts_of_loops(loops: Sequence[LoopOutliner]) -> Facts:
+    """Of all loops of a kernel."""
+    known = [loop.facts for loop in loops]
+    names = ("macs", "vector_repeats", "read_bytes", "write_bytes")
+    total = {name: sum(getattr(facts.work, name) for facts in known) for name in names}
+    label = known[0].label if len(loops) == 1 else f"{len(loops)} times {known[0].label}"
+    return Facts(label, Work(factor_bits=16, **total))
 
 
 def first_of(window: Window | None, whole: tuple[int, ...], shape: tuple[int, ...]) -> int:

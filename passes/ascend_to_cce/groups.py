@@ -21,13 +21,13 @@ from davinci.mlir import ir
 from davinci.operators import products
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
-from davinci.passes.analysis.loop_graph import loop_graph_of, loop_of
+from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend_to_cce import Blocks, Target
 from davinci.passes.ascend_to_cce.attention_group import build_attention_group
 from davinci.passes.ascend_to_cce.chunked_group import ChunkBuilder
 from davinci.passes.ascend_to_cce.gather import GatherBuilder
 from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices
-from davinci.passes.ascend_to_cce.loop_kernel import build_loop
+from davinci.passes.ascend_to_cce.loop_kernel import build_loops
 from davinci.passes.ascend_to_cce.move_group import MoveBuilder
 from davinci.passes.ascend_to_cce.phased_group import PhasedBuilder
 from davinci.passes.ascend_to_cce.pool_kernel import build_pool
@@ -70,9 +70,9 @@ def lower_group(kernel: Any, target: Target) -> int:
         CompileError: no schedule can compute it.
     """
     ops = list(kernel.regions[0].blocks[0].operations)
-    if (loop := loop_of(kernel)) is not None:
+    if loops := loops_of(kernel):
         with ir.InsertionPoint(ops[-1]), kernel.location:
-            units = _build_loop(kernel, loop, target)
+            units = _build_loops(kernel, loops, target)
         erase(ops[:-1])
         return units
     group = group_of(kernel)
@@ -214,16 +214,28 @@ def _build_pool(graph: Graph, buffers: list[Any], operation: Any, target: Target
     return units
 
 
-def _build_loop(kernel: Any, loop: Any, target: Target) -> int:
-    """The same for a loop that stays on a core."""
+def _build_loops(kernel: Any, loops: Sequence[Any], target: Target) -> int:
+    """The same for loops that stay on a core, side by side."""
+    made = []
     try:
-        group = loop_graph_of(kernel, loop).group()
-        schedule = schedule_of(group, target.machine, target.cores)
+        for loop in loops:
+            group = loop_graph_of(kernel, loop).group()
+            made.append((group, schedule_of(group, target.machine, target.cores)))
     except NoSpace as error:
-        fail(loop, "cannot stay on a core", found=str(error))
-    kernel.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
+        fail(kernel, "has a loop that cannot stay on a core", found=str(error))
+    text = " | ".join(str(schedule) for _, schedule in made)
+    kernel.attributes["ascend.schedule"] = builder.as_attribute(text)
     buffers = dict(enumerate(kernel.regions[0].blocks[0].arguments))
-    return build_loop(group, schedule, buffers, target)
+    units = build_loops(made, buffers, target)
+    if units > target.cores:
+        fail(
+            kernel,
+            "has loops side by side that take more cores than there are",
+            found=str(units),
+            expected=f"{target.cores} at most",
+            hint="run ascend-outline-loops with the same number of cores",
+        )
+    return units
 
 
 def _build_part(chosen: GroupPlan, buffers: list[Any], target: Target) -> tuple[int, bool]:

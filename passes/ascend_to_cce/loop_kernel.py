@@ -14,7 +14,7 @@ The rows of the states are shared by the cores.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,17 +60,17 @@ from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
 
-def build_loop(
-    group: LoopGroup, schedule: LoopSchedule, buffers: Mapping[int, Any], target: Target
+def build_loops(
+    loops: Sequence[tuple[LoopGroup, LoopSchedule]], buffers: Mapping[int, Any], target: Target
 ) -> int:
-    """Builds the kernel; returns how many blocks share it.
+    """Builds the kernel of loops side by side; returns how many blocks share it.
 
     Args:
         buffers: arguments of the kernel in GM, by place.
     """
     done = 0
-    parts = units_of(group, schedule)
-    for first, rows, count in parts:
+    parts = [(*loop, *part) for loop in loops for part in units_of(*loop)]
+    for group, schedule, first, rows, count in parts:
         unit = _Unit(group, schedule, rows, buffers, target)
         if len(parts) == 1:
             unit.build(mul(block_index(target), rows) if count > 1 else 0)

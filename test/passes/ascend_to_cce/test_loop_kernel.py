@@ -101,6 +101,17 @@ def test_backwards_over_ragged_rows() -> None:
     on_a_core(model, inputs, cores=2)
 
 
+def test_directions_share_a_launch() -> None:
+    """Of as many cores as both take; with fewer each has its own."""
+    for cores, count in ((6, 1), (5, 2)):
+        model, inputs = layer("LSTM", 3, 3, 16, directions=2)
+        executable = davinci.compile(model, cores=cores)
+        found = executable.run(inputs)
+        check.require(check.compare(found, check.reference_onnx(model, inputs)), "mixed")
+        launches = [row["kernel"] for row in executable.profile["launches_list"]]
+        assert sum(name.startswith("loop_") for name in launches) == count
+
+
 def test_a_product_behind_another() -> None:
     model, inputs = layer("GRU", 4, 3, 33, linear_before_reset=1)
     on_a_core(model, inputs, cores=2)
