@@ -1,0 +1,144 @@
+"""The cost model: estimated against simulated cycles of the kernels of networks of the zoo.
+
+    python benchmarks/speed/costs.py [network ...] [--large] [--machine NAME] [--cores N]
+
+A kernel's estimate is that by which its schedule was chosen; simulated are its launches, without
+data, on average. The table has the kinds of kernels, `off` being |estimate / simulated - 1|; the
+list behind it those that are furthest off. Kernels of the scalar unit have no estimates, and are
+counted. --large takes all networks of the zoo as they are, and hours.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import median
+
+import davinci
+from davinci import frontends, machine, zoo
+from davinci.compiler import lower
+from davinci.machine import Machine
+from davinci.mlir import make_context, symbol_name
+from davinci.passes.analysis.kernels import kernels
+from davinci.passes.analysis.loop_graph import loop_graph_of, loop_of
+from davinci.passes.ascend_to_cce.groups import group_of, is_group
+from davinci.passes.pipeline import pipelines
+from davinci.schedule import attention_choice, attention_cost, loop_schedule, pool
+from davinci.schedule.attention_group import read_attention
+from davinci.schedule.graph import Graph
+from davinci.schedule.group_plan import GroupPlan
+from davinci.schedule.move_choice import MovePlan
+from davinci.schedule.pool_group import is_pool, read_pool
+from davinci.schedule.product_choice import Wanted, choose
+from davinci.schedule.product_estimate import estimate
+from davinci.schedule.product_group import is_product, read_group
+from davinci.schedule.side_by_side import parts_of, plans_of
+
+SMALL = (
+    "mlp",
+    "bert-tiny",
+    "bert,layers=1,hidden=256,heads=4,seq=64",
+    "lstm",
+    "gru",
+    "resnet18,size=64",
+)
+SCALAR = "scalar unit"
+WORST = 12
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its kind and cycles."""
+
+    network: str
+    name: str
+    kind: str
+    estimated: float
+    simulated: float
+
+    @property
+    def off(self) -> float:
+        return abs(self.estimated / self.simulated - 1)
+
+
+def estimate_of(graph: Graph, described: Machine, cores: int) -> tuple[str, float]:
+    """The kind of a group, and its estimated cycles."""
+    if any(map(is_pool, graph.nodes)):
+        return "pool", pool.choose(read_pool(graph).pool, described, cores).cycles
+    products = sum(map(is_product, graph.nodes))
+    if products == 1:
+        product = read_group(graph).product
+        kind = "product" if product.image is None else "convolution"
+        chosen = choose(product, described, cores, Wanted())
+        return kind, estimate(product, chosen, described, cores)
+    if products:
+        attention = read_attention(graph).attention
+        way = attention_choice.choose(attention, described, cores)
+        return "attention", attention_cost.estimate(attention, way, described, cores)
+    plans: list[GroupPlan] = [p for p, _ in plans_of(parts_of(graph), described, cores)]
+    moves = any(isinstance(plan, MovePlan) for plan in plans)
+    return "moves" if moves else "vector", max(plan.schedule.cycles for plan in plans)
+
+
+def estimates(
+    spec: str, name: str, described: Machine, cores: int
+) -> Iterator[tuple[str, str, float]]:
+    """Name, kind and estimated cycles of each kernel of a network."""
+    module = frontends.load(zoo.build(spec).proto, make_context(), None)
+    stages = pipelines.STAGES[: pipelines.STAGES.index("ascend-to-cce")]
+    lower(module, pipelines.Options(name, cores), lambda text: None, stages)
+    for function in kernels(module.operation):
+        if (loop := loop_of(function)) is not None:
+            group = loop_graph_of(function, loop).group()
+            cycles = loop_schedule.schedule_of(group, described, cores).cycles
+            yield symbol_name(function), "loop", cycles
+        elif is_group(function):
+            kind, cycles = estimate_of(group_of(function).graph, described, cores)
+            yield symbol_name(function), kind, cycles
+        else:
+            yield symbol_name(function), SCALAR, 0
+
+
+def measured(spec: str, name: str, cores: int) -> Iterator[Kernel]:
+    """The kernels of a network."""
+    described, model = machine.load(name), zoo.build(spec)
+    executable = davinci.compile(model.proto, machine=name, cores=cores, timing_only=True)
+    executable.run(model.inputs())
+    found = {kernel["name"]: kernel for kernel in executable.profile["kernels"]}
+    for kernel, kind, cycles in estimates(spec, name, described, cores):
+        launches = found[kernel]["launches"]
+        yield Kernel(spec, kernel, kind, cycles, found[kernel]["cycles"] / launches)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("networks", nargs="*")
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--machine", default="ascend910")
+    parser.add_argument("--cores", type=int, default=0)
+    options = parser.parse_args()
+    cores = options.cores or machine.load(options.machine).cores
+    networks = options.networks or (zoo.NETWORKS if options.large else SMALL)
+    found = [each for spec in networks for each in measured(spec, options.machine, cores)]
+    weighed = [each for each in found if each.kind != SCALAR]
+    titles = f"{'kernels':>8}{'off, median':>13}{'at worst':>10}{'simulated':>12}{'estimated':>12}"
+    print(f"{'':14}{titles}")
+    for kind in (*sorted({each.kind for each in weighed}), ""):
+        some = [each for each in weighed if kind in ("", each.kind)]
+        off = [each.off for each in some]
+        print(
+            f"{kind or 'all':14}{len(some):8}{median(off):13.1%}{max(off):10.1%}"
+            f"{sum(each.simulated for each in some):12,.0f}"
+            f"{sum(each.estimated for each in some):12,.0f}"
+        )
+    print(f"of the scalar unit: {len(found) - len(weighed)} kernels")
+    for each in sorted(weighed, key=lambda each: -each.off)[:WORST]:
+        print(
+            f"{each.off:7.0%}{each.estimated:10,.0f} of {each.simulated:10,.0f}  "
+            f"{each.name} in {each.network}"
+        )
+
+
+if __name__ == "__main__":
+    main()
