@@ -67,14 +67,14 @@ TARGETS = [
 ]
 
 
-def drawn(count: int, seed: int, cores: int) -> list[Shape]:
-    """Random products of up to about 2^31 multiplications."""
+def drawn(count: int, seed: int, cores: int, most: int = 1 << 31) -> list[Shape]:
+    """Random products of 2^16 to `most` multiplications, on fewer cores of fewer."""
     random = np.random.default_rng(seed)
     found: list[Shape] = []
     while len(found) < count:
         m, k, n = (int(2 ** random.uniform(0, 12)) for _ in range(3))
         used = int(random.choice([1, 8, cores, cores]))
-        if (1 << 16) < m * k * n < (1 << 31) * used // cores:
+        if (1 << 16) < m * k * n < most * used // cores:
             found.append(Shape(m, k, n, used))
     return found
 
