@@ -65,7 +65,8 @@ class Rearranged:
     """A value that is a rearrangement of an image.
 
     Attributes:
-        image: [n, pixels, channels], a result of a convolution or computed from one.
+        image: [n, pixels, channels], a result of a convolution or computed from one; or, of one
+            pixel each, [n, channels].
         lies: where the elements of the value lie in the image.
         shape: of the value.
         sizes: shape of the image.
@@ -163,6 +164,8 @@ class Sinking:
                 self._images.add(op.results[0])
             elif is_elementwise(op):
                 self._elementwise(op)
+            elif is_of_pixels(op):
+                self._images.add(op.results[0])
             elif op.name == "ascend.reduce":
                 self._reduction(op)
             elif op.name == "ascend.concat":
@@ -264,6 +267,21 @@ class Sinking:
             made = ops.reshape(made, result.shape)
         op.results[0].replace_all_uses_with(made)
         op.erase()
+
+
+def is_of_pixels(op: Any) -> bool:
+    """Whether an operation is a product whose rows are taken for images of one pixel."""
+    if op.name != "ascend.matmul":
+        return False
+    n, channels = tensor_of(op.results[0].type).shape
+    users = [use.owner.operation for use in op.results[0].uses]
+    return all(
+        user.name == "ascend.reshape"
+        and len(shape := tensor_of(user.results[0].type).shape) > 2
+        and [size for size in shape[1:] if size != 1] == [channels]
+        and shape[0] == n
+        for user in users
+    )
 
 
 def in_order(found: Rearranged, dims: Sequence[int]) -> bool:

@@ -7,7 +7,7 @@ One spatial dimension is an image of one row. Zeros between the elements of the 
 transposed convolution), and padding that is negative or more than load3d has, are a `pad` in front.
 Groups are put together until they are whole blocks of 16 channels, or one group, their weights
 zero where they meet channels of others. Where windows step over pixels and channels are few, pixels
-become channels (`Packing`).
+become channels (`Packing`). Images of one pixel are the rows of a product.
 """
 
 from __future__ import annotations
@@ -78,34 +78,47 @@ def convert_convolution(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         numbers.kernel_input_feature_dimension,
         tuple(numbers.kernel_spatial_dimensions),
     )
-    array = known_weights(w, of_w)
-    packed = Packing.of(found, given.shape[of_x.channels]) if groups == 1 else None
-    if packed is not None and array is not None:
-        image, array = packed.image(image, ops), packed.weights(array)
-        found = packed.geometry
-    if array is not None:
-        weights = ops.constant(laid_out(array, groups), tensor_of(w.type).element)
-    else:
-        weights = matrices(w, of_w, groups, ops)
     batch, outputs = given.shape[of_x.first], tensor_of(w.type).shape[of_w.first]
-    rows, columns = found.windows
-    made = ops.emit(
-        "conv",
-        [image, weights],
-        Tensor((batch, rows * columns, outputs), "f32"),
-        image=list(found.image),
-        kernel=list(found.kernel),
-        strides=list(found.strides),
-        dilations=list(found.dilations),
-        pads=list(found.pads),
-        groups=groups,
-    )
+    if groups == 1 and found.pointwise and found.image == (1, 1):
+        made = of_single_pixels(image, w, of_w, ops)
+    else:
+        made = of_windows(image, found, w, of_w, groups, ops)
     made = ops.cast(made, result.element)
     spatial = tuple(numbers.output_spatial_dimensions)
     sizes = [result.shape[dim] for dim in spatial]
     made = ops.reshape(made, [batch, *sizes, outputs])
     places = [numbers.output_batch_dimension, *spatial, numbers.output_feature_dimension]
     return [ops.transpose(made, [places.index(dim) for dim in range(result.rank)])]
+
+
+def of_single_pixels(x: ir.Value, w: ir.Value, order: Order, ops: TensorOps) -> Any:
+    """Images [n, 1, c] of a pixel each are the rows of a product: [n, o]."""
+    n, _, channels = tensor_of(x.type).shape
+    outputs = tensor_of(w.type).shape[order.first]
+    weights = ops.reshape(ops.transpose(w, order.turn), [channels, outputs])
+    rows = ops.reshape(x, [n, channels])
+    return ops.emit("matmul", [rows, weights], Tensor((n, outputs), "f32"))
+
+
+def of_windows(
+    image: ir.Value, found: Geometry, w: ir.Value, order: Order, groups: int, ops: TensorOps
+) -> Any:
+    """Images [n, h w, c] in windows: [n, oh ow, o]."""
+    batch, _, channels = tensor_of(image.type).shape
+    outputs = tensor_of(w.type).shape[order.first]
+    array = known_weights(w, order)
+    packed = Packing.of(found, channels) if groups == 1 else None
+    if packed is not None and array is not None:
+        image, array = packed.image(image, ops), packed.weights(array)
+        found = packed.geometry
+    if array is not None:
+        weights = ops.constant(laid_out(array, groups), tensor_of(w.type).element)
+    else:
+        weights = matrices(w, order, groups, ops)
+    rows, columns = found.windows
+    lies = {name: list(getattr(found, name)) for name in LENGTHS}
+    result = Tensor((batch, rows * columns, outputs), "f32")
+    return ops.emit("conv", [image, weights], result, groups=groups, **lies)
 
 
 def padded_image(op: Op, x: ir.Value, order: Order, ops: TensorOps) -> tuple[Any, Geometry | None]:
