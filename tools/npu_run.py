@@ -58,6 +58,13 @@ def make_parser() -> Parser:
     add("--cache", metavar="DIR", help="keep what was compiled and tuned, and take it from there")
     add("--timing-only", action="store_true", help="leave out data, checks and outputs")
     add(
+        "--launch",
+        metavar="HOW",
+        choices=["queued", "host"],
+        default="queued",
+        help="for times: all kernels queued on the device (default), or each by the host",
+    )
+    add(
         "--what-if",
         metavar="CHANGES",
         help="what a faster machine would gain: mte2.port=2x,flag_cycles=0,v=2x,kernel=NAME:v=2x; "
@@ -168,6 +175,7 @@ def execute(options: Any) -> int:
             tuning=tuning if options.tune else None,
             instruction_limit=options.instruction_limit,
             what_if=options.what_if,
+            launching=options.launch,
             **chosen,
             **({"timing_only": True} if options.timing_only else {}),
         )
@@ -204,7 +212,7 @@ def write(options: Any, result: Any) -> None:
     if options.trace:
         from davinci.report.trace import trace_json
 
-        write_atomically(options.trace, trace_json(chip, result.launches).encode())
+        write_atomically(options.trace, trace_json(chip, result.launches, options.launch).encode())
 
 
 def compare(before: str, after: str) -> int:

@@ -17,6 +17,7 @@ from davinci.files import temporary_folder
 from davinci.frontends.onnx import read
 from davinci.mlir import operations
 from davinci.reference import check, interpreter
+from davinci.report.launching import LAUNCHING
 from davinci.report.value_range import range_summary
 from davinci.runtime import saved
 from davinci.runtime.executable import Executable, TimelineChoice
@@ -103,6 +104,7 @@ def run(
     tuning: Mapping[str, Any] | None = None,
     instruction_limit: int | None = None,
     what_if: str | None = None,
+    launching: str = LAUNCHING[0],
     **options: Any,
 ) -> Result:
     """Compiles and runs; `options` are those of `davinci.compile`.
@@ -114,6 +116,7 @@ def run(
         timeline: keep what traces and reports draw, see `Executable.run`.
         tuning: options of `davinci.tune`; None if nothing is tuned.
         instruction_limit: see `Executable`; None for its default.
+        launching: how kernels are launched, see `Executable`.
         what_if: changes whose gains are put into the record, see `davinci.report.what_if`.
     """
     if seed < 0:
@@ -122,6 +125,7 @@ def run(
         executable = make(source, progress, **options)
     else:
         executable = make_tuned(source, progress, tuning, **options)
+    executable.launching = launching
     if instruction_limit is not None:
         executable.instruction_limit = instruction_limit
     if inputs is None:

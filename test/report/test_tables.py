@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from davinci import machine
+from davinci.machine.schema import LaunchSection
 from davinci.report.names import LONGEST, percent, shortened, tail
 from davinci.report.program import Kernel, ProgramFacts
 from davinci.report.record import build
@@ -23,7 +24,7 @@ def record(unit: str = "vector") -> dict[str, Any]:
     profile = launch("sin_0", busy_program(), timeline=False)
     profile.operators = ("/a/b[0]/Sin", "/c/Sin")
     kernels = {"sin_0": Kernel("sin", unit, (4,), "sin 8x64 f32")}
-    free = MACHINE.launch.model_copy(update={"overhead_us": 0})
+    free = MACHINE.launch.model_copy(update=dict.fromkeys(LaunchSection.model_fields, 0))
     free_machine = MACHINE.model_copy(update={"launch": free})
     return build([profile], ProgramFacts(kernels, 0, 0, 0), free_machine, 32)
 

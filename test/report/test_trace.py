@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from davinci import machine
-from davinci.report.trace import LANES, LAUNCHES, OVERHEAD, core_name, trace_events, trace_json
+from davinci.report.seats import core_name
+from davinci.report.trace import LANES, LAUNCHES, OVERHEAD, trace_events, trace_json
 from davinci.simulator import LaunchProfile
 from davinci.simulator.timing.timeline import NOTHING, Row
 from report_support import (
@@ -91,7 +92,11 @@ def test_lanes_have_the_names_of_the_field(events: list[dict[str, Any]]) -> None
 def test_launches_lie_behind_their_overhead(events: list[dict[str, Any]]) -> None:
     device = [event for event in of(events, "X") if event["pid"] == 0]
     assert [event["tid"] for event in device] == [OVERHEAD, LAUNCHES] * 2
-    assert device[0]["dur"] == MACHINE.launch.overhead_us
+    # The first one waits for the host, on 2 cores of 32.
+    unit = MACHINE.launch
+    head = unit.head_of_all_cores_us
+    assert device[0]["dur"] == pytest.approx(unit.overhead_us + head * 2 / 32, abs=1e-3)
+    assert device[2]["dur"] == pytest.approx(unit.switch_us + unit.head_us + head / 32, abs=1e-3)
     for before, after in pairwise(device):
         assert before["ts"] + before["dur"] == pytest.approx(after["ts"])
 

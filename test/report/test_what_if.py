@@ -74,8 +74,8 @@ def test_a_pipe_and_launches(network: Any) -> None:
     assert 0 < pipe["saved_cycles"] < network.profile["total_cycles"] / 2
     (same,) = network.what_if("v=1x")
     assert same["saved_cycles"] == 0 and same["saved_us"] == 0
-    (launch,) = network.what_if("overhead_us=0")
-    assert launch["saved_us"] == pytest.approx(network.profile["launch_overhead_us"])
+    (launch,) = network.what_if("launch.overhead_us=0")
+    assert launch["saved_us"] == pytest.approx(network.machine.launch.overhead_us)
     assert launch["saved_cycles"] == 0
 
 

@@ -331,13 +331,21 @@ class Fixpipe(Section):
 
 
 class LaunchSection(Section):
-    """What the host does for a launch.
+    """What passes before a kernel runs, in microseconds.
 
     Attributes:
-        overhead_us: microseconds before each launch.
+        overhead_us: of a small kernel that the host launches; the compiler weighs launches with it.
+        switch_us: from one task that is queued on the device to the next.
+        head_us: of such a task besides that.
+        head_of_all_cores_us: more of a kernel on all cores, in proportion on fewer.
+        mixed_us: more of a kernel on cube and vector cores.
     """
 
     overhead_us: Cycles
+    switch_us: Amount
+    head_us: Amount
+    head_of_all_cores_us: Amount
+    mixed_us: Amount
 
 
 class Machine(Section):

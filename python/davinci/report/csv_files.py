@@ -23,7 +23,7 @@ from davinci.files import write_atomically
 from davinci.machine import Machine
 from davinci.report.critical import SYNCHRONISATION
 from davinci.report.record import Record
-from davinci.report.trace import seat
+from davinci.report.seats import seat
 from davinci.simulator.timing.profile import BlockProfile, LaunchProfile
 
 Cell = str | int | float

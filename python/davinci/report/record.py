@@ -14,10 +14,11 @@ from typing import Any
 from davinci import __version__
 from davinci.machine import Machine
 from davinci.report.idle import Idle, idle_of
+from davinci.report.launching import LAUNCHING, gaps_us
 from davinci.report.limits import limits, times
 from davinci.report.names import scope_of
 from davinci.report.program import Kernel, ProgramFacts
-from davinci.report.trace import seat
+from davinci.report.seats import seat
 from davinci.report.value_range import value_range
 from davinci.report.verdict import warnings_of
 from davinci.simulator.timing.profile import LaunchProfile
@@ -36,7 +37,11 @@ TENTH_OF_NANOSECOND = 4
 
 
 def build(
-    launches: Sequence[LaunchProfile], program: ProgramFacts, machine: Machine, cores: int
+    launches: Sequence[LaunchProfile],
+    program: ProgramFacts,
+    machine: Machine,
+    cores: int,
+    launching: str = LAUNCHING[0],
 ) -> Record:
     """The record of all launches of a run; compile times and checks are added by the caller."""
     kernels: dict[str, Record] = {}
@@ -48,7 +53,8 @@ def build(
     for row in rows:
         row["bottleneck"] = bottleneck(row)
     total = sum(row["cycles"] for row in rows)
-    overhead = len(launches) * machine.launch.overhead_us
+    gaps = gaps_us(machine, launches, launching)
+    overhead = sum(gaps)
     record = {
         "schema_version": SCHEMA_VERSION,
         "davinci_version": __version__,
@@ -58,6 +64,7 @@ def build(
         "limits": limits(machine, cores),
         "total_cycles": total,
         "time_us": total / machine.clock_mhz + overhead,
+        "launching": launching,
         "launch_overhead_us": overhead,
         "bound_cycles": sum(row["bound_cycles"] for row in rows),
         "ops": {
@@ -68,7 +75,7 @@ def build(
         "pipes": pipe_summary(rows, machine),
         "sync": sync_summary(rows),
         "kernels": rows,
-        "launches_list": list(launch_times(launches, program.scopes, machine)),
+        "launches_list": list(launch_times(launches, gaps, program.scopes, machine)),
         "range": value_range(launches, program),
         "memory": {
             "weights_bytes": program.weights_bytes,
@@ -80,12 +87,15 @@ def build(
 
 
 def launch_times(
-    launches: Sequence[LaunchProfile], scopes: Mapping[str, str], machine: Machine
+    launches: Sequence[LaunchProfile],
+    gaps: Sequence[float],
+    scopes: Mapping[str, str],
+    machine: Machine,
 ) -> Iterator[Record]:
     """When each launch computes, behind its overhead, from the start of the run."""
     begin_us = 0.0
-    for launch in launches:
-        begin_us += machine.launch.overhead_us
+    for launch, gap in zip(launches, gaps, strict=True):
+        begin_us += gap
         end_us = begin_us + launch.cycles / machine.clock_mhz
         yield {
             "kernel": launch.name,

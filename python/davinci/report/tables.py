@@ -7,10 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from davinci.report.launching import HOST, QUEUED
 from davinci.report.names import percent, plural, shortened
 from davinci.report.record import UNITS, Record, waits_of_busiest
 from davinci.report.value_range import range_summary
 from davinci.report.verdict import verdict
+
+LAUNCHED = {QUEUED: "queued on the device", HOST: "each by the host"}
 
 SCALAR_KERNELS = 6
 """Scalar kernels named in the summary."""
@@ -26,8 +29,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
         (
             "time",
             f"{record['time_us']:,.1f} us = {record['total_cycles']:,} cycles"
-            f" + {record['launch_overhead_us']:,} us to launch {ops['total']} "
-            f"kernel{'s' * (ops['total'] != 1)}",
+            f" + {record['launch_overhead_us']:,.1f} us to launch {ops['total']} "
+            f"kernel{'s' * (ops['total'] != 1)}, {LAUNCHED[record['launching']]}",
         ),
         ("limit", limit_summary(record)),
         ("cores", idle_summary(record)),

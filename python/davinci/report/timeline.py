@@ -15,7 +15,8 @@ from davinci.report.critical import (
     Segment,
     critical_path,
 )
-from davinci.report.trace import LANES, core_name
+from davinci.report.seats import core_name
+from davinci.report.trace import LANES
 from davinci.report.waits import Wait, waits
 from davinci.simulator.timing.profile import LaunchProfile
 from davinci.simulator.timing.timeline import NOTHING, Row

@@ -19,14 +19,16 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from davinci.isa.core import Space
 from davinci.isa.cross_core import CUBE_AND_VECTOR_CORES
 from davinci.machine import Machine
 from davinci.report.critical import WAIT_FOR_A_CORE
+from davinci.report.launching import LAUNCHING, gaps_us
 from davinci.report.occupancy import occupancy
+from davinci.report.seats import core_name, seat
 from davinci.simulator.timing.profile import LaunchProfile
 from davinci.simulator.timing.timeline import Row
 
@@ -60,43 +62,32 @@ SET_FOR_CORES = "ffts_cross_core_sync"
 Event = dict[str, Any]
 
 
-def trace_json(machine: Machine, launches: Iterable[LaunchProfile]) -> str:
+def trace_json(
+    machine: Machine, launches: Sequence[LaunchProfile], launching: str = LAUNCHING[0]
+) -> str:
     """The text of a trace file, one event a line.
 
     Args:
         machine: gives the clock; times in the file are microseconds.
         launches: all of a run, in order. Those with rows (`Device.launch(timeline=True)`) are
             drawn instruction by instruction, the others as one slice.
+        launching: see `launching.gaps_us`.
     """
     lines = ",\n".join(
-        json.dumps(event, separators=(",", ":")) for event in trace_events(machine, launches)
+        json.dumps(event, separators=(",", ":"))
+        for event in trace_events(machine, launches, launching)
     )
     return f'{{"displayTimeUnit":"ns","traceEvents":[\n{lines}\n]}}\n'
 
 
-def trace_events(machine: Machine, launches: Iterable[LaunchProfile]) -> list[Event]:
+def trace_events(
+    machine: Machine, launches: Sequence[LaunchProfile], launching: str = LAUNCHING[0]
+) -> list[Event]:
     """The events of `trace_json`."""
     writer = _Writer(machine)
-    for launch in launches:
-        writer.launch(launch)
+    for launch, gap in zip(launches, gaps_us(machine, launches, launching), strict=True):
+        writer.launch(launch, gap)
     return [*writer.names(), *writer.events]
-
-
-def seat(machine: Machine, place: int) -> tuple[int, str, int]:
-    """Number, kind and number among those of its kind of a core, by its `Row.core`.
-
-    On a split machine the first is the number of the cube core that it is or belongs to.
-    """
-    if not machine.split:
-        return place, "AICORE", 0
-    group, which = divmod(place, 1 + machine.core_types["AIV"].count)
-    return (group, "AIV", which - 1) if which else (group, "AIC", 0)
-
-
-def core_name(machine: Machine, place: int) -> str:
-    """A core's name by its `Row.core`: `core 3`, on a split machine `core 3 AIC`, `core 3 AIV1`."""
-    number, kind, which = seat(machine, place)
-    return f"core {number}" + {"AICORE": "", "AIC": " AIC", "AIV": f" AIV{which}"}[kind]
 
 
 def microseconds(nanoseconds: int) -> float:
@@ -120,10 +111,10 @@ class _Writer:
         self._flag_cycles = math.ceil(machine.clock_mhz / 1000)
         self._sizes = {Space[name]: machine.buffer(name).bytes for name in MEMORIES}
 
-    def launch(self, launch: LaunchProfile) -> None:
-        """Adds a launch behind all before."""
+    def launch(self, launch: LaunchProfile, gap_us: float) -> None:
+        """Adds a launch behind all before, with its overhead in front."""
         begin = self._at(0)
-        self._begin_us += self._machine.launch.overhead_us
+        self._begin_us += gap_us
         self._slice(launch.name, DEVICE, OVERHEAD, begin, self._at(0), {})
         counts = {
             "operators": ", ".join(launch.operators),

@@ -88,7 +88,7 @@ def launching(record: Record) -> Loss | None:
     return Loss(
         share,
         f"launches take {percent(share)} of the time",
-        f"To start a kernel takes {each:g} us, {plural(count, 'time', 'times')}: "
+        f"To start a kernel takes {each:.3g} us, {plural(count, 'time', 'times')}: "
         f"{percent(share)} of the time.",
         "Give each launch more to do: the same launches serve a larger batch or a longer sequence. "
         "Merge small operators in the model where one of ONNX does the same.",

@@ -24,6 +24,7 @@ from davinci.errors import InputError, did_you_mean
 from davinci.isa.core import Pipe
 from davinci.machine import Machine
 from davinci.machine.reader import parse
+from davinci.report.launching import HOST, gap_us, gaps_us
 from davinci.simulator import LaunchProfile, Tables
 
 Record = dict[str, Any]
@@ -58,12 +59,15 @@ class Change:
     faster: Mapping[int, float] = field(default_factory=dict)
 
 
-def answers(machine: Machine, launches: Sequence[LaunchProfile], question: str) -> list[Record]:
+def answers(
+    machine: Machine, launches: Sequence[LaunchProfile], question: str, launching: str
+) -> list[Record]:
     """The gain of each change, the largest first; of several ones also that of all together.
 
     Args:
         machine: on which they ran.
         launches: of a run.
+        launching: how, see `launching.gaps_us`.
         question: changes, separated by commas; or "all": every rate and time of the machine file,
             every pipe, and every pipe of every kernel, twice as fast or without the cycles.
 
@@ -76,7 +80,7 @@ def answers(machine: Machine, launches: Sequence[LaunchProfile], question: str) 
     else:
         texts = [text.strip() for text in question.split(",")]
     changes = [read(text, machine, kernels) for text in texts]
-    retimed = Retimed(machine, launches)
+    retimed = Retimed(machine, launches, launching)
     found = [retimed.answer(change.text, [change]) for change in changes]
     found.sort(key=lambda row: -row["saved_us"])
     if question.strip() == "all":
@@ -202,8 +206,9 @@ def everything(machine: Machine, launches: Sequence[LaunchProfile]) -> Iterator[
 class Retimed:
     """The launches of a run, timed again."""
 
-    def __init__(self, machine: Machine, launches: Sequence[LaunchProfile]) -> None:
-        self._machine, self._launches = machine, launches
+    def __init__(self, machine: Machine, launches: Sequence[LaunchProfile], launching: str) -> None:
+        self._machine, self._launches, self._launching = machine, launches, launching
+        self._gaps = sum(gaps_us(machine, launches, launching))
         self._cycles = sum(launch.cycles for launch in launches)
         self._tables: dict[tuple[int, str, tuple[tuple[int, float], ...]], Tables] = {}
 
@@ -214,11 +219,10 @@ class Retimed:
             `change`, `cycles` of all launches with it, `saved_cycles`, `saved_us` with those of
             launching, and `saved_ratio` of the time.
         """
-        found = [self._launch(launch, changes) for launch in self._launches]
+        found = [self._launch(number, changes) for number in range(len(self._launches))]
         cycles, machine = sum(taken for taken, _ in found), self._machine
-        count = len(self._launches)
-        time = self._cycles / machine.clock_mhz + count * machine.launch.overhead_us
-        new = cycles / machine.clock_mhz + sum(overhead for _, overhead in found)
+        time = self._cycles / machine.clock_mhz + self._gaps
+        new = cycles / machine.clock_mhz + sum(gap for _, gap in found)
         return {
             "change": text,
             "cycles": cycles,
@@ -227,12 +231,14 @@ class Retimed:
             "saved_ratio": (time - new) / time if time else 0.0,
         }
 
-    def _launch(self, launch: LaunchProfile, changes: Sequence[Change]) -> tuple[int, float]:
+    def _launch(self, number: int, changes: Sequence[Change]) -> tuple[int, float]:
         """Cycles of a launch with those changes that are for its kernel, and us to launch it."""
+        launch = self._launches[number]
+        by_host = self._launching == HOST or number == 0
         assert launch.recording is not None, "launches of a device are recorded"
         mine = [change for change in changes if change.kernel in ("", launch.name)]
         if not mine:
-            return launch.cycles, self._machine.launch.overhead_us
+            return launch.cycles, gap_us(self._machine, launch, by_host)
         machine, faster = combined(self._machine, mine)
         kept = tuple(sorted(faster.items()))
         text = machine.model_dump_json() if machine != self._machine else ""
@@ -244,7 +250,7 @@ class Retimed:
                 found = self._tables[key] = tables.changed(machine, faster)
             return found
 
-        return launch.recording.cycles(machine, costs), machine.launch.overhead_us
+        return launch.recording.cycles(machine, costs), gap_us(machine, launch, by_host)
 
 
 def combined(machine: Machine, changes: Sequence[Change]) -> tuple[Machine, dict[int, float]]:

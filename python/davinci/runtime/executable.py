@@ -16,6 +16,7 @@ from davinci.files import check_writable, write_atomically
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.report import Record, build, describe
+from davinci.report.launching import LAUNCHING
 from davinci.report.program import Kernel
 from davinci.runtime.arguments import Array, bind
 from davinci.runtime.host import HostProgram
@@ -57,6 +58,8 @@ class Executable:
         cores: that kernels may use, for the report.
         checks, data: whether races and unwritten bytes are looked for, and data computed.
         inputs, outputs: what `run` takes and returns, in the order of the host's arguments.
+        launching: how kernels are launched, for times: as one graph "queued" on the device, or each
+            by the "host".
         details: what the compiler adds to the record: model, precision, compile_seconds.
     """
 
@@ -85,6 +88,7 @@ class Executable:
         """
         self.machine, self.cores = machine, cores or machine.cores
         self.checks, self.data = checks, data
+        self.launching = LAUNCHING[0]
         self.details: Record = {}
         with module.context, ir.Location.unknown():
             self._facts = describe(module)
@@ -180,7 +184,7 @@ class Executable:
         return self._record(self._last)
 
     def _record(self, run: Run) -> Record:
-        record = build(run.launches, self._facts, self.machine, self.cores)
+        record = build(run.launches, self._facts, self.machine, self.cores, self.launching)
         return {**self.details, **record, "simulate_seconds": run.simulate_seconds}
 
     def what_if(self, question: str) -> list[Record]:
@@ -195,7 +199,7 @@ class Executable:
         """
         from davinci.report.what_if import answers
 
-        return answers(self.machine, self._drawn("none").launches, question)
+        return answers(self.machine, self._drawn("none").launches, question, self.launching)
 
     @property
     def kernels(self) -> Mapping[str, Kernel]:
@@ -251,7 +255,9 @@ class Executable:
         """Writes a timeline of the last run for Perfetto, as `report` does its page."""
         from davinci.report.trace import trace_json
 
-        self._write(path, timeline, lambda run: trace_json(self.machine, run.launches))
+        self._write(
+            path, timeline, lambda run: trace_json(self.machine, run.launches, self.launching)
+        )
 
     def csv(self, folder: str | Path, timeline: TimelineChoice = "first") -> None:
         """Writes CSV files of the last run, named as the vendor's profiler names them."""
