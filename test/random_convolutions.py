@@ -95,9 +95,8 @@ class Draw:
     def _pad(self, kernel: list[int], pooled: bool) -> None:
         way = self._one(("none", "pads", "pads", "SAME_UPPER", "SAME_LOWER", "VALID"))
         if way == "pads" and self.kind == "ConvTranspose":
-            self.attributes["pads"] = [0] * self.rank + [int(self._one((0, 1)))] * self.rank
-            if max(kernel) == 1:
-                del self.attributes["pads"]
+            # Padding takes results away, of which some must be left.
+            self.attributes["pads"] = [0] * self.rank + [min(k, 2) - 1 for k in kernel]
         elif way == "pads":
             least = [k - 1 if pooled else k for k in kernel]
             self.attributes["pads"] = [int(self.random.integers(n + 1)) for n in (*least, *least)]
