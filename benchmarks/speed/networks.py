@@ -1,0 +1,137 @@
+"""Launches, cycles, work of the cube and idle cores of the networks of the zoo, one by one.
+
+    python benchmarks/speed/networks.py [network ...] [--kernels N] [--machine NAME] [--cores N]
+                                        [--write]
+
+Simulated without data. `idle` is the share of all cores' time in which a core has no block of the
+launch under way, `limit` what the machine's limits of all kernels are of their cycles; `lost` are
+core-cycles of idle cores, with `--kernels` also of the N kernels that lose most of them. --write
+writes docs/networks.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import davinci
+from davinci import arrays, zoo
+
+PAGE = Path(__file__).parents[2] / "docs" / "networks.md"
+
+NETWORKS = (
+    "mlp",
+    "bert-tiny",
+    "bert,layers=2,hidden=768,heads=12,seq=128",
+    "bert-base,seq=512",
+    "lstm",
+    "lstm,batch=16",
+    "lstm,directions=2",
+    "gru",
+    "resnet18",
+    "resnet50",
+    "resnext50",
+    "vgg16",
+    "mobilenet-v1",
+    "mobilenet-v2",
+    "shufflenet-v2",
+    "squeezenet",
+    "googlenet",
+    "inception-v3",
+    "densenet",
+    "efficientnet",
+)
+
+HEADER = ("network", "launches", "scalar", "cycles", "us", "cube", "limit", "idle", "lost")
+
+INTRODUCTION = """# Networks of the zoo
+
+Written by `python benchmarks/speed/networks.py --write`, simulated on {machine} without data.
+
+* `launches`: kernels started, at {overhead:g} us each; `scalar`: of those, on the scalar unit.
+* `cycles`: of the kernels; `us`: those and the launches.
+* `cube`: share of the cycles in which the cube is busy, on average over the cores at work; `limit`:
+  what the machine's limits of all kernels are of their cycles.
+* `idle`: share of all cores' time in which a core has no block; `lost`: those core-cycles.
+"""
+
+
+def measure(network: str, machine: str, cores: int) -> dict[str, Any]:
+    """The record of a network of the zoo, run without data."""
+    model = zoo.build(network).proto
+    executable = davinci.compile(model, machine=machine, cores=cores, timing_only=True)
+    executable.run(arrays.random_inputs(executable.inputs, seed=0))
+    record: dict[str, Any] = executable.profile
+    return record
+
+
+def cells_of(network: str, record: dict[str, Any]) -> list[str]:
+    total = max(1, record["total_cycles"])
+    return [
+        network,
+        f"{record['ops']['total']:,}",
+        f"{record['ops']['scalar']:,}",
+        f"{record['total_cycles']:,}",
+        f"{record['time_us']:,.0f}",
+        f"{record['pipes'].get('PIPE_M', {'ratio': 0})['ratio']:.0%}",
+        f"{record['bound_cycles'] / total:.0%}",
+        f"{record['idle']['ratio']:.0%}",
+        f"{record['idle']['idle_core_cycles']:,}",
+    ]
+
+
+def kernels_of(record: dict[str, Any], count: int) -> Iterator[list[str]]:
+    """The kernels that lose most cycles of idle cores."""
+    rows = sorted(record["kernels"], key=lambda row: -row["idle_core_cycles"])
+    for row in rows[:count]:
+        yield [
+            f"  {row['label'][:39]}",
+            f"{row['launches']:,}",
+            "1" if row["unit"] == "scalar" else "",
+            f"{row['cycles']:,}",
+            "",
+            "",
+            f"{row['bound_cycles'] / max(1, row['cycles']):.0%}",
+            f"{row['idle_core_cycles'] / max(1, row['core_cycles']):.0%}",
+            f"{row['idle_core_cycles']:,}",
+        ]
+
+
+def line(cells: Sequence[str]) -> str:
+    name, *figures = cells
+    return f"{name:<42}" + "".join(f"{figure:>13}" for figure in figures)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("networks", nargs="*", metavar="network", help="of the zoo; default: all")
+    parser.add_argument("--kernels", type=int, default=0, help="that lose most, of each network")
+    parser.add_argument("--machine", default="ascend910")
+    parser.add_argument("--cores", type=int, default=0, help="0: all of the machine")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    lines = [line(HEADER)]
+    print(*lines, flush=True)
+    for network in options.networks or NETWORKS:
+        record = measure(network, options.machine, options.cores)
+        found = [line(cells_of(network, record))]
+        print(*found, sep="\n", flush=True)
+        for cells in kernels_of(record, options.kernels):
+            print(line(cells), flush=True)
+        lines += found
+    if options.write:
+        machine = davinci.machine.load(options.machine)
+        cores = options.cores or machine.cores
+        head = INTRODUCTION.format(
+            machine=f"{machine.name}, {cores} cores", overhead=machine.launch.overhead_us
+        )
+        table = "\n".join(lines)
+        PAGE.write_text(f"{head}\n```\n{table}\n```\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
