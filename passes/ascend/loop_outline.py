@@ -299,8 +299,9 @@ class LoopOutliner:
             if place < count:
                 whole = self._argument(self.places[place])
                 self.made[number] = self._window(number, whole, graph.windows.get(number))
+        self.nodes = {node.result: node for node in graph.nodes}
         for node in graph.nodes:
-            self._node(node)
+            self._value(node.result)
         found: dict[int, Any] = {}
         for number, place in zip(graph.outputs, step.outputs, strict=True):
             if place >= len(self.graph.outputs):
@@ -358,7 +359,9 @@ class LoopOutliner:
         return builder.op("ascend.slice", [whole], [kind], **attributes).result
 
     def _value(self, number: int) -> Any:
-        """A value of the step; products are built when they are asked for."""
+        """A value of the step; operators and products are built when they are asked for."""
+        if number in self.nodes and number not in self.made:
+            self._node(self.nodes[number])
         if number not in self.made:
             total = None
             for a, columns in self.pieces[number]:

@@ -343,9 +343,13 @@ class _Unit(TileBuilder):
         graph, role = self.group.graph, self.group.roles[number]
         form = self.space.of(number)
         lanes, window = self.space.axes[self.lane].size, graph.windows.get(number)
-        width, offset = (lanes, 0) if window is None else (window.strides[-2], window.offset)
         gm = self.gm[role.place]
         steps = self.group.steps if role.kind == "slice" else 1
+        width, offset = lanes, 0
+        if window is not None:
+            # A row of its own is all that there is of a step.
+            row = len(window.strides) == 1
+            width, offset = _count(gm) // steps if row else window.strides[-2], window.offset
         matrix = reshaped(gm, [steps, _count(gm) // steps // width, width])
         own = self.schedule.axis is not None and self.schedule.axis in form
         first = self.first if own else 0

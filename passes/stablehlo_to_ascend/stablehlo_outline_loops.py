@@ -30,7 +30,7 @@ import numpy as np
 from davinci import machine as machines
 from davinci.elements import to_array
 from davinci.machine import Machine
-from davinci.mlir import Op, func, ir, operations
+from davinci.mlir import Op, func, ir, operations, stablehlo
 from davinci.passes import builder
 from davinci.passes.ascend.kernel_outline import symbols, unique
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -47,6 +47,7 @@ from davinci.passes.stablehlo_to_ascend.loop_body import (
     StepBody,
     Stepped,
     Unsuitable,
+    cloned,
     computed_numbers,
     is_number,
     of_one_dimension,
@@ -168,6 +169,8 @@ class _Outliner:
         self.returned = list(list(self.body.operations)[-1].operation.operands)
         self.facts: dict[Any, Fact] = {}
         self.updates: dict[Any, Update] = {}
+        self.joined: dict[Fact, tuple[Op, Sequence[Fact]]] = {}
+        """Values of the body that are joined, and of what."""
 
     def build(self, name: str) -> list[Any]:
         """The values that stand for the loop's results.
@@ -271,12 +274,57 @@ class _Outliner:
             return self.step.for_all_steps(op, facts)
         if op.name not in INSIDE:
             raise Unsuitable(f"{op.name} of states")
+        if op.name == "stablehlo.dot_general" and facts[0] in self.joined:
+            parts = self.by_parts(op, facts)
+            if parts is not None:
+                return parts
+        made = self.inside(op, facts)
+        if op.name == "stablehlo.concatenate":
+            self.joined[made] = op, facts
+        return made
+
+    def inside(self, op: Op, facts: Sequence[Fact]) -> Inside:
+        """An operation of the body."""
         operands = [self.step.inside(fact) for fact in facts]
         with ir.InsertionPoint(self.step.block), op.location:
-            copy = op.clone()
-            for number, operand in enumerate(operands):
-                copy.operands[number] = operand
-        return Inside(copy.results[0])
+            return Inside(cloned(op, operands))
+
+    def by_parts(self, op: Op, facts: Sequence[Fact]) -> Inside | None:
+        """The product of values side by side, as the sum of their products with rows of the right
+        factor, so that what is no state is multiplied for all steps; None if it is another one."""
+        join, parts = self.joined[facts[0]]
+        weight = self.step.outside(facts[1])
+        numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
+        left, right = (
+            list(dims)
+            for dims in (numbers.lhs_contracting_dimensions, numbers.rhs_contracting_dimensions)
+        )
+        dim = int(ir.IntegerAttr(join.attributes["dimension"]).value)
+        if weight is None or left != [dim] or list(numbers.lhs_batching_dimensions):
+            return None
+        total, first = None, 0
+        for fact, operand in zip(parts, join.operands, strict=True):
+            size = operand.type.shape[dim]
+            rows = Fixed(self.cut(weight, right[0], first, first + size))
+            first += size
+            if self.step.goes_in_front(op, [fact, rows]):
+                value = self.step.inside(self.step.for_all_steps(op, [fact, rows]))
+            else:
+                value = self.inside(op, [fact, rows]).value
+            with ir.InsertionPoint(self.step.block), op.location:
+                total = value if total is None else tensors.add(total, value)
+        return Inside(total)
+
+    def cut(self, value: Any, dim: int, first: int, last: int) -> Any:
+        """Part of a value, in front of the loop."""
+        rank, shape = value.type.rank, list(value.type.shape)
+        starts = [first if i == dim else 0 for i in range(rank)]
+        limits = [last if i == dim else n for i, n in enumerate(shape)]
+        shape[dim] = last - first
+        kind = ir.RankedTensorType.get(shape, value.type.element_type)
+        bounds = {"start_indices": starts, "limit_indices": limits, "strides": [1] * rank}
+        with ir.InsertionPoint(self.loop), self.loop.location:
+            return tensors.op("slice", [value], kind, **bounds)
 
     def part(self, op: Op, facts: Sequence[Fact]) -> Stepped:
         """A part of an array that is read step by step."""

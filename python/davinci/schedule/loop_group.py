@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import Literal
 
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
@@ -213,11 +214,12 @@ class LoopGroup:
         return tuple(products)
 
     def _alike(self) -> list[Node]:
-        """States before and after a step, and factors and results of one shape, as if the one were
-        a copy of the other: the axes are the same."""
+        """States before and after a step, factors and results, and all states, of one shape, as if
+        the one were a copy of the other: the axes are the same."""
         states = {self.roles[n].state: n for n in self.inputs("state")}
         pairs = [(n, states[self.roles[n].state]) for n in self.outputs("state")]
         pairs += [(product.a, product.c) for product in self.products]
+        pairs += pairwise(states.values())
         shapes = [array.shape for array in self.graph.arrays]
         return [Node("copy", (a,), b) for a, b in pairs if shapes[a] == shapes[b]]
 

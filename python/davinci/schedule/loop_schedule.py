@@ -259,9 +259,9 @@ def _require_rows(group: LoopGroup) -> None:
         if value.dtype not in MOVED:
             raise NoSpace(f"rows of {value.dtype} in a loop")
         if window is not None:
-            *_, pitch, step = (0, *window.strides)
             width = graph.arrays[number].shape[-1]
-            whole = width == group.space.axes[-1].size and len(window.strides) > 1
+            *_, pitch, step = (window.offset + width, *window.strides)
+            whole = width == group.space.axes[-1].size
             if step != 1 or not whole or window.offset + width > pitch:
                 raise NoSpace("a part of an array that is no columns")
 

@@ -192,3 +192,88 @@ def test_layers_of_the_zoo(name: str) -> None:
     """One loop reads what the other gave, turned round."""
     model = zoo.build(f"{name},steps=4,batch=2,features=9,hidden=20,layers=2,directions=2")
     on_a_core(model.proto, model.inputs(), cores=2)
+
+
+SCAN = """
+func.func @main(%xs: tensor<6x3x24xf32>, %w: tensor<24x64xf32>, %u: tensor<16x64xf32>, %b:
+    tensor<64xf32>, %k: tensor<40x16xf32>) -> (tensor<3x16xf32>, tensor<6x3x16xf32>,
+    tensor<3x16xf32>) {
+  %zf = stablehlo.constant dense<0.0> : tensor<f32>
+  %h0 = stablehlo.broadcast_in_dim %zf, dims = [] : (tensor<f32>) -> tensor<3x16xf32>
+  %ys0 = stablehlo.broadcast_in_dim %zf, dims = [] : (tensor<f32>) -> tensor<6x3x16xf32>
+  %c0 = stablehlo.constant dense<0> : tensor<i32>
+  %r:6 = stablehlo.while(%a = %xs, %i = %c0, %h = %h0, %c = %h0, %g = %h0, %ys = %ys0) :
+      tensor<6x3x24xf32>, tensor<i32>, tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xf32>,
+      tensor<6x3x16xf32>
+   cond {
+    %n = stablehlo.constant dense<6> : tensor<i32>
+    %t = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %t : tensor<i1>
+  } do {
+    %z = stablehlo.constant dense<0> : tensor<i32>
+    %n = stablehlo.constant dense<6> : tensor<i32>
+    %neg = stablehlo.compare LT, %i, %z, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %plus = stablehlo.add %i, %n : tensor<i32>
+    %at = stablehlo.select %neg, %plus, %i : tensor<i1>, tensor<i32>
+    %x1 = stablehlo.dynamic_slice %a, %at, %z, %z, sizes = [1, 3, 24] : (tensor<6x3x24xf32>,
+        tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x3x24xf32>
+    %x = stablehlo.reshape %x1 : (tensor<1x3x24xf32>) -> tensor<3x24xf32>
+    %p = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<3x24xf32>,
+        tensor<24x64xf32>) -> tensor<3x64xf32>
+    %q = stablehlo.dot_general %h, %u, contracting_dims = [1] x [0] : (tensor<3x16xf32>,
+        tensor<16x64xf32>) -> tensor<3x64xf32>
+    %s = stablehlo.add %p, %q : tensor<3x64xf32>
+    %b1 = stablehlo.reshape %b : (tensor<64xf32>) -> tensor<1x64xf32>
+    %b2 = stablehlo.broadcast_in_dim %b1, dims = [0, 1] : (tensor<1x64xf32>) -> tensor<3x64xf32>
+    %v = stablehlo.add %s, %b2 : tensor<3x64xf32>
+    %i0 = stablehlo.slice %v [0:3, 0:16] : (tensor<3x64xf32>) -> tensor<3x16xf32>
+    %f0 = stablehlo.slice %v [0:3, 16:32] : (tensor<3x64xf32>) -> tensor<3x16xf32>
+    %g0 = stablehlo.slice %v [0:3, 32:48] : (tensor<3x64xf32>) -> tensor<3x16xf32>
+    %o0 = stablehlo.slice %v [0:3, 48:64] : (tensor<3x64xf32>) -> tensor<3x16xf32>
+    %i1 = stablehlo.logistic %i0 : tensor<3x16xf32>
+    %f1 = stablehlo.logistic %f0 : tensor<3x16xf32>
+    %g1 = stablehlo.tanh %g0 : tensor<3x16xf32>
+    %o1 = stablehlo.logistic %o0 : tensor<3x16xf32>
+    %fc = stablehlo.multiply %f1, %c : tensor<3x16xf32>
+    %ig = stablehlo.multiply %i1, %g1 : tensor<3x16xf32>
+    %cn = stablehlo.add %fc, %ig : tensor<3x16xf32>
+    %tc = stablehlo.tanh %cn : tensor<3x16xf32>
+    %hn = stablehlo.multiply %o1, %tc : tensor<3x16xf32>
+    %xh = stablehlo.concatenate %x, %g, dim = 1 : (tensor<3x24xf32>, tensor<3x16xf32>) ->
+        tensor<3x40xf32>
+    %gk = stablehlo.dot_general %xh, %k, contracting_dims = [1] x [0] : (tensor<3x40xf32>,
+        tensor<40x16xf32>) -> tensor<3x16xf32>
+    %gn = stablehlo.tanh %gk : tensor<3x16xf32>
+    %y = stablehlo.broadcast_in_dim %hn, dims = [1, 2] : (tensor<3x16xf32>) -> tensor<1x3x16xf32>
+    %ysn = stablehlo.dynamic_update_slice %ys, %y, %at, %z, %z : (tensor<6x3x16xf32>,
+        tensor<1x3x16xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<6x3x16xf32>
+    %one = stablehlo.constant dense<1> : tensor<i32>
+    %in = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %a, %in, %hn, %cn, %gn, %ysn : tensor<6x3x24xf32>, tensor<i32>,
+        tensor<3x16xf32>, tensor<3x16xf32>, tensor<3x16xf32>, tensor<6x3x16xf32>
+  }
+  return %r#2, %r#5, %r#4 : tensor<3x16xf32>, tensor<6x3x16xf32>, tensor<3x16xf32>
+}
+"""
+
+
+def test_a_scan_as_jax_writes_it() -> None:
+    """Places that may be counted from the end, an array that is carried along, a bias of one row;
+    two cells in a step, one on inputs and states side by side."""
+    executable = davinci.compile(SCAN, cores=2)
+    rng = np.random.default_rng(1)
+    shapes = ((6, 3, 24), (24, 64), (16, 64), (64,), (40, 16))
+    xs, w, u, b, k = (rng.standard_normal(n, np.float32) / 4 for n in shapes)
+    given = {f"arg{i}": array for i, array in enumerate((xs, w, u, b, k))}
+    found = list(executable.run(given).values())
+    loops(executable)
+    h = c = g = np.zeros((3, 16), np.float32)
+    ys = []
+    for x in xs:
+        i, f, n, o = np.split(x @ w + h @ u + b, 4, 1)
+        c = c / (1 + np.exp(-f)) + np.tanh(n) / (1 + np.exp(-i))
+        h = np.tanh(c) / (1 + np.exp(-o))
+        g = np.tanh(np.concatenate([x, g], 1) @ k)
+        ys.append(h)
+    for array, wanted in zip(found, (h, np.stack(ys), g), strict=True):
+        np.testing.assert_allclose(array, wanted, atol=1e-2)
