@@ -21,7 +21,7 @@ from davinci.compiler import lower
 from davinci.machine import Machine
 from davinci.mlir import make_context, symbol_name
 from davinci.passes.analysis.kernels import kernels
-from davinci.passes.analysis.loop_graph import loop_graph_of, loop_of
+from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend_to_cce.groups import group_of, is_group
 from davinci.passes.pipeline import pipelines
 from davinci.schedule import attention_choice, attention_cost, loop_schedule, pool
@@ -41,7 +41,7 @@ SMALL = (
     "bert,layers=1,hidden=256,heads=4,seq=64",
     "lstm",
     "gru",
-    "resnet18,size=64",
+    "resnet18,resolution=64",
 )
 SCALAR = "scalar unit"
 WORST = 12
@@ -89,10 +89,10 @@ def estimates(
     stages = pipelines.STAGES[: pipelines.STAGES.index("ascend-to-cce")]
     lower(module, pipelines.Options(name, cores), lambda text: None, stages)
     for function in kernels(module.operation):
-        if (loop := loop_of(function)) is not None:
-            group = loop_graph_of(function, loop).group()
-            cycles = loop_schedule.schedule_of(group, described, cores).cycles
-            yield symbol_name(function), "loop", cycles
+        if loops := loops_of(function):
+            groups = [loop_graph_of(function, loop).group() for loop in loops]
+            ways = [loop_schedule.schedule_of(group, described, cores) for group in groups]
+            yield symbol_name(function), "loop", max(way.cycles for way in ways)
         elif is_group(function):
             kind, cycles = estimate_of(group_of(function).graph, described, cores)
             yield symbol_name(function), kind, cycles
