@@ -47,7 +47,7 @@ agrees with them at once, not how well it foretells.
 """
 
 SEEN = """
-All measurements are from the pages that the model was made from, so few rows are independent:
+All measurements are from the pages that the model was made from, so no row is independent:
 
 * What a row of a transfer to fractals takes comes from C0 and C1; that it has a cost of its own,
   not that of its lines, was chosen after C4, C8 and V7 had been seen.
@@ -62,7 +62,8 @@ All measurements are from the pages that the model was made from, so few rows ar
 * One mechanism was sought for all bank conflicts, the slopes of the fits and the strided copies; of
   it 22 cycles, a depth of 15 and 2 until results are visible are numbers. The vector times of V4
   follow, but were known. Single TEXP, TDIV and TRSQRT are of the publication with the fits.
-* MTE1 of C0 to C2 is independent: the vendor's rates and formula decide it.
+* MTE1 of C0 to C2 is fitted: the 24 cycles of a load are those of the vendor's formula for a load
+  alone, taken for loads that follow each other because these rows agree with it.
 
 Ports, the shares of memory and L2 and what is not named here are the vendor's or PTO's.
 
