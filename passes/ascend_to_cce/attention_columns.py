@@ -18,7 +18,7 @@ from davinci.mlir import ir
 from davinci.operators.vector_program import Value
 from davinci.passes.ascend_to_cce.cube_columns import PAIRS, Columns
 from davinci.passes.ascend_to_cce.matrix_rows import Piece, load_rows
-from davinci.passes.ascend_to_cce.product_rows import FRACTAL
+from davinci.passes.ascend_to_cce.product_rows import FRACTAL, fill_zeros
 from davinci.passes.ascend_to_cce.vector_program import scalar
 from davinci.passes.builder import IndexLike, alloc, reshaped, restride
 from davinci.schedule.attention import HIDDEN, LOST, Attention, AttentionSchedule
@@ -26,11 +26,14 @@ from davinci.schedule.attention_blocks import LOWEST
 from davinci.schedule.attention_cost import STAGES, column_slots
 from davinci.schedule.attention_fold import kept
 from davinci.schedule.product_events import Span
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
 LANES = BLOCK_BYTES // 4
 """Elements of f32 in a block."""
+
+MOST = REPEAT_BYTES // 2
+"""Elements of f16 of which one instruction finds the least."""
 
 
 class KeyColumns:
@@ -52,6 +55,8 @@ class KeyColumns:
         self.size = size = schedule.block * SIDE
         f16, f32 = ir.F16Type.get(), ir.F32Type.get()
         self.total, self.other = (alloc([size], f32, "UB") for _ in range(2))
+        self.found = alloc([SIDE], f16, "UB")
+        fill_zeros(self.found)
         self.parts = alloc([2 * size], f16, "UB")
         self.columns = Columns(size)
         self.least, self.most = (alloc([LANES], f32, "UB") for _ in range(2))
@@ -115,25 +120,22 @@ class KeyColumns:
         cce.vrelu(self.other, self.other)
         cce.vconv(self.other, restride(self.parts, [self.size], [1]))
         count, start = self.size, 0
-        while count > SIDE:
-            half, result = max(kept(count), SIDE), self.size - start
+        while count > MOST:
+            half, result = max(kept(count), MOST), self.size - start
             a, b, c = (
                 restride(self.parts, [half], [1], at)
                 for at in (start, start + count - half, result)
             )
             cce.vmin(a, b, c)
             count, start = half, result
-        block = restride(self.parts, [SIDE, 1, SIDE], [0, SIDE, 1], start)
+        found = restride(self.found, [1, 2], [2, 1])
+        cce.vcmin(restride(self.parts, [1, count], [count, 1], start), found)
+        block = restride(self.found, [SIDE, 1, SIDE], [0, SIDE, 1])
         cce.vnchwconv(block, restride(there, [SIDE, 1, SIDE], [SIDE, SIDE, 1]))
-        while count > 1:
-            count //= 2
-            a, b = (restride(there, [count * SIDE], [1], at) for at in (0, count * SIDE))
-            cce.vmin(a, b, a)
-        lanes = restride(there, [SIDE], [1])
-        cce.vmuls(lanes, scalar("f16", -1.0), lanes)
-        cce.vadds(lanes, scalar("f16", 1.0), lanes)
+        lanes, scale = restride(there, [SIDE], [1]), self.attention.scale
+        cce.vmuls(lanes, scalar("f16", -scale), lanes)
+        cce.vadds(lanes, scalar("f16", scale), lanes)
         cce.vrelu(lanes, lanes)
-        cce.vmuls(lanes, scalar("f16", self.attention.scale), lanes)
 
 
 def is_common(attention: Attention, units: int, line: int) -> bool:
