@@ -139,7 +139,10 @@ class FractalBuilder:
         if self.way.transposes:
             return [rows, alloc([column * columns], self.element, "UB")]
         ragged = self.way.n % self.way.c
-        return [rows, alloc([column], self.element, "UB") if ragged else None]
+        zeros = alloc([column], self.element, "UB") if ragged else None
+        if not self.way.rearranges:
+            return [rows, zeros, None]
+        return [rows, zeros, alloc([self.way.pitch * columns], self.element, "UB")]
 
     def scatter_out(self, tile: Tile, ub: Any, transposed: Any) -> None:
         """Matrix to Nz by two rounds of vnchwconv; `ub` holds first the rows, then the result."""
@@ -181,8 +184,8 @@ class FractalBuilder:
         )
         store_rows(rows_view(ub, tile), self.piece(tile))
 
-    def copy_out(self, tile: Tile, ub: Any, zeros: Any) -> None:
-        """Matrix to Nz by copies that read UB at a stride."""
+    def copy_out(self, tile: Tile, ub: Any, zeros: Any, made: Any) -> None:
+        """Matrix to Nz by copies that read UB at a stride, those of the vector unit if it can."""
         self.load(tile, ub)
         tail = tile.width % self.way.c
         whole = tile.columns - (1 if tail else 0)
@@ -190,6 +193,9 @@ class FractalBuilder:
             source = subview(
                 nz_view(ub, tile), [0, 0, 0, 0], [whole, tile.strips, SIDE, self.way.c]
             )
+            if made is not None:
+                self.keep(source, fractals := self.apart(made, whole, tile.strips))
+                source = fractals
             op("cce.copy", [source, self.nz_part(tile, 0, whole)])
         if tail:
             shape = [tile.strips * SIDE, self.way.c]
@@ -205,11 +211,23 @@ class FractalBuilder:
                 [restride(zeros, fractals, row_major(fractals)), self.nz_part(tile, whole, 1)],
             )
 
-    def copy_in(self, tile: Tile, ub: Any, zeros: Any) -> None:
-        """Nz to matrix by a copy that writes UB at a stride."""
+    def copy_in(self, tile: Tile, ub: Any, zeros: Any, made: Any) -> None:
+        """Nz to matrix by a copy that writes UB at a stride, that of the vector unit if it can."""
         del zeros
-        op("cce.copy", [self.nz_part(tile), nz_view(ub, tile)])
+        if made is None:
+            op("cce.copy", [self.nz_part(tile), nz_view(ub, tile)])
+        else:
+            fractals = self.apart(made, tile.columns, tile.strips)
+            op("cce.copy", [self.nz_part(tile), fractals])
+            self.keep(fractals, nz_view(ub, tile))
         store_rows(rows_view(ub, tile), self.piece(tile))
+
+    def apart(self, made: Any, columns: int, strips: int) -> Any:
+        """Fractals in UB, [columns, strips, 16, c]; a column ends a block before the next one, so
+        that blocks of neighbours are in different banks."""
+        shape = [columns, strips, SIDE, self.way.c]
+        pitch = strips * SIDE * self.way.c + self.way.pad
+        return restride(made, shape, [pitch, SIDE * self.way.c, self.way.c, 1])
 
     def load(self, tile: Tile, ub: Any) -> None:
         """The rows of a tile to UB, zeros below them.
@@ -246,12 +264,12 @@ class FractalBuilder:
         """Zeros."""
         op("cce.vector_dup", [self.constant(0), buffer])
 
-    def keep(self, source: Any, zeros: Any) -> None:
-        """Moves the lanes of `source` onto zeros; by arithmetic, because only that takes a mask."""
+    def keep(self, source: Any, there: Any) -> None:
+        """Moves lanes of `source` in UB; by arithmetic, because only that takes a mask."""
         if isinstance(self.element, ir.IntegerType):
-            op("cce.vadd", [source, zeros, zeros])
+            op("cce.vmax", [source, source, there])
         else:
-            op("cce.vmuls", [source, self.constant(1), zeros])
+            op("cce.vmuls", [source, self.constant(1), there])
 
 
 def lanes_view(buffer: Any, offset: int, blocks: int, stride: int, block_stride: int) -> Any:

@@ -11,7 +11,8 @@ A piece is p strips of 16 rows by w fractal columns. 16-bit types are transposed
               S[a][b][t][l] -> T[b][t][l][a], and one a strip scatters
               T[b][t][l][a] -> R[t][a][b][l], which is Nz: p blocks leave per burst
 
-Other types move by copies whose stride in UB changes the layout.
+Other types move by copies whose stride in UB changes the layout: of 32 bits on the vector unit, so
+that whole fractals cross GM, of 8 bits as they cross it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass, replace
 from davinci.machine import Machine
 from davinci.operators.tensors import Tensor, fractal_shape
 from davinci.schedule.transfers import Costs
-from davinci.units import BLOCK_BYTES, MAX_REPEAT, ceil_div, even_cut
+from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div, even_cut
 from davinci.units import FRACTAL_SIDE as SIDE
 
 IMPROVED, NAIVE = "improved", "naive"
@@ -63,6 +64,21 @@ class FractalMove:
     @property
     def transposes(self) -> bool:
         return self.itemsize == 2
+
+    @property
+    def rearranges(self) -> bool:
+        """Whether the vector unit copies rows to fractals in UB, or back."""
+        return self.itemsize == 4
+
+    @property
+    def pad(self) -> int:
+        """Elements of a block."""
+        return BLOCK_BYTES // self.itemsize
+
+    @property
+    def pitch(self) -> int:
+        """Elements from fractal column to fractal column in UB, where the vector unit copies."""
+        return self.strips * SIDE * self.c + self.pad
 
     @property
     def ragged(self) -> bool:
@@ -119,6 +135,9 @@ def _piece(way: FractalMove, machine: Machine, cores: int, algorithm: str) -> tu
     all_strips, all_columns = ceil_div(way.m, SIDE), ceil_div(way.n, way.c)
     fractals = machine.buffer("UB").bytes // (SIDE * way.c * way.itemsize)
     most = min(machine.vector.max_repeat, fractals // 2) if way.transposes else fractals
+    if way.rearranges:
+        # A block more for each fractal at most.
+        most = fractals * (SIDE * way.c) // (2 * SIDE * way.c + way.pad)
     spare = 0 if way.transposes else 1
     columns = even_cut(all_columns, most - spare)
     strips = min(all_strips, most // (columns + spare))
@@ -145,5 +164,9 @@ def _cycles(way: FractalMove, machine: Machine) -> float:
         each = unit.cycles_of(unit.cycles_per_repeat, "scatter_vnchwconv", "b16", 1)
         issues = ceil_div(squares, MAX_REPEAT) + min(way.strips, way.columns)
         inside += 2 * squares * each + issues * unit.fixed_cycles + machine.sync.barrier_cycles
+    if way.rearranges:
+        size = squares * SIDE * way.c * way.itemsize
+        issues = ceil_div(size, MAX_REPEAT * REPEAT_BYTES)
+        inside += size / REPEAT_BYTES + issues * unit.fixed_cycles + machine.sync.barrier_cycles
     times = ceil_div(way.n, way.columns * way.c) if way.whole_strips else 1
     return times * (costs.starts + inside)
