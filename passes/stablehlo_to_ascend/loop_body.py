@@ -208,12 +208,13 @@ class StepBody:
                 made = builder.op(name, [value], [kind], broadcast_dimensions=dims).result
                 return Stepped(made, order)
         if isinstance(fact, Pending):
-            return self.for_all_steps(fact.op, list(fact.operands), backwards)
+            steps = self.for_all_steps(fact.op, list(fact.operands), backwards)
+            return self.stepped(steps, backwards)
         raise Unsuitable("a value of the body for all steps")
 
     def for_all_steps(self, op: Op, facts: list[Fact], backwards: bool | None = None) -> Stepped:
         """What `op` computes in all steps, computed in front of the loop."""
-        orders = {fact.backwards for fact in facts if isinstance(fact, Stepped)}
+        orders = set().union(*map(orders_of, facts))
         if len(orders) > 1:
             raise Unsuitable("steps in two orders")
         order = orders.pop() if orders else bool(backwards)
@@ -229,7 +230,7 @@ class StepBody:
 
     def goes_in_front(self, op: Op, facts: Sequence[Fact]) -> bool:
         """Whether `for_all_steps` can compute an operation."""
-        if len({f.backwards for f in facts if isinstance(f, Stepped)}) > 1:
+        if len(set().union(*map(orders_of, facts))) > 1:
             return False
         if any(isinstance(fact, Inside) for fact in facts):
             return False
@@ -237,6 +238,13 @@ class StepBody:
             numbers = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"])
             return not list(numbers.lhs_batching_dimensions) and self.outside(facts[1]) is not None
         return op.name in ELEMENTWISE | MOVES
+
+
+def orders_of(fact: Fact) -> set[bool]:
+    """Whether the parts come backwards that a fact is made of."""
+    if isinstance(fact, Pending):
+        return set().union(*map(orders_of, fact.operands))
+    return {fact.backwards} if isinstance(fact, Stepped) else set()
 
 
 def cloned(op: Op, operands: Sequence[Any]) -> Any:
