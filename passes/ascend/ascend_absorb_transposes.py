@@ -13,24 +13,31 @@ after:
     %c = "ascend.batch_matmul"(%q, %t) {transpose_b} : (..) -> tensor<12x128x128xf32>
 
 Where elements that lie side by side are rows of an operand, rows and columns are exchanged, so that
-less has to be moved, often nothing. Transposes of constants are left to `ascend-fold-constants`.
+less has to be moved, often nothing. What is done to each element in between (a scale, a rounding)
+is done to the operand as it is. Transposes of constants are left to `ascend-fold-constants`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import python_value
 from davinci.mlir import ir
+from davinci.operators import OPERATORS
+from davinci.operators.layouts import Factors, factors, steps
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
+from davinci.operators.tensors import ND
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable
-from davinci.passes.ascend.rearrangement import rearrangement, traces
+from davinci.passes.ascend.rearrangement import REARRANGED, rearrangement, traced
 from davinci.passes.ascend.tensor_ops import (
     PRODUCTS,
     TensorOps,
+    defining_op,
     definition,
     erase_unused,
+    full_value,
     tensor_functions,
 )
 from davinci.passes.pipeline.base import Pass, register_pass
@@ -60,14 +67,62 @@ class AscendAbsorbTransposesPass(Pass):
 def absorb(product: Any, number: int, flag: str) -> None:
     """Exchanges rows and columns of an operand whose rows are neighbours where it comes from."""
     operand = product.operands[number]
-    source, (*batch, rows, columns) = traces(operand)[-1]
+    source, (*batch, rows, columns), done = origin(operand)
     if source == operand or not rows or rows[-1].stride != 1:
         return
     *outer, m, n = tensor_of(operand.type).shape
     with product.location, ir.InsertionPoint(product):
-        made = rearrangement([*batch, columns, rows]).emit(source, [*outer, n, m], TensorOps())
+        ops = TensorOps()
+        made = rearrangement([*batch, columns, rows]).emit(source, [*outer, n, m], ops)
+        for op in reversed(done):
+            made = repeated(op, made, ops)
         product.operands[number] = made
         if flag in product.attributes:
             del product.attributes[flag]
         else:
             product.attributes[flag] = ir.UnitAttr.get()
+
+
+def origin(value: Any) -> tuple[Any, Factors, list[Any]]:
+    """What `value` is a rearrangement of, where its elements lie in rows there, and operators that
+    do something to each of them on the way, the last one first, if nobody else needs the results.
+    """
+    source, chain, done, alone = value, [], [], True
+    rows = replace(tensor_of(value.type), layout=ND)
+    found = [(value, factors(rows.shape, steps(rows)), 0)]
+    while (op := defining_op(source)) is not None:
+        alone = alone and len(list(source.uses)) == 1
+        if op.name in REARRANGED:
+            chain.append(op)
+            source = op.operands[0]
+        elif alone and (array := only_array(op)) is not None:
+            done.append(op)
+            source = array
+        else:
+            break
+        lies = traced(source, reversed(chain))
+        if lies is not None:
+            found.append((source, lies, len(done)))
+    source, lies, count = found[-1]
+    return source, lies, done[:count]
+
+
+def only_array(op: Any) -> Any:
+    """The operand of an elementwise operator that is an array; None if not just one is."""
+    record = OPERATORS.get(op.name.removeprefix("ascend."))
+    arrays = [v for v in op.operands if full_value(v) is None]
+    return arrays[0] if record and record.elementwise and len(arrays) == 1 else None
+
+
+def repeated(op: Any, array: Any, ops: TensorOps) -> Any:
+    """The same operator on another array."""
+    shape = tensor_of(array.type).shape
+    numbers = [(v, full_value(v)) for v in op.operands]
+    operands = [
+        array if number is None else ops.full(shape, tensor_of(v.type).element, number[()])
+        for v, number in numbers
+    ]
+    attributes = {key: python_value(op.attributes[key]) for key in op.attributes}
+    result = replace(tensor_of(op.results[0].type), shape=tuple(shape))
+    with op.location:
+        return ops.emit(op.name.removeprefix("ascend."), operands, result, **attributes)

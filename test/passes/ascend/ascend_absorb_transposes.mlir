@@ -44,6 +44,28 @@ func.func @vector(%a: tensor<17x33xf16>, %x: tensor<33xf16>) -> tensor<17x1xf32>
 
 // -----
 
+// What is done to each element is done to keys as they are, once; a sum with an array, or what others need, stays.
+// CHECK-LABEL: func.func @scaled
+// CHECK: %[[T:.*]] = "ascend.transpose"(%arg1) {permutation = array<i64: 1, 0, 2>} : (tensor<100x12x64xf32>) -> tensor<12x100x64xf32>
+// CHECK: %[[N:.*]] = "ascend.full"() {value = 1.250000e-01 : f32} : () -> tensor<12x100x64xf32>
+// CHECK: %[[M:.*]] = "ascend.mul"(%[[T]], %[[N]])
+// CHECK: %[[C:.*]] = "ascend.cast"(%[[M]]) : (tensor<12x100x64xf32>) -> tensor<12x100x64xf16>
+// CHECK: "ascend.batch_matmul"(%arg0, %[[C]]) {transpose_b} : (tensor<12x100x64xf16>, tensor<12x100x64xf16>) -> tensor<12x100x100xf32>
+// CHECK: "ascend.batch_matmul"(%arg0, %{{.*}}) : (tensor<12x100x64xf16>, tensor<12x64x100xf16>) -> tensor<12x100x100xf32>
+func.func @scaled(%q: tensor<12x100x64xf16>, %k: tensor<100x12x64xf32>) -> (tensor<12x100x100xf32>, tensor<12x100x100xf32>) {
+  %0 = "ascend.transpose"(%k) {permutation = array<i64: 1, 2, 0>} : (tensor<100x12x64xf32>) -> tensor<12x64x100xf32>
+  %s = "ascend.full"() {value = 0.125 : f32} : () -> tensor<12x64x100xf32>
+  %1 = "ascend.mul"(%0, %s) : (tensor<12x64x100xf32>, tensor<12x64x100xf32>) -> tensor<12x64x100xf32>
+  %2 = "ascend.cast"(%1) : (tensor<12x64x100xf32>) -> tensor<12x64x100xf16>
+  %3 = "ascend.batch_matmul"(%q, %2) : (tensor<12x100x64xf16>, tensor<12x64x100xf16>) -> tensor<12x100x100xf32>
+  %4 = "ascend.mul"(%0, %0) : (tensor<12x64x100xf32>, tensor<12x64x100xf32>) -> tensor<12x64x100xf32>
+  %5 = "ascend.cast"(%4) : (tensor<12x64x100xf32>) -> tensor<12x64x100xf16>
+  %6 = "ascend.batch_matmul"(%q, %5) : (tensor<12x100x64xf16>, tensor<12x64x100xf16>) -> tensor<12x100x100xf32>
+  return %3, %6 : tensor<12x100x100xf32>, tensor<12x100x100xf32>
+}
+
+// -----
+
 // Constants are folded, heads that are split already have their columns side by side, and where neither rows nor
 // columns do nothing changes.
 // CHECK-LABEL: func.func @left_alone
