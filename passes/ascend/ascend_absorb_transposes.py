@@ -95,14 +95,14 @@ def origin(value: Any) -> tuple[Any, Factors, list[Any]]:
         if op.name in REARRANGED:
             chain.append(op)
             source = op.operands[0]
+            lies = traced(source, reversed(chain))
+            if lies is not None:
+                found.append((source, lies, len(done)))
         elif alone and (array := only_array(op)) is not None:
             done.append(op)
             source = array
         else:
             break
-        lies = traced(source, reversed(chain))
-        if lies is not None:
-            found.append((source, lies, len(done)))
     source, lies, count = found[-1]
     return source, lies, done[:count]
 

@@ -113,6 +113,7 @@ def ascend_to_memref(options: Options) -> list[str]:
         _pass("ascend-merge-products", options, "machine"),
         _pass("ascend-propagate-layouts", options, "machine"),
         "ascend-fold-constants",
+        "ascend-drop-guards",
         "ascend-outline-scalar",
         "cse",
         _pass("ascend-split-reductions", options, "machine", "cores"),
