@@ -22,7 +22,7 @@ from typing import Any
 from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.mlir import ir
 from davinci.operators import Tensor
-from davinci.operators.tensors import NZ
+from davinci.operators.tensors import ND, NZ
 from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
 from davinci.schedule.attention_blocks import LOWEST
@@ -61,7 +61,7 @@ class MaskWriter:
         users = [op for op in ops if mask in list(op.operands)]
         first = min(users, key=ops.index)
         with ir.InsertionPoint(first), first.location:
-            back = self._back(self._turned(mask))
+            back = self._back(self._turned(mask), tensor_of(mask.type).layout)
         for op in users:
             for i, operand in enumerate(op.operands):
                 if operand == mask:
@@ -82,7 +82,7 @@ class MaskWriter:
             value = path[0].operands[0]
         with ir.InsertionPoint(select), select.location:
             bound = self._bound(flags, element, selection)
-            made = self._back(self._turned(bound)) if turned else []
+            made = self._back(self._turned(bound), ND) if turned else []
             value = made[-1].results[0] if made else bound
             for op in path:
                 kind = replace(tensor_of(op.results[0].type), element=element)
@@ -115,24 +115,31 @@ class MaskWriter:
     def _turned(self, mask: Any) -> Any:
         """Rows and columns exchanged, in fractals."""
         if mask not in self.known:
-            ops, kind = TensorOps(), tensor_of(mask.type)
+            ops, kind = TensorOps(), replace(tensor_of(mask.type), layout=ND)
             *lead, rows, keys = kind.shape
             turned = replace(kind, shape=(*lead, keys, rows))
             permutation = exchange(len(kind.shape))
-            value = ops.emit("transpose", [mask], turned, permutation=permutation)
+            upright = ops.relayout(mask, ND)
+            value = ops.emit("transpose", [upright], turned, permutation=permutation)
             self.known[mask] = ops.emit("relayout", [value], replace(turned, layout=NZ))
         return self.known[mask]
 
-    def _back(self, turned: Any) -> list[Any]:
-        """The operators that undo it."""
+    def _back(self, turned: Any, layout: str) -> list[Any]:
+        """The operators that undo it, and give a layout."""
         kind = tensor_of(turned.type)
-        rows = replace(kind, layout="")
+        rows = replace(kind, layout=ND)
         *lead, keys, height = kind.shape
-        laid = builder.op("ascend.relayout", [turned], [tensor_type(rows)])
-        upright = tensor_type(replace(rows, shape=(*lead, height, keys)))
+        upright = replace(rows, shape=(*lead, height, keys))
         permutation = builder.as_attribute(exchange(len(kind.shape)))
-        turn = builder.op("ascend.transpose", [laid.results[0]], [upright], permutation=permutation)
-        return [laid.operation, turn.operation]
+        laid = builder.op("ascend.relayout", [turned], [tensor_type(rows)])
+        turn = builder.op(
+            "ascend.transpose", [laid.results[0]], [tensor_type(upright)], permutation=permutation
+        )
+        found = [laid.operation, turn.operation]
+        if layout != ND:
+            given = tensor_type(replace(upright, layout=layout))
+            found.append(builder.op("ascend.relayout", [turn.results[0]], [given]).operation)
+        return found
 
 
 def exchange(rank: int) -> list[int]:

@@ -373,7 +373,7 @@ class _Reader:
             return self._extra(mask.number, whole=False, turn=turn)
         if not mask.turned:
             array = self.graph.arrays[mask.number]
-            if array.layout != ND or DTYPE_OF.get(array.element) != self.program.inputs[0].dtype:
+            if DTYPE_OF.get(array.element) != self.program.inputs[0].dtype:
                 raise NoSpace(f"{array} beside scores of {self.scores.element}")
             self.upright.append(mask.number)
             self.made_ready.add(mask.number)
