@@ -87,7 +87,9 @@ def origin(value: Any) -> tuple[Any, Factors, list[Any]]:
     """What `value` is a rearrangement of, where its elements lie in rows there, and operators that
     do something to each of them on the way, the last one first, if nobody else needs the results.
     """
-    source, chain, done, alone = value, [], [], True
+    source, alone = value, True
+    chain: list[Any] = []
+    done: list[Any] = []
     rows = replace(tensor_of(value.type), layout=ND)
     found = [(value, factors(rows.shape, steps(rows)), 0)]
     while (op := defining_op(source)) is not None:

@@ -49,6 +49,9 @@ from davinci.schedule.vector_steps import RESULT, SOURCE, Steps, View, copy_of, 
 from davinci.schedule.word_halves import HALVES
 from davinci.units import BLOCK_BYTES, round_up
 
+WORDS = {"s64": "s32", "s8": "s16", "u8": "s16"}
+"""Element types that the vector unit cannot fill buffers with, and as what it can."""
+
 
 class TileBuilder:
     """Builds the work on a tile.
@@ -196,14 +199,18 @@ class TileBuilder:
 
     def _fill(self, held: Any, dtype: str, first: int) -> None:
         """Writes the lanes of rows behind what is loaded, which are computed on too."""
-        shape = list(held.type.shape)
-        pitch = shape[-1]
-        if first < pitch and dtype == "s64":
-            held = viewed(held.owner.operands[0], (*shape[:-1], 2 * pitch), element_type("s32"))
-            self._fill(held, "s32", 2 * first)
-        elif first < pitch and dtype in ("f16", "f32", "s32", "s16"):
-            rows = restride(held, [math.prod(shape[:-1]), pitch], [pitch, 1])
-            fill_lanes(dtype, rows, first, pitch, 0)
+        *outer, pitch = held.type.shape
+        if first == pitch:
+            return
+        if dtype in WORDS:
+            word = WORDS[dtype]
+            first, pitch = (
+                n * DTYPES[dtype].itemsize // DTYPES[word].itemsize for n in (first, pitch)
+            )
+            held = viewed(held.owner.operands[0], (*outer, pitch), element_type(word))
+            dtype = word
+        rows = restride(held, [math.prod(outer), pitch], [pitch, 1])
+        fill_lanes(dtype, rows, first, pitch, 0)
 
     def _step(self, step: Step, once: bool) -> None:
         if step.name == REDUCE:
@@ -371,11 +378,12 @@ class TileBuilder:
 def tile_buffer(buffer: Buffer, slots: int) -> ir.Value:
     """A buffer in UB, of which `multi-buffer` makes `slots`; 0: one for all tiles."""
     element = element_type(buffer.dtype)
-    if buffer.dtype != "s64":
+    if buffer.dtype not in WORDS:
         made = alloc(buffer.shape, element, "UB")
         return with_slots(made, slots) if slots else made
-    # What is filled is its halves: only bytes can be seen as both.
-    raw = alloc([math.prod(buffer.shape) * DTYPES["s64"].itemsize], element_type("s8"), "UB")
+    # Only bytes can be seen as words, too.
+    size = math.prod(buffer.shape) * DTYPES[buffer.dtype].itemsize
+    raw = alloc([size], element_type("s8"), "UB")
     return viewed(with_slots(raw, slots) if slots else raw, buffer.shape, element)
 
 

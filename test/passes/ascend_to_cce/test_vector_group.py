@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+import davinci
 from support import compile_text, run_text
 
 Array = npt.NDArray[Any]
@@ -251,3 +252,28 @@ def test_statistics_of_rows_beside_a_short_last_tile(n: int, cores: int) -> None
     x, s = (random.uniform(-1, 1, shape).astype(np.float32) for shape in ((16, n), (16,)))
     (found,) = run_text(text, x, s, cores=cores)
     np.testing.assert_allclose(found, s @ x, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("cores", [1, 32])
+@pytest.mark.parametrize("shape", [(40, 1300), (77, 1301), (9, 1312), (300, 300)])
+def test_flags_beside_rows_that_are_no_whole_repeats(shape: tuple[int, int], cores: int) -> None:
+    """Rows of flags end before the rows in UB do, where a repeat of what is computed of them ends:
+    what lies between is filled by words, for which there is an instruction."""
+    rows, columns = shape
+    full = f"tensor<{rows}x{columns}x"
+    text = f"""func.func @main(%a: tensor<{columns}xf32>, %b: tensor<{rows}xf32>, %m: {full}i1>)
+    -> {full}f32> {{
+  %z = stablehlo.constant dense<2.0> : {full}f32>
+  %i = stablehlo.constant dense<-1.0> : {full}f32>
+  %p = stablehlo.broadcast_in_dim %a, dims = [1] : (tensor<{columns}xf32>) -> {full}f32>
+  %q = stablehlo.broadcast_in_dim %b, dims = [0] : (tensor<{rows}xf32>) -> {full}f32>
+  %c = stablehlo.compare GT, %p, %q : ({full}f32>, {full}f32>) -> {full}i1>
+  %f = stablehlo.and %c, %m : {full}i1>
+  %r = stablehlo.select %f, %z, %i : {full}i1>, {full}f32>
+  return %r : {full}f32>
+}}"""
+    random = np.random.default_rng(0)
+    a, b = (random.standard_normal(n).astype(np.float32) for n in (columns, rows))
+    m = random.integers(0, 2, shape).astype(bool)
+    (found,) = davinci.compile(text, cores=cores).run(a, b, m).values()
+    np.testing.assert_array_equal(found, np.where((a[None] > b[:, None]) & m, 2, -1))
