@@ -1,4 +1,5 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-drop-guards)' --split-input-file | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-drop-guards,ascend-drop-guards)' --split-input-file | FileCheck %s
 
 // Something is left of each row of a known mask: the softmax is a number everywhere.
 // CHECK-LABEL: func.func @causal
