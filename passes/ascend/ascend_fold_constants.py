@@ -37,6 +37,7 @@ from davinci.passes.ascend.tensor_ops import (
     definition,
     erase_unused,
     evaluate,
+    full_value,
     size_bytes,
     tensor_functions,
 )
@@ -75,6 +76,8 @@ class AscendFoldConstantsPass(Pass):
                 candidate = operation.operation
                 if is_final(candidate, foldable):
                     replace(candidate, foldable, lost)
+            for operation in list(block.operations):
+                select(operation.operation)
             erase_unused(block)
         note_lost(op, lost)
 
@@ -142,6 +145,12 @@ def replace(op: Any, foldable: set[Any], lost: LostByPlace) -> None:
         new = TensorOps().constant(array, result.element, result.layout)
     op.result.replace_all_uses_with(new)
     foldable.discard(op.result)
+
+
+def select(op: Any) -> None:
+    """Replaces a selection by flags that are the same everywhere."""
+    if op.name == "ascend.select" and (flag := full_value(op.operands[0])) is not None:
+        op.results[0].replace_all_uses_with(op.operands[1 if flag[()] else 2])
 
 
 def value_of(value: Any, foldable: set[Any], lost: LostByPlace | None = None) -> Array | None:

@@ -63,7 +63,8 @@ class Followers:
         numbers: dict[Value, int] = {}
         for number in self.graph.outputs:
             value, array = self.known[number], self.graph.arrays[number]
-            if not isinstance(value, Value) or value in numbers:
+            given = any(value == extra.value for extra in self.extras.values())
+            if not isinstance(value, Value) or value in numbers or given:
                 raise NoSpace(f"an output that {self.node.name} has no part in, or one twice")
             self._require_shape(array)
             numbers[value] = number

@@ -90,3 +90,18 @@ func.func private @scalar() -> tensor<2xf32> {
   %0 = "ascend.neg"(%c) : (tensor<2xf32>) -> tensor<2xf32>
   return %0 : tensor<2xf32>
 }
+
+// -----
+
+// What flags select that are known, and the same everywhere.
+// CHECK-LABEL: func.func @known_flags
+// CHECK-NEXT: return %arg0, %arg1
+func.func @known_flags(%a: tensor<2x2xf32>, %b: tensor<2x2xf32>) -> (tensor<2x2xf32>, tensor<2x2xf32>) {
+  %n = "ascend.full"() {value = 2 : i32} : () -> tensor<2x2xi32>
+  %c = "ascend.constant"() {value = dense<[[3, 4], [5, 6]]> : tensor<2x2xi32>} : () -> tensor<2x2xi32>
+  %t = "ascend.compare"(%n, %c) {predicate = "LT"} : (tensor<2x2xi32>, tensor<2x2xi32>) -> tensor<2x2xi1>
+  %f = "ascend.full"() {value = false} : () -> tensor<2x2xi1>
+  %0 = "ascend.select"(%t, %a, %b) : (tensor<2x2xi1>, tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %1 = "ascend.select"(%f, %a, %b) : (tensor<2x2xi1>, tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %0, %1 : tensor<2x2xf32>, tensor<2x2xf32>
+}
