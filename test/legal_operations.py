@@ -73,6 +73,11 @@ CONV = (
     "dilations = array<i64: 1, 1>, pads = array<i64: 0, 1, 1, 0>}"
 )
 
+POOL = (
+    "{image = array<i64: 5, 6>, kernel = array<i64: 3, 3>, strides = array<i64: 2, 3>, "
+    'dilations = array<i64: 1, 1>, pads = array<i64: 0, 1, 1, 0>, kind = "max"}'
+)
+
 ASCEND = [
     "add(3x4xf32, 3x4xf32) -> 3x4xf32",
     "add(0xf32, 0xf32) -> 0xf32",
@@ -101,6 +106,8 @@ ASCEND = [
     "gather(9x4xf32, 5xi64) -> 5x4xf32",
     f"conv(2x30x17xf16, 1x288x5xf16:nz) {CONV} -> 2x4x5xf32:nz",
     f"conv(2x30x32xf32, 2x144x16xf32) {CONV} -> 2x4x32xf32",
+    f"pool(2x30x17xf16) {POOL} -> 2x4x17xf16",
+    f"pool(2x30x17xf16:nz) {POOL.replace('max', 'add')} -> 2x4x17xf32:nz",
     "view(1x100x768xf16:nz) {shape = array<i64: 100, 12, 64>, permutation = array<i64: 1, 0, 2>}"
     " -> 12x100x64xf16:nz",
     "view(32x16xf16) {shape = array<i64: 32, 16>, permutation = array<i64: 0, 1>} -> 32x16xf16:nz",

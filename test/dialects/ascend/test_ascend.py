@@ -14,7 +14,7 @@ from davinci.mlir import MLIRError, ir, make_context
 from davinci.operators import OPERATORS, Operator
 from davinci.operators.constraints import floats_only, integers_only
 from davinci.operators.tensors import fractal_shape
-from legal_operations import ASCEND, CONV, typed
+from legal_operations import ASCEND, CONV, POOL, typed
 
 
 def module_text(case: str) -> str:
@@ -158,6 +158,20 @@ ILLEGAL = [
     (f"conv(2x30x17xf16, 1x288x5xf32) {CONV} -> 2x4x5xf32", "element type of W; found f32"),
     (f"conv(2x30x17xf32, 1x288x5xf32) {CONV} -> 2x4x5xf16", "element type of the result"),
     (f"conv(2x30x17xi8, 1x288x5xi8) {CONV} -> 2x4x5xf32", "element type of X; found i8"),
+    (
+        f"pool(2x30x17xf16) {POOL.replace('2, 3>', '64, 3>')} -> 2x4x17xf16",
+        r"attribute 'strides'; found .64, 3.; expected 2 numbers 1..63",
+    ),
+    (f"pool(2x31x17xf16) {POOL} -> 2x4x17xf16", "shape of X; found .2, 31, 17."),
+    (f"pool(2x30x17xf16) {POOL.replace('max', 'mul')} -> 2x4x17xf16", "attribute 'kind'"),
+    (
+        f"pool(2x30x17xf16) {POOL.replace('0, 1, 1, 0', '3, 1, 1, 0')} -> 2x8x17xf16",
+        "a window; found in padding only",
+    ),
+    (f"pool(2x30x17xf16) {POOL} -> 2x7x17xf16", "shape of the result; found .2, 7, 17."),
+    (f"pool(2x30x17xi8) {POOL} -> 2x4x17xi8", "element type of X; found i8"),
+    (f"pool(2x30x17xf16) {POOL} -> 2x4x17xf32", "element type of the result"),
+    (f"pool(2x30x17xf16:nz) {POOL} -> 2x4x17xf16", "layout"),
     ("matmul(17x33xf32, 32x5xf32) -> 17x5xf32", "rows of B; found 32; expected 33"),
     ("matmul(17x33xf32, 33x5xf32) {transpose_a} -> 17x5xf32", "rows of B; found 33; expected 17"),
     ("matmul(17x33xf32, 33x5xf32) {transpose_b} -> 17x5xf32", "rows of B; found 5; expected 33"),
