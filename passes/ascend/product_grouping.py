@@ -36,7 +36,7 @@ def product_groups(block: Any, fuse: bool) -> list[list[Any]]:
     show, is a group also then, and without `fuse`.
     """
     places = {op.operation: place for place, op in enumerate(block.operations)}
-    taken: set[Any] = set()
+    taken: dict[Any, list[Any]] = {}
     found = []
     for op in places:
         of_halves = op.name in ON_CUBE and tensor_of(op.operands[0].type).bytes_each == 2
@@ -44,14 +44,14 @@ def product_groups(block: Any, fuse: bool) -> list[list[Any]]:
             group = _Growing(op, places, taken).grown() if fuse else [op]
             if len(group) > 1 or op.name in OF_WINDOWS:
                 found.append(group)
-                taken.update(group)
+                taken |= dict.fromkeys(group, group)
     return found
 
 
 class _Growing:
     """A group that takes in operators one after the other."""
 
-    def __init__(self, product: Any, places: dict[Any, int], taken: set[Any]) -> None:
+    def __init__(self, product: Any, places: dict[Any, int], taken: dict[Any, list[Any]]) -> None:
         self._places, self._taken = places, taken
         self._first = places[product]
         self._ops = [product]
@@ -135,10 +135,11 @@ class _Growing:
         ]
         while waiting:
             op = waiting.pop()
-            if op in seen or self._places.get(op, 0) < self._first:
+            together = self._taken.get(op, [op])  # other groups run as a whole
+            if op in seen or self._places.get(together[-1], 0) < self._first:
                 continue
-            seen.add(op)
-            for value in op.operands:
+            seen.update(together)
+            for value in (value for member in together for value in member.operands):
                 producer = defining_op(value)
                 if producer in inside:
                     return True

@@ -90,3 +90,27 @@ def test_what_no_kernel_holds_is_parted_into_few() -> None:
     assert count == 2
     turned = np.concatenate([-x[..., 8:], x[..., :8]], axis=2)
     np.testing.assert_allclose(y, (x * c + turned).astype(np.float16), rtol=2e-3, atol=2e-3)
+
+
+def test_products_that_need_parts_of_each_other() -> None:
+    """Each could take the sum behind it in alone; together neither could run first."""
+    text = """func.func @main(%x: tensor<16x32xf16>, %v: tensor<32x16xf16>,
+    %y: tensor<16x32xf16>, %w: tensor<32x16xf16>)
+    -> (tensor<16x16xf32>, tensor<16x16xf32>) {
+  %a = stablehlo.dot_general %x, %v, contracting_dims = [1] x [0]
+      : (tensor<16x32xf16>, tensor<32x16xf16>) -> tensor<16x16xf32>
+  %b = stablehlo.dot_general %y, %w, contracting_dims = [1] x [0]
+      : (tensor<16x32xf16>, tensor<32x16xf16>) -> tensor<16x16xf32>
+  %s = stablehlo.reverse %a, dims = [0] : tensor<16x16xf32>
+  %t = stablehlo.reverse %b, dims = [0] : tensor<16x16xf32>
+  %c = stablehlo.add %a, %t : tensor<16x16xf32>
+  %d = stablehlo.add %b, %s : tensor<16x16xf32>
+  return %c, %d : tensor<16x16xf32>, tensor<16x16xf32>
+}"""
+    random = np.random.default_rng(0)
+    shapes = ((16, 32), (32, 16)) * 2
+    x, v, y, w = (random.standard_normal(shape).astype(np.float16) for shape in shapes)
+    _, (c, d) = launches(text, x, v, y, w)
+    a, b = (p.astype(np.float32) @ q.astype(np.float32) for p, q in ((x, v), (y, w)))
+    np.testing.assert_allclose(c, a + b[::-1], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(d, b + a[::-1], rtol=1e-4, atol=1e-4)
