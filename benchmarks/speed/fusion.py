@@ -11,11 +11,12 @@ docs/fusion.md.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+
+from network_pages import parser_of_networks, write_page
 
 import davinci
 from davinci import arrays, zoo
@@ -97,12 +98,8 @@ def line(cells: Sequence[str]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("networks", nargs="*", metavar="network", help="of the zoo; default: small")
+    parser = parser_of_networks("small")
     parser.add_argument("--large", action="store_true")
-    parser.add_argument("--machine", default="ascend910")
-    parser.add_argument("--cores", type=int, default=0, help="0: all of the machine")
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     networks = options.networks or [*SMALL, *(LARGE if options.large else ())]
     lines = [line(["network", "fusion", *COLUMNS])]
@@ -115,13 +112,7 @@ def main() -> int:
         print(*found, sep="\n", flush=True)
         lines += found
     if options.write:
-        machine = davinci.machine.load(options.machine)
-        cores = options.cores or machine.cores
-        head = INTRODUCTION.format(
-            machine=f"{machine.name}, {cores} cores", overhead=machine.launch.overhead_us
-        )
-        table = "\n".join(lines)
-        PAGE.write_text(f"{head}\n```\n{table}\n```\n", encoding="utf-8")
+        write_page(PAGE, INTRODUCTION, lines, options)
     return 0
 
 

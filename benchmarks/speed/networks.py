@@ -11,11 +11,12 @@ writes docs/networks.md.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
+
+from network_pages import parser_of_networks, write_page
 
 import davinci
 from davinci import arrays, zoo
@@ -106,12 +107,8 @@ def line(cells: Sequence[str]) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("networks", nargs="*", metavar="network", help="of the zoo; default: all")
+    parser = parser_of_networks("all")
     parser.add_argument("--kernels", type=int, default=0, help="that lose most, of each network")
-    parser.add_argument("--machine", default="ascend910")
-    parser.add_argument("--cores", type=int, default=0, help="0: all of the machine")
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     lines = [line(HEADER)]
     print(*lines, flush=True)
@@ -123,13 +120,7 @@ def main() -> int:
             print(line(cells), flush=True)
         lines += found
     if options.write:
-        machine = davinci.machine.load(options.machine)
-        cores = options.cores or machine.cores
-        head = INTRODUCTION.format(
-            machine=f"{machine.name}, {cores} cores", overhead=machine.launch.overhead_us
-        )
-        table = "\n".join(lines)
-        PAGE.write_text(f"{head}\n```\n{table}\n```\n", encoding="utf-8")
+        write_page(PAGE, INTRODUCTION, lines, options)
     return 0
 
 

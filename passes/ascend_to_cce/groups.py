@@ -77,9 +77,10 @@ def lower_group(kernel: Any, target: Target) -> int:
         return units
     group = group_of(kernel)
     with ir.InsertionPoint(ops[-1]), kernel.location:
-        build = (_build, _build_product, _build_attention)[sum(map(is_product, group.graph.nodes))]
+        held = sum(map(is_product, group.graph.nodes))
+        build = (_build, _build_product, _build_whole)[held]
         if any(map(is_pool, group.graph.nodes)):
-            build = _build_pool
+            build = _build_whole
         units = build(group.graph, group.buffers, group.last, target)
     erase(ops[:-1])
     return units
@@ -192,22 +193,14 @@ def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Tar
     return units
 
 
-def _build_attention(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
-    """The same for attention."""
+def _build_whole(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
+    """The same for attention, and for a reduction over windows."""
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
     try:
-        schedule, units = build_attention_group(read_attention(graph), graph, gm, target)
-    except NoSpace as error:
-        fail(operation, "cannot be computed together with its group", found=str(error))
-    operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
-    return units
-
-
-def _build_pool(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
-    """The same for a reduction over windows."""
-    gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
-    try:
-        schedule, units = build_pool(read_pool(graph), graph, gm, target)
+        if any(map(is_pool, graph.nodes)):
+            schedule, units = build_pool(read_pool(graph), graph, gm, target)
+        else:
+            schedule, units = build_attention_group(read_attention(graph), graph, gm, target)
     except NoSpace as error:
         fail(operation, "cannot be computed together with its group", found=str(error))
     operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))

@@ -257,26 +257,10 @@ def read_loop(
         raise NoSpace("a step on parts of arrays")
     cut = cut_step(graph)
     made = cut.graph
-    roles: dict[int, Role] = {}
-    results: dict[int, int] = {}
-    for number, place in zip(made.inputs, cut.inputs, strict=True):
-        if place < len(inputs):
-            roles[number] = inputs[place]
-            continue
-        if number in made.windows:
-            raise NoSpace("a part of a product")
-        roles[number] = Role("product", place - len(inputs))
-        results[place - len(inputs)] = number
-    factors: dict[int, int] = {}
+    read, results = _roles(made, made.inputs, cut.inputs, inputs)
+    written, factors = _roles(made, made.outputs, cut.outputs, outputs)
+    roles = {**read, **written}
     left = list(dict.fromkeys(product.a for product in cut.products))
-    for number, place in zip(made.outputs, cut.outputs, strict=True):
-        if place < len(outputs):
-            roles[number] = outputs[place]
-            continue
-        if number in made.windows:
-            raise NoSpace("a factor that is put together")
-        roles[number] = Role("product", place - len(outputs))
-        factors[left[place - len(outputs)]] = number
     products = []
     for index, product in enumerate(cut.products):
         if index not in results:
@@ -287,5 +271,31 @@ def read_loop(
             raise NoSpace(f"a product of {a} and {b} in a loop")
         place = inputs[graph.inputs.index(product.b)].place
         n, k = b.shape
-        products.append(Factors(factors[product.a], place, results[index], k, n))
+        products.append(Factors(factors[left.index(product.a)], place, results[index], k, n))
     return LoopGroup(made, steps, roles, tuple(products))
+
+
+def _roles(
+    graph: Graph, numbers: Sequence[int], places: Sequence[int], given: Sequence[Role]
+) -> tuple[dict[int, Role], dict[int, int]]:
+    """The roles of a cut step's values, and which of them belong to products, by product.
+
+    Args:
+        numbers: of its inputs, or of its outputs.
+        places: of each number, among `given` and then the products.
+
+    Raises:
+        NoSpace: what belongs to a product is put together, or a part.
+    """
+    roles: dict[int, Role] = {}
+    of_products: dict[int, int] = {}
+    for number, place in zip(numbers, places, strict=True):
+        if place < len(given):
+            roles[number] = given[place]
+            continue
+        if number in graph.windows:
+            raise NoSpace("a part of a product, or of what it takes")
+        index = place - len(given)
+        roles[number] = Role("product", index)
+        of_products[index] = number
+    return roles, of_products

@@ -1,0 +1,38 @@
+"""What the benchmarks of whole networks of the zoo share: their arguments, and their pages."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+
+import davinci
+
+
+def parser_of_networks(default: str) -> argparse.ArgumentParser:
+    """Arguments of a benchmark that prints a table of networks, and writes it to a page.
+
+    Args:
+        default: which networks it takes where none are named.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument(
+        "networks", nargs="*", metavar="network", help=f"of the zoo; default: {default}"
+    )
+    parser.add_argument("--machine", default="ascend910")
+    parser.add_argument("--cores", type=int, default=0, help="0: all of the machine")
+    parser.add_argument("--write", action="store_true")
+    return parser
+
+
+def write_page(
+    page: Path, introduction: str, lines: Sequence[str], options: argparse.Namespace
+) -> None:
+    """Writes a table under an introduction that names the machine and the price of a launch."""
+    machine = davinci.machine.load(options.machine)
+    cores = options.cores or machine.cores
+    head = introduction.format(
+        machine=f"{machine.name}, {cores} cores", overhead=machine.launch.overhead_us
+    )
+    table = "\n".join(lines)
+    page.write_text(f"{head}\n```\n{table}\n```\n", encoding="utf-8")
