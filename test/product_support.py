@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci.machine import Machine
-from davinci.passes.ascend_to_cce import product_group
-from davinci.schedule.product import DENSE, Product, ProductSchedule
-from davinci.schedule.product_choice import Candidates, Wanted
-from davinci.schedule.product_cost import footprint
-from davinci.schedule.product_legality import require_legal
-from davinci.schedule.product_rolls import mads_written
+from davinci.passes.ascend_to_cce.products import group as product_group
+from davinci.schedule.products.choice import Candidates, Wanted
+from davinci.schedule.products.cost import footprint
+from davinci.schedule.products.legality import require_legal
+from davinci.schedule.products.product import DENSE, Product, ProductSchedule
+from davinci.schedule.products.rolls import mads_written
 from davinci.units import ceil_div, even_cuts
 from kernel_support import KernelRun, fractals, matrix_of, run_kernel
 

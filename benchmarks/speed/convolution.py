@@ -31,11 +31,11 @@ from davinci.errors import InputError
 from davinci.machine import Machine
 from davinci.operators.conv import Geometry
 from davinci.passes.stablehlo_to_ascend.convolution import Packing
-from davinci.schedule.image import Image
-from davinci.schedule.product import Operand, Product, Result
-from davinci.schedule.product_choice import Wanted, choose
-from davinci.schedule.product_epilogue import plain
-from davinci.schedule.product_estimate import estimate
+from davinci.schedule.products.choice import Wanted, choose
+from davinci.schedule.products.epilogue import plain
+from davinci.schedule.products.estimate import estimate
+from davinci.schedule.products.image import Image
+from davinci.schedule.products.product import Operand, Product, Result
 from davinci.units import FRACTAL_SIDE, REPEAT_BYTES, ceil_div
 from davinci.zoo.graph import OnnxGraph
 from davinci.zoo.layers import Images

@@ -24,15 +24,18 @@ from davinci.passes.analysis.kernels import kernels
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend_to_cce.groups import group_of, is_group
 from davinci.passes.pipeline import pipelines
-from davinci.schedule import attention_choice, attention_cost, loop_schedule, pool
-from davinci.schedule.attention_group import read_attention
+from davinci.schedule.attention import choice as attention_choice
+from davinci.schedule.attention import cost as attention_cost
+from davinci.schedule.attention.group import read_attention
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
-from davinci.schedule.move_choice import MovePlan
-from davinci.schedule.pool_group import is_pool, read_pool
-from davinci.schedule.product_choice import Wanted, choose
-from davinci.schedule.product_estimate import estimate
-from davinci.schedule.product_group import is_product, read_group
+from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.moves.choice import MovePlan
+from davinci.schedule.pools import pool
+from davinci.schedule.pools.group import is_pool, read_pool
+from davinci.schedule.products.choice import Wanted, choose
+from davinci.schedule.products.estimate import estimate
+from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.side_by_side import parts_of, plans_of
 
 SMALL = (
@@ -91,7 +94,7 @@ def estimates(
     for function in kernels(module.operation):
         if loops := loops_of(function):
             groups = [loop_graph_of(function, loop).group() for loop in loops]
-            ways = [loop_schedule.schedule_of(group, described, cores) for group in groups]
+            ways = [schedule_of(group, described, cores) for group in groups]
             yield symbol_name(function), "loop", max(way.cycles for way in ways)
         elif is_group(function):
             kind, cycles = estimate_of(group_of(function).graph, described, cores)

@@ -18,9 +18,9 @@ import numpy as np
 
 import davinci
 from davinci import arrays, machine
-from davinci.schedule.product import Operand, Product, Result
-from davinci.schedule.product_choice import Wanted, choose
-from davinci.schedule.product_estimate import estimate
+from davinci.schedule.products.choice import Wanted, choose
+from davinci.schedule.products.estimate import estimate
+from davinci.schedule.products.product import Operand, Product, Result
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from typing import Any
 from davinci.mlir import ir
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
 from davinci.schedule.graph import Graph
-from davinci.schedule.loop_group import LoopGroup, Role, read_loop
+from davinci.schedule.loops.group import LoopGroup, Role, read_loop
 
 LOOP = "scf.for"
 LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"

@@ -19,13 +19,13 @@ after:
 Attention is a group (`attention_grouping`): no matrix of scores reaches GM.
 Products take elementwise operators that follow them (`product_grouping`). Other operators join the
 group of what they read wherever the vector unit can compute both in one kernel
-(`davinci.schedule.vector_schedule`), no cycle of kernels comes out and the estimate says that it
+(`davinci.schedule.vector.schedule`), no cycle of kernels comes out and the estimate says that it
 takes no longer. What only lives inside a group never sees GM. An operator alone is a group of one.
 Broadcasts, reshapes and slices are made anew for each of their users, so that they end in the group
 that needs them. Equal groups are one kernel.
 
 Chains of operators that only move elements are one kernel where putting the result together at once
-(`davinci.schedule.move_choice`) takes no longer.
+(`davinci.schedule.moves.choice`) takes no longer.
 
 Groups that do not wait for each other share a launch, side by side on different cores
 (`davinci.schedule.side_by_side`), where that takes no longer than one after the other.

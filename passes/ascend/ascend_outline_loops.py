@@ -13,7 +13,7 @@ after:
         scf.yield %n, %y } } }
 
 States, and what they are multiplied by, stay on the core over all steps
-(`davinci.schedule.loop_schedule`). Loops that do not wait for each other, as the two directions of
+(`davinci.schedule.loops.schedule`). Loops that do not wait for each other, as the two directions of
 a layer, are side by side in one launch. Where they do not fit, or a step does what the core cannot,
 the step is copied as often as it is done. Needs the functions that `stablehlo-outline-loops` made.
 """
@@ -36,8 +36,8 @@ from davinci.passes.ascend.kernel_outline import kernels_module, symbols, unique
 from davinci.passes.ascend.loop_outline import LoopCall, LoopOutliner, build_kernel, repeat
 from davinci.passes.ascend.tensor_ops import defining_op, definition, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
-from davinci.schedule.loop_schedule import schedule_of
-from davinci.schedule.space import NoSpace
+from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.vector.space import NoSpace
 
 CALL, TARGET = "stablehlo.custom_call", "ascend.loop"
 

@@ -5,7 +5,7 @@
     %o = batch_matmul %p, %v
 
 Found by how values depend on each other: everything between the products that depends on the first
-one and only on inputs besides (`davinci.schedule.attention_group` says what it may be), with
+one and only on inputs besides (`davinci.schedule.attention.group` says what it may be), with
 broadcasts and reshapes of operands, and a conversion of the result. A group is formed where a
 schedule holds it.
 """
@@ -20,10 +20,10 @@ from davinci.passes.ascend.attention_masks import MaskWriter
 from davinci.passes.ascend.grouping import key_of
 from davinci.passes.ascend.product_grouping import outputs_of
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op
-from davinci.schedule.attention_choice import require_schedule
-from davinci.schedule.attention_group import AttentionGroup, read_attention
+from davinci.schedule.attention.choice import require_schedule
+from davinci.schedule.attention.group import AttentionGroup, read_attention
 from davinci.schedule.graph import Graph
-from davinci.schedule.space import NoSpace
+from davinci.schedule.vector.space import NoSpace
 
 CARRIED = frozenset({"ascend.broadcast", "ascend.reshape"})
 """Operators that are done by the way."""

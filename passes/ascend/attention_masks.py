@@ -25,8 +25,8 @@ from davinci.operators import Tensor
 from davinci.operators.tensors import ND, NZ
 from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
-from davinci.schedule.attention_blocks import LOWEST
-from davinci.schedule.attention_group import AttentionGroup, Selection
+from davinci.schedule.attention.blocks import LOWEST
+from davinci.schedule.attention.group import AttentionGroup, Selection
 
 MOST = {element: -number for element, number in LOWEST.items()}
 """A bound of what is not hidden."""

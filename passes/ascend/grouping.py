@@ -16,9 +16,9 @@ from davinci.passes.ascend.layout_support import joins_in_place
 from davinci.passes.ascend.product_grouping import outputs_of
 from davinci.passes.ascend.tensor_ops import defining_op
 from davinci.schedule.graph import Graph
-from davinci.schedule.piece_rules import RULES
+from davinci.schedule.moves.piece_rules import RULES
 from davinci.schedule.side_by_side import cycles_of
-from davinci.schedule.space import MOVES, NoSpace
+from davinci.schedule.vector.space import MOVES, NoSpace
 
 FREE = frozenset({"ascend.broadcast", "ascend.reshape", "ascend.slice"})
 """Operators that cost nothing inside a group: a slice is a region of what it reads."""

@@ -18,8 +18,8 @@ from davinci.operators.tensors import NZ, lanes, width_of
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.tensor_ops import evaluate, full_value
 from davinci.schedule.graph import Graph
-from davinci.schedule.space import NoSpace
-from davinci.schedule.vector_schedule import estimate
+from davinci.schedule.vector.schedule import estimate
+from davinci.schedule.vector.space import NoSpace
 
 NZ_BITS = (1, 8, 16, 32)
 """Sizes of elements that may lie in fractals."""

@@ -1,9 +1,9 @@
 """Which operators share the kernel of a product: those that read its result, and casts before it.
 
-A reduction over windows of images takes what follows it in the same way, `davinci.schedule.pool`.
+A reduction over windows of images takes what follows it in the same way (`schedule.pools.pool`).
 
 A product takes what follows it as long as that is elementwise, of its result's shape and layout,
-and needs nothing that is computed from the result elsewhere (`davinci.schedule.product_group`). The
+and needs nothing that is computed from the result elsewhere (`schedule.products.group`). The
 kernel's vector unit has little else to do, and the result crosses GM once.
 """
 
@@ -18,9 +18,9 @@ from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.tensor_ops import OF_WINDOWS, ON_CUBE, POOL, defining_op
 from davinci.schedule.graph import Graph
-from davinci.schedule.pool_group import read_pool
-from davinci.schedule.product_group import read_group
-from davinci.schedule.space import NoSpace
+from davinci.schedule.pools.group import read_pool
+from davinci.schedule.products.group import read_group
+from davinci.schedule.vector.space import NoSpace
 
 MOST_OUTPUTS = 2
 """Values that leave a kernel."""

@@ -23,34 +23,34 @@ from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
 from davinci.passes.ascend_to_cce import Blocks, Target
-from davinci.passes.ascend_to_cce.attention_group import build_attention_group
-from davinci.passes.ascend_to_cce.chunked_group import ChunkBuilder
-from davinci.passes.ascend_to_cce.gather import GatherBuilder
+from davinci.passes.ascend_to_cce.attention.group import build_attention_group
 from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices
-from davinci.passes.ascend_to_cce.loop_kernel import build_loops
-from davinci.passes.ascend_to_cce.move_group import MoveBuilder
-from davinci.passes.ascend_to_cce.phased_group import PhasedBuilder
-from davinci.passes.ascend_to_cce.pool_kernel import build_pool
-from davinci.passes.ascend_to_cce.product import check_types
-from davinci.passes.ascend_to_cce.product_group import build_product_group
+from davinci.passes.ascend_to_cce.loops.kernel import build_loops
+from davinci.passes.ascend_to_cce.moves.gather import GatherBuilder
+from davinci.passes.ascend_to_cce.moves.group import MoveBuilder
+from davinci.passes.ascend_to_cce.pools.kernel import build_pool
+from davinci.passes.ascend_to_cce.products.group import build_product_group
+from davinci.passes.ascend_to_cce.products.product import check_types
 from davinci.passes.ascend_to_cce.tiles import only_blocks
-from davinci.passes.ascend_to_cce.vector_group import VectorBuilder
+from davinci.passes.ascend_to_cce.vector.chunked_group import ChunkBuilder
+from davinci.passes.ascend_to_cce.vector.group import VectorBuilder
+from davinci.passes.ascend_to_cce.vector.phased_group import PhasedBuilder
 from davinci.passes.cce.unroll import ORDER
 from davinci.passes.pipeline.base import fail
-from davinci.schedule.attention_group import read_attention
+from davinci.schedule.attention.group import read_attention
 from davinci.schedule.choices import PartChoice
-from davinci.schedule.gathers import GatherPlan
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
-from davinci.schedule.loop_schedule import schedule_of
-from davinci.schedule.move_choice import MovePlan
-from davinci.schedule.phased_schedule import PhasedSchedule
-from davinci.schedule.pool_group import is_pool, read_pool
-from davinci.schedule.product_group import is_product, read_group
+from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.moves.choice import MovePlan
+from davinci.schedule.moves.gathers import GatherPlan
+from davinci.schedule.pools.group import is_pool, read_pool
+from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.ranking import choices_of, product_of
 from davinci.schedule.side_by_side import parts_of, plans_of
-from davinci.schedule.space import NoSpace
-from davinci.schedule.vector_schedule import Plan
+from davinci.schedule.vector.phased_schedule import PhasedSchedule
+from davinci.schedule.vector.schedule import Plan
+from davinci.schedule.vector.space import NoSpace
 
 PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
 LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
@@ -198,11 +198,12 @@ def _build_whole(graph: Graph, buffers: list[Any], operation: Any, target: Targe
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
     try:
         if any(map(is_pool, graph.nodes)):
-            schedule, units = build_pool(read_pool(graph), graph, gm, target)
+            made: tuple[object, int] = build_pool(read_pool(graph), graph, gm, target)
         else:
-            schedule, units = build_attention_group(read_attention(graph), graph, gm, target)
+            made = build_attention_group(read_attention(graph), graph, gm, target)
     except NoSpace as error:
         fail(operation, "cannot be computed together with its group", found=str(error))
+    schedule, units = made
     operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
     return units
 

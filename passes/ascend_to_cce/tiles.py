@@ -15,7 +15,7 @@ from typing import Any
 from davinci.mlir import arith, ir, scf
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.builder import IndexLike, add, as_value, constant_index, for_loop, mul, op
-from davinci.schedule.portions import Portions
+from davinci.schedule.moves.portions import Portions
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from davinci.schedule.choices import (
     to_data,
 )
 from davinci.schedule.graph import Graph, Node
-from davinci.schedule.space import NoSpace
-from davinci.schedule.vector_schedule import plan, plans
+from davinci.schedule.vector.schedule import plan, plans
+from davinci.schedule.vector.space import NoSpace
 
 MACHINE = machines.load("ascend910")
 CHOICES: Choices = (

@@ -30,7 +30,7 @@ DTYPE_OF = {element: dtype for dtype, element in ELEMENTS.items()} | {"i1": "s8"
 
 PART, JOIN = "part", "join"
 """Steps that are no cce operation: the low or high halves of integers of 64 bits, and the way back;
-see `davinci.schedule.word_halves`."""
+see `davinci.schedule.moves.word_halves`."""
 
 
 @dataclass(frozen=True, eq=False)

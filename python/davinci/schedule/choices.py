@@ -19,13 +19,13 @@ import pydantic
 from davinci.machine import Machine
 from davinci.schedule.graph import Graph
 from davinci.schedule.plain_data import CONFIG, Place, Size
-from davinci.schedule.product import ProductSchedule
-from davinci.schedule.space import NoSpace
+from davinci.schedule.products.product import ProductSchedule
+from davinci.schedule.vector.space import NoSpace
 
 
 @dataclass(frozen=True, kw_only=True)
 class TileChoice:
-    """Tiles of a group on the vector unit, see `vector_schedule`.
+    """Tiles of a group on the vector unit, see `vector.schedule`.
 
     Attributes:
         form: "chunks" where reduced axes are gone through in a loop.

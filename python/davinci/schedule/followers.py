@@ -17,8 +17,8 @@ from davinci.operators import OPERATORS, Tensor
 from davinci.operators.tensors import ND
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 from davinci.schedule.graph import Graph, Node, Scalar
-from davinci.schedule.product_epilogue import Extra
-from davinci.schedule.space import NoSpace
+from davinci.schedule.products.epilogue import Extra
+from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
 
 FACTORS = ("f16", "f32")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from davinci.machine import Machine
-from davinci.schedule.fractal_moves import IMPROVED
-from davinci.schedule.gathers import GatherPlan, gather_plan, is_gather
 from davinci.schedule.graph import Graph
-from davinci.schedule.move_choice import MovePlan, is_move, move_plan
-from davinci.schedule.space import MOVES, NoSpace
-from davinci.schedule.vector_schedule import Plan, plan
+from davinci.schedule.moves.choice import MovePlan, is_move, move_plan
+from davinci.schedule.moves.fractal_moves import IMPROVED
+from davinci.schedule.moves.gathers import GatherPlan, gather_plan, is_gather
+from davinci.schedule.vector.schedule import Plan, plan
+from davinci.schedule.vector.space import MOVES, NoSpace
 
 WIDE = "i64"
 """An element type that the vector unit has no lanes for: it would compute with halves."""

@@ -6,11 +6,11 @@ from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.schedule.choices import Choices, PartChoice, ProductChoice
 from davinci.schedule.graph import Graph
-from davinci.schedule.product import ProductSchedule
-from davinci.schedule.product_choice import ranked
-from davinci.schedule.product_group import is_product, read_group
+from davinci.schedule.products.choice import ranked
+from davinci.schedule.products.group import is_product, read_group
+from davinci.schedule.products.product import ProductSchedule
 from davinci.schedule.side_by_side import ranked_choices
-from davinci.schedule.space import NoSpace
+from davinci.schedule.vector.space import NoSpace
 
 
 def ways_of(graph: Graph, machine: Machine, cores: int) -> list[Choices]:

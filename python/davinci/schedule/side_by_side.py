@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from davinci.machine import Machine
 from davinci.schedule.choices import Choices, PartChoice, ProductChoice
-from davinci.schedule.fractal_moves import IMPROVED
-from davinci.schedule.gathers import is_gather
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 from davinci.schedule.group_plan import GroupPlan, moves_only, plan_of
-from davinci.schedule.move_choice import MovePlan, is_move
-from davinci.schedule.regions import Regions, regions_of
-from davinci.schedule.space import NoSpace, space_of
-from davinci.schedule.vector_schedule import Plan, estimate, plan, plans
+from davinci.schedule.moves.choice import MovePlan, is_move
+from davinci.schedule.moves.fractal_moves import IMPROVED
+from davinci.schedule.moves.gathers import is_gather
+from davinci.schedule.vector.regions import Regions, regions_of
+from davinci.schedule.vector.schedule import Plan, estimate, plan, plans
+from davinci.schedule.vector.space import NoSpace, space_of
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend_to_cce.groups import STORE, group_of, is_group
 from davinci.schedule.choices import Choices, key_of
 from davinci.schedule.ranking import ways_of
-from davinci.schedule.space import NoSpace
+from davinci.schedule.vector.space import NoSpace
 
 
 @dataclass(frozen=True)

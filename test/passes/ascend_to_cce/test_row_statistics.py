@@ -12,20 +12,20 @@ import pytest
 from davinci import machine as machines
 from davinci.isa import INSTRUCTIONS
 from davinci.mlir import ir, make_context
-from davinci.passes.ascend_to_cce.row_statistics import (
+from davinci.passes.ascend_to_cce.vector.program import element_type
+from davinci.passes.ascend_to_cce.vector.row_statistics import (
     array,
     build_steps,
     build_table,
     fill_lanes,
     scratch_buffers,
 )
-from davinci.passes.ascend_to_cce.vector_program import element_type
 from davinci.passes.builder import alloc, op
 from davinci.passes.pipeline import runner
-from davinci.schedule.row_places import Places, block_lanes, places_of, with_slot
-from davinci.schedule.row_statistics import best_places, neutral, placing, reduction
-from davinci.schedule.row_tables import TableKind, best_table
-from davinci.schedule.vector_steps import RESULT, SOURCE
+from davinci.schedule.vector.row_places import Places, block_lanes, places_of, with_slot
+from davinci.schedule.vector.row_statistics import best_places, neutral, placing, reduction
+from davinci.schedule.vector.row_tables import TableKind, best_table
+from davinci.schedule.vector.steps import RESULT, SOURCE
 from davinci.units import BLOCK_BYTES
 from kernel_support import KernelRun, run_cce
 

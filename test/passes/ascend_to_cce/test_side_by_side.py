@@ -12,7 +12,7 @@ from davinci.machine import load
 from davinci.operators import Tensor
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.side_by_side import parts_of, plans_of
-from davinci.schedule.space import NoSpace
+from davinci.schedule.vector.space import NoSpace
 from support import compile_text
 
 Array = npt.NDArray[Any]

@@ -1,0 +1,483 @@
+"""The kernel of attention, built from its schedule.
+
+A core takes units, some rows of one matrix each; of a unit
+
+    Q, K, V   GM -> L1                                                   `products.feed`
+    S^T       K in L0A, Q in L0B: a mad a tile of keys, L0C -> UB; where scores come twice, another
+              one of ones and less the maxima, and again L0C -> UB
+    P^T       the chain and softmax, in UB; -> L1                        `softmax`
+    O         P in L0A, V and ones in L0B: a mad a tile and column       `leave`
+
+Of several units in a straight line the scores of the next one are computed before the weights of
+this one are multiplied; `multi-buffer` orders what is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.cce import build as cce
+from davinci.machine import Machine
+from davinci.mlir import arith, ir
+from davinci.operators.vector_program import Value
+from davinci.passes.ascend_to_cce.attention.columns import KeyColumns, is_common
+from davinci.passes.ascend_to_cce.attention.leave import AttentionExit
+from davinci.passes.ascend_to_cce.attention.masks import KeyBlock
+from davinci.passes.ascend_to_cce.attention.softmax import Softmax
+from davinci.passes.ascend_to_cce.products.feed import Feed, Range, Region, Staging
+from davinci.passes.ascend_to_cce.products.kernel import flag
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
+from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_value,
+    for_loop,
+    mul,
+    reshaped,
+    restride,
+)
+from davinci.passes.cce.unroll import mark
+from davinci.schedule.attention.attention import Attention, AttentionSchedule, Turn
+from davinci.schedule.attention.cost import (
+    STAGES,
+    is_direct,
+    is_scaled,
+    pieces_of,
+    staged_bytes,
+)
+from davinci.schedule.products.events import Block, Fill, Held, Span, spans
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """What lies in GM, each with one dimension of matrices: Q, K, V, what the chain combines
+    scores with, O."""
+
+    q: ir.Value
+    k: ir.Value
+    v: ir.Value
+    extras: list[ir.Value]
+    o: ir.Value
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Rows of a matrix of O.
+
+    Attributes:
+        batch: which matrix.
+        rows: of it.
+        turn: how many units of the line are before it.
+    """
+
+    batch: IndexLike
+    rows: Range
+    turn: int
+
+    @property
+    def fractals(self) -> int:
+        return ceil_div(self.rows.elements, SIDE)
+
+
+class ScaledFeed(Feed):
+    """Multiplies an operand on its way, in UB."""
+
+    scale = 1.0
+    ring: Ring | None = None
+    columns: KeyColumns | None = None
+
+    def stored(self, block: Block, region: Region) -> ir.Value:
+        fractals = super().stored(block, region)
+        if self.scale == 1.0 and self.columns is None:
+            return fractals
+        kind = ir.MemRefType(fractals.type)
+        if self.ring is not None:
+            columns, rows, *_ = kind.shape
+            flat = self.ring.next(columns * rows * FRACTAL, kind.element_type)
+            place = restride(flat, kind.shape, [rows * FRACTAL, FRACTAL, SIDE, 1])
+            cce.copy(fractals, place)
+            fractals = place
+        whole = fractals
+        if self.ring is not None or (self.crossing is not None and self.crossing.direct):
+            whole = restride(fractals, [math.prod(kind.shape) // SIDE, SIDE], [SIDE, 1])
+        if self.columns is None:
+            cce.vmuls(whole, scalar("f16", self.scale), whole)
+        else:
+            shape = ir.MemRefType(whole.type).shape
+            factor = restride(self.columns.factor, shape, [*[0] * (len(shape) - 1), 1])
+            cce.vmul(whole, factor, whole)
+        return fractals
+
+
+class LessHighest:
+    """What takes maxima off scores in L0C: ones beside K, in L0A, times fractals whose first rows
+    are less the maxima."""
+
+    def __init__(self, schedule: AttentionSchedule) -> None:
+        f16, rows = ir.F16Type.get(), schedule.rows
+        self.ones = alloc([schedule.tile * FRACTAL], f16, "L0A")
+        self.l1, self.l0b = (
+            [alloc([rows * FRACTAL], f16, memory) for _ in range(STAGES)]
+            for memory in ("L1", "L0B")
+        )
+        self.turn = 0
+
+    def load(self, made: ir.Value, rows: int) -> ir.Value:
+        """Fractals of so many rows, in UB, to L0B."""
+        self.turn = (self.turn + 1) % STAGES
+        l1, l0b = self.l1[self.turn], self.l0b[self.turn]
+        shape = [1, rows, SIDE, SIDE]
+        cce.copy(*(restride(x, [rows * FRACTAL], [1]) for x in (made, l1)))
+        cce.load2d(reshaped(l1, shape), reshaped(l0b, shape), transpose=True)
+        return l0b
+
+
+class AttentionKernel:
+    """Builds the kernel of attention from its schedule."""
+
+    def __init__(
+        self, attention: Attention, schedule: AttentionSchedule, gm: Buffers, machine: Machine
+    ) -> None:
+        self.attention, self.schedule = attention, schedule
+        self.sizes = attention.fractals
+        pieces = pieces_of(attention, schedule)
+        # Q passes the vector unit, which K and V should not wait for.
+        staged = {
+            names: self.staging(staged_bytes(attention, schedule, names), count)
+            for names, count in (("q", 1), ("kv", STAGES))
+        }
+
+        def feeding(name: str, source: ir.Value) -> tuple[Any, ...]:
+            operand = getattr(attention, name)
+            own = None if operand.nz else staged["q" if name == "q" else "kv"]
+            return source, operand, pieces[name], own, is_direct(attention, name)
+
+        self.q = ScaledFeed(*feeding("q", gm.q))
+        self.q.scale = attention.scale
+        if attention.q.nz and is_scaled(attention, schedule):
+            self.q.ring = Ring(STAGES, schedule.rows * self.sizes.depth * FRACTAL * 2)
+        self.k, self.v = Feed(*feeding("k", gm.k)), Feed(*feeding("v", gm.v))
+        rows, tile, depth = schedule.rows, schedule.tile, self.sizes.depth
+        columns, f16, f32 = self.sizes.columns, ir.F16Type.get(), ir.F32Type.get()
+
+        def buffers(count: int, fractals: int, element: ir.Type, memory: str) -> list[ir.Value]:
+            return [alloc([fractals * FRACTAL], element, memory) for _ in range(count)]
+
+        self.softmax = Softmax(attention, schedule, gm.extras, machine)
+        self.l0a_k = buffers(schedule.l0a[0], tile * depth, f16, "L0A")
+        self.l0a_p = buffers(schedule.l0a[1], tile * rows, f16, "L0A")
+        self.l0b_q = buffers(schedule.l0b[0], rows * depth, f16, "L0B")
+        self.l0b_v = buffers(schedule.l0b[1], tile * columns, f16, "L0B")
+        made = element_type(attention.chain.scores.dtype)
+        self.l0c_s = buffers(schedule.l0c, rows * tile, made, "L0C")
+        self.l0c_o = buffers(schedule.sums, rows * (columns + 1), f32, "L0C")
+        self.p = buffers(STAGES, rows * schedule.block, f16, "L1")
+        self.exit = AttentionExit(attention, schedule, gm.o, machine)
+        self.less = LessHighest(schedule) if schedule.twice else None
+        self.ones = self._ones(max(tile, rows))
+        if schedule.twice and attention.chain.extras:
+            self.q.columns = KeyColumns(attention, schedule, gm.extras, machine)
+        self.scores: dict[int, ir.Value] = {}
+        self.begun: set[Unit] = set()
+        self.common = False
+
+    @staticmethod
+    def staging(sizes: tuple[int, int], count: int) -> Staging:
+        """Buffers for rows that came, and for fractals made of them."""
+        came, made = sizes
+        return Staging(Ring(count if came else 0, came), Ring(count if made else 0, made))
+
+    def _ones(self, count: int) -> ir.Value:
+        """Ones beside V, in L0B for good; where scores come twice, beside K too."""
+        f16 = ir.F16Type.get()
+        ub, l1, l0b = (alloc([count * FRACTAL], f16, memory) for memory in ("UB", "L1", "L0B"))
+        cce.vector_dup(scalar("f16", 1.0), ub)
+        cce.copy(ub, l1)
+        shape = [count, 1, SIDE, SIDE]
+        cce.load2d(reshaped(l1, shape), reshaped(l0b, shape))
+        if self.less is not None:
+            shape[0] = self.schedule.tile
+            cce.load2d(reshaped(l1, shape), reshaped(self.less.ones, shape))
+        return l0b
+
+    def parts(self) -> list[Part]:
+        """The units, equal ones together, as many in a line as the schedule says."""
+        found = []
+        for rows in segments(self.attention.rows, self.schedule.rows * SIDE):
+            total = self.attention.batch * rows.count
+            for lines in segments(total, self.schedule.units):
+                found.append(self.part(rows, lines))
+        return found
+
+    def part(self, rows: Segment, lines: Segment) -> Part:
+        """Lines of units of one size; `rows` in elements, `lines` in units."""
+
+        def build(index: IndexLike) -> None:
+            mark(ir.InsertionPoint.current.block.owner)
+            units = []
+            for turn in range(lines.size):
+                number = add(lines.start(index), turn)
+                batch, at = unflatten(number, (self.attention.batch, rows.count))
+                first = add(rows.first // SIDE, mul(at, self.schedule.rows))
+                units.append(Unit(batch, Range(first, rows.size, True), turn))
+            self.common = is_common(self.attention, rows.count, self.schedule.units)
+            self.build(units)
+
+        return Part(lines.count, build)
+
+    def build(self, units: Sequence[Unit]) -> None:
+        """Units in a straight line."""
+        if self.schedule.blocks(self.attention) > 1:
+            for unit in units:
+                self.by_blocks(unit)
+        else:
+            self.at_once(units)
+
+    def at_once(self, units: Sequence[Unit]) -> None:
+        """Units all of whose scores lie in UB; scores are as many tiles ahead as L0C holds."""
+        keys = KeyBlock(0, self.attention.keys, self.sizes.keys)
+        tiles = self.tiles_of(keys)
+        self.begun.clear()
+        line = [(unit, number) for unit in units for number in range(len(tiles))]
+        scored = 0
+
+        def ahead(done: int) -> None:
+            """Scores of the tiles for which L0C has room once `done` tiles are taken."""
+            nonlocal scored
+            for turn in range(scored, min(done + self.schedule.l0c, len(line))):
+                unit, number = line[turn]
+                if number == 0:
+                    self.begin(unit)
+                self.score(unit, keys, tiles[number], turn)
+                scored = turn + 1
+
+        for unit in units:
+            first = unit.turn * len(tiles)
+            following = units[unit.turn + 1] if unit.turn + 1 < len(units) else None
+            for number, tile in enumerate(tiles):
+                ahead(first if self.schedule.twice else first + number)
+                if number == 0 and following is not None:
+                    # Before the vector unit is busy with this one's scores.
+                    self.begin(following)
+                self.take(unit, keys, tile, first + number)
+            if unit.turn == 0:
+                self.bring(unit, keys)
+            if following is not None:
+                # Not earlier: there is room for V of two units.
+                self.bring(following, keys)
+            if not self.schedule.twice:
+                ahead(first + len(tiles))
+            less = self.find_highest(unit, tiles)
+            for number, tile in enumerate(tiles):
+                if less is not None:
+                    self.take_again(unit, keys, tile, first + number, less)
+                    ahead(first + number + 1)
+                self.soften(unit, tiles, tile)
+            for turn, tile in enumerate(tiles, first):
+                self.weigh(unit, keys, tile, turn)
+            self.exit.copy(self.sums(unit), unit.fractals)
+            self.exit.leave(unit.batch, unit.rows)
+
+    def by_blocks(self, unit: Unit) -> None:
+        """A unit whose scores lie in UB block by block; those of the next block are computed before
+        this one's weights are multiplied."""
+        size, whole = self.schedule.block, self.attention.keys
+        count = self.schedule.blocks(self.attention)
+        self.begun.clear()
+        self.begin(unit)
+        self.softmax.begin()
+        self.exit.begin(unit.fractals)
+
+        def block(number: IndexLike, last: bool = False) -> KeyBlock:
+            elements = whole - (count - 1) * size * SIDE if last else size * SIDE
+            return KeyBlock(mul(number, size), elements, ceil_div(elements, SIDE))
+
+        def scores(keys: KeyBlock) -> None:
+            for turn, tile in enumerate(self.tiles_of(keys)):
+                self.score(unit, keys, tile, turn)
+
+        def step(keys: KeyBlock, following: KeyBlock | None) -> None:
+            tiles = self.tiles_of(keys)
+            for turn, tile in enumerate(tiles):
+                self.take(unit, keys, tile, turn)
+            self.bring(unit, keys)
+            if following is not None and not self.schedule.twice:
+                scores(following)
+            less = self.find_highest(unit, tiles)
+            if less is not None:
+                for turn, tile in enumerate(tiles):
+                    self.take_again(unit, keys, tile, turn, less)
+                if following is not None:
+                    scores(following)
+            for tile in tiles:
+                self.soften(unit, tiles, tile)
+            for turn, tile in enumerate(tiles):
+                self.weigh(unit, keys, tile, turn)
+            self.exit.take_in(self.sums(unit), self.softmax.spread, unit.fractals)
+
+        scores(block(0))
+        if count > 2:
+            with for_loop(0, count - 2) as index:
+                mark(ir.InsertionPoint.current.block.owner)
+                step(block(index), block(add(index, 1)))
+        step(block(count - 2), block(count - 1, last=True))
+        step(block(count - 1, last=True), None)
+        self.exit.leave(unit.batch, unit.rows)
+
+    def tiles_of(self, keys: KeyBlock) -> list[Span]:
+        """The tiles of a block, counted from its first keys."""
+        return spans(keys.fractals, self.schedule.tile)
+
+    def sums(self, unit: Unit) -> ir.Value:
+        return self.l0c_o[unit.turn % len(self.l0c_o)]
+
+    def begin(self, unit: Unit) -> None:
+        """Q of a unit to L0B, once."""
+        if unit in self.begun:
+            return
+        self.begun.add(unit)
+        if self.q.columns is not None and not (self.common and unit.turn):
+            self.q.columns.bring(self.own(unit))
+        block = Block(0, Span(0, self.sizes.depth), Span(0, unit.fractals))
+        held = Held(block, unit.turn % len(self.q.l1))
+        depth = Range(0, self.attention.depth, True)
+        region = Region(self.matrix(unit, self.attention.of_q), depth, unit.rows)
+        self.fill(self.q, held, region)
+        self.q.load(held, block, self.l0b_q[unit.turn % len(self.l0b_q)], k_first=True)
+
+    def score(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
+        """S^T of a tile of keys, in L0C; `turn` counts tiles."""
+        rows, depth = unit.fractals, self.sizes.depth
+        held = Held(Block(0, Span(0, depth), tile), turn % len(self.k.l1))
+        region = Region(
+            self.matrix(unit, self.attention.of_k),
+            Range(0, self.attention.depth, True),
+            Range(keys.start, keys.elements, True),
+        )
+        self.fill(self.k, held, region)
+        l0a = self.l0a_k[turn % len(self.l0a_k)]
+        self.k.load(held, held.piece, l0a, k_first=False)
+        scores = reshaped(self.l0c_s[turn % len(self.l0c_s)], [rows, tile.size, SIDE, SIDE])
+        cce.mad(
+            reshaped(l0a, [tile.size, depth, SIDE, SIDE]),
+            reshaped(self.l0b_q[unit.turn % len(self.l0b_q)], [depth, rows, SIDE, SIDE]),
+            scores,
+            flag(True),
+        )
+        if self.q.columns is not None:
+            ones = reshaped(self.ones, [1, rows, SIDE, SIDE])
+            cce.mad(self.q.columns.load(tile), ones, scores, flag(False))
+
+    def take(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
+        """Scores of a tile from L0C to UB, and what is done to them there."""
+        if tile.start == 0:
+            # Not earlier: there is room for the masks of one unit.
+            self.softmax.masks.bring(self.own(unit), keys)
+            size = self.schedule.rows * self.schedule.block * FRACTAL
+            self.scores[unit.turn] = self.softmax.scores.next(size, self.softmax.element)
+        self._take(unit, tile, turn)
+        scores, rows, start = self.scores[unit.turn], unit.fractals, unit.rows.start
+        if not self.schedule.twice:
+            self.softmax.chain(scores, rows, keys, tile, start, self.own(unit))
+        self.softmax.hide(scores, rows, keys, tile)
+
+    def _take(self, unit: Unit, tile: Span, turn: int) -> None:
+        rows, l0c = unit.fractals, self.l0c_s[turn % len(self.l0c_s)]
+        source = reshaped(l0c, [rows, tile.size, SIDE, SIDE])
+        self.softmax.take(source, self.scores[unit.turn], tile, rows)
+
+    def find_highest(self, unit: Unit, tiles: Sequence[Span]) -> ir.Value | None:
+        """The maxima of a unit's scores; where these come twice, in L0B, to be taken off there."""
+        rows = unit.fractals
+        found = self.softmax.find_highest(self.scores[unit.turn], rows, tiles)
+        if self.less is None or found is None:
+            return None
+        return self.less.load(found, rows)
+
+    def take_again(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int, less: ir.Value) -> None:
+        """Scores of a tile less their maxima, from L0C to UB."""
+        assert self.less is not None
+        rows, l0c = unit.fractals, self.l0c_s[turn % len(self.l0c_s)]
+        cce.mad(
+            reshaped(self.less.ones, [tile.size, 1, SIDE, SIDE]),
+            reshaped(less, [1, rows, SIDE, SIDE]),
+            reshaped(l0c, [rows, tile.size, SIDE, SIDE]),
+            flag(False),
+        )
+        self._take(unit, tile, turn)
+        self.softmax.stretch(self.scores[unit.turn], rows, tile)
+        self.softmax.hide(self.scores[unit.turn], rows, keys, tile)
+
+    def soften(self, unit: Unit, tiles: Sequence[Span], tile: Span) -> None:
+        """Scores of a tile become weights."""
+        p = self.p[unit.turn % len(self.p)]
+        self.softmax.weights(self.scores[unit.turn], unit.fractals, p, tiles, tile)
+
+    def own(self, unit: Unit) -> dict[Value, IndexLike]:
+        """For each extra the matrix or row that the unit takes."""
+        return {x.value: self.matrix(unit, x.turn) for x in self.attention.chain.extras}
+
+    def bring(self, unit: Unit, keys: KeyBlock) -> None:
+        """V of a block of keys to L1."""
+        region = Region(
+            self.matrix(unit, self.attention.of_v),
+            Range(keys.start, keys.elements, True),
+            Range(0, self.attention.columns, True),
+        )
+        self.fill(self.v, self.held(unit, keys), region)
+
+    def held(self, unit: Unit, keys: KeyBlock) -> Held:
+        """V of a block in L1: one piece, so that one flag tells of it."""
+        block = Block(0, Span(0, keys.fractals), Span(0, self.sizes.columns))
+        return Held(block, unit.turn % len(self.v.l1))
+
+    def weigh(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
+        """O += P V and the sums of P, over a tile of keys; the first of a block begins anew."""
+        rows, columns = unit.fractals, self.sizes.columns
+        l0b = self.l0b_v[turn % len(self.l0b_v)]
+        block = Block(0, tile, Span(0, columns))
+        self.v.load(self.held(unit, keys), block, l0b, k_first=False)
+        l0a = self.l0a_p[turn % len(self.l0a_p)]
+        shape = [rows, tile.size, SIDE, SIDE]
+        strides = [tile.size * FRACTAL, FRACTAL, SIDE, 1]
+        p = self.p[unit.turn % len(self.p)]
+        source = restride(p, shape, strides, tile.start * rows * FRACTAL)
+        cce.load2d(source, reshaped(l0a, shape), transpose=True)
+        shape_b, steps_b = [tile.size, 1, SIDE, SIDE], [FRACTAL, FRACTAL, SIDE, 1]
+        shape_c, steps_c = [1, rows, SIDE, SIDE], [rows * FRACTAL, FRACTAL, SIDE, 1]
+        sums, first = self.sums(unit), flag(tile.start == 0)
+        for column in range(columns + 1):
+            # Columns of V follow each other as they came, so each has a mad of its own.
+            b = restride(l0b, shape_b, steps_b, column * tile.size * FRACTAL)
+            if column == columns:
+                b = reshaped(restride(self.ones, [tile.size * FRACTAL], [1]), shape_b)
+            c = restride(sums, shape_c, steps_c, column * rows * FRACTAL)
+            cce.mad(reshaped(l0a, shape), b, c, first)
+
+    def fill(self, feed: Feed, held: Held, region: Region) -> None:
+        """A piece to L1, in as many transfers as it takes."""
+        piece, size = held.piece, feed.pieces.rows
+        stored = piece.k if feed.operand.k_rows else piece.other
+        for start in range(stored.start, stored.stop, size):
+            span = Span(start, min(stored.stop, start + size))
+            block = Block(0, span, piece.other) if feed.operand.k_rows else Block(0, piece.k, span)
+            feed.fill(Fill("", held, block), region)
+
+    def matrix(self, unit: Unit, turn: Turn) -> IndexLike:
+        """Which matrix of an array the unit takes."""
+        index = unit.batch
+        if turn.count == 1:
+            return 0
+        if turn.each > 1:
+            index = arith.DivUIOp(as_value(index), as_value(turn.each)).result
+        if turn.count * turn.each < self.attention.batch:
+            index = arith.RemUIOp(as_value(index), as_value(turn.count)).result
+        return index

@@ -1,0 +1,110 @@
+"""O on its way out: L0C [columns / 16 + 1][rows][16] -> UB, divided by its last column -> GM."""
+
+from __future__ import annotations
+
+from davinci.dialects.cce import build as cce
+from davinci.isa.core import DTYPES
+from davinci.machine import Machine
+from davinci.mlir import ir
+from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, store_rows
+from davinci.passes.ascend_to_cce.products.feed import Range
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, fill_zeros
+from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, fill_lanes
+from davinci.passes.builder import IndexLike, alloc, mul, restride, subview
+from davinci.schedule.attention.attention import Attention, AttentionSchedule
+from davinci.schedule.attention.blocks import KEPT, PART, SPREAD, taking
+from davinci.schedule.attention.cost import pitch_of
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+
+class AttentionExit:
+    """Moves O out.
+
+    Args:
+        gm: [matrices][rows][columns], or [matrices][columns][rows][16][16].
+    """
+
+    def __init__(
+        self, attention: Attention, schedule: AttentionSchedule, gm: ir.Value, machine: Machine
+    ) -> None:
+        self.attention, self.gm, self.machine = attention, gm, machine
+        self.columns = attention.fractals.columns
+        self.dtype = "f16" if attention.o.itemsize == 2 else "f32"
+        rows, f32 = schedule.rows, ir.F32Type.get()
+        self.sums = alloc([(self.columns + 1) * rows * FRACTAL], f32, "UB")
+        self.part: ir.Value | None = None
+        if schedule.blocks(attention) > 1:
+            self.part = alloc([(self.columns + 1) * rows * FRACTAL], f32, "UB")
+        wide = pitch_of(attention) if not attention.o.nz else self.columns * SIDE
+        self.size = rows * SIDE * wide
+        self.leaving = Ring(1, self.size * DTYPES[self.dtype].itemsize)
+
+    def copy(self, sums: ir.Value, height: int) -> None:
+        """O and its sums from L0C."""
+        self._copy(sums, self.sums, height)
+
+    def _copy(self, sums: ir.Value, there: ir.Value, height: int) -> None:
+        shape = [self.columns + 1, height, SIDE, SIDE]
+        strides = [height * FRACTAL, FRACTAL, SIDE, 1]
+        cce.copy_l0c(restride(sums, shape, strides), restride(there, shape, strides))
+
+    def begin(self, height: int) -> None:
+        """A unit begins, of several blocks of keys."""
+        fill_zeros(restride(self.sums, [(self.columns + 1) * height * FRACTAL], [1]))
+
+    def take_in(self, sums: ir.Value, factors: ir.Value, height: int) -> None:
+        """Adds O of a block, in L0C, to what there is, times its factors."""
+        assert self.part is not None
+        self._copy(sums, self.part, height)
+        taken = taking(height, self.columns + 1, self.attention.chain.scores.dtype, self.machine)
+        build_steps(taken.sums, {KEPT: self.sums, PART: self.part, SPREAD: factors})
+
+    def leave(self, batch: IndexLike, rows: Range) -> None:
+        """A unit of O, in UB, to its place."""
+        height, columns = ceil_div(rows.elements, SIDE), self.columns
+        size = height * FRACTAL
+        total = restride(self.sums, [size], [1], columns * size)
+        cce.vrec(total, total)
+        self._divide(height, batch, rows)
+
+    def _divide(self, height: int, batch: IndexLike, rows: Range) -> None:
+        element = ir.F16Type.get() if self.dtype == "f16" else ir.F32Type.get()
+        made = self.leaving.next(self.size, element)
+        columns, nz = self.columns, self.attention.o.nz
+        wide = pitch_of(self.attention)
+        shape = [columns, height * SIDE, SIDE]
+        own = [height * FRACTAL, SIDE, 1]
+        there = own if nz else [SIDE, wide, 1]
+        source = restride(self.sums, shape, own)
+        inverse = restride(self.sums, shape, [0, SIDE, 1], columns * height * FRACTAL)
+        target = restride(made, shape, there)
+        if self.dtype == "f16":
+            cce.vmul(source, inverse, source)
+            cce.vconv(source, target)
+        else:
+            cce.vmul(source, inverse, target)
+        if nz:
+            self._store_fractals(made, height, batch, rows)
+        else:
+            place = Piece(
+                self.gm, batch, mul(rows.start, SIDE), 0, rows.elements, self.attention.columns
+            )
+            store_rows(restride(made, [height * SIDE, columns * SIDE], [wide, 1]), place)
+
+    def _store_fractals(self, made: ir.Value, height: int, batch: IndexLike, rows: Range) -> None:
+        """With zeros where the matrix ends inside a fractal."""
+        columns = self.columns
+        if rest := height * SIDE - rows.elements:
+            pad = restride(
+                made, [columns, rest * SIDE], [height * FRACTAL, 1], rows.elements * SIDE
+            )
+            fill_zeros(pad)
+        if tail := self.attention.columns % SIDE:
+            last = restride(
+                made, [height * SIDE, SIDE], [SIDE, 1], (columns - 1) * height * FRACTAL
+            )
+            fill_lanes(self.dtype, last, tail, SIDE, 0.0)
+        shape = [columns, height, SIDE, SIDE]
+        there = subview(self.gm, [batch, 0, rows.start, 0, 0], [1, *shape], drop=[0])
+        cce.copy(restride(made, shape, [height * FRACTAL, FRACTAL, SIDE, 1]), there)

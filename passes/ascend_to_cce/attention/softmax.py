@@ -1,0 +1,232 @@
+"""Scores of a unit become weights, in UB: S^T in, P^T = exp(S - max) in f16 to L1.
+
+S^T  [tile][rows / 16][keys of it][16]    as they come from L0C; the chain's steps, in place;
+                                          -inf where there is no key
+max  [rows / 16][copies][16]              `fold`; by blocks, the largest so far
+P^T                                       S - max, f16, exp; to L1 in the same order
+
+Where scores come twice, they come again less their maxima, which go to L0B as the first rows of
+fractals of zeros, and the chain is done to these differences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from davinci.dialects.cce import build as cce
+from davinci.machine import Machine
+from davinci.mlir import ir
+from davinci.operators.vector_program import Value
+from davinci.passes.ascend_to_cce.attention.masks import KeyBlock, Masks
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, fill_zeros
+from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
+from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, scratch_buffers
+from davinci.passes.builder import IndexLike, alloc, op, restride
+from davinci.schedule.attention.attention import Attention, AttentionSchedule
+from davinci.schedule.attention.blocks import (
+    BEFORE,
+    FACTOR,
+    HIGHEST,
+    LOWEST,
+    taking,
+)
+from davinci.schedule.attention.cost import shared_bytes
+from davinci.schedule.attention.fold import (
+    FIRST,
+    SECOND,
+    SPREAD_OUT,
+    fold,
+    less_highest,
+    negated,
+    result_lanes,
+    spread_out,
+)
+from davinci.schedule.products.events import Span
+from davinci.schedule.vector.steps import RESULT, SOURCE, Step, Steps
+from davinci.units import BLOCK_BYTES
+from davinci.units import FRACTAL_SIDE as SIDE
+
+
+class Softmax:
+    """Buffers for scores and weights, and what is done to them.
+
+    Args:
+        attention, schedule: what they are of.
+        masks: the extras of the chain in GM, see `Masks`.
+    """
+
+    def __init__(
+        self,
+        attention: Attention,
+        schedule: AttentionSchedule,
+        masks: Sequence[ir.Value],
+        machine: Machine,
+    ) -> None:
+        self.attention, self.schedule, self.machine = attention, schedule, machine
+        self.dtype = schedule.dtype(attention)
+        self.element, self.itemsize = element_type(self.dtype), schedule.itemsize(attention)
+        rows, keys = schedule.rows, schedule.block
+        self.scores = Ring(schedule.scores, rows * keys * FRACTAL * self.itemsize)
+        lanes = rows * result_lanes(self.dtype)
+        self.highest = alloc([lanes], self.element, "UB")
+        # What is folded is folded before there are weights.
+        self.shared = Ring(1, shared_bytes(attention, schedule))
+        self.turn = 0
+        self.spread_out = self._spread_out()
+        self.masks = Masks(attention, schedule, masks, machine)
+        numbers = attention.chain.numbers
+        self.numbers = {value: self._number(value, number) for value, number in numbers}
+        if schedule.blocks(attention) > 1:
+            self.before = alloc([lanes], self.element, "UB")
+            f32 = ir.F32Type.get()
+            self.factor = alloc([rows * SIDE], self.element, "UB")
+            self.factors = self.factor
+            if self.itemsize == 2:
+                self.factors = alloc([rows * SIDE], f32, "UB")
+            self.spread = alloc([rows * SIDE * BLOCK_BYTES // 4], f32, "UB")
+
+    def _number(self, value: Value, number: float) -> ir.Value:
+        buffer: ir.Value = alloc([SIDE], element_type(value.dtype), "UB")
+        cce.vector_dup(scalar(value.dtype, number), buffer)
+        return buffer
+
+    def _spread_out(self) -> list[ir.Value]:
+        """Buffers of f16 for maxima beside scores, or in fractals."""
+        schedule, f16 = self.schedule, ir.F16Type.get()
+        if self.itemsize > 2:
+            return []
+        if not schedule.twice:
+            return [alloc([schedule.rows * schedule.tile * FRACTAL], f16, "UB")]
+        buffers: list[ir.Value] = [alloc([schedule.rows * FRACTAL], f16, "UB") for _ in range(2)]
+        for buffer in buffers:
+            fill_zeros(buffer)
+        return buffers
+
+    def begin(self) -> None:
+        """A unit begins, of several blocks of keys."""
+        cce.vector_dup(scalar(self.dtype, LOWEST[self.dtype]), self.before)
+
+    def take(self, tile: ir.Value, scores: ir.Value, keys: Span, rows: int) -> None:
+        """A tile of scores from L0C, [rows][keys][16][16], to its place in UB."""
+        strides = [keys.size * FRACTAL, FRACTAL, SIDE, 1]
+        place = restride(
+            scores, [rows, keys.size, SIDE, SIDE], strides, rows * keys.start * FRACTAL
+        )
+        cce.copy_l0c(tile, place)
+
+    def hide(self, scores: ir.Value, rows: int, keys: KeyBlock, tile: Span) -> None:
+        """-inf where a tile has no keys."""
+        size = tile.size * SIDE
+        there = keys.elements - tile.start * SIDE
+        if there < size:
+            place = (rows * tile.start * SIDE + there) * SIDE
+            rest = restride(scores, [rows, (size - there) * SIDE], [size * SIDE, 1], place)
+            cce.vector_dup(scalar(self.dtype, -math.inf), rest)
+
+    def chain(
+        self,
+        scores: ir.Value,
+        rows: int,
+        keys: KeyBlock,
+        tile: Span,
+        start: IndexLike,
+        matrix: dict[Value, IndexLike],
+    ) -> None:
+        """The chain's steps on a tile.
+
+        Args:
+            start: fractals of rows of the matrix before the unit.
+            matrix: for each extra, its matrix or row.
+        """
+        chain, lanes = self.attention.chain, BLOCK_BYTES // self.itemsize
+        size = tile.size * SIDE
+        shape = [rows, size, SIDE // lanes, lanes]
+        own = [size * SIDE, SIDE, lanes, 1]
+        held = {}
+        for extra in chain.extras:
+            value = extra.value
+            held[value] = self.masks.operand(extra, matrix[value], start, rows, keys, tile)
+        held |= {value: (buffer, [0, 0, 0, 1], 0) for value, buffer in self.numbers.items()}
+        for step in chain.steps:
+            operands = []
+            for value in (*step.sources, step.result):
+                if value in held:
+                    buffer, strides, offset = held[value]
+                    operands.append(restride(buffer, shape, strides, offset))
+                else:
+                    operands.append(restride(scores, shape, own, rows * tile.start * FRACTAL))
+            if step.scalar is not None:
+                operands.insert(-1, scalar(self.dtype, step.scalar))
+            op(f"cce.{step.name}", operands, **step.attributes)
+
+    def stretch(self, scores: ir.Value, rows: int, tile: Span) -> None:
+        """The chain's factors, on the differences of a tile."""
+        factor = self.attention.chain.factor
+        if factor != 1.0:
+            size = rows * tile.size * FRACTAL
+            flat = restride(scores, [size], [1], rows * tile.start * FRACTAL)
+            cce.vmuls(flat, scalar(self.dtype, factor), flat)
+
+    def find_highest(self, scores: ir.Value, rows: int, tiles: Sequence[Span]) -> ir.Value | None:
+        """The maxima of a block of keys, to where they are taken off; where scores come again,
+        what is to be added to them, in fractals."""
+        work = fold(rows, [tile.size * SIDE for tile in tiles], self.dtype, self.machine)
+        total = sum(work.scratch.values())
+        folded = self.shared.next(total, self.element)
+        second = restride(folded, [work.scratch[SECOND]], [1], work.scratch[FIRST])
+        buffers = {SOURCE: scores, RESULT: self.highest, FIRST: folded, SECOND: second}
+        build_steps(work, buffers)
+        if self.schedule.blocks(self.attention) > 1:
+            self._take_in(rows)
+        if not self.spread_out:
+            return None
+        self.turn += 1
+        place = self.spread_out[self.turn % len(self.spread_out)]
+        if self.schedule.twice:
+            step = negated(rows, self.dtype)
+        else:
+            step = spread_out(rows, tiles[0].size * SIDE, self.dtype)
+        self._step(step, {RESULT: self.highest, SPREAD_OUT: place})
+        return place
+
+    def weights(
+        self, scores: ir.Value, rows: int, p: ir.Value, tiles: Sequence[Span], tile: Span
+    ) -> None:
+        """Scores of a tile become weights, in L1."""
+        count, start = rows * tile.size * FRACTAL, rows * tile.start * FRACTAL
+        flat = restride(scores, [count], [1], start)
+        if not self.schedule.twice:
+            keys, first = tile.size * SIDE, tiles[0].size * SIDE
+            buffers = {SOURCE: scores, RESULT: self.highest}
+            if self.spread_out:
+                buffers[SPREAD_OUT] = self.spread_out[0]
+            self._step(less_highest(rows, keys, first, start, self.dtype), buffers)
+        if self.itemsize > 2:
+            weights = self._weights(count)
+            cce.vconv(flat, weights)
+            flat = weights
+        cce.vexp(flat, flat)
+        cce.copy(flat, restride(p, [count], [1], start))
+
+    def _step(self, step: Step, buffers: dict[str, ir.Value]) -> None:
+        build_steps(Steps(self.dtype, (step,), {}), buffers)
+
+    def _take_in(self, rows: int) -> None:
+        """The largest score so far, and the factor of what there is of O."""
+        taken = taking(rows, 1, self.dtype, self.machine)
+        buffers = {HIGHEST: self.highest, BEFORE: self.before, FACTOR: self.factor}
+        build_steps(taken.maxima, buffers)
+        if self.itemsize == 2:
+            size = [rows * SIDE]
+            cce.vconv(restride(self.factor, size, [1]), restride(self.factors, size, [1]))
+        work = taken.spread
+        build_steps(work, {SOURCE: self.factors, RESULT: self.spread, **scratch_buffers(work)})
+
+    def _weights(self, size: int) -> ir.Value:
+        """The next buffer for the weights of a tile."""
+        count, most = self.schedule.weights, self.schedule.rows * self.schedule.tile * FRACTAL
+        shared = self.shared.next(count * most, ir.F16Type.get())
+        self.turn = (self.turn + 1) % count
+        place: ir.Value = restride(shared, [size], [1], self.turn * most)
+        return place

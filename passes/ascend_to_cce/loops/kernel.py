@@ -1,0 +1,372 @@
+"""Builds the kernel of a loop that stays on a core.
+
+    right factors to L1, and to L0B if they fit; states and fixed values to UB
+    for step:                                             cce.unroll
+      slices to UB                                        buffers with cce.slots
+      left factor to L1, L0A; C = A B; C to UB            of each product, as soon as A is there
+      the other steps of the program
+      outputs to GM
+    states to GM
+
+The rows of the states are shared by the cores.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.dialects.cce import build as cce
+from davinci.isa.core import DTYPES
+from davinci.mlir import ir
+from davinci.operators.vector_program import Step, Value
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
+from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
+from davinci.passes.ascend_to_cce.products.kernel import flag
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, change, fill_zeros
+from davinci.passes.ascend_to_cce.tiles import block_index, only_blocks
+from davinci.passes.ascend_to_cce.vector.program import scalar
+from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
+from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder, tile_buffer
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_attribute,
+    as_value,
+    for_loop,
+    mul,
+    op,
+    reshaped,
+    restride,
+    row_major,
+)
+from davinci.schedule.loops.group import Factors, LoopGroup, Role
+from davinci.schedule.loops.schedule import (
+    SLOTS,
+    BlockOfB,
+    LoopLayout,
+    LoopSchedule,
+    blocks_of,
+    depth_of,
+    layout_of,
+)
+from davinci.schedule.loops.schedule import parts_of as units_of
+from davinci.schedule.vector.steps import copying
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+
+def build_loops(
+    loops: Sequence[tuple[LoopGroup, LoopSchedule]], buffers: Mapping[int, Any], target: Target
+) -> int:
+    """Builds the kernel of loops side by side; returns how many blocks share it.
+
+    Args:
+        buffers: arguments of the kernel in GM, by place.
+    """
+    done = 0
+    parts = [(*loop, *part) for loop in loops for part in units_of(*loop)]
+    for group, schedule, first, rows, count in parts:
+        unit = _Unit(group, schedule, rows, buffers, target)
+        if len(parts) == 1:
+            unit.build(mul(block_index(target), rows) if count > 1 else 0)
+            return count
+        with only_blocks(done, count) as (_, index):
+            unit.build(add(first, mul(index, rows)) if count > 1 else first)
+        done += count
+    return done
+
+
+@dataclass(frozen=True)
+class Left:
+    """A left factor on its way: L1 [k / 16][rows][16], L0A [rows / 16][k / 16] of fractals."""
+
+    l1: Any
+    l0: Any
+
+
+class _Unit(TileBuilder):
+    """Builds what one core does: some rows of the states, all steps."""
+
+    layout: LoopLayout
+
+    def __init__(
+        self,
+        group: LoopGroup,
+        schedule: LoopSchedule,
+        rows: int,
+        buffers: Mapping[int, Any],
+        target: Target,
+    ) -> None:
+        self.group, self.schedule, self.target = group, schedule, target
+        self.plan: Any = group
+        self.program, self.space = group.program, group.space
+        self.lane = group.program.lane
+        self.rows, self.gm = rows, buffers
+        self.layout = layout_of(group, schedule, rows, target.machine)
+        self.block = self.program.row_block
+        self.buffers = {}
+        self.ordered, self.ragged = False, 0
+        self.first: IndexLike = 0
+        self.height = ceil_div(rows, SIDE)
+        self.turn = 0
+        self.sums: dict[int, Any] = {}
+        self.left: dict[int, Left] = {}
+        self.right: dict[int, Any] = {}
+        self.resident: dict[int, list[Any]] = {}
+        self.ring: list[Any] = []
+
+    def build(self, first: IndexLike) -> None:
+        """The kernel of the rows from `first` on."""
+        self.first = first
+        self._bring_factors()
+        held, of = self.layout.buffers
+        inside = {of[self.program.loads[n]] for n in self.group.inputs("slice")}
+        kept = {of[v] for v in (*self.layout.fixed, *self.layout.states) if v in of}
+        for number, buffer in enumerate(held):
+            if number in kept:
+                self.buffers[number] = tile_buffer(buffer, 0)
+        self._write_constants()
+        for number in (*self.group.inputs("fixed"), *self.group.inputs("state")):
+            self._bring(number, 0)
+        for step in self.program.steps:
+            if self.layout.once(step.result):
+                self._step(step, once=True)
+        with for_loop(0, self.group.steps) as time:
+            for number, buffer in enumerate(held):
+                if number not in kept:
+                    self.buffers[number] = tile_buffer(buffer, SLOTS if number in inside else 0)
+            self._one(time)
+        time.owner.owner.attributes["cce.unroll"] = as_attribute(SLOTS)
+        states = {self.group.roles[n].state: n for n in self.group.inputs("state")}
+        for number in self.group.outputs("state"):
+            state = states[self.group.roles[number].state]
+            self._take(number, 0, self.program.loads[state])
+
+    # Factors.
+
+    def _bring_factors(self) -> None:
+        """Right factors to L1 and what of them stays in L0B; room for left ones, zero at first."""
+        f16, f32 = ir.F16Type.get(), ir.F32Type.get()
+        machine = self.target.machine
+        products = self.group.products
+        for place in dict.fromkeys(product.b for product in products):
+            gm = self.gm[place]
+            size = _count(gm)
+            self.right[place] = alloc([size], f16, "L1")
+            cce.copy(reshaped(gm, [size]), self.right[place])
+        for product in products:
+            if product.a not in self.left:
+                k = ceil_div(product.k, SIDE)
+                size = k * self.height * FRACTAL
+                self.left[product.a] = Left(alloc([size], f16, "L1"), alloc([size], f16, "L0A"))
+            columns = ceil_div(product.n, SIDE)
+            self.sums[product.c] = alloc([columns * self.height * FRACTAL], f32, "L0C")
+        if products:
+            size = max(ceil_div(p.k, SIDE) for p in products) * self.height * FRACTAL
+            zeros = alloc([size], f16, "UB")
+            fill_zeros(zeros)
+            for left in self.left.values():
+                count = _count(left.l1)
+                cce.copy(restride(zeros, [count], [1]), left.l1)
+        for product in products:
+            blocks = self._blocks(product)
+            if self.schedule.resident:
+                room = [alloc([b.rows * b.columns * FRACTAL], f16, "L0B") for b in blocks]
+                self.resident[product.c] = room
+                for block, l0 in zip(blocks, room, strict=True):
+                    self._load_right(product, block, l0)
+        if products and not self.schedule.resident:
+            size = machine.buffers.L0B.bytes // SLOTS // DTYPES["f16"].itemsize
+            self.ring = [alloc([size], f16, "L0B") for _ in range(SLOTS)]
+
+    def _blocks(self, product: Factors) -> list[BlockOfB]:
+        machine = self.target.machine
+        return blocks_of(product, depth_of(self.group, product.a, machine), machine)
+
+    def _load_right(self, product: Factors, block: BlockOfB, l0: Any) -> None:
+        """A block of B to L0B, [k / 16][n / 16] of fractals as in L1."""
+        columns = ceil_div(product.n, SIDE)
+        shape = [block.rows, block.columns, SIDE, SIDE]
+        strides = [columns * FRACTAL, FRACTAL, SIDE, 1]
+        offset = (block.row * columns + block.column) * FRACTAL
+        cce.load2d(restride(self.right[product.b], shape, strides, offset), reshaped(l0, shape))
+
+    def _multiply(self, a: int) -> None:
+        """A is in UB: to L1 and L0A, and all products with it."""
+        value, left = self.program.stores[a], self.left[a]
+        products = [product for product in self.group.products if product.a == a]
+        width, pitch = products[0].k, self.schedule.pitch
+        k, held = ceil_div(width, SIDE), self._held(value)
+        rows = restride(held, [self.rows, pitch], [pitch, 1])
+        if width % SIDE:
+            fill_lanes(value.dtype, rows, width, k * SIDE, 0)
+        shape = [k, self.rows, SIDE]
+        tall = self.height * FRACTAL
+        source = restride(held, shape, [SIDE, pitch, 1])
+        cce.copy(source, restride(left.l1, shape, [tall, SIDE, 1]))
+        depth = depth_of(self.group, a, self.target.machine) if self.height > 1 else k
+        for row in range(0, k, depth):
+            shape = [self.height, min(depth, k - row), SIDE, SIDE]
+            source = restride(left.l1, shape, [FRACTAL, tall, SIDE, 1], row * tall)
+            cce.load2d(source, self._of_left(left.l0, row, shape[1]))
+        for product in products:
+            self._product(product, left.l0)
+
+    def _of_left(self, l0: Any, row: int, rows: int) -> Any:
+        """Part of a left factor in L0A, of whole blocks along k."""
+        shape = [self.height, rows, SIDE, SIDE]
+        return restride(l0, shape, row_major(shape), row * self.height * FRACTAL)
+
+    def _product(self, product: Factors, l0a: Any) -> None:
+        height = self.height
+        for number, block in enumerate(self._blocks(product)):
+            if self.schedule.resident:
+                l0b = self.resident[product.c][number]
+            else:
+                l0b = self.ring[self.turn % SLOTS]
+                self.turn += 1
+                self._load_right(product, block, l0b)
+            a = self._of_left(l0a, block.row, block.rows)
+            b = reshaped(l0b, [block.rows, block.columns, SIDE, SIDE])
+            shape = [block.columns, height, SIDE, SIDE]
+            tall = height * FRACTAL
+            strides = [tall, FRACTAL, SIDE, 1]
+            c = restride(self.sums[product.c], shape, strides, block.column * tall)
+            cce.mad(a, b, c, flag(block.row == 0))
+
+    def _come(self, number: int) -> None:
+        """C from L0C to rows in UB."""
+        value = self.program.loads[number]
+        product = next(p for p in self.group.products if p.c == number)
+        columns, pitch = ceil_div(product.n, SIDE), self.schedule.pitch
+        shape = [columns, self.height, SIDE, SIDE]
+        scratch = alloc([columns * self.height * FRACTAL], ir.F32Type.get(), "UB")
+        cce.copy_l0c(reshaped(self.sums[number], shape), reshaped(scratch, shape))
+        held = self._held(value)
+        if columns * SIDE < pitch:
+            rows = restride(held, [self.rows, pitch], [pitch, 1])
+            fill_lanes(value.dtype, rows, columns * SIDE, pitch, 0)
+        shape = [self.rows, columns, SIDE]
+        source = restride(scratch, shape, [SIDE, self.height * FRACTAL, 1])
+        change(source, restride(held, shape, [pitch, SIDE, 1]))
+
+    # A step.
+
+    def _one(self, time: ir.Value) -> None:
+        """One step of the loop."""
+        group, program = self.group, self.program
+        for number in group.inputs("slice"):
+            self._bring(number, self._index(group.roles[number], time))
+        factors = {program.stores[product.a]: product.a for product in group.products}
+        results = {program.loads[product.c]: product.c for product in group.products}
+        multiplied: set[int] = set()
+        come: set[int] = set()
+
+        def multiply(value: Value) -> None:
+            if value in factors and factors[value] not in multiplied:
+                multiplied.add(factors[value])
+                self._multiply(factors[value])
+
+        def need(value: Value) -> None:
+            if value in results and results[value] not in come:
+                come.add(results[value])
+                self._come(results[value])
+
+        for value in program.loads.values():
+            if value not in results:
+                multiply(value)
+        for step in program.steps:
+            if self.layout.once(step.result):
+                multiply(step.result)
+                continue
+            for source in step.sources:
+                need(source)
+            self._step(step, once=False)
+            multiply(step.result)
+        for value in program.stores.values():
+            need(value)
+        for number in group.outputs("slice"):
+            place = self._index(group.roles[number], time)
+            self._take(number, place, program.stores[number])
+        for old, new in self.layout.copied:
+            self._copy(new, old)
+
+    def _step(self, step: Step, once: bool) -> None:
+        super()._step(step, once=True)
+
+    def _index(self, role: Role, time: ir.Value) -> IndexLike:
+        """Which part of an array a step has."""
+        if not role.backwards:
+            return time
+        return add(as_value(self.group.steps - 1), mul(time, -1))
+
+    def _copy(self, source: Value, to: Value) -> None:
+        name, number = copying(to.dtype)
+        old, new = (restride(self._held(v), [_count(self._held(v))], [1]) for v in (source, to))
+        other = old if number is None else scalar(to.dtype, number)
+        op(f"cce.{name}", [old, other, new])
+
+    # Between GM and UB.
+
+    def _bring(self, number: int, index: IndexLike) -> None:
+        value = self.program.loads[number]
+        held = self._held(value)
+        if value in self.program.packed:
+            start, count, array = self._run(number, index)
+            load_run(array, start, count, held, self.layout.packed_block)
+            return
+        piece = self._piece(number, index)
+        lanes = piece.columns - piece.columns % piece.block()
+        rows = restride(held, [piece.rows, self.schedule.pitch], [self.schedule.pitch, 1])
+        if lanes < self.schedule.pitch:
+            fill_lanes(value.dtype, rows, lanes, self.schedule.pitch, 0)
+        load_rows(piece, rows)
+
+    def _take(self, number: int, index: IndexLike, value: Value) -> None:
+        held = self._held(value)
+        if value in self.program.packed:
+            start, count, array = self._run(number, index)
+            store_run(array, start, count, held, self.layout.packed_block)
+            return
+        piece = self._piece(number, index)
+        store_rows(
+            restride(held, [piece.rows, self.schedule.pitch], [self.schedule.pitch, 1]), piece
+        )
+
+    def _piece(self, number: int, index: IndexLike) -> Piece:
+        """Where in GM the rows of a value lie."""
+        graph, role = self.group.graph, self.group.roles[number]
+        form = self.space.of(number)
+        lanes, window = self.space.axes[self.lane].size, graph.windows.get(number)
+        gm = self.gm[role.place]
+        steps = self.group.steps if role.kind == "slice" else 1
+        width, offset = lanes, 0
+        if window is not None:
+            # A row of its own is all that there is of a step.
+            row = len(window.strides) == 1
+            width, offset = _count(gm) // steps if row else window.strides[-2], window.offset
+        matrix = reshaped(gm, [steps, _count(gm) // steps // width, width])
+        own = self.schedule.axis is not None and self.schedule.axis in form
+        first = self.first if own else 0
+        return Piece(matrix, index, first, offset, self.rows if own else 1, lanes)
+
+    def _run(self, number: int, index: IndexLike) -> tuple[IndexLike, int, Any]:
+        """Where in GM the elements of a statistic lie: the first, how many, and the array."""
+        role = self.group.roles[number]
+        gm = self.gm[role.place]
+        total, steps = _count(gm), self.group.steps if role.kind == "slice" else 1
+        own = bool(self.space.of(number))
+        start = mul(index, total // steps)
+        if own:
+            start = add(start, self.first)
+        return start, self.rows if own else 1, reshaped(gm, [total])
+
+
+def _count(buffer: Any) -> int:
+    """Elements of a buffer."""
+    return math.prod(ir.MemRefType(buffer.type).shape)

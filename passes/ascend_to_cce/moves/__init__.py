@@ -1,0 +1,1 @@
+"""Builds kernels of `schedule.moves`: each piece of an output on its way."""

@@ -1,0 +1,71 @@
+"""Runs of elements between GM and packed values in UB, see `schedule.vector.row_packing`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.mlir import ir, memref
+from davinci.operators.vector_program import DTYPE_OF
+from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
+from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
+from davinci.passes.builder import IndexLike, add, as_value, op, restride, subview
+from davinci.schedule.vector.row_packing import pieces_of
+from davinci.schedule.vector.row_places import block_lanes
+from davinci.schedule.vector.tile_program import MOVABLE
+from davinci.units import BLOCK_BYTES, round_up
+
+
+def load_run(array: Any, start: IndexLike, count: int, held: Any, block: int) -> None:
+    """Brings `count` elements of GM from `start` on to a packed value.
+
+    Args:
+        array: [n] in GM, the whole of an argument.
+        held: [packed size] in UB; all of it is written.
+        block: see `row_packing.unpacking`.
+    """
+    (total,) = ir.MemRefType(array.type).shape
+    dtype = DTYPE_OF[str(ir.MemRefType(array.type).element_type)]
+    if count < block and total != count:
+        _fill(array, held, dtype, 0)
+        for i in range(count):
+            value = memref.LoadOp(array, [as_value(add(start, i))]).result
+            memref.StoreOp(value, held, [as_value(i)])
+        return
+    if count < block:
+        _fill(array, held, dtype, round_up(count, block_lanes(dtype)))
+    for piece in pieces_of(count, block):
+        gm = subview(array, [add(start, piece.first)], [piece.count])
+        _copy(gm, subview(held, [piece.place], [piece.count]))
+
+
+def store_run(array: Any, start: IndexLike, count: int, held: Any, block: int) -> None:
+    """The other way; the last piece goes over elements of the one before."""
+    (total,) = ir.MemRefType(array.type).shape
+    if count < block and total != count:
+        for i in range(count):
+            value = memref.LoadOp(held, [as_value(i)]).result
+            memref.StoreOp(value, array, [as_value(add(start, i))])
+        return
+    for piece in pieces_of(count, block):
+        gm = subview(array, [add(start, piece.first)], [piece.count])
+        _copy(subview(held, [piece.place], [piece.count]), gm)
+
+
+def _copy(source: Any, destination: Any) -> None:
+    kind = ir.MemRefType(source.type)
+    if kind.shape[0] * kind.element_type.width % (8 * BLOCK_BYTES):
+        copy_rounded(source, destination, BLOCK_BYTES)
+    else:
+        op("cce.copy", [source, destination])
+
+
+def _fill(array: Any, held: Any, dtype: str, first: int) -> None:
+    """Writes what no copy does, from a block on: it is computed on too, whatever it is."""
+    (total,), (size,) = (ir.MemRefType(value.type).shape for value in (array, held))
+    if dtype in MOVABLE:
+        if first < size:
+            fill_lanes(dtype, restride(held, [1, size], [size, 1]), first, size, 0)
+        return
+    most = min(total, block_lanes(dtype))
+    for place in range(first, size, block_lanes(dtype)):
+        _copy(subview(array, [0], [most]), subview(held, [place], [most]))

@@ -1,0 +1,240 @@
+"""Builds transfers between strided places of GM through UB, see `schedule.moves.transfers`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from davinci.dialects.cce import build as cce
+from davinci.dialects.cce.buffers import buffer_of
+from davinci.element_types import dtype_of
+from davinci.mlir import arith, ir, memref
+from davinci.passes.ascend_to_cce.tiles import Part, portion_parts, unflatten
+from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_value,
+    for_loop,
+    mul,
+    op,
+    restride,
+    subview,
+    viewed,
+)
+from davinci.schedule.graph import Scalar
+from davinci.schedule.moves.transfers import Runs, Scalars, Small, Transfer
+from davinci.units import BLOCK_BYTES, round_up
+
+Arrays = dict[int, ir.Value]
+"""Buffers in GM by the numbers of values."""
+
+WORD_LANES = 8
+"""Words of 32 bits of a block."""
+
+
+def element_of(buffer: Any) -> Any:
+    return ir.MemRefType(buffer.type).element_type
+
+
+class RunsBuilder:
+    """Builds a transfer by runs."""
+
+    def __init__(self, way: Runs, arrays: Arrays, result: Any) -> None:
+        self.way, self.transfer = way, way.transfer
+        run = [way.transfer.run]
+        dims = way.transfer.outer
+        sizes = [d.size for d in dims] + run
+        self.views = [None, restride(result, sizes, [*strides(dims, 1), 1], self.transfer.place)]
+        if not self.transfer.filled:
+            source = arrays[self.transfer.array]
+            view = restride(source, sizes, [*strides(dims, 0), 1], self.transfer.offset)
+            self.views[0] = view
+        element = element_of(result)
+        self.buffers = [self._buffer(shape, element, arrays) for shape in self._shapes()]
+
+    def _shapes(self) -> list[list[int]]:
+        """Of the buffers: of whole blocks, and of the last block."""
+        way = self.way
+        if way.portions is not None:
+            last = [[way.block]] if way.portions.tail % way.block else []
+            return [[round_up(way.portions.largest, way.block)], *last]
+        inner = way.sizes[way.level + 1 :]
+        return [[way.chunk, *inner, count] for _, count in way.pieces]
+
+    def _buffer(self, shape: list[int], element: Any, arrays: Arrays) -> Any:
+        if self.transfer.filled:
+            return filled(shape, element, number_in(self.transfer, arrays, element))
+        return alloc(shape, element, "UB")
+
+    def parts(self, walked: Sequence[IndexLike] = ()) -> list[Part]:
+        """The pieces of work.
+
+        Args:
+            walked: indices of the outer dimensions that a loop around them walks.
+        """
+        if self.way.portions is not None:
+            return self._portions(list(walked))
+        return self._tiles(list(walked))
+
+    def _portions(self, walked: list[IndexLike]) -> list[Part]:
+        """Long runs: each is cut in portions, which the blocks share."""
+        way, sizes = self.way, self.way.sizes
+        assert way.portions is not None
+        rank = len(walked) + len(sizes)
+
+        def build(repetition: IndexLike, start: IndexLike, size: int) -> None:
+            whole_blocks = size // way.block * way.block
+            ends = [(size - way.block, way.block)] if size > whole_blocks else []
+            for number, (first, count) in enumerate([(0, whole_blocks), *ends]):
+                ub = subview(self.buffers[0], [0], [count]) if number == 0 else self.buffers[1]
+                at = [*walked, *unflatten(repetition, sizes), add(start, first)]
+                self._copy(ub, at, [*[1] * rank, count], range(rank))
+
+        return portion_parts(way.portions, build, math.prod(sizes))
+
+    def _tiles(self, walked: list[IndexLike]) -> list[Part]:
+        """Many runs: tiles of several runs, cut along one dimension, which the blocks share."""
+        way, sizes = self.way, self.way.sizes
+        level, chunk = way.level, way.chunk
+        inner = sizes[level + 1 :]
+        outside = len(walked) + level
+
+        def part(first: int, count: int, rows: int) -> Part:
+            """`count` tiles of `rows` along the cut dimension from `first`, for all indices."""
+
+            def build(index: IndexLike) -> None:
+                *outer, position = unflatten(index, [*sizes[:level], count])
+                at = [*walked, *outer, add(first, mul(position, rows)), *[0] * len(inner)]
+                for load in (True, False) if not self.transfer.filled else (False,):
+                    for (start, width), buffer in zip(way.pieces, self.buffers, strict=True):
+                        tile = [rows, *inner, width]
+                        ub = buffer if rows == chunk else subview(buffer, [0] * len(tile), tile)
+                        place, shape = [*at, start], [*[1] * outside, *tile]
+                        self._move(ub, place, shape, range(outside), load)
+
+            return Part(math.prod(sizes[:level]) * count, build)
+
+        full, rest = divmod(sizes[level], chunk)
+        parts = [part(0, full, chunk)] if full else []
+        return parts + ([part(full * chunk, 1, rest)] if rest else [])
+
+    def _copy(self, ub: Any, at: list[IndexLike], shape: list[int], drop: Any) -> None:
+        if not self.transfer.filled:
+            self._move(ub, at, shape, drop, load=True)
+        self._move(ub, at, shape, drop, load=False)
+
+    def _move(self, ub: Any, at: list[IndexLike], shape: list[int], drop: Any, load: bool) -> None:
+        gm = subview(self.views[0 if load else 1], at, shape, drop=list(drop))
+        op("cce.copy", [gm, ub] if load else [ub, gm])
+
+
+def strides(dims: Sequence[Any], side: int) -> list[int]:
+    return [d.strides[side] for d in dims]
+
+
+def small_parts(way: Small, arrays: Arrays, result: Any) -> list[Part]:
+    """Less than a block, with what lies behind it in its block."""
+    transfer, size, element = way.transfer, way.transfer.count, element_of(result)
+
+    def build(_: IndexLike) -> None:
+        if transfer.filled:
+            block = filled(
+                [BLOCK_BYTES // transfer.itemsize], element, number_in(transfer, arrays, element)
+            )
+            held = restride(block, [size], [1])
+        else:
+            held = alloc([size], element, "UB")
+            cce.copy(restride(arrays[transfer.array], [size], [1]), held, round_up=True)
+        cce.copy(held, restride(result, [size], [1]), round_up=True)
+
+    return [Part(1, build)]
+
+
+def scalar_parts(
+    way: Scalars, arrays: Arrays, result: Any, walked: Sequence[IndexLike] = ()
+) -> list[Part]:
+    """Element by element on the scalar unit; the outermost dimension is shared by the blocks."""
+    transfer = way.transfer
+    sizes = [d.size for d in transfer.dims] or [1]
+    steps = [strides(transfer.dims, side) or [1] for side in (0, 1)]
+    written = restride(result, sizes, steps[1], transfer.place)
+    number: Any = None
+    read: Any = None
+    if isinstance(transfer.source, Scalar):
+        number = number_in(transfer, arrays, element_of(result))
+    else:
+        read = restride(arrays[transfer.source], sizes, steps[0], transfer.offset)
+
+    def build(indices: list[IndexLike]) -> None:
+        if len(indices) < len(sizes):
+            with for_loop(0, sizes[len(indices)]) as index:
+                build([*indices, index])
+            return
+        at = [as_value(i) for i in indices]
+        value = number if read is None else memref.LoadOp(read, at).result
+        memref.StoreOp(value, written, at)
+
+    if len(walked) == len(sizes):
+        return [Part(1, lambda _: build(list(walked)))]
+    return [Part(sizes[len(walked)], lambda index: build([*walked, index]))]
+
+
+def number_in(transfer: Transfer, arrays: Arrays, element: Any) -> Any:
+    """What a transfer fills with: a constant, or loaded from GM."""
+    if not isinstance(transfer.source, Scalar):
+        place = restride(arrays[transfer.source], [1], [1], transfer.offset)
+        return memref.LoadOp(place, [as_value(0)]).result
+    number = np.asarray(transfer.source.value).astype(dtype_of(str(element)))[()]
+    if isinstance(element, ir.FloatType):
+        return arith.ConstantOp(element, ir.FloatAttr.get(element, float(number))).result
+    return arith.ConstantOp(element, ir.IntegerAttr.get(element, int(number))).result
+
+
+def filled(shape: Sequence[int], element: Any, number: Any) -> Any:
+    """A buffer in UB of one number everywhere.
+
+    Bytes are filled as words of 16 bits that hold two of them, 64 bits as two words of 32: one
+    block is put together, and copied to all others.
+    """
+    total = math.prod(shape)
+    if element.width in (16, 32):
+        buffer = alloc(list(shape), element, "UB")
+        cce.vector_dup(number, restride(buffer, [total], [1]))
+        return buffer
+    size = round_up(total * element.width // 8, BLOCK_BYTES)
+    raw = alloc([size], ir.IntegerType.get_signless(8), "UB")
+    if element.width == 8:
+        half = element_type("s16")
+        byte = arith.ExtUIOp(half, number).result
+        twice = arith.MulIOp(byte, scalar("s16", 257)).result
+        cce.vector_dup(twice, viewed(raw, [size // 2], half))
+        return viewed(raw, shape, element)
+    word = element_type("s32")
+    words = viewed(raw, [size // 4], word)
+    high = arith.ShRUIOp(number, arith.ConstantOp(element, 32).result).result
+    cce.vector_dup(arith.TruncIOp(word, number).result, words)
+    block = restride(words, [1, WORD_LANES], [WORD_LANES, 1])
+    for lane in range(1, WORD_LANES, 2):
+        cce.vector_dup(arith.TruncIOp(word, high).result, block, first_lane=lane, lanes=1)
+    blocks = size // BLOCK_BYTES
+    if blocks > 1:
+        source = restride(words, [blocks - 1, WORD_LANES], [0, 1])
+        rest = restride(words, [blocks - 1, WORD_LANES], [WORD_LANES, 1], WORD_LANES)
+        cce.vmax(source, source, rest)
+    return viewed(raw, shape, element)
+
+
+def copy_rounded(source: Any, destination: Any, block_bytes: int) -> None:
+    """Copies one contiguous run; in whole blocks if it does not end at one.
+
+    On the side of GM the run must then end where its buffer does, so that only padding is touched.
+    """
+    buffer = buffer_of(source)
+    ragged = buffer.size * buffer.itemsize % block_bytes != 0
+    attributes: dict[str, Any] = {"round_up": True} if ragged else {}
+    op("cce.copy", [source, destination], **attributes)

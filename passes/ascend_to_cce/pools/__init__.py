@@ -1,0 +1,1 @@
+"""Builds kernels of `schedule.pools`: bands of windows of images in UB."""

@@ -1,0 +1,326 @@
+"""Builds the kernel of a group around one reduction over windows, see `schedule.pools.pool`.
+
+for tile of this core:
+  copy the rows of pixels that its windows reach to UB, what pads them written around
+  combine rows, then columns
+  the steps of the epilogue
+  copy the tile of each output to GM
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from davinci.dialects.cce import build as cce
+from davinci.isa.core import DTYPES
+from davinci.mlir import ir
+from davinci.operators.reduce import REDUCTIONS
+from davinci.operators.vector_program import DTYPE_OF, Step, Value
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
+from davinci.passes.ascend_to_cce.products.extras import repeat_row
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, fill_zeros
+from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
+from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
+from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_attribute,
+    mul,
+    op,
+    restride,
+    row_major,
+    subview,
+)
+from davinci.schedule.graph import Graph
+from davinci.schedule.pools.group import PoolGroup
+from davinci.schedule.pools.pool import (
+    Band,
+    PoolSchedule,
+    bands,
+    choose,
+    tile_fractals,
+    tile_pixels,
+)
+from davinci.schedule.products.epilogue import UNCHANGED, Extra
+from davinci.units import BLOCK_BYTES, round_up
+from davinci.units import FRACTAL_SIDE as SIDE
+
+
+def build_pool(
+    group: PoolGroup, graph: Graph, gm: dict[int, ir.Value], target: Target
+) -> tuple[PoolSchedule, int]:
+    """The schedule of a group, and how many blocks can share its work.
+
+    Args:
+        gm: buffers of the group's inputs and outputs, by number.
+
+    Raises:
+        NoSpace: no tile fits.
+    """
+    schedule = choose(group.pool, target.machine, target.cores)
+    return schedule, PoolKernel(group, schedule, gm, target).build()
+
+
+class PoolKernel:
+    """Builds the work on tiles."""
+
+    def __init__(
+        self, group: PoolGroup, schedule: PoolSchedule, gm: dict[int, ir.Value], target: Target
+    ) -> None:
+        self.pool, self.schedule, self.target = group.pool, schedule, target
+        self.end, pool = group.pool.end, group.pool
+        planes = pool.images * pool.blocks
+        rows, columns = pool.geometry.image
+        self.image = restride(
+            gm[group.image],
+            [planes, rows, columns, SIDE],
+            [round_up(rows * columns, SIDE) * SIDE, columns * SIDE, SIDE, 1],
+        )
+        shape = [planes, pool.pixels, SIDE]
+
+        def whole(number: int) -> ir.Value:
+            return restride(gm[number], shape, row_major(shape))
+
+        outputs = zip(self.end.program.outputs, group.outputs, strict=True)
+        self.outputs = {value: whole(number) for value, number in outputs}
+        self.extras: dict[Value, ir.Value] = {}
+        for extra, number in zip(self.end.extras, group.extras, strict=True):
+            of_rows = [pool.images if extra.batch else 1, pool.channels]
+            held = restride(gm[number], of_rows, row_major(of_rows)) if extra.row else whole(number)
+            self.extras[extra.value] = held
+        self.numbers = {
+            value: self._number(*key) for key, value in self.end.program.constants.items()
+        }
+
+    def build(self) -> int:
+        """Builds it at the insertion point; returns the pieces of work."""
+        pool, parts = self.pool, []
+        groups = [(0, pool.whole_blocks // self.schedule.planes, self.schedule.planes)]
+        if pool.blocks > pool.whole_blocks:
+            groups.append((pool.whole_blocks, 1, 1))
+        for band in bands(pool.geometry, self.schedule.rows):
+            parts += [self._part(band, *blocks) for blocks in groups if blocks[1]]
+        return share_blocks(parts, self.target)
+
+    def _part(self, band: Band, first: int, count: int, planes: int) -> Part:
+        """The tiles of a band, of `count` times `planes` planes of each image from `first` on."""
+        total = self.pool.images * count * band.count
+
+        def build(index: IndexLike) -> None:
+            if total > self.target.cores and isinstance(index, ir.BlockArgument):
+                loop = index.owner.owner
+                loop.attributes["cce.unroll"] = as_attribute(2 * self.schedule.slots)
+            image, block, number = unflatten(index, [self.pool.images, count, band.count])
+            block = add(first, mul(block, planes))
+            Tile(self, band, planes, image, block, add(band.first, mul(number, band.rows))).build()
+
+        return Part(total, build)
+
+    def _number(self, dtype: str, number: float) -> ir.Value:
+        """A repeat of a number."""
+        buffer: ir.Value = alloc([self.end.row_elements(1, dtype)], element_type(dtype), "UB")
+        cce.vector_dup(scalar(dtype, number), buffer)
+        return buffer
+
+
+class Tile:
+    """The work on a tile.
+
+    Args:
+        planes: how many.
+        image: its number.
+        block: of channels, the first one.
+        row: of windows, the first one.
+    """
+
+    def __init__(
+        self,
+        kernel: PoolKernel,
+        band: Band,
+        planes: int,
+        image: IndexLike,
+        block: IndexLike,
+        row: IndexLike,
+    ) -> None:
+        self.kernel, self.pool, self.end = kernel, kernel.pool, kernel.end
+        self.band, self.planes, self.image, self.block, self.row = band, planes, image, block, row
+        self.plane = add(mul(image, self.pool.blocks), block)
+        self.pixels, self.fractals = tile_pixels(self.pool, band), tile_fractals(self.pool, band)
+        # The last block of channels has a tile of its own where it is not whole.
+        self.lanes = SIDE if isinstance(block, ir.Value) else self._lanes(block)
+
+    def _lanes(self, block: int) -> int:
+        return SIDE if block < self.pool.whole_blocks else self.pool.channels % SIDE
+
+    def build(self) -> None:
+        program = self.end.program
+        held = {self.end.sums: self._combined(), **self.kernel.numbers}
+        for extra in self.end.extras:
+            held[extra.value] = self._row(extra) if extra.row else self._whole(extra)
+        made: dict[tuple[str, int], ir.Value] = {}
+        for value, slot in self.end.slots().items():
+            made.setdefault(slot, self._buffer(value.dtype, moved=False))
+            held[value] = made[slot]
+        for value in program.outputs:
+            if value not in held:
+                held[value] = self._buffer(value.dtype, moved=True)
+        for step in program.steps:
+            self._step(step, held)
+        for value in program.outputs:
+            self._store(value, held[value])
+
+    def _alloc(self, shape: Sequence[int], dtype: str, moved: bool) -> ir.Value:
+        buffer: Any = alloc([math.prod(shape)], element_type(dtype), "UB")
+        if moved and self.kernel.schedule.slots > 1:
+            buffer.owner.attributes["cce.slots"] = as_attribute(self.kernel.schedule.slots)
+        found: ir.Value = buffer
+        return found
+
+    def _buffer(self, dtype: str, moved: bool) -> ir.Value:
+        """For a value of the tile, [planes][fractals][16][16]."""
+        return self._alloc([self.planes, self.fractals, FRACTAL], dtype, moved)
+
+    def _came(self) -> ir.Value:
+        """The pixels that windows reach and what pads them, [planes][rows][columns][16]."""
+        pool, band, shape = self.pool, self.band, self.pool.geometry
+        dtype, line = DTYPE_OF[pool.element], pool.columns * SIDE
+        buffer = self._alloc([self.planes, band.reached, line], dtype, moved=True)
+        left = shape.pads[2]
+        inner = min(shape.image[1], pool.columns - left)
+        rows = band.reached - band.above - band.below
+        plane = band.reached * line
+        begin = add(mul(self.row, shape.strides[0]), -shape.pads[0])
+        at = [self.plane, 0 if band.above else begin, 0, 0]
+        sizes = [self.planes, rows, inner, SIDE]
+        inside = band.above * line + left * SIDE
+        target = restride(buffer, sizes, [plane, line, SIDE, 1], inside)
+        cce.copy(subview(self.kernel.image, at, sizes), target)
+        number = scalar(dtype, REDUCTIONS[pool.kind].start(pool.element))
+        ends = [(0, band.above * line), (plane - band.below * line, band.below * line)]
+        for offset, size in ends:
+            if size:
+                cce.vector_dup(number, restride(buffer, [self.planes, size], [plane, 1], offset))
+        right = pool.columns - left - inner
+        sides = [(0, left), (pool.columns - right, right)]
+        for column, count in sides:
+            if count:
+                offset = band.above * line + column * SIDE
+                sizes, strides = [self.planes, rows, count * SIDE], [plane, line, 1]
+                cce.vector_dup(number, restride(buffer, sizes, strides, offset))
+        return buffer
+
+    def _combined(self) -> ir.Value:
+        """The windows of the tile, [planes][fractals][16][16], as the epilogue takes them."""
+        pool, band, shape = self.pool, self.band, self.pool.geometry
+        kind, line = pool.accumulator, pool.columns * SIDE
+        came = self._widened(self._came())
+        lines, plane, row = came, band.reached * line, shape.strides[0] * line
+        if shape.kernel[0] > 1:
+            lines = self._alloc([self.planes, band.rows, line], kind, moved=False)
+            sizes, steps = [self.planes, band.rows, line], [plane, row, 1]
+            down = shape.dilations[0] * line
+            terms = [restride(came, sizes, steps, i * down) for i in range(shape.kernel[0])]
+            self._combine(terms, restride(lines, sizes, row_major(sizes)))
+            plane, row = band.rows * line, line
+        sums = self.end.sums
+        rounded = sums.dtype != kind
+        made = self._buffer(kind, moved=not rounded and sums in self.end.program.outputs)
+        # Blocks of a row of windows are equally far apart where those of a pixel are taken apart.
+        block = BLOCK_BYTES // DTYPES[kind].itemsize
+        across, wide = shape.strides[1] * SIDE, self.fractals * FRACTAL
+        sizes = [self.planes, SIDE // block, band.rows, shape.windows[1], block]
+        steps = [plane, block, row, across, 1]
+        right = shape.dilations[1] * SIDE
+        terms = [restride(lines, sizes, steps, j * right) for j in range(shape.kernel[1])]
+        to = [wide, block, shape.windows[1] * SIDE, SIDE, 1]
+        self._combine(terms, restride(made, sizes, to))
+        self._clear(made)
+        if not rounded:
+            return made
+        leaves = self._buffer(sums.dtype, moved=sums in self.end.program.outputs)
+        cce.vconv(made, leaves)
+        return leaves
+
+    def _widened(self, came: ir.Value) -> ir.Value:
+        """Pixels in the type in which they are combined."""
+        kind, sizes = self.pool.accumulator, ir.MemRefType(came.type).shape
+        if DTYPE_OF[self.pool.element] == kind:
+            return came
+        wide = self._alloc(sizes, kind, moved=False)
+        cce.vconv(came, wide)
+        return wide
+
+    def _combine(self, terms: Sequence[ir.Value], result: ir.Value) -> None:
+        if len(terms) == 1:
+            cce.vadds(terms[0], scalar(self.pool.accumulator, UNCHANGED), result)
+            return
+        name = f"cce.{REDUCTIONS[self.pool.kind].step}"
+        op(name, [terms[0], terms[1], result])
+        for term in terms[2:]:
+            op(name, [result, term, result])
+
+    def _clear(self, buffer: ir.Value) -> None:
+        """Zeroes the pixels behind the last window."""
+        first, total = self.band.rows * self.pool.geometry.windows[1], self.fractals * SIDE
+        if first < total:
+            sizes, strides = [self.planes, (total - first) * SIDE], [total * SIDE, 1]
+            fill_zeros(restride(buffer, sizes, strides, first * SIDE))
+
+    def _row(self, extra: Extra) -> ir.Value:
+        """The channels of the tile of a row, each block's repeated to fill a repeat."""
+        dtype, count = extra.value.dtype, (self.planes - 1) * SIDE + self.lanes
+        came = self._alloc([self.planes, SIDE], dtype, moved=True)
+        if self.lanes < SIDE:
+            fill_zeros(came)
+        at = [self.image if extra.batch else 0, mul(self.block, SIDE)]
+        row = subview(self.kernel.extras[extra.value], at, [1, count], drop=[0])
+        copy_rounded(row, restride(came, [count], [1]), BLOCK_BYTES)
+        lanes = self.end.row_elements(1, dtype)
+        made = self._alloc([self.planes, lanes], dtype, moved=False)
+        repeat_row(came, made, self.planes, lanes)
+        return made
+
+    def _whole(self, extra: Extra) -> ir.Value:
+        """The tile of what has the shape of the result."""
+        buffer = self._buffer(extra.value.dtype, moved=True)
+        if self.pixels < self.fractals * SIDE:
+            self._clear(buffer)
+        source, target = self._places(self.kernel.extras[extra.value], buffer)
+        cce.copy(source, target)
+        return buffer
+
+    def _places(self, gm: ir.Value, buffer: ir.Value) -> tuple[ir.Value, ir.Value]:
+        """The tile of an array of the shape of the result in GM and in UB."""
+        sizes = [self.planes, self.pixels, SIDE]
+        first = mul(self.row, self.pool.geometry.windows[1])
+        return (
+            subview(gm, [self.plane, first, 0], sizes),
+            restride(buffer, sizes, [self.fractals * FRACTAL, SIDE, 1]),
+        )
+
+    def _step(self, step: Step, held: dict[Value, ir.Value]) -> None:
+        """One operation of the epilogue."""
+        shape, strides = self.end.operands(step, self.planes, self.fractals)
+        values = (*step.sources, step.result)
+        operands: list[Any] = [
+            restride(held[value], shape, steps)
+            for value, steps in zip(values, strides, strict=True)
+        ]
+        if step.scalar is not None:
+            operands.insert(-1, scalar(step.result.dtype, step.scalar))
+        op(f"cce.{step.name}", operands, **step.attributes)
+
+    def _store(self, value: Value, buffer: ir.Value) -> None:
+        """An output; what pads it, which the steps may have changed, is zero."""
+        if self.end.program.steps:
+            self._clear(buffer)
+            if self.lanes < SIDE:
+                rows = restride(buffer, [self.planes * self.fractals * SIDE, SIDE], [SIDE, 1])
+                fill_lanes(value.dtype, rows, self.lanes, SIDE, 0.0)
+        target, source = self._places(self.kernel.outputs[value], buffer)
+        cce.copy(source, target)

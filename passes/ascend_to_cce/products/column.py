@@ -1,0 +1,61 @@
+"""A row of C that the cube adds to sums: columns beside B, times rows of ones beside A.
+
+GM [n] -> UB -> columns (`cube_columns`) -> L1 -> L0B [1][n / 16], for each tile, before it leaves
+"""
+
+from __future__ import annotations
+
+from davinci.dialects.cce import build as cce
+from davinci.mlir import ir
+from davinci.passes.ascend_to_cce.products.cube_columns import PAIRS, Columns
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.vector.program import scalar
+from davinci.passes.builder import alloc, reshaped, restride
+from davinci.schedule.products.events import Leave
+from davinci.schedule.products.product import ProductSchedule
+from davinci.units import FRACTAL_SIDE as SIDE
+
+
+class RowColumn:
+    """Buffers of the row, and of ones in L0A."""
+
+    def __init__(self, schedule: ProductSchedule) -> None:
+        f16, size = ir.F16Type.get(), schedule.tile.n * SIDE
+        self.raw = Ring(2, size * 4)
+        self.other = alloc([size], ir.F32Type.get(), "UB")
+        self.columns = Columns(size)
+        self.l1 = [alloc([size * SIDE], f16, "L1") for _ in range(2)]
+        self.l0b = alloc([size * SIDE], f16, "L0B")
+        self.ones = self._ones(schedule.tile.m)
+
+    @staticmethod
+    def _ones(rows: int) -> ir.Value:
+        f16 = ir.F16Type.get()
+        ub, l1 = (alloc([FRACTAL], f16, memory) for memory in ("UB", "L1"))
+        l0a: ir.Value = alloc([rows * FRACTAL], f16, "L0A")
+        cce.vector_dup(scalar("f16", 1.0), ub)
+        cce.copy(ub, l1)
+        shape = [rows, 1, SIDE, SIDE]
+        cce.load2d(restride(l1, shape, [0, FRACTAL, SIDE, 1]), reshaped(l0a, shape))
+        return l0a
+
+    def came(self, event: Leave) -> ir.Value:
+        """Where a tile's part of the row comes to."""
+        return self.raw.at(event.turn, event.tile.n.size * SIDE, ir.F32Type.get())
+
+    def ready(self, event: Leave) -> None:
+        """What came to L1, as columns."""
+        came, count = self.came(event), event.tile.n.size * SIDE
+        cce.vmuls(came, scalar("f32", 1 / PAIRS), came)
+        self.columns.split(came, self.other, count)
+        size = [count * SIDE]
+        made, there = self.columns.fractals, self.l1[event.turn]
+        cce.copy(restride(made, size, [1]), restride(there, size, [1]))
+
+    def add(self, event: Leave, sums: ir.Value, false: ir.Value) -> None:
+        """Adds it to a tile in L0C."""
+        n, m = event.tile.n.size, event.tile.m.size
+        b = reshaped(self.l0b, [1, n, SIDE, SIDE])
+        cce.load2d(reshaped(self.l1[event.turn], [1, n, SIDE, SIDE]), b)
+        ones = reshaped(self.ones, [m, 1, SIDE, SIDE])
+        cce.mad(ones, b, reshaped(sums, [n, m, SIDE, SIDE]), false)

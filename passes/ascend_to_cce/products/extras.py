@@ -1,0 +1,208 @@
+"""What the epilogue of a product combines C with: it comes from GM to UB before it is needed.
+
+    of C's shape   part for part, in the layout of C
+    a row of C     once for a tile; in Nz its fractal columns become repeats, [columns][lanes]
+    a number       once for the kernel, a repeat or a row of it
+
+In Nz: GM [n] -> UB [columns 16] -> UB [columns][lanes / 16][16], each column's 16 elements again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from davinci.dialects.cce import build as cce
+from davinci.isa.core import DTYPES
+from davinci.mlir import arith, ir
+from davinci.operators.vector_program import Value
+from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
+from davinci.passes.ascend_to_cce.products.column import RowColumn
+from davinci.passes.ascend_to_cce.products.dense_runs import (
+    Run,
+    build_dense,
+    fill_zeros,
+    load_run,
+    scratch_of,
+)
+from davinci.passes.ascend_to_cce.products.parts import PartOfC
+from davinci.passes.ascend_to_cce.products.rows import Ring, RowReader, Rows, bands
+from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    mul,
+    remainder,
+    restride,
+    subview,
+    viewed,
+)
+from davinci.schedule.products.epilogue import UNCHANGED, Extra
+from davinci.schedule.products.events import Ask, Leave
+from davinci.schedule.products.product import FLUSH, Product, ProductSchedule
+from davinci.schedule.vector.steps import RESULT, SOURCE
+from davinci.units import BLOCK_BYTES
+from davinci.units import FRACTAL_SIDE as SIDE
+
+
+class Extras:
+    """Buffers of what C is combined with, and how they are filled.
+
+    Args:
+        gm: of each extra of the epilogue, of C's shape as C lies in GM, of a row
+            [batch or 1][columns].
+        scratch: buffers of `dense_rows`, where parts are dense.
+    """
+
+    def __init__(
+        self,
+        gm: list[ir.Value],
+        product: Product,
+        schedule: ProductSchedule,
+        scratch: Mapping[str, ir.Value],
+    ) -> None:
+        self._end = end = product.end_of(schedule)
+        self._flush, self._batch = schedule.ragged == FLUSH, product.batch
+        self._gm = dict(zip((extra.value for extra in end.extras), gm, strict=True))
+        self._columns, self._height = schedule.part
+        rows = self._height
+        self._parts, self._rows, self._raw = {}, {}, {}
+        self.column: RowColumn | None = None
+        for extra in end.extras:
+            dtype = extra.value.dtype
+            itemsize = DTYPES[dtype].itemsize
+            if not extra.row:
+                size = end.elements(self._columns, rows, dtype) * itemsize
+                self._parts[extra.value] = Ring(schedule.loads, size)
+                continue
+            if extra.column:
+                self.column = RowColumn(schedule)
+            if end.width or extra.column:
+                continue
+            size = end.row_elements(schedule.tile.n, dtype) * itemsize
+            self._rows[extra.value] = Ring(2, size)
+            if end.nz:
+                self._raw[extra.value] = Ring(2, schedule.tile.n * SIDE * itemsize)
+        self._once = {value: self._number(*key) for key, value in end.program.constants.items()}
+        if end.width:
+            for extra in end.extras:
+                if extra.beside:
+                    self._once[extra.value] = self._repeated(extra, scratch)
+
+    def ask(self, event: Ask, part: PartOfC) -> None:
+        """Fills the buffers for a part, and those for its tile if they are not."""
+        buffers = self.take(event.part)
+        for extra in self._end.extras:
+            if not extra.row:
+                self._whole(extra, part, buffers[extra.value])
+            elif extra.column and self.column is not None:
+                if event.rows:
+                    self._bring(extra, event.part, part, self.column.came(event.part))
+                    self.column.ready(event.part)
+            elif event.rows and not self._end.width:
+                self._row(extra, event.part, part, buffers[extra.value])
+
+    def take(self, event: Leave) -> dict[Value, ir.Value]:
+        """The buffers of what a part is combined with."""
+        found = dict(self._once)
+        n, m, columns = event.n.size, event.m.size, event.tile.n.size
+        for extra in self._end.extras:
+            if extra.value in found or extra.column:
+                continue
+            dtype = extra.value.dtype
+            elements = self._end.elements(n, m, dtype)
+            ring, slot = self._parts.get(extra.value), event.slot
+            if ring is None:
+                elements = self._end.row_elements(columns, dtype)
+                ring, slot = self._rows[extra.value], event.turn
+            found[extra.value] = ring.at(slot, elements, element_type(dtype))
+        return found
+
+    def _number(self, dtype: str, number: float) -> ir.Value:
+        elements = self._end.row_elements(1 if self._end.nz else self._columns, dtype)
+        if self._end.width:
+            elements = self._end.elements(self._columns, self._height, dtype)
+        buffer: ir.Value = alloc([elements], element_type(dtype), "UB")
+        cce.vector_dup(scalar(dtype, number), buffer)
+        return buffer
+
+    def _repeated(self, extra: Extra, scratch: Mapping[str, ir.Value]) -> ir.Value:
+        """A row of C for each row of a part, dense."""
+        dtype, width = extra.value.dtype, self._end.width
+        way = self._end.repeating(self._height, dtype)
+        size = self._columns * SIDE * DTYPES[dtype].itemsize
+        kinds = element_type(dtype), element_type(way.dtype)
+        buffers = scratch_of({"row": size, "rows": way.rows * width * way.itemsize})
+        row = viewed(buffers["row"], [self._columns * SIDE], kinds[0])
+        fill_zeros(row)
+        source = subview(self._gm[extra.value], [0, 0], [1, width], drop=[0])
+        copy_rounded(source, restride(row, [width], [1]), BLOCK_BYTES)
+        held = {
+            SOURCE: viewed(buffers["row"], [self._columns * SIDE], kinds[1]),
+            RESULT: viewed(buffers["rows"], [way.rows * width], kinds[1]),
+        }
+        build_dense(way.packed(), held, scratch)
+        return viewed(buffers["rows"], [way.rows * width], kinds[0])
+
+    def _whole(self, extra: Extra, part: PartOfC, buffer: ir.Value) -> None:
+        """A part of what has the shape of C."""
+        place, dtype = part.place, extra.value.dtype
+        gm = self._gm[extra.value]
+        if self._end.nz:
+            shape = [part.n.size, part.m.size, SIDE, SIDE]
+            at = [place.batch, place.column, place.row, 0, 0]
+            target = restride(buffer, shape, [part.m.size * SIDE * SIDE, SIDE * SIDE, SIDE, 1])
+            cce.copy(subview(gm, at, [1, *shape], drop=[0]), target)
+        elif self._end.width:
+            held = restride(buffer, [self._end.elements(part.n.size, part.m.size, dtype)], [1])
+            load_run(Run(gm, place.batch, mul(place.row, SIDE), place.rows), held)
+        else:
+            row, column = mul(place.row, SIDE), mul(place.column, SIDE)
+            shape = [place.rows, part.n.size * SIDE]
+            target = restride(buffer, shape, [self._end.pitch(part.n.size, dtype), 1])
+            rows = Rows(place.batch, row, column, place.rows, place.columns, place.last)
+            reader = RowReader(gm)
+            if not self._flush and (careful := reader.careful(rows)):
+                # What is computed of the lanes behind them does not leave, but they are read.
+                start, pitch = place.rows - careful, self._end.pitch(part.n.size, dtype)
+                last = (part.n.size - 1) * SIDE
+                fill_zeros(restride(buffer, [careful, SIDE], [pitch, 1], start * pitch + last))
+            reader.come(rows, target, self._flush)
+
+    def _matrix(self, extra: Extra, batch: IndexLike) -> IndexLike:
+        """The row of a matrix: matrices take those that there are in turn."""
+        rows = ir.MemRefType(self._gm[extra.value].type).shape[0]
+        if rows == 1 or rows == self._batch:
+            return batch if extra.batch else 0
+        return remainder(batch, rows)
+
+    def _row(self, extra: Extra, event: Leave, part: PartOfC, buffer: ir.Value) -> None:
+        """The columns of a tile of a row of C."""
+        dtype, columns = extra.value.dtype, event.tile.n.size
+        element = element_type(dtype)
+        came = buffer
+        if self._end.nz:
+            came = self._raw[extra.value].at(event.turn, columns * SIDE, element)
+        self._bring(extra, event, part, came)
+        if self._end.nz:
+            repeat_row(came, buffer, columns, self._end.row_elements(1, dtype))
+
+    def _bring(self, extra: Extra, event: Leave, part: PartOfC, came: ir.Value) -> None:
+        """The columns of a tile of a row of C as they are in GM, and zeros behind them."""
+        columns = event.tile.n.size
+        count = min(columns * SIDE, part.columns_of_tile)
+        if count < columns * SIDE:
+            fill_zeros(came)
+        batch, first = self._matrix(extra, part.place.batch), mul(part.column_of_tile, SIDE)
+        for band in bands(count, self._flush):
+            at = [batch, add(first, band.outside)]
+            row = subview(self._gm[extra.value], at, [1, band.count], drop=[0])
+            copy_rounded(row, restride(came, [band.count], [1], band.inside), BLOCK_BYTES)
+
+
+def repeat_row(row: ir.Value, result: ir.Value, columns: int, lanes: int) -> None:
+    """Each 16 elements of a row of so many fractals, to `lanes`."""
+    shape = [columns, lanes // SIDE, SIDE]
+    source, target = restride(row, shape, [SIDE, 0, 1]), restride(result, shape, [lanes, SIDE, 1])
+    unchanged = arith.ConstantOp(ir.MemRefType(row.type).element_type, UNCHANGED).result
+    cce.vadds(source, unchanged, target)

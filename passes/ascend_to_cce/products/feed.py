@@ -1,0 +1,218 @@
+"""Operands of a product on their way from GM to L1, and where blocks of them are there.
+
+Fractals (Nz) go straight to L1, rows cross UB (`rows`). A piece lies in L1 as
+[k / together][other][together] fractals, whatever is stored in GM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+from davinci.dialects.cce import build as cce
+from davinci.mlir import ir, memref
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Crossing, Ring, Rows
+from davinci.passes.builder import IndexLike, add, alloc, mul, restride, subview
+from davinci.schedule.products.events import Block, Fill, Held, Span
+from davinci.schedule.products.product import Operand, Pieces
+from davinci.units import FRACTAL_SIDE as SIDE
+
+
+@dataclass(frozen=True)
+class Staging:
+    """Buffers in UB that the operands in rows share: rows as they came, fractals in f16, and what
+    parts dense rows, by name."""
+
+    inbox: Ring
+    crossing: Ring
+    parting: Mapping[str, ir.Value] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Range:
+    """A range of a dimension that a share takes.
+
+    Attributes:
+        start: its first fractal.
+        elements: how many; the last fractal may have less than 16.
+        last: whether it may end where the matrix does.
+    """
+
+    start: IndexLike
+    elements: int
+    last: bool
+
+
+@dataclass(frozen=True)
+class Region:
+    """What of an operand a share takes.
+
+    Attributes:
+        batch: its first matrix.
+        flush: whether the last fractal along `other` holds the last 16 elements.
+    """
+
+    batch: IndexLike
+    k: Range
+    other: Range
+    flush: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Fractals along k that are moved together: of each of `count` groups the first `size`.
+
+    Attributes:
+        start: of the first, counted from the block that they are a part of.
+        offset: of the first in L1, from where the piece begins, in fractals.
+        together: fractals along k that lie side by side in L1, one after another along `other`.
+    """
+
+    start: int
+    count: int
+    size: int
+    offset: int
+    together: int
+
+
+class Feed:
+    """Fills L1 with pieces of one operand, and says where blocks of them are.
+
+    Args:
+        staging: of rows.
+        direct: see `Crossing`.
+    """
+
+    def __init__(
+        self,
+        gm: ir.Value,
+        operand: Operand,
+        pieces: Pieces,
+        staging: Staging | None,
+        direct: bool = False,
+    ) -> None:
+        self.gm, self.operand, self.pieces = gm, operand, pieces
+        self.crossing: Crossing | None = None
+        if staging is not None:
+            parting = staging.parting if pieces.dense else None
+            self.crossing = Crossing(gm, staging.inbox, staging.crossing, direct, parting)
+        f16 = ir.F16Type.get()
+        self.l1 = [alloc([pieces.fractals * FRACTAL], f16, "L1") for _ in range(pieces.slots)]
+
+    def fill(self, fill: Fill, region: Region) -> None:
+        """Brings a part of a piece to its place; blocks count from the region's first fractals."""
+        stored = self.stored(fill.block, region)
+        for group in self.groups(fill.held.piece, fill.block.k):
+            cce.copy(self.source(stored, group), self.target(fill.held, fill.block, group))
+
+    def stored(self, block: Block, region: Region) -> ir.Value:
+        """A block as fractals [columns][rows][16][16]: in GM, or, of rows, in UB."""
+        batch = add(region.batch, block.batch)
+        along = [(block.k, region.k), (block.other, region.other)]
+        rows, columns = along if self.operand.k_rows else along[::-1]
+        if self.crossing is None:
+            row, column = (add(whole.start, span.start) for span, whole in (rows, columns))
+            shape = [1, columns[0].size, rows[0].size, SIDE, SIDE]
+            return subview(self.gm, [batch, column, row, 0, 0], shape, drop=[0])
+        last = rows[1].last and rows[0].stop * SIDE >= rows[1].elements
+        (row, height), (column, width) = elements(*rows), elements(*columns)
+        flush = ("columns" if self.operand.k_rows else "rows") if region.flush else ""
+        return self.crossing.cross(Rows(batch, row, column, height, width, last), flush)
+
+    def groups(self, piece: Block, k: Span) -> Iterator[Group]:
+        """The part `k` of a piece as whole groups of `together` fractals, and parts of groups."""
+        size, others = self.pieces.together, piece.other.size
+        at, stop = k.start - piece.k.start, k.stop - piece.k.start
+        whole = piece.k.size // size * size
+        while at < stop:
+            first = at // size * size
+            width = min(size, piece.k.size - first)
+            count = max(0, min(stop, whole) - at) // size if at == first else 0
+            taken = count * size or min(stop, first + width) - at
+            offset = first * others + at - first
+            start = at + piece.k.start - k.start
+            yield Group(start, max(1, count), taken // max(1, count), offset, width)
+            at += taken
+
+    def source(self, stored: ir.Value, group: Group) -> ir.Value:
+        """Of [columns][rows][16][16], what goes to `group`, k as [groups][fractals of one]."""
+        sizes, dim = list(ir.MemRefType(stored.type).shape), int(self.operand.k_rows)
+        start = [0, 0, 0, 0]
+        if sizes[dim] != group.count * group.size:
+            start[dim], sizes[dim] = group.start, group.count * group.size
+            stored = subview(stored, start, sizes)
+        if group.count == 1:
+            return stored
+        sizes[dim : dim + 1] = [group.count, group.size]
+        return expanded(stored, sizes, dim)
+
+    def target(self, held: Held, block: Block, group: Group) -> ir.Value:
+        """The place of `group` in L1, in the order of `source`."""
+        others = held.piece.other.size
+        offset = group.offset + (block.other.start - held.piece.other.start) * group.together
+        shape, strides = [group.size], [1]
+        if group.count > 1:
+            shape, strides = [group.count, *shape], [others * group.together, *strides]
+        other = ([block.other.size], [group.together])
+        if self.operand.k_rows:
+            shape, strides = other[0] + shape, other[1] + strides
+        else:
+            shape, strides = shape + other[0], strides + other[1]
+        steps = [*(stride * FRACTAL for stride in strides), SIDE, 1]
+        place: ir.Value = restride(
+            self.l1[held.slot], [*shape, SIDE, SIDE], steps, offset * FRACTAL
+        )
+        return place
+
+    def loads(self, held: Held, block: Block, k_first: bool) -> Iterator[tuple[Block, ir.Value]]:
+        """What a piece in L1 has of `block`, as [k][other] or [other][k] of fractals; in parts
+        where k reaches over groups that lie apart."""
+        piece = held.piece
+        k, other = common(piece.k, block.k), common(piece.other, block.other)
+        for group in self.groups(piece, k):
+            for i in range(group.count if group.size > 1 else 1):
+                size = group.count if group.size == 1 else group.size
+                step = piece.other.size * group.together if group.size == 1 else 1
+                offset = group.offset + i * piece.other.size * group.together
+                offset += (other.start - piece.other.start) * group.together
+                start = k.start + group.start + i * group.size
+                shape, strides = [size, other.size], [step, group.together]
+                if not k_first:
+                    shape, strides = shape[::-1], strides[::-1]
+                steps = [*(stride * FRACTAL for stride in strides), SIDE, 1]
+                view = restride(self.l1[held.slot], [*shape, SIDE, SIDE], steps, offset * FRACTAL)
+                yield Block(block.batch, Span(start, start + size), other), view
+
+    def load(self, held: Held, block: Block, l0: ir.Value, k_first: bool) -> None:
+        """What a piece in L1 has of `block` to a buffer of L0A, [other][k] of fractals, or L0B,
+        [k][other]; what one operation writes is contiguous."""
+        for part, source in self.loads(held, block, k_first):
+            k, other = part.k.start - block.k.start, part.other.start - block.other.start
+            i, j, width = (k, other, block.other.size) if k_first else (other, k, block.k.size)
+            shape = ir.MemRefType(source.type).shape
+            strides = [width * FRACTAL, FRACTAL, SIDE, 1]
+            target = restride(l0, shape, strides, (i * width + j) * FRACTAL)
+            cce.load2d(source, target, transpose=self.operand.k_rows)
+
+
+def elements(span: Span, whole: Range) -> tuple[IndexLike, int]:
+    """The first element of a span of fractals of `whole`, and how many there are."""
+    count = min(whole.elements, span.stop * SIDE) - span.start * SIDE
+    return mul(add(whole.start, span.start), SIDE), count
+
+
+def common(a: Span, b: Span) -> Span:
+    return Span(max(a.start, b.start), min(a.stop, b.stop))
+
+
+def expanded(view: ir.Value, shape: list[int], dim: int) -> ir.Value:
+    """`view` with its dimension `dim` split in two; `shape` is that of the result."""
+    kind = ir.MemRefType(view.type)
+    strides, offset = kind.get_strides_and_offset()
+    steps = [*strides[:dim], strides[dim] * shape[dim + 1], *strides[dim:]]
+    layout, element = ir.StridedLayoutAttr.get(offset, steps), kind.element_type
+    result = ir.MemRefType.get(shape, element, layout=layout, memory_space=kind.memory_space)
+    groups = [[i] if i < dim else [i + 1] for i in range(len(shape) - 1)]
+    groups[dim] = [dim, dim + 1]
+    made: ir.Value = memref.ExpandShapeOp(result, view, groups, [], shape).result
+    return made

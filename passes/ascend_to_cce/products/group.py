@@ -1,0 +1,63 @@
+"""Builds the kernel of a group around one product."""
+
+from __future__ import annotations
+
+import math
+
+from davinci.mlir import ir
+from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.products.kernel import Buffers, ProductKernel
+from davinci.passes.ascend_to_cce.products.product import wanted, write_zeros
+from davinci.passes.ascend_to_cce.tiles import share_blocks
+from davinci.passes.builder import reshaped
+from davinci.schedule.graph import Graph
+from davinci.schedule.products.choice import choose
+from davinci.schedule.products.group import ProductGroup
+from davinci.schedule.products.legality import require_legal
+from davinci.schedule.products.product import ProductSchedule
+
+
+def build_product_group(
+    group: ProductGroup,
+    graph: Graph,
+    gm: dict[int, ir.Value],
+    target: Target,
+    given: ProductSchedule | None = None,
+) -> tuple[ProductSchedule | None, int]:
+    """The schedule of a group, none of an empty product, and how many blocks can share its work.
+
+    Args:
+        gm: buffers of the group's inputs and outputs, by number.
+        given: the schedule, if somebody has decided it.
+
+    Raises:
+        CompileError: no schedule fits.
+        NoSpace: the given one does not.
+    """
+    product = group.product
+    if not (product.batch and product.m and product.k and product.n):
+        return None, max(write_zeros(gm[number], target) for number in group.outputs)
+    if given is not None:
+        require_legal(product, given, target.machine)
+    schedule = given or choose(product, target.machine, target.cores, wanted(target))
+
+    def matrices(number: int, batch: int = product.batch) -> ir.Value:
+        """The buffer of a value as a batch; in fractals groups of columns are matrices."""
+        shape = graph.arrays[number].stored_shape
+        tail = shape[-3:] if graph.arrays[number].layout else shape[-1:]
+        first = math.prod(shape[: -len(tail)]) // batch
+        made: ir.Value = reshaped(gm[number], [batch, first, *tail])
+        return made
+
+    extras = []
+    for number, extra in zip(group.extras, product.end.extras, strict=True):
+        if extra.row:
+            batch = (product.matrices or product.batch) if extra.batch else 1
+            extras.append(reshaped(gm[number], [batch, product.n]))
+        else:
+            extras.append(matrices(number))
+    a = matrices(group.factors[0])
+    b = matrices(group.factors[1], product.matrices or product.batch)
+    buffers = Buffers(a, b, [matrices(number) for number in group.outputs], extras)
+    kernel = ProductKernel(product, schedule, buffers)
+    return schedule, share_blocks(kernel.parts(), target)

@@ -1,0 +1,229 @@
+"""The kernel of a product, built from its schedule.
+
+A core takes shares of C; what it does for one stands in `davinci.schedule.products.order`, which
+`schedule.products.rolls` makes loops of:
+
+    Fill   a piece of A or B from GM to L1                               `feed`
+    Load   a block from L1 to L0A (Zz) or L0B (Zn), fractals turned where k runs along stored rows
+    Mad    C (+)= A B, in L0C
+    Leave  a part of C from L0C to UB, to rows if C is not Nz, to GM     `leave`
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from davinci.dialects.cce import build as cce
+from davinci.mlir import arith, ir
+from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
+from davinci.passes.ascend_to_cce.products.feed import Feed, Range, Region, Staging
+from davinci.passes.ascend_to_cce.products.image import ImageFeed
+from davinci.passes.ascend_to_cce.products.leave import Exit
+from davinci.passes.ascend_to_cce.products.parts import PartOfC, Place
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    for_loop,
+    mul,
+    remainder,
+    reshaped,
+    restride,
+)
+from davinci.schedule.products.cost import crossing_bytes, parting_buffers
+from davinci.schedule.products.events import Ask, Event, Fill, Leave, Load, Mad
+from davinci.schedule.products.product import FLUSH, Product, ProductSchedule, Share
+from davinci.schedule.products.rolls import HERE, Line, Loop, Position, lines_of
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """What lies in GM, each with a batch dimension: A, B, what the epilogue makes of C, and what
+    it combines C with."""
+
+    a: ir.Value
+    b: ir.Value
+    outputs: list[ir.Value]
+    extras: list[ir.Value]
+
+
+@dataclass(frozen=True)
+class Corner:
+    """Where a share begins: its first matrix, and what it takes of each dimension."""
+
+    batch: IndexLike
+    k: Range
+    m: Range
+    n: Range
+
+    def further(self, moves: Sequence[Position], turns: Sequence[ir.Value]) -> Corner:
+        """Where it would begin to be so much further on with every turn of each loop."""
+        batch, *starts = self.batch, self.k.start, self.m.start, self.n.start
+        for move, turn in zip(moves, turns, strict=True):
+            if move != HERE:
+                steps = [mul(turn, step) for step in move]
+                batch, *starts = map(add, [batch, *starts], steps)
+        ranges = zip((self.k, self.m, self.n), starts, strict=True)
+        return Corner(batch, *(replace(whole, start=start) for whole, start in ranges))
+
+    def region(self, operand: str, product: Product, flush: bool) -> Region:
+        """What of an operand the share takes; `flush`: see `Region`."""
+        if operand == "a":
+            return Region(self.batch, self.k, self.m)
+        count, batch = product.matrices, self.batch
+        if count not in (0, product.batch):
+            batch = remainder(batch, count)
+        return Region(batch, self.k, self.n, flush)
+
+
+class ProductKernel:
+    """Builds the kernel of a product from its schedule."""
+
+    def __init__(self, product: Product, schedule: ProductSchedule, gm: Buffers) -> None:
+        self.product, self.schedule = product, schedule
+        staging = staging_of(product, schedule)
+        self.feeds = {"b": Feed(gm.b, product.b, schedule.b, None if product.b.nz else staging)}
+        self.images: ImageFeed | None = None
+        if product.image is not None:
+            self.images = ImageFeed(gm.a, product.image, schedule.a)
+        else:
+            self.feeds["a"] = Feed(gm.a, product.a, schedule.a, None if product.a.nz else staging)
+        f16, f32 = ir.F16Type.get(), ir.F32Type.get()
+        tile = schedule.tile
+        self.l0 = {
+            "a": [alloc([tile.m * tile.k * FRACTAL], f16, "L0A") for _ in range(schedule.l0a)],
+            "b": [alloc([tile.k * tile.n * FRACTAL], f16, "L0B") for _ in range(schedule.l0b)],
+        }
+        self.l0c = [alloc([tile.n * tile.m * FRACTAL], f32, "L0C") for _ in range(schedule.l0c)]
+        self.exit = Exit(gm.outputs, gm.extras, product, schedule)
+
+    def parts(self) -> list[Part]:
+        """The shares of C, equal ones together."""
+        product, share = self.product, self.schedule.share
+        parts = []
+        for batches in segments(product.batch, share.batch):
+            for rows in segments(product.m, share.m * SIDE):
+                for columns in segments(product.n, share.n * SIDE):
+                    parts.append(self.part(batches, rows, columns))
+        return parts
+
+    def part(self, batches: Segment, rows: Segment, columns: Segment) -> Part:
+        """Shares of one size; rows and columns are counted in elements."""
+        share, counts = self.schedule.share, (batches.count, rows.count, columns.count)
+
+        def build(index: IndexLike) -> None:
+            batch, i, j = unflatten(index, counts)
+            m, n = (
+                Range(
+                    add(segment.first // SIDE, mul(at, size)),
+                    segment.size,
+                    segment.first + segment.count * segment.size == total,
+                )
+                for segment, at, size, total in (
+                    (rows, i, share.m, self.product.m),
+                    (columns, j, share.n, self.product.n),
+                )
+            )
+            self.build(batches.start(batch), batches.size, m, n)
+
+        return Part(math.prod(counts), build)
+
+    def build(self, first: IndexLike, batch: int, m: Range, n: Range) -> None:
+        """One share: `batch` matrices from the one numbered `first`, rows `m`, columns `n` of C."""
+        share = Share(batch, ceil_div(m.elements, SIDE), ceil_div(n.elements, SIDE))
+        lines = lines_of(share, self.product, self.schedule)
+        self.lines(lines, Corner(first, Range(0, self.product.k, True), m, n), [])
+
+    def lines(self, lines: Sequence[Line | Loop], corner: Corner, turns: list[ir.Value]) -> None:
+        """Builds lines and loops; `turns` counts the iterations of the loops around them."""
+        for line in lines:
+            if isinstance(line, Loop):
+                with for_loop(0, line.count) as turn:
+                    self.lines(line.body, corner, [*turns, turn])
+                continue
+            places: dict[tuple[Position, ...], Corner] = {}
+            for event, moves in line.events:
+                if moves not in places:
+                    places[moves] = corner.further(moves, turns)
+                self.event(event, places[moves])
+
+    def event(self, event: Event, corner: Corner) -> None:
+        if isinstance(event, Fill):
+            region = corner.region(event.operand, self.product, self.schedule.ragged == FLUSH)
+            feed = self.images if event.operand == "a" else None
+            (feed or self.feeds[event.operand]).fill(event, region)
+        elif isinstance(event, Load):
+            self.load(event, corner)
+        elif isinstance(event, Mad):
+            self.mad(event)
+        elif isinstance(event, Ask):
+            self.exit.ask(event, self.part_of_c(event.part, corner))
+        else:
+            self.leave(event, corner)
+
+    def load(self, event: Load, corner: Corner) -> None:
+        """A block to L0A, [m][k] of fractals, or L0B, [k][n]."""
+        l0 = self.l0[event.operand][event.slot]
+        if event.operand == "a" and self.images is not None:
+            self.images.load(event, corner.region("a", self.product, False), l0)
+            return
+        self.feeds[event.operand].load(event.held, event.block, l0, event.operand == "b")
+
+    def mad(self, event: Mad) -> None:
+        """C = A B for the first of k, C += A B for the others."""
+        m, k, n = event.tile.m.size, event.k.size, event.tile.n.size
+        cce.mad(
+            reshaped(self.l0["a"][event.a], [m, k, SIDE, SIDE]),
+            reshaped(self.l0["b"][event.b], [k, n, SIDE, SIDE]),
+            reshaped(self.l0c[event.tile.slot], [n, m, SIDE, SIDE]),
+            flag(event.first),
+        )
+
+    def part_of_c(self, event: Leave, corner: Corner) -> PartOfC:
+        """Where a part of a tile of the share lies."""
+        tile, batch, m, n = event.tile, corner.batch, corner.m, corner.n
+        row, column = tile.m.start + event.m.start, tile.n.start + event.n.start
+        place = Place(
+            add(batch, tile.batch),
+            add(m.start, row),
+            add(n.start, column),
+            min(m.elements - row * SIDE, event.m.size * SIDE),
+            min(n.elements - column * SIDE, event.n.size * SIDE),
+            m.last and (row + event.m.size) * SIDE >= m.elements,
+        )
+        first = add(n.start, tile.n.start)
+        return PartOfC(event.n, event.m, place, first, n.elements - tile.n.start * SIDE)
+
+    def leave(self, event: Leave, corner: Corner) -> None:
+        """A part of a tile of the share."""
+        tile = event.tile
+        shape = [event.n.size, event.m.size, SIDE, SIDE]
+        strides = [tile.m.size * FRACTAL, FRACTAL, SIDE, 1]
+        offset = (event.n.start * tile.m.size + event.m.start) * FRACTAL
+        column = self.exit.extras.column
+        if column is not None and event.n.start == event.m.start == 0:
+            column.add(event, self.l0c[tile.slot], flag(False))
+        source = restride(self.l0c[tile.slot], shape, strides, offset)
+        self.exit.leave(event, source, self.part_of_c(event, corner))
+
+
+def flag(value: bool) -> ir.Value:
+    return arith.ConstantOp(ir.IntegerType.get_signless(1), int(value)).result
+
+
+def staging_of(product: Product, schedule: ProductSchedule) -> Staging | None:
+    """The buffers in UB for operands in rows; None if both are fractals."""
+    sides = [(product.a, schedule.a), (product.b, schedule.b)]
+    crossing = [(o, p) for o, p in sides if not o.nz]
+    if not crossing:
+        return None
+    sizes = [crossing_bytes(operand, pieces) for operand, pieces in crossing]
+    came, made = (max(size) for size in zip(*sizes, strict=True))
+    parting = scratch_of(parting_buffers(product, (schedule.a, schedule.b)))
+    return Staging(Ring(schedule.inbox, came), Ring(schedule.crossing, made), parting)

@@ -1,0 +1,203 @@
+"""Parts of C on their way from L0C to GM.
+
+    L0C [n][m][16][16] -> UB -> the epilogue's steps -> UB -> GM
+          V                       V                     MTE3
+
+Rows of C that are no whole blocks: whole rows of C are packed (`dense_rows`) before the epilogue
+and leave as one run. If the last fractal of a share holds the last 16 columns (`flush`), it is
+written over what the one before it wrote. What else is ragged leaves element by element.
+"""
+
+from __future__ import annotations
+
+from davinci.dialects.cce import build as cce
+from davinci.isa.core import DTYPES
+from davinci.mlir import ir, memref
+from davinci.operators.vector_program import Step, Value
+from davinci.passes.ascend_to_cce.products.dense_runs import (
+    Run,
+    build_dense,
+    fill_zeros,
+    scratch_of,
+    store_run,
+)
+from davinci.passes.ascend_to_cce.products.extras import Extras
+from davinci.passes.ascend_to_cce.products.parts import PartOfC, Place
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Band, Ring, bands
+from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
+from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
+from davinci.passes.builder import (
+    add,
+    alloc,
+    as_value,
+    for_loop,
+    mul,
+    op,
+    restride,
+    subview,
+    viewed,
+)
+from davinci.schedule.products.dense_rows import ended
+from davinci.schedule.products.events import Ask, Leave
+from davinci.schedule.products.product import FLUSH, Product, ProductSchedule
+from davinci.schedule.vector.steps import RESULT, SOURCE
+from davinci.units import BLOCK_BYTES
+from davinci.units import FRACTAL_SIDE as SIDE
+
+
+class Exit:
+    """Moves parts of C out.
+
+    Args:
+        outputs: what the epilogue makes, in GM: [batch][rows][columns], or
+            [batch][columns][rows][16][16].
+        extras: see `Extras`.
+    """
+
+    def __init__(
+        self,
+        outputs: list[ir.Value],
+        extras: list[ir.Value],
+        product: Product,
+        schedule: ProductSchedule,
+    ) -> None:
+        self.end, self.product = product.end_of(schedule), product
+        self.flush = schedule.ragged == FLUSH
+        program, sums = self.end.program, self.end.sums
+        self.outputs = dict(zip(program.outputs, outputs, strict=True))
+        columns, rows = schedule.part
+        ended = product.ragged and not self.flush
+        self.scratch = scratch_of(self.end.scratch(columns, rows) if ended else {})
+        self.extras = Extras(extras, product, schedule, self.scratch)
+        # The vector unit does one thing after the other, so it needs but one buffer for sums.
+        leave_at_once = sums in program.outputs and not self.end.width
+        turns = schedule.leaving if leave_at_once else 1
+        self.stages = Ring(turns, columns * rows * FRACTAL * DTYPES[sums.dtype].itemsize)
+
+        def size(dtype: str) -> int:
+            return self.end.elements(columns, rows, dtype)
+
+        if self.end.width:
+            turns = schedule.leaving if sums in program.outputs else 1
+            self.dense = Ring(turns, size(sums.dtype) * DTYPES[sums.dtype].itemsize)
+
+        self.leaving = {
+            value: Ring(schedule.leaving, size(value.dtype) * DTYPES[value.dtype].itemsize)
+            for value in program.outputs
+            if value != sums
+        }
+        slots = self.end.slots()
+        made = {
+            slot: alloc([size(slot[0])], element_type(slot[0]), "UB")
+            for slot in sorted(set(slots.values()))
+        }
+        self.temporaries = {value: made[slot] for value, slot in slots.items()}
+
+    def ask(self, event: Ask, part: PartOfC) -> None:
+        """Brings what is combined with a part."""
+        self.extras.ask(event, part)
+
+    def leave(self, event: Leave, source: ir.Value, part: PartOfC) -> None:
+        """A part of C, [n][m][16][16] in L0C, to its place."""
+        n, m = part.n.size, part.m.size
+        program, sums = self.end.program, self.end.sums
+        staged = self.stages.take()
+        stage = viewed(staged, [n * m * FRACTAL], element_type(sums.dtype))
+        held = {sums: stage, **self.temporaries, **self.extras.take(event)}
+        for value, ring in self.leaving.items():
+            held[value] = ring.next(self.end.elements(n, m, value.dtype), element_type(value.dtype))
+        cce.copy_l0c(source, restride(stage, [n, m, SIDE, SIDE], fractal_strides(m)))
+        if self.end.width:
+            held[sums] = self._packed(staged, n, m)
+        for step in program.steps:
+            self._step(step, held, part)
+        for value, gm in self.outputs.items():
+            if self.end.nz:
+                if program.steps or self.product.image is not None:
+                    self._clear(held[value], value, part)
+                self._store_fractals(held[value], gm, part)
+            elif self.end.width:
+                place = part.place
+                run = Run(gm, place.batch, mul(place.row, SIDE), place.rows)
+                store_run(held[value], run)
+            else:
+                self._store_rows(held[value], gm, value, part)
+
+    def _step(self, step: Step, held: dict[Value, ir.Value], part: PartOfC) -> None:
+        """One operation of the program."""
+        shape, strides = self.end.operands(step, part.n.size, part.m.size)
+        if not (self.end.nz or self.end.width):
+            shape[0] = part.place.rows
+        operands = []
+        for value, steps in zip((*step.sources, step.result), strides, strict=True):
+            first = 0
+            if self.end.is_row(value) and not self.end.width:
+                first = part.n.start * self.end.row_elements(1, value.dtype)
+            operands.append(restride(held[value], shape, steps, first))
+        if step.scalar is not None:
+            operands.insert(-1, scalar(step.result.dtype, step.scalar))
+        op(f"cce.{step.name}", operands, **step.attributes)
+
+    def _end_with_blocks(self, held: ir.Value, value: Value, part: PartOfC) -> None:
+        """Rows of a part end with a whole block, some of which the one before it has as well."""
+        itemsize, place = DTYPES[value.dtype].itemsize, part.place
+        pitch = self.end.pitch(part.n.size, value.dtype) * itemsize // BLOCK_BYTES
+        work = ended(place.rows, itemsize, pitch, place.columns)
+        build_dense(work, {RESULT: held}, self.scratch)
+
+    def _packed(self, stage: ir.Value, n: int, m: int) -> ir.Value:
+        """Sums as dense rows."""
+        way, held = self.end.packing(n, m), self.dense.take()
+        element, count = element_type(way.dtype), way.rows * way.width
+        source, result = viewed(stage, [n * m * FRACTAL], element), viewed(held, [count], element)
+        build_dense(way.packed(), {SOURCE: source, RESULT: result}, self.scratch)
+        return viewed(held, [count], element_type(self.end.sums.dtype))
+
+    def _clear(self, buffer: ir.Value, value: Value, part: PartOfC) -> None:
+        """Zeroes what pads a part of Nz, which the steps may have changed."""
+        n, m, place = part.n.size, part.m.size, part.place
+        if (rest := m * SIDE - place.rows) > 0:
+            shape, strides = [n, rest * SIDE], [m * FRACTAL, 1]
+            fill_zeros(restride(buffer, shape, strides, place.rows * SIDE))
+        if place.columns < n * SIDE:
+            last = (n - 1) * m * FRACTAL
+            rows = restride(buffer, [m * SIDE, SIDE], [SIDE, 1], last)
+            fill_lanes(value.dtype, rows, place.columns % SIDE, SIDE, 0.0)
+
+    def _store_fractals(self, buffer: ir.Value, gm: ir.Value, part: PartOfC) -> None:
+        n, m, place = part.n.size, part.m.size, part.place
+        fractals = restride(buffer, [n, m, SIDE, SIDE], fractal_strides(m))
+        at = [place.batch, place.column, place.row, 0, 0]
+        cce.copy(fractals, subview(gm, at, [1, n, m, SIDE, SIDE], drop=[0]))
+
+    def _store_rows(self, buffer: ir.Value, gm: ir.Value, value: Value, part: PartOfC) -> None:
+        place, pitch = part.place, self.end.pitch(part.n.size, value.dtype)
+        rows = restride(buffer, [place.rows, part.n.size * SIDE], [pitch, 1])
+        block = BLOCK_BYTES // DTYPES[value.dtype].itemsize
+        row, column = mul(place.row, SIDE), mul(place.column, SIDE)
+        if place.columns % block == 0 or self.flush:
+            for band in bands(place.columns, self.flush):
+                self._copy(rows, gm, place, band)
+            return
+        if place.columns > block:
+            self._end_with_blocks(buffer, value, part)
+            whole = place.columns // block * block
+            self._copy(rows, gm, place, Band(0, 0, whole))
+            self._copy(rows, gm, place, Band(whole, place.columns - block, block))
+            return
+        whole = place.columns // block * block
+        if whole:
+            self._copy(rows, gm, place, Band(0, 0, whole))
+        with for_loop(0, place.rows) as i, for_loop(whole, place.columns) as j:
+            at = [as_value(x) for x in (place.batch, add(row, i), add(column, j))]
+            memref.StoreOp(memref.LoadOp(rows, [i, j]).result, gm, at)
+
+    def _copy(self, rows: ir.Value, gm: ir.Value, place: Place, band: Band) -> None:
+        at = [place.batch, mul(place.row, SIDE), add(mul(place.column, SIDE), band.outside)]
+        target = subview(gm, at, [1, place.rows, band.count], drop=[0])
+        cce.copy(subview(rows, [0, band.inside], [place.rows, band.count]), target)
+
+
+def fractal_strides(rows: int) -> list[int]:
+    """Of [columns][rows][16][16]."""
+    return [rows * FRACTAL, FRACTAL, SIDE, 1]

@@ -1,0 +1,42 @@
+"""Parts of C: where they lie in their tile and in GM."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from davinci.passes.builder import IndexLike
+from davinci.schedule.products.events import Span
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a part of C lies: its matrix, its first fractals, and how many elements C has of it.
+
+    Attributes:
+        last: whether its last row may be the last one of the matrix.
+    """
+
+    batch: IndexLike
+    row: IndexLike
+    column: IndexLike
+    rows: int
+    columns: int
+    last: bool
+
+
+@dataclass(frozen=True)
+class PartOfC:
+    """A part of a tile.
+
+    Attributes:
+        n, m: its fractals, counted from the tile's first.
+        place: in C.
+        column_of_tile: the tile's first fractal column in C.
+        columns_of_tile: elements from there to the last column of the share.
+    """
+
+    n: Span
+    m: Span
+    place: Place
+    column_of_tile: IndexLike
+    columns_of_tile: int

@@ -1,0 +1,246 @@
+"""Rows of an operand become fractals: GM -> UB -> UB, on their way to L1.
+
+    GM  rows  -> UB [rows][columns] -> UB [columns / 16][rows + 1][16]
+          MTE2                      V
+
+The vector unit moves blocks of 16 elements, and rounds f32 to f16 on the way. In the second buffer
+a column of fractals is one block longer than its rows, so that the eight blocks of a repeat are
+written to eight bank groups.
+
+Where a matrix ends inside a fractal the rest of it is zero. The last columns come 16 wide, with the
+head of the next row behind them, which the vector unit leaves out; those of the last row, behind
+which nothing may be read, come element by element. With `flush` the last fractal holds the last 16
+rows or columns instead, some of which the one before it has as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from davinci.dialects.cce import build as cce
+from davinci.mlir import arith, ir, memref
+from davinci.passes.ascend_to_cce.products.dense_runs import Run, build_dense, load_run
+from davinci.passes.ascend_to_cce.products.dense_runs import fill_zeros as fill_zeros
+from davinci.passes.ascend_to_cce.vector.program import element_type
+from davinci.passes.builder import (
+    IndexLike,
+    add,
+    alloc,
+    as_value,
+    for_loop,
+    restride,
+    subview,
+    viewed,
+)
+from davinci.schedule.products.dense_rows import WIDE, parting_of
+from davinci.schedule.vector.steps import RESULT, SOURCE
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+FRACTAL = SIDE * SIDE
+
+
+class Ring:
+    """Buffers in UB that take turns, each of so many bytes."""
+
+    def __init__(self, count: int, size_bytes: int) -> None:
+        byte = ir.IntegerType.get_signless(8)
+        self.buffers = [alloc([size_bytes], byte, "UB") for _ in range(count)]
+        self._turn = 0
+
+    def take(self) -> ir.Value:
+        """The next buffer, as bytes."""
+        self._turn += 1
+        return self.buffers[(self._turn - 1) % len(self.buffers)]
+
+    def next(self, elements: int, element: ir.Type) -> ir.Value:
+        """The next buffer, as so many elements."""
+        return viewed(self.take(), [elements], element)
+
+    def at(self, number: int, elements: int, element: ir.Type) -> ir.Value:
+        """A buffer by its number."""
+        return viewed(self.buffers[number], [elements], element)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """`rows` x `columns` elements of a matrix in GM, from (batch, row, column).
+
+    Attributes:
+        last: whether the last row may be the last one of the matrix.
+    """
+
+    batch: IndexLike
+    row: IndexLike
+    column: IndexLike
+    rows: int
+    columns: int
+    last: bool
+
+
+@dataclass(frozen=True)
+class Band:
+    """`count` rows or columns that lie from `inside` on in UB and from `outside` on in a piece."""
+
+    inside: int
+    outside: int
+    count: int
+
+
+def bands(size: int, flush: bool) -> list[Band]:
+    """How `size` rows or columns come.
+
+    >>> bands(37, flush=True)
+    [Band(inside=0, outside=0, count=32), Band(inside=32, outside=21, count=16)]
+    """
+    whole, tail = divmod(size, SIDE)
+    if not flush or not tail:
+        return [Band(0, 0, size)]
+    first = [Band(0, 0, whole * SIDE)] if whole else []
+    return [*first, Band(whole * SIDE, size - SIDE, SIDE)]
+
+
+class RowReader:
+    """Brings rows of matrices in GM to UB.
+
+    Args:
+        gm: [batch][rows][columns].
+    """
+
+    def __init__(self, gm: ir.Value) -> None:
+        self.gm = gm
+        kind = ir.MemRefType(gm.type)
+        self.element = kind.element_type
+        batch, rows, columns = kind.shape
+        # The last columns are read 16 wide, which reaches into the next row.
+        wide = [batch, rows, columns + SIDE - 1]
+        self.wide = restride(gm, wide, [rows * columns, columns, 1])
+        self.matrix_columns = columns
+
+    def come(self, piece: Rows, place: ir.Value, flush: bool) -> None:
+        """GM to UB; `flush`: the last 16 columns for those that a fractal would lack."""
+        if flush:
+            for band in bands(piece.columns, flush):
+                self._copy(piece, place, band)
+            return
+        whole, tail = divmod(piece.columns, SIDE)
+        if whole:
+            self._copy(piece, place, Band(0, 0, whole * SIDE))
+        if not tail:
+            return
+        first, careful = whole * SIDE, self.careful(piece)
+        if careful < piece.rows:
+            safe = replace(piece, rows=piece.rows - careful)
+            self._copy(safe, place, Band(first, first, SIDE))
+        if careful:
+            with (
+                for_loop(piece.rows - careful, piece.rows) as row,
+                for_loop(first, first + tail) as column,
+            ):
+                at = [piece.batch, add(piece.row, row), add(piece.column, column)]
+                value = memref.LoadOp(self.gm, [as_value(i) for i in at]).result
+                memref.StoreOp(value, place, [row, column])
+
+    def careful(self, piece: Rows) -> int:
+        """How many of the last rows have nothing behind them that may be read for their last 16
+        columns, so that what they lack of those is left as it is."""
+        tail = piece.columns % SIDE
+        beyond = ceil_div(SIDE - tail, self.matrix_columns) if tail else 0
+        return min(piece.rows, beyond) if piece.last or beyond > 1 else 0
+
+    def _copy(self, piece: Rows, place: ir.Value, band: Band) -> None:
+        at = [piece.batch, piece.row, add(piece.column, band.outside)]
+        source = subview(self.wide, at, [1, piece.rows, band.count], drop=[0])
+        cce.copy(source, subview(place, [0, band.inside], [piece.rows, band.count]))
+
+
+class Crossing:
+    """Makes fractals of rows.
+
+    Args:
+        gm: [batch][rows][columns].
+        inbox, made: buffers for the rows and for the fractals.
+        direct: whether rows of whole fractals stay as they came; they are seen as fractals.
+        parting: buffers of `dense_rows` where whole rows come as one run; None: row by row.
+    """
+
+    def __init__(
+        self,
+        gm: ir.Value,
+        inbox: Ring,
+        made: Ring,
+        direct: bool = False,
+        parting: Mapping[str, ir.Value] | None = None,
+    ) -> None:
+        self.reader, self.inbox, self.made, self.direct = RowReader(gm), inbox, made, direct
+        self.parting = parting
+
+    def cross(self, piece: Rows, flush: str = "") -> ir.Value:
+        """[columns / 16][rows / 16][16][16] in UB; `flush` is "rows", "columns" or ""."""
+        if self.parting is not None:
+            return self._parted(piece, self.parting)
+        rows, columns = ceil_div(piece.rows, SIDE), ceil_div(piece.columns, SIDE)
+        pitch, height = columns * SIDE, (rows * SIDE + 1) * SIDE
+        came = self.inbox.next(rows * SIDE * pitch, self.reader.element)
+        if self.direct:
+            if rest := rows * SIDE - piece.rows:
+                fill_zeros(restride(came, [rest * pitch], [1], piece.rows * pitch))
+            place = restride(came, [piece.rows, pitch], [pitch, 1])
+            self.reader.come(piece, place, flush=False)
+            return restride(came, [columns, rows, SIDE, SIDE], [SIDE, SIDE * pitch, pitch, 1])
+        made = self.made.next(columns * height, ir.F16Type.get())
+        for band in bands(piece.rows, flush == "rows"):
+            part = replace(piece, row=add(piece.row, band.outside), rows=band.count)
+            place = restride(came, [band.count, pitch], [pitch, 1], band.inside * pitch)
+            self.reader.come(part, place, flush == "columns")
+        filled = rows * SIDE if flush == "rows" else piece.rows
+        if filled < rows * SIDE:
+            rest = (rows * SIDE - filled) * SIDE
+            fill_zeros(restride(made, [columns, rest], [height, 1], filled * SIDE))
+        whole, tail = divmod(pitch if flush == "columns" else piece.columns, SIDE)
+        if tail:
+            fill_zeros(restride(made, [filled * SIDE], [1], whole * height))
+        for first, count, lanes in ((0, whole, SIDE), (whole, 1, tail)):
+            if count and lanes:
+                shape = [count, filled, lanes]
+                source = restride(came, shape, [SIDE, pitch, 1], first * SIDE)
+                change(source, restride(made, shape, [height, SIDE, 1], first * height))
+        shape = [columns, rows, SIDE, SIDE]
+        fractals: ir.Value = restride(made, shape, [height, FRACTAL, SIDE, 1])
+        return fractals
+
+    def _parted(self, piece: Rows, scratch: Mapping[str, ir.Value]) -> ir.Value:
+        """Dense rows become fractals."""
+        rows, columns = ceil_div(piece.rows, SIDE), ceil_div(piece.columns, SIDE)
+        f32, height = ir.F32Type.get(), (rows * SIDE + 1) * SIDE
+        way = parting_of(rows, columns, piece.columns, self.reader.element.width // 8)
+        held, element = self.inbox.take(), element_type(way.dtype)
+        came = viewed(held, [way.rows * way.width], self.reader.element)
+        load_run(Run(self.reader.gm, piece.batch, piece.row, piece.rows), came)
+        made = self.made.next(columns * height, ir.F16Type.get())
+        source = viewed(held, [way.rows * way.width], element)
+        if self.reader.element == f32:
+            count, pitch = way.rows * columns * SIDE, columns * SIDE
+            result = viewed(scratch[WIDE], [count], element)
+            build_dense(way.parted(), {SOURCE: source, RESULT: result}, scratch)
+            wide, shape = viewed(scratch[WIDE], [count], f32), [columns, way.rows, SIDE]
+            change(
+                restride(wide, shape, [SIDE, pitch, 1]), restride(made, shape, [height, SIDE, 1])
+            )
+        else:
+            build_dense(way.parted(), {SOURCE: source, RESULT: made}, scratch)
+        if filled := piece.rows % SIDE:
+            rest, start = SIDE - filled, ((rows - 1) * SIDE + filled) * SIDE
+            fill_zeros(restride(made, [columns, rest * SIDE], [height, 1], start))
+        fractals: ir.Value = restride(made, [columns, rows, SIDE, SIDE], [height, FRACTAL, SIDE, 1])
+        return fractals
+
+
+def change(source: ir.Value, destination: ir.Value) -> None:
+    """Moves f16 lanes, or rounds f32 to them; adding minus zero changes nothing."""
+    element = ir.MemRefType(source.type).element_type
+    if element == ir.MemRefType(destination.type).element_type:
+        cce.vadds(source, arith.ConstantOp(element, -0.0).result, destination)
+    else:
+        cce.vconv(source, destination)

@@ -1,0 +1,1 @@
+"""Builds kernels of `schedule.vector`: loops over tiles that stay in UB."""

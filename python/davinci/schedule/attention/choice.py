@@ -1,0 +1,135 @@
+"""The schedule of attention: candidates that fit the memories, the one of fewest cycles."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from davinci.machine import Machine
+from davinci.schedule.attention.attention import Attention, AttentionSchedule
+from davinci.schedule.attention.cost import estimate, footprint
+from davinci.schedule.vector.space import NoSpace
+from davinci.units import ceil_div, even_cuts
+
+MOST_ROWS = 8
+"""Fractals of rows of a unit: more brings nothing."""
+
+MOST_TILES = 24
+"""Tiles of keys in a straight line."""
+
+MOST_KEYS = 16
+"""Fractals of keys of a tile."""
+
+TILES = 8
+"""Sizes of tiles that are tried, the largest first."""
+
+NONE_FITS = "attention that no schedule fits"
+
+Pair = tuple[int, int]
+
+BUFFERS: tuple[tuple[Pair, Pair], ...] = (
+    ((2, 2), (2, 2)),
+    ((1, 2), (2, 2)),
+    ((2, 2), (1, 2)),
+    ((1, 2), (1, 2)),
+    ((2, 2), (1, 1)),
+    ((1, 1), (1, 1)),
+)
+"""Buffers of L0A and L0B, the best first."""
+
+
+def choose(attention: Attention, machine: Machine, cores: int) -> AttentionSchedule:
+    """The schedule of fewest estimated cycles on that many cores.
+
+    Raises:
+        NoSpace: none fits the memories.
+    """
+    best: tuple[float, AttentionSchedule] | None = None
+    for schedule in candidates(attention, machine, cores):
+        cycles = estimate(attention, schedule, machine, cores)
+        if best is None or cycles < best[0]:
+            best = cycles, schedule
+    if best is None:
+        raise NoSpace(NONE_FITS)
+    return best[1]
+
+
+def require_schedule(attention: Attention, machine: Machine, cores: int) -> None:
+    """Fails unless a schedule fits the memories."""
+    if next(candidates(attention, machine, cores), None) is None:
+        raise NoSpace(NONE_FITS)
+
+
+def candidates(attention: Attention, machine: Machine, cores: int) -> Iterator[AttentionSchedule]:
+    """Schedules that may be good and fit the memories."""
+    sizes = attention.fractals
+    for rows in even_cuts(sizes.rows, min(MOST_ROWS, sizes.rows)):
+        for tile in even_cuts(sizes.keys, min(MOST_KEYS, sizes.keys))[:TILES]:
+            for twice in (False, True) if attention.chain.differences else (False,):
+                for buffers in BUFFERS:
+                    found = list(with_tiles(attention, rows, tile, buffers, twice, machine, cores))
+                    yield from found
+                    if found:
+                        break
+
+
+def with_tiles(
+    attention: Attention,
+    rows: int,
+    tile: int,
+    buffers: tuple[Pair, Pair],
+    twice: bool,
+    machine: Machine,
+    cores: int,
+) -> Iterator[AttentionSchedule]:
+    """Schedules of units and tiles of one size: all keys at once, or in blocks of as many tiles as
+    L0C holds, a unit a line."""
+    sizes = attention.fractals
+    units, tiles = attention.batch * ceil_div(sizes.rows, rows), ceil_div(sizes.keys, tile)
+    line = min(ceil_div(units, cores), max(1, MOST_TILES // tiles))
+    l0a, l0b = buffers
+    whole = AttentionSchedule(rows, line, sizes.keys, tile, 8, (1, 1), 1, 1, 1, 1, l0a, l0b)
+    whole = replace(whole, twice=twice)
+    if tiles * line <= 2 * MOST_TILES:
+        held = min(2 * tiles, tiles * line)
+        start = replace(whole, pieces=(held, min(2, line)), sums=min(2, line))
+        # Scores that come twice stay until all maxima are known.
+        ahead = range(min(tiles * line, tiles + 4 if twice else 6), twice * (tiles - 1), -1)
+        yield from in_ub(attention, start, ahead, machine)
+    if twice and attention.chain.extras:
+        return  # Whether all keys are hidden is known of all keys only.
+    for count in range(min(8, tiles - 1), 0, -1):
+        # Blocks of even size; what is left over is less than a block.
+        block = ceil_div(keys := sizes.keys, ceil_div(tiles, count))
+        block = ceil_div(block, tile) * tile
+        if block < keys:
+            start = replace(whole, units=1, block=block, pieces=(2 * (block // tile), 1))
+            yield from in_ub(attention, start, [block // tile], machine)
+
+
+def in_ub(
+    attention: Attention, schedule: AttentionSchedule, l0c: Iterable[int], machine: Machine
+) -> Iterator[AttentionSchedule]:
+    """With as many tiles of scores in L0C as fit, ways to share out UB; none if other memories are
+    too small."""
+
+    def excess(found: AttentionSchedule) -> str:
+        return footprint(attention, found, machine).excess(machine)
+
+    fitting = (
+        found
+        for sums in sorted({schedule.sums, 1}, reverse=True)
+        for tiles in l0c
+        if excess(found := replace(schedule, l0c=tiles, sums=sums)) in ("", "UB")
+    )
+    held = next(fitting, None)
+    if held is None:
+        return
+    buffers = (3, 2, 1) if schedule.itemsize(attention) > 2 else (1,)
+    for scores in {1, min(2, schedule.units)}:
+        for weights in buffers:
+            for feed in (8, 4, 2, 1):
+                found = replace(held, scores=scores, weights=weights, feed=feed)
+                if not excess(found):
+                    yield found
+                    break

@@ -1,0 +1,375 @@
+"""What a schedule of attention takes: bytes of each memory, and about how many cycles."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from davinci.isa.core import DTYPES
+from davinci.machine import Machine
+from davinci.schedule.attention.attention import Attention, AttentionSchedule
+from davinci.schedule.attention.blocks import taking
+from davinci.schedule.attention.fold import (
+    fold,
+    less_highest,
+    negated,
+    result_lanes,
+    scratch_lanes,
+    spread_out,
+)
+from davinci.schedule.products.cost import Busy, Footprint, crossing_bytes
+from davinci.schedule.products.product import Operand, Pieces
+from davinci.schedule.vector.row_packing import unpacking
+from davinci.schedule.vector.row_statistics import KEPT
+from davinci.schedule.vector.steps import Step, View, cost_of
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
+from davinci.units import FRACTAL_SIDE as SIDE
+
+FRACTAL = SIDE * SIDE
+
+STAGES = 2
+"""Buffers of each kind for rows that cross UB, for Q and for P in L1."""
+
+LINKS = 10
+"""Steps of softmax that wait for the one before."""
+
+COLUMN_STEPS = 16
+"""Steps in which masks become columns, besides the factor."""
+
+AWAY = 600
+"""Cycles from the maxima of scores that come twice to the first scores less them."""
+
+TILE = 50
+"""Cycles that a tile takes beside its work, for its flags."""
+
+START = 1500
+"""Cycles before the first scores are there and after the last product."""
+
+
+def pieces_of(attention: Attention, schedule: AttentionSchedule) -> dict[str, Pieces]:
+    """The pieces in which Q, K and V come to L1."""
+    sizes, tile, block = attention.fractals, schedule.tile, schedule.block
+
+    def rows(operand: Operand, k: int, other: int) -> int:
+        along = k if operand.k_rows else other
+        return along if operand.nz else min(along, schedule.feed)
+
+    depth, columns = sizes.depth, sizes.columns
+    k_slots, v_slots = schedule.pieces
+    # Rows that are picked out come as columns of fractals, each by one instruction.
+    together = 1 if is_direct(attention, "k") else depth
+    return {
+        "q": Pieces(depth, schedule.rows, 1, rows(attention.q, depth, schedule.rows), STAGES),
+        "k": Pieces(depth, tile, together, rows(attention.k, depth, tile), k_slots),
+        "v": Pieces(block, columns, tile, rows(attention.v, block, columns), v_slots),
+    }
+
+
+def staged_bytes(
+    attention: Attention, schedule: AttentionSchedule, names: str = "kv"
+) -> tuple[int, int]:
+    """Bytes of UB for rows that came, and for fractals made of them; 0 if none come."""
+    came, made = 0, 0
+    for name, pieces in pieces_of(attention, schedule).items():
+        if name in names:
+            inbox, crossing = crossing_bytes(getattr(attention, name), pieces)
+            came = max(came, inbox)
+            if not is_direct(attention, name):
+                made = max(made, crossing)
+    return came, made
+
+
+def is_direct(attention: Attention, name: str) -> bool:
+    """Whether rows of Q, K or V, `name`, need no vector unit on their way: their fractals are
+    picked out by what brings them to L1."""
+    operand: Operand = getattr(attention, name)
+    width = attention.columns if name == "v" else attention.depth
+    other = {"q": attention.rows, "k": attention.keys, "v": attention.keys}[name]
+    stored = width if operand.k_rows == (name == "v") else other
+    return not operand.nz and operand.itemsize == 2 and stored % SIDE == 0
+
+
+def is_scaled(attention: Attention, schedule: AttentionSchedule) -> bool:
+    """Whether Q is multiplied with something on its way."""
+    return attention.scale != 1.0 or (schedule.twice and bool(attention.chain.extras))
+
+
+def column_slots(attention: Attention) -> int:
+    """Buffers of L1 for columns of masks: one where all units take the same."""
+    return 1 if all(extra.turn.count == 1 for extra in attention.chain.extras) else STAGES
+
+
+def column_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
+    """Bytes of UB in which masks become columns."""
+    slots = column_slots(attention)
+    return schedule.block * SIDE * (2 * 4 + 4 * 2 + BLOCK_BYTES) + (slots + 1) * FRACTAL_BYTES
+
+
+def column_cycles(keys: int, machine: Machine) -> float:
+    """Cycles in which masks of so many keys become columns and a factor."""
+    steps = COLUMN_STEPS + 2 * keys.bit_length()
+    fixed = machine.vector.fixed_cycles + machine.sync.barrier_cycles
+    return steps * fixed + COLUMN_STEPS * keys * 4 / REPEAT_BYTES
+
+
+def pitch_of(attention: Attention) -> int:
+    """Elements from row to row of O in UB: an odd number of blocks."""
+    lanes = BLOCK_BYTES // attention.o.itemsize
+    return (attention.fractals.columns * SIDE // lanes | 1) * lanes
+
+
+def tiles_of(block: int, tile: int) -> tuple[int, ...]:
+    """Keys of the tiles of a block; sizes in fractals."""
+    whole, rest = divmod(block, tile)
+    return (tile * SIDE,) * whole + (rest * SIDE,) * bool(rest)
+
+
+def shared_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
+    """Bytes of UB that folds and, behind them, weights take."""
+    item = schedule.itemsize(attention)
+    lanes = scratch_lanes(schedule.rows, tiles_of(schedule.block, schedule.tile))
+    weights = schedule.weights * schedule.rows * schedule.tile * FRACTAL_BYTES
+    return max(sum(lanes.values()) * item, weights if item > 2 else 0)
+
+
+def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machine) -> Footprint:
+    """Bytes that the buffers of a schedule take."""
+    sizes, rows, tile = attention.fractals, schedule.rows, schedule.tile
+    chain, block = attention.chain, schedule.block
+    item, twice = schedule.itemsize(attention), schedule.twice
+    lanes = result_lanes(schedule.dtype(attention))
+    pieces = pieces_of(attention, schedule)
+    l1 = sum(p.fractals * p.slots for p in pieces.values()) + STAGES * rows * (block + twice)
+    l1 += max(tile, rows)
+    ub = schedule.scores * rows * block * FRACTAL * item + shared_bytes(attention, schedule)
+    ub += rows * lanes * item
+    if item == 2:
+        ub += (STAGES * rows if twice else rows * tile) * FRACTAL_BYTES
+    out = pitch_of(attention) if not attention.o.nz else sizes.columns * SIDE
+    ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + SIDE * out * attention.o.itemsize)
+    if is_scaled(attention, schedule) and attention.q.nz:
+        ub += STAGES * rows * sizes.depth * FRACTAL_BYTES
+    ub += STAGES * sum(staged_bytes(attention, schedule))
+    ub += sum(staged_bytes(attention, schedule, "q"))
+    if schedule.blocks(attention) > 1:
+        ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + lanes * item)
+        ub += rows * SIDE * (item + 4 + BLOCK_BYTES)
+        ub += spread_cost("f32", rows * SIDE, machine)[0]
+    ub += attention.whole_masks * STAGES * rows * tile * FRACTAL * item
+    columns = twice and bool(chain.extras)
+    if columns:
+        ub += column_bytes(attention, schedule)
+        l1 += block * column_slots(attention)
+    for extra in chain.extras:
+        if extra.whole or columns:
+            continue
+        ub += block * SIDE * (BLOCK_BYTES + DTYPES[extra.value.dtype].itemsize)
+        ub += spread_cost(extra.value.dtype, block * SIDE, machine)[0]
+    ub += len(chain.numbers) * BLOCK_BYTES
+    l0a = schedule.l0a[0] * tile * sizes.depth + schedule.l0a[1] * tile * rows
+    l0a += (twice + columns * STAGES) * tile
+    l0b = schedule.l0b[0] * rows * sizes.depth + schedule.l0b[1] * tile * sizes.columns
+    l0b += max(tile, rows)
+    l0c = schedule.l0c * rows * tile * chain.itemsize
+    l0c += schedule.sums * rows * (sizes.columns + 1) * 4
+    l0b += twice * STAGES * rows
+    return Footprint(
+        l1 * FRACTAL_BYTES, l0a * FRACTAL_BYTES, l0b * FRACTAL_BYTES, l0c * FRACTAL, ub
+    )
+
+
+@lru_cache(maxsize=KEPT)
+def highest_cycles(
+    rows: int, tiles: tuple[int, ...], dtype: str, twice: bool, machine: Machine
+) -> int:
+    """Cycles in which the maximum of each row is found."""
+    steps = list(fold(rows, tiles, dtype, machine).steps)
+    if twice:
+        steps.append(negated(rows, dtype))
+    elif dtype == "f16":
+        steps.append(spread_out(rows, tiles[0], dtype))
+    return sum(cost_of(step, dtype, machine)[1] + machine.sync.barrier_cycles for step in steps)
+
+
+@lru_cache(maxsize=KEPT)
+def less_cycles(rows: int, keys: int, dtype: str, machine: Machine) -> int:
+    """Cycles in which the maxima are taken off a tile."""
+    return cost_of(less_highest(rows, keys, keys, 0, dtype), dtype, machine)[1]
+
+
+@lru_cache(maxsize=KEPT)
+def chain_cycles(
+    name: str, rows: int, keys: int, dtype: str, masked: bool, scaled: bool, machine: Machine
+) -> int:
+    """Cycles of a step of the chain on a tile; `masked`: by a number for each key."""
+    lanes = BLOCK_BYTES // DTYPES[dtype].itemsize
+    shape = (rows, keys, SIDE // lanes, lanes)
+    scores = View("scores", shape, (keys * SIDE, SIDE, lanes, 1))
+    mask = View("mask", shape, (0, lanes, 0, 1)) if masked else scores
+    operands = (scores, scores) if scaled else (scores, mask, scores)
+    return cost_of(Step(name, operands, 1.0 if scaled else None), dtype, machine)[1]
+
+
+@lru_cache(maxsize=KEPT)
+def taking_cycles(rows: int, columns: int, dtype: str, machine: Machine) -> int:
+    """Cycles in which a block's sums are taken to those of the blocks before."""
+    taken = taking(rows, columns, dtype, machine)
+    parts = (taken.maxima, taken.spread, taken.sums)
+    work = sum(steps.estimate(machine).cycles for steps in parts)
+    return work + sum(len(steps.steps) for steps in parts) * machine.sync.barrier_cycles
+
+
+@lru_cache(maxsize=KEPT)
+def spread_cost(dtype: str, count: int, machine: Machine) -> tuple[int, int]:
+    """Scratch bytes and cycles in which `count` numbers fill a block each."""
+    work = unpacking(dtype, count, SIDE, machine)
+    return work.scratch_bytes, work.estimate(machine).cycles
+
+
+class Costs:
+    """Cycles of what one core does for a unit."""
+
+    def __init__(self, attention: Attention, schedule: AttentionSchedule, machine: Machine) -> None:
+        self.attention, self.schedule, self.machine = attention, schedule, machine
+
+    def unit(self) -> Busy:
+        """All pipes."""
+        return Busy(self._mte2(), self._vector(), self._mte3(), self._mte1(), self._cube())
+
+    def tiles(self) -> int:
+        """Tiles of keys."""
+        whole, block = divmod(self.attention.fractals.keys, self.schedule.block)
+        each = ceil_div(self.schedule.block, self.schedule.tile)
+        return whole * each + ceil_div(block, self.schedule.tile)
+
+    def _operation(self, name: str, kind: str, repeats: float, count: int = 1) -> float:
+        """`count` operations of so many repeats each."""
+        unit = self.machine.vector
+        fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
+        each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
+        return count * (max(1, ceil_div(int(repeats), MAX_REPEAT)) * fixed + repeats * each)
+
+    def _vector(self) -> float:
+        attention, schedule = self.attention, self.schedule
+        rows, dtype = schedule.rows, schedule.dtype(attention)
+        sizes, tiles = attention.fractals, tiles_of(schedule.block, schedule.tile)
+        blocks = schedule.blocks(attention)
+        found = float(highest_cycles(rows, tiles, dtype, schedule.twice, self.machine))
+        found += sum(self._tile(keys, dtype) for keys in tiles)
+        found += self._masks(blocks > 1)
+        fixed = self.machine.vector.fixed_cycles
+        column = rows * FRACTAL * 4 / REPEAT_BYTES
+        if blocks > 1:
+            found += taking_cycles(rows, sizes.columns + 1, dtype, self.machine)
+            found = blocks * (found + (sizes.columns + 1) * column + fixed)
+        found += (sizes.columns + 1) * column + fixed + self._operation("vrec", "f32", column)
+        found += self._operation("vmul", "f32", column, sizes.columns)
+        if attention.o.itemsize == 2:
+            found += self._operation("vconv", "", column, sizes.columns)
+        for name, count in (("q", rows), ("k", sizes.keys), ("v", sizes.keys)):
+            operand, width = self._operand(name)
+            if not operand.nz and not is_direct(attention, name):
+                wide = count * width * FRACTAL * operand.itemsize / REPEAT_BYTES
+                found += self._operation("vconv" if operand.itemsize > 2 else "vadds", "", wide, 1)
+        return found
+
+    def _masks(self, again: bool) -> float:
+        """What prepares masks for a unit; `again`: for each block of keys."""
+        attention, keys = self.attention, self.schedule.block * SIDE
+        if self.schedule.twice:
+            many = column_slots(attention) > 1
+            return many * column_cycles(keys, self.machine)
+        found = 0.0
+        for extra in attention.chain.extras:
+            if not extra.whole and (extra.turn.count > 1 or again):
+                found += spread_cost(extra.value.dtype, keys, self.machine)[1]
+        return found
+
+    def _tile(self, keys: int, dtype: str) -> float:
+        """What the vector unit does to a tile of so many keys."""
+        attention, schedule, machine = self.attention, self.schedule, self.machine
+        chain, rows = attention.chain, schedule.rows
+        assert machine.l0c is not None
+        wide = rows * keys * SIDE
+        copies = 1 + schedule.twice
+        moved = wide * chain.itemsize / machine.l0c.to_ub_bytes_per_cycle
+        found = copies * (machine.vector.fixed_cycles + moved)
+        if not schedule.twice:
+            found += less_cycles(rows, keys, dtype, machine)
+        if dtype == "f32":
+            found += self._operation("vconv", "", wide * 4 / REPEAT_BYTES)
+        found += self._operation("vexp", "f16", wide * 2 / REPEAT_BYTES)
+        masks = {extra.value for extra in chain.extras if not extra.whole}
+        for step in chain.steps:
+            masked, scaled = bool(masks & set(step.sources)), step.scalar is not None
+            if not (masked and schedule.twice):
+                found += chain_cycles(step.name, rows, keys, dtype, masked, scaled, machine)
+        return found
+
+    def _operand(self, name: str) -> tuple[Operand, int]:
+        sizes = self.attention.fractals
+        operand: Operand = getattr(self.attention, name)
+        return operand, sizes.columns if name == "v" else sizes.depth
+
+    def _mte2(self) -> float:
+        sizes, unit = self.attention.fractals, self.machine.mte2
+        rate = min(unit.port_bytes_per_cycle, self.machine.l2.read_bytes_per_cycle)
+        found = 0.0
+        for name, count in (("q", self.schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):
+            operand, width = self._operand(name)
+            size = count * width * FRACTAL * operand.itemsize / rate
+            if operand.nz:
+                found += size + self.tiles() * unit.issue_cycles
+            else:
+                # Of a few buffers each is free again only when its rows came and went.
+                times = ceil_div(count, self.schedule.feed)
+                found += max(size, times * (unit.start_cycles + size / times) / STAGES)
+        for extra in self.attention.chain.extras:
+            if extra.whole:
+                item = self.schedule.itemsize(self.attention)
+                found += self.schedule.rows * sizes.keys * FRACTAL * item / rate
+        return found
+
+    def _mte3(self) -> float:
+        schedule, sizes, unit = self.schedule, self.attention.fractals, self.machine.mte3
+        assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
+        size, count = schedule.rows * sizes.keys * FRACTAL_BYTES, schedule.rows
+        for name, number in (("q", schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):
+            operand, width = self._operand(name)
+            if not operand.nz:
+                size += number * width * FRACTAL_BYTES
+                count += ceil_div(number, schedule.feed) * width
+        out = schedule.rows * sizes.columns * FRACTAL * self.attention.o.itemsize
+        leaving = out / unit.port_bytes_per_cycle
+        return count * unit.on_chip_start_cycles + size / unit.ub_to_l1_bytes_per_cycle + leaving
+
+    def _mte1(self) -> float:
+        schedule, sizes, unit = self.schedule, self.attention.fractals, self.machine.mte1
+        rows, tiles = schedule.rows, self.tiles()
+        to_a = sizes.keys * (sizes.depth + rows) * FRACTAL_BYTES / unit.l0a_bytes_per_cycle
+        to_b = (sizes.keys * sizes.columns + rows * sizes.depth) * FRACTAL_BYTES
+        loads = 2 * tiles + 1 + (sizes.keys if is_direct(self.attention, "k") else tiles)
+        return to_a + to_b / unit.l0b_bytes_per_cycle + loads * unit.fixed_cycles
+
+    def _cube(self) -> float:
+        schedule, sizes = self.schedule, self.attention.fractals
+        work = schedule.rows * sizes.keys * (sizes.depth + sizes.columns + 1 + schedule.twice)
+        mads = self.tiles() * (sizes.columns + 2 + schedule.twice)
+        if schedule.twice and self.attention.chain.extras:
+            work, mads = work + schedule.rows * sizes.keys, mads + self.tiles()
+        return work + mads * self.machine.cube.occupancy_cycles
+
+
+def estimate(
+    attention: Attention, schedule: AttentionSchedule, machine: Machine, cores: int
+) -> float:
+    """Cycles on that many cores."""
+    units = attention.batch * ceil_div(attention.fractals.rows, schedule.rows)
+    lines = ceil_div(units, schedule.units)
+    rounds = ceil_div(lines, min(cores, lines)) * schedule.units
+    costs = Costs(attention, schedule, machine)
+    busy, tiles = costs.unit(), costs.tiles()
+    each = busy.most
+    if schedule.scores == 1:
+        # The next unit's scores cannot come while this one's maximum is looked for.
+        each += LINKS * machine.sync.barrier_cycles + schedule.twice * AWAY
+    return START + (busy.sum - busy.most) / 4 + tiles * TILE + rounds * each

@@ -1,0 +1,478 @@
+"""A group of operators as an `Attention`.
+
+    %s = batch_matmul %q, %k      scores
+    %t = mul %s, 0.125; %m = broadcast %mask; %x = add %t, %m        the chain: elementwise
+    softmax of %x over keys, however it is spelled
+    %o = batch_matmul %p, %v
+
+with casts in between, batches written in any way, and K and V that are repeated for several
+matrices of Q. `NoSpace` says why a group is none of this.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from davinci.operators import OPERATORS, Tensor
+from davinci.operators.arithmetic import is_power_of_two
+from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
+from davinci.operators.tensors import ND, NZ
+from davinci.operators.vector_program import DTYPE_OF, Operand, Step, Value, VectorProgram
+from davinci.schedule.attention.attention import Attention, Chain, Extra, Turn
+from davinci.schedule.attention.terms import (
+    Difference,
+    Flags,
+    Known,
+    Result,
+    Row,
+    Seen,
+    Statistic,
+    Weight,
+    turn_of,
+)
+from davinci.schedule.graph import Graph, Node, Scalar
+from davinci.schedule.products.product import Operand as Factor
+from davinci.schedule.products.product import Result as Leaving
+from davinci.schedule.vector.space import NoSpace
+
+SCORES = ("f16", "f32")
+"""Element types of scores."""
+
+BOOLEAN = "i1"
+
+
+LEAST = {"f16": -65504.0, "f32": -1e13}
+"""What a selection may put in place of scores to be a bound of them: no score of f16 factors is
+less."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Scores, or a number below all of them, as flags say: the lesser of the score and a bound.
+
+    Attributes:
+        flags: number of the input that says which.
+        result: number of what is selected.
+        fill: in place of scores.
+        kept: whether true flags keep scores.
+    """
+
+    flags: int
+    result: int
+    fill: float
+    kept: bool
+
+
+@dataclass(frozen=True)
+class AttentionGroup:
+    """Attention, and the group's values that it takes and makes, by number.
+
+    Attributes:
+        factors: Q, K and V.
+        extras: of the chain, in its order.
+        upright: those with a number for each score that are not turned yet, as scores are.
+        selections: that are not bounds yet.
+        output: O.
+    """
+
+    attention: Attention
+    factors: tuple[int, int, int]
+    extras: tuple[int, ...]
+    upright: tuple[int, ...]
+    selections: tuple[Selection, ...]
+    output: int
+
+    @property
+    def ready(self) -> bool:
+        """Whether masks are as a kernel takes them."""
+        return not (self.upright or self.selections)
+
+
+def read_attention(graph: Graph) -> AttentionGroup:
+    """The attention of a group.
+
+    Raises:
+        NoSpace: it is not one attention.
+    """
+    if len([node for node in graph.nodes if node.name in PRODUCTS]) != 2:
+        raise NoSpace("no two products")
+    if graph.windows:
+        raise NoSpace("parts of arrays as operands of attention")
+    if len(graph.outputs) != 1:
+        raise NoSpace(f"{len(graph.outputs)} outputs of attention")
+    return _Reader(graph).read()
+
+
+@dataclass
+class _Reader:
+    """Walks the operators of a group in order."""
+
+    graph: Graph
+    known: dict[int, Known] = field(default_factory=dict)
+    program: VectorProgram = field(default_factory=VectorProgram)
+    extras: dict[tuple[int, bool], Extra] = field(default_factory=dict)
+    products: list[tuple[Node, tuple[Seen, ...]]] = field(default_factory=list)
+    upright: list[int] = field(default_factory=list)
+    selections: list[Selection] = field(default_factory=list)
+    made_ready: set[int] = field(default_factory=set)
+    highest: Value | None = None
+
+    def read(self) -> AttentionGroup:
+        if self.scores.element not in SCORES:
+            raise NoSpace(f"scores of {self.scores.element}")
+        self.program.input(DTYPE_OF[self.scores.element])
+        for number in self.graph.inputs:
+            array = self.graph.arrays[number]
+            count = math.prod(array.shape[:-2])
+            self.known[number] = Seen(
+                number, array.shape, np.arange(count).reshape(array.shape[:-2])
+            )
+        for node in self.graph.nodes:
+            self.known[node.result] = self._read(node)
+        (output,) = self.graph.outputs
+        if not isinstance(self.known[output], Result):
+            raise NoSpace("an output of attention that is not its last product")
+        return self._group(output)
+
+    def _read(self, node: Node) -> Known:
+        found = [x.value if isinstance(x, Scalar) else self.known[x] for x in node.operands]
+        if node.name in PRODUCTS:
+            return self._product(node, found)
+        result = self.graph.arrays[node.result]
+        if node.name == "reshape":
+            return self._reshaped(found[0], result)
+        if node.name == "broadcast":
+            return self._broadcast(node, found[0], result)
+        if node.name in ("relayout", "transpose") and isinstance(found[0], Seen):
+            return self._turned(node, found[0], result)
+        if node.name == "select":
+            return self._select(node, found)
+        if node.name == "reduce":
+            return self._reduced(node, found[0])
+        if node.name == "cast" and not isinstance(found[0], Value | float):
+            return self._cast(node, found[0])
+        if any(isinstance(x, Statistic | Row | Difference | Weight) for x in found):
+            return self._softmax(node, found)
+        return self._record(node, found, result)
+
+    # Products.
+
+    def _product(self, node: Node, found: list[Known]) -> Known:
+        a, b = found
+        if not self.products:
+            if not (isinstance(a, Seen) and isinstance(b, Seen)):
+                raise NoSpace("a product of what is computed in the group")
+            self.products.append((node, (a, b)))
+            return self.program.inputs[0]
+        if not (isinstance(a, Weight) and a.divided and isinstance(b, Seen)):
+            raise NoSpace("a second product of something else than weights and an input")
+        if node.attributes.get(TRANSPOSE_A):
+            raise NoSpace("weights that are turned")
+        self.products.append((node, (b,)))
+        return Result()
+
+    @property
+    def scores(self) -> Tensor:
+        """S as the first product gives it."""
+        first = next(node for node in self.graph.nodes if node.name in PRODUCTS)
+        return self.graph.arrays[first.result]
+
+    def _is_scores(self, shape: tuple[int, ...]) -> bool:
+        """Whether a shape is that of S, however the batch is written."""
+        of = self.scores.shape
+        return shape[-2:] == of[-2:] and math.prod(shape) == math.prod(of)
+
+    # What moves nothing.
+
+    def _reshaped(self, operand: Known, result: Tensor) -> Known:
+        shape = result.shape
+        if isinstance(operand, Seen):
+            if shape[-2:] != operand.shape[-2:] or len(shape) < 2:
+                if operand.matrices.size != 1 and self._packed(operand):
+                    raise NoSpace("a reshape of repeated matrices")
+                count = math.prod(shape[:-2])
+                return Seen(operand.number, shape, np.arange(count).reshape(shape[:-2]))
+            return replace(operand, shape=shape, matrices=operand.matrices.reshape(shape[:-2]))
+        if isinstance(operand, Statistic):
+            return replace(operand, shape=shape)
+        if isinstance(operand, Result):
+            of = self.graph.arrays[self.products[1][0].result]
+            if shape[-2:] != of.shape[-2:] or math.prod(shape) != of.count:
+                raise NoSpace("a result with another shape")
+        if isinstance(operand, Value | Row | Difference | Weight) and not self._is_scores(shape):
+            raise NoSpace("scores with another shape")
+        return operand
+
+    def _packed(self, seen: Seen) -> bool:
+        """Whether matrices are not those of the input in their order."""
+        return not np.array_equal(seen.matrices.reshape(-1), np.arange(seen.matrices.size))
+
+    def _broadcast(self, node: Node, operand: Known, result: Tensor) -> Known:
+        if isinstance(operand, float | int):
+            return float(operand)
+        dims = [int(dim) for dim in node.attributes["dims"]]
+        last = len(result.shape) - 1
+        if isinstance(operand, Statistic) and self._is_scores(result.shape):
+            held = dict(zip(dims, operand.shape, strict=True))
+            if held.pop(last, 1) == 1 and all(result.shape[d] == n for d, n in held.items()):
+                return Row(operand.kind)
+        if not isinstance(operand, Seen):
+            raise NoSpace("a broadcast of what is computed in attention")
+        held = dict(zip(dims, operand.shape, strict=True))
+        if dims != sorted(dims):
+            raise NoSpace("a broadcast that turns")
+        matrices = len(dims) >= 2 and dims[-2:] == [last - 1, last]
+        if matrices and operand.shape[-2:] == result.shape[-2:]:
+            return self._spread(operand, dims[:-2], result)
+        if not self._is_scores(result.shape):
+            raise NoSpace("a broadcast of something else than a mask")
+        if held.get(last, 1) != result.shape[last] or held.get(last - 1, 1) != 1:
+            raise NoSpace("a mask that is not one number a key")
+        lead = [held.get(i, 1) for i in range(last - 1)]
+        rows = np.arange(math.prod(lead)).reshape(lead)
+        spread = np.broadcast_to(rows, result.shape[:-2]).reshape(-1)
+        if self._packed(operand):
+            raise NoSpace("a mask of repeated rows")
+        turn = turn_of(spread)
+        if self.graph.arrays[operand.number].element == BOOLEAN:
+            return Flags(operand.number, whole=False, turn=turn)
+        return self._extra(operand.number, whole=False, turn=turn)
+
+    def _spread(self, operand: Seen, dims: list[int], result: Tensor) -> Seen:
+        """More matrices of the same ones."""
+        lead = result.shape[:-2]
+        shape = [1] * len(lead)
+        for dim, size in zip(dims, operand.shape[:-2], strict=True):
+            shape[dim] = size
+        matrices = np.broadcast_to(operand.matrices.reshape(shape), lead)
+        return replace(operand, shape=result.shape, matrices=matrices)
+
+    def _turned(self, node: Node, operand: Seen, result: Tensor) -> Seen:
+        """A mask that comes as scores are computed, keys first and in fractals."""
+        if node.name == "relayout":
+            return operand
+        rank = len(result.shape)
+        wanted = [*range(rank - 2), rank - 1, rank - 2]
+        if list(node.attributes["permutation"]) != wanted:
+            raise NoSpace("a transpose in attention")
+        return replace(operand, shape=result.shape, turned=not operand.turned)
+
+    def _extra(self, number: int, whole: bool, turn: Turn) -> Value:
+        array, dtype = self.graph.arrays[number], self.program.inputs[0].dtype
+        ready = DTYPE_OF.get(array.element) == dtype and array.layout == (NZ if whole else ND)
+        if not ready and number not in self.made_ready:
+            raise NoSpace(f"{array} beside scores of {self.scores.element}")
+        key = number, whole
+        if key not in self.extras:
+            self.extras[key] = Extra(self.program.input(dtype), whole, turn)
+        if self.extras[key].turn != turn:
+            raise NoSpace("a mask that is used in two ways")
+        return self.extras[key].value
+
+    # Softmax.
+
+    def _reduced(self, node: Node, operand: Known) -> Statistic:
+        source, result = (self.graph.arrays[x] for x in (node.values[0], node.result))
+        kind, last = node.attributes["kind"], len(source.shape) - 1
+        if list(node.attributes["dims"]) != [last]:
+            raise NoSpace("a reduction of something else than keys")
+        if kind == "max" and isinstance(operand, Value) and self.highest in (None, operand):
+            self.highest = operand
+            return Statistic("max", result.shape)
+        if kind == "add" and operand == Weight(divided=False):
+            return Statistic("sum", result.shape)
+        raise NoSpace(f"{kind} over keys")
+
+    def _cast(self, node: Node, operand: Known) -> Known:
+        result = self.graph.arrays[node.result]
+        if isinstance(operand, Seen):
+            given = self.graph.arrays[operand.number]
+            legal = (given.element, result.element) == ("f32", "f16") and given.layout == ND
+            if not legal or operand.number not in self.graph.inputs:
+                raise NoSpace("a cast of an operand that is no rounding of rows")
+        elif result.element not in SCORES:
+            raise NoSpace(f"a cast to {result.element}")
+        return operand
+
+    def _softmax(self, node: Node, found: list[Known]) -> Known:
+        """The operators of softmax behind its maximum."""
+        first, second = found[0], found[-1]
+        undivided = Weight(divided=False)
+        if node.name == "sub" and second == Row("max") and first is self.highest:
+            return Difference()
+        if node.name == "exp" and first == Difference():
+            return undivided
+        if node.name == "max" and -math.inf in found:  # some take care of empty rows
+            (statistic,) = (x for x in found if x != -math.inf)
+            if isinstance(statistic, Statistic) and statistic.kind == "max":
+                return statistic
+        inverse = node.name == "rec" or (node.name == "div" and first == 1.0)
+        if inverse and isinstance(second, Statistic) and second.kind == "sum":
+            return replace(second, kind="inverse")
+        if node.name == "div" and (first, second) == (undivided, Row("sum")):
+            return Weight(divided=True)
+        if node.name == "mul" and undivided in found and Row("inverse") in found:
+            return Weight(divided=True)
+        raise NoSpace(f"{node.name} in softmax")
+
+    # The chain.
+
+    def _record(self, node: Node, found: list[Any], result: Tensor) -> Value:
+        record = OPERATORS.get(node.name)
+        if record is None or not record.elementwise:
+            raise NoSpace(f"{node.name} between products")
+        if not any(isinstance(x, Value) for x in found) or not self._is_scores(result.shape):
+            raise NoSpace(f"{node.name} of something else than scores")
+        operands: list[Operand] = []
+        for operand in found:
+            if isinstance(operand, Seen):
+                operand = self._mask(operand)
+            if not isinstance(operand, Value | float | int):
+                raise NoSpace(f"{node.name} of something else than scores")
+            operands.append(operand)
+        if node.name == "div" and isinstance(operands[1], float | int):
+            return self.program.mul(operands[0], 1.0 / operands[1])
+        return record.tile(self.program, operands, node.attributes, result.element)
+
+    def _select(self, node: Node, found: list[Any]) -> Value:
+        """Scores where flags say so, else a number that is less than all of them."""
+        flags, first, second = found
+        if isinstance(flags, Seen):
+            flags = self._flags(flags)
+        kept = isinstance(first, Value)
+        scores, fill = (first, second) if kept else (second, first)
+        if not (isinstance(flags, Flags) and isinstance(scores, Value)):
+            raise NoSpace("a selection of something else than scores by flags")
+        if not isinstance(fill, float | int) or fill > LEAST[scores.dtype]:
+            raise NoSpace("a selection between scores and what may be among them")
+        self.selections.append(Selection(flags.number, node.result, float(fill), kept))
+        if flags.whole:
+            self.upright.append(flags.number)
+        self.made_ready.add(flags.number)
+        return self.program.min(scores, self._extra(flags.number, flags.whole, flags.turn))
+
+    def _flags(self, seen: Seen) -> Flags:
+        rows, keys = self.scores.shape[-2:]
+        if self.graph.arrays[seen.number].element != BOOLEAN or seen.turned:
+            raise NoSpace("a selection by something else than flags")
+        if seen.shape[-2:] != (rows, keys) or not self._is_scores(seen.shape):
+            raise NoSpace(f"flags of {seen.shape} beside scores")
+        return Flags(seen.number, rows > 1, turn_of(seen.matrices.reshape(-1)))
+
+    def _mask(self, mask: Seen) -> Value:
+        """A mask with a number for each score; of scores of one row, for each key."""
+        rows, keys = self.scores.shape[-2:]
+        if mask.shape[-2:] != (rows, keys) or not self._is_scores(mask.shape):
+            raise NoSpace(f"an operand of {mask.shape} beside scores")
+        turn = turn_of(mask.matrices.reshape(-1))
+        if rows == 1 and not mask.turned:
+            return self._extra(mask.number, whole=False, turn=turn)
+        if not mask.turned:
+            array = self.graph.arrays[mask.number]
+            if DTYPE_OF.get(array.element) != self.program.inputs[0].dtype:
+                raise NoSpace(f"{array} beside scores of {self.scores.element}")
+            self.upright.append(mask.number)
+            self.made_ready.add(mask.number)
+        return self._extra(mask.number, whole=True, turn=turn)
+
+    def _chain(self) -> tuple[Chain, float]:
+        """The steps as a line, and a scale that is taken to Q."""
+        scores, scale = self.program.inputs[0], 1.0
+        if self.highest is None:
+            raise NoSpace("no maximum")
+        self.program.outputs = [self.highest]
+        self.program.drop_unused()
+        steps, running = list(self.program.steps), scores
+        numbers = self.program.constants.values()
+        given = {extra.value for extra in self.extras.values()} | set(numbers)
+        for step in steps:
+            line = step.sources.count(running) >= 1 and given.issuperset(
+                source for source in step.sources if source is not running
+            )
+            if not line or step.result.dtype != scores.dtype:
+                raise NoSpace("a chain that is no line")
+            running = step.result
+        if running is not self.highest:
+            raise NoSpace("a chain that does not end where the maximum is taken")
+        factor = steps[0].scalar if steps and steps[0].name == "vmuls" else None
+        if factor:
+            scale = power_of_two(factor)
+            if scale == factor:
+                first = steps.pop(0)
+                steps = [renamed(step, first.result, scores) for step in steps]
+            elif scores.dtype == "f32":
+                # What is left is about one, so that scores without it are about as large.
+                steps[0] = replace(steps[0], scalar=factor / scale)
+            else:
+                scale = 1.0
+        extras = tuple(self.extras.values())
+        pairs = tuple((value, number) for (_, number), value in self.program.constants.items())
+        return Chain(scores, tuple(steps), extras, pairs), scale
+
+    # The group.
+
+    def _group(self, output: int) -> AttentionGroup:
+        chain, scale = self._chain()
+        (first, (q, k)), (second, (v,)) = self.products
+        *_, rows, keys = self.scores.shape
+        batch = math.prod(self.scores.shape[:-2])
+        turned_q, turned_k = (bool(first.attributes.get(x)) for x in (TRANSPOSE_A, TRANSPOSE_B))
+        turned_v = bool(second.attributes.get(TRANSPOSE_B))
+        depth = q.shape[-2] if turned_q else q.shape[-1]
+        columns = self.graph.arrays[second.result].shape[-1]
+        o = self.graph.arrays[output]
+        if o.element not in SCORES or o.count != batch * rows * columns:
+            raise NoSpace(f"{o} as the result of attention")
+        if min(batch, rows, keys, depth, columns) == 0:
+            raise NoSpace("attention of nothing")
+
+        def factor(seen: Seen, k_rows: bool) -> Factor:
+            array = self.graph.arrays[seen.number]
+            if seen.turned:
+                raise NoSpace("a factor that is turned")
+            if array.element not in ("f16", "f32"):
+                raise NoSpace(f"attention of {array.element}")
+            return Factor(array.layout == NZ, array.bytes_each, k_rows)
+
+        attention = Attention(
+            batch,
+            rows,
+            keys,
+            depth,
+            columns,
+            factor(q, turned_q),
+            factor(k, not turned_k),
+            factor(v, not turned_v),
+            Leaving(o.layout == NZ, o.bytes_each),
+            turn_of(q.matrices.reshape(-1)),
+            turn_of(k.matrices.reshape(-1)),
+            turn_of(v.matrices.reshape(-1)),
+            scale,
+            chain,
+        )
+        return AttentionGroup(
+            attention,
+            (q.number, k.number, v.number),
+            tuple(number for number, _ in self.extras),
+            tuple(self.upright),
+            tuple(self.selections),
+            output,
+        )
+
+
+def power_of_two(number: float) -> float:
+    """The one next to it, with its sign: a factor that f16 takes exactly.
+
+    >>> power_of_two(0.125), power_of_two(-0.11), power_of_two(1e9)
+    (0.125, -0.125, 1.0)
+    """
+    found = math.copysign(2.0 ** round(math.log2(abs(number))), number)
+    return found if is_power_of_two(found) else 1.0
+
+
+def renamed(step: Step, old: Value, new: Value) -> Step:
+    return replace(step, sources=tuple(new if value is old else value for value in step.sources))

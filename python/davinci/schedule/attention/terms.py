@@ -1,0 +1,93 @@
+"""What values between the products of attention are, while a group is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.operators.vector_program import Operand
+from davinci.schedule.attention.attention import Turn
+from davinci.schedule.vector.space import NoSpace
+
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """An input, seen with another shape.
+
+    Attributes:
+        number: of the input.
+        shape: as it is seen.
+        matrices: for each of the leading indices of `shape` the matrix of the input.
+        turned: whether rows and columns are exchanged.
+    """
+
+    number: int
+    shape: tuple[int, ...]
+    matrices: Indices
+    turned: bool = False
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A number for each row of scores: "max", "sum" of exponentials, or "inverse" of that."""
+
+    kind: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A statistic, repeated for all scores of its row."""
+
+    kind: str
+
+
+@dataclass(frozen=True)
+class Difference:
+    """x - max(x)."""
+
+
+@dataclass(frozen=True)
+class Weight:
+    """exp(x - max(x)), or that divided by its sum."""
+
+    divided: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """O."""
+
+
+@dataclass(frozen=True)
+class Flags:
+    """Booleans for scores: an input, whether there is one for each score, and its matrices."""
+
+    number: int
+    whole: bool
+    turn: Turn
+
+
+Known = Operand | Seen | Flags | Statistic | Row | Difference | Weight | Result
+
+
+def turn_of(matrices: Indices) -> Turn:
+    """i // each % count as the rule of a list of matrices.
+
+    Raises:
+        NoSpace: they follow another rule.
+
+    >>> turn_of(np.array([0, 0, 1, 1, 0, 0, 1, 1]))
+    Turn(each=2, count=2)
+    """
+    count = int(matrices.max()) + 1
+    change = np.flatnonzero(matrices != matrices[0])
+    each = int(change[0]) if change.size else matrices.size
+    found = np.arange(matrices.size) // each % count
+    if not np.array_equal(found, matrices):
+        raise NoSpace("matrices in another order")
+    return Turn(each, count)

@@ -1,0 +1,301 @@
+"""A loop on a core: what a step reads, computes and writes, as plain data.
+
+    for t in 0 .. steps - 1:
+      x = gates[t]; s = h R                 a *slice* of what lies in GM; a product with a state
+      h = tanh(x + s)                       the states stay on the core
+      y[t] = h
+
+The products of a step cut its graph: their results are inputs of what the vector unit computes,
+their left factors outputs of it. Right factors lie in GM when the loop begins, and in L1 from then
+on, as fractals of [n, k]: [k / 16][n / 16][16][16] is the order in which L0B takes them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Literal
+
+from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
+from davinci.operators.tensors import ND, NZ
+from davinci.operators.vector_program import Value
+from davinci.schedule.graph import Graph, Node, Scalar, Window
+from davinci.schedule.vector.regions import regions_of
+from davinci.schedule.vector.space import NoSpace, Space, space_of
+from davinci.schedule.vector.tile_program import TileProgram, program_of
+from davinci.units import FRACTAL_SIDE as SIDE
+
+PRODUCT = "matmul"
+APART = 16
+"""Elements by which rows of a product's result are said to lie apart: rows and columns of what it
+is combined with stay two axes."""
+
+Kind = Literal["state", "fixed", "slice", "product"]
+
+
+@dataclass(frozen=True)
+class Role:
+    """What an input or output of a step is.
+
+    Attributes:
+        place: of its buffer among the arguments of the kernel; of a product, its number.
+        backwards: of a slice, whether the first step has the last.
+        state: the number of a state.
+    """
+
+    kind: Kind
+    place: int
+    backwards: bool = False
+    state: int = 0
+
+
+@dataclass(frozen=True)
+class LoopProduct:
+    """C[rows, n] = A[rows, k] B[k, n], by the numbers of A and B in the graph of the step.
+
+    Attributes:
+        turned: whether B is there as [n, k].
+    """
+
+    a: int
+    b: int
+    result: int
+    turned: bool
+
+
+@dataclass(frozen=True)
+class CutStep:
+    """A step without its products.
+
+    Attributes:
+        graph: in regions; its inputs and outputs are windows of those of the step.
+        inputs, outputs: of each, the place among those of the step; behind them follow the results
+            of products, and the left factors.
+        products: in order.
+    """
+
+    graph: Graph
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    products: tuple[LoopProduct, ...]
+
+
+def cut_step(graph: Graph) -> CutStep:
+    """Cuts a step at its products.
+
+    Raises:
+        NoSpace: a product of something else than a value of the step with an input.
+    """
+    products = [node for node in graph.nodes if node.name == PRODUCT]
+    used = {v for node in graph.nodes if node.name != PRODUCT for v in node.values}
+    for node in products:
+        a, b = node.operands
+        if isinstance(a, Scalar) or isinstance(b, Scalar) or b not in graph.inputs:
+            raise NoSpace("a product whose right factor is computed in the loop")
+        if b in used:
+            raise NoSpace("a right factor that is combined with others")
+        if node.attributes.get(TRANSPOSE_A):
+            raise NoSpace("a left factor that is turned")
+    if any(node.name == "batch_matmul" for node in graph.nodes):
+        raise NoSpace("several products at once")
+    factors = list(dict.fromkeys(node.values[0] for node in products))
+    sums = [node.result for node in products]
+    right = {node.values[1] for node in products}
+    rest = replace(
+        graph,
+        arrays=list(graph.arrays),
+        nodes=[node for node in graph.nodes if node.name != PRODUCT],
+        inputs=[*(v for v in graph.inputs if v not in right), *sums],
+        outputs=[],
+    )
+    for value in (*graph.outputs, *factors):
+        if value in rest.outputs or value in rest.inputs:
+            made = rest.add(rest.arrays[value])
+            # As soon as the value is there: other products may depend on this one.
+            results = [node.result for node in rest.nodes]
+            place = results.index(value) + 1 if value in results else 0
+            rest.nodes.insert(place, Node("copy", (value,), made))
+            value = made
+        rest.outputs.append(value)
+    kept = [i for i, value in enumerate(graph.inputs) if value not in right]
+    count = len(graph.inputs)
+    places = [*kept, *range(count, count + len(sums))]
+    regions = regions_of(_used(rest))
+    inputs = tuple(places[place] for place in regions.inputs)
+    found = tuple(
+        LoopProduct(a, b, node.result, bool(node.attributes.get(TRANSPOSE_B)))
+        for node in products
+        for a, b in [node.values]
+    )
+    return CutStep(regions.graph, inputs, regions.outputs, found)
+
+
+def _used(graph: Graph) -> Graph:
+    """The same without the values that nothing of it has to do with."""
+    values = {v for node in graph.nodes for v in (*node.values, node.result)}
+    values |= {*graph.inputs, *graph.outputs}
+    made, number = Graph(), dict[int, int]()
+    for value in sorted(values):
+        number[value] = made.add(graph.arrays[value])
+    for node in graph.nodes:
+        operands = tuple(x if isinstance(x, Scalar) else number[x] for x in node.operands)
+        made.nodes.append(replace(node, operands=operands, result=number[node.result]))
+    made.inputs = [number[v] for v in graph.inputs]
+    made.outputs = [number[v] for v in graph.outputs]
+    return made
+
+
+@dataclass(frozen=True)
+class Factors:
+    """A product of a step in its graph: numbers of the output A and of the input C.
+
+    Attributes:
+        b: place of B among the arguments of the kernel.
+    """
+
+    a: int
+    b: int
+    c: int
+    k: int
+    n: int
+
+    @property
+    def fractals(self) -> int:
+        """Of B."""
+        return -(-self.k // SIDE) * -(-self.n // SIDE)
+
+
+@dataclass(frozen=True)
+class LoopGroup:
+    """A loop on a core.
+
+    Attributes:
+        graph: what the vector unit computes in a step.
+        roles: of its inputs and outputs, by number.
+    """
+
+    graph: Graph
+    steps: int
+    roles: dict[int, Role]
+    products: tuple[Factors, ...]
+    space: Space = field(init=False)
+    program: TileProgram = field(init=False)
+
+    def __post_init__(self) -> None:
+        windows = {**self.graph.windows, **self._apart()}
+        spaced = replace(self.graph, nodes=[*self.graph.nodes, *self._alike()], windows=windows)
+        space = space_of(spaced)
+        if len(space.axes) > 1 and not any(len(space.axes) - 1 in v for v in space.order.values()):
+            space = replace(space, axes=space.axes[:-1])  # rows in UB begin at blocks
+        object.__setattr__(self, "space", replace(space, windows={}))
+        object.__setattr__(self, "program", program_of(self.graph, space))
+        object.__setattr__(self, "products", self._in_order())
+
+    def _in_order(self) -> tuple[Factors, ...]:
+        """The products, of those with one left factor first that which most steps wait for one
+        after the other; and the steps of the program in the order in which the products allow them,
+        so that the vector unit works on the first while the cube computes the next."""
+        program = self.program
+        behind: dict[Value, int] = {}
+        for step in reversed(program.steps):
+            for source in step.sources:
+                behind[source] = max(behind.get(source, 0), 1 + behind.get(step.result, 0))
+        first = {p.a: i for i, p in reversed(list(enumerate(self.products)))}
+        products = sorted(
+            self.products,
+            key=lambda p: (first[p.a], -behind.get(program.loads[p.c], 0)),
+        )
+        level = {program.loads[p.c]: i + 1 for i, p in enumerate(products)}
+        for step in program.steps:
+            level[step.result] = max((level.get(v, 0) for v in step.sources), default=0)
+        program.steps.sort(key=lambda step: level[step.result])
+        return tuple(products)
+
+    def _alike(self) -> list[Node]:
+        """States before and after a step, factors and results, and all states, of one shape, as if
+        the one were a copy of the other: the axes are the same."""
+        states = {self.roles[n].state: n for n in self.inputs("state")}
+        pairs = [(n, states[self.roles[n].state]) for n in self.outputs("state")]
+        pairs += [(product.a, product.c) for product in self.products]
+        pairs += pairwise(states.values())
+        shapes = [array.shape for array in self.graph.arrays]
+        return [Node("copy", (a,), b) for a, b in pairs if shapes[a] == shapes[b]]
+
+    def _apart(self) -> dict[int, Window]:
+        """Windows of products' factors and results, so that their rows stay rows."""
+        found = {}
+        for product in self.products:
+            for number in (product.a, product.c):
+                shape = list(self.graph.arrays[number].shape)
+                shape[-1] += APART
+                steps = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
+                found[number] = Window(0, 0, steps)
+        return found
+
+    def inputs(self, kind: Kind) -> list[int]:
+        return [n for n in self.graph.inputs if self.roles[n].kind == kind]
+
+    def outputs(self, kind: Kind) -> list[int]:
+        return [n for n in self.graph.outputs if self.roles[n].kind == kind]
+
+
+def read_loop(
+    graph: Graph, steps: int, inputs: Sequence[Role], outputs: Sequence[Role]
+) -> LoopGroup:
+    """A step as it is computed on a core.
+
+    Args:
+        graph: of a step, whose products take a matrix in rows and one in fractals.
+        inputs, outputs: roles of the graph's.
+
+    Raises:
+        NoSpace: it cannot be.
+    """
+    if graph.windows:
+        raise NoSpace("a step on parts of arrays")
+    cut = cut_step(graph)
+    made = cut.graph
+    read, results = _roles(made, made.inputs, cut.inputs, inputs)
+    written, factors = _roles(made, made.outputs, cut.outputs, outputs)
+    roles = {**read, **written}
+    left = list(dict.fromkeys(product.a for product in cut.products))
+    products = []
+    for index, product in enumerate(cut.products):
+        if index not in results:
+            continue  # nobody needs it
+        a, b = graph.arrays[product.a], graph.arrays[product.b]
+        given = (a.element, b.element, a.layout, b.layout, product.turned)
+        if given != ("f16", "f16", ND, NZ, True):
+            raise NoSpace(f"a product of {a} and {b} in a loop")
+        place = inputs[graph.inputs.index(product.b)].place
+        n, k = b.shape
+        products.append(Factors(factors[left.index(product.a)], place, results[index], k, n))
+    return LoopGroup(made, steps, roles, tuple(products))
+
+
+def _roles(
+    graph: Graph, numbers: Sequence[int], places: Sequence[int], given: Sequence[Role]
+) -> tuple[dict[int, Role], dict[int, int]]:
+    """The roles of a cut step's values, and which of them belong to products, by product.
+
+    Args:
+        numbers: of its inputs, or of its outputs.
+        places: of each number, among `given` and then the products.
+
+    Raises:
+        NoSpace: what belongs to a product is put together, or a part.
+    """
+    roles: dict[int, Role] = {}
+    of_products: dict[int, int] = {}
+    for number, place in zip(numbers, places, strict=True):
+        if place < len(given):
+            roles[number] = given[place]
+            continue
+        if number in graph.windows:
+            raise NoSpace("a part of a product, or of what it takes")
+        index = place - len(given)
+        roles[number] = Role("product", index)
+        of_products[index] = number
+    return roles, of_products

@@ -1,0 +1,329 @@
+"""How a group of operators that only move elements is computed: pieces, and the way of each.
+
+Every output is an array put together of pieces (`index_maps`). It can be made
+
+    by pieces     each on its own: by runs, by squares of 16 x 16 words, or by the scalar unit
+    by words      all of them together, a tile at a time (`word_moves`)
+    painted       filled with a number, which the other pieces are then stored over
+    as fractals   from rows, or the other way (`fractal_moves`)
+
+and takes what the estimate says takes least time. What has the outermost dimension in parts that
+lie one after the other is chosen part by part.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from davinci.isa.core import DTYPES
+from davinci.isa.strides import Dim
+from davinci.machine import Machine
+from davinci.operators import Tensor
+from davinci.operators.tensors import NZ
+from davinci.operators.vector_program import DTYPE_OF
+from davinci.schedule.graph import Graph, Scalar
+from davinci.schedule.moves.fractal_moves import IMPROVED, FractalMove, fractal_move
+from davinci.schedule.moves.index_maps import Piece, Pieces, reshaped
+from davinci.schedule.moves.piece_rules import RULES, from_array, pieces_of, to_array
+from davinci.schedule.moves.simple_pieces import simple_boxes
+from davinci.schedule.moves.squares import Squares, squares_of
+from davinci.schedule.moves.transfers import (
+    MOVABLE,
+    Costs,
+    Runs,
+    Scalars,
+    Small,
+    Transfer,
+    by_scalars,
+    is_small,
+    runs_of,
+)
+from davinci.schedule.moves.word_moves import WIDTHS, Move, WordMove, word_move
+from davinci.schedule.vector.space import NoSpace
+
+MOST_LOADED = 8
+"""Pieces that are moved together by words."""
+
+
+@dataclass(frozen=True)
+class Painted:
+    """Transfers that are stored one over the other, in order, by one core.
+
+    Attributes:
+        outer: indices of their outermost dimension, each a piece of work; 1 if they share none.
+        ways: the first fills all of it.
+        cycles: of a piece of work.
+    """
+
+    outer: int
+    ways: tuple[Runs | Scalars, ...]
+    cycles: float
+
+    @property
+    def units(self) -> int:
+        return self.outer
+
+    def __str__(self) -> str:
+        return "painted: " + ", then ".join(map(str, self.ways))
+
+
+Way = Runs | Small | Scalars | Squares | WordMove | Painted | FractalMove
+
+
+@dataclass(frozen=True)
+class MoveSchedule:
+    """How a group that moves elements is computed.
+
+    Attributes:
+        outputs: the ways of each output's pieces.
+        cores: blocks of the launch.
+        cycles: estimated.
+    """
+
+    outputs: tuple[tuple[Way, ...], ...]
+    cores: int
+    cycles: int
+
+    @property
+    def ways(self) -> tuple[Way, ...]:
+        return tuple(way for ways in self.outputs for way in ways)
+
+    @property
+    def scalar(self) -> bool:
+        """Whether the scalar unit moves any of it."""
+        return any(map(uses_scalars, self.ways))
+
+    def __str__(self) -> str:
+        counted = dict.fromkeys(map(str, self.ways))
+        return f"{'; '.join(counted)}; {self.cores} cores"
+
+
+@dataclass(frozen=True)
+class MovePlan:
+    """A group that moves elements, and how."""
+
+    graph: Graph
+    schedule: MoveSchedule
+    machine: Machine
+
+
+def uses_scalars(way: Way) -> bool:
+    return isinstance(way, Scalars) or (
+        isinstance(way, Painted) and any(map(uses_scalars, way.ways))
+    )
+
+
+def is_move(graph: Graph) -> bool:
+    """Whether operators of a group only move elements, of whole arrays."""
+    return not graph.windows and all(node.name in RULES for node in graph.nodes)
+
+
+def move_plan(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVED) -> MovePlan:
+    """The ways of fewest cycles.
+
+    Args:
+        algorithm: of fractalisation.
+
+    Raises:
+        NoSpace: an operator does more than move elements, or there are too many pieces.
+    """
+    outputs = []
+    for value, pieces in zip(graph.outputs, pieces_of(graph), strict=True):
+        chooser = _Chooser(graph, graph.arrays[value], machine, cores, algorithm)
+        outputs.append(chooser.best(pieces))
+    ways = [way for found in outputs for way in found]
+    units = sum(way.units for way in ways)
+    schedule = MoveSchedule(
+        tuple(outputs), max(1, min(units, cores)), int(time_of(ways, cores, machine))
+    )
+    return MovePlan(graph, schedule, machine)
+
+
+def time_of(ways: Sequence[Way], cores: int, machine: Machine) -> float:
+    """Cycles of the core that has most to do: units are dealt out one after the other.
+
+    What a way loads first comes while the one before is still stored.
+    """
+    busy, before = [0.0] * cores, 0
+    for way in ways:
+        own, rest = divmod(way.units, cores)
+        for i in range(cores):
+            units = own + ((i - before) % cores < rest)
+            saved = machine.mte3.start_cycles if units and busy[i] else 0
+            busy[i] += way.cycles * units - saved
+        before += way.units
+    longest = (way.longest for way in ways if isinstance(way, Squares))
+    return max(*busy, *longest, 0.0)
+
+
+class _Chooser:
+    """Weighs the ways of one output."""
+
+    def __init__(
+        self, graph: Graph, array: Tensor, machine: Machine, cores: int, algorithm: str
+    ) -> None:
+        self.graph, self.array = graph, array
+        self.machine, self.cores, self.algorithm = machine, cores, algorithm
+        self.itemsize, self.shape = array.bytes_each, array.stored_shape
+        self.total = math.prod(self.shape)
+        self.movable = array.element in MOVABLE
+
+    def best(self, pieces: Pieces) -> tuple[Way, ...]:
+        if not pieces:
+            return ()
+        flat = reshaped(pieces, self.shape, (self.total,))
+        if not self.movable:
+            return tuple(by_scalars(Transfer.of(p, self.itemsize), self.machine) for p in flat)
+        fractals = self._fractals(flat)
+        if fractals is not None:
+            return fractals
+        whole = self._words(pieces, 0, self.total)
+        found = [whole] if whole is not None else []
+        parts = list(segments(flat))
+        by_parts = [way for part in parts for way in self._part(part, len(parts) > 1)]
+        found.append(tuple(by_parts))
+        return self._least(found)
+
+    def _least(self, found: Sequence[tuple[Way, ...]]) -> tuple[Way, ...]:
+        """What takes least time; the scalar unit is for what nothing else moves."""
+        return min(
+            found, key=lambda w: (any(map(uses_scalars, w)), time_of(w, self.cores, self.machine))
+        )
+
+    def _part(self, flat: Pieces, apart: bool) -> tuple[Way, ...]:
+        """The ways of pieces that take a stretch of the array alone."""
+        transfers = [Transfer.of(piece, self.itemsize) for piece in flat]
+        found = [tuple(map(self._alone, transfers))]
+        first, end = min(t.place for t in transfers), max(t.end for t in transfers)
+        if apart and sum(t.count for t in transfers) == end - first:
+            moved = self._words(flat, first, end)
+            found += [moved] if moved is not None else []
+        if any(uses_scalars(way) for way in found[0]):
+            found += [(way,) for way in self._painted(transfers)]
+        return self._least(found)
+
+    def _alone(self, transfer: Transfer) -> Way:
+        """The best way of a piece by itself."""
+        ways: list[Way | None] = [
+            runs_of(transfer, self.machine, self.cores),
+            squares_of(transfer, self.machine, self.cores),
+        ]
+        source = 0
+        if not transfer.filled:
+            source = math.prod(self.graph.arrays[transfer.array].stored_shape)
+        if is_small(transfer, source, self.total, self.machine):
+            ways.append(Small(transfer, Costs(self.machine).starts))
+        found = [way for way in ways if way is not None]
+        if not found:
+            return by_scalars(transfer, self.machine)
+        return min(found, key=lambda way: time_of([way], self.cores, self.machine))
+
+    def _words(self, pieces: Pieces, first: int, end: int) -> tuple[Way, ...] | None:
+        """All pieces together by words."""
+        numbers = {p.source for p in pieces if isinstance(p.source, Scalar)}
+        moved = [p for p in pieces if not isinstance(p.source, Scalar)]
+        usable = self.itemsize in WIDTHS and len(numbers) <= 1 and 0 < len(moved) <= MOST_LOADED
+        if not usable:
+            return None
+        shape: tuple[int, ...] = self.shape
+        if end - first < self.total:
+            shape = (end - first,)
+            moved = [replace_start(p, first) for p in moved]
+        found = simple_boxes(tuple(moved), shape)
+        if found is None:
+            return None
+        boxes, sizes = found
+        totals = tuple(math.prod(self.graph.arrays[p.array].stored_shape) for p in boxes)
+        number = self._bits(next(iter(numbers))) if numbers else None
+        move = Move(sizes, boxes, totals, self.itemsize, number, first)
+        way = word_move(move, self.machine, self.cores, end - first == self.total)
+        return (way,) if way is not None else None
+
+    def _bits(self, number: Scalar) -> int:
+        """Bits of a number; of a byte those of the f16 that it is moved as."""
+        value = np.asarray(number.value).astype(DTYPES[DTYPE_OF[self.array.element]])
+        if self.itemsize == 1:
+            value = value.view(np.int8).astype(np.float16)
+        return int(value.view(f"u{value.itemsize}")[()])
+
+    def _painted(self, transfers: Sequence[Transfer]) -> Iterator[Painted]:
+        """All filled with a number first: at once, or along the outermost dimension that all of
+        them share."""
+        numbers = [t for t in transfers if t.filled]
+        over = [t for t in transfers if not t.filled]
+        if len({t.source for t in numbers}) != 1:
+            return
+        first, end = min(t.place for t in transfers), max(t.end for t in transfers)
+        shared = shared_outer(transfers, first, end)
+        for outer in (None, shared) if shared else (None,):
+            size, step = (outer.size, outer.strides[1]) if outer else (1, end - first)
+            dims = (Dim(size, (0, step)), Dim(step, (0, 1))) if outer else (Dim(step, (0, 1)),)
+            ground = Transfer(numbers[0].source, numbers[0].offset, first, dims, self.itemsize)
+            walked, share = int(outer is not None), 1 + len(over)
+            ways: list[Runs | Scalars] = []
+            for transfer in (ground, *over):
+                runs = runs_of(transfer, self.machine, 1, walked, share)
+                ways.append(runs or by_scalars(transfer, self.machine, walked))
+            if not isinstance(ways[0], Scalars):
+                yield Painted(size, tuple(ways), sum(way.cycles * way.units for way in ways))
+
+    def _fractals(self, flat: Pieces) -> tuple[Way, ...] | None:
+        """The conversion between rows and fractals of one matrix, if it is nothing else."""
+        if self.itemsize == 8:
+            return None
+        sources = {p.source for p in flat if not isinstance(p.source, Scalar)}
+        if len(sources) != 1:
+            return None
+        (number,) = sources
+        assert isinstance(number, int)
+        source = self.graph.arrays[number]
+        if (source.layout == NZ) == (self.array.layout == NZ):
+            return None
+        matrix = self.array if source.layout == NZ else source
+        if matrix.rank < 2 or source.shape != self.array.shape:
+            return None
+        try:
+            way = fractal_move(
+                number, matrix, source.layout == NZ, self.machine, self.cores, self.algorithm
+            )
+            direct = to_array(from_array(source, number), self.array)
+            same = set(reshaped(direct, self.shape, (self.total,))) == set(flat)
+        except NoSpace:
+            return None
+        return (way,) if same and way is not None else None
+
+
+def replace_start(piece: Piece, first: int) -> Piece:
+    """A piece of a flat array, counted from `first`."""
+    (extent,) = piece.dims
+    return Piece(piece.source, piece.offset, (extent.moved(-first),))
+
+
+def segments(flat: Pieces) -> Iterator[Pieces]:
+    """Pieces whose places overlap, stretch by stretch."""
+    ordered = sorted(flat, key=lambda p: p.dims[0].start)
+    found, end = [ordered[0]], ordered[0].dims[0].start + ordered[0].dims[0].reach
+    for piece in ordered[1:]:
+        (extent,) = piece.dims
+        if extent.start > end:
+            yield tuple(found)
+            found = []
+        found.append(piece)
+        end = max(end, extent.start + extent.reach)
+    yield tuple(found)
+
+
+def shared_outer(transfers: Sequence[Transfer], first: int, end: int) -> Dim | None:
+    """The outermost dimension of all transfers, if it is one and leaves their order."""
+    if not all(t.dims for t in transfers):
+        return None
+    size, step = transfers[0].dims[0].size, transfers[0].dims[0].strides[1]
+    for t in transfers:
+        inner = t.inside(1)
+        if (t.dims[0].size, t.dims[0].strides[1]) != (size, step) or inner.end - first > step:
+            return None
+    return Dim(size, (0, step)) if size * step == end - first else None

@@ -1,0 +1,172 @@
+"""Between rows and fractals (Nz) by pieces of matrices, in the two ways of the main source.
+
+    dst[i][j][k][l] = src[j * 16 + k][i * c + l]           c = 16 (16- and 32-bit), 32 (8-bit)
+
+A piece is p strips of 16 rows by w fractal columns. 16-bit types are transposed in squares of
+16 x 16, twice (`fractalize` option; both ways are the source's):
+
+    naive     p = 1: gather the blocks of a strip, transposed; transpose each back; w blocks leave
+    improved  as many strips as fit UB and leave no block idle. Row r of the piece is (a, b) with
+              r = a * p + b, so that one instruction of repeat p * w gathers
+              S[a][b][t][l] -> T[b][t][l][a], and one a strip scatters
+              T[b][t][l][a] -> R[t][a][b][l], which is Nz: p blocks leave per burst
+
+Other types move by copies whose stride in UB changes the layout: of 32 bits on the vector unit, so
+that whole fractals cross GM, of 8 bits as they cross it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from davinci.machine import Machine
+from davinci.operators.tensors import Tensor, fractal_shape
+from davinci.schedule.moves.transfers import Costs
+from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div, even_cut
+from davinci.units import FRACTAL_SIDE as SIDE
+
+IMPROVED, NAIVE = "improved", "naive"
+
+SPLIT_BYTES = 16384
+"""Smallest piece worth cutting in two: below, a transfer is shorter than its start."""
+
+
+@dataclass(frozen=True)
+class FractalMove:
+    """Matrices between rows and fractals.
+
+    Attributes:
+        source: number of the array.
+        back: whether from fractals to rows.
+        batch, m, n: matrices, and their sizes.
+        c: columns of a fractal.
+        itemsize: bytes of an element.
+        strips, columns: of a piece, in fractals.
+        halves: whether pieces are cut in two with buffers of their own: then one half is loaded
+            while the other is stored. Blocks with several pieces fill UB with each instead, and
+            rows that must be written from left to right stay whole.
+        cycles: of a piece of work.
+    """
+
+    source: int
+    back: bool
+    batch: int
+    m: int
+    n: int
+    c: int
+    itemsize: int
+    strips: int = 1
+    columns: int = 1
+    halves: bool = False
+    cycles: float = 0.0
+
+    @property
+    def transposes(self) -> bool:
+        return self.itemsize == 2
+
+    @property
+    def rearranges(self) -> bool:
+        """Whether the vector unit copies rows to fractals in UB, or back."""
+        return self.itemsize == 4
+
+    @property
+    def pad(self) -> int:
+        """Elements of a block."""
+        return BLOCK_BYTES // self.itemsize
+
+    @property
+    def pitch(self) -> int:
+        """Elements from fractal column to fractal column in UB, where the vector unit copies."""
+        return self.strips * SIDE * self.c + self.pad
+
+    @property
+    def ragged(self) -> bool:
+        """Whether rows are no whole blocks."""
+        return self.n * self.itemsize % BLOCK_BYTES != 0
+
+    @property
+    def whole_strips(self) -> bool:
+        """Whether a piece of work is a strip in its whole width."""
+        return self.back and self.ragged
+
+    @property
+    def units(self) -> int:
+        """Pieces of work."""
+        strips = ceil_div(self.m, self.strips * SIDE)
+        columns = 1 if self.whole_strips else ceil_div(self.n, self.columns * self.c)
+        return self.batch * strips * columns
+
+    def __str__(self) -> str:
+        halves = " in halves" if self.halves else ""
+        return f"fractals, {self.strips} x {self.columns} a piece{halves}"
+
+
+def fractal_move(
+    source: int, matrix: Tensor, back: bool, machine: Machine, cores: int, algorithm: str
+) -> FractalMove | None:
+    """How matrices are moved; None of 8-bit elements with padding, which the vector unit cannot
+    fill, and of matrices without elements.
+
+    Args:
+        matrix: shape and element type.
+    """
+    *lead, m, n = matrix.shape
+    *_, c = fractal_shape(matrix.shape, matrix.element)
+    batch, itemsize = math.prod(lead), matrix.bytes_each
+    if not matrix.count or (itemsize == 1 and (m % SIDE or n % c)):
+        return None
+    way = FractalMove(source, back, batch, m, n, c, itemsize)
+    strips, columns = _piece(way, machine, cores, algorithm)
+    pieces = batch * ceil_div(ceil_div(m, SIDE), strips) * ceil_div(ceil_div(n, c), columns)
+    size = strips * columns * SIDE * c * itemsize
+    halves = algorithm == IMPROVED and pieces <= cores and size >= SPLIT_BYTES and n % c == 0
+    way = replace(way, strips=strips, columns=columns, halves=halves)
+    return replace(way, cycles=_cycles(way, machine))
+
+
+def _piece(way: FractalMove, machine: Machine, cores: int, algorithm: str) -> tuple[int, int]:
+    """Strips and fractal columns of a piece: what fits UB and one instruction, shared evenly.
+
+    16-bit pieces need two buffers and one gather of repeat p * w; others one buffer and a column
+    of zeros. Blocks without work make the pieces smaller: first in strips, then in columns, unless
+    a ragged row has to be written from left to right by one block.
+    """
+    all_strips, all_columns = ceil_div(way.m, SIDE), ceil_div(way.n, way.c)
+    fractals = machine.buffer("UB").bytes // (SIDE * way.c * way.itemsize)
+    most = min(machine.vector.max_repeat, fractals // 2) if way.transposes else fractals
+    if way.rearranges:
+        # A block more for each fractal at most.
+        most = fractals * (SIDE * way.c) // (2 * SIDE * way.c + way.pad)
+    spare = 0 if way.transposes else 1
+    columns = even_cut(all_columns, most - spare)
+    strips = min(all_strips, most // (columns + spare))
+    if algorithm == NAIVE:
+        strips = 1
+    pieces = way.batch * ceil_div(all_columns, columns)
+    strips = even_cut(all_strips, min(strips, max(1, all_strips * pieces // cores)))
+    pieces = way.batch * ceil_div(all_strips, strips)
+    if pieces < cores and way.n % way.c == 0:
+        columns = min(columns, max(1, all_columns * pieces // cores))
+    return strips, columns
+
+
+def _cycles(way: FractalMove, machine: Machine) -> float:
+    """Estimated cycles of a piece of work."""
+    costs, unit = Costs(machine), machine.vector
+    rows, width = way.strips * SIDE, way.columns * way.c * way.itemsize
+    bursts = way.strips * SIDE * BLOCK_BYTES
+    inside = costs.read(rows, width) + costs.write(way.columns, bursts)
+    if way.back:
+        inside = costs.read(way.columns, bursts) + costs.write(rows, width)
+    squares = way.strips * way.columns
+    if way.transposes:
+        each = unit.cycles_of(unit.cycles_per_repeat, "scatter_vnchwconv", "b16", 1)
+        issues = ceil_div(squares, MAX_REPEAT) + min(way.strips, way.columns)
+        inside += 2 * squares * each + issues * unit.fixed_cycles + machine.sync.barrier_cycles
+    if way.rearranges:
+        size = squares * SIDE * way.c * way.itemsize
+        issues = ceil_div(size, MAX_REPEAT * REPEAT_BYTES)
+        inside += size / REPEAT_BYTES + issues * unit.fixed_cycles + machine.sync.barrier_cycles
+    times = ceil_div(way.n, way.columns * way.c) if way.whole_strips else 1
+    return times * (costs.starts + inside)

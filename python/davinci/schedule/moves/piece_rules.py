@@ -1,0 +1,183 @@
+"""What each operator that moves elements makes of the pieces of its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from davinci.operators.layouts import is_whole
+from davinci.operators.tensors import NZ, Tensor
+from davinci.schedule.graph import Graph, Node, Scalar
+from davinci.schedule.moves.extents import Extent, Found
+from davinci.schedule.moves.index_maps import (
+    Piece,
+    Pieces,
+    along,
+    broadcast,
+    limited,
+    padded,
+    repeated,
+    reshaped,
+    rows,
+    sliced,
+    transposed,
+    whole,
+)
+from davinci.schedule.vector.space import NoSpace
+from davinci.units import FRACTAL_SIDE, ceil_div
+
+
+def from_array(array: Tensor, source: int) -> Pieces:
+    """A value as it lies in GM."""
+    stored = array.stored_shape
+    pieces = whole(source, stored, rows(stored))
+    if array.layout != NZ:
+        return pieces
+    *batch, n1, m1, side, c = stored
+    b = len(batch)
+    pieces = transposed(pieces, (*range(b), b + 1, b + 2, b, b + 3))
+    matrix = (*batch, m1 * side, n1 * c)
+    pieces = reshaped(pieces, (*batch, m1, side, n1, c), matrix)
+    return sliced(pieces, (0,) * len(matrix), array.shape, (1,) * len(matrix))
+
+
+def to_array(pieces: Pieces, array: Tensor) -> Pieces:
+    """The array that a value takes in GM; what pads it is zero."""
+    if array.layout != NZ:
+        return pieces
+    *batch, n1, m1, side, c = array.stored_shape
+    b, zeros = len(batch), (0,) * array.rank
+    matrix = (*batch, m1 * side, n1 * c)
+    pieces = padded(pieces, array.shape, zeros, zeros, matrix, repeated(Scalar(0), ()))
+    pieces = reshaped(pieces, matrix, (*batch, m1, FRACTAL_SIDE, n1, c))
+    return transposed(pieces, (*range(b), b + 2, b, b + 1, b + 3))
+
+
+@dataclass(frozen=True)
+class _Call:
+    """An operator on pieces.
+
+    Attributes:
+        shapes: of the operands.
+        result: shape of the result.
+    """
+
+    node: Node
+    operands: tuple[Pieces, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    result: tuple[int, ...]
+
+    def __getitem__(self, attribute: str) -> Any:
+        return self.node.attributes[attribute]
+
+
+def _transpose(call: _Call) -> Pieces:
+    return transposed(call.operands[0], call["permutation"])
+
+
+def _slice(call: _Call) -> Pieces:
+    return sliced(call.operands[0], call["starts"], call["limits"], call["strides"])
+
+
+def _pad(call: _Call) -> Pieces:
+    pieces, padding = call.operands
+    return padded(pieces, call.shapes[0], call["low"], call["interior"], call.result, padding)
+
+
+def _concat(call: _Call) -> Pieces:
+    dim, place = call["dim"], 0
+    found: list[Piece] = []
+    for pieces, shape in zip(call.operands, call.shapes, strict=True):
+
+        def change(extent: Extent, place: int = place) -> Found:
+            yield extent.moved(place), 0
+
+        found += along(pieces, dim, change)
+        place += shape[dim]
+    return limited(found)
+
+
+def _broadcast(call: _Call) -> Pieces:
+    return broadcast(call.operands[0], call.shapes[0], call["dims"], call.result)
+
+
+def _reshape(call: _Call) -> Pieces:
+    return reshaped(call.operands[0], call.shapes[0], call.result)
+
+
+def _same(call: _Call) -> Pieces:
+    return call.operands[0]
+
+
+RULES: Mapping[str, Callable[[_Call], Pieces]] = {
+    "transpose": _transpose,
+    "slice": _slice,
+    "pad": _pad,
+    "concat": _concat,
+    "broadcast": _broadcast,
+    "reshape": _reshape,
+    "copy": _same,
+    "relayout": _same,
+}
+"""What operators make of the pieces of their operands."""
+
+
+def pieces_of(graph: Graph) -> list[Pieces]:
+    """The pieces of the array that each output of a group takes in GM.
+
+    Raises:
+        NoSpace: an operator does more than move elements, or there are too many pieces.
+    """
+    if kept := whole_fractals(graph):
+        return [kept]
+    known = {value: from_array(graph.arrays[value], value) for value in graph.inputs}
+    for node in graph.nodes:
+        if node.name not in RULES:
+            raise NoSpace(f"{node.name} does more than move elements")
+        known[node.result] = RULES[node.name](_call(node, graph, known))
+    return [to_array(known[value], graph.arrays[value]) for value in graph.outputs]
+
+
+def whole_fractals(graph: Graph) -> Pieces:
+    """The piece of an array of fractals that a slice of whole ones is: what pads them comes along;
+    none of another group."""
+    node = graph.nodes[0]
+    if len(graph.nodes) > 1 or node.name != "slice" or isinstance(node.operands[0], Scalar):
+        return ()
+    array, bounds = graph.arrays[node.operands[0]], ("starts", "limits", "strides")
+    starts, limits, steps = (node.attributes[name] for name in bounds)
+    if array.layout != NZ or not is_whole(array, starts, limits, steps):
+        return ()
+    *_, side, c = stored = array.stored_shape
+    first = (*starts[:-2], starts[-1] // c, starts[-2] // side, 0, 0)
+    ends = (*limits[:-2], ceil_div(limits[-1], c), ceil_div(limits[-2], side), side, c)
+    pieces = whole(node.operands[0], stored, rows(stored))
+    return sliced(pieces, first, ends, (*steps, 1, 1))
+
+
+def _call(node: Node, graph: Graph, known: Mapping[int, Pieces]) -> _Call:
+    result = graph.arrays[node.result].shape
+    shapes = [
+        _shape_of_number(node, i, graph) if isinstance(v, Scalar) else graph.arrays[v].shape
+        for i, v in enumerate(node.operands)
+    ]
+    operands = [
+        repeated(v, shape) if isinstance(v, Scalar) else known[v]
+        for v, shape in zip(node.operands, shapes, strict=True)
+    ]
+    return _Call(node, tuple(operands), tuple(shapes), result)
+
+
+def _shape_of_number(node: Node, place: int, graph: Graph) -> tuple[int, ...]:
+    """The shape of an operand of which only its number is known."""
+    result = graph.arrays[node.result].shape
+    if node.name == "pad" and place == 1:
+        return ()
+    if node.name != "concat":
+        raise NoSpace(f"{node.name} of a number")
+    (other,) = (v for i, v in enumerate(node.operands) if i != place)
+    if isinstance(other, Scalar):
+        raise NoSpace("numbers only")
+    dim, known = node.attributes["dim"], graph.arrays[other].shape
+    return (*result[:dim], result[dim] - known[dim], *result[dim + 1 :])

@@ -1,0 +1,141 @@
+"""Transfers whose innermost dimension is another one in the result than in the source: transposes.
+
+These two dimensions span a matrix, all others count matrices:
+
+    for each matrix, portion of its rows, portion of its columns:
+      copy rows x columns in; transpose 16 x 16 squares of words; copy columns x rows out
+
+16 rows at a time, or 16 columns, whichever takes fewer instructions. 32-bit elements are pairs of
+16-bit halves (p = 0, 1); three passes bring them to their places, rows at equal distances in each:
+
+    element (j, c):   in [j][2c + p]  ->  [2c + p][j]  ->  [2j + p][c]  ->  out [c][2j + p]
+
+Bytes are widened to f16 numbers of the same value, and made bytes again. Portions are whole
+squares; at ragged ends they overlap.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass, replace
+
+from davinci.isa.strides import Dim
+from davinci.isa.transpose import ROWS as SIDE
+from davinci.machine import Machine
+from davinci.schedule.moves.portions import Portions, in_blocks
+from davinci.schedule.moves.transfers import Costs, Transfer, together
+from davinci.schedule.vector.steps import TRANSPOSITION, Step, View, cost_of
+from davinci.units import ceil_div, round_up
+
+HALF_BYTES = 2
+"""Bytes of an element of vnchwconv."""
+
+SHARES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 128)
+"""Portions of a side that are tried."""
+
+
+def quantum(itemsize: int) -> int:
+    """What sides of tiles are multiples of: squares of words, and whole blocks of bytes."""
+    return 2 * SIDE if itemsize == 1 else SIDE
+
+
+def bytes_of(itemsize: int) -> int:
+    """Bytes of UB that an element of a tile takes."""
+    return 2 * itemsize + (2 * HALF_BYTES if itemsize == 1 else 0)
+
+
+@dataclass(frozen=True)
+class Squares:
+    """A transfer of matrices that are transposed.
+
+    Attributes:
+        others: the dimensions that count the matrices.
+        rows, columns: contiguous in the result, and in the source.
+        high, wide: their portions.
+        cycles: of a piece of work, on average.
+        longest: of the one with most tiles.
+    """
+
+    transfer: Transfer
+    others: tuple[Dim, ...]
+    rows: Dim
+    columns: Dim
+    high: Portions
+    wide: Portions
+    cycles: float = 0.0
+    longest: float = 0.0
+
+    @property
+    def units(self) -> int:
+        """Pieces of work: a tile, or all that overlap."""
+        return math.prod(d.size for d in self.others) * self.high.units * self.wide.units
+
+    def __str__(self) -> str:
+        return f"squares, {self.high.largest} x {self.wide.largest} a tile"
+
+
+def squares_of(transfer: Transfer, machine: Machine, cores: int) -> Squares | None:
+    """The way of fewest cycles; None if the transfer is no transposition of matrices with sides of
+    a square or more."""
+    dims, size = transfer.dims, transfer.itemsize
+    if not dims or transfer.filled or size not in (1, HALF_BYTES, 2 * HALF_BYTES):
+        return None
+    *others, rows = dims
+    columns = next((d for d in others if d.strides[0] == 1), None)
+    if rows.strides[1] != 1 or rows.strides[0] in (0, 1) or columns is None:
+        return None
+    if min(rows.size, columns.size) < quantum(size):
+        return None
+    others.remove(columns)
+    found = [
+        _weighed(Squares(transfer, tuple(others), rows, columns, high, wide), machine)
+        for high, wide in itertools.product(_cuts(rows.size, size), _cuts(columns.size, size))
+        if high.largest * wide.largest * bytes_of(size) <= machine.buffers.UB.bytes
+    ]
+
+    def time(way: Squares) -> float:
+        return max(way.longest, way.cycles * ceil_div(way.units, cores))
+
+    return min(found, key=time, default=None)
+
+
+def _cuts(total: int, itemsize: int) -> list[Portions]:
+    """Ways to cut a side."""
+    unit, found = quantum(itemsize), {}
+    for share in SHARES:
+        size = round_up(ceil_div(total, share), unit)
+        if size >= total:
+            found[total] = in_blocks(Portions(total, total, 0, total), unit)
+        elif size not in found:
+            count, rest = divmod(total, size)
+            found[size] = Portions(total, size, count, round_up(rest, unit))
+    return list(found.values())
+
+
+def _weighed(way: Squares, machine: Machine) -> Squares:
+    """With estimated cycles."""
+    itemsize, costs, unit = way.transfer.itemsize, Costs(machine), machine.vector
+    high, wide = way.high.largest, way.wide.largest
+    loaded = together([Dim(high, way.rows.strides)], wide, 0)
+    stored = together([Dim(wide, way.columns.strides)], high, 1)
+    moved = costs.read(high * wide // loaded, loaded * itemsize, shared=True)
+    moved += costs.write(high * wide // stored, stored * itemsize)
+    words = max(1, itemsize // HALF_BYTES)
+    sides = [(high, wide)] if words == 1 else [(high, 2 * wide), (wide, high), (wide, high)]
+    sides += [(wide, 2 * high)] if words == 2 else []
+    vector = 0.0
+    for a, b in sides:
+        times, repeats = min(a, b) // SIDE, max(a, b) // SIDE
+        view = View("", (SIDE, repeats, SIDE), (1, SIDE, 1))
+        step = Step(TRANSPOSITION, (view, view))
+        vector += times * cost_of(step, "f16", machine)[1] + machine.sync.barrier_cycles
+    if itemsize == 1:
+        lanes = unit.repeat_bytes // HALF_BYTES
+        each = unit.cycles_of(unit.cycles_per_repeat, "vconv", "f16", 1)
+        vector += 2 * (unit.fixed_cycles + each * high * wide / lanes)
+    cycles = costs.starts + moved + vector
+    tiles = way.high.tiles * way.wide.tiles
+    most = (1 + way.high.overlaps) * (1 + way.wide.overlaps)
+    average = cycles * tiles / (way.high.units * way.wide.units)
+    return replace(way, cycles=average, longest=cycles * most)

@@ -1,0 +1,315 @@
+"""Pieces of an array in GM as copies between strided places, and what such copies take.
+
+    dst[place + i0 * t0 + i1 * t1 ..] = src[offset + i0 * s0 + i1 * s1 ..]
+
+The innermost contiguous *run* goes through UB in whole blocks of 32 bytes; where it is not a whole
+number of blocks, its last block is moved once more, ending where the run ends, so nothing beside
+the run is read or written:
+
+    run  |#### #### ####|##       ->      |#### #### ####|
+                                                    |## ##|
+
+A piece of one number is written only: its buffer in UB is filled once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from davinci.isa.strides import Dim, split_run
+from davinci.machine import Machine
+from davinci.schedule.graph import Scalar
+from davinci.schedule.moves.index_maps import Piece
+from davinci.schedule.moves.portions import LEAST_BYTES, Portions, cut
+from davinci.units import ceil_div
+
+MOVABLE = frozenset({"f16", "f32", "i1", "i8", "ui8", "i16", "i32", "i64"})
+"""Element types that copies on the device take; others go through the scalar unit."""
+
+
+FILLED_BYTES = 32768
+"""Most of a buffer of one number: filling a larger one would take longer than it saves."""
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A piece of a flat array.
+
+    Attributes:
+        source: number of the array that it comes from, or what it is everywhere.
+        offset: of the first element there.
+        place: of the first element in the result.
+        dims: sizes, and strides in source and result, outermost first.
+        itemsize: bytes of an element.
+    """
+
+    source: int | Scalar
+    offset: int
+    place: int
+    dims: tuple[Dim, ...]
+    itemsize: int
+
+    @staticmethod
+    def of(piece: Piece, itemsize: int) -> Transfer:
+        """A piece of a value with one dimension."""
+        (extent,) = piece.dims
+        dims = (Dim(w.count, (w.stride, w.step)) for w in extent.walks)
+        return Transfer(piece.source, piece.offset, extent.start, tuple(dims), itemsize)
+
+    @property
+    def array(self) -> int:
+        """The number of the array that it comes from."""
+        assert isinstance(self.source, int), "a number"
+        return self.source
+
+    @property
+    def filled(self) -> bool:
+        """Whether all elements are one number, known or in GM."""
+        if isinstance(self.source, Scalar):
+            return True
+        return bool(self.dims) and not any(d.strides[0] for d in self.dims)
+
+    @property
+    def outer(self) -> tuple[Dim, ...]:
+        """The dimensions outside of the run."""
+        return self.dims[:-1] if self.run > 1 else self.dims
+
+    @property
+    def run(self) -> int:
+        """Elements that lie together on both sides; of a number, in the result."""
+        if self.filled:
+            inner = self.dims[-1] if self.dims else Dim(1, (0, 1))
+            return inner.size if inner.strides[1] == 1 else 1
+        return split_run(self.dims)[1]
+
+    @property
+    def count(self) -> int:
+        return math.prod(d.size for d in self.dims)
+
+    @property
+    def end(self) -> int:
+        """Behind its last element in the result."""
+        return self.place + 1 + sum((d.size - 1) * d.strides[1] for d in self.dims)
+
+    def inside(self, dims: int) -> Transfer:
+        """What is left of it inside of so many outer dimensions."""
+        return Transfer(self.source, self.offset, self.place, self.dims[dims:], self.itemsize)
+
+
+def blocks_of_run(run: int, block: int) -> list[tuple[int, int]]:
+    """(start, size) of the whole blocks of a run and, where it is ragged, of its last block."""
+    whole_blocks = run // block * block
+    return [(0, whole_blocks)] + ([(run - block, block)] if run > whole_blocks else [])
+
+
+def tile_of(sizes: Sequence[int], wanted: int) -> tuple[int, int]:
+    """The dimension to cut and how much of it a tile takes, so that it has at most `wanted` rows.
+
+    >>> tile_of([4, 12, 128], 300)
+    (1, 2)
+    """
+    rows = 1
+    for level in reversed(range(len(sizes))):
+        if rows * sizes[level] > wanted or level == 0:
+            tiles = ceil_div(sizes[level], max(1, wanted // rows))
+            return level, ceil_div(sizes[level], tiles)
+        rows *= sizes[level]
+    raise ValueError("no dimensions")
+
+
+@dataclass(frozen=True)
+class Runs:
+    """A transfer by runs of a block or more.
+
+    Attributes:
+        walked: outer dimensions whose index is given by a loop around it.
+        portions: of a run; None if tiles hold several runs.
+        level, chunk: the dimension that tiles are cut along, and how much of it each has.
+        cycles: of a piece of work.
+    """
+
+    transfer: Transfer
+    block: int
+    walked: int = 0
+    portions: Portions | None = None
+    level: int = 0
+    chunk: int = 1
+    cycles: float = 0.0
+
+    @property
+    def inner(self) -> Transfer:
+        return self.transfer.inside(self.walked)
+
+    @property
+    def sizes(self) -> list[int]:
+        """Of the dimensions outside of a run that it walks or has in tiles."""
+        return [d.size for d in self.inner.outer]
+
+    @property
+    def pieces(self) -> list[tuple[int, int]]:
+        """Start and size of what of each run is moved."""
+        return blocks_of_run(self.transfer.run, self.block)
+
+    @property
+    def units(self) -> int:
+        """Pieces of work."""
+        if self.portions is not None:
+            return self.portions.units * math.prod(self.sizes)
+        tiles = ceil_div(self.sizes[self.level], self.chunk)
+        return math.prod(self.sizes[: self.level]) * tiles
+
+    def __str__(self) -> str:
+        what = "fill" if self.transfer.filled else "runs"
+        if self.portions is not None:
+            return f"{what} of {self.transfer.run} in portions of {self.portions.largest}"
+        rows = self.chunk * math.prod(self.sizes[self.level + 1 :])
+        return f"{what} of {self.transfer.run}, {rows} a tile"
+
+
+@dataclass(frozen=True)
+class Small:
+    """A whole array of less than a block, with what lies behind it in its block."""
+
+    transfer: Transfer
+    cycles: float
+    units: int = 1
+
+    def __str__(self) -> str:
+        return f"all {self.transfer.count}"
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """A transfer element by element on the scalar unit; its outermost dimension is shared."""
+
+    transfer: Transfer
+    walked: int
+    cycles: float
+
+    @property
+    def units(self) -> int:
+        dims = self.transfer.dims[self.walked :]
+        return dims[0].size if dims else 1
+
+    def __str__(self) -> str:
+        return f"{self.transfer.count} by the scalar unit"
+
+
+def together(tile: Sequence[Dim], row: int, side: int) -> int:
+    """Elements of a tile of rows that lie together, in the source or in the result."""
+    length = row
+    for dim in reversed(tile):
+        if dim.size > 1 and dim.strides[side] != length:
+            break
+        length *= dim.size
+    return length
+
+
+class Costs:
+    """What pieces of work take, of one core at its share of the memory."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine = machine
+        self.starts = machine.mte2.start_cycles + machine.mte3.start_cycles
+
+    def read(self, rows: int, row_bytes: float, shared: bool = False) -> float:
+        """Rows that lie apart in GM, to UB.
+
+        Args:
+            shared: whether what lies beside a row in its line is read too, by this core or others;
+                then the L2 has most of the lines.
+        """
+        gm, mte2 = self.machine.gm, self.machine.mte2
+        lines = self._lines(rows, row_bytes) * gm.line_bytes / mte2.port_bytes_per_cycle
+        missed = rows * mte2.row_miss_cycles if rows > 1 else 0
+        if shared:
+            missed *= min(1, row_bytes / gm.line_bytes)
+        return max(lines, rows * row_bytes / gm.read_bytes_per_cycle) + missed
+
+    def write(self, rows: int, row_bytes: float) -> float:
+        """Rows that lie apart in GM, from UB."""
+        gm, mte3 = self.machine.gm, self.machine.mte3
+        lines = self._lines(rows, row_bytes) * gm.line_bytes / mte3.port_bytes_per_cycle
+        return max(lines, rows * row_bytes / gm.write_bytes_per_cycle)
+
+    def _lines(self, rows: int, row_bytes: float) -> float:
+        """Lines that rows at any place touch."""
+        line, block = self.machine.gm.line_bytes, self.machine.vector.block_bytes
+        if rows == 1:
+            return row_bytes / line
+        return rows * (row_bytes + line - block) / line
+
+    def copied(self, transfer: Transfer, tile: Sequence[Dim], row: int, copies: int) -> float:
+        """A tile of rows in and out again, by so many copies each way.
+
+        Args:
+            tile: the dimensions outside of a row of `row` elements.
+        """
+        unit, total = self.machine, row * math.prod(d.size for d in tile)
+        lengths = [together(tile, row, side) for side in (0, 1)]
+        read, write = (
+            cost(total // length, length * transfer.itemsize)
+            for cost, length in zip((self.read, self.write), lengths, strict=True)
+        )
+        if transfer.filled:
+            return write + copies * unit.mte3.issue_cycles + unit.mte3.start_cycles
+        issues = unit.mte2.issue_cycles + unit.mte3.issue_cycles
+        return read + write + copies * issues + self.starts
+
+    def scalars(self, elements: int) -> float:
+        """Elements that are loaded and stored one by one."""
+        return 2.0 * elements * self.machine.scalar.gm_access_cycles
+
+
+def runs_of(
+    transfer: Transfer, machine: Machine, cores: int, walked: int = 0, share: int = 1
+) -> Runs | None:
+    """A transfer by runs; None if they are too short.
+
+    Args:
+        walked: outer dimensions that a loop around it walks.
+        share: transfers that UB is divided among.
+    """
+    block = machine.vector.block_bytes // transfer.itemsize
+    inner, run = transfer.inside(walked), transfer.run
+    if run < block:
+        return None
+    costs, itemsize = Costs(machine), transfer.itemsize
+    room = machine.buffers.UB.bytes // share // itemsize
+    if transfer.filled:
+        room = min(room, FILLED_BYTES // itemsize)
+    least = LEAST_BYTES // itemsize
+    sizes = [d.size for d in inner.outer]
+    pieces = blocks_of_run(run, block)
+    row = sum(count for _, count in pieces)
+    if not sizes or row > room:
+        portions = cut(run, block, block, room - block, least, cores)
+        copies = 1 + bool(portions.tail % block)
+        cycles = costs.copied(transfer, (), portions.largest, copies)
+        return Runs(transfer, block, walked, portions, cycles=cycles)
+    part = ceil_div(math.prod(sizes), cores)
+    wanted = max(1, min(room // row, max(part, least // row)))
+    level, chunk = tile_of(sizes, wanted)
+    tile = (Dim(chunk, inner.outer[level].strides), *inner.outer[level + 1 :])
+    copies = math.prod(d.size for d in tile[:-1]) * len(pieces)
+    cycles = costs.copied(transfer, tile, run, copies)
+    return Runs(transfer, block, walked, None, level, chunk, cycles)
+
+
+def by_scalars(transfer: Transfer, machine: Machine, walked: int = 0) -> Scalars:
+    dims = transfer.dims[walked:]
+    each = math.prod(d.size for d in dims[1:])
+    return Scalars(transfer, walked, Costs(machine).scalars(each))
+
+
+def is_small(transfer: Transfer, source: int, total: int, machine: Machine) -> bool:
+    """Whether it is all of two arrays of less than a block, or fills all of one.
+
+    Args:
+        source, total: elements of both arrays.
+    """
+    if transfer.run != total or not (transfer.filled or transfer.run == source):
+        return False
+    return transfer.run * transfer.itemsize < machine.vector.block_bytes

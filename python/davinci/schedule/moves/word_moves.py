@@ -1,0 +1,450 @@
+"""Moves of elements that are no whole blocks: by words of 16 bits that become blocks and back.
+
+An array is put together of pieces of others (`index_maps`). One dimension *carries* the move: of 16
+rows of its points each is moved alike. A transposition of 16 x 16 words makes a block of each word
+of a row, blocks are moved by the vector unit wherever they belong, and another transposition makes
+rows of them:
+
+    y[c, p] = x[p, c], 16 rows r of 2 points p of 3 elements c of one word each
+    loaded   |p0c0 p0c1 p0c2 p1c0 p1c1 p1c2| of r = 0, the same of r = 1, ..
+    turned   |p0c0 of all r|p0c1 of all r|p0c2 of all r|p1c0 of all r|..
+    moved    |p0c0|p1c0|..   |p0c1|p1c1|..   |p0c2|p1c2|..
+    turned   |p0c0 p1c0| of r = 0, of r = 1, ..    |p0c1 p1c1| of r = 0, ..       stored
+
+What comes before the carrier on both sides is walked; what lies inside it on one side at least is
+moved with it, a run for each of its dimensions that lie outside. A small array is one row as a
+whole. Bytes are moved as the f16 numbers of the same value.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from davinci.isa.transpose import ROWS
+from davinci.machine import Machine
+from davinci.schedule.moves.index_maps import Piece
+from davinci.schedule.moves.index_maps import rows as strides_of
+from davinci.schedule.moves.portions import Portions
+from davinci.schedule.vector.row_steps import DIGITS, Digits
+from davinci.schedule.vector.steps import TRANSPOSITION, Step, Steps, View
+from davinci.units import BLOCK_BYTES, ceil_div, round_up
+
+WORD_BYTES = 2
+
+WIDTHS = (1, 2, 4, 8)
+"""Bytes of elements that can be moved."""
+
+BLOCK_LANES = 8
+"""Lanes of a block as it is moved, of 32 bits."""
+
+TURNED, PLACED = "turned", "placed"
+"""The blocks of the words that were loaded, and of those that are stored."""
+
+SPARSE = 4
+"""Points whose words are one in so many of what lies there are loaded without the rest."""
+
+MOST_MIXED = 4
+"""Pieces of which each may be loaded in a way of its own."""
+
+SLOTS = 2
+"""Tiles that a core works on at a time."""
+
+
+def loaded(piece: int) -> str:
+    """The buffer of what is loaded for a piece."""
+    return f"loaded{piece}"
+
+
+STORED = "stored"
+
+
+@dataclass(frozen=True)
+class Move:
+    """An array in rows, made of pieces.
+
+    Attributes:
+        shape: of the result.
+        pieces: that come from arrays; positions along a dimension are equally far apart.
+        totals: elements of the array that each piece comes from.
+        itemsize: bytes of an element, in GM.
+        number: bits of the elements outside of the pieces, of bytes those of the f16 number; None:
+            there are none.
+        first: where in the array in GM the result begins.
+    """
+
+    shape: tuple[int, ...]
+    pieces: tuple[Piece, ...]
+    totals: tuple[int, ...]
+    itemsize: int
+    number: int | None = None
+    first: int = 0
+
+    @property
+    def words(self) -> int:
+        """Words of an element in UB."""
+        return max(1, self.itemsize // WORD_BYTES)
+
+
+@dataclass(frozen=True)
+class Load:
+    """What of an array is loaded for a tile.
+
+    Attributes:
+        runs: dimensions that lie outside of the carrier there, each a run.
+        pitch: elements that a point takes in UB.
+        lead: elements in front of those that are wanted.
+        dense: whether points follow each other without gaps in GM too.
+        last_lead: the same of the last tile along the carrier, so that it ends with the array.
+    """
+
+    runs: tuple[int, ...]
+    pitch: int
+    lead: int
+    dense: bool
+    last_lead: int = 0
+
+
+@dataclass(frozen=True)
+class WordMove:
+    """How a move is done.
+
+    Attributes:
+        carrier: the dimension whose points are shared; None: the whole is one point.
+        walked: dimensions that are walked.
+        runs: dimensions that lie outside of the carrier in the result, each a run.
+        rows, points: rows of a tile, and points of the carrier in each.
+        loads: of each piece.
+        pitch: elements of a point in a run of the result.
+        cycles: estimated, of a tile.
+    """
+
+    move: Move
+    carrier: int | None
+    walked: tuple[int, ...]
+    runs: tuple[int, ...]
+    rows: int
+    points: int
+    loads: tuple[Load, ...]
+    pitch: int
+    cycles: float = 0.0
+
+    @property
+    def tile(self) -> int:
+        """Points of a tile."""
+        return self.rows * self.points
+
+    @property
+    def portions(self) -> Portions:
+        """The tiles along the carrier."""
+        assert self.carrier is not None
+        total, apart = self.move.shape[self.carrier], self.last != self
+        count, rest = divmod(total - apart, self.tile)
+        return Portions(total, self.tile, count, self.tile if rest or apart else 0)
+
+    @property
+    def walks(self) -> list[int]:
+        """Sizes of the dimensions that are walked."""
+        return [self.move.shape[e] for e in self.walked]
+
+    @property
+    def units(self) -> int:
+        """Pieces of work."""
+        return 1 if self.carrier is None else math.prod(self.walks) * self.portions.units
+
+    def __str__(self) -> str:
+        if self.carrier is None:
+            return "words, all at once"
+        return f"words, {self.rows} rows of {self.points} a tile"
+
+    @property
+    def last(self) -> WordMove:
+        """The way of the last tile along the carrier."""
+        loads = tuple(replace(load, lead=load.last_lead) for load in self.loads)
+        return replace(self, loads=loads)
+
+    def load_runs(self, piece: int) -> int:
+        return math.prod(self.move.pieces[piece].sizes[e] for e in self.loads[piece].runs)
+
+    @property
+    def store_runs(self) -> int:
+        return math.prod(self.move.shape[e] for e in self.runs)
+
+    def loaded_elements(self, piece: int) -> int:
+        """Elements of the buffer that a piece is loaded to."""
+        return self.load_runs(piece) * self.tile * self.loads[piece].pitch
+
+    @property
+    def stored_elements(self) -> int:
+        return self.store_runs * self.tile * self.pitch
+
+    def turned_blocks(self, piece: int) -> int:
+        """Words of a row of what is loaded for a piece."""
+        return self.loaded_elements(piece) // self.rows * self.move.words
+
+    @property
+    def placed_blocks(self) -> int:
+        return self.stored_elements // self.rows * self.move.words
+
+    @property
+    def scratch(self) -> dict[str, int]:
+        """Lanes of the buffers of blocks."""
+        turned = sum(self.turned_blocks(piece) for piece in range(len(self.move.pieces)))
+        return {TURNED: turned * BLOCK_LANES, PLACED: self.placed_blocks * BLOCK_LANES}
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of UB that a tile takes."""
+        moved = self.stored_elements
+        moved += sum(self.loaded_elements(piece) for piece in range(len(self.move.pieces)))
+        size = self.move.itemsize + (WORD_BYTES if self.move.itemsize == 1 else 0)
+        return moved * size + sum(self.scratch.values()) * BLOCK_BYTES // BLOCK_LANES
+
+    def steps(self) -> Steps:
+        """The work of the vector unit on a tile."""
+        steps: list[Step] = []
+        base = 0
+        for piece in range(len(self.move.pieces)):
+            steps += self._turn(piece, base)
+            base += self.turned_blocks(piece)
+        base = 0
+        steps += self._filled()
+        for piece in range(len(self.move.pieces)):
+            steps.append(self._place(piece, base))
+            base += self.turned_blocks(piece)
+        return Steps("s32", (*steps, *self._turn_back()), self.scratch)
+
+    @property
+    def _digits(self) -> tuple[int, ...]:
+        digits = Digits.of(self.rows, DIGITS)
+        assert digits.repeats == 1, "more rows than a transposition has"
+        return digits.strides
+
+    def _rows(self, buffer: str, run: int, row: int) -> View:
+        """A run of rows of `row` elements, by their blocks."""
+        lanes = ROWS // self.move.words
+        shape = (*(2,) * DIGITS, row // lanes, lanes)
+        strides = (*(row * stride for stride in self._digits), lanes, 1)
+        return View(buffer, shape, strides, run * row * self.rows)
+
+    def _blocks(self, buffer: str, first: int, count: int) -> View:
+        """`count` blocks, 16 at a time."""
+        lanes = BLOCK_LANES
+        shape, strides = (ROWS, count // ROWS, lanes), (lanes, ROWS * lanes, 1)
+        return View(buffer, shape, strides, first * lanes)
+
+    def _turn(self, piece: int, base: int) -> Iterator[Step]:
+        row = self.points * self.loads[piece].pitch
+        count = row * self.move.words
+        for run in range(self.load_runs(piece)):
+            blocks = self._blocks(TURNED, base + run * count, count)
+            yield Step(TRANSPOSITION, (self._rows(loaded(piece), run, row), blocks))
+
+    def _turn_back(self) -> Iterator[Step]:
+        row = self.points * self.pitch
+        count = row * self.move.words
+        for run in range(self.store_runs):
+            blocks = self._blocks(PLACED, run * count, count)
+            yield Step(TRANSPOSITION, (blocks, self._rows(STORED, run, row)))
+
+    def _filled(self) -> Iterator[Step]:
+        """The number outside of the pieces; behind a result that is no whole blocks anything."""
+        number, words = self.move.number, self.move.words
+        covered = math.prod(self.move.shape) * words
+        if number is None and (self.carrier is not None or covered == self.placed_blocks):
+            return
+        if number is None:
+            count = (self.placed_blocks - covered) * BLOCK_LANES
+            yield Step("vector_dup", (View(PLACED, (count,), (1,), covered * BLOCK_LANES),), 0)
+            return
+        parts = [number >> 16 * i & 0xFFFF for i in range(words)]
+        if len(set(parts)) == 1:
+            parts = parts[:1]
+        for i, word in enumerate(parts):
+            twice = word | word << 16
+            shape: tuple[int, ...] = (self.placed_blocks // len(parts), BLOCK_LANES)
+            strides: tuple[int, ...] = (len(parts) * BLOCK_LANES, 1)
+            if len(parts) == 1:
+                shape, strides = (math.prod(shape),), (1,)
+            signed = twice - (1 << 32) * (twice >> 31)
+            yield Step("vector_dup", (View(PLACED, shape, strides, i * BLOCK_LANES),), signed)
+
+    def _place(self, number: int, base: int) -> Step:
+        """Moves the blocks of a piece to those of the result."""
+        piece, load, words = self.move.pieces[number], self.loads[number], self.move.words
+        inside = [e for e in range(len(self.move.shape)) if e not in (*self.walked, self.carrier)]
+        from_run = _run_strides(load.runs, piece.sizes, self.points * load.pitch * words)
+        to_run = _run_strides(self.runs, self.move.shape, self.points * self.pitch * words)
+        strides = strides_of(self.move.shape)
+        dims = [(self.points, load.pitch * words, self.pitch * words)]
+        first, place = base + load.lead * words, 0
+        for e in inside:
+            source = from_run[e] if e in load.runs else piece.strides[e] * words
+            result = to_run[e] if e in self.runs else strides[e] * words
+            dims.append((piece.sizes[e], source, result * piece.steps[e]))
+            place += piece.starts[e] * result
+        dims.append((words, 1, 1))
+        lanes = BLOCK_LANES
+        shape = (*(size for size, _, _ in dims), lanes)
+        turned = View(TURNED, shape, (*(s * lanes for _, s, _ in dims), 1), first * lanes)
+        placed = View(PLACED, shape, (*(s * lanes for _, _, s in dims), 1), place * lanes)
+        return Step("vmax", (turned, turned, placed))
+
+
+def _run_strides(runs: Sequence[int], sizes: Sequence[int], length: int) -> dict[int, int]:
+    """Blocks from run to run along each of the dimensions `runs`."""
+    found = {}
+    for e in reversed(runs):
+        found[e] = length
+        length *= sizes[e]
+    return found
+
+
+def word_move(move: Move, machine: Machine, cores: int, whole: bool) -> WordMove | None:
+    """The way that takes least time; None if there is none.
+
+    Args:
+        whole: whether the result is all of an array in GM: then it may be stored in whole blocks.
+    """
+    count = len(move.pieces)
+    some = (True,) * count, (False,) * count
+    every = list(itertools.product((True, False), repeat=count)) if count <= MOST_MIXED else some
+    found = [
+        way
+        for carrier in (*([None] if whole else []), *range(len(move.shape)))
+        for dense in every
+        if (way := _Ways(move, machine, cores, carrier, dense).best()) is not None
+    ]
+    return min(found, key=lambda way: way.cycles * ceil_div(way.units, cores), default=None)
+
+
+class _Ways:
+    """The ways that one carrier gives."""
+
+    def __init__(
+        self,
+        move: Move,
+        machine: Machine,
+        cores: int,
+        carrier: int | None,
+        dense: tuple[bool, ...],
+    ) -> None:
+        self.move, self.machine, self.cores, self.carrier = move, machine, cores, carrier
+        self.dense = dense
+        self.unit = 2 * ROWS if move.itemsize == 1 else ROWS
+        """Words that a row is a multiple of."""
+
+    def best(self) -> WordMove | None:
+        return self._whole() if self.carrier is None else self._carried(self.carrier)
+
+    def _whole(self) -> WordMove | None:
+        """The whole as one point of one row."""
+        move, words = self.move, self.move.words
+        if not all(self.dense):
+            return None
+        loads = tuple(
+            Load((), round_up(total * words, self.unit) // words, piece.offset, True, piece.offset)
+            for piece, total in zip(move.pieces, move.totals, strict=True)
+        )
+        pitch = round_up(math.prod(move.shape) * words, self.unit) // words
+        way = WordMove(move, None, (), (), 1, 1, loads, pitch)
+        return self._weighed(way) if self._fits(way, 1) else None
+
+    def _carried(self, carrier: int) -> WordMove | None:
+        move = self.move
+        size, strides = move.shape[carrier], strides_of(move.shape)
+        if not all(p.dims[carrier].covers(size) and p.strides[carrier] for p in move.pieces):
+            return None
+        others = [e for e, n in enumerate(move.shape) if e != carrier and n > 1]
+        inside = {e for e in others if e > carrier}
+        for piece in move.pieces:
+            inside |= {e for e in others if piece.strides[e] < piece.strides[carrier]}
+            inside |= {e for e in others if not piece.dims[e].covers(move.shape[e])}
+        walked = tuple(e for e in others if e not in inside)
+        runs = tuple(sorted(e for e in inside if e < carrier))
+        loads: list[Load] = []
+        for piece, total, dense in zip(move.pieces, move.totals, self.dense, strict=True):
+            load = self._load(piece, total, carrier, inside, dense)
+            if load is None:
+                return None
+            loads.append(load)
+        pitch = strides[carrier]
+        pitches = [pitch, *(load.pitch for load in loads)]
+        # A last tile that is loaded in another way needs another one before it.
+        apart = any(load.last_lead != load.lead for load in loads)
+        least = self._least(pitches, ROWS)
+        rows = min(ROWS, (size - apart) // least)
+        if move.itemsize == 1 and rows % 2:  # two rows of 16 bytes are a block, or one of 32
+            rows, least = (rows - 1, least) if rows > 1 else (1, self._least(pitches, self.unit))
+        if not rows or rows * least > size - apart:
+            return None
+        walks = math.prod(move.shape[e] for e in walked)
+        ones = tuple(e for e, n in enumerate(move.shape) if e != carrier and n == 1)
+        walked = tuple(sorted((*walked, *ones)))
+        way = WordMove(move, carrier, walked, runs, rows, least, tuple(loads), pitch)
+        return self._sized(way, size, walks)
+
+    def _least(self, pitches: Sequence[int], unit: int) -> int:
+        """The fewest points that are whole units of words on all sides."""
+        words = self.move.words
+        return math.lcm(*(unit // math.gcd(unit, pitch * words) for pitch in pitches))
+
+    def _load(
+        self, piece: Piece, total: int, carrier: int, inside: set[int], dense: bool
+    ) -> Load | None:
+        words, stride = self.move.words, piece.strides[carrier]
+        inner = [e for e in inside if piece.strides[e] < stride]
+        runs = tuple(sorted(e for e in inside if e not in inner))
+        span = 1 + sum((piece.sizes[e] - 1) * piece.strides[e] for e in inner)
+        last = piece.offset + sum(
+            (n - 1) * s
+            for e, (n, s) in enumerate(zip(piece.sizes, piece.strides, strict=True))
+            if e not in inner
+        )
+        pitch = stride if dense else round_up(span * words, self.unit) // words
+        if not dense and (stride < SPARSE * pitch and span <= stride):
+            return None
+        lead = max(0, last + pitch - total)
+        if lead + span > pitch:
+            return None
+        return Load(runs, pitch, lead if lead <= piece.offset else 0, dense, lead)
+
+    def _fits(self, way: WordMove, slots: int) -> bool:
+        return way.bytes * slots <= self.machine.buffers.UB.bytes
+
+    def _sized(self, way: WordMove, size: int, walks: int) -> WordMove | None:
+        """The tile as large as UB and the number of cores allow."""
+        least = way.points
+        if not self._fits(way, 1):
+            return None
+        each = way.bytes
+        most = max(1, self.machine.buffers.UB.bytes // (SLOTS * each))
+        share = max(1, walks * size // (self.cores * way.rows * least))
+        apart = way.last != way
+        times = max(1, min(most, share, (size - apart) // (way.rows * least)))
+        tiles = ceil_div(size - apart, way.rows * least * times)  # evenly, where the last overlaps
+        times = ceil_div((size - apart) // (way.rows * least), tiles)
+        way = replace(way, points=least * times)
+        return self._weighed(way)
+
+    def _weighed(self, way: WordMove) -> WordMove:
+        gm, unit = self.machine.gm, self.machine.vector
+        vector = way.steps().estimate(self.machine)
+        moved = way.stored_elements * way.move.itemsize
+        bursts = 0
+        for number, load in enumerate(way.loads):
+            moved += way.loaded_elements(number) * way.move.itemsize
+            bursts += 0 if load.dense else way.load_runs(number) * way.tile
+        waits = vector.links * self.machine.sync.barrier_cycles
+        start = self.machine.mte2.start_cycles
+        if way.units <= self.cores:  # else the next tile comes while this one leaves
+            start += self.machine.mte3.start_cycles
+        each = moved / gm.read_bytes_per_cycle + self.machine.mte2.row_miss_cycles * bursts
+        cycles = start + vector.cycles + waits + unit.fixed_cycles + each
+        if way.move.itemsize == 1:  # numbers of 16 bits for a while
+            repeats = moved * WORD_BYTES / unit.repeat_bytes
+            cycles += repeats * unit.cycles_of(unit.cycles_per_repeat, "vconv", "f16", 1)
+        tiles = 1 if way.carrier is None else way.portions.tiles / way.portions.units
+        return replace(way, cycles=cycles * tiles)

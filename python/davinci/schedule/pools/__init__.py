@@ -1,0 +1,1 @@
+"""Reductions over windows of images: `group` finds one in a graph, `pool` chooses its tiles."""

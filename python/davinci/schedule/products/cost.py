@@ -1,0 +1,329 @@
+"""Cycles of the parts of a product's schedule, pipe by pipe, and the bytes it takes on chip.
+
+Rates and fixed parts are the machine file's, rules those of the simulator in short: what decides
+between schedules is in them, what an order of issue may lose is not.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from davinci.isa.core import DTYPES
+from davinci.isa.vector_plan import Limits, cost_of, plan_vector
+from davinci.machine import Machine
+from davinci.operators.vector_program import Step, Value
+from davinci.schedule.products.dense_rows import WIDE, DenseRows, parting_of, scratch_bytes
+from davinci.schedule.products.epilogue import Epilogue
+from davinci.schedule.products.image import Image
+from davinci.schedule.products.product import Operand, Pieces, Product, ProductSchedule
+from davinci.schedule.vector.steps import Steps
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
+from davinci.units import FRACTAL_SIDE as SIDE
+
+SUM_BYTES = 2 * FRACTAL_BYTES
+"""Of a fractal in L0C: sums are f32."""
+
+MOST_STRIDE = (1 << 16) - 1, (1 << 8) - 1
+"""Largest strides, of blocks and of repeats, of instructions with one source."""
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Cycles of pipes, in the order in which data passes them."""
+
+    mte2: float = 0
+    v: float = 0
+    mte3: float = 0
+    mte1: float = 0
+    m: float = 0
+
+    def __add__(self, other: Busy) -> Busy:
+        return Busy(
+            self.mte2 + other.mte2,
+            self.v + other.v,
+            self.mte3 + other.mte3,
+            self.mte1 + other.mte1,
+            self.m + other.m,
+        )
+
+    def __mul__(self, times: float) -> Busy:
+        return Busy(
+            self.mte2 * times,
+            self.v * times,
+            self.mte3 * times,
+            self.mte1 * times,
+            self.m * times,
+        )
+
+    @property
+    def most(self) -> float:
+        return max(self.mte2, self.v, self.mte3, self.mte1, self.m)
+
+    @property
+    def sum(self) -> float:
+        return self.mte2 + self.v + self.mte3 + self.mte1 + self.m
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Bytes of each memory."""
+
+    L1: int
+    L0A: int
+    L0B: int
+    L0C: int
+    UB: int
+
+    def excess(self, machine: Machine) -> str:
+        """The first memory that is too small for this, "" if none."""
+        for name in ("L0A", "L0B", "L0C", "L1", "UB"):
+            if getattr(self, name) > machine.buffer(name).bytes:
+                return name
+        return ""
+
+
+def crossing_bytes(operand: Operand, pieces: Pieces) -> tuple[int, int]:
+    """Bytes in UB of rows that come at once, and of the fractals made of them; 0 of fractals."""
+    if operand.nz:
+        return 0, 0
+    columns = pieces.other if operand.k_rows else pieces.k
+    rows = pieces.rows * SIDE
+    return rows * columns * SIDE * operand.itemsize, columns * (rows + 1) * BLOCK_BYTES
+
+
+def parting(product: Product, name: str, pieces: Pieces, rows: int) -> DenseRows:
+    """How `rows` fractals of dense rows of A or B are parted."""
+    operand = product.operand(name)
+    columns = pieces.other if operand.k_rows else pieces.k
+    return parting_of(rows, columns, product.stored_columns(name), operand.itemsize)
+
+
+def parting_buffers(product: Product, sides: tuple[Pieces, Pieces]) -> dict[str, int]:
+    """Bytes of the buffers in UB in which dense rows are parted, those of both operands in turn."""
+    dense = [(n, p) for n, p in zip("ab", sides, strict=True) if p.dense]
+    found = scratch_bytes([parting(product, name, pieces, pieces.rows) for name, pieces in dense])
+    wide = [(product.operand(name), p) for name, p in dense if product.operand(name).itemsize > 2]
+    if wide:
+        found[WIDE] = max(crossing_bytes(operand, pieces)[0] for operand, pieces in wide)
+    return found
+
+
+def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
+    """Bytes that the buffers of a schedule take."""
+    tile, a, b = schedule.tile, schedule.a, schedule.b
+    sides = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
+    inbox, crossing = (max(size) for size in zip(*sides, strict=True))
+    end = product.end_of(schedule)
+    leaving = end.part_bytes(*schedule.part, schedule.loads, schedule.leaving)
+    leaving += end.tile_bytes(tile.n, schedule.part[1])
+    leaving += sum(parting_buffers(product, (a, b)).values())
+    columns = end.columns
+    held = a.fractals * a.slots + b.fractals * b.slots + columns * (2 * tile.n + 1)
+    return Footprint(
+        held * FRACTAL_BYTES,
+        (schedule.l0a * tile.k + columns) * tile.m * FRACTAL_BYTES,
+        (schedule.l0b * tile.k + columns) * tile.n * FRACTAL_BYTES,
+        schedule.l0c * tile.m * tile.n * SUM_BYTES,
+        inbox * schedule.inbox + crossing * schedule.crossing + leaving,
+    )
+
+
+class Costs:
+    """Cycles of what one core does for a product.
+
+    Args:
+        missing: part of the lines read that the L2 has not.
+        slower: how much longer transfers from GM take because other cores read as well.
+    """
+
+    def __init__(
+        self, product: Product, machine: Machine, missing: float = 0.0, slower: float = 1.0
+    ) -> None:
+        self.product, self.machine = product, machine
+        self.missing, self.slower = missing, slower
+
+    def fill(self, name: str, pieces: Pieces, k: int, other: int) -> Busy:
+        """One transfer of `k` x `other` fractals of A or B to L1."""
+        operand, image = self.product.operand(name), self.product.image
+        if image is not None and name == "a":
+            blocks = ceil_div(k, image.elements)
+            run_bytes = image.piece_bytes(1, other)
+            pitch = 0 if blocks == 1 else image.geometry.image[1] * BLOCK_BYTES
+            return Busy(mte2=self._read(blocks, run_bytes, pitch))
+        instructions, bursts, run, contiguous = _bursts(operand, pieces, k, other)
+        if operand.nz:
+            each = self._read(bursts, run * FRACTAL_BYTES, 0 if contiguous else FRACTAL_BYTES)
+            return Busy(mte2=instructions * each)
+        rows, columns = (k, other) if operand.k_rows else (other, k)
+        run_bytes = columns * SIDE * operand.itemsize
+        pitch = self.product.stored_columns(name) * operand.itemsize
+        unit = self.machine.mte3
+        assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
+        start, size = unit.on_chip_start_cycles, k * other * FRACTAL_BYTES
+        mte3 = instructions * start + size / unit.ub_to_l1_bytes_per_cycle
+        if pieces.dense:
+            read = self._read(1, rows * SIDE * pitch, 0)
+            v = self._steps(parting(self.product, name, pieces, rows).parted())
+            if operand.itemsize > 2:
+                v += self._change(operand, rows, columns)
+            return Busy(read, v, mte3)
+        read = self._read(rows * SIDE, run_bytes, 0 if run_bytes == pitch else pitch)
+        if run_bytes > pitch > (first := pitch // BLOCK_BYTES * BLOCK_BYTES) > 0:
+            # What is no whole fractal comes after the others.
+            read = self._read(rows * SIDE, first, pitch)
+            read += self._read(rows * SIDE, SIDE * operand.itemsize, pitch)
+        return Busy(read, self._change(operand, rows, columns), mte3)
+
+    def _steps(self, steps: Steps) -> float:
+        """V, steps that wait for each other."""
+        found = steps.estimate(self.machine)
+        return found.cycles + found.links * self.machine.sync.barrier_cycles
+
+    def load(self, schedule: ProductSchedule, operand: str) -> Busy:
+        """A step's block of A or B from L1 to L0A or L0B."""
+        unit, tile = self.machine.mte1, schedule.tile
+        if operand == "a" and self.product.image is not None:
+            # A step takes each piece that it reaches into apart; so many on average.
+            reached = 1 + (tile.k - math.gcd(tile.k, schedule.a.k)) / schedule.a.k
+            each = windows_cycles(self.product.image, self.machine, tile.m, tile.k / reached)
+            return Busy(mte1=reached * each)
+        if operand == "a":
+            other, rate, one = tile.m, unit.l0a_bytes_per_cycle, schedule.a.together == tile.k
+            instructions = other
+        else:
+            other, rate, one = tile.n, unit.l0b_bytes_per_cycle, schedule.b.together == 1
+            instructions = tile.k
+        if one or 1 in (other, tile.k):
+            instructions = 1
+        return Busy(mte1=instructions * unit.fixed_cycles + tile.k * other * FRACTAL_BYTES / rate)
+
+    def mad(self, schedule: ProductSchedule) -> Busy:
+        tile = schedule.tile
+        return Busy(m=tile.m * tile.n * tile.k + self.machine.cube.occupancy_cycles)
+
+    def leave(self, schedule: ProductSchedule) -> Busy:
+        """A part of C."""
+        machine, (columns, rows) = self.machine, schedule.part
+        end = self.product.end_of(schedule)
+        assert machine.l0c is not None
+        size = columns * rows * SUM_BYTES / machine.l0c.to_ub_bytes_per_cycle
+        v = machine.vector.fixed_cycles + size
+        if end.width:
+            v += self._steps(end.packing(columns, rows).packed())
+        for step in end.program.steps:
+            shape, strides = end.operands(step, columns, rows)
+            values = [*step.sources, step.result]
+            order = [len(values) - 1, *range(len(values) - 1)]
+            sizes = [DTYPES[values[i].dtype].itemsize for i in order]
+            v += self._vector(step, shape, [strides[i] for i in order], sizes)
+        mte2 = sum(self._part(end, x.value, columns, rows) for x in end.extras if not x.row)
+        outputs = [self._part(end, v, columns, rows, True) for v in end.program.outputs]
+        return Busy(mte2=mte2, v=v, mte3=sum(outputs))
+
+    def _part(
+        self, end: Epilogue, value: Value, columns: int, rows: int, written: bool = False
+    ) -> float:
+        """A part of C, or of what has its shape, from or to GM."""
+        height, itemsize = rows * SIDE, DTYPES[value.dtype].itemsize
+        pitch = self.product.n * itemsize
+        runs, run = height, columns * SIDE * itemsize
+        if end.nz:
+            runs, run, pitch = columns, height * SIDE * itemsize, FRACTAL_BYTES
+        elif end.width:
+            runs, run, pitch = 1, height * end.width * itemsize, 0
+        move = self._write if written else self._read
+        found = move(runs, run, pitch)
+        if not end.nz and pitch % BLOCK_BYTES:
+            # What is no whole fractal moves after the others.
+            found += move(runs, SIDE * itemsize, pitch) / ceil_div(self.product.n, columns * SIDE)
+        return found
+
+    def _read(self, runs: int, run_bytes: int, pitch_bytes: int) -> float:
+        """MTE2: `runs` of `run_bytes` from GM; a pitch of 0: one after another."""
+        unit, size, late = self.machine.mte2, float(runs * run_bytes), 0.0
+        if pitch_bytes:
+            size = runs * self._lines(run_bytes, pitch_bytes)
+            late = runs * unit.row_miss_cycles * self.missing
+        least = unit.issue_cycles * _transfers(runs, pitch_bytes)
+        return max(size / unit.port_bytes_per_cycle * self.slower + late, least)
+
+    def _write(self, runs: int, run_bytes: int, pitch_bytes: int) -> float:
+        """MTE3: `runs` of `run_bytes` to GM; a pitch of 0: one after another."""
+        unit, size = self.machine.mte3, float(runs * run_bytes)
+        if pitch_bytes:
+            size = runs * self._lines(run_bytes, pitch_bytes)
+        least = unit.issue_cycles * _transfers(runs, pitch_bytes)
+        return max(size / unit.port_bytes_per_cycle, least)
+
+    def lines_of(self, name: str, schedule: ProductSchedule) -> float:
+        """Bytes of the lines that are touched for a byte of A or B."""
+        operand, pieces = self.product.operand(name), schedule.pieces(name)
+        run = (pieces.other if operand.k_rows else pieces.k) * SIDE * operand.itemsize
+        pitch = self.product.stored_columns(name) * operand.itemsize
+        return 1.0 if operand.nz or run >= pitch else self._lines(run, pitch) / run
+
+    def _lines(self, run_bytes: int, pitch_bytes: int) -> float:
+        """Bytes of the lines that a run touches, on average: runs begin at multiples of their own
+        size in rows that are a pitch apart."""
+        line = self.machine.gm.line_bytes
+        return run_bytes + line - math.gcd(run_bytes, pitch_bytes, line)
+
+    def _change(self, operand: Operand, rows: int, columns: int) -> float:
+        """V, rows to fractals in UB."""
+        height = rows * SIDE
+        here, there = Value(0, "f16" if operand.itemsize == 2 else "f32"), Value(1, "f16")
+        step = Step("vadds" if operand.itemsize == 2 else "vconv", (here,), None, there, {})
+        strides = [[(height + 1) * SIDE, SIDE, 1], [SIDE, columns * SIDE, 1]]
+        return self._vector(step, [columns, height, SIDE], strides, [2, operand.itemsize])
+
+    def _vector(
+        self, step: Step, shape: list[int], strides: list[list[int]], itemsizes: list[int]
+    ) -> float:
+        """Cycles of a step; operands are its result and its sources."""
+        unit, count = self.machine.vector, len(itemsizes)
+        name, kind = step.name, step.result.dtype
+        if name == "vconv":
+            name, kind = f"vconv_{step.sources[0].dtype}2{kind}", ""
+        fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
+        each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
+        if name == "vcmpsel":  # a comparison and a selection for each repeat
+            lanes = REPEAT_BYTES // max(itemsizes)
+            return 2 * (fixed + each) * ceil_div(math.prod(shape), lanes)
+        most = MOST_STRIDE if count <= 2 else (MOST_STRIDE[1],) * 2
+        limits = Limits(
+            MAX_REPEAT, (most[0],) * count, (most[1],) * count, fixed, unit.bank_groups, each
+        )
+        return cost_of(plan_vector(shape, strides, itemsizes, limits), itemsizes, limits)
+
+
+def _transfers(runs: int, pitch_bytes: int) -> int:
+    """Instructions: those runs go together that begin whole blocks apart."""
+    return min(runs, BLOCK_BYTES // math.gcd(pitch_bytes, BLOCK_BYTES))
+
+
+def windows_cycles(image: Image, machine: Machine, m: int, k: float) -> float:
+    """Cycles of MTE1 for `m` x `k` fractals of windows of a piece for L0A."""
+    load, shape = machine.mte1.load3d, image.geometry
+    assert load is not None, "no loads of windows"
+    each = load.on_average(shape.strides[1], shape.windows[1])
+    return min(m, k) * load.fixed_cycles + m * k * each
+
+
+def _bursts(operand: Operand, pieces: Pieces, k: int, other: int) -> tuple[int, int, int, bool]:
+    """How `k` x `other` fractals [columns][rows] become [k / together][other][together].
+
+    Returns:
+        Instructions, bursts of each, fractals of a burst, and whether an instruction's bursts
+        follow each other at the source.
+    """
+    size = min(pieces.together, k)
+    groups = ceil_div(k, size)
+    if operand.k_rows:  # stored as [other][k]
+        if size > 1 or k == 1:
+            return groups, other, size, other == 1
+        return min(k, other), max(k, other), 1, k >= other
+    if size == 1:  # stored as [k][other]
+        return 1, k, other, k == 1
+    least, middle, most = sorted([groups, size, other])
+    return least * middle, most, 1, most == other

@@ -1,0 +1,233 @@
+"""Rows that follow each other without gaps, as they lie in GM, and rows that begin at blocks.
+
+The vector unit moves nothing smaller than a block of 32 bytes, but a transposition of 16 x 16 words
+of 16 bits makes a block of each word, and one back takes blocks from anywhere:
+
+    dense   |p0 p1 p2 q0 q1 q2 r0 ..|            rows p, q, r, .. of three words
+    turned  |p0 of 16 lanes|p1|p2|q0|q1|q2|..    a lane goes through rows of its own
+    placed  |p0|p1|p2|0 ..|q0|q1|q2|0 ..|        as many blocks a row as it has words apart
+    apart   |p0 p1 p2 0 ..|q0 q1 q2 0 ..|..      each row in whole blocks
+
+A lane takes units of the fewest rows that are whole blocks. The 16 lanes are the digits of
+`row_steps`, so any number of units is covered, some twice, and nothing beside them is touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from davinci.isa.transpose import ROWS
+from davinci.schedule.vector.row_steps import DIGITS, Digits
+from davinci.schedule.vector.steps import (
+    RESULT,
+    SOURCE,
+    TRANSPOSITION,
+    Step,
+    Steps,
+    View,
+    copy_of,
+)
+from davinci.units import BLOCK_BYTES, ceil_div
+from davinci.units import FRACTAL_SIDE as SIDE
+
+TURNED, PLACED, WIDE = "turned", "placed", "wide"
+"""Scratch buffers: the words of rows without gaps, and with them; rows in f32."""
+
+WORD_BYTES = 2
+
+
+@dataclass(frozen=True)
+class DenseRows:
+    """Rows of a matrix between the two forms.
+
+    Attributes:
+        rows: a multiple of 16.
+        width: elements of a row.
+        itemsize: bytes of an element, 2 or 4.
+        places: of each block of a row that is apart, how many blocks behind the row's first.
+        pitch: blocks from row to row, where they are apart.
+        same: whether all rows that are apart are the same one, to be repeated.
+    """
+
+    rows: int
+    width: int
+    itemsize: int
+    places: tuple[int, ...]
+    pitch: int
+    same: bool = False
+
+    @property
+    def dtype(self) -> str:
+        """In which blocks are moved; halves of 32-bit numbers are no numbers."""
+        return "f16" if self.itemsize == WORD_BYTES else "s32"
+
+    @property
+    def lanes(self) -> int:
+        """Elements of `dtype` in a block."""
+        return BLOCK_BYTES // self.itemsize
+
+    @property
+    def words(self) -> int:
+        """Of a row."""
+        return self.width * self.itemsize // WORD_BYTES
+
+    @property
+    def unit(self) -> int:
+        """Rows that are whole blocks."""
+        return ROWS // math.gcd(ROWS, self.words)
+
+    @property
+    def digits(self) -> Digits:
+        """The units that the lanes begin with, and how many each goes through."""
+        return Digits.of(ceil_div(self.rows, self.unit), DIGITS)
+
+    @property
+    def depth(self) -> int:
+        """Rows that a lane goes through."""
+        return self.digits.repeats * self.unit
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of a row's words as they are placed."""
+        return len(self.places) * ROWS
+
+    @property
+    def scratch(self) -> dict[str, int]:
+        """Elements of `dtype` of the buffers of blocks."""
+        sizes = {TURNED: self.words, PLACED: self.blocks}
+        return {name: self.depth * size * self.lanes for name, size in sizes.items()}
+
+    def parted(self) -> Steps:
+        """RESULT = the dense rows of SOURCE, apart; what they lack of whole blocks is 0."""
+        steps = [Step(TRANSPOSITION, (self._dense(SOURCE), self._turned(TURNED)))]
+        if gap := self.blocks - self.words:
+            steps.append(Step("vector_dup", (self._rows_of(PLACED, self.words, gap),), 0.0))
+        steps.append(self._copy(TURNED, PLACED))
+        steps += [Step(TRANSPOSITION, pair) for pair in self._apart(PLACED, RESULT)]
+        return Steps(self.dtype, tuple(steps), self.scratch)
+
+    def packed(self) -> Steps:
+        """RESULT = the rows of SOURCE without what is between them."""
+        pairs = self._apart(PLACED, SOURCE)
+        steps = [Step(TRANSPOSITION, (apart, placed)) for placed, apart in pairs]
+        steps.append(self._copy(PLACED, TURNED))
+        steps.append(Step(TRANSPOSITION, (self._turned(TURNED), self._dense(RESULT))))
+        return Steps(self.dtype, tuple(steps), self.scratch)
+
+    def _copy(self, source: str, result: str) -> Step:
+        old, new = (self._rows_of(name, 0, self.words) for name in (source, result))
+        return copy_of(old, new, self.dtype)
+
+    def _rows_of(self, buffer: str, first: int, count: int) -> View:
+        """Blocks of words of each row."""
+        row = (self.words if buffer == TURNED else self.blocks) * self.lanes
+        shape = (self.depth, count * self.lanes)
+        return View(buffer, shape, (row, 1), first * self.lanes)
+
+    def _lanes_of(self, block: int) -> tuple[int, ...]:
+        """Strides of the lanes' digits; `block`: blocks of a unit."""
+        return tuple(stride * block * self.lanes for stride in self.digits.strides)
+
+    def _dense(self, buffer: str) -> View:
+        """The blocks of dense rows, by lanes."""
+        block = self.unit * self.words // ROWS
+        shape = (*(2,) * DIGITS, self.digits.repeats * block, self.lanes)
+        return View(buffer, shape, (*self._lanes_of(block), self.lanes, 1))
+
+    def _turned(self, buffer: str) -> View:
+        """Blocks of words, 16 at a time."""
+        count = self.depth * self.words // ROWS
+        return View(buffer, (ROWS, count, self.lanes), (self.lanes, ROWS * self.lanes, 1))
+
+    def _apart(self, placed: str, apart: str) -> Iterator[tuple[View, View]]:
+        """Words of 16 lanes, and the blocks of rows that they are; a row each time, or a block of
+        all rows."""
+        pitch = 0 if self.same else self.pitch
+        of_lanes, lanes = self._lanes_of(self.unit * pitch), self.lanes
+        steps = {b - a for a, b in zip(self.places, self.places[1:], strict=False)}
+        if len(steps) == 1 and self.depth < len(self.places):
+            (step,) = steps
+            count = len(self.places)
+            for row in range(self.depth):
+                words = View(
+                    placed, (ROWS, count, lanes), (lanes, ROWS * lanes, 1), row * self._row
+                )
+                shape, strides = (*(2,) * DIGITS, count, lanes), (*of_lanes, step * lanes, 1)
+                yield words, View(apart, shape, strides, (row * pitch + self.places[0]) * lanes)
+            return
+        for number, place in enumerate(self.places):
+            start = number * ROWS * lanes
+            words = View(placed, (ROWS, self.depth, lanes), (lanes, self._row, 1), start)
+            shape, strides = (*(2,) * DIGITS, self.depth, lanes), (*of_lanes, pitch * lanes, 1)
+            yield words, View(apart, shape, strides, place * lanes)
+
+    @property
+    def _row(self) -> int:
+        """Elements of `dtype` of a row as it is placed."""
+        return self.blocks * self.lanes
+
+
+def ended(rows: int, itemsize: int, pitch: int, width: int) -> Steps:
+    """Of each of the rows of RESULT the last block becomes the last elements that are a whole one:
+    what is behind them no longer matters.
+
+    Args:
+        rows: a multiple of 16.
+        pitch: blocks from row to row.
+        width: elements of a row, more than a block and no whole blocks.
+    """
+    lanes, digits = BLOCK_BYTES // itemsize, Digits.of(rows, DIGITS)
+    last, rest = divmod(width, lanes)
+    of_lanes = tuple(stride * pitch * lanes for stride in digits.strides)
+    shape, both = (*(2,) * DIGITS, digits.repeats, lanes), 2 * ROWS * lanes
+
+    def block(number: int) -> View:
+        return View(RESULT, shape, (*of_lanes, pitch * lanes, 1), number * lanes)
+
+    def words(first: int) -> View:
+        return View(TURNED, (ROWS, digits.repeats, lanes), (lanes, both, 1), first * lanes)
+
+    turns = [
+        Step(TRANSPOSITION, (block(last - 1), words(0))),
+        Step(TRANSPOSITION, (block(last), words(ROWS))),
+        Step(TRANSPOSITION, (words(rest * itemsize // WORD_BYTES), block(last))),
+    ]
+    dtype = "f16" if itemsize == WORD_BYTES else "s32"
+    return Steps(dtype, tuple(turns), {TURNED: digits.repeats * both})
+
+
+def scratch_bytes(ways: Sequence[DenseRows]) -> dict[str, int]:
+    """Bytes of the scratch buffers that several use in turn."""
+    found: dict[str, int] = {}
+    for way in ways:
+        for name, count in way.scratch.items():
+            found[name] = max(count * way.itemsize, found.get(name, 0))
+    return found
+
+
+def fractal_rows(
+    rows: int, columns: int, width: int, itemsize: int, pitch: int, column: int
+) -> DenseRows:
+    """Rows of fractals of 16 columns, of which `width` elements are meant.
+
+    Args:
+        pitch, column: blocks from row to row, and from a fractal to the one beside it.
+    """
+    each = SIDE * itemsize // BLOCK_BYTES
+    places = tuple(i // each * column + i % each for i in range(columns * each))
+    return DenseRows(rows, width, itemsize, places, pitch)
+
+
+def parting_of(rows: int, columns: int, width: int, itemsize: int) -> DenseRows:
+    """How dense rows become fractals [columns][16 rows + 1][16] of f16, or f32 [rows][columns][16].
+
+    Args:
+        rows, columns: fractals.
+    """
+    height = rows * SIDE
+    if itemsize == WORD_BYTES:
+        return fractal_rows(height, columns, width, itemsize, 1, height + 1)
+    pitch = SIDE * itemsize // BLOCK_BYTES
+    return fractal_rows(height, columns, width, itemsize, columns * pitch, pitch)

@@ -1,0 +1,286 @@
+"""What is done to parts of C between L0C and GM: elementwise operators on tiles in UB.
+
+    Nz     a part is [columns][rows][16], flat; a row of C is [columns][lanes], its 16 elements
+           repeated to fill a repeat
+    rows   a part is [rows][columns 16], an odd number of blocks apart; a row of C is [columns 16]
+    dense  a part is [rows][width], whole rows of C without gaps; a row of C is one for each of them
+
+A number that is the same everywhere is a repeat, or a row, of it. Sources may be read with strides
+of 0, so nothing is repeated further.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from davinci.isa.core import DTYPES
+from davinci.operators.vector_program import Step, Value, VectorProgram
+from davinci.schedule.products.dense_rows import TURNED, DenseRows, fractal_rows, scratch_bytes
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES, ceil_div
+from davinci.units import FRACTAL_SIDE as SIDE
+
+UNCHANGED = -0.0
+"""What changes no number by addition."""
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An input besides A and B.
+
+    Attributes:
+        value: of the program.
+        row: whether it is one row of C; else it has the shape of C.
+        batch: whether each matrix has its own.
+        column: whether the cube adds it to sums, a row of f32, so that the program does not.
+    """
+
+    value: Value
+    row: bool
+    batch: bool
+    column: bool = False
+
+    @property
+    def beside(self) -> bool:
+        """Whether it is a row that the program reads."""
+        return self.row and not self.column
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """A program for parts of C.
+
+    Attributes:
+        program: its outputs are what leaves.
+        sums: the value that comes from L0C.
+        extras: its other inputs.
+        nz: whether C lies in fractals.
+        unmoved: the program without what brings sums to rows.
+        width: elements of a row of C, where parts are dense.
+    """
+
+    program: VectorProgram
+    sums: Value
+    extras: tuple[Extra, ...]
+    nz: bool
+    unmoved: VectorProgram
+    width: int = 0
+
+    @staticmethod
+    def of(
+        program: VectorProgram, sums: Value, extras: Sequence[Extra], nz: bool, cube: bool = False
+    ) -> Epilogue:
+        """With sums rounded to f16 in L0C where nothing else is done with them first, and brought
+        to rows where they are used more than once.
+
+        Args:
+            cube: whether the cube can add a row to sums; where these are rounded then, it does.
+        """
+        if cube and (row := added_row(program, sums, extras)) is not None:
+            (first,) = (step for step in program.steps if sums in step.sources)
+            steps = [step for step in program.steps if step is not first]
+            program = replace(program, steps=steps, inputs=[first.result, *program.inputs[1:]])
+            marked = [replace(x, column=x is row) for x in extras]
+            return Epilogue.of(program, first.result, marked, nz)
+        steps = list(program.steps)
+        users = [step for step in steps if sums in step.sources]
+        if len(users) == 1 and sums not in program.outputs and is_rounding(users[0]):
+            steps.remove(users[0])
+            half = users[0].result
+            program = replace(program, steps=steps, inputs=[half, *program.inputs[1:]])
+            return Epilogue.of(program, half, extras, nz)
+        unmoved = program
+        if not nz and (len(users) != 1 or sums in program.outputs):
+            moved = Value(1 + max(v.number for v in values_of(program)), sums.dtype)
+            first = Step("vadds", (sums,), UNCHANGED, moved, {})
+            steps = [first, *(with_source(step, sums, moved) for step in steps)]
+            outputs = [moved if value == sums else value for value in program.outputs]
+            program = replace(program, steps=steps, outputs=outputs)
+        return Epilogue(program, sums, tuple(extras), nz, unmoved)
+
+    def dense(self, width: int) -> Epilogue:
+        """The same on dense parts."""
+        return replace(self, program=self.unmoved, width=width)
+
+    def packing(self, columns: int, rows: int) -> DenseRows:
+        """How sums, [columns][rows][16], become dense."""
+        height, itemsize = rows * SIDE, DTYPES[self.sums.dtype].itemsize
+        pitch = SIDE * itemsize // BLOCK_BYTES
+        way = fractal_rows(height, columns, self.width, itemsize, pitch, height * pitch)
+        return replace(way, places=way.places[: ceil_div(self.width * itemsize, BLOCK_BYTES)])
+
+    def repeating(self, rows: int, dtype: str) -> DenseRows:
+        """How a row becomes dense rows that are all alike."""
+        itemsize = DTYPES[dtype].itemsize
+        blocks = ceil_div(self.width * itemsize, BLOCK_BYTES)
+        return DenseRows(rows * SIDE, self.width, itemsize, tuple(range(blocks)), 0, same=True)
+
+    def scratch(self, columns: int, rows: int) -> dict[str, int]:
+        """Bytes of the buffers in UB in which parts become dense, or rows end with a block."""
+        if not self.width:
+            return {TURNED: 2 * rows * SIDE * BLOCK_BYTES}
+        ways = [self.repeating(rows, x.value.dtype) for x in self.extras if x.beside]
+        return scratch_bytes([self.packing(columns, rows), *ways])
+
+    def slots(self) -> dict[Value, tuple[str, int]]:
+        """Buffers (type, number) of what is neither input nor output nor constant."""
+        program = self.program
+        last = {v: i for i, step in enumerate(program.steps) for v in step.sources}
+        held = {step.result for step in program.steps} - set(program.outputs)
+        free: dict[str, list[int]] = {}
+        counts: dict[str, int] = {}
+        slots: dict[Value, tuple[str, int]] = {}
+        for i, step in enumerate(program.steps):
+            for source in dict.fromkeys(step.sources):
+                if source in slots and last[source] == i:
+                    free[source.dtype].append(slots[source][1])
+            if step.result not in held:
+                continue
+            numbers, dtype = free.setdefault(step.result.dtype, []), step.result.dtype
+            if not numbers:
+                numbers.append(counts.get(dtype, 0))
+                counts[dtype] = numbers[0] + 1
+            slots[step.result] = dtype, numbers.pop()
+        return slots
+
+    def pitch(self, columns: int, dtype: str) -> int:
+        """Elements from row to row of a part in rows: an odd number of blocks."""
+        itemsize = DTYPES[dtype].itemsize
+        return (columns * SIDE * itemsize // BLOCK_BYTES | 1) * BLOCK_BYTES // itemsize
+
+    def elements(self, columns: int, rows: int, dtype: str) -> int:
+        """Elements of a buffer for `columns` x `rows` fractals."""
+        if self.width:
+            return rows * SIDE * self.width
+        if self.nz:
+            return columns * rows * SIDE * SIDE
+        return rows * SIDE * self.pitch(columns, dtype)
+
+    def part_bytes(self, columns: int, rows: int, loads: int, leaving: int) -> int:
+        """Bytes of UB for parts.
+
+        Args:
+            loads: buffers of each extra of the shape of C.
+            leaving: of each output.
+        """
+        scratch = 0 if self.nz else sum(self.scratch(columns, rows).values())
+
+        def size(values: Sequence[str]) -> int:
+            return sum(DTYPES[v].itemsize * self.elements(columns, rows, v) for v in values)
+
+        outputs = self.program.outputs
+        sums = columns * rows * SIDE * SIDE * DTYPES[self.sums.dtype].itemsize
+        turns = leaving if self.sums in outputs else 1
+        if self.width:
+            sums += turns * size([self.sums.dtype])
+        else:
+            sums *= turns
+        return (
+            sums
+            + scratch
+            + loads * size([x.value.dtype for x in self.extras if not x.row])
+            + size([dtype for dtype, _ in set(self.slots().values())])
+            + leaving * size([v.dtype for v in outputs if v != self.sums])
+        )
+
+    def row_elements(self, columns: int, dtype: str) -> int:
+        """Elements of a buffer for a row of C of so many fractals: in Nz a repeat for each."""
+        return columns * (REPEAT_BYTES // DTYPES[dtype].itemsize if self.nz else SIDE)
+
+    def tile_bytes(self, columns: int, part_rows: int = 0) -> int:
+        """Bytes of UB for rows of a tile of so many fractal columns, two of each, and numbers; of
+        dense parts one of each, for all rows of a part."""
+        rows = [x.value.dtype for x in self.extras if x.beside]
+        numbers = [v.dtype for v in self.program.constants.values()]
+        if self.width:
+            each = [self.elements(columns, part_rows, v) for v in (*rows, *numbers)]
+            each += [columns * SIDE for _ in rows]
+            kinds = (*rows, *numbers, *rows)
+            size = sum(DTYPES[v].itemsize * n for v, n in zip(kinds, each, strict=True))
+            return size + self.column_bytes(columns)
+        rows *= 2
+        size = self.column_bytes(columns)
+        size += sum(DTYPES[v].itemsize * self.row_elements(columns, v) for v in rows)
+        wide = 1 if self.nz else columns
+        return size + sum(DTYPES[v].itemsize * self.row_elements(wide, v) for v in numbers)
+
+    @property
+    def columns(self) -> int:
+        """How many rows the cube adds: one or none."""
+        return sum(extra.column for extra in self.extras)
+
+    def column_bytes(self, columns: int) -> int:
+        """Bytes of UB in which a row of a tile of so many fractal columns becomes a column."""
+        return self.columns * (columns * SIDE * (3 * 4 + 2 * 2 + BLOCK_BYTES) + FRACTAL_BYTES)
+
+    def operands(self, step: Step, columns: int, rows: int) -> tuple[list[int], list[list[int]]]:
+        """The shape in which a step walks a part; strides of its sources and of its result."""
+        values = [*step.sources, step.result]
+        if self.width:
+            return [self.elements(columns, rows, "")], [[1] for _ in values]
+        if self.nz:
+            once = [self.is_repeated(value) for value in values]
+            if not any(once):
+                return [columns * rows * SIDE * SIDE], [[1] for _ in values]
+            lanes = REPEAT_BYTES // max(DTYPES[v.dtype].itemsize for v in values)
+            of_column = rows * SIDE * SIDE
+            strides = [[of_column, lanes, 1] for _ in values]
+            for i, value in enumerate(values):
+                if value in self.program.constants.values():
+                    strides[i] = [0, 0, 1]
+                elif once[i]:
+                    strides[i] = [self.row_elements(1, value.dtype), 0, 1]
+            return [columns, of_column // lanes, lanes], strides
+        strides = [[self.pitch(columns, value.dtype), SIDE, 1] for value in values]
+        for i, value in enumerate(values):
+            if value == self.sums:
+                strides[i] = [SIDE, rows * SIDE * SIDE, 1]
+            elif self.is_repeated(value):
+                strides[i] = [0, SIDE, 1]
+        return [rows * SIDE, columns, SIDE], strides
+
+    def is_repeated(self, value: Value) -> bool:
+        """Whether a value is one row or one number."""
+        return self.is_row(value) or value in self.program.constants.values()
+
+    def is_row(self, value: Value) -> bool:
+        return any(extra.row and extra.value == value for extra in self.extras)
+
+
+def is_rounding(step: Step) -> bool:
+    conversion = (step.name, step.sources[0].dtype, step.result.dtype)
+    return conversion == ("vconv", "f32", "f16") and step.attributes.get("round") in (None, "none")
+
+
+def added_row(program: VectorProgram, sums: Value, extras: Sequence[Extra]) -> Extra | None:
+    """The row of f32 that is all that sums are added to, before they are rounded; None if that is
+    not all that is done with both."""
+    uses = [value for step in program.steps for value in step.sources]
+    for step in program.steps:
+        if step.name != "vadd" or sums not in step.sources:
+            continue
+        others = [v for v in step.sources if v != sums]
+        rows = [x for x in extras if x.row and x.value in others and x.value.dtype == "f32"]
+        users = [user for user in program.steps if step.result in user.sources]
+        alone = uses.count(sums) == 1 and bool(rows) and uses.count(rows[0].value) == 1
+        kept = {sums, step.result}.isdisjoint(program.outputs)
+        if alone and kept and len(users) == 1 and is_rounding(users[0]):
+            return rows[0]
+    return None
+
+
+def values_of(program: VectorProgram) -> list[Value]:
+    results = [step.result for step in program.steps]
+    return [*program.inputs, *program.constants.values(), *results]
+
+
+def with_source(step: Step, old: Value, new: Value) -> Step:
+    return replace(step, sources=tuple(new if v == old else v for v in step.sources))
+
+
+def plain(dtype: str, nz: bool) -> Epilogue:
+    """Nothing is done: sums leave as they are, rounded to `dtype`."""
+    program = VectorProgram()
+    sums = program.input(dtype)
+    program.output(sums)
+    return Epilogue.of(program, sums, (), nz)

@@ -1,0 +1,165 @@
+"""About how many cycles a schedule of a product takes.
+
+Of each pipe: its work, what has to come before its first and what follows its last. Data passes
+MTE2, then V and MTE3 if it comes in rows, MTE1, M, and V and MTE3 as the result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from davinci.machine import Machine
+from davinci.schedule.products.cost import Busy, Costs
+from davinci.schedule.products.product import Product, ProductSchedule
+from davinci.units import ceil_div
+
+UNEVEN, OVERLAP, CROWDED, TURNS = 0.5, 0.2, 0.03, 0.02
+"""Parts of the time lost to uneven tiles, gained where shares follow each other, lost because the
+other pipes have work as well, and lost where tiles take turns; measured."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Tiles of a share that are alike.
+
+    Attributes:
+        count: how many, on average.
+        fills: how many panels, k deep, of A and of B have to come for each to L1, on average.
+        loads: the same of L0A and L0B.
+    """
+
+    count: float
+    fills: tuple[float, float]
+    loads: tuple[float, float]
+
+
+def tiles_of(product: Product, schedule: ProductSchedule) -> list[Tiles]:
+    """The tiles of a share by what has to come for them.
+
+    A panel of the operand of the outer loop stays for the tiles of the inner one if there is room
+    for it; panels of the other operand for the next round if there is room for all of them.
+    """
+    share, tile, k = schedule.share, schedule.tile, product.fractals.k
+    down, across = schedule.beside
+    rows, columns = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
+    steps, by_rows = ceil_div(k, tile.k), schedule.outer == "m"
+    groups = ceil_div(rows, down), ceil_div(columns, across)
+    outer, inner = groups if by_rows else groups[::-1]
+    # What one tile of a group brings serves those beside it, too.
+    shares = [1 / across, 1 / down]
+    panels = [ceil_div(k, schedule.a.k) * down, ceil_div(k, schedule.b.k) * across]
+    slots, blocks = [schedule.a.slots, schedule.b.slots], [schedule.l0a, schedule.l0b]
+    if not by_rows:
+        panels, slots, blocks = panels[::-1], slots[::-1], blocks[::-1]
+        shares = shares[::-1]
+    held, kept = slots[0] >= panels[0], slots[1] >= panels[1] * inner
+    loaded = blocks[0] >= steps and down * across == 1
+    tiles, found = rows * columns / (outer * inner), []
+    for first_round, first_tile, count in (
+        (True, True, 1),
+        (True, False, inner - 1),
+        (False, True, outer - 1),
+        (False, False, (outer - 1) * (inner - 1)),
+    ):
+        fills = shares[0] * (first_tile or not held), shares[1] * (first_round or not kept)
+        loads = shares[0] * (first_tile or not loaded), shares[1]
+        if count:
+            pairs = (fills, loads) if by_rows else (fills[::-1], loads[::-1])
+            found.append(Tiles(share.batch * count * tiles, *pairs))
+    return found
+
+
+def estimate(product: Product, schedule: ProductSchedule, machine: Machine, cores: int) -> float:
+    """Cycles on that many cores."""
+    share, whole = schedule.share, product.fractals
+    rows, columns = ceil_div(whole.m, share.m), ceil_div(whole.n, share.n)
+    shares = ceil_div(product.batch, share.batch) * rows * columns
+    used, tiles = min(cores, shares), tiles_of(product, schedule)
+    once = product.batch * product.panel_bytes("a", whole.m)
+    once += (product.matrices or product.batch) * product.panel_bytes("b", whole.n)
+    each = product.panel_bytes("a", schedule.tile.m), product.panel_bytes("b", schedule.tile.n)
+    panels = [sum(kind.count * kind.fills[i] for kind in tiles) for i in (0, 1)]
+    of_share = [panel * size for panel, size in zip(panels, each, strict=True)]
+    plain = Costs(product, machine)
+    read = shares * sum(
+        size * plain.lines_of(name, schedule) for size, name in zip(of_share, "ab", strict=True)
+    )
+    rate = machine.cores * machine.l2.read_bytes_per_cycle / used
+    # Cores that have a row of shares read the same of A, those that have a column the same of B.
+    others = of_share[0] * (min(columns, used) - 1) + of_share[1] * (min(rows, used) - 1)
+    slower = 1 + others / sum(of_share) * machine.gm.same_line_percent / 100
+    costs = Costs(product, machine, min(1.0, once / read), slower)
+    memory = once / (machine.gm.read_bytes_per_cycle * machine.cores)
+    crowd = max(1.0, machine.mte2.port_bytes_per_cycle / rate)
+    first, more = share_cycles(costs, schedule, tiles, crowd)
+    return max(memory, first + (ceil_div(shares, used) - 1) * more)
+
+
+def stalls(schedule: ProductSchedule, tiles: list[Tiles], k: int, side: int) -> float:
+    """How often a piece of A (`side` 0) or B comes only when the one in its place is used up,
+    because L1 holds no more than what tiles beside each other need at a time."""
+    pieces, beside = (schedule.a, schedule.b)[side], schedule.beside[side]
+    panels = sum(kind.count * kind.fills[side] for kind in tiles)
+    later = max(0.0, panels * ceil_div(k, pieces.k) - pieces.slots) / beside
+    return later * max(0.0, 1 - (pieces.slots - beside) / beside)
+
+
+def share_cycles(
+    costs: Costs, schedule: ProductSchedule, tiles: list[Tiles], crowd: float
+) -> tuple[float, float]:
+    """Cycles of a share, and those that one takes which begins while the one before it ends.
+
+    Args:
+        crowd: how much longer reads take than the port does if all cores read all the time.
+    """
+    product, machine, k = costs.product, costs.machine, costs.product.fractals.k
+    steps = ceil_div(k, schedule.tile.k)
+    loads = [costs.load(schedule, name) for name in ("a", "b")]
+    mad, part, load = costs.mad(schedule), costs.leave(schedule), loads[0] + loads[1]
+    tile, (columns, height) = schedule.tile, schedule.part
+    parts = ceil_div(tile.n, columns) * ceil_div(tile.m, height)
+    panels, single, first, last = [], [], Busy(), Busy()
+    for name in ("a", "b"):
+        pieces, operand = schedule.pieces(name), product.operand(name)
+        along, across = (pieces.k, pieces.other) if operand.k_rows else (pieces.other, pieces.k)
+        rows = min(along, pieces.rows)
+        each = costs.fill(name, pieces, *((rows, across) if operand.k_rows else (across, rows)))
+        transfers = ceil_div(along, rows)
+        panels.append(each * (ceil_div(k, pieces.k) * transfers))
+        single.append(each * transfers)
+        needed = ceil_div(min(along, schedule.tile.k), rows) if operand.k_rows else transfers
+        first += each * needed
+        last = each if each.sum > last.sum else last
+    busy, alike, count = Busy(), 0.0, sum(kind.count for kind in tiles)
+    late = sum(stalls(schedule, tiles, k, i) * each.sum for i, each in enumerate(single))
+    for kind in tiles:
+        work = mad * steps + part * parts
+        for i in (0, 1):
+            work = work + panels[i] * kind.fills[i] + loads[i] * (steps * kind.loads[i])
+        busy += work * kind.count
+        alike += work.most * kind.count
+    # A core that did not read for a while makes up for that.
+    stretched = busy.mte2 * crowd - machine.gm.idle_credit_cycles
+    busy = replace(busy, mte2=max(busy.mte2, stretched))
+    begin, end = machine.mte2.start_cycles, machine.mte3.start_cycles
+    # The first mad waits for the pieces of its step; the last tile leaves after the last one.
+    to_mad = begin + first.most + last.sum - last.most + load.sum
+    leaving = part * parts
+    from_mad = machine.cube.latency_cycles + leaving.most + part.sum - part.most + end
+    # Of tiles that take turns, the last but one leaves during the last turn.
+    from_mad += (math.prod(schedule.beside) - 1) * max(0, leaving.most - mad.m * schedule.turn)
+    around = max(
+        to_mad + busy.m + from_mad,
+        to_mad - load.sum + busy.mte1 + mad.sum + from_mad,
+        begin + busy.mte2 + last.sum - last.mte2 + load.sum + mad.sum + from_mad,
+        begin + last.mte2 + busy.v + part.mte3 + end,
+        # What is done to C begins when the first tile is complete.
+        to_mad + mad.m * steps + part.v * parts * count + part.mte3 + end,
+        begin + last.mte2 + last.v + busy.mte3 + end,
+    )
+    # A pipe that has much to do for some tiles holds those up, however little it has for others;
+    # what comes ahead makes up for a part of that.
+    once = around + (alike - busy.most) * UNEVEN + (busy.sum - busy.most) * CROWDED + late
+    once *= 1 + TURNS * (math.prod(schedule.beside) - 1)
+    return once, max(busy.most, once - (to_mad + from_mad) * OVERLAP)

@@ -1,0 +1,157 @@
+"""A group of operators around one product, as a `Product` with an epilogue.
+
+    %x = cast %a                      A comes in f32 and is rounded on its way
+    %c = matmul %x, %w
+    %d = broadcast %bias; %e = add %c, %d; %f = add %e, %residual; %g = tanh %f      the epilogue
+
+The epilogue's operators are read by `followers`. `NoSpace` says why a group is none of this.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from davinci.isa.core import DTYPES
+from davinci.operators.conv import geometry
+from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
+from davinci.operators.tensors import ND, NZ
+from davinci.schedule.followers import Followers
+from davinci.schedule.graph import Graph, Node
+from davinci.schedule.products.epilogue import Epilogue
+from davinci.schedule.products.image import Image
+from davinci.schedule.products.product import Operand as Factor
+from davinci.schedule.products.product import Product, Result
+from davinci.schedule.vector.space import NoSpace
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+CONVOLUTION = "conv"
+
+COLUMN_ROWS = 64
+"""Rows of C from which on a row is better added by the cube, where that saves the vector unit sums
+of f32."""
+
+
+@dataclass(frozen=True)
+class ProductGroup:
+    """A product, and the group's values that it takes and makes, by number.
+
+    Attributes:
+        factors: A and B.
+        extras: what the epilogue combines C with, in its order.
+        outputs: what it makes, in its order.
+    """
+
+    product: Product
+    factors: tuple[int, int]
+    extras: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def is_product(node: Node) -> bool:
+    """Whether the cube computes it."""
+    return node.name in PRODUCTS or node.name == CONVOLUTION
+
+
+def read_group(graph: Graph) -> ProductGroup:
+    """The product of a group.
+
+    Raises:
+        NoSpace: it is not one product with what can be done on its way in and out.
+    """
+    products = [node for node in graph.nodes if is_product(node)]
+    if len(products) != 1:
+        raise NoSpace(f"{len(products)} products")
+    return _Reader(graph, products[0]).read()
+
+
+def image_of(graph: Graph, node: Node) -> Image | None:
+    """The image of a convolution; None if windows are the pixels that there are.
+
+    Raises:
+        NoSpace: it does not lie in fractals of f16.
+    """
+    x, w = (graph.arrays[value] for value in node.values)
+    if x.layout != NZ or w.layout != NZ or x.element != "f16":
+        raise NoSpace(f"a convolution of {x} with {w}")
+    shape = geometry(node.attributes)
+    return None if shape.pointwise else Image(shape, ceil_div(x.shape[-1] // w.shape[0], SIDE))
+
+
+class _Reader(Followers):
+    """Walks the operators of a group in order."""
+
+    def __init__(self, graph: Graph, node: Node) -> None:
+        # A convolution of groups is a product for each, with its columns of the result.
+        matrices = graph.arrays[node.values[1]].shape[0] if node.name == CONVOLUTION else 0
+        super().__init__(graph, node, matrices)
+        self.image = image_of(graph, node) if node.name == CONVOLUTION else None
+        if self.matrices > 1 and self.c.layout != NZ:
+            raise NoSpace("groups of a convolution to rows")
+
+    def read(self) -> ProductGroup:
+        before = True
+        casts: dict[int, int] = {}
+        for node in self.graph.nodes:
+            if node is self.node:
+                before = False
+                self.known[node.result] = self.sums
+            elif before and node.result in self.node.values:
+                casts[node.result] = self._cast(node)
+            else:
+                self.known[node.result] = self.record(node)
+        if self.node.name == CONVOLUTION and casts:
+            raise NoSpace("an image that is rounded on its way")
+        factors = tuple(casts.get(v, v) for v in self.node.values)
+        if len(factors) != 2 or any(v not in self.graph.inputs for v in factors):
+            raise NoSpace("operands of a product that are computed in its group")
+        outputs = self.outputs()
+        nz = self.c.layout == NZ
+        extras = list(self.extras.values())
+        cube = self.image is None and self.c.shape[-2] >= COLUMN_ROWS
+        epilogue = Epilogue.of(self.program, self.sums, extras, nz, cube)
+        product = self._product(factors[0], factors[1], epilogue)
+        numbers = tuple(number for number, _ in self.extras)
+        return ProductGroup(product, (factors[0], factors[1]), numbers, outputs)
+
+    def _cast(self, node: Node) -> int:
+        """An operand in f32 rows that is rounded on its way."""
+        (source,) = node.values
+        given, made = self.graph.arrays[source], self.graph.arrays[node.result]
+        legal = (
+            node.name == "cast"
+            and (given.element, made.element) == ("f32", "f16")
+            and given.layout == ND
+            and source in self.graph.inputs
+        )
+        if not legal:
+            raise NoSpace(f"{node.name} in front of a product")
+        return source
+
+    def _product(self, a: int, b: int, epilogue: Epilogue) -> Product:
+        arrays, flags = self.graph.arrays, self.node.attributes
+        of_a, of_b = arrays[a], arrays[b]
+        k, rows = of_a.shape[-1], not flags.get(TRANSPOSE_A)
+        if not rows:
+            k = of_a.shape[-2]
+        turned_b = bool(flags.get(TRANSPOSE_B))
+        items = [DTYPES[value.dtype].itemsize for value in epilogue.program.outputs]
+        *lead, m, n = self.c.shape
+        batch = math.prod(lead)
+        if self.matrices:
+            _, rows_of_b, n = of_b.shape
+            k = of_a.shape[-1] // self.matrices if self.image is None else rows_of_b
+            batch *= self.matrices
+        return Product(
+            batch,
+            m,
+            k,
+            n,
+            Factor(of_a.layout == NZ, of_a.bytes_each, not rows),
+            Factor(of_b.layout == NZ, of_b.bytes_each, not turned_b),
+            Result(self.c.layout == NZ, min(items)),
+            epilogue,
+            self.image,
+            self.matrices,
+        )

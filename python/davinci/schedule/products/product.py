@@ -1,0 +1,241 @@
+"""Products C[m, n] = A[m, k] B[k, n] of a batch, and how one core computes its share of C.
+
+Names are those of BLAS; k is the contracted dimension. Sizes of a `Product` are elements, those of
+a `ProductSchedule` fractals of 16. An operand in GM is a matrix of rows (ND) or fractals (Nz) of
+16- or 32-bit floats; the cube takes f16, so 32-bit ones are rounded on their way.
+
+What a schedule says:
+
+    share    of C that one core computes: so many matrices, rows and columns
+    tile     of C that is summed up in L0C, and how much of k one mad takes
+    outer    which loop over tiles is the outer one
+    a, b     the pieces in which the operands come to L1, and how many of them L1 holds
+
+Which value stays at which loop follows from `slots`. Pieces of A for all of k and one row of tiles,
+with the rows outside: A comes once (input stationary); the same of B with the columns outside:
+weight stationary; a few slots of each: both come for every tile (output stationary).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from davinci.schedule.plain_data import CONFIG
+from davinci.schedule.products.epilogue import Epilogue, plain
+from davinci.schedule.products.image import Image
+from davinci.units import BLOCK_BYTES, ceil_div
+from davinci.units import FRACTAL_SIDE as SIDE
+
+DENSE, FLUSH = "dense", "flush"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """An operand in GM.
+
+    Attributes:
+        nz: whether it lies in fractals.
+        itemsize: bytes of an element.
+        k_rows: whether k runs along the rows of what is stored: of a plain B, or a transposed A.
+    """
+
+    nz: bool
+    itemsize: int
+    k_rows: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """C in GM: whether it lies in fractals, and bytes of an element."""
+
+    nz: bool
+    itemsize: int
+
+
+@dataclass(frozen=True)
+class Product:
+    """Products of `batch` pairs of matrices; sizes in elements.
+
+    Attributes:
+        c: where C ends, which is what the epilogue makes of it.
+        epilogue: None if nothing is done to C.
+        image: of which the rows of A are windows; None if A is a matrix.
+        matrices: of B, which the batch takes in turn; 0 for one each.
+    """
+
+    batch: int
+    m: int
+    k: int
+    n: int
+    a: Operand
+    b: Operand
+    c: Result
+    epilogue: Epilogue | None = None
+    image: Image | None = None
+    matrices: int = 0
+
+    @property
+    def end(self) -> Epilogue:
+        """What is done to C before it leaves."""
+        if self.epilogue is not None:
+            return self.epilogue
+        return plain("f16" if self.c.itemsize == 2 else "f32", self.c.nz)
+
+    def operand(self, name: str) -> Operand:
+        """A or B, by "a" or "b"."""
+        return self.a if name == "a" else self.b
+
+    def other(self, name: str) -> int:
+        """Elements of the dimension of A or B that is not k."""
+        return self.m if name == "a" else self.n
+
+    def matrix(self, batch: int) -> int:
+        """Which B a matrix of the batch takes, within a share."""
+        return 0 if self.matrices == 1 else batch
+
+    def panel_bytes(self, name: str, other: int) -> int:
+        """Bytes in GM of `other` fractals of A or B, all of k."""
+        if name == "a" and self.image is not None:
+            return self.image.piece_bytes(self.image.blocks, other)
+        return other * self.fractals.k * SIDE * SIDE * self.operand(name).itemsize
+
+    def stored_columns(self, name: str) -> int:
+        """Elements of a stored row of A or B."""
+        return self.other(name) if self.operand(name).k_rows else self.k
+
+    @property
+    def ragged(self) -> bool:
+        """Whether rows of C end inside a block of GM."""
+        return not self.c.nz and self.n * self.c.itemsize % BLOCK_BYTES != 0
+
+    @property
+    def flush(self) -> bool:
+        """Whether the last fractal of columns may hold the last 16 of them, so that it goes out as
+        it is. A B in fractals has its own idea of that."""
+        return self.ragged and self.n > SIDE and not self.b.nz
+
+    def end_of(self, schedule: ProductSchedule) -> Epilogue:
+        """What is done to C before it leaves, in the way of a schedule."""
+        return self.end.dense(self.n) if schedule.ragged == DENSE else self.end
+
+    @property
+    def fractals(self) -> Tile:
+        """m, k and n of one matrix, in fractals."""
+        return Tile(ceil_div(self.m, SIDE), ceil_div(self.k, SIDE), ceil_div(self.n, SIDE))
+
+
+@dataclass(frozen=True)
+class Tile:
+    """m, k and n of a tile, in fractals."""
+
+    __pydantic_config__ = CONFIG
+
+    m: int
+    k: int
+    n: int
+
+    def text(self) -> str:
+        """(m, n, k) in elements, as a user gives them."""
+        return f"({self.m * SIDE}, {self.n * SIDE}, {self.k * SIDE})"
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one core computes: matrices, and rows and columns of C in fractals."""
+
+    __pydantic_config__ = CONFIG
+
+    batch: int
+    m: int
+    n: int
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """The pieces in which L1 holds an operand.
+
+    Attributes:
+        k, other: fractals of a piece along k, and along m (of A) or n (of B).
+        together: fractals along k that lie side by side in L1: [k / together][other][together].
+            L0A takes [other][k], so with those of one mad a tile of A is loaded by one instruction;
+            L0B takes [k][other], which asks for 1.
+        rows: fractals along the stored rows that come at once.
+        slots: how many pieces L1 holds.
+        held: fractals that a piece takes in L1, if that is not k x other: of an image.
+        dense: whether whole stored rows come as one run of GM and are parted in UB.
+    """
+
+    __pydantic_config__ = CONFIG
+
+    k: int
+    other: int
+    together: int
+    rows: int
+    slots: int
+    held: int = 0
+    dense: bool = False
+
+    @property
+    def fractals(self) -> int:
+        return self.held or self.k * self.other
+
+
+@dataclass(frozen=True)
+class ProductSchedule:
+    """How a core computes its share; sizes in fractals.
+
+    Attributes:
+        share: of C.
+        tile: summed up in L0C; its k is that of one mad.
+        outer: the outermost loop of a share: "m" or "n", over rows or columns of tiles.
+        beside: rows and columns of tiles that are in L0C together and take turns.
+        turn: steps of a tile's turn.
+        a, b: how L1 holds the operands.
+        part: columns and rows of a tile that leave L0C at once.
+        l0a, l0b, l0c: buffers of each.
+        ahead: steps (mads) that fills come ahead of the step that needs them.
+        inbox, crossing: buffers in UB for rows that came, and for the fractals made of them.
+        loads: buffers in UB for what comes from GM to be combined with parts of C.
+        leaving: those that parts of C are in while they leave.
+        ragged: how rows of C that are no whole blocks leave: DENSE, whole rows as one run; FLUSH,
+            the last fractal of B holding the last 16 columns; "" as they are.
+    """
+
+    __pydantic_config__ = CONFIG
+
+    share: Share
+    tile: Tile
+    outer: str
+    beside: tuple[int, int]
+    turn: int
+    a: Pieces
+    b: Pieces
+    part: tuple[int, int]
+    l0a: int = 2
+    l0b: int = 2
+    l0c: int = 2
+    ahead: int = 4
+    inbox: int = 3
+    crossing: int = 2
+    loads: int = 2
+    leaving: int = 3
+    ragged: str = ""
+
+    def __str__(self) -> str:
+        share, tile = self.share, self.tile
+        held = ", ".join(
+            f"{name} {p.k}x{p.other} by {p.rows}, {p.together} together, {p.slots} slots"
+            f"{', dense' if p.dense else ''}"
+            for name, p in (("a", self.a), ("b", self.b))
+        )
+        down, across = self.beside
+        turns = f", {down}x{across} by turns of {self.turn}" if down * across > 1 else ""
+        return (
+            f"share {share.batch}x{share.m}x{share.n}, tile {tile.m}x{tile.n}x{tile.k}{turns}, "
+            f"outer {self.outer}, {held}, parts {self.part[1]}x{self.part[0]}"
+            f"{f', rows leave {self.ragged}' if self.ragged else ''}"
+        )
+
+    def pieces(self, name: str) -> Pieces:
+        """Of A or B, by "a" or "b"."""
+        return self.a if name == "a" else self.b

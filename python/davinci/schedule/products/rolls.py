@@ -1,0 +1,272 @@
+"""Long orders of work as loops: what repeats itself, each time so much further on, is written once.
+
+    fill k 0, mad    fill k 4, mad    fill k 8, mad      =>      3 x (fill k 0 + 4 i, mad)
+
+Events are the same if they do the same to the same buffers; where in the matrices they do it may
+advance by the same distance from one repetition to the next. Nothing is moved: the loops, written
+out, are the given order.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.schedule.products.events import Ask, Block, Event, Fill, Load, Mad, Span
+from davinci.schedule.products.order import order
+from davinci.schedule.products.product import Product, ProductSchedule, Share
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div, round_up
+
+WRITTEN = 192
+"""Steps that are written out without a thought of loops."""
+
+SHORTEST, LONGEST = 8, 96
+"""Steps of a loop's body."""
+
+FEWEST = 3
+"""Repetitions that are worth a loop."""
+
+Position = tuple[int, int, int, int]
+"""Matrix of the batch, k, m, n; in fractals but for the first."""
+
+HERE: Position = (0, 0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Line:
+    """Events in a straight line, each with how far it advances with the loops around it, outermost
+    first."""
+
+    events: tuple[tuple[Event, tuple[Position, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Loop:
+    """`count` times the same."""
+
+    count: int
+    body: tuple[Line | Loop, ...]
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Where the dimensions of a share end, in fractals; None if an end is like any other place."""
+
+    k: int | None = None
+    m: int | None = None
+    n: int | None = None
+
+
+def lines_of(share: Share, product: Product, schedule: ProductSchedule) -> list[Line | Loop]:
+    """All that is done for a share."""
+    edges = Edges()
+    if any(size % SIDE for size in (product.m, product.k, product.n)):
+        edges = Edges(product.fractals.k, share.m, share.n)
+    unit = math.prod(schedule.beside) * schedule.turn
+    return roll(order(share, product, schedule), edges, unit, product.image is not None)
+
+
+def mads_of_share(product: Product, schedule: ProductSchedule) -> int:
+    """Mads of the largest share."""
+    share, tile = schedule.share, schedule.tile
+    tiles = share.batch * ceil_div(share.m, tile.m) * ceil_div(share.n, tile.n)
+    return tiles * ceil_div(product.fractals.k, tile.k)
+
+
+def mads_written(product: Product, schedule: ProductSchedule) -> int:
+    """Those that are written, in loops or not."""
+    mads = mads_of_share(product, schedule)
+    return mads if mads <= WRITTEN else mads_of(lines_of(schedule.share, product, schedule))
+
+
+def position(event: Event, windows: bool = False) -> Position:
+    """Where in the matrices an event is at work; it matters only to what touches GM, and to loads
+    of windows."""
+    if isinstance(event, Fill):
+        block = event.block
+        along_m, along_n = (
+            (block.other.start, 0) if event.operand == "a" else (0, block.other.start)
+        )
+        return block.batch, block.k.start, along_m, along_n
+    if isinstance(event, Load) and windows and event.operand == "a":
+        return 0, 0, event.block.other.start, 0
+    if isinstance(event, Load | Mad):
+        return HERE
+    tile = event.part.tile if isinstance(event, Ask) else event.tile
+    return tile.batch, 0, tile.m.start, tile.n.start
+
+
+def form(event: Event, edges: Edges) -> tuple[object, ...]:
+    """What an event does, wherever it is."""
+    if isinstance(event, Fill):
+        other = edges.m if event.operand == "a" else edges.n
+        ends = event.block.k.stop == edges.k, event.block.other.stop == other
+        return "fill", event.operand, event.held.slot, *_within(event.block, event.held.piece), ends
+    if isinstance(event, Load):
+        where = _within(event.block, event.held.piece)
+        return "load", event.operand, event.slot, event.held.slot, *where
+    if isinstance(event, Mad):
+        tile = event.tile
+        sizes = tile.m.size, event.k.size, tile.n.size
+        return "mad", tile.slot, event.a, event.b, event.first, *sizes
+    part = event.part if isinstance(event, Ask) else event
+    tile = part.tile
+    kind = ("ask", event.rows) if isinstance(event, Ask) else ("leave", False)
+    ends = tile.m.stop == edges.m, tile.n.stop == edges.n
+    sizes = tile.m.size, tile.n.size, tile.slot
+    return *kind, *sizes, part.n, part.m, part.slot, part.turn, ends
+
+
+def _within(block: Block, piece: Block) -> tuple[int, ...]:
+    """Sizes of a block and its piece, and where they lie to each other."""
+
+    def along(a: Span, b: Span) -> tuple[int, ...]:
+        return a.start - b.start, a.size, b.size
+
+    return *along(block.k, piece.k), *along(block.other, piece.other)
+
+
+@dataclass(frozen=True)
+class _Node:
+    """A step or a loop, while loops are looked for.
+
+    Attributes:
+        kind: a number; equal ones do the same.
+        places: [events][4], of the first iterations.
+        steps: that are written for it.
+        count: of iterations, 1 of a step.
+        body, moves: of a loop; how far each of its events advances with each iteration.
+    """
+
+    kind: int
+    places: npt.NDArray[np.int64]
+    steps: int
+    events: tuple[Event, ...] = ()
+    count: int = 1
+    body: tuple[_Node, ...] = ()
+    moves: npt.NDArray[np.int64] | None = None
+
+
+def roll(
+    steps: Sequence[Sequence[Event]], edges: Edges, unit: int, windows: bool = False
+) -> list[Line | Loop]:
+    """Steps as lines and loops, nested at most twice; as they are if there are few.
+
+    Args:
+        edges: places that are unlike others.
+        unit: steps after which tiles have all had a turn.
+        windows: whether loads of A depend on their place.
+    """
+    kinds: dict[object, int] = {}
+
+    def number(key: object) -> int:
+        return kinds.setdefault(key, len(kinds))
+
+    nodes = [
+        _Node(
+            number(tuple(form(event, edges) for event in events)),
+            np.array([position(event, windows) for event in events], np.int64).reshape(-1, 4),
+            1,
+            tuple(events),
+        )
+        for events in steps
+    ]
+    best = nodes
+    if len(nodes) > WRITTEN:
+        longest = min(LONGEST, len(nodes) // FEWEST)
+        for length in range(round_up(SHORTEST, unit), longest + 1, unit):
+            found = _fold(nodes, length, number)
+            for outer in range(2, len(found) // FEWEST + 1):
+                found = _fold(found, outer, number)
+            if _written(found) < _written(best):
+                best = found
+    return _made(best, np.zeros((0, sum(len(node.places) for node in best), 4), np.int64))
+
+
+def mads_of(lines: Sequence[Line | Loop]) -> int:
+    """Mads that are written, in loops or not."""
+    found = 0
+    for line in lines:
+        if isinstance(line, Loop):
+            found += mads_of(line.body)
+        else:
+            found += sum(isinstance(event, Mad) for event, _ in line.events)
+    return found
+
+
+def _written(nodes: Sequence[_Node]) -> int:
+    return sum(node.steps for node in nodes)
+
+
+def _fold(nodes: list[_Node], length: int, number: Callable[[object], int]) -> list[_Node]:
+    """Loops of `length` nodes wherever they repeat themselves, from the first on."""
+    alike = _alike([node.kind for node in nodes], length)
+    if max(alike) < (FEWEST - 1) * length:
+        return nodes
+    places = np.concatenate([node.places for node in nodes])
+    starts = [0, *itertools.accumulate(len(node.places) for node in nodes)]
+
+    def places_of(first: int) -> npt.NDArray[np.int64]:
+        return places[starts[first] : starts[first + length]]
+
+    found, first = [], 0
+    while first < len(nodes):
+        most, count = alike[first] // length + 1, 1
+        if most >= FEWEST:
+            moves = places_of(first + length) - places_of(first)
+            count = 2
+            while count < most and np.array_equal(
+                places_of(first + count * length) - places_of(first + (count - 1) * length), moves
+            ):
+                count += 1
+        if count < FEWEST:
+            found.append(nodes[first])
+            first += 1
+            continue
+        body = tuple(nodes[first : first + length])
+        kind = number(("loop", count, tuple(node.kind for node in body), moves.tobytes()))
+        steps = sum(node.steps for node in body)
+        found.append(_Node(kind, places_of(first), steps, (), count, body, moves))
+        first += count * length
+    return found
+
+
+def _alike(kinds: Sequence[int], length: int) -> list[int]:
+    """From each on, how many equal the ones that are `length` further on."""
+    found = [0] * len(kinds)
+    for i in range(len(kinds) - length - 1, -1, -1):
+        if kinds[i] == kinds[i + length]:
+            found[i] = found[i + 1] + 1
+    return found
+
+
+def _made(nodes: Sequence[_Node], moves: npt.NDArray[np.int64]) -> list[Line | Loop]:
+    """Lines and loops of nodes; `moves` [loops around][events][4]."""
+    found: list[Line | Loop] = []
+    straight: list[tuple[Event, tuple[Position, ...]]] = []
+    start = 0
+
+    def end() -> None:
+        if straight:
+            found.append(Line(tuple(straight)))
+            straight.clear()
+
+    for node in nodes:
+        around = moves[:, start : start + len(node.places)]
+        start += len(node.places)
+        if node.moves is not None:
+            end()
+            body = _made(node.body, np.concatenate([around, node.moves[None]]))
+            found.append(Loop(node.count, tuple(body)))
+            continue
+        for i, event in enumerate(node.events):
+            batch, k, m, n = around[:, i].T.tolist()
+            straight.append((event, tuple(zip(batch, k, m, n, strict=True))))
+    end()
+    return found

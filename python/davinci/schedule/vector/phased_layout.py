@@ -1,0 +1,139 @@
+"""What lies in UB while a group is computed in phases: rings of buffers for pieces, statistics.
+
+A value that is kept has a buffer for each piece. Of others, pieces take turns: three buffers if
+they are moved, as many as the vector unit works on in turn if not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from davinci.operators.vector_program import Step, Value
+from davinci.schedule.vector.phases import Phase, Phases
+from davinci.schedule.vector.tile_buffers import NOT_IN_PLACE, Buffer
+from davinci.schedule.vector.tile_layout import CHAINS, SLOTS, TileLayout
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Buffers that pieces take turns on."""
+
+    buffer: Buffer
+    count: int
+
+
+class PhasedLayout:
+    """What lies in UB while a group is computed in phases.
+
+    Attributes:
+        rings: buffers of pieces.
+        ring_of: of each phase, the number of the ring of each value with the axis.
+    """
+
+    def __init__(self, layout: TileLayout, phases: Phases, pieces: int) -> None:
+        self.layout, self.phases, self.pieces = layout, phases, pieces
+        self.rings: list[Ring] = []
+        self.ring_of: list[dict[Value, int]] = []
+        self._assign()
+
+    def _assign(self) -> None:
+        assignment = _Assignment(self.layout, self.phases)
+        self.ring_of = [assignment.phase(i) for i in range(len(self.phases.phases))]
+        for number, buffer in enumerate(assignment.found):
+            count = SLOTS if number in assignment.moved else CHAINS
+            if number in assignment.kept:
+                count = self.pieces
+            self.rings.append(Ring(buffer, min(count, self.pieces)))
+
+    @cached_property
+    def statistics(self) -> list[Value]:
+        """Values without the axis: each has a buffer."""
+        steps = [step for phase in self.phases.phases for step in (*phase.statistics,)]
+        steps += [step for phase in self.phases.phases for step in phase.gathered]
+        steps += self.phases.statistics
+        loads = [self.layout.program.loads[number] for number in self.phases.inputs]
+        return [*loads, *dict.fromkeys(step.result for step in steps)]
+
+    def gathering(self, step: Step) -> Buffer:
+        """The buffer in which a reduction gathers pieces."""
+        (source,) = step.sources
+        return Buffer(source.dtype, self.layout.shape(source), once=False)
+
+    def footprint(self) -> int:
+        """Bytes of UB."""
+        layout = self.layout
+        found = sum(ring.count * ring.buffer.bytes for ring in self.rings)
+        values = [*layout.program.constants.values(), *self.statistics]
+        found += sum(Buffer(v.dtype, layout.shape(v), True).bytes for v in values)
+        for phase in self.phases.phases:
+            found += sum(self.gathering(step).bytes for step in phase.gathered)
+            found += CHAINS * sum(layout.scratch_bytes(step) for step in phase.steps)
+            found += sum(map(layout.scratch_bytes, (*phase.statistics, *phase.gathered)))
+        return found + sum(map(layout.scratch_bytes, self.phases.statistics))
+
+
+class _Assignment:
+    """Gives values rings: a step's result takes over that of an equal source that ends."""
+
+    def __init__(self, layout: TileLayout, phases: Phases) -> None:
+        self.layout, self.phases = layout, phases
+        self.found: list[Buffer] = []
+        self.moved: set[int] = set()
+        self.kept: set[int] = set()
+        self.of_kept: dict[Value, int] = {}
+        self.free: dict[tuple[Buffer, bool], list[int]] = {}
+        self.end = {
+            value: number
+            for number, phase in enumerate(phases.phases)
+            for value in self._reads(phase)
+        }
+
+    def _reads(self, phase: Phase) -> list[Value]:
+        stores = self.layout.program.stores
+        found = [source for step in (*phase.steps, *phase.gathered) for source in step.sources]
+        return found + [stores[number] for number in phase.outputs]
+
+    def phase(self, number: int) -> dict[Value, int]:
+        """The rings of the values of a phase."""
+        phase, program = self.phases.phases[number], self.layout.program
+        of = dict(self.of_kept)
+        last = {source: i for i, step in enumerate(phase.steps) for source in step.sources}
+        late = [source for step in phase.gathered for source in step.sources]
+        late += [program.stores[n] for n in phase.outputs]
+        last |= dict.fromkeys(late, len(phase.steps))
+        for value in (program.loads[n] for n in phase.inputs):
+            self.moved.add(self._take(value, of))
+        for i, step in enumerate(phase.steps):
+            ends = [v for v in dict.fromkeys(step.sources) if last.get(v) == i]
+            in_place = step.name not in NOT_IN_PLACE
+            if not in_place:
+                self._take(step.result, of)
+            for source in ends:
+                self._release(source, number, of)
+            if in_place:
+                self._take(step.result, of)
+        self.moved |= {of[program.stores[n]] for n in phase.outputs}
+        for value in dict.fromkeys(late):
+            self._release(value, number, of)
+        return of
+
+    def _take(self, value: Value, of: dict[Value, int]) -> int:
+        keep = value in self.phases.kept
+        buffer = Buffer(value.dtype, self.layout.shape(value), once=False)
+        numbers = self.free.setdefault((buffer, keep), [])
+        if not numbers:
+            numbers.append(len(self.found))
+            self.found.append(buffer)
+        of[value] = numbers.pop()
+        if keep:
+            self.kept.add(of[value])
+            self.of_kept[value] = of[value]
+        return of[value]
+
+    def _release(self, value: Value, number: int, of: dict[Value, int]) -> None:
+        keep = value in self.phases.kept
+        if value not in of or (keep and self.end[value] > number):
+            return
+        buffer = Buffer(value.dtype, self.layout.shape(value), once=False)
+        self.free[buffer, keep].append(of[value])

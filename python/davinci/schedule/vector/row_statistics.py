@@ -1,0 +1,195 @@
+"""Reductions of the rows of a tile to statistics, and statistics brought to where they are used.
+
+Rows lie in UB one after the other, each of whole blocks of 32 bytes: [rows, lanes]. A **statistic**
+is one value a row, in a block a row: [rows, lanes of a block], either in lane 0 ("first"; the
+others hold anything that has been written) or in all lanes (spread), see `row_places`.
+
+Folds reduce a row to a block or a repeat, see `row_steps`. No instruction combines lanes of 32
+bits but `vcadd`, which sums those of a repeat, 7 cycles each, and leaves the sum in lane 0. All
+else, and sums of many rows, goes by transpositions that give each lane of a row a block of its own,
+filled with it; these are folded as blocks are, and the result is spread. In 16 bits lane l of 16
+rows is one block; those are folded before the second transposition.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+
+from davinci.isa.core import DTYPES
+from davinci.machine import Machine
+from davinci.schedule.vector.row_places import Places, block_lanes, places_of, use_cycles
+from davinci.schedule.vector.row_steps import DIGITS, Blocks, Digits, RowSteps, Way
+from davinci.schedule.vector.steps import RESULT, ROW_SUM, SOURCE, Estimate, Step, Steps, View
+from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
+
+TILE_INSTRUCTIONS = 100
+"""Vector instructions of all tiles that are in UB at a time, of a softmax for example."""
+
+KEPT = 4096
+"""Answers that are kept: the groups that are weighed have few sizes of tiles between them."""
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A reduction of rows.
+
+    Attributes:
+        work: from the buffer `SOURCE` to the buffer `RESULT`.
+        first: whether the result is valid in lane 0 only.
+    """
+
+    work: Steps
+    first: bool
+
+
+@lru_cache(maxsize=KEPT)
+def reduction(
+    kind: str,
+    rows: int,
+    lanes: int,
+    dtype: str,
+    machine: Machine,
+    *,
+    places: Places | None = None,
+    slices: int = 1,
+    first: bool = False,
+    filled: bool = False,
+) -> Reduction:
+    """`kind` over the lanes of each row of [rows, lanes], or of [slices, rows, lanes] over slices
+    too; the source stays as it is.
+
+    Args:
+        kind: "add", "max", "min" or "mul"; sums and products not of f16.
+        lanes: of whole blocks.
+        dtype: "f32", "s32" or "f16".
+        places: of the result; a block a row if None.
+        first: whether the result may be valid in lane 0 only (then `places` is one block a row).
+        filled: whether all bytes of the result have been written before, once in the kernel; if
+            not, a sum in lane 0 fills it each time.
+    """
+    assert lanes % block_lanes(dtype) == 0, "rows are not whole blocks"
+    assert dtype != "f16" or kind in ("max", "min"), "sums of f16 accumulate in f32"
+    places = places or Places(rows)
+    count = lanes // block_lanes(dtype)
+    source = Blocks(SOURCE, slices, rows, count, count)
+    found = [Reduction(_by_lanes(RowSteps(kind, dtype, machine), source, places), first=False)]
+    if kind == "add" and dtype == "f32":
+        steps = RowSteps(kind, dtype, machine)
+        work = _in_lane_0(steps, source, filled) if first else _by_sums(steps, source, places)
+        found.append(Reduction(work, first))
+    return min(found, key=lambda r: _weight(r.work.estimate(machine), machine))
+
+
+@lru_cache(maxsize=KEPT)
+def placing(dtype: str, places: Places, machine: Machine, *, first: bool) -> Steps:
+    """A statistic [rows, lanes of a block] in `SOURCE` to all lanes of `places` in `RESULT`.
+
+    Args:
+        first: whether it is valid in lane 0 only.
+    """
+    spread = RowSteps("", dtype, machine)
+    spread.spread(SOURCE, block_lanes(dtype), places)
+    if first:
+        return spread.done()
+    copied = RowSteps("", dtype, machine)
+    copied.copy(places)
+    return min(spread.done(), copied.done(), key=lambda w: _weight(w.estimate(machine), machine))
+
+
+@lru_cache(maxsize=KEPT)
+def best_places(
+    rows: int,
+    row_blocks: int,
+    dtype: str,
+    machine: Machine,
+    *,
+    first: bool,
+    room: int,
+    uses: int = 1,
+    slices: int = 1,
+) -> Places:
+    """The places that take fewest cycles to fill once and to use `uses` times.
+
+    Bytes cost cycles too: where a tile leaves less room its successors have fewer rows, and the
+    instructions of a tile are issued more often (`TILE_INSTRUCTIONS`).
+
+    Args:
+        row_blocks: blocks of a row that the statistic is combined with.
+        first: whether the statistic is in lane 0 only.
+        room: bytes that they may take; one block a row is always allowed.
+        slices: of the rows that have one statistic in common.
+    """
+
+    def cycles(places: Places) -> float:
+        made = 0.0
+        if first or places.copies > 1:
+            made = _weight(placing(dtype, places, machine, first=first).estimate(machine), machine)
+        taken = places.blocks * BLOCK_BYTES / machine.buffers.UB.bytes
+        issued = taken * TILE_INSTRUCTIONS * machine.vector.fixed_cycles
+        return made + issued + uses * use_cycles(places, row_blocks, dtype, machine, slices)
+
+    found = places_of(rows, row_blocks)
+    return min((p for p in found if p.copies == 1 or p.blocks * BLOCK_BYTES <= room), key=cycles)
+
+
+def neutral(kind: str, dtype: str) -> float:
+    """The value of lanes that a reduction must not see."""
+    if kind in ("add", "mul"):
+        return float(kind == "mul")
+    low = -math.inf if dtype[0] == "f" else -(2.0 ** (8 * DTYPES[dtype].itemsize - 1))
+    return low if kind == "max" else -low - (dtype[0] != "f")
+
+
+def _by_lanes(steps: RowSteps, source: Blocks, places: Places) -> Steps:
+    """Folds to one block a row, then its lanes by transposition."""
+    folded = steps.fold(source)
+    digits = Digits.of(source.rows, DIGITS)
+    turned = steps.turn(folded.buffer, folded.offset, folded.row_stride, digits)
+    if steps.words == 1:
+        steps.place(steps.fold(turned), Way.of(places, DIGITS), places)
+    else:
+        spread = steps.spread_lanes(turned, source.rows, digits)
+        steps.combine_last(steps.fold(spread, least=2), places)
+    return steps.done()
+
+
+def _by_sums(steps: RowSteps, source: Blocks, places: Places) -> Steps:
+    """Sums of lanes to a buffer that folds have written, and on to their places."""
+    folded, size = steps.fold(source, REPEAT_BLOCKS), source.rows * steps.lanes
+    buffer = steps.other(folded.buffer)
+    if steps.written.get(buffer, 0) < size:
+        buffer = _filled(steps, steps.buffer("first", size), size)
+    _sum_lanes(steps, folded, buffer)
+    steps.spread(buffer, steps.lanes, places)
+    return steps.done()
+
+
+def _in_lane_0(steps: RowSteps, source: Blocks, filled: bool) -> Steps:
+    """Sums of lanes to lane 0 of the result."""
+    if not filled:
+        _filled(steps, RESULT, source.rows * steps.lanes)
+    _sum_lanes(steps, steps.fold(source, REPEAT_BLOCKS), RESULT)
+    return steps.done()
+
+
+def _filled(steps: RowSteps, buffer: str, size: int) -> str:
+    steps.steps.append(Step("vector_dup", (View(buffer, (size,), (1,)),), 0.0))
+    return buffer
+
+
+def _sum_lanes(steps: RowSteps, rows: Blocks, buffer: str) -> None:
+    """The sum of at most a repeat a row to lane 0 of a block."""
+    source = View(
+        rows.buffer,
+        (rows.rows, rows.count * steps.lanes),
+        (rows.row_stride * steps.lanes, 1),
+        rows.offset * steps.lanes,
+    )
+    steps.steps.append(Step(ROW_SUM, (source, View(buffer, (rows.rows,), (steps.lanes,)))))
+
+
+def _weight(estimate: Estimate, machine: Machine) -> float:
+    """Cycles, and for each link half a barrier: the other half other tiles fill."""
+    return estimate.cycles + estimate.links * machine.sync.barrier_cycles / 2

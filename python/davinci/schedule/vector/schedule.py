@@ -1,0 +1,440 @@
+"""Schedules of groups on the vector unit, chosen by estimated cycles.
+
+A tile holds all of every reduced axis, and of the others as many as fit UB, the innermost first:
+one axis is **cut**, those inside it are whole, those outside it are walked one by one. The tiles
+are shared by the cores; a core works on `slots` of them at a time.
+
+    softmax 6144x512:  i0: 6144 in tiles of 24 on 32 cores, 2 slots; i1: 512
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from davinci.isa.core import DTYPES
+from davinci.machine import Machine
+from davinci.operators.vector_program import Value
+from davinci.schedule.choices import PieceChoice, TileChoice
+from davinci.schedule.graph import Graph
+from davinci.schedule.vector.chunk_choice import ChunkChoice
+from davinci.schedule.vector.chunks import Chunks, Run
+from davinci.schedule.vector.phased_schedule import PhasedChooser, PhasedSchedule
+from davinci.schedule.vector.row_parts import beside_each_other, in_tile
+from davinci.schedule.vector.row_places import block_lanes
+from davinci.schedule.vector.row_siblings import Beside
+from davinci.schedule.vector.space import NoSpace, Space, space_of
+from davinci.schedule.vector.step_costs import moving_cycles, step_cycles
+from davinci.schedule.vector.tile_layout import (
+    CHAINS,
+    SLOTS,
+    TABLE_SHARE,
+    Tile,
+    TileLayout,
+    tile_of,
+)
+from davinci.schedule.vector.tile_program import TileProgram, program_of
+from davinci.units import REPEAT_BYTES, round_up
+
+
+@dataclass(frozen=True)
+class VectorSchedule:
+    """How a group is computed.
+
+    Attributes:
+        cut: the axis that is cut.
+        whole: whether axes outside it are whole, not walked.
+        tile: sizes of a full tile.
+        runs: the tiles along the cut axis.
+        overlap: whether the last tile goes over elements of the one before; both are of one core.
+        cores: blocks of the launch.
+        slots: buffers of what is loaded or stored; `slots_held` of what stays in UB.
+        tables: values of a row that lie in UB once for each row of a tile.
+        beside: values that lie beside each other in one buffer, see `row_parts`.
+        ragged: lanes of the innermost axis behind its last whole block; rows then end in a block
+            that repeats lanes of the one before.
+        cycles: estimated.
+        chunks: how reduced axes are gone through of which UB holds no part worth keeping.
+    """
+
+    cut: int
+    whole: bool
+    tile: Tile
+    runs: tuple[Run, ...]
+    overlap: bool
+    cores: int
+    slots: int
+    tables: frozenset[Value]
+    beside: tuple[Beside, ...]
+    ragged: int
+    cycles: int
+    chunks: Chunks | None = None
+
+    @property
+    def choice(self) -> TileChoice:
+        """What was decided."""
+        form: Literal["tiles", "chunks"] = "tiles" if self.chunks is None else "chunks"
+        size = self.runs[0].size
+        return TileChoice(form=form, cut=self.cut, whole=self.whole, size=size, slots=self.slots)
+
+    @property
+    def slots_held(self) -> int:
+        """Buffers of each value that stays in UB."""
+        return min(self.slots, CHAINS)
+
+    def __str__(self) -> str:
+        sizes = [f"i{axis}: {size}" for axis, size in enumerate(self.tile.sizes)]
+        sizes[self.cut] += " of " + " + ".join(f"{r.count} x {r.size}" for r in self.runs)
+        if self.chunks is not None:
+            runs = " + ".join(f"{r.count} x {r.size}" for r in self.chunks.runs)
+            sizes[self.chunks.axis] += f" in chunks of {runs}"
+        return f"{', '.join(sizes)}; {self.cores} cores, {self.slots} slots"
+
+
+ScheduleOf = Callable[[int, list[int]], VectorSchedule | None]
+"""The schedule of tiles of some sizes, cut along an axis; None if there is none."""
+
+WAVES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
+"""Tiles of a core that are tried."""
+
+WEIGHED = 6
+"""Sizes of tiles that are weighed, from the largest that fits."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A group as it is computed on the vector unit."""
+
+    graph: Graph
+    space: Space
+    program: TileProgram
+    schedule: VectorSchedule | PhasedSchedule
+    machine: Machine
+
+    def layout(self, tile: Tile, larger: TileLayout | None = None) -> TileLayout:
+        """Where values lie in UB, for the tile of the schedule or a smaller one; `larger`: in the
+        buffers of that layout."""
+        schedule = self.schedule
+        args = self.space, self.program, tile, self.machine
+        return TileLayout(*args, schedule.tables, schedule.beside, larger)
+
+
+def plan(
+    graph: Graph, machine: Machine, cores: int, choice: TileChoice | PieceChoice | None = None
+) -> Plan:
+    """The best schedule of a group, or that of a choice.
+
+    Raises:
+        NoSpace: the vector unit cannot compute the group in one kernel, or not in this way.
+    """
+    chooser = _chooser(graph, machine, cores)
+    chooser.require_rows()
+    found = chooser.best() if choice is None else chooser.of(choice)
+    return Plan(graph, chooser.space, chooser.program, found, machine)
+
+
+def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | PhasedSchedule]:
+    """All schedules that are weighed for a group.
+
+    Raises:
+        NoSpace: the vector unit cannot compute the group in one kernel.
+    """
+    chooser = _chooser(graph, machine, cores)
+    chooser.require_rows()
+    return list(chooser.all())
+
+
+def estimate(graph: Graph, machine: Machine, cores: int) -> int:
+    """Cycles of a group that may still grow: statistics may be its inputs and outputs.
+
+    Raises:
+        NoSpace: no group that contains it can be computed in one kernel.
+    """
+    return _chooser(graph, machine, cores).best().cycles
+
+
+def _chooser(graph: Graph, machine: Machine, cores: int) -> _Chooser:
+    space = space_of(graph)
+    if any(axis.size == 0 for axis in space.axes):
+        raise NoSpace("a group of nothing")
+    return _Chooser(graph, space, program_of(graph, space), machine, cores)
+
+
+def units_of(runs: tuple[Run, ...], overlap: bool) -> int:
+    """Tiles along the cut axis; of two that overlap, both are one unit of work."""
+    return sum(run.count for run in runs) - overlap
+
+
+class _Chooser:
+    """Weighs the schedules of one group."""
+
+    def __init__(
+        self, graph: Graph, space: Space, program: TileProgram, machine: Machine, cores: int
+    ) -> None:
+        self.graph, self.space, self.program = graph, space, program
+        self.machine, self.cores = machine, cores
+        self.lane = program.lane
+        self.block = program.row_block
+        self.room = machine.buffers.UB.bytes
+        self.beside = beside_each_other(graph, space, program)  # reorders steps
+        self._phased = PhasedChooser(graph, space, program, machine, cores)
+        self._chunks = ChunkChoice(space, program, machine)
+
+    def require_rows(self) -> None:
+        """Fails unless what lies in GM is rows of the innermost axis, or statistics in order."""
+        for value in (*self.graph.inputs, *self.graph.outputs):
+            order = self.space.order[value]
+            if order != self.space.of(value) and order[-1] != self.lane:
+                raise NoSpace("a value in GM whose axes have another order")
+            if value in self.graph.windows:
+                self._require_whole_rows(value)
+
+    def _require_whole_rows(self, value: int) -> None:
+        """Fails at a window whose lanes do not lie together, or that could only be copied with
+        what lies behind it."""
+        strides = self.space.windows.get(value, {})
+        size = self.space.axes[self.lane].size
+        if strides.get(self.lane) != 1 or (len(self.space.axes) == 1 and size % self.block):
+            raise NoSpace("a part of an array that is no rows of lanes")
+
+    def best(self) -> VectorSchedule | PhasedSchedule:
+        """The schedule that takes least time. Phases are weighed where tiles cannot overlap.
+
+        Raises:
+            NoSpace: not even the smallest tile fits UB.
+        """
+        found: VectorSchedule | PhasedSchedule | None
+        found = min(self._candidates(self._schedule), key=lambda s: s.cycles, default=None)
+        if found is None or found.slots == 1:
+            phased = min(self._phased.candidates(), key=lambda s: s.cycles, default=None)
+            if phased is not None and (found is None or phased.cycles < found.cycles):
+                found = phased
+        if found is None:
+            chunked = self._candidates(self._in_chunks)
+            found = min(chunked, key=lambda s: s.cycles, default=None)
+        if found is None:
+            raise NoSpace("no tile that can be moved fits UB")
+        return found
+
+    def all(self) -> Iterator[VectorSchedule | PhasedSchedule]:
+        """Tiles of all sizes that are weighed, with all numbers of slots; pieces; chunks."""
+        for schedule in self._candidates(self._schedule):
+            for slots in range(1, schedule.slots + 1):
+                yield self.of(replace(schedule.choice, slots=slots))
+        yield from self._phased.candidates()
+        yield from self._candidates(self._in_chunks)
+
+    def of(self, choice: TileChoice | PieceChoice) -> VectorSchedule | PhasedSchedule:
+        """The schedule of a choice.
+
+        Raises:
+            NoSpace: there is none.
+        """
+        found: VectorSchedule | PhasedSchedule | None
+        if isinstance(choice, PieceChoice):
+            found = self._phased.of(choice)
+        else:
+            cut, axes = choice.cut, self.space.axes
+            if cut >= len(axes) or choice.size > axes[cut].size:
+                raise NoSpace(f"axis {cut} cut to {choice.size}, of axes {axes}")
+            if axes[cut].reduced and choice.size < axes[cut].size:
+                raise NoSpace(f"tiles with a part of the reduced axis {cut}")
+            sizes = self._tile(cut, choice.size, choice.whole)
+            if choice.form == "tiles":
+                found = self._schedule(cut, sizes, choice.slots)
+            else:
+                found = self._in_chunks(cut, sizes)
+        if found is None:
+            raise NoSpace(f"no tile like {choice} can be moved and fits UB")
+        return found
+
+    def _tile(self, cut: int, size: int, whole: bool) -> list[int]:
+        """Sizes of a tile that has `size` of the axis that is cut."""
+        axes = enumerate(self.space.axes)
+        walked = (i < cut and not axis.reduced and not whole for i, axis in axes)
+        sizes = [1 if one else axis.size for one, axis in zip(walked, self.space.axes, strict=True)]
+        sizes[cut] = size
+        return sizes
+
+    def _candidates(self, schedule_of: ScheduleOf) -> Iterator[VectorSchedule]:
+        axes = self.space.axes
+        free = [i for i, axis in enumerate(axes) if not axis.reduced and axis.size > 1]
+        for place, whole in itertools.product(range(len(free)), (False, True)):
+            cut, outside = free[place], free[:place]
+            if whole and not self._repeats(cut, outside):
+                continue
+            weighed = 0
+            for size in self._sizes(cut, [] if whole else outside):
+                schedule = schedule_of(cut, self._tile(cut, size, whole))
+                if schedule is not None:
+                    weighed += 1
+                    yield schedule
+                if weighed == WEIGHED:
+                    break
+        if not free:
+            schedule = schedule_of(0, [axis.size for axis in axes])
+            if schedule is not None:
+                yield schedule
+
+    def _repeats(self, cut: int, outside: list[int]) -> bool:
+        """Whether an input is the same along some of the axes outside the one that is cut: it is
+        loaded less often where tiles have all of them."""
+        forms = (set(self.program.forms[value] or ()) for value in self.program.inputs)
+        return any(cut in form and not form.issuperset(outside) for form in forms)
+
+    def _sizes(self, cut: int, outside: list[int]) -> list[int]:
+        """Sizes of tiles along the axis `cut` that share it evenly, the largest first."""
+        total = self.space.axes[cut].size
+        walks = math.prod(self.space.axes[i].size for i in outside)
+        granule = 1
+        if cut == self.lane:
+            smallest = min((DTYPES[v.dtype].itemsize for v in self.program.inputs), default=2)
+            granule = REPEAT_BYTES // min(smallest, 2)
+        share = max(1, self.cores // walks)
+        even = (math.ceil(total / (share * waves)) for waves in WAVES)
+        found = {round_up(size, granule) for size in even}
+        if self.program.packed:  # shorter runs are moved by the scalar unit
+            run = max(block_lanes(value.dtype) for value in self.program.packed)
+            found |= {run, total} if min(found) < run else set()
+        return sorted({min(total, size) for size in found}, reverse=True)
+
+    def _schedule(self, cut: int, sizes: list[int], slots: int = SLOTS) -> VectorSchedule | None:
+        """The schedule of a tile, None if it does not fit or cannot be moved."""
+        axes = self.space.axes
+        one_row = all(size == 1 for size in sizes[: self.lane])
+        if sizes[self.lane] < axes[self.lane].size and sizes[self.lane] % self.block:
+            return None
+        try:
+            tile, ragged = tile_of(self.space, self.program, sizes)
+        except NoSpace:
+            return None
+        whole = self._is_whole(cut, sizes)
+        walks = math.prod(a.size for a, n in zip(axes[:cut], sizes, strict=False) if n < a.size)
+        runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
+        tiles = walks * units_of(runs, overlap)
+        cores = min(tiles, self.cores)
+        own = walks * runs[0].count // cores
+        left = math.ceil((tiles - own * cores) / cores)
+        layout = TileLayout(self.space, self.program, tile, self.machine)
+        if any(layout.looped.difference(self.space.order[v]) for v in self.graph.outputs):
+            return None  # several blocks would write it
+        if not all(map(layout.is_run, (*self.graph.inputs, *self.graph.outputs))):
+            return None
+        if not (ragged or self.lane in layout.looped):
+            tables = frozenset() if one_row else self._tables(layout)
+            beside = in_tile(self.beside, tile, axes[self.lane].size, tables)
+            if tables or beside:
+                args = self.space, self.program, tile, self.machine
+                layout = TileLayout(*args, tables, beside)
+        try:
+            most = range(min(slots, max(own, 1)), 0, -1)
+            slots = next((n for n in most if layout.footprint(n) <= self.room), 0)
+            if slots < 1:
+                return None
+            cycles = self._cycles(layout, cores, own, left, slots)
+        except NoSpace:
+            return None
+        rows = tuple(dict.fromkeys(layout.beside.values()))
+        return VectorSchedule(
+            cut, whole, tile, runs, overlap, cores, slots, layout.tables, rows, ragged, cycles
+        )
+
+    def _in_chunks(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
+        """The schedule of a tile whose reduced axes are gone through chunk by chunk."""
+        axes = self.space.axes
+        if sizes[self.lane] < axes[self.lane].size and sizes[self.lane] % self.block:
+            return None
+        looped = {i for i, axis in enumerate(axes) if sizes[i] < axis.size and not axis.reduced}
+        if any(looped.difference(self.space.order[v]) for v in self.graph.outputs):
+            return None  # several blocks would write it
+        whole = self._is_whole(cut, sizes)
+        walks = math.prod(axes[i].size for i in looped if i < cut)
+        runs, overlap = self._runs(axes[cut].size, sizes[cut], cut == self.lane)
+        tiles = walks * units_of(runs, overlap)
+        cores = min(tiles, self.cores)
+        choice = self._chunks.best(sizes, cores)
+        if choice is None:
+            return None
+        chunks, chunk, slots, cycles = choice
+        cycles *= math.ceil(tiles / cores)
+        tile, ragged = tile_of(self.space, self.program, chunk)
+        none = frozenset[Value]()
+        return VectorSchedule(
+            cut, whole, tile, runs, overlap, cores, slots, none, (), ragged, cycles, chunks
+        )
+
+    def _is_whole(self, cut: int, sizes: list[int]) -> bool:
+        """Whether a tile has all of the axes outside the one that is cut, which could be walked."""
+        outside = [(a, n) for a, n in zip(self.space.axes[:cut], sizes, strict=False) if a.size > 1]
+        walked = [n for a, n in outside if not a.reduced]
+        return bool(walked) and 1 not in walked
+
+    def _tables(self, layout: TileLayout) -> frozenset[Value]:
+        """The inputs of one row that lie in UB for each row of the tile, if there is room."""
+        rows = math.prod(layout.tile.sizes[: self.lane])
+        room = self.room // TABLE_SHARE
+        found = set()
+        for value in self.program.inputs:
+            if self.program.forms[value] == (self.lane,) and value.dtype in ("f16", "f32", "s32"):
+                size = rows * layout.tile.pitch * DTYPES[value.dtype].itemsize
+                if size <= room:
+                    found.add(value)
+                    room -= size
+        return frozenset(found)
+
+    def _runs(self, total: int, size: int, lanes: bool) -> tuple[tuple[Run, ...], bool]:
+        count, rest = divmod(total, size)
+        runs = [Run(0, count, size)] if count else []
+        if not rest:
+            return tuple(runs), False
+        if lanes and runs and rest % self.block:
+            rest = math.ceil(rest / self.block) * self.block
+            return (*runs, Run(total - rest, 1, rest)), True
+        return (*runs, Run(total - rest, 1, rest)), False
+
+    def _cycles(self, layout: TileLayout, cores: int, own: int, left: int, slots: int) -> int:
+        """Estimated time of each of `cores` that has `own` tiles in a row and `left` others one by
+        one."""
+        mte2, mte3 = self.machine.mte2, self.machine.mte3
+        steps = [step for step in self.program.steps if not layout.once(step.result)]
+        vector = sum(step_cycles(step, layout) for step in steps)
+        once = sum(step_cycles(s, layout) for s in self.program.steps if s not in steps)
+        once += moving_cycles(self.graph.inputs, layout, cores, load=True, once=True)
+        once += moving_cycles(self.graph.outputs, layout, cores, load=False, once=True)
+        read = moving_cycles(self.graph.inputs, layout, cores, load=True)
+        write = moving_cycles(self.graph.outputs, layout, cores, load=False)
+        read += self._copies(self.graph.inputs, layout) * mte2.issue_cycles
+        write += self._copies(self.graph.outputs, layout) * mte3.issue_cycles
+        vector += self._by_scalars(layout)
+        start = mte2.start_cycles + mte3.start_cycles
+        waits = (
+            sum(layout.width(step) > 0 for step in steps)
+            * self.machine.sync.barrier_cycles
+            / (2 if slots > 1 else 1)
+        )
+        vector += waits
+        alone = vector + read + write + start
+        if slots == 1:
+            return int(once + (own + left) * alone)
+        together = start + read + write + own * max(vector, read, write)
+        return int(once + together + left * alone)
+
+    def _copies(self, values: list[int], layout: TileLayout) -> int:
+        """Transfers of a tile; values beside each other have one."""
+        held = {**self.program.loads, **self.program.stores}
+        rows = (layout.beside.get(held[number], (held[number],))[0] for number in values)
+        return sum(not layout.once(value) for value in set(rows))
+
+    def _by_scalars(self, layout: TileLayout) -> int:
+        """Cycles of elements that the scalar unit moves: runs shorter than a block."""
+        scalar = self.machine.scalar
+        held = {**self.program.loads, **self.program.stores}
+        count = sum(
+            layout.run(self.space.of(number))
+            for number, value in held.items()
+            if value in self.program.packed and layout.by_scalars(value) and not layout.once(value)
+        )
+        return count * (scalar.gm_access_cycles + scalar.ub_access_cycles)

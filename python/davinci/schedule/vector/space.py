@@ -1,0 +1,284 @@
+"""The axes of a group: one space that all its operators are iterated over.
+
+    %m = reduce max %x dims 1        x: 12x128x128      axes  i0 (12 * 128), i1 (128, reduced)
+    %b = broadcast %m                                   x, b, s: (i0, i1)    m: (i0)
+    %s = sub %x, %b
+
+Dimensions that operators bring together are one axis: elementwise operators those in the same
+place, a transpose those that it permutes, a reshape those that make up each other (768 = 12 x 64:
+an axis may be split). Nz has its columns split in two axes, the inner of 16 lanes. Neighbours
+that lie beside each other in all values which have one of them are merged, so that most groups
+have one or two axes.
+
+The innermost axis is the vector unit's lanes. Where it is shorter than a block, no copy can bring
+its rows to blocks of their own; then the space has one more axis, of size 1, that no value has, and
+every value is a statistic (`tile_program`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from davinci.operators import OPERATORS
+from davinci.operators.tensors import ND, NZ
+from davinci.operators.vector_program import DTYPE_OF
+from davinci.schedule.graph import Graph, Node
+from davinci.schedule.vector.row_places import block_lanes
+from davinci.units import FRACTAL_SIDE
+
+MOVES = frozenset({"broadcast", "reshape", "transpose", "reduce"})
+"""Operators besides the elementwise ones that a space can hold."""
+
+
+LEAST_LANES = 8
+"""Lanes of a block of 32 bits, and of what the halves of 64 take."""
+
+
+class NoSpace(Exception):
+    """A group that has no common space."""
+
+
+class _Factor:
+    """A dimension, or a part of one; `same` or `parts` lead to what it has become."""
+
+    __slots__ = ("parts", "same", "size")
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.same: _Factor | None = None
+        self.parts: tuple[_Factor, ...] = ()
+
+
+Dims = list[_Factor]
+
+
+def _leaves(factors: Sequence[_Factor]) -> Dims:
+    """What factors have become, outermost first; sizes of 1 vanish."""
+    found: Dims = []
+    for factor in factors:
+        while factor.same is not None:
+            factor = factor.same
+        if factor.parts:
+            found += _leaves(factor.parts)
+        elif factor.size != 1:
+            found.append(factor)
+    return found
+
+
+def _unify(first: Sequence[_Factor], second: Sequence[_Factor]) -> None:
+    """Makes two rows of factors the same, splitting what is larger; sizes multiply to the same."""
+    a, b = _leaves(first), _leaves(second)
+    while a and b:
+        x, y = a.pop(), b.pop()
+        if x is y:
+            continue
+        if x.size < y.size:
+            x, y, a, b = y, x, b, a
+        if x.size == y.size:
+            x.same = y
+            continue
+        if x.size % y.size:
+            raise NoSpace(f"{x.size} and {y.size} have no common parts")
+        outer = _Factor(x.size // y.size)
+        x.parts = (outer, y)
+        a.append(outer)
+    if a or b:
+        raise NoSpace("sizes differ")
+
+
+@dataclass(frozen=True)
+class Axis:
+    """An axis of the space: its size, and whether some operator reduces it."""
+
+    size: int
+    reduced: bool
+
+
+@dataclass(frozen=True)
+class Space:
+    """The axes of a group.
+
+    Attributes:
+        axes: outermost first, in the order of the group's largest value; the last one is lanes.
+        order: of each value the axes that it has, in the order in which it lies in memory.
+        windows: strides of inputs and outputs that are parts of arrays.
+    """
+
+    axes: tuple[Axis, ...]
+    order: dict[int, tuple[int, ...]]
+    windows: dict[int, dict[int, int]] = field(default_factory=dict)
+
+    def of(self, value: int) -> tuple[int, ...]:
+        """The axes of a value in the order of the space."""
+        return tuple(sorted(self.order[value]))
+
+    def strides(self, value: int) -> dict[int, int]:
+        """Elements between neighbours along each axis of a value in GM."""
+        if value in self.windows:
+            return self.windows[value]
+        found, stride = {}, 1
+        for axis in reversed(self.order[value]):
+            found[axis] = stride
+            stride *= self.axes[axis].size
+        return found
+
+
+def space_of(graph: Graph) -> Space:
+    """The space of a group.
+
+    Raises:
+        NoSpace: the operators cannot be iterated together.
+    """
+    graph = _as_stored(graph)
+    dims = [[_Factor(size) for size in array.shape] for array in graph.arrays]
+    for node in graph.nodes:
+        _relate(node, graph, dims)
+    for first, *others in graph.rows():
+        for value in others:
+            for a, b in zip(dims[value], dims[first], strict=True):
+                _unify([a], [b])
+    for value, array in enumerate(graph.arrays):
+        if array.layout == NZ:
+            _split_columns(dims[value])
+    orders = [_memory_order(dims[v], array.layout) for v, array in enumerate(graph.arrays)]
+    main = max(range(len(orders)), key=lambda v: (len(_leaves(orders[v])), v in graph.outputs))
+    steps = {value: _steps(dims[value], window.strides) for value, window in graph.windows.items()}
+    merged = _merged(graph, [_leaves(order) for order in orders], main, steps)
+    return _with_lanes(graph, merged)
+
+
+def _as_stored(graph: Graph) -> Graph:
+    """Fractals with padding as the arrays that they are, where operators do to it what they do to
+    elements: it is zero and stays so."""
+    stored = {array.stored_shape for array in graph.arrays}
+    padded = any(array.count != math.prod(array.stored_shape) for array in graph.arrays)
+    alike = len(stored) == 1 and all(array.layout == NZ for array in graph.arrays)
+    plain = all(OPERATORS[node.name].elementwise for node in graph.nodes) and not graph.windows
+    if not (padded and alike and plain):
+        return graph
+    (shape,) = stored
+    return replace(graph, arrays=[replace(a, shape=shape, layout=ND) for a in graph.arrays])
+
+
+def _steps(dims: Dims, strides: Sequence[int]) -> dict[_Factor, int]:
+    """Elements from one to the next along each factor of a window."""
+    found = {}
+    for dim, stride in zip(dims, strides, strict=True):
+        for leaf in reversed(_leaves([dim])):
+            found[leaf] = stride
+            stride *= leaf.size
+    return found
+
+
+def _with_lanes(graph: Graph, space: Space) -> Space:
+    """The same where the innermost axis can be lanes; else with an axis for them."""
+    last = len(space.axes) - 1
+    block = max(
+        (
+            max(block_lanes(DTYPE_OF[graph.arrays[value].element]), LEAST_LANES)
+            for value in (*graph.inputs, *graph.outputs)
+            if last in space.order[value] and graph.arrays[value].element in DTYPE_OF
+        ),
+        default=1,
+    )
+    if last == 0 or (last > 0 and space.axes[last].size >= block):
+        return space
+    return replace(space, axes=(*space.axes, Axis(1, False)))
+
+
+def _relate(node: Node, graph: Graph, dims: list[Dims]) -> None:
+    """Makes the dimensions that an operator brings together the same."""
+    result = dims[node.result]
+    if node.name == "broadcast":
+        source = dims[node.operands[0]]  # type: ignore[index]
+        for i, place in enumerate(node.attributes["dims"]):
+            if source[i].size == graph.arrays[node.result].shape[place]:
+                _unify([source[i]], [result[place]])
+    elif node.name == "reshape":
+        _unify(dims[node.values[0]], result)
+    elif node.name == "transpose":
+        source = dims[node.values[0]]
+        for i, place in enumerate(node.attributes["permutation"]):
+            _unify([source[place]], [result[i]])
+    elif node.name == "reduce":
+        source, reduced = dims[node.values[0]], node.attributes["dims"]
+        kept = [factor for i, factor in enumerate(source) if i not in reduced]
+        for a, b in zip(kept, result, strict=True):
+            _unify([a], [b])
+    else:
+        for value in node.values:
+            for a, b in zip(dims[value], result, strict=True):
+                _unify([a], [b])
+
+
+def _split_columns(dims: Dims) -> None:
+    rows, columns = dims[-2:]
+    if rows.size % FRACTAL_SIDE or columns.size % FRACTAL_SIDE:
+        raise NoSpace("fractals with padding")
+    _unify([columns], [_Factor(columns.size // FRACTAL_SIDE), _Factor(FRACTAL_SIDE)])
+
+
+def _memory_order(dims: Dims, layout: str) -> Dims:
+    """The factors of a value in the order in which it lies in memory."""
+    if layout != NZ:
+        return dims
+    *batch, rows, columns = dims
+    *outer, lanes = _leaves([columns])
+    if lanes.size != FRACTAL_SIDE:
+        raise NoSpace("fractals whose lanes are split")
+    return [*batch, *outer, rows, lanes]
+
+
+def _merged(
+    graph: Graph, orders: list[Dims], main: int, steps: dict[int, dict[_Factor, int]]
+) -> Space:
+    """The space in the order of the value `main`, neighbours merged."""
+    leaves = orders[main]
+    if not leaves:
+        return Space((Axis(1, False),), dict.fromkeys(range(len(orders)), (0,)))
+    place = {factor: i for i, factor in enumerate(leaves)}
+    if any(factor not in place for order in orders for factor in order):
+        raise NoSpace("no value has all axes")
+    placed = [[place[factor] for factor in order] for order in orders]
+    if any(len(set(order)) < len(order) for order in placed):
+        raise NoSpace("two dimensions of a value are one axis")
+    groups: list[list[int]] = []
+    for i in range(len(leaves)):
+        inner, outer = leaves[i], leaves[i - 1]
+        whole = i > 0 and all(
+            inner not in window or window.get(outer) == window[inner] * inner.size
+            for window in steps.values()
+        )
+        if groups and whole and all(_beside(order, i - 1, i) for order in placed):
+            groups[-1].append(i)
+        else:
+            groups.append([i])
+    axis_of = {i: number for number, group in enumerate(groups) for i in group}
+    order = {
+        value: tuple(dict.fromkeys(axis_of[i] for i in found)) for value, found in enumerate(placed)
+    }
+    reduced = {
+        axis
+        for node in graph.nodes
+        if node.name == "reduce"
+        for axis in set(order[node.values[0]]) - set(order[node.result])
+    }
+    sizes = [math.prod(leaves[i].size for i in group) for group in groups]
+    windows = {
+        value: {
+            axis_of[place[leaf]]: window[leaf] for leaf in sorted(window, key=place.__getitem__)
+        }
+        for value, window in steps.items()
+    }
+    # Of the factors that an axis is made of the last one gives its stride.
+    axes = tuple(Axis(size, i in reduced) for i, size in enumerate(sizes))
+    return Space(axes, order, windows)
+
+
+def _beside(order: list[int], outer: int, inner: int) -> bool:
+    """Whether a value has `inner` right behind `outer`, or neither."""
+    if outer not in order or inner not in order:
+        return outer not in order and inner not in order
+    return order.index(inner) == order.index(outer) + 1

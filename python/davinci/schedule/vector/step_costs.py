@@ -1,0 +1,115 @@
+"""Estimated cycles of the steps of a tile, and what it moves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from davinci.isa.core import DTYPES
+from davinci.isa.vector_plan import Limits, cost_of, plan_vector
+from davinci.operators.vector_program import Step, Value
+from davinci.schedule.vector.row_places import block_lanes
+from davinci.schedule.vector.tile_layout import TileLayout
+from davinci.schedule.vector.tile_program import MOVED, REDUCE
+from davinci.units import MAX_REPEAT, REPEAT_BYTES
+
+MOST_STRIDE = 255
+"""Blocks between neighbouring blocks or repeats of an operand, at most."""
+
+
+def moving_cycles(
+    values: Iterable[int], layout: TileLayout, cores: int, load: bool, once: bool = False
+) -> float:
+    """Cycles that a tile's values take to or from GM, of those that are the same for all tiles or
+    of the others: the longest of bytes that come from memory and those that come from the L2, at a
+    core's share of each, and of the lines that they touch at the rate of the port. What several
+    tiles read comes from memory for one of them.
+
+    Args:
+        cores: that are at work, and share what GM and the L2 can do.
+    """
+    machine = layout.machine
+    gm, l2 = machine.gm, machine.l2
+    share = machine.cores / min(cores, machine.cores)
+    rate = share * (gm.read_bytes_per_cycle if load else gm.write_bytes_per_cycle)
+    cached = share * (l2.read_bytes_per_cycle if load else l2.write_bytes_per_cycle)
+    port = (machine.mte2 if load else machine.mte3).port_bytes_per_cycle
+    held = layout.program.loads if load else layout.program.stores
+    total = new = lines = 0.0
+    for number in values:
+        if layout.once(held[number]) == once:
+            size, touched = _transfer(number, held[number], layout)
+            total += size
+            new += size / _readers(number, layout)
+            lines += touched
+    return max(new / rate, total / min(cached, port), lines * gm.line_bytes / port)
+
+
+def _readers(number: int, layout: TileLayout) -> int:
+    """Tiles that read the same part of a value."""
+    own, axes = layout.space.order[number], enumerate(layout.space.axes)
+    return math.prod(
+        math.ceil(axis.size / layout.tile.sizes[i]) for i, axis in axes if i not in own
+    )
+
+
+def _transfer(number: int, value: Value, layout: TileLayout) -> tuple[int, float]:
+    """Bytes of the tile of a value in GM, and the lines that they touch, on average over the places
+    where runs may begin. Of values beside each other the first moves all."""
+    row = layout.beside.get(value, (value,))
+    if value != row[0]:
+        return 0, 0
+    space, sizes, item = layout.space, layout.tile.sizes, DTYPES[value.dtype].itemsize
+    strides, line = space.strides(number), layout.machine.gm.line_bytes
+    total = math.prod(sizes[axis] for axis in space.of(number)) * len(row) * item
+    if layout.lane not in strides:
+        return total, 0
+    run = sizes[layout.lane] * len(row)
+    outer = sorted((strides[a], sizes[a]) for a in strides if a != layout.lane and sizes[a] > 1)
+    for stride, size in outer:
+        if stride != run:
+            break
+        run *= size
+    runs = total // (run * item)
+    if runs == 1 and run * item >= line:
+        return total, total / line
+    begin = math.gcd(line, run * item, *(stride * item for stride, _ in outer))
+    return total, runs * (1 + (run * item - begin) / line)
+
+
+def step_cycles(step: Step, layout: TileLayout) -> float:
+    """Cycles of a step on a tile, barriers apart."""
+    machine = layout.machine
+    unit = machine.vector
+    if step.name in MOVED:
+        return layout.moving(step).estimate(machine).cycles
+    if step.name == REDUCE:
+        fold = layout.fold(step)
+        found = fold.lanes.work.estimate(machine).cycles if fold.lanes else 0
+        size = math.prod(layout.shape(step.sources[0])) * DTYPES[step.result.dtype].itemsize
+        levels = sum(
+            math.ceil(math.log2(layout.shape(step.sources[0])[axis])) for axis in fold.axes
+        )
+        return found + levels * unit.fixed_cycles + size / REPEAT_BYTES * bool(fold.axes)
+    width = layout.width(step)
+    if not width:
+        return 0
+    widest = max(DTYPES[v.dtype].itemsize for v in (step.result, *step.sources))
+    *outer, lanes = layout.shape(step.result)
+    shape = (*outer, lanes * width)
+    repeats = math.ceil(math.prod(shape) * widest / REPEAT_BYTES)
+    issues = math.ceil(repeats / MAX_REPEAT)
+    kind = step.result.dtype
+    fixed = unit.cycles_of(unit.fixed_cycles_of, step.name, kind, unit.fixed_cycles)
+    each = unit.cycles_of(unit.cycles_per_repeat, step.name, kind, 1)
+    form, values = layout.form(step.result), (*step.sources, step.result)
+    apart = any(layout.form(value) not in (form, None) for value in step.sources)
+    beside = width == 1 and any(value in layout.beside for value in values)
+    if form is None or any(value in layout.placed for value in values) or not (apart or beside):
+        return issues * fixed + repeats * each
+    limits = Limits(MAX_REPEAT, *((MOST_STRIDE,) * len(values),) * 2, fixed, unit.bank_groups, each)
+    block = block_lanes(kind)
+    strides = [tuple(layout.strides(value, form)) for value in values]
+    items = tuple(DTYPES[value.dtype].itemsize for value in values)
+    nests = plan_vector((*shape[:-1], shape[-1] // block, block), strides, items, limits)
+    return cost_of(nests, items, limits)

@@ -1,0 +1,179 @@
+"""The buffers of a tile: which values of a program lie in which.
+
+A step's result takes over the buffer of a source that ends there, or another that is free. Of
+these it takes the one whose *half* of the bank groups suits best: the two sources of an instruction
+must begin in different halves, or every repeat takes a cycle more. Halves are given to buffers when
+their addresses are planned; here it is seen to that this can be done, as a graph whose edges join
+what is read together must be coloured with two colours.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass, field, replace
+
+from davinci.isa.core import DTYPES
+from davinci.operators.vector_program import Value
+from davinci.schedule.vector.tile_program import EXPAND, MOVED, REDUCE, TileProgram
+from davinci.units import REPEAT_BYTES, round_up
+
+NOT_IN_PLACE = MOVED | {REDUCE, EXPAND}
+"""Steps that read of their sources what they have written over in a buffer of the same kind."""
+
+
+@dataclass(frozen=True)
+class Buffer:
+    """A buffer of a tile.
+
+    Attributes:
+        once: whether it is the same for all tiles.
+        moved: whether something comes to it from GM, or leaves from it.
+    """
+
+    dtype: str
+    shape: tuple[int, ...]
+    once: bool
+    moved: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes, of whole repeats."""
+        return round_up(math.prod(self.shape) * DTYPES[self.dtype].itemsize, REPEAT_BYTES)
+
+
+@dataclass
+class Halves:
+    """Buffers that must begin in the same half, or in different ones."""
+
+    leader: dict[int, int] = field(default_factory=dict)
+    other: dict[int, bool] = field(default_factory=dict)
+
+    def of(self, buffer: int) -> tuple[int, bool]:
+        """The first of those it depends on, and whether it lies in the other half than this."""
+        turned = False
+        while buffer in self.leader:
+            turned ^= self.other[buffer]
+            buffer = self.leader[buffer]
+        return buffer, turned
+
+    def meet(self, a: int, b: int) -> bool:
+        """Whether two buffers cannot lie in different halves."""
+        (first, x), (second, y) = self.of(a), self.of(b)
+        return first == second and x == y
+
+    def part(self, a: int, b: int) -> None:
+        """Two buffers lie in different halves, if they still can."""
+        (first, x), (second, y) = self.of(a), self.of(b)
+        if first != second:
+            self.leader[first] = second
+            self.other[first] = x == y
+
+
+def assigned(
+    program: TileProgram,
+    lasting: Set[Value],
+    kind: Callable[[Value], Buffer],
+    beside: Mapping[Value, Sequence[Value]],
+) -> tuple[list[Buffer], dict[Value, int]]:
+    """The buffers, and the number of that of each value.
+
+    Args:
+        lasting: values that keep their buffer where steps of every tile read them.
+        kind: the buffer that a value needs.
+        beside: of values that have one buffer together, all of these.
+    """
+    return _Assignment(program, lasting, kind, beside).run()
+
+
+class _Assignment:
+    """Goes through the steps in order."""
+
+    def __init__(
+        self,
+        program: TileProgram,
+        lasting: Set[Value],
+        kind: Callable[[Value], Buffer],
+        beside: Mapping[Value, Sequence[Value]],
+    ) -> None:
+        self.program, self.kind, self.together = program, kind, beside
+        self.ended: set[Value] = set()
+        self.last = program.last_uses()
+        each = [step for step in program.steps if step.result not in lasting]
+        self.kept = {v for step in each for v in step.sources if v in lasting}
+        self.kept |= set(program.constants.values())
+        self.crossing = {*program.loads.values(), *program.stores.values()}
+        self.beside: dict[Value, list[Value]] = {}
+        for step in program.steps:
+            for value in step.sources:
+                others = (v for v in step.sources if v != value)
+                self.beside.setdefault(value, []).extend(others)
+        self.found: list[Buffer] = []
+        self.free: dict[Buffer, list[int]] = {}
+        self.pool: dict[Value, list[int]] = {}
+        self.of: dict[Value, int] = {}
+        self.halves = Halves()
+
+    def run(self) -> tuple[list[Buffer], dict[Value, int]]:
+        program = self.program
+        for value in (*program.constants.values(), *program.inputs):
+            self._take(value)
+        done = 0
+        while done < len(program.steps):
+            first = program.steps[done]
+            count = 1
+            if first.result in self.together:
+                count = len(program.together.get(first.result, (first.result,)))
+            self._unit(range(done, done + count))
+            done += count
+        moved = {self.of[value] for value in self.crossing}
+        found = [replace(buffer, moved=i in moved) for i, buffer in enumerate(self.found)]
+        return found, self.of
+
+    def _unit(self, places: range) -> None:
+        """Buffers of a step, or of several that are one."""
+        steps = [self.program.steps[i] for i in places]
+        sources = dict.fromkeys(source for step in steps for source in step.sources)
+        ends = [value for value in sources if self.last[value] in places]
+        in_place = steps[0].name not in NOT_IN_PLACE
+        results = [step.result for step in steps]
+        if in_place:
+            for value in ends:
+                self._release(value)
+        for value in results:
+            self._take(value)
+        if not in_place:
+            for value in ends:
+                self._release(value)
+        for value in results:
+            if self.last.get(value, len(self.program.steps)) in places:
+                self._release(value)
+
+    def _release(self, value: Value) -> None:
+        self.ended.add(value)
+        row = self.together.get(value, (value,))
+        if self.kept.isdisjoint(row) and self.ended.issuperset(row):
+            self.pool[value].append(self.of[value])
+
+    def _take(self, value: Value) -> None:
+        wanted = self.kind(value)
+        taken = next((self.of[v] for v in self.together.get(value, ()) if v in self.of), None)
+        self.pool[value] = numbers = self.free.setdefault(wanted, [])
+        if taken is None:
+            if not numbers:
+                numbers.append(len(self.found))
+                self.found.append(wanted)
+            taken = min(reversed(numbers), key=lambda number: self._price(value, number))
+            numbers.remove(taken)
+        self.of[value] = taken
+        for partner in self.beside.get(value, ()):
+            if partner in self.of:
+                self.halves.part(taken, self.of[partner])
+
+    def _price(self, value: Value, number: int) -> tuple[int, bool]:
+        """How many instructions would read two buffers of one half; whether a buffer that is
+        moved would take a value that is not, which needs fewer."""
+        partners = [self.of[v] for v in self.beside.get(value, ()) if v in self.of]
+        meets = sum(self.halves.meet(number, other) for other in partners)
+        of_crossing = any(self.of[v] == number for v in self.crossing if v in self.of)
+        return meets, of_crossing != (value in self.crossing)

@@ -1,0 +1,334 @@
+"""Where the values of a tile lie in UB: shapes, places of statistics, tables of rows, buffers.
+
+Everything that depends on the sizes of a tile, and so the bytes of UB that a schedule takes.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from davinci.isa.core import DTYPES
+from davinci.machine import Machine
+from davinci.operators.vector_program import JOIN, PART, Step, Value
+from davinci.schedule.moves.word_halves import joined, parted
+from davinci.schedule.vector.row_packing import packed_size, packing, unpacking
+from davinci.schedule.vector.row_places import Places, block_lanes
+from davinci.schedule.vector.row_statistics import Reduction, best_places, placing, reduction
+from davinci.schedule.vector.space import NoSpace, Space
+from davinci.schedule.vector.steps import Steps
+from davinci.schedule.vector.tile_buffers import Buffer, assigned
+from davinci.schedule.vector.tile_program import MOVED, PACK, PLACE, REDUCE, Form, TileProgram
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up
+
+SLOTS = 3
+"""Buffers of what is loaded or stored: one is filled, one worked on and one drained."""
+
+CHAINS = 2
+"""Tiles that the vector unit works on in turn: as many buffers of what only it sees do."""
+
+CONSTANT_LANES = 64
+"""Elements of the buffer of a constant: a block of each type at least."""
+
+COPIED_SHARE = 8
+"""The part of UB, one in so many, that copies of one statistic may take."""
+
+TABLE_SHARE = 4
+"""The part of UB that the tables of rows may take in all."""
+
+
+@dataclass(frozen=True)
+class Tile:
+    """Sizes of a tile.
+
+    Attributes:
+        sizes: elements along each axis of the space.
+        pitch: lanes that a row of the innermost axis takes in UB.
+    """
+
+    sizes: tuple[int, ...]
+    pitch: int
+
+
+def tile_of(space: Space, program: TileProgram, sizes: Sequence[int]) -> tuple[Tile, int]:
+    """The tile of some sizes, and the lanes behind the last whole block of its rows.
+
+    Raises:
+        NoSpace: its rows cannot be moved.
+    """
+    lanes, block = sizes[-1], program.row_block
+    ragged = lanes % block
+    if len(space.axes) == 1 and lanes == space.axes[-1].size:
+        ragged = 0  # moved with the padding of its buffer
+    if ragged and lanes < block:
+        raise NoSpace("rows shorter than a block")
+    width = lanes - ragged + block if ragged else lanes
+    repeat = REPEAT_BYTES // 4
+    whole = all(form is None or program.lane in form for form in program.forms.values())
+    block = block if whole else program.lane_block
+    pitch = round_up(width, block if whole or width <= repeat // 2 else repeat)
+    return Tile(tuple(sizes), pitch), ragged
+
+
+@dataclass(frozen=True)
+class Fold:
+    """How a step reduces: outer axes one by one, then slices and lanes of rows together.
+
+    Attributes:
+        axes: places in the source's array of the axes that are folded first.
+        lanes: what reduces the rest; None if the innermost axis stays.
+    """
+
+    axes: tuple[int, ...]
+    lanes: Reduction | None
+
+
+class TileLayout:
+    """The values of a program in UB, for tiles of given sizes.
+
+    Attributes:
+        tables: values of a row that lie in UB once for each row of a tile.
+        beside: of values that lie beside others in one buffer, all of these (`row_parts`).
+        larger: the layout of larger tiles whose buffers these use: equally many statistics have
+            the same places there, fewer of them no more room.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        program: TileProgram,
+        tile: Tile,
+        machine: Machine,
+        tables: frozenset[Value] = frozenset(),
+        beside: Sequence[tuple[Value, ...]] = (),
+        larger: TileLayout | None = None,
+    ) -> None:
+        self.space, self.program, self.tile, self.machine = space, program, tile, machine
+        self.tables, self.larger = tables, larger
+        self.beside = {value: row for row in beside for value in row}
+        self.lane = program.lane
+        axes = enumerate(space.axes)
+        self.looped = frozenset(i for i, axis in axes if tile.sizes[i] < axis.size)
+
+    def form(self, value: Value) -> Form:
+        """The axes that the array of a value has: a table those of the rows it is combined with."""
+        return tuple(range(self.lane + 1)) if value in self.tables else self.program.forms[value]
+
+    def once(self, value: Value) -> bool:
+        """Whether a value is the same for all tiles."""
+        form = self.program.forms[value]
+        return form is None or not self.looped.intersection(form)
+
+    def shape(self, value: Value) -> tuple[int, ...]:
+        """The array that holds a value; of a constant, equally many lanes whatever its type."""
+        form, block = self.form(value), block_lanes(value.dtype)
+        if form is None:
+            return (CONSTANT_LANES,)
+        if value in self.program.packed:
+            return (packed_size(self.run(form), self.packed_block),)
+        outer = self.outer(form)
+        if self.lane in form:
+            return (*outer, self.tile.pitch)
+        if value in self.placed:
+            return (self.places(form, value.dtype).blocks, block)
+        return (*outer, block)
+
+    def width(self, step: Step) -> int:
+        """How many parts of rows that lie beside each other a step does at once; 0 of one that is
+        done with another."""
+        row = self.program.together.get(step.result, ())
+        rows = (v for v in step.sources if self.lane in (self.program.forms[v] or ()))
+        if not row or any(value not in self.beside for value in (*rows, step.result)):
+            return 1
+        return len(row) if step.result == row[0] else 0
+
+    def held_shape(self, value: Value) -> tuple[int, ...]:
+        """The buffer in which a value lies, beside others or alone."""
+        *outer, lanes = self.shape(value)
+        return (*outer, lanes * len(self.beside.get(value, (value,))))
+
+    def held_offset(self, value: Value) -> int:
+        """Elements in front of a value in its buffer."""
+        row = self.beside.get(value, (value,))
+        return row.index(value) * self.shape(value)[-1] if len(row) > 1 else 0
+
+    def strides(self, value: Value, form: tuple[int, ...]) -> list[int]:
+        """Strides of a value along the axes of `form`, the innermost in blocks and lanes; 0 along
+        those that it lacks."""
+        own = self.form(value)
+        outer = [axis for axis in form if axis != self.lane]
+        if own is None:
+            return [0] * (len(outer) + 1) + [1]
+        shape = self.held_shape(value)
+        sizes = (math.prod(shape[i + 1 :]) for i in range(len(shape)))
+        mine = dict(zip((a for a in own if a != self.lane), sizes, strict=False))
+        block = block_lanes(value.dtype)
+        return [*(mine.get(axis, 0) for axis in outer), block if self.lane in own else 0, 1]
+
+    def run(self, form: tuple[int, ...]) -> int:
+        """Elements of a tile of a statistic."""
+        return math.prod(self.tile.sizes[axis] for axis in form)
+
+    def is_run(self, number: int) -> bool:
+        """Whether the tile of a value of the group lies together in GM, if it is a statistic."""
+        order, sizes = self.space.order[number], self.tile.sizes
+        if self.lane in order:
+            return True
+        outer = itertools.dropwhile(lambda axis: axis not in self.looped, reversed(order))
+        return all(sizes[axis] == 1 for axis in list(outer)[1:])
+
+    def by_scalars(self, value: Value) -> bool:
+        """Whether the elements of a packed value are too few to be copied beside others in GM."""
+        form = self.program.forms[value]
+        assert form is not None
+        whole = not self.looped.intersection(form)
+        return not whole and self.run(form) < self.packed_block
+
+    @cached_property
+    def packed_block(self) -> int:
+        """Elements of which pieces of packed values are whole numbers: blocks of every type."""
+        return max((block_lanes(value.dtype) for value in self.program.packed), default=1)
+
+    def outer(self, form: tuple[int, ...]) -> tuple[int, ...]:
+        """Sizes of the axes of a form but the innermost."""
+        return tuple(self.tile.sizes[axis] for axis in form if axis != self.lane)
+
+    @cached_property
+    def placed(self) -> frozenset[Value]:
+        """Statistics where rows are combined with them."""
+        return frozenset(self.program.placed.values())
+
+    def places(self, form: tuple[int, ...], dtype: str) -> Places:
+        """Where statistics of a form lie for the steps that combine rows with them."""
+        key = (form, dtype)
+        if key not in self._places:
+            self._places[key] = self._best_places(form, dtype)
+        return self._places[key]
+
+    def _best_places(self, form: tuple[int, ...], dtype: str) -> Places:
+        rows = math.prod(self.outer(form))
+        room = self.machine.buffers.UB.bytes // COPIED_SHARE
+        if self.larger is not None:
+            places = self.larger.places(form, dtype)
+            if self.larger.outer(form) == self.outer(form):
+                return places
+            room = places.blocks * BLOCK_BYTES
+        blocks, slices = self.tile.pitch // block_lanes(dtype), self._slices(form)
+        return best_places(rows, blocks, dtype, self.machine, first=True, room=room, slices=slices)
+
+    @cached_property
+    def _places(self) -> dict[tuple[tuple[int, ...], str], Places]:
+        return {}
+
+    def _slices(self, form: tuple[int, ...]) -> int:
+        """How many arrays of rows, one after the other, have the statistics of `form` in common.
+
+        Raises:
+            NoSpace: the rows do not lie one after the other.
+        """
+        outside = [axis for axis in range(self.lane) if axis not in form]
+        wide = [axis for axis in outside if self.tile.sizes[axis] > 1]
+        own = [axis for axis in form if self.tile.sizes[axis] > 1]
+        if wide and own and max(wide) > min(own):
+            raise NoSpace("a statistic of rows that do not lie together")
+        return self.slices(form, range(self.lane))
+
+    def slices(self, form: tuple[int, ...], rows: Iterable[int]) -> int:
+        """How many arrays of rows, one after the other, a value with the axes `rows` has for the
+        statistics of `form`; it may lack axes of the tile itself."""
+        apart = (axis for axis in rows if axis not in form and axis != self.lane)
+        return math.prod(self.tile.sizes[axis] for axis in apart)
+
+    def fold(self, step: Step) -> Fold:
+        """How a step reduces."""
+        (source,) = step.sources
+        before, after = self.program.forms[source], self.program.forms[step.result]
+        assert before is not None and after is not None
+        gone = [i for i, axis in enumerate(before) if axis not in after and axis != self.lane]
+        kind = str(step.attributes["kind"])
+        if self.lane in after or self.lane not in before:
+            return Fold(tuple(i for i in gone if self.tile.sizes[before[i]] > 1), None)
+        sizes = [self.tile.sizes[axis] for axis in before if axis != self.lane]
+        leading = 0
+        while leading in gone:
+            leading += 1
+        rows = math.prod(n for i, n in enumerate(sizes) if i not in gone)
+        slices = math.prod(sizes[:leading])
+        work = reduction(
+            kind, rows, self.tile.pitch, source.dtype, self.machine, slices=slices, first=True
+        )
+        inner = (i for i in gone if i >= leading and self.tile.sizes[before[i]] > 1)
+        return Fold(tuple(inner), work)
+
+    def moving(self, step: Step) -> Steps:
+        """How a step brings a statistic to its places, packs or unpacks it, or parts or joins
+        integers of 64 bits."""
+        form, dtype = self.program.forms[step.result], step.result.dtype
+        assert form is not None
+        if step.name == PLACE:
+            return placing(dtype, self.places(form, dtype), self.machine, first=True)
+        if step.name in (PART, JOIN):
+            count = math.prod(self.shape(step.result))
+            if step.name == JOIN:
+                return joined(count)
+            return parted(count, int(step.attributes["half"] == "high"))
+        rule = packing if step.name == PACK else unpacking
+        return rule(dtype, self.run(form), self.packed_block, self.machine)
+
+    @cached_property
+    def buffers(self) -> tuple[list[Buffer], dict[Value, int]]:
+        """The buffers, and that of each value: a step's result takes over that of an equal source
+        that ends; values that are the same for all tiles keep theirs."""
+        once = frozenset(value for value in self.program.forms if self.once(value))
+        lasting = once | self.tables
+
+        def kind(value: Value) -> Buffer:
+            return Buffer(value.dtype, self.held_shape(value), value in once)
+
+        return assigned(self.program, lasting, kind, self.beside)
+
+    def scratch_bytes(self, step: Step) -> int:
+        """Bytes that a step takes besides its sources and result."""
+        if step.name in MOVED:
+            return _whole_repeats(self.moving(step))
+        if step.name != REDUCE:
+            return 0
+        fold = self.fold(step)
+        found = _whole_repeats(fold.lanes.work) if fold.lanes is not None else 0
+        shape = list(self.shape(step.sources[0]))
+        for axis in fold.axes:
+            shape[axis] = max(1, shape[axis] // 2)
+            found += Buffer(step.sources[0].dtype, tuple(shape), False).bytes
+            shape[axis] = 1
+        return found
+
+    @cached_property
+    def _bytes(self) -> tuple[int, int, int]:
+        """Bytes of buffers that are there once, of those that are moved, and of the others."""
+        once = moved = held = 0
+        for buffer in self.buffers[0]:
+            once += buffer.once * buffer.bytes
+            moved += (not buffer.once and buffer.moved) * buffer.bytes
+            held += (not buffer.once and not buffer.moved) * buffer.bytes
+        for step in self.program.steps:
+            size = self.scratch_bytes(step)
+            if self.once(step.result) and self.once(step.sources[0]):
+                once += size
+            else:
+                held += size
+        return once, moved, held
+
+    def footprint(self, slots: int) -> int:
+        """Bytes of UB with `slots` of each buffer that is moved."""
+        once, moved, held = self._bytes
+        return once + slots * moved + min(slots, CHAINS) * held
+
+
+def _whole_repeats(work: Steps) -> int:
+    size = DTYPES[work.dtype].itemsize
+    return sum(
+        math.ceil(count * size / REPEAT_BYTES) * REPEAT_BYTES for count in work.scratch.values()
+    )

@@ -1,0 +1,285 @@
+"""What the vector unit does for one tile of a group, whatever the sizes of the tile.
+
+Every value of the program has a **form**: the axes of the space that it has. A step's result has
+the axes of all its sources; a source without some of them is read as if it were repeated. A value
+without the innermost axis is a **statistic** of rows: in UB one block a row, all lanes equal.
+
+    %m = reduce max %x     x: (i0, i1)   m: (i0)        reduce
+    %b = broadcast %m      the value m itself           place
+    %s = sub %x, %b        s: (i0, i1)                  vsub x, m
+
+In GM the elements of a statistic follow each other. Loaded like that it is **packed**; elementwise
+steps on packed statistics alone leave it so, and so does what takes or gives lanes of 8 or 64 bits.
+Other steps take it unpacked; what is stored is packed before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from davinci.operators import OPERATORS
+from davinci.operators.vector_program import (
+    DTYPE_OF,
+    JOIN,
+    PART,
+    Operand,
+    Value,
+    VectorProgram,
+)
+from davinci.schedule.graph import Graph, Node, Scalar
+from davinci.schedule.vector.row_places import block_lanes
+from davinci.schedule.vector.space import NoSpace, Space
+
+Form = tuple[int, ...] | None
+"""Axes of a value in the order of the space; None of a constant, the same number everywhere."""
+
+REDUCE, PLACE, EXPAND = "reduce", "place", "expand"
+PACK, UNPACK = "pack", "unpack"
+"""Steps that are no cce operation: the reduction of axes; a statistic brought to where rows are
+combined with it; a value repeated along axes it lacks; a statistic packed, and a packed one spread
+to a block a row."""
+
+MOVED = frozenset({PLACE, PACK, UNPACK, PART, JOIN})
+"""Steps that bring a statistic to other places, or words of 64 bits to their halves and back."""
+
+MOVABLE = frozenset({"f16", "f32", "s32", "s16"})
+"""Types that the vector unit copies and fills lane by lane."""
+
+WIDENED = frozenset({"add", "mul"})
+"""Reductions that accumulate f16 in f32."""
+
+
+@dataclass
+class TileProgram(VectorProgram):
+    """Records steps with the forms of their results; equal steps are one.
+
+    Attributes:
+        forms: of every value.
+        loads: the program's value of each input of the group.
+        stores: the program's value of each output.
+        together: of results of steps that can be one, all of these (`row_siblings`).
+        lane: the innermost axis.
+        placed: of statistics, the value that rows are combined with.
+        packed: statistics that are packed.
+    """
+
+    lane: int = 0
+    placed: dict[Value, Value] = field(default_factory=dict)
+    packed: set[Value] = field(default_factory=set)
+    forms: dict[Value, Form] = field(default_factory=dict)
+    loads: dict[int, Value] = field(default_factory=dict)
+    stores: dict[int, Value] = field(default_factory=dict)
+    together: dict[Value, tuple[Value, ...]] = field(default_factory=dict)
+    _known: dict[Any, Value] = field(default_factory=dict)
+
+    def step(
+        self,
+        name: str,
+        sources: Sequence[Value],
+        dtype: str = "",
+        scalar: float | None = None,
+        **attributes: str,
+    ) -> Value:
+        form = self._joined(sources)
+        if name == "vdiv" and self.forms[sources[1]] not in (form, None):
+            # The quotient of a statistic costs less than that of every element.
+            return self.mul(sources[0], self.unary("vrec", sources[1]))
+        rows = form is not None and self.lane in form
+        arrays = [source for source in sources if self.forms[source] is not None]
+        packed = not rows and bool(arrays) and self._is_packed(dtype, arrays, form)
+        if rows and any(self.lane not in (self.forms[value] or ()) for value in arrays):
+            sources = [self._beside_statistics(source, form) for source in sources]
+        elif not rows:
+            sources = [self._pack(v) if packed else self._unpacked(v) for v in sources]
+        key = (name, tuple(sources), dtype, scalar, tuple(sorted(attributes.items())))
+        if key not in self._known:
+            result = super().step(name, sources, dtype, scalar, **attributes)
+            self.forms[result] = form
+            self._known[key] = result
+            if packed:
+                self.packed.add(result)
+        return self._known[key]
+
+    def _is_packed(self, dtype: str, arrays: Sequence[Value], form: Form) -> bool:
+        """Whether the result of a step on statistics is packed; always where lanes do not move."""
+        if not MOVABLE.issuperset([dtype or arrays[0].dtype, *(v.dtype for v in arrays)]):
+            return True
+        return all(value in self.packed and self.forms[value] == form for value in arrays)
+
+    def _beside_statistics(self, value: Value, form: Form) -> Value:
+        """A source of rows of `form` that a statistic is combined with: a statistic at its places;
+        rows with all axes, since what lacks some has no strides beside the places."""
+        own = self.forms[value]
+        if own is None or form is None or own in ((self.lane,), form):
+            return value
+        return self.expand(value, form) if self.lane in own else self._placed(value)
+
+    def _placed(self, value: Value) -> Value:
+        """A statistic as rows are combined with it; any other value itself."""
+        form = self.forms[value]
+        if form is None or self.lane in form:
+            return value
+        if value not in self.placed:
+            self.placed[value] = self._moved(PLACE, self._unpacked(value), form)
+        return self.placed[value]
+
+    def _unpacked(self, value: Value) -> Value:
+        """A statistic a block a row; any other value itself."""
+        return self._moved(UNPACK, value, self.forms[value]) if value in self.packed else value
+
+    def _pack(self, value: Value) -> Value:
+        """A statistic as it lies in GM; any other value itself."""
+        form = self.forms[value]
+        if form is None or self.lane in form or value in self.packed:
+            return value
+        result = self._moved(PACK, value, form)
+        self.packed.add(result)
+        return result
+
+    def _moved(self, name: str, value: Value, form: Form) -> Value:
+        key = (name, value)
+        if key not in self._known:
+            self._known[key] = super().step(name, [value])
+            self.forms[self._known[key]] = form
+        return self._known[key]
+
+    def constant(self, dtype: str, number: float) -> Value:
+        value = super().constant(dtype, number)
+        self.forms[value] = None
+        return value
+
+    def _joined(self, sources: Sequence[Value]) -> Form:
+        forms = [form for v in sources if (form := self.forms[v]) is not None]
+        return tuple(sorted({axis for form in forms for axis in form})) if forms else None
+
+    def reduce(self, kind: str, source: Value, axes: Collection[int]) -> Value:
+        """`source` without `axes`."""
+        form = self.forms[source]
+        assert form is not None
+        result = super().step(REDUCE, [self._unpacked(source)], kind=kind)
+        self.forms[result] = tuple(axis for axis in form if axis not in axes)
+        return result
+
+    def expand(self, source: Value, form: tuple[int, ...]) -> Value:
+        """`source` repeated along the axes of `form` that it lacks."""
+        if self.forms[source] == form:
+            return source
+        if source.dtype == "s64":
+            low, high = (self.expand(half, form) for half in self.halves(source))
+            return self.join(low, high)
+        if source.dtype not in MOVABLE:
+            wide = self.expand(self.convert(source, "f16"), form)
+            return self.convert(wide, source.dtype)
+        source = self._placed(source) if self.lane in form else self._unpacked(source)
+        result = super().step(EXPAND, [source])
+        self.forms[result] = form
+        return result
+
+    def load(self, dtype: str, form: tuple[int, ...]) -> Value:
+        """An input as it lies in GM."""
+        value = self.input(dtype)
+        self.forms[value] = form
+        if self.lane not in form:
+            self.packed.add(value)
+        return value
+
+    def store(self, value: Value, form: tuple[int, ...]) -> Value:
+        """A value as it is stored, with all axes of `form`."""
+        result = self._pack(self.expand(value, form))
+        self.output(result)
+        return result
+
+    @property
+    def row_block(self) -> int:
+        """Lanes of which rows in UB are a multiple: whole blocks of all rows that are moved, and of
+        the halves of what is parted or joined."""
+        values = {*self.loads.values(), *self.stores.values()}
+        for step in self.steps:
+            if step.name in (PART, JOIN):
+                values |= {step.result, *step.sources}
+        return max((block_lanes(v.dtype) for v in values if v not in self.packed), default=1)
+
+    @property
+    def lane_block(self) -> int:
+        """Lanes that are whole blocks of every value of rows."""
+        found = (v.dtype for v, form in self.forms.items() if form and self.lane in form)
+        return max(map(block_lanes, found), default=1)
+
+    def last_uses(self) -> dict[Value, int]:
+        """The number of the last step that reads each value; outputs outlive all steps."""
+        last = {source: i for i, step in enumerate(self.steps) for source in step.sources}
+        return last | dict.fromkeys(self.stores.values(), len(self.steps))
+
+
+def program_of(graph: Graph, space: Space) -> TileProgram:
+    """The program of a group.
+
+    Raises:
+        NoSpace: an operator has no tile rule for its types.
+    """
+    _require_types(graph)
+    program = TileProgram(lane=len(space.axes) - 1)
+    known: dict[int, Operand] = {}
+    for number in graph.inputs:
+        value = program.load(DTYPE_OF[graph.arrays[number].element], space.of(number))
+        known[number] = program.loads[number] = value
+    for node in graph.nodes:
+        known[node.result] = _record(program, node, graph, space, known)
+    for number in graph.outputs:
+        found, array = known[number], graph.arrays[number]
+        if not isinstance(found, Value):
+            found = program.constant(DTYPE_OF[array.element], float(found))
+        program.stores[number] = program.store(found, space.of(number))
+    program.drop_unused()
+    _require_halves(program)
+    return program
+
+
+def _require_halves(program: TileProgram) -> None:
+    """Fails where integers of 64 bits are computed with."""
+    if any(dtype == "s64" for dtype, _ in program.constants):
+        raise NoSpace("a number of 64 bits")
+    for step in program.steps:
+        long = any(value.dtype == "s64" for value in (step.result, *step.sources))
+        if long and step.name not in (PART, JOIN):
+            raise NoSpace(f"{step.name} of 64 bits")
+
+
+def _require_types(graph: Graph) -> None:
+    for node in graph.nodes:
+        types = OPERATORS[node.name].types or DTYPE_OF.keys()
+        for value in (*node.values, node.result):
+            element = graph.arrays[value].element
+            if element not in types or element not in DTYPE_OF:
+                raise NoSpace(f"{node.name} of {element}")
+
+
+def _record(
+    program: TileProgram, node: Node, graph: Graph, space: Space, known: dict[int, Operand]
+) -> Operand:
+    operands = [x.value if isinstance(x, Scalar) else known[x] for x in node.operands]
+    if node.name in ("broadcast", "copy", "reshape", "transpose"):
+        return operands[0]
+    result = graph.arrays[node.result]
+    if node.name == "reduce":
+        return _reduced(program, node, space, operands[0])
+    if not any(isinstance(x, Value) for x in operands):
+        kind = graph.arrays[node.values[0]].element if node.values else result.element
+        operands[0] = program.constant(DTYPE_OF[kind], float(operands[0]))  # type: ignore[arg-type]
+    record = OPERATORS[node.name]
+    return record.tile(program, operands, node.attributes, result.element)
+
+
+def _reduced(program: TileProgram, node: Node, space: Space, operand: Operand) -> Value:
+    source, kind = node.values[0], node.attributes["kind"]
+    if not isinstance(operand, Value):
+        raise NoSpace("a reduction of a constant")
+    value = program.expand(operand, space.of(source))
+    axes = set(space.order[source]) - set(space.order[node.result])
+    if not axes:
+        return value
+    if value.dtype == "f16" and kind in WIDENED:
+        return program.convert(program.reduce(kind, program.convert(value, "f32"), axes), "f16")
+    return program.reduce(kind, value, axes)

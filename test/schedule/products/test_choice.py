@@ -1,0 +1,37 @@
+"""Schedules of products on machines whose memories are small."""
+
+from __future__ import annotations
+
+import pytest
+
+from davinci import machine as machines
+from davinci.schedule.products.choice import Wanted, choose
+from davinci.schedule.products.cost import footprint
+from davinci.schedule.products.product import Operand, Product, Result
+
+
+def small(ub: int, l1: int) -> machines.Machine:
+    """A machine with so many bytes of UB and L1."""
+    machine = machines.load("ascend910")
+    buffers = machine.buffers
+    changed = {
+        name: getattr(buffers, name).model_copy(update={"bytes": size})
+        for name, size in (("UB", ub), ("L1", l1))
+    }
+    return machine.model_copy(update={"buffers": buffers.model_copy(update=changed)})
+
+
+@pytest.mark.parametrize("sizes", [(5, 500, 2), (16, 501, 7), (1, 4096, 1), (100, 1000, 100)])
+@pytest.mark.parametrize("itemsize", [2, 4])
+@pytest.mark.parametrize("ub", [65536, 32768])
+def test_deep_products_fit_small_memories(
+    sizes: tuple[int, int, int], itemsize: int, ub: int
+) -> None:
+    """Of rows of f32 of all of a deep mad there is no room in UB, so a mad takes less."""
+    m, k, n = sizes
+    rows = Operand(False, itemsize, False), Operand(False, itemsize, True)
+    product = Product(1, m, k, n, *rows, Result(False, 4))
+    machine = small(ub, 131072)
+    for cores in (1, 32):
+        schedule = choose(product, machine, cores, Wanted())
+        assert not footprint(product, schedule).excess(machine)
