@@ -23,6 +23,9 @@ from davinci.schedule.vector.space import MOVES, NoSpace
 FREE = frozenset({"ascend.broadcast", "ascend.reshape", "ascend.slice"})
 """Operators that cost nothing inside a group: a slice is a region of what it reads."""
 
+MOST_OPERATORS = 128
+"""Of a group: what another one saves is little then, and all of them are weighed for each."""
+
 MOVES_ONLY = frozenset(f"ascend.{name}" for name in RULES)
 """Operators that only put elements in other places: chains of them are one kernel."""
 
@@ -116,12 +119,23 @@ class Grouping:
         and as many of those that are left."""
         left = group.ops
         while left:
-            begins = (_without_loose_ends(left[:end]) for end in range(len(left), 1, -1))
-            holding = (ops for ops in begins if ops and self._holds(self._trimmed(Group(ops))))
-            part = Group(next(holding, left[:1]))
+            part = Group(self._beginning(left))
             for op in part.ops:
                 self._group[op] = part
             left = [op for op in left if self._group[op] is not part]
+
+    def _beginning(self, ops: list[Any]) -> list[Any]:
+        """As many of the first operators as one kernel can hold, at least one: found by halving,
+        for what holds some operators mostly holds fewer."""
+        held, least, most = ops[:1], 1, len(ops)
+        while least < most:
+            middle = (least + most + 1) // 2
+            tried = _without_loose_ends(ops[:middle])
+            if tried and self._holds(self._trimmed(Group(tried))):
+                held, least = tried, middle
+            else:
+                most = middle - 1
+        return held
 
     def _side_by_side(self) -> None:
         """Joins groups that wait for equally many others, and so not for each other, where one
@@ -262,6 +276,8 @@ class Grouping:
             others.remove(own)
         links = [self._group[link] for link in chain]
         members = [own, *links, *others]
+        if sum(len(group.ops) for group in members) > MOST_OPERATORS:
+            return False
         if any(self._between(other, members) for other in others):
             return False
         ops = sorted((o for g in members for o in g.ops), key=self._place.__getitem__)

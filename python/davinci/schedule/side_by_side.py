@@ -75,14 +75,16 @@ def _in_regions(whole: Part) -> Iterator[Part]:
         raise NoSpace("a change of layout among operators that compute")
     regions = regions_of(whole.graph)
     graph = regions.graph
-    found = list(_connected(graph))
+    found = [(nodes, _crossing(nodes)) for nodes in _connected(graph)]
     for row in graph.rows():
-        touched = [nodes for nodes in found if _crossing(nodes).intersection(row)]
-        results = {node.result for nodes in touched for node in nodes}
-        joined = [node for node in graph.nodes if node.result in results]
-        if len(touched) > 1 and _has_space(_part(regions, joined).graph):
-            found = [joined, *(nodes for nodes in found if nodes[0].result not in results)]
-    for nodes in found:
+        touched = [nodes for nodes, crossing in found if not crossing.isdisjoint(row)]
+        if len(touched) < 2:
+            continue
+        joined = _in_order(graph, [node for nodes in touched for node in nodes])
+        if _has_space(_part(regions, joined).graph):
+            others = (each for each in found if each[0] not in touched)
+            found = [(joined, _crossing(joined)), *others]
+    for nodes, _ in found:
         part = _part(regions, nodes)
         yield Part(
             part.graph,

@@ -50,17 +50,13 @@ class Halves:
     other: dict[int, bool] = field(default_factory=dict)
 
     def of(self, buffer: int) -> tuple[int, bool]:
-        """The first of those it depends on, and whether it lies in the other half than this."""
+        """The first of those it depends on, and whether it lies in the other half than this; of
+        two buffers that cannot lie in different halves this is the same."""
         turned = False
         while buffer in self.leader:
             turned ^= self.other[buffer]
             buffer = self.leader[buffer]
         return buffer, turned
-
-    def meet(self, a: int, b: int) -> bool:
-        """Whether two buffers cannot lie in different halves."""
-        (first, x), (second, y) = self.of(a), self.of(b)
-        return first == second and x == y
 
     def part(self, a: int, b: int) -> None:
         """Two buffers lie in different halves, if they still can."""
@@ -109,6 +105,7 @@ class _Assignment:
                 others = (v for v in step.sources if v != value)
                 self.beside.setdefault(value, []).extend(others)
         self.found: list[Buffer] = []
+        self.of_crossing: set[int] = set()
         self.free: dict[Buffer, list[int]] = {}
         self.pool: dict[Value, list[int]] = {}
         self.of: dict[Value, int] = {}
@@ -163,17 +160,26 @@ class _Assignment:
             if not numbers:
                 numbers.append(len(self.found))
                 self.found.append(wanted)
-            taken = min(reversed(numbers), key=lambda number: self._price(value, number))
+            taken = self._cheapest(value, numbers)
             numbers.remove(taken)
         self.of[value] = taken
+        if value in self.crossing:
+            self.of_crossing.add(taken)
         for partner in self.beside.get(value, ()):
             if partner in self.of:
                 self.halves.part(taken, self.of[partner])
 
-    def _price(self, value: Value, number: int) -> tuple[int, bool]:
-        """How many instructions would read two buffers of one half; whether a buffer that is
-        moved would take a value that is not, which needs fewer."""
+    def _cheapest(self, value: Value, numbers: Sequence[int]) -> int:
+        """The buffer of which the fewest instructions would read two of one half; of those one
+        that is moved for a value that is, and for others, which need fewer, one that is not. The
+        last one released comes first."""
+        if len(numbers) == 1:
+            return numbers[0]
         partners = [self.of[v] for v in self.beside.get(value, ()) if v in self.of]
-        meets = sum(self.halves.meet(number, other) for other in partners)
-        of_crossing = any(self.of[v] == number for v in self.crossing if v in self.of)
-        return meets, of_crossing != (value in self.crossing)
+        halves = [self.halves.of(partner) for partner in partners]
+        crossing = value in self.crossing
+
+        def price(number: int) -> tuple[int, bool]:
+            return halves.count(self.halves.of(number)), (number in self.of_crossing) != crossing
+
+        return min(reversed(numbers), key=price)

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 CROP = "tf_crop_and_resize"
 
+MOST_TERMS = 16
+"""Neighbours of an element above which they are taken and summed at once."""
+
 
 @dataclass(frozen=True)
 class ResizedAxis:
@@ -248,6 +251,9 @@ def taps(
 
 def weighted(x: Tensor, axis: int, indices: Array, weights: Array) -> Tensor:
     """Sums of elements times weights; what has no weight adds nothing, be it infinite."""
+    some = weights.any(0)
+    if np.count_nonzero(some) > MOST_TERMS:
+        return weighted_rows(x, axis, indices[:, some], weights[:, some])
     total: Tensor | None = None
     for index, weight in zip(indices.T, weights.T, strict=True):
         if not weight.any():
@@ -258,6 +264,17 @@ def weighted(x: Tensor, axis: int, indices: Array, weights: Array) -> Tensor:
             term = ops.where(column(weight != 0, axis, x), term, 0)
         total = term if total is None else total + term
     return ops.take_known(x, indices[:, 0], axis) if total is None else total
+
+
+def weighted_rows(x: Tensor, axis: int, indices: Array, weights: Array) -> Tensor:
+    """The same for many neighbours: all of them as a further axis, which is summed."""
+    shape = [*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]]
+    terms = ops.reshape(ops.take_known(x, indices.reshape(-1), axis), shape)
+    factors = weights.reshape(*weights.shape, *[1] * (x.rank - axis - 1))
+    terms = terms * constant(factors.astype(x.dtype))
+    if not weights.all():
+        terms = ops.where(constant(factors != 0), terms, 0)
+    return ops.reduce("add", terms, [axis + 1])
 
 
 def column(values: Array, axis: int, x: Tensor) -> Tensor:
