@@ -54,6 +54,13 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], bool]] = {
         [normal(3000, 2)],
         False,
     ),
+    "states that change places": (
+        lambda x: lax.scan(
+            lambda c, t: ((c[1].reshape(2), c[0] * 0.5 + t), (c[1], t, c[0])), (x[0], x[1]), x
+        ),
+        [normal(40, 2)],
+        False,
+    ),
     "cond": (
         lambda p, x: lax.cond(p > 0, lambda y: y @ y, lambda y: y + 1, x),
         [np.float32(1), normal(4, 4)],

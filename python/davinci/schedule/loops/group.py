@@ -110,8 +110,12 @@ def cut_step(graph: Graph) -> CutStep:
         inputs=[*(v for v in graph.inputs if v not in right), *sums],
         outputs=[],
     )
+    views = {n.result: n.values[0] for n in rest.nodes if n.name == "reshape"}
     for value in (*graph.outputs, *factors):
-        if value in rest.outputs or value in rest.inputs:
+        origin = value
+        while origin in views:
+            origin = views[origin]
+        if value in rest.outputs or origin in rest.inputs:
             made = rest.add(rest.arrays[value])
             # As soon as the value is there: other products may depend on this one.
             results = [node.result for node in rest.nodes]
@@ -191,6 +195,9 @@ class LoopGroup:
             space = replace(space, axes=space.axes[:-1])  # rows in UB begin at blocks
         object.__setattr__(self, "space", replace(space, windows={}))
         object.__setattr__(self, "program", program_of(self.graph, space))
+        written = [n for n in self.graph.outputs if self.roles[n].kind != "product"]
+        if not {self.program.stores[n] for n in written}.isdisjoint(self.program.loads.values()):
+            raise NoSpace("an output that is an input: a state would be written over before it")
         object.__setattr__(self, "products", self._in_order())
 
     def _in_order(self) -> tuple[Factors, ...]:
