@@ -3,6 +3,8 @@
     reduce max, sub, exp, reduce add, div of [128, 512]     softmax
                                                             "softmax 128x512 f32"
     add, (operators of a normalisation, two vectors), cast  add_layer_norm
+    matmul, scale, softmax, matmul                          attention
+                                                            "attention 12x512x64 f16, 512 keys"
     matmul, add, gelu                                       matmul_add_gelu
                                                             "matmul 512x3072x768 f16, add gelu"
 
@@ -34,10 +36,12 @@ NAMED = 4
 
 MORE = ("and", "more")
 
+ATTENTION = "attention"
+
 
 def parts_of(graph: Graph) -> list[str]:
     """Names of what a group computes, each once, in order."""
-    found: dict[int, str] = {}
+    found = {id(member): ATTENTION for member in attention(graph)}
     for node in graph.nodes:
         for name, pattern in PATTERNS.items():
             members = pattern(graph, node)
@@ -98,11 +102,32 @@ def facts_of_group(
     macs, repeats = (sum(getattr(w, count) for w in works) for count in ("macs", "vector_repeats"))
     work = Work(macs, bits, repeats, *traffic(call))
     products = [f.label for op, f in known if op.name in ON_CUBE]
+    if ATTENTION in parts:
+        products = [_attention_label([op for op in ops if op.name in ON_CUBE])]
     if products:
-        others = " ".join(shortened([part for part in parts if f"ascend.{part}" not in ON_CUBE]))
-        return Facts(", ".join(filter(None, [*products, others])), work)
+        others = [part for part in parts if part != ATTENTION and f"ascend.{part}" not in ON_CUBE]
+        return Facts(", ".join(filter(None, [*products, " ".join(shortened(others))])), work)
     result = call.outputs[-1]
     return Facts(f"{' '.join(shortened(parts))} {by(result.shape)} {result.element}", work)
+
+
+def _attention_label(products: Sequence[Any]) -> str:
+    """Shape of the result, type of the factors, and the keys."""
+    queries = tensor_of(products[0].operands[0].type)
+    scores, result = (tensor_of(op.results[0].type) for op in products)
+    return f"{ATTENTION} {by(result.shape)} {queries.element}, {scores.shape[-1]} keys"
+
+
+def attention(graph: Graph) -> list[Node]:
+    """What leads to the second of two products."""
+    products = [node for node in graph.nodes if node.name in PRODUCTS]
+    if len(products) != 2:
+        return []
+    needed = {products[1].result}
+    for node in reversed(graph.nodes):
+        if node.result in needed:
+            needed.update(node.values)
+    return [node for node in graph.nodes if node.result in needed]
 
 
 def softmax(graph: Graph, node: Node) -> list[Node]:
@@ -204,6 +229,6 @@ PATTERNS: dict[str, Callable[[Graph, Node], list[Node]]] = {
 }
 
 TELLING = frozenset(
-    {*PATTERNS, *PRODUCTS, "conv", "gelu", "reduce", "gather", "transpose", "concat"}
+    {*PATTERNS, *PRODUCTS, ATTENTION, "conv", "gelu", "reduce", "gather", "transpose", "concat"}
 )
 """Parts that say most of what a kernel is for."""

@@ -17,7 +17,7 @@ from davinci.passes.ascend.kernel_outline import (
     unique,
 )
 from davinci.passes.ascend.product_grouping import outputs_of
-from davinci.passes.ascend.tensor_ops import ON_CUBE
+from davinci.passes.ascend.tensor_ops import ON_CUBE, defining_op
 from davinci.schedule.graph import Graph
 
 
@@ -89,9 +89,10 @@ class Outliner:
         self._declared: set[str] = set()
 
     def outline(self, group: Group) -> None:
-        outputs = outputs_of(group.ops)
-        _, inputs = graph_of(group.ops, outputs)
-        symbol = self._kernels.kernel_of(group.ops, inputs, outputs)
+        ops = depth_first(group.ops)
+        outputs = outputs_of(ops)
+        _, inputs = graph_of(ops, outputs)
+        symbol = self._kernels.kernel_of(ops, inputs, outputs)
         types = [value.type for value in outputs]
         if symbol not in self._declared:
             self._declared.add(symbol)
@@ -104,6 +105,24 @@ class Outliner:
             old.replace_all_uses_with(new)
         for op in reversed(group.ops):
             op.erase()
+
+
+def depth_first(ops: Sequence[Any]) -> list[Any]:
+    """Operators behind what they read, each as late as that can be: an order that is the same for
+    equal groups, whatever stands between their operators in the model."""
+    inside, found = set(ops), dict[Any, None]()
+    for end in ops:
+        if any(use.owner.operation in inside for value in end.results for use in value.uses):
+            continue
+        stack = [end]
+        while stack:
+            read = map(defining_op, stack[-1].operands)
+            waiting = next((op for op in read if op in inside and op not in found), None)
+            if waiting is None:
+                found[stack.pop()] = None
+            else:
+                stack.append(waiting)
+    return list(found)
 
 
 def location_of(ops: Sequence[Any]) -> Any:
