@@ -22,7 +22,7 @@ group of what they read wherever the vector unit can compute both in one kernel
 (`davinci.schedule.vector.schedule`), no cycle of kernels comes out and the estimate says that it
 takes no longer. What only lives inside a group never sees GM. An operator alone is a group of one.
 Broadcasts, reshapes and slices are made anew for each of their users, so that they end in the group
-that needs them. Equal groups are one kernel.
+that needs them (`group_preparation`). Equal groups are one kernel.
 
 Chains of operators that only move elements are one kernel where putting the result together at once
 (`davinci.schedule.moves.choice`) takes no longer.
@@ -37,10 +37,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
-from davinci.mlir import ir
 from davinci.passes.ascend.attention_grouping import attention_groups
 from davinci.passes.ascend.group_outline import Outliner
-from davinci.passes.ascend.grouping import FREE, Group, Grouping, Judge
+from davinci.passes.ascend.group_preparation import round_behind_reshapes, sink
+from davinci.passes.ascend.grouping import Group, Grouping, Judge
 from davinci.passes.ascend.product_grouping import product_groups
 from davinci.passes.ascend.tensor_ops import merge_equal, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -65,6 +65,8 @@ class AscendFusePass(Pass):
         cores = self.cores or machine.cores
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
+            if self.fusion == "all":
+                round_behind_reshapes(block)
             sink(block)
             outliner = Outliner(op)
             if self.fusion == "all":
@@ -77,14 +79,3 @@ class AscendFusePass(Pass):
             for group in groups:
                 outliner.outline(group)
             merge_equal(block)
-
-
-def sink(block: Any) -> None:
-    """Gives each user of a free operator one of its own, right in front of it."""
-    for op in reversed([o.operation for o in block.operations]):
-        if op.name not in FREE:
-            continue
-        uses = [(use.owner.operation, use.operand_number) for use in op.result.uses]
-        for user, number in uses[1:]:
-            with ir.InsertionPoint(user):
-                user.operands[number] = op.clone().operation.results[0]

@@ -9,7 +9,8 @@ one layout and used in the other costs a relayout, once for all its uses:
 
 Operators of the vector unit share kernels. A relayout between two of them parts a kernel in two and
 costs a launch more, and where a statistic is made in one layout and spread in the other, it leaves
-its kernel, so that the reduction and the broadcast are launched alone.
+its kernel, so that the reduction and the broadcast are launched alone. What takes in the result of
+a later product goes with that (a residual is added where the product leaves), so it parts nothing.
 
 A chain of reshapes and transposes that is a view in nz (`Rearrangement`) uses the value it begins
 with. What depends on constants only is folded in any layout and costs nothing. Operations that have
@@ -52,7 +53,7 @@ class Use:
 
     Attributes:
         node: of the operator, or of its operand.
-        shares_kernels: whether the operator does.
+        shares_kernels: whether the operator may share one with what makes the value.
     """
 
     node: int
@@ -87,6 +88,7 @@ class Choice:
         self._joint: dict[Any, int] = {}
         self._operands: dict[tuple[Any, int], int] = {}
         self._views: dict[Any, tuple[Any, Rearrangement]] = {}
+        self._product = last_products(block)
         for operation in reversed(list(block.operations)):
             self._visit(operation.operation)
         for value, uses in self._uses.items():
@@ -146,7 +148,14 @@ class Choice:
 
     def _use(self, value: Any, node: int, user: Any) -> None:
         if value not in self._free:
-            self._uses[value].append(Use(node, shares_kernels(user)))
+            shares = shares_kernels(user) and not self._goes_with_product(user, value)
+            self._uses[value].append(Use(node, shares))
+
+    def _goes_with_product(self, user: Any, value: Any) -> bool:
+        """Whether a user of a value takes in the result of a product that comes after it."""
+        others = (defining_op(operand) for operand in user.operands if operand != value)
+        last = max((self._product.get(op, -1) for op in others), default=-1)
+        return last > self._product.get(defining_op(value), -1)
 
     def _visit_product(self, op: Any) -> None:
         """The cube takes and gives fractals; a kernel changes rows on their way, which costs.
@@ -247,6 +256,21 @@ class Choice:
             other = self._joint.get(reduction, IN_ROWS)
             self._network.edge(node, other, 2 * self._costs.launch)
             self._network.edge(other, node, 2 * self._costs.launch)
+
+
+def last_products(block: Any) -> dict[Any, int]:
+    """For what is done to each element of results of products, the number of the last of those."""
+    found: dict[Any, int] = {}
+    for number, operation in enumerate(block.operations):
+        op = operation.operation
+        if op.name in ON_CUBE:
+            found[op] = number
+        elif is_elementwise(op) or op.name == "ascend.reshape":
+            owners = (defining_op(operand) for operand in op.operands)
+            last = max((found.get(owner, -1) for owner in owners), default=-1)
+            if last >= 0:
+                found[op] = last
+    return found
 
 
 def reductions_before(broadcast: Any) -> set[Any]:

@@ -16,6 +16,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
+from davinci.passes.ascend.layout_support import is_elementwise
 from davinci.passes.ascend.tensor_ops import OF_WINDOWS, ON_CUBE, POOL, defining_op
 from davinci.schedule.graph import Graph
 from davinci.schedule.pools.group import read_pool
@@ -157,12 +158,17 @@ def users_of(op: Any) -> list[Any]:
 
 
 def is_rounding(value: Any) -> bool:
-    """Whether a value is rows of f32 rounded to f16 for one user."""
+    """Whether a value is rows of f32 rounded to f16 for one user, and what makes those cannot round
+    them: it would bring half the bytes."""
     op = defining_op(value)
     if op is None or op.name != "ascend.cast" or len(list(value.uses)) != 1:
         return False
     source = tensor_of(op.operands[0].type)
-    return source.element == "f32" and source.layout == ND
+    maker = defining_op(op.operands[0])
+    while maker is not None and maker.name == "ascend.reshape":
+        maker = defining_op(maker.operands[0])
+    computed = maker is not None and is_elementwise(maker)
+    return source.element == "f32" and source.layout == ND and not computed
 
 
 def outputs_of(ops: Sequence[Any]) -> list[Any]:

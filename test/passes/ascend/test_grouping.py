@@ -114,3 +114,22 @@ def test_products_that_need_parts_of_each_other() -> None:
     a, b = (p.astype(np.float32) @ q.astype(np.float32) for p, q in ((x, v), (y, w)))
     np.testing.assert_allclose(c, a + b[::-1], rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(d, b + a[::-1], rtol=1e-4, atol=1e-4)
+
+
+def test_a_product_rounds_what_is_reshaped_first() -> None:
+    """The rounding stands in front of a reshape: a row of a state, as classifiers take it."""
+    text = """func.func @main(%x: tensor<1x17x48xf32>, %w: tensor<48x32xf32>) -> tensor<1x32xf32> {
+  %t = stablehlo.reverse %x, dims = [1] : tensor<1x17x48xf32>
+  %s = stablehlo.slice %t [0:1, 0:1, 0:48] : (tensor<1x17x48xf32>) -> tensor<1x1x48xf32>
+  %h = stablehlo.convert %s : (tensor<1x1x48xf32>) -> tensor<1x1x48xf16>
+  %v = stablehlo.convert %w : (tensor<48x32xf32>) -> tensor<48x32xf16>
+  %r = stablehlo.reshape %h : (tensor<1x1x48xf16>) -> tensor<1x48xf16>
+  %y = stablehlo.dot_general %r, %v, contracting_dims = [1] x [0]
+      : (tensor<1x48xf16>, tensor<48x32xf16>) -> tensor<1x32xf32>
+  return %y : tensor<1x32xf32>
+}"""
+    random = np.random.default_rng(0)
+    x, w = (random.standard_normal(s).astype(np.float32) for s in ((1, 17, 48), (48, 32)))
+    count, (y,) = launches(text, x, w)
+    assert count == 2
+    np.testing.assert_allclose(y, x[0, 16:] @ w, rtol=1e-2, atol=1e-2)

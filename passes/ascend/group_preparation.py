@@ -1,0 +1,41 @@
+"""What `ascend_fuse` does to operators before it looks for groups.
+
+sink                     %b = broadcast %s, used twice    becomes    a broadcast for each user
+round_behind_reshapes    reshape(cast(x))                 becomes    cast(reshape(x))
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from davinci.dialects.ascend_types import tensor_of
+from davinci.mlir import ir
+from davinci.passes.ascend.grouping import FREE
+from davinci.passes.ascend.product_grouping import is_rounding
+from davinci.passes.ascend.tensor_ops import ON_CUBE, TensorOps, defining_op, erase_unused
+
+
+def sink(block: Any) -> None:
+    """Gives each user of a free operator one of its own, right in front of it."""
+    for op in reversed([o.operation for o in block.operations]):
+        if op.name not in FREE:
+            continue
+        uses = [(use.owner.operation, use.operand_number) for use in op.result.uses]
+        for user, number in uses[1:]:
+            with ir.InsertionPoint(user):
+                user.operands[number] = op.clone().operation.results[0]
+
+
+def round_behind_reshapes(block: Any) -> None:
+    """Brings roundings of rows next to the products that need them, which round on the way."""
+    for product in [o.operation for o in block.operations if o.operation.name in ON_CUBE]:
+        for number, value in enumerate(product.operands):
+            reshape = defining_op(value)
+            if reshape is None or reshape.name != "ascend.reshape" or len(list(value.uses)) != 1:
+                continue
+            if is_rounding(reshape.operands[0]):
+                ops, result = TensorOps(), tensor_of(value.type)
+                with ir.InsertionPoint(product), reshape.location:
+                    source = ops.reshape(reshape.operands[0].owner.operands[0], result.shape)
+                    product.operands[number] = ops.cast(source, result.element)
+    erase_unused(block)
