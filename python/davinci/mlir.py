@@ -57,12 +57,18 @@ _PROCESS_STATE = threading.RLock()
 Python keeps its module in its class while a context loads it."""
 
 
+BUILT = ("arith", "bufferization", "func", "irdl", "llvm", "math", "memref", "scf", "tensor")
+"""Upstream dialects whose operations are built. Others are loaded where text or a pass has them:
+to load all of them takes longer than to compile a small kernel."""
+
+
 def make_context() -> ir.Context:
-    """Returns a new `ir.Context` with the upstream dialects, StableHLO, ascend, cce and hivm."""
+    """Returns a new `ir.Context` with StableHLO, ascend, cce and hivm, and all upstream dialects
+    known."""
     from davinci import dialects
 
     with _PROCESS_STATE:
-        context = ir.Context()
+        context = ir.Context(load_on_create_dialects=BUILT)
         # Verifiers written in Python need the interpreter's lock, which the waiting thread holds.
         context.enable_multithreading(False)
         stablehlo.register_dialect(context)

@@ -115,7 +115,7 @@ class Library:
     def _entry(self, name: str) -> Entry:
         if self._engine is None:
             text = "\n".join(function.text() for function in self._functions.values())
-            with ir.Context() as context, ir.Location.unknown():
+            with ir.Context(load_on_create_dialects=["llvm"]) as context, ir.Location.unknown():
                 context.enable_multithreading(False)
                 module = ir.Module.parse(text)
                 self._engine = execution_engine.ExecutionEngine(module, opt_level=OPT_LEVEL)
