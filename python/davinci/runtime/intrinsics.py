@@ -70,6 +70,9 @@ PORTS = {"": (Space.GM, Slot.GM), "ub.": (Space.UB, Slot.UB)}
 ROWS_FUNCTION = "davinci.rows"
 """Appends known records: the number of the first, how many."""
 
+ACCESSES = ("hivm.ld.", "hivm.st.")
+"""Beginnings of the names of loads and stores of the scalar unit."""
+
 REGISTERS = {
     "get_block_idx": Slot.BLOCK,
     "get_block_num": Slot.BLOCKS,
@@ -138,7 +141,9 @@ class Text:
 
 def definitions(context: int, names: list[str]) -> str:
     """Definitions of the intrinsics `names` ("hivm.vadd.f32", ...) and what they share."""
-    parts = [flush(context), scalar_records(context), slot(context), rows(context), fault(context)]
+    accesses = any(name.startswith(ACCESSES) for name in names)
+    parts = [flush(context), slot(context, accesses), rows(context, accesses), fault(context)]
+    parts += [scalar_records(context)] if accesses else []
     parts += [intrinsic(context, name) for name in names]
     return "".join(parts)
 
@@ -242,22 +247,28 @@ def next_record(text: Text, header: str) -> str:
     return place
 
 
-def slot(context: int) -> str:
-    """The place of an instruction's record, behind those of the scalar accesses before it."""
-    text = Text(context)
+def pending_accesses(text: Text) -> None:
+    """The records of the scalar accesses before an instruction."""
     text.do(f"scf.if {text.is_set(Slot.ACCESSES)} {{")
     text.call("davinci.scalar_records")
     text.do("}")
+
+
+def slot(context: int, accesses: bool) -> str:
+    """The place of an instruction's record, behind those of the scalar accesses before it, where
+    the module has any."""
+    text = Text(context)
+    if accesses:
+        pending_accesses(text)
     text.do(f"llvm.return {next_record(text, '%header')} : !llvm.ptr")
     return text.function("@davinci.slot(%header: i64) -> !llvm.ptr")
 
 
-def rows(context: int) -> str:
-    """Copies known records to the next free ones."""
+def rows(context: int, accesses: bool) -> str:
+    """Copies known records to the next free ones; `accesses` as for `slot`."""
     text = Text(context)
-    text.do(f"scf.if {text.is_set(Slot.ACCESSES)} {{")
-    text.call("davinci.scalar_records")
-    text.do("}")
+    if accesses:
+        pending_accesses(text)
     zero, one = text.constant(0), text.constant(1)
     text.do(f"scf.for %i = {zero} to %count step {one} : i64 {{")
     offset = text.arith("muli", text.arith("addi", "%first", "%i"), text.constant(8 * RECORD_WORDS))
