@@ -40,6 +40,7 @@ class Row:
         evidence: "fitted: keys" if those keys of the machine file were set with this row in view,
             "seen" if it gave no number but was known when the form of a mechanism that decides it
             was chosen, "independent" if form and numbers come from elsewhere.
+        published: what was published, if several rows are points of it; else each row is.
     """
 
     group: str
@@ -50,6 +51,7 @@ class Row:
     target: float
     missing: str = ""
     evidence: str = SEEN
+    published: str = ""
 
     @property
     def error(self) -> float:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hand_written import Stream, run
-from published import KB, SEEN, VECTOR_CORES, Row, device, microseconds
+from hand_written import Body, Stream, run
+from published import KB, SEEN, VECTOR_CORES, Row, V, device, microseconds
 
 from davinci.isa import INSTRUCTIONS
 
@@ -42,6 +42,7 @@ def vector_op(mnemonic: str, repeats: int) -> int:
 SINGLE = [
     ("TADD f32", "vadd.f32", 64, 160, "fitted: vector.completion_cycles"),
     ("TADD f16", "vadd.f16", 32, 92, "fitted: vector.completion_cycles"),
+    ("TSUB f32", "vsub.f32", 64, 153, SEEN),
     ("TMUL f32", "vmul.f32", 64, 168, DEPTH),
     ("TMUL f16", "vmul.f16", 32, 96, DEPTH),
     ("TEXP f32", "vexp.f32", 64, 159, SEEN),
@@ -83,7 +84,60 @@ def isolated() -> Iterator[Row]:
             title = f"{name}, {slope:.2f} x {repeats} + {constant}"
             cycles = vector_op(mnemonic, repeats)
             fit = slope * repeats + constant
-            yield Row(group, title, "cycles", fit, cycles, 0.05, evidence=evidence)
+            yield Row(group, title, "cycles", fit, cycles, 0.05, evidence=evidence, published=name)
+
+
+# PTO's operations of several instructions, as its kernels issue them.
+
+SUMS, TOTAL = 0x11000, 0x22000
+"""Addresses of partial sums and of the sum, behind the tile at 0."""
+
+
+def column_sum(s: Stream, block: int) -> None:
+    """Of 64 x 64 f32: rows by pairs, and their sums by pairs, level by level, with the
+    barriers of the kernel, two after most; then a copy."""
+    src, rows = 0, 64
+    while rows > 1:
+        for i in range(rows // 2):
+            row = src + 2 * i * 256
+            s.emit("vadd.f32", dst=SUMS + i * 256, src0=row, src1=row + 256, repeat=1)
+        for _ in range(1 if rows == 64 else 2):
+            s.emit("pipe_barrier", pipe=V)
+        src, rows = SUMS, rows // 2
+    s.emit("copy_ubuf_to_ubuf", dst=TOTAL, src=SUMS, n_burst=1, len_burst=8)
+
+
+def column_sum_of_one_row(s: Stream, block: int) -> None:
+    """Of 1 x 3072 f32: a copy."""
+    s.emit("copy_ubuf_to_ubuf", dst=TOTAL, src=0, n_burst=1, len_burst=384)
+
+
+def row_expansion(s: Stream, block: int) -> None:
+    """A number for each of 64 rows of 64 f32, repeated along it."""
+    for row in range(64):
+        s.emit("vector_dup.f32", dst=SUMS + row * 256, repeat=1)
+
+
+SEVERAL: list[tuple[str, float, Body, str]] = [
+    ("column sum of 64 x 64 f32", 1263, column_sum, "fitted: vector.overlap_cycles"),
+    (
+        "column sum of 1 x 3072 f32",
+        390,
+        column_sum_of_one_row,
+        "fitted: vector.copy_bytes_per_cycle, fixed_cycles_of",
+    ),
+    ("row expansion of 64 x 64 f32", 933, row_expansion, DEPTH),
+]
+
+
+def several() -> Iterator[Row]:
+    """PTO: operations of several instructions, from the first issue to the last completion."""
+    for name, measured, body, evidence in SEVERAL:
+        cycles = run(device(), body, "AIV").cycles
+        yield Row(
+            "operations of several instructions", name, "cycles", measured, cycles, 0.05,
+            evidence=evidence,
+        )  # fmt: skip
 
 
 # Bank conflicts: 1000 additions of 64 repeats one after the other, at the published addresses.

@@ -54,7 +54,8 @@ class FormColumn(enum.IntEnum):
     STRIDED = 9
     GM_PORTS = 10
     GM_PORT_COUNT = 11
-    COLUMNS = 12
+    WRITES = 12  # of the ports the last ones, on the vector pipe: what it writes
+    COLUMNS = 13
 
 
 ALIGNMENT, PORT, STRIDED, GM_PORT = 2, 4, 2, 5

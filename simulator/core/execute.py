@@ -29,7 +29,7 @@ from davinci.simulator.core.columns import (
     FormColumn,
     OpcodeColumn,
 )
-from davinci.simulator.timing.clock import OPS_SHIFT, STEP_MASK, issue
+from davinci.simulator.timing.clock import FREE_BIT, OPS_SHIFT, STEP_MASK, issue
 from davinci.simulator.timing.layout import LIBRARY, Kind, Step, Stop, Word
 from davinci.units import BLOCK_BYTES
 
@@ -87,13 +87,19 @@ def execute(t: Ints, x: Floats, records: Ints, count: int) -> int:
         if effect:
             load(t, records, at, effect)
         ops = head >> SCALAR_OPS_SHIFT & MOST_SCALAR_OPS
-        log[t[Word.COUNT]] = step | ops << OPS_SHIFT
+        marked = step
+        writes = forms[row + FormColumn.WRITES]
+        if steps[known + Step.OVERLAP] and (not writes or free_of_last(t, records, at, row)):
+            marked = step | FREE_BIT
+        if writes:
+            note_written(t, records, at, row)
+        log[t[Word.COUNT]] = marked | ops << OPS_SHIFT
         if steps[known + Step.MOVES]:
             noted = 2 * t[Word.TRANSFER_COUNT]
             transfers[noted] = step | direct
             transfers[noted + 1] = gm
             t[Word.TRANSFER_COUNT] += 1
-        stop = issue(t, x, step, ops, head >> LOCATION_SHIFT)
+        stop = issue(t, x, marked, ops, head >> LOCATION_SHIFT)
         if stop != Stop.END:
             return stop
         t[Word.AT] += 1
@@ -196,6 +202,40 @@ def inside(t: Ints, records: Ints, at: int, row: int, gm: int) -> int:
         if records[at + 2] and records[at + 6] > size:
             return 0
     return 1
+
+
+@LIBRARY.function
+def free_of_last(t: Ints, records: Ints, at: int, row: int) -> int:
+    """Whether a record touches nothing that the vector unit writes last."""
+    forms = ints_at(t[Word.FORMS])
+    details = ints_at(t[Word.DETAILS])
+    place = forms[row + FormColumn.DETAILS] + forms[row + FormColumn.ALIGNMENTS] * ALIGNMENT
+    for _ in range(forms[row + FormColumn.PORTS]):
+        low = details[place + 1]
+        if details[place]:
+            low += records[at + details[place]]
+        if low < t[Word.WRITTEN_HIGH] and low + details[place + 2] > t[Word.WRITTEN_LOW]:
+            return 0
+        place += PORT
+    return 1
+
+
+@LIBRARY.function
+def note_written(t: Ints, records: Ints, at: int, row: int) -> None:
+    """Notes what a record has the vector unit write: its last regions, from end to end."""
+    forms = ints_at(t[Word.FORMS])
+    details = ints_at(t[Word.DETAILS])
+    place = forms[row + FormColumn.DETAILS] + forms[row + FormColumn.ALIGNMENTS] * ALIGNMENT
+    first = forms[row + FormColumn.PORTS] - forms[row + FormColumn.WRITES]
+    place += first * PORT
+    for i in range(forms[row + FormColumn.WRITES]):
+        low = details[place + 1]
+        if details[place]:
+            low += records[at + details[place]]
+        high = low + details[place + 2]
+        t[Word.WRITTEN_LOW] = min(low, t[Word.WRITTEN_LOW]) if i else low
+        t[Word.WRITTEN_HIGH] = max(high, t[Word.WRITTEN_HIGH]) if i else high
+        place += PORT
 
 
 @LIBRARY.function

@@ -177,7 +177,7 @@ class Tables:
             kind = Kind.BARRIER_ALL
         moves = form.moves_gm and not form.summary and bool(cost.gm_read or cost.gm_write)
         self._steps[count, Step.KIND : Step.OCCUPANCY] = kind, int(form.pipe), event
-        self._steps[count, Step.FORM :] = number, moves
+        self._steps[count, Step.FORM : Step.OVERLAP] = number, moves
         self.costs.append(cost)
         self._works.append(work)
         self._note_cost(count)
@@ -190,6 +190,7 @@ class Tables:
         self._steps[step, Step.OCCUPANCY : Step.FORM] = (
             cost.occupancy, cost.latency, cost.gm_read, cost.gm_write, cost.from_l1, cost.to_l1,
         )  # fmt: skip
+        self._steps[step, Step.OVERLAP] = cost.overlap
         self._misses[step] = cost.miss_cycles
 
     def changed(self, machine: Machine, faster: Mapping[int, float]) -> Tables:
@@ -234,6 +235,8 @@ class Tables:
             word = 0 if port.word == ABSOLUTE else port.word
             details += [word, port.offset, port.region.high, int(port.space)]
         row[FormColumn.ALIGNMENTS], row[FormColumn.PORTS] = len(form.alignments), len(ports)
+        if form.pipe == Pipe.V and not form.sync:
+            row[FormColumn.WRITES] = sum(not port.region.empty for port in form.writes)
         row[FormColumn.STRIDES] = self._detail_count + len(details)
         row[FormColumn.STRIDED] = len(form.strided_places)
         for word, size in form.strided_places:

@@ -29,8 +29,10 @@ FLAG_COLUMNS = 3
 among those that were ever set."""
 
 OPS_SHIFT = 32
-STEP_MASK = (1 << OPS_SHIFT) - 1
-"""A word of the log: the step, and the scalar operations before it."""
+FREE_BIT = 1 << OPS_SHIFT - 1
+STEP_MASK = FREE_BIT - 1
+"""A word of the log: the step, whether it needs nothing of what the vector unit writes last, and
+the scalar operations before it. A step may have that bit wherever it waits to be started."""
 
 
 @LIBRARY.entry
@@ -44,8 +46,11 @@ def replay(t: Ints, x: Floats, count: int) -> int:
     steps = ints_at(t[Word.STEPS])
     while t[Word.COUNT] < count:
         entry = log[t[Word.COUNT]]
-        step = entry & STEP_MASK
-        if steps[step * Step.COLUMNS + Step.KIND] == Kind.CROSS_WAIT and t[Word.UNTIL] < 0:
+        step = entry & FREE_BIT + STEP_MASK
+        if (
+            steps[(step & STEP_MASK) * Step.COLUMNS + Step.KIND] == Kind.CROSS_WAIT
+            and t[Word.UNTIL] < 0
+        ):
             return Stop.CROSS_WAIT
         stop = issue(t, x, step, entry >> OPS_SHIFT, 0)
         if stop != Stop.END:
@@ -62,7 +67,7 @@ def issue(t: Ints, x: Floats, step: int, ops: int, location: int) -> int:
     t[Word.COUNT] = index + 1
     t[Word.NOW] += (ops + 1) * t[Word.ISSUE_CYCLES]
     steps = ints_at(t[Word.STEPS])
-    row = step * Step.COLUMNS
+    row = (step & STEP_MASK) * Step.COLUMNS
     pipe = steps[row + Step.PIPE]
     kind = steps[row + Step.KIND]
     if kind == Kind.BARRIER_ALL:
@@ -173,14 +178,17 @@ def scalar(t: Ints, step: int, index: int) -> int:
 def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int) -> int:
     """Executes the head of a queue; 0 if it is a wait for a flag that is not set yet."""
     steps = ints_at(t[Word.STEPS])
-    row = step * Step.COLUMNS
+    row = (step & STEP_MASK) * Step.COLUMNS
     pipe = steps[row + Step.PIPE]
     kind = steps[row + Step.KIND]
     begin = time
     start_after = NOTHING
     end_after = NOTHING
     shared = 0
+    hidden = 0  # Cycles that have passed while the instruction before it ended.
     if t[Word.FREE + pipe] > begin:
+        if step & FREE_BIT and t[Word.FREE + pipe] == t[Word.WORKED + pipe]:
+            hidden = min(steps[row + Step.OVERLAP], t[Word.FREE + pipe] - begin)
         begin = t[Word.FREE + pipe]
         start_after = t[Word.KEPT_BY + pipe]
     done = t[Word.DONE + pipe]
@@ -188,10 +196,10 @@ def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int
     end = begin
     left = begin  # A wait or barrier leaves the queue when it is over, else when it starts.
     if kind == Kind.WORK:
-        free = begin + steps[row + Step.OCCUPANCY]
-        end = begin + steps[row + Step.LATENCY]
+        free = begin + steps[row + Step.OCCUPANCY] - hidden
+        end = begin + steps[row + Step.LATENCY] - hidden
         if steps[row + Step.FROM_L1]:
-            stalled = stalls(t, x, begin, steps[row + Step.OCCUPANCY])
+            stalled = stalls(t, x, begin, steps[row + Step.OCCUPANCY] - hidden)
             free += stalled
             end += stalled
         read = steps[row + Step.GM_READ]
@@ -201,7 +209,7 @@ def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int
             if read:
                 misses = floats_at(t[Word.MISSES])
                 missing = x[PARTS_AT + t[Word.PART] * PART_COLUMNS + PART_COLUMNS - 1]
-                kept = steps[row + Step.OCCUPANCY] + misses[step] * missing
+                kept = steps[row + Step.OCCUPANCY] + misses[step & STEP_MASK] * missing
                 passed = max(passed, begin + ceil(kept * x[STRETCH]))
             shared = max(passed - free, 0)
             free += shared
@@ -209,6 +217,7 @@ def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int
             if steps[row + Step.TO_L1]:
                 fill(t, x, begin, free, read)
         t[Word.FREE + pipe] = free
+        t[Word.WORKED + pipe] = free
         t[Word.KEPT_BY + pipe] = index
         if end > done:
             t[Word.BUSY + pipe] += end - max(begin, done)
@@ -224,6 +233,7 @@ def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int
             end_after = t[place + 1]
         end = max(begin, t[place])
         t[Word.FREE + pipe] = end
+        t[Word.WORKED + pipe] = NOTHING
         t[Word.KEPT_BY + pipe] = index
         t[Word.FLAG_HELD + pipe] += max(0, end - max(begin, done))
         free = end
@@ -235,6 +245,7 @@ def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int
         if kind == Kind.BARRIER:
             end += t[Word.BARRIER_CYCLES]
             t[Word.FREE + pipe] = end
+            t[Word.WORKED + pipe] = NOTHING
             t[Word.KEPT_BY + pipe] = index
             t[Word.BARRIER_HELD + pipe] += t[Word.BARRIER_CYCLES]
             free = end

@@ -45,7 +45,8 @@ class Step(enum.IntEnum):
     TO_L1 = 8
     FORM = 9
     MOVES = 10  # its lines of global memory are noted
-    COLUMNS = 11
+    OVERLAP = 11  # cycles that may pass while the one before it ends
+    COLUMNS = 12
 
 
 class Word(enum.IntEnum):
@@ -113,6 +114,9 @@ class Word(enum.IntEnum):
     EVENT_SETS = 54
     SIZES = 55
     FLAG_TIMES = 56
+    SEPARATE = 57  # reads and writes of the L2 have a share each
+    WRITTEN_LOW = 58  # what the vector unit writes last: from here
+    WRITTEN_HIGH = 59  # to here
     # Lists of a number for each pipe.
     BUSY = 64
     FLAG_HELD = 80
@@ -124,7 +128,8 @@ class Word(enum.IntEnum):
     STARTED = 176
     HELD_COUNT = 192
     HELD_FIRST = 208
-    END = 224
+    WORKED = 224  # when the last instruction that is work left the pipe
+    END = 240
 
 
 class Held(enum.IntEnum):
@@ -168,13 +173,15 @@ LANE_COUNTS = 16
 LANE_COLUMNS = 32
 """A lane's words: number of pipes that used it, which in order, and the transfers of each."""
 
-# Doubles: how much longer reads take for lines in common, the fills of L1, the transfers of the two
+# Doubles: how much longer reads take for lines in common, the fills of L1, the transfers of the
 # lanes, and the rates of the parts.
 STRETCH = 0
 L1_FILLS = 1
 LANES = L1_FILLS + 3 * FILLS_KEPT
 LANE_DOUBLES = PIPES * TRANSFERS_KEPT * 2
-PARTS_AT = LANES + 2 * LANE_DOUBLES
+LANE_COUNT = 3
+"""Lanes: the memory, the L2, and writes to the L2 if they have a share of their own."""
+PARTS_AT = LANES + LANE_COUNT * LANE_DOUBLES
 PART_COLUMNS = 5
 """Rates of memory, read and written, of the L2, and the missing part of the lines."""
 

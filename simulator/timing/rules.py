@@ -26,7 +26,8 @@ class Cost:
 
     `gm_read` and `gm_write` are the bytes that pass the global memory, which other transfers and
     other cores use too. `from_l1` and `to_l1`: a load out of L1, a transfer into it.
-    `miss_cycles`: how much longer it takes if the L2 has none of its rows.
+    `miss_cycles`: how much longer it takes if the L2 has none of its rows. `overlap`: cycles that
+    pass while the instruction before it ends, if it needs nothing of that one.
     """
 
     occupancy: int
@@ -36,6 +37,7 @@ class Cost:
     from_l1: bool = False
     to_l1: bool = False
     miss_cycles: float = 0.0
+    overlap: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,8 @@ def vector(work: UnitWork) -> Cost:
     """A fixed part, and for each repeat its cycles or those in which its banks are free (b2).
 
     The fixed part is a head and the depth of the unit, which its writes are behind its reads.
-    Nothing overlaps with the next instruction but the last cycles until results are visible.
+    The last cycles until results are visible overlap with the next instruction; if that touches
+    nothing of what this one writes, a part of its head does too.
     Masked lanes are taken to use their banks.
     """
     unit, values = work.machine.vector, work.values
@@ -104,7 +107,8 @@ def vector(work: UnitWork) -> Cost:
         )
     else:
         cycles = repeats * each
-    return Cost(fixed + cycles, fixed + cycles + unit.completion_cycles)
+    latency = fixed + cycles + unit.completion_cycles
+    return Cost(fixed + cycles, latency, overlap=unit.overlap_cycles)
 
 
 def cube(work: UnitWork) -> Cost:
@@ -123,7 +127,7 @@ def mte1_load2d(work: UnitWork) -> Cost:
     space = work.writes[0][0] if work.writes else Space.L0A
     rate = unit.l0a_bytes_per_cycle if space == Space.L0A else unit.l0b_bytes_per_cycle
     cycles = unit.fixed_cycles + ceil_div(work.bytes_of(work.writes), rate)
-    return Cost(cycles, cycles, from_l1=True)
+    return Cost(cycles, cycles, from_l1=True, overlap=unit.overlap_cycles)
 
 
 def mte1_load3d(work: UnitWork) -> Cost:
@@ -135,7 +139,7 @@ def mte1_load3d(work: UnitWork) -> Cost:
     each = unit.l0b_cycles if work.record.operands[0].space == Space.L0B else 0
     cycles = unit.fixed_cycles + each * work.values["repeat"]
     cycles += sum(unit.of_fractal(work.values["stride_w"], count) for count in rows)
-    return Cost(cycles, cycles, from_l1=True)
+    return Cost(cycles, cycles, from_l1=True, overlap=work.machine.mte1.overlap_cycles)
 
 
 def mte1_copy(work: UnitWork) -> Cost:
@@ -167,9 +171,9 @@ def nd2nz(work: UnitWork) -> Cost:
     """
     unit, values = work.machine.mte2, work.values
     fixed, each, block = unit.nd2nz_fixed_cycles, unit.nd2nz_row_cycles, unit.nd2nz_block_cycles
-    late = unit.nd2nz_row_miss_cycles
+    late, rate = unit.nd2nz_row_miss_cycles, unit.nd2nz_bytes_per_cycle
     assert fixed is not None and each is not None, "no such path"
-    assert block is not None and late is not None, "no such path"
+    assert block is not None and late is not None and rate is not None, "no such path"
     (_, region), (_, fractals) = work.reads[0], work.writes[0]
     rows = values["nd_num"] * values["n_value"]
     itemsize, size = region.dtype.itemsize, work.machine.vector.block_bytes
@@ -179,7 +183,7 @@ def nd2nz(work: UnitWork) -> Cost:
     if any(start % size for start in starts):
         cycles = fractals.size_bytes // size * block
     else:
-        cycles = region.size_bytes / unit.l1_port_bytes_per_cycle
+        cycles = region.size_bytes / rate
     total = ceil_div(fixed + rows * each + cycles, 1)
     return Cost(total, total, region.size_bytes, 0, to_l1=True, miss_cycles=rows * late)
 
@@ -229,9 +233,10 @@ def _port_cycles(work: UnitWork, ports: Sequence[tuple[Space, Region]], port_rat
 
 
 def ub_to_ub(work: UnitWork) -> Cost:
-    """A repeat's worth of bytes a cycle on the vector pipe."""
-    unit = work.machine.vector
-    cycles = unit.fixed_cycles + ceil_div(work.bytes_of(work.writes), unit.repeat_bytes)
+    """Bytes at their own rate on the vector pipe, and its fixed part (b2)."""
+    unit, name = work.machine.vector, work.record.name
+    fixed = unit.cycles_of(unit.fixed_cycles_of, name, "", unit.fixed_cycles)
+    cycles = fixed + ceil_div(work.bytes_of(work.writes), unit.copy_bytes_per_cycle)
     return Cost(cycles, cycles)
 
 

@@ -1,7 +1,8 @@
 """A core's use of its shares of the memory and of the L2, and of the port of L1: compiled.
 
 Transfers of one pipe follow each other. They pass in the time that those of other pipes, which were
-issued before, have left. Two lanes, memory and L2, remember the last transfers of each pipe.
+issued before, have left. Lanes, of the memory and of the L2 (one for reads and one for writes where
+these have a share each), remember the last transfers of each pipe.
 
 What comes into L1 takes cycles from the loads out of it.
 """
@@ -43,7 +44,9 @@ def claim(t: Ints, x: Floats, pipe: int, start: int, read: int, write: int) -> i
     if t[Word.USES_MEMORY]:
         end = claim_lane(t, x, 0, pipe, now, read * x[part] + write * x[part + 1])
     if t[Word.USES_L2]:
-        end = max(end, claim_lane(t, x, 1, pipe, now, read * x[part + 2] + write * x[part + 3]))
+        lane = 2 if write and t[Word.SEPARATE] else 1
+        needed = read * x[part + 2] + write * x[part + 3]
+        end = max(end, claim_lane(t, x, lane, pipe, now, needed))
     return ceil(end)
 
 

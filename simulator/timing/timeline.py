@@ -32,6 +32,7 @@ from davinci.simulator.timing.gm_model import Rates
 from davinci.simulator.timing.l2 import Touched
 from davinci.simulator.timing.layout import (
     LANE_COLUMNS,
+    LANE_COUNT,
     LIBRARY,
     NOTHING,
     PART_COLUMNS,
@@ -108,7 +109,7 @@ class Timeline:
             Word.HELD: PIPES * depth * Held.COLUMNS,
             Word.WOKEN_PIPES: PIPES * depth + 2,
             Word.CAME_SETS: 2 * PIPES * depth + 2,
-            Word.LANE_WORDS: 2 * LANE_COLUMNS,
+            Word.LANE_WORDS: LANE_COUNT * LANE_COLUMNS,
             Word.VA: VA_WORDS,
             Word.KEY: KEY_WORDS,
             Word.SIZES: max(Space) + 1,
@@ -134,6 +135,7 @@ class Timeline:
             Word.CREDIT: rates.idle_credit_cycles,
             Word.USES_MEMORY: memory,
             Word.USES_L2: l2,
+            Word.SEPARATE: machine.l2.separate_writes,
             Word.STALL_BYTES: machine.mte1.stall_bytes,
             Word.BOUNDS: 1,
             Word.MASK_LOW: -1,
@@ -282,7 +284,8 @@ class Timeline:
                 place = (int(state[Word.HELD_FIRST + pipe]) + i) % depth
                 at = int(state[Word.HELD]) + (pipe * depth + place) * Held.COLUMNS
                 step, index, _, _, location = state[at : at + Held.COLUMNS].tolist()
-                held.setdefault(pipe, []).append(self.tables.issued(step, index, location))
+                issued = self.tables.issued(step & STEP_MASK, index, location)
+                held.setdefault(pipe, []).append(issued)
         flags = state[state[Word.FLAGS] :][: EVENTS * FLAG_COLUMNS].reshape(EVENTS, FLAG_COLUMNS)
         unused: dict[Event, int] = {}
         unsent = np.flatnonzero(flags[:, 0] > flags[:, 1])

@@ -86,6 +86,7 @@ class L2Section(Section):
     Attributes:
         bytes: capacity.
         read_bytes_per_cycle, write_bytes_per_cycle: as of global memory.
+        separate_writes: reads and writes have a share each; else they count against one.
         bypass_offset_bytes: transfers whose address in global memory has this added bypass it;
             none on a machine where they cannot.
     """
@@ -93,6 +94,7 @@ class L2Section(Section):
     bytes: MemoryBytes
     read_bytes_per_cycle: Positive
     write_bytes_per_cycle: Positive
+    separate_writes: bool = False
     bypass_offset_bytes: MemoryBytes | None = None
 
 
@@ -172,6 +174,9 @@ class Vector(Section):
         head_cycles: the part of them before the first repeat is read; the rest is the depth of the
             unit, from the last read of a repeat to its write.
         completion_cycles: from when the unit takes the next instruction until results are visible.
+        overlap_cycles: of its head that pass while the instruction before it ends, if it touches
+            nothing of what that one writes.
+        copy_bytes_per_cycle: of copies from UB to UB.
         bank_groups: groups of the banks of UB; in a cycle each serves a read and a write.
         bank_bytes: of a bank.
         fixed_cycles_of, cycles_per_repeat: by instruction, see `cycles_of`.
@@ -183,6 +188,8 @@ class Vector(Section):
     fixed_cycles: Cycles
     head_cycles: Cycles
     completion_cycles: Cycles
+    overlap_cycles: Cycles = 0
+    copy_bytes_per_cycle: Positive
     bank_groups: Positive
     bank_bytes: Positive
     fixed_cycles_of: dict[str, Positive]
@@ -255,11 +262,13 @@ class Mte1(Section):
     Attributes:
         fixed_cycles: of an instruction besides its bytes.
         l0a_bytes_per_cycle, l0b_bytes_per_cycle, l1_to_ub_bytes_per_cycle: by destination.
+        overlap_cycles: of them that pass while the load before it ends, if it waits in the queue.
         stall_bytes: that come into L1 for each cycle that a load under way waits.
         load3d: what loads of windows take.
     """
 
     fixed_cycles: Cycles
+    overlap_cycles: Cycles = 0
     stall_bytes: Positive
     l0a_bytes_per_cycle: Positive
     l0b_bytes_per_cycle: Positive
@@ -277,6 +286,7 @@ class Mte2(Section):
         row_miss_cycles: for each row that is not in the L2; a long run has none of its own.
         nd2nz_fixed_cycles, nd2nz_row_cycles: of a transfer to fractals and of each of its rows,
             besides the bytes; `nd2nz_row_miss_cycles` as above.
+        nd2nz_bytes_per_cycle: of its bytes.
         nd2nz_block_cycles: of each block of a row that does not begin at a whole one.
     """
 
@@ -288,6 +298,7 @@ class Mte2(Section):
     nd2nz_fixed_cycles: Amount | None = None
     nd2nz_row_cycles: Amount | None = None
     nd2nz_row_miss_cycles: Amount | None = None
+    nd2nz_bytes_per_cycle: Positive | None = None
     nd2nz_block_cycles: Amount | None = None
 
 
