@@ -76,7 +76,8 @@ def test_launches_lie_one_after_the_other(mlp: dict[str, Any]) -> None:
     for one in launches:
         if one["kernel"] in took:
             cycles = (one["end_us"] - one["start_us"]) * mlp["clock_mhz"]
-            assert cycles == pytest.approx(took[one["kernel"]])
+            # Times are rounded to tenths of a nanosecond.
+            assert cycles == pytest.approx(took[one["kernel"]], abs=0.2)
 
 
 def test_launches_and_kernels_name_the_nodes_of_the_model(mlp: dict[str, Any]) -> None:
