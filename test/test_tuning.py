@@ -57,7 +57,7 @@ def test_what_is_measured_is_what_runs_take(tmp_path: Path) -> None:
     assert schedule_file.read(str(path)).kernels == found.kernels
 
 
-@pytest.mark.parametrize("trials", [1, 5, 11])
+@pytest.mark.parametrize("trials", [1, 5])
 def test_trials(trials: int) -> None:
     assert davinci.tune(TEXT, trials=trials).measured == (trials,)
 
@@ -91,18 +91,18 @@ def test_two_at_once_and_one_is_killed(tmp_path: Path) -> None:
     """The database stays whole, and what either had measured is there."""
     model, folder = tmp_path / "m.mlir", tmp_path / "cache"
     model.write_text(TEXT)
-    command = [sys.executable, "-c", TUNE, str(model), str(folder), "12"]
+    command = [sys.executable, "-c", TUNE, str(model), str(folder), "6"]
     first, second = (
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(2)
     )
     end = time.monotonic() + 120
-    while time.monotonic() < end and measured(folder) < 3:
+    while time.monotonic() < end and measured(folder) < 2:
         time.sleep(0.05)
     first.send_signal(signal.SIGKILL)
     first.communicate()
     out, err = second.communicate(timeout=120)
     assert second.returncode == 0, err.decode()
-    assert measured(folder) >= 12
+    assert measured(folder) >= 6
     with sqlite3.connect(folder / DATABASE) as database:
         assert database.execute("pragma integrity_check").fetchone() == ("ok",)
     again = davinci.tune(TEXT, cache=folder, trials=12)
@@ -121,7 +121,7 @@ def measured(folder: Path) -> int:
 
 def test_workers() -> None:
     """A local cluster of two processes finds what this process finds."""
-    assert davinci.tune(TEXT, trials=6, workers=2).kernels == davinci.tune(TEXT, trials=6).kernels
+    assert davinci.tune(TEXT, trials=4, workers=2).kernels == davinci.tune(TEXT, trials=4).kernels
 
 
 def test_nobody_at_the_address(monkeypatch: Any) -> None:

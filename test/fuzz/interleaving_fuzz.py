@@ -185,9 +185,17 @@ def difference(first: Bytes, second: Bytes) -> str:
 class Fuzzer:
     """Random programs on one machine from one seed."""
 
-    def __init__(self, machine: str, kind: str, seed: int, clean_runs: int, race_runs: int) -> None:
+    def __init__(
+        self,
+        machine: str,
+        kind: str,
+        seed: int,
+        clean_runs: int,
+        race_runs: int,
+        tries: int = 100,
+    ) -> None:
         self._rng = np.random.default_rng(seed)
-        self._pool = Pool(machine, kind, self._rng)
+        self._pool = Pool(machine, kind, self._rng, tries)
         self._split = self._pool.device.machine.split
         self._kind = kind
         self._judge = Judge(self._pool, self._rng, clean_runs, race_runs)
@@ -223,9 +231,9 @@ class Fuzzer:
 class CoresFuzzer:
     """Random programs for the cores of a split machine, with flags between them."""
 
-    def __init__(self, seed: int, clean_runs: int, race_runs: int) -> None:
+    def __init__(self, seed: int, clean_runs: int, race_runs: int, tries: int = 100) -> None:
         self._rng = np.random.default_rng(seed)
-        self._pool = CoresPool(self._rng)
+        self._pool = CoresPool(self._rng, tries)
         self._judge = Judge(self._pool, self._rng, clean_runs, race_runs)
         self.tally = Tally()
 

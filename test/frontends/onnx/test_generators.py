@@ -67,7 +67,7 @@ def test_computed(operator: str, operands: list[int]) -> None:
     against_reference(model, {"z": zero})
 
 
-@pytest.mark.parametrize("shape", [(3, 1, 1), (2, 5, 5), (4, 4), (1, 2, 3, 3)])
+@pytest.mark.parametrize("shape", [(3, 1, 1), (2, 3, 3), (4, 4), (1, 2, 2, 2)])
 def test_determinants(shape: tuple[int, ...]) -> None:
     """Matrices of a batch choose their own pivots; one is singular."""
     x = RNG.standard_normal(shape).astype(np.float32)

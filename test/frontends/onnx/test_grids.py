@@ -8,18 +8,20 @@ import numpy as np
 import pytest
 
 from onnx_support import against_onnxruntime, against_reference, node_model
+from pairs import all_pairs
 
 
 def values(*shape: int) -> Any:
     return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
 
 
-@pytest.mark.parametrize("aligned", [0, 1])
-@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
-@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize(
+    ("mode", "padding", "aligned"),
+    all_pairs(["bilinear", "nearest", "bicubic"], ["zeros", "border", "reflection"], [0, 1]),
+)
 def test_grid_sample(mode: str, padding: str, aligned: int) -> None:
     """Also far outside."""
-    operands = values(2, 3, 4, 5), values(2, 3, 4, 2) * 2
+    operands = values(2, 2, 4, 5), values(2, 2, 3, 2) * 2
     attributes = {"mode": mode, "padding_mode": padding, "align_corners": aligned}
     against_onnxruntime(*node_model("GridSample", *operands, opset=16, **attributes))
 
@@ -39,7 +41,7 @@ def test_affine_grid(size: list[int], aligned: int) -> None:
     against_reference(*node_model("AffineGrid", *operands, known=[1], align_corners=aligned))
 
 
-@pytest.mark.parametrize(("group", "parts"), [(1, 1), (2, 1), (1, 2), (2, 4)])
+@pytest.mark.parametrize(("group", "parts"), [(1, 1), (2, 1), (2, 4)])
 def test_deformed_convolution(group: int, parts: int) -> None:
     places = (4, 3)
     operands = (

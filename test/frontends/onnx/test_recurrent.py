@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from onnx_support import against_onnxruntime, against_reference, node_model
+from pairs import all_pairs
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 STEPS, BATCH, SIZE, HIDDEN = 4, 3, 5, 6
@@ -37,9 +38,10 @@ def outputs_of(kind: str) -> int:
     return 3 if kind == "LSTM" else 2
 
 
-@pytest.mark.parametrize("kind", GATES)
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-@pytest.mark.parametrize("rest", [False, True], ids=["plain", "lengths and states"])
+@pytest.mark.parametrize(
+    ("kind", "direction", "rest"),
+    all_pairs(GATES, ["forward", "reverse", "bidirectional"], [False, True]),
+)
 def test_layer(kind: str, direction: str, rest: bool) -> None:
     directions = 2 if direction == "bidirectional" else 1
     model, inputs = node_model(

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from onnx_support import against_onnxruntime, against_reference, node_model, run
+from pairs import all_pairs
 
 SCALES = [[1, 1, 2, 2], [1, 1, 0.6, 1.5], [1, 1, 3, 0.5]]
 
@@ -37,9 +38,14 @@ def test_nearest(scales: list[float], way: str, rounding: str) -> None:
     against_onnxruntime(*resize(values(1, 2, 5, 6), scales, **attributes))
 
 
-@pytest.mark.parametrize("mode", ["linear", "cubic"])
-@pytest.mark.parametrize("sizes", [[1, 2, 9, 3], [1, 2, 1, 11]])
-@pytest.mark.parametrize("way", ["half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners"])
+@pytest.mark.parametrize(
+    ("mode", "sizes", "way"),
+    all_pairs(
+        ["linear", "cubic"],
+        [[1, 2, 9, 3], [1, 2, 1, 11]],
+        ["half_pixel", "asymmetric", "pytorch_half_pixel", "align_corners"],
+    ),
+)
 def test_interpolation(mode: str, sizes: list[int], way: str) -> None:
     model = resize(values(1, 2, 5, 6), sizes=sizes, mode=mode, coordinate_transformation_mode=way)
     against_onnxruntime(*model)
@@ -58,9 +64,7 @@ def test_attributes_of_other_modes_change_nothing(attributes: dict[str, Any]) ->
     against_onnxruntime(*resize(values(1, 2, 5, 6), sizes=[1, 2, 9, 3], **attributes))
 
 
-@pytest.mark.parametrize("antialias", [0, 1])
-@pytest.mark.parametrize("exclude", [0, 1])
-@pytest.mark.parametrize("scales", SCALES)
+@pytest.mark.parametrize(("scales", "exclude", "antialias"), all_pairs(SCALES, [0, 1], [0, 1]))
 def test_cubic(scales: list[float], exclude: int, antialias: int) -> None:
     attributes = {"cubic_coeff_a": -0.5, "exclude_outside": exclude, "antialias": antialias}
     against_reference(*resize(values(1, 2, 5, 6), scales, mode="cubic", **attributes))

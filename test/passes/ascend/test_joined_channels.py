@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from convolution_support import Array, Conv
+from pairs import all_pairs
 from support import compile_text
 
 PADDED = ((1, 1), (1, 1))
@@ -56,10 +57,16 @@ def run(text: str, convs: list[Conv], twice: bool, **options: Any) -> Any:
     return [one["kernel"] for one in executable.profile["launches_list"]]
 
 
-@pytest.mark.parametrize("options", [{}, {"fusion": "none"}, {"precision": "fp16"}], ids=str)
-@pytest.mark.parametrize("batch", [1, 2])
-@pytest.mark.parametrize("channels", [(16, 32), (32, 17), (20, 16), (1, 1)])
-@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "channels", "twice", "options"),
+    all_pairs(
+        [1, 2],
+        [(16, 32), (32, 17), (20, 16), (1, 1)],
+        [False, True],
+        [{}, {"fusion": "none"}, {"precision": "fp16"}],
+    ),
+    ids=str,
+)
 def test_joined(
     batch: int, channels: tuple[int, int], twice: bool, options: dict[str, Any]
 ) -> None:

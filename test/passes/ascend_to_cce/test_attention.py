@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from attention_support import Attention
+from pairs import all_pairs
 
 SHAPES = [
     {"rows": 1, "keys": 1, "depth": 1},
@@ -72,11 +73,17 @@ def test_masks(mask: str, flags: bool, rows: int) -> None:
     assert sum("matmul" in launch.name for launch in executable.launches) == 1
 
 
-@pytest.mark.parametrize("low", [-5.0, -1e4, -3.4028234663852886e38])
-@pytest.mark.parametrize("scale", [0.125, 0.11])
-@pytest.mark.parametrize(("batch", "rows", "cores"), [(1, 33, 2), (3, 70, 1), (2, 130, 32)])
-def test_columns(low: float, scale: float, batch: int, rows: int, cores: int) -> None:
+@pytest.mark.parametrize(
+    ("low", "scale", "shape"),
+    all_pairs(
+        [-5.0, -1e4, -3.4028234663852886e38],
+        [0.125, 0.11],
+        [(1, 33, 2), (3, 70, 1), (2, 130, 32)],
+    ),
+)
+def test_columns(low: float, scale: float, shape: tuple[int, int, int]) -> None:
     """Masks of f32 with a number for each key; one that hides all of them."""
+    batch, rows, cores = shape
     options = {"rows": rows, "keys": 50, "batch": batch, "mask": "key", "empty": True}
     Attention(**options, low=low, scale=scale).check(cores=cores)
 
@@ -85,8 +92,7 @@ def test_two_masks() -> None:
     Attention(rows=40, keys=70, batch=2, mask="key+row").check(cores=3)
 
 
-@pytest.mark.parametrize("rows", [1, 20, 72])
-@pytest.mark.parametrize("scores", ["f16", "f32"])
+@pytest.mark.parametrize(("rows", "scores"), [(1, "f32"), (20, "f16"), (35, "f32")])
 def test_many_keys(rows: int, scores: str) -> None:
     """Keys in blocks, the last of which is ragged."""
     options = {"rows": rows, "keys": 4500, "heads": 1, "mask": "key", "scores": scores}

@@ -13,6 +13,7 @@ import pytest
 from davinci.errors import CompileError
 from kernel_support import DTYPES
 from operator_support import run_operator
+from pairs import all_pairs
 from support import run_text
 
 Array = npt.NDArray[Any]
@@ -181,9 +182,10 @@ def test_powers() -> None:
     assert_close(found, a.astype(np.float64) ** b, np.float32)
 
 
-@pytest.mark.parametrize("predicate", COMPARISONS)
-@pytest.mark.parametrize("dtype", [*FLOATS, np.int32])
-@pytest.mark.parametrize("shape", [(5,), (3, 41), (5003,)])
+@pytest.mark.parametrize(
+    ("predicate", "dtype", "shape"),
+    all_pairs(COMPARISONS, [*FLOATS, np.int32], [(5,), (3, 41), (5003,)]),
+)
 def test_compare(predicate: str, dtype: Any, shape: tuple[int, ...]) -> None:
     a, b = integers(shape, dtype, -2, 3), integers(shape, dtype, -2, 3, seed=1)
     attributes = f'predicate = "{predicate}"'

@@ -148,7 +148,7 @@ def test_instructions_of_the_source() -> None:
     assert naive.vector_repeats == profile.vector_repeats == 2 * 32 * 48
 
 
-@settings(max_examples=20)
+@settings(max_examples=8)
 @given(
     st.integers(1, 3),
     st.integers(1, 70),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pairs import all_pairs
 from support import run_text
 
 SHAPES: list[tuple[tuple[int, ...], tuple[int, ...]]] = [
@@ -37,13 +38,14 @@ def reduction(shape: tuple[int, ...], dims: tuple[int, ...], body: str) -> str:
     }}"""
 
 
-@pytest.mark.parametrize("precision", ["mixed", "fp16"])
-@pytest.mark.parametrize("body", BODIES)
-@pytest.mark.parametrize(("shape", "dims"), SHAPES)
+@pytest.mark.parametrize(
+    ("case", "body", "precision"), all_pairs(SHAPES, BODIES, ["mixed", "fp16"])
+)
 def test_reductions_round_once(
-    shape: tuple[int, ...], dims: tuple[int, ...], body: str, precision: str
+    case: tuple[tuple[int, ...], tuple[int, ...]], body: str, precision: str
 ) -> None:
     """Near 1 a product of f16 loses a digit in every step, and a sum stops growing at 2,048."""
+    shape, dims = case
     x = np.random.default_rng(1).uniform(0.999, 1.001, shape).astype(np.float16)
     (found,) = run_text(reduction(shape, dims, body), x, precision=precision)
     wanted = BODIES[body][1](x.astype(np.float64), axis=dims).astype(np.float16)

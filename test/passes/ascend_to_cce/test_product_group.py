@@ -169,7 +169,7 @@ class Chain:
         return [launch.name for launch in executable.launches]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(8))
 def test_random_chains(seed: int) -> None:
     machine = ("ascend910", "ascend310")[seed % 2]
     Chain(seed).check(machine=machine, cores=(1, 2, 5, 32)[seed // 2 % 4] if seed % 2 == 0 else 1)

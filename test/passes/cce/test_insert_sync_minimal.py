@@ -24,7 +24,7 @@ from sync_kernels import tiles_text
 
 SYNC = re.compile(r'"cce\.(set_flag|wait_flag|pipe_barrier)"\(\) (\{[^}]*\})')
 
-MATMUL = Case(128, 128, 128).text()
+MATMUL = Case(64, 64, 64).text()
 N = np.zeros(200_000, np.float32)
 ADD = kernel_text("add", [N, N], N.shape, N.dtype)
 
@@ -55,10 +55,10 @@ def without_each(text: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("strategy", "n"), [("os", 32), ("is", 128), ("ws", 128)])
+@pytest.mark.parametrize(("strategy", "n"), [("os", 32), ("is", 64), ("ws", 64)])
 def test_matmul(strategy: str, n: int) -> None:
     random = np.random.default_rng(0)
-    a, b = (random.standard_normal((128, 128)).astype(np.float16) for _ in range(2))
+    a, b = (random.standard_normal((64, 64)).astype(np.float16) for _ in range(2))
     text = synchronised(MATMUL, f"cores=1 matmul-strategy={strategy} m=32 n={n} k=32")
     inputs = [fractals(a), fractals(b)]
     expected = fractals(a.astype(np.float32) @ b.astype(np.float32))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kernel_support import Array
+from pairs import all_pairs
 from random_tiles import random_inputs, random_kernel
 from tile_kernels import PIPELINE, UNTOUCHED, chain, run_tiles, tile_loop
 
@@ -16,9 +17,9 @@ def values(count: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).standard_normal(count).astype(np.float32)
 
 
-@pytest.mark.parametrize("cores", [1, 3])
-@pytest.mark.parametrize("unroll", [1, 2, 3, 4, 8])
-@pytest.mark.parametrize("count", [1, 2, 3, 7, 8, 13])
+@pytest.mark.parametrize(
+    ("count", "unroll", "cores"), all_pairs([1, 2, 3, 7, 8, 13], [1, 2, 3, 4, 8], [1, 3])
+)
 def test_trip_counts(count: int, unroll: int, cores: int) -> None:
     """Whole loops, remainders and loops of a computed length, or of none, do every tile once."""
     size = 64

@@ -11,6 +11,7 @@ import pytest
 from davinci import frontends
 from davinci.mlir import make_context
 from davinci.reference import interpreter
+from pairs import all_pairs
 from support import run_text
 
 RNG = np.random.default_rng(1)
@@ -54,9 +55,10 @@ SHAPES = {
 }
 
 
-@pytest.mark.parametrize("name", ["add", "multiply", "maximum", "minimum"])
-@pytest.mark.parametrize("kind", ["f32", "i32", "ui8"])
-@pytest.mark.parametrize("case", SHAPES)
+@pytest.mark.parametrize(
+    ("case", "kind", "name"),
+    all_pairs(SHAPES, ["f32", "i32", "ui8"], ["add", "multiply", "maximum", "minimum"]),
+)
 def test_start_value(case: str, kind: str, name: str) -> None:
     shape, dims, result = SHAPES[case]
     text = reduction(shape, dims, result, kind, name)

@@ -1,0 +1,18 @@
+"""Every pair of values is there, in fewer cases than all."""
+
+from __future__ import annotations
+
+import itertools
+
+from pairs import all_pairs
+
+
+def test_all_pairs() -> None:
+    parameters = ["abc", range(4), [False, True], "xyz"]
+    cases = all_pairs(*parameters)
+    for i, j in itertools.combinations(range(4), 2):
+        wanted = set(itertools.product(parameters[i], parameters[j]))
+        assert {(case[i], case[j]) for case in cases} == wanted
+    assert len(cases) < 20
+    assert all_pairs("ab") == []
+    assert all_pairs("ab", "c") == [("a", "c"), ("b", "c")]
