@@ -293,6 +293,8 @@ class _Unit(TileBuilder):
         for number in group.outputs("slice"):
             place = self._index(group.roles[number], time)
             self._take(number, place, program.stores[number])
+        for number in group.outputs("last"):
+            self._take(number, 0, program.stores[number])
         for old, new in self.layout.copied:
             self._copy(new, old)
 

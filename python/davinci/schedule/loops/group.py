@@ -32,12 +32,12 @@ APART = 16
 """Elements by which rows of a product's result are said to lie apart: rows and columns of what it
 is combined with stay two axes."""
 
-Kind = Literal["state", "fixed", "slice", "product"]
+Kind = Literal["state", "fixed", "slice", "product", "last"]
 
 
 @dataclass(frozen=True)
 class Role:
-    """What an input or output of a step is.
+    """What an input or output of a step is; `last` is a state that no step reads.
 
     Attributes:
         place: of its buffer among the arguments of the kernel; of a product, its number.
@@ -266,6 +266,10 @@ def read_loop(
     made = cut.graph
     read, results = _roles(made, made.inputs, cut.inputs, inputs)
     written, factors = _roles(made, made.outputs, cut.outputs, outputs)
+    carried = {role.state for role in read.values() if role.kind == "state"}
+    for number, role in written.items():
+        if role.kind == "state" and role.state not in carried:
+            written[number] = replace(role, kind="last")
     roles = {**read, **written}
     left = list(dict.fromkeys(product.a for product in cut.products))
     products = []
