@@ -30,8 +30,9 @@ def test_shapes(shape: dict[str, int], scores: str) -> None:
     Attention(**shape, scores=scores, mask="key", batch=2, heads=1).check(cores=cores)
 
 
-@pytest.mark.parametrize("nz", ["qkvo", "q", "kv", "vo"])
-@pytest.mark.parametrize("rows", [48, 40])
+@pytest.mark.parametrize(
+    ("nz", "rows"), [("qkvo", 48), ("qkvo", 40), ("q", 40), ("kv", 48), ("vo", 40)]
+)
 def test_layouts(nz: str, rows: int) -> None:
     """Operands and result in fractals; what lies outside them is changed by kernels of its own."""
     Attention(rows=rows, keys=70, nz=nz, depth=40).check(None, cores=3)

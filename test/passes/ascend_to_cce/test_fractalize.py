@@ -82,8 +82,7 @@ SHAPES = [(1, 1), (15, 15), (16, 16), (17, 17), (1, 33), (37, 13), (50, 1), (101
 def test_shapes_that_hurt(shape: tuple[int, int], back: bool) -> None:
     for algorithm in ("naive", "improved"):
         check(shape, "f16", back, fractalize=algorithm)
-    for element in ("f32", "i32"):
-        check(shape, element, back, cores=2)
+    check(shape, ("f32", "i32")[SHAPES.index(shape) % 2], back, cores=2)
 
 
 @pytest.mark.parametrize("back", [False, True], ids=["fractalize", "defractalize"])

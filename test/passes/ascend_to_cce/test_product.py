@@ -74,8 +74,9 @@ def test_layouts(layouts: str, turned: str) -> None:
         case.check(cores=(1, 5, 32)[number % 3])
 
 
-@pytest.mark.parametrize("n", [1, 3, 13, 17, 45])
-@pytest.mark.parametrize("result", ["f16", "f32"])
+@pytest.mark.parametrize(
+    ("n", "result"), [(1, "f16"), (3, "f32"), (13, "f16"), (17, "f32"), (45, "f16"), (1, "f32")]
+)
 def test_ragged_rows(n: int, result: str) -> None:
     """Narrow operands and results whose rows are no whole blocks, several hundred of them."""
     case = Case(301, n, 11, layouts="rrr", result=result)
