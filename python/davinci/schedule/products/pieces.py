@@ -16,6 +16,9 @@ from davinci.units import FRACTAL_SIDE as SIDE
 IMAGE_PIECES = 6
 """Numbers of blocks of channels that are tried for what L1 holds of an image at once."""
 
+THIRDS = 3
+"""Of k, of which the first is there sooner."""
+
 PARTING = 2
 """How much more of UB than rows that came their way to fractals may take."""
 
@@ -97,10 +100,11 @@ class PieceWays:
                 yield Pieces(blocks * image.elements, tile.m, 1, tile.m, 1, held)
 
     def spans_of_k(self, step: int, most: int) -> list[int]:
-        """Whole steps of about `most` fractals: all of k, as many as there are room for, and those
-        that divide it."""
+        """Whole steps of about `most` fractals: all of k, and about a third of it, with which the
+        cube begins sooner; or as many as there are room for, and those that divide it."""
         k, steps = self.product.fractals.k, max(1, most // step)
         if k <= steps * step:
-            return [k]
+            thirds = ceil_div(ceil_div(k, THIRDS), step) * step
+            return [k, thirds] if most and thirds < k else [k]
         parts = [part for part in range(steps, 0, -1) if k % (part * step) == 0]
         return list(dict.fromkeys([steps * step, *(part * step for part in parts[:1])]))
