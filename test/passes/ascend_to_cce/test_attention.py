@@ -71,7 +71,8 @@ def test_masks(mask: str, flags: bool, rows: int) -> None:
     scores = "f16" if mask == "whole" else "f32"
     options = {"rows": rows, "keys": 50, "batch": 2, "mask": mask, "flags": flags}
     executable = Attention(**options, scores=scores).check(None, cores=3)
-    assert sum("matmul" in launch.name for launch in executable.launches) == 1
+    assert sum("attention" in launch.name for launch in executable.launches) == 1
+    assert not any("matmul" in launch.name for launch in executable.launches)
 
 
 @pytest.mark.parametrize(
