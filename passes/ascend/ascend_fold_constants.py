@@ -31,6 +31,7 @@ from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     ON_CUBE,
+    REPEATED_BYTES,
     TensorOps,
     constant_array,
     defining_op,
@@ -54,10 +55,8 @@ HALF_MAGNITUDE, HALF_INFINITY = np.uint16(0x7FFF), np.uint16(0x7C00)
 """Bits of an f16 without its sign, and those of infinity; of numbers they are less."""
 
 GROWN_BYTES = 4 << 20
-"""Results larger than all their operands are folded up to this size."""
-
-REPEATED_BYTES = 16 << 10
-"""The same of what is repeated for elementwise operators."""
+"""Results larger than all their operands are folded up to this size, and up to `REPEATED_BYTES`
+what is repeated for elementwise operators."""
 
 
 @register_pass

@@ -33,6 +33,7 @@ from davinci.passes.ascend.layout_costs import UNIT, Costs
 from davinci.passes.ascend.layout_support import (
     Support,
     is_elementwise,
+    is_row_beside_product,
     joins_nz,
     keeps_matrices,
     takes_nz,
@@ -173,6 +174,8 @@ class Choice:
         """Of a broadcast from rows, or of a reduction, which gives rows, unless it keeps the last
         two dimensions."""
         extra = self._support.extra_cycles(op)
+        if extra is None and is_row_beside_product(op):
+            extra = 0
         if extra is None:
             return IN_ROWS
         node = self._joint[op] = self._network.node()

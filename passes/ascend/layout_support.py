@@ -16,7 +16,13 @@ from davinci.operators import OPERATORS, Tensor
 from davinci.operators.layouts import joins_blocks
 from davinci.operators.tensors import NZ, lanes, width_of
 from davinci.passes.analysis.group_graph import graph_of
-from davinci.passes.ascend.tensor_ops import evaluate, full_value
+from davinci.passes.ascend.tensor_ops import (
+    ON_CUBE,
+    POOL,
+    defining_op,
+    evaluate,
+    full_value,
+)
 from davinci.schedule.graph import Graph
 from davinci.schedule.vector.schedule import estimate
 from davinci.schedule.vector.space import NoSpace
@@ -108,6 +114,36 @@ def keeps_zero(op: Any) -> bool:
 def is_elementwise(op: Any) -> bool:
     record = OPERATORS.get(op.name.removeprefix("ascend."))
     return record is not None and record.elementwise
+
+
+def is_row_beside_product(op: Any) -> bool:
+    """Whether a row is spread for what follows a product or a pool only.
+
+    What they are followed by is done in their kernels, which take rows as they are and see to what
+    pads fractals; kernels of the vector unit alone hold no rows in fractals with padding.
+    """
+    if op.name != "ascend.broadcast":
+        return False
+    rank = tensor_of(op.results[0].type).rank
+    dims = attribute(op, "dims")
+    users = [use.owner.operation for use in op.results[0].uses]
+    is_row = rank - 1 in dims and rank - 2 not in dims
+    return is_row and bool(users) and all(map(follows_product, users))
+
+
+def follows_product(op: Any) -> bool:
+    """Whether an elementwise operator combines what a product or a pool gives, which nothing but
+    elementwise operators has changed."""
+    waiting, seen = [op], {op}
+    while waiting:
+        found = waiting.pop()
+        if found.name in ON_CUBE or found.name == POOL:
+            return True
+        if is_elementwise(found):
+            makers = {defining_op(value) for value in found.operands} - {None} - seen
+            waiting += makers
+            seen |= makers
+    return False
 
 
 def keeps_matrices(reduction: Any) -> bool:

@@ -39,6 +39,10 @@ OF_WINDOWS = (CONVOLUTION, POOL)
 FOLD_BYTES = 1 << 20
 """Constants up to this size are computed with at once, larger ones by ascend-fold-constants."""
 
+REPEATED_BYTES = 16 << 10
+"""The same of what is only repeated: ascend-fold-constants leaves it to those kernels that read the
+row again for nothing."""
+
 PROBED_ELEMENTS = 64
 """Of a constant that may be a splat, before all of it is looked at."""
 
@@ -70,7 +74,8 @@ class TensorOps:
     ) -> Array | None:
         if (not operands and name != "iota") or f"ascend.{name}" in ON_CUBE:
             return None
-        if size_bytes(result) > FOLD_BYTES:
+        most = REPEATED_BYTES if name == "broadcast" else FOLD_BYTES
+        if size_bytes(result) > most:
             return None
         constants = [definition(v) for v in operands]
         if any(op is None or size_bytes(op) > FOLD_BYTES for op in constants):
