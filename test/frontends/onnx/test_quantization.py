@@ -149,8 +149,9 @@ def test_dequantize_i32() -> None:
     against_onnxruntime(*node_model("DequantizeLinear", x, np.float32(0.5)))
 
 
-@pytest.mark.parametrize("x", [[-3, 0, 5.5], [1, 2], [-4, -1], [0, 0]])
+@pytest.mark.parametrize("x", [[-3, 0, 5.5], [1, 2], [-4, -1], [0, 0], [0, 2, -3, -2.5, 1.34, 0.5]])
 def test_dynamic_quantize(x: list[float]) -> None:
+    """The last: -2.5 / scale is just above -127.5, and -127.5 if it is multiplied by 1 / scale."""
     model = node_model("DynamicQuantizeLinear", np.array(x, np.float32), outputs=3)
     against_onnxruntime(*model)
 

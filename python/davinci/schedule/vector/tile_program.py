@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from davinci.operators import OPERATORS
+from davinci.operators.core import FLOATS
 from davinci.operators.vector_program import (
     DTYPE_OF,
     JOIN,
@@ -47,6 +48,9 @@ MOVED = frozenset({PLACE, PACK, UNPACK, PART, JOIN})
 MOVABLE = frozenset({"f16", "f32", "s32", "s16"})
 """Types that the vector unit copies and fills lane by lane."""
 
+DECISIONS = frozenset({"round", "floor", "ceil", "sign", "compare"})
+"""Operators whose result jumps: the last bit of an operand can decide."""
+
 WIDENED = frozenset({"add", "mul"})
 """Reductions that accumulate f16 in f32."""
 
@@ -63,6 +67,7 @@ class TileProgram(VectorProgram):
         lane: the innermost axis.
         placed: of statistics, the value that rows are combined with.
         packed: statistics that are packed.
+        exact: whether quotients are rounded once: what is recorded now decides something.
     """
 
     lane: int = 0
@@ -72,6 +77,7 @@ class TileProgram(VectorProgram):
     loads: dict[int, Value] = field(default_factory=dict)
     stores: dict[int, Value] = field(default_factory=dict)
     together: dict[Value, tuple[Value, ...]] = field(default_factory=dict)
+    exact: bool = False
     _known: dict[Any, Value] = field(default_factory=dict)
 
     def step(
@@ -83,7 +89,7 @@ class TileProgram(VectorProgram):
         **attributes: str,
     ) -> Value:
         form = self._joined(sources)
-        if name == "vdiv" and self.forms[sources[1]] not in (form, None):
+        if name == "vdiv" and not self.exact and self.forms[sources[1]] not in (form, None):
             # The quotient of a statistic costs less than that of every element.
             return self.mul(sources[0], self.unary("vrec", sources[1]))
         rows = form is not None and self.lane in form
@@ -225,7 +231,9 @@ def program_of(graph: Graph, space: Space) -> TileProgram:
     for number in graph.inputs:
         value = program.load(DTYPE_OF[graph.arrays[number].element], space.of(number))
         known[number] = program.loads[number] = value
+    deciding = _deciding(graph)
     for node in graph.nodes:
+        program.exact = node.result in deciding
         known[node.result] = _record(program, node, graph, space, known)
     for number in graph.outputs:
         found, array = known[number], graph.arrays[number]
@@ -235,6 +243,17 @@ def program_of(graph: Graph, space: Space) -> TileProgram:
     program.drop_unused()
     _require_halves(program)
     return program
+
+
+def _deciding(graph: Graph) -> set[int]:
+    """Values that are rounded to whole numbers, or compared, later on: the last bit of 127.5 or of
+    127.49999 decides between two results."""
+    found: set[int] = set()
+    for node in reversed(graph.nodes):
+        whole = node.name == "cast" and graph.arrays[node.result].element not in FLOATS
+        if node.result in found or node.name in DECISIONS or whole:
+            found.update(node.values)
+    return found
 
 
 def _require_halves(program: TileProgram) -> None:
