@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from onnx import TensorProto
 
 import davinci
 from davinci import zoo
@@ -17,6 +19,8 @@ from davinci.mlir import ir, make_context, operations
 from davinci.operators.tensors import NZ
 from davinci.passes.ascend.layout_choice import last_products
 from davinci.passes.pipeline import runner
+from davinci.zoo.graph import OnnxGraph
+from davinci.zoo.layers import Images
 from support import compile_text
 
 Array = npt.NDArray[Any]
@@ -224,6 +228,19 @@ def test_weights_are_laid_out_at_compile_time() -> None:
     for relayout in operations(module.operation, "ascend.relayout"):
         source = relayout.operands[0]
         assert isinstance(source, ir.BlockArgument) or source.owner.name != "ascend.constant"
+
+
+def test_a_bias_beside_a_convolution_stays_a_row() -> None:
+    """Also where the pixels of an image are no whole fractals."""
+    graph = OnnxGraph("convolutions", 0)
+    images = Images(graph, graph.input("x", TensorProto.FLOAT, [1, 32, 21, 21]), 32)
+    images = images.conv(32, 3, padded=False).relu().conv(64, 3).relu()
+    graph.output(images.value, "y", [1, 64, 19, 19])
+    module = load(graph.model(), make_context())
+    runner.run(module.operation, "builtin.module(stablehlo-to-ascend,ascend-legalize-precision)")
+    runner.run(module.operation, ALL)
+    biases = [tensor_of(op.result.type) for op in operations(module.operation, "ascend.constant")]
+    assert [math.prod(b.shape) for b in biases if b.element == "f32"] == [32, 64]
 
 
 def test_a_residual_goes_with_the_product_it_is_added_to() -> None:
