@@ -32,6 +32,10 @@ CROSSINGS = 2
 """How much longer a product takes for an operand in rows, in times its bytes pass the memory;
 measured on 512x768x768 and 1024x1024x1024."""
 
+CROSSING_CYCLES = 500
+"""How much longer it takes besides, whatever its size: its cubes wait for the first rows; measured
+on 128x768x3072 and 512x2304x768."""
+
 
 @dataclass(frozen=True)
 class Costs:
@@ -95,8 +99,9 @@ class Costs:
             return NEVER
         if any(width_of(tensor_of(v.type).element) != 16 for v in product.operands):
             return NEVER
-        times = 1 if value == product.results[0] else CROSSINGS
-        return self.moved(times * stored_bytes(kind))
+        if value == product.results[0]:
+            return self.moved(stored_bytes(kind))
+        return CROSSING_CYCLES * UNIT + self.moved(CROSSINGS * stored_bytes(kind))
 
     def movement(self, op: Any) -> int:
         """A reshape, transpose or slice in rows, which may be a view."""
