@@ -8,6 +8,30 @@ from pathlib import Path
 
 import davinci
 
+NETWORKS = (
+    "mlp",
+    "bert-tiny",
+    "bert,layers=2,hidden=768,heads=12,seq=128",
+    "bert-base,seq=512",
+    "lstm",
+    "lstm,batch=16",
+    "lstm,directions=2",
+    "gru",
+    "resnet18",
+    "resnet50",
+    "resnext50",
+    "vgg16",
+    "mobilenet-v1",
+    "mobilenet-v2",
+    "shufflenet-v2",
+    "squeezenet",
+    "googlenet",
+    "inception-v3",
+    "densenet",
+    "efficientnet",
+)
+"""Every network of the zoo, some in two sizes."""
+
 
 def parser_of_networks(default: str) -> argparse.ArgumentParser:
     """Arguments of a benchmark that prints a table of networks, and writes it to a page.

@@ -16,35 +16,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from network_pages import parser_of_networks, write_page
+from network_pages import NETWORKS, parser_of_networks, write_page
 
 import davinci
 from davinci import arrays, zoo
 
 PAGE = Path(__file__).parents[2] / "docs" / "networks.md"
-
-NETWORKS = (
-    "mlp",
-    "bert-tiny",
-    "bert,layers=2,hidden=768,heads=12,seq=128",
-    "bert-base,seq=512",
-    "lstm",
-    "lstm,batch=16",
-    "lstm,directions=2",
-    "gru",
-    "resnet18",
-    "resnet50",
-    "resnext50",
-    "vgg16",
-    "mobilenet-v1",
-    "mobilenet-v2",
-    "shufflenet-v2",
-    "squeezenet",
-    "googlenet",
-    "inception-v3",
-    "densenet",
-    "efficientnet",
-)
 
 HEADER = ("network", "launches", "scalar", "cycles", "us", "cube", "limit", "idle", "lost")
 
