@@ -22,7 +22,7 @@ from typing import Any
 from davinci.mlir import ir
 from davinci.passes.analysis.group_graph import number_of
 from davinci.passes.analysis.origins import fuse
-from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, tensor_functions
+from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, tensor_functions, users_of
 from davinci.passes.pipeline.base import Pass, register_pass
 
 TOLERANCE = 1e-4
@@ -98,7 +98,7 @@ def factors(value: Any) -> tuple[float, list[Any]]:
 
 def only_user(op: Any, name: str) -> Any:
     """The operator `name` that is the only user of a result, None if there is no such."""
-    users = [use.owner.operation for use in op.result.uses]
+    users = users_of(op)
     return users[0] if len(users) == 1 and users[0].name == name else None
 
 

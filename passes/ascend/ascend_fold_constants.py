@@ -41,6 +41,7 @@ from davinci.passes.ascend.tensor_ops import (
     full_value,
     size_bytes,
     tensor_functions,
+    users_of,
 )
 from davinci.passes.pipeline.base import Pass, register_pass
 
@@ -113,7 +114,7 @@ def grows(op: Any) -> bool:
 
 def is_read_in_place(op: Any) -> bool:
     """Whether elementwise operators are all that reads a value, whatever its shape."""
-    users = [use.owner.operation for use in op.result.uses]
+    users = users_of(op)
     return bool(users) and all(
         is_read_in_place(user) if user.name in CARRIED else is_elementwise(user.name)
         for user in users

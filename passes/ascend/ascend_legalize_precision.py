@@ -38,6 +38,7 @@ from davinci.passes.ascend.tensor_ops import (
     definition,
     merge_equal,
     tensor_functions,
+    users_of,
 )
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import PRECISIONS
@@ -122,7 +123,7 @@ def counts(op: Any) -> bool:
     """Whether `op` is a product of f16 whose f32 result is only used as integers, so is exact."""
     if op is None or op.name not in ON_CUBE or is_f32(op.operands[0]):
         return False
-    users = [use.owner.operation for use in op.results[0].uses]
+    users = users_of(op)
     integers = (is_integer(tensor_of(u.results[0].type).element) for u in users)
     return all(user.name == "ascend.cast" for user in users) and all(integers)
 

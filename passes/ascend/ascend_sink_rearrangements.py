@@ -40,6 +40,7 @@ from davinci.passes.ascend.tensor_ops import (
     defining_op,
     merge_equal,
     tensor_functions,
+    users_of,
 )
 from davinci.passes.pipeline.base import Pass, register_pass
 
@@ -274,7 +275,7 @@ def is_of_pixels(op: Any) -> bool:
     if op.name != "ascend.matmul":
         return False
     n, channels = tensor_of(op.results[0].type).shape
-    users = [use.owner.operation for use in op.results[0].uses]
+    users = users_of(op)
     return all(
         user.name == "ascend.reshape"
         and len(shape := tensor_of(user.results[0].type).shape) > 2

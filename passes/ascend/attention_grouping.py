@@ -19,7 +19,7 @@ from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.attention_masks import MaskWriter
 from davinci.passes.ascend.grouping import key_of
 from davinci.passes.ascend.product_grouping import outputs_of
-from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op
+from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, users_of
 from davinci.schedule.attention.choice import require_schedule
 from davinci.schedule.attention.group import AttentionGroup, read_attention
 from davinci.schedule.graph import Graph
@@ -122,7 +122,7 @@ def carried(members: set[Any]) -> set[Any]:
         op = waiting.pop()
         if op is None or op.name not in CARRIED or op in members or op in found:
             continue
-        if all(use.owner.operation in members | found for use in op.results[0].uses):
+        if all(user in members | found for user in users_of(op)):
             found.add(op)
             waiting += [producer(value) for value in op.operands]
     return found

@@ -17,7 +17,7 @@ from davinci.passes.ascend.kernel_outline import (
     unique,
 )
 from davinci.passes.ascend.product_grouping import outputs_of
-from davinci.passes.ascend.tensor_ops import ON_CUBE, defining_op
+from davinci.passes.ascend.tensor_ops import ON_CUBE, defining_op, users_of
 from davinci.schedule.graph import Graph
 
 
@@ -112,7 +112,7 @@ def depth_first(ops: Sequence[Any]) -> list[Any]:
     equal groups, whatever stands between their operators in the model."""
     inside, found = set(ops), dict[Any, None]()
     for end in ops:
-        if any(use.owner.operation in inside for value in end.results for use in value.uses):
+        if any(user in inside for user in users_of(end)):
             continue
         stack = [end]
         while stack:

@@ -14,7 +14,7 @@ from davinci.operators.tensors import NZ
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.layout_support import joins_in_place
 from davinci.passes.ascend.product_grouping import outputs_of
-from davinci.passes.ascend.tensor_ops import defining_op
+from davinci.passes.ascend.tensor_ops import defining_op, users_of
 from davinci.schedule.graph import Graph
 from davinci.schedule.moves.piece_rules import RULES
 from davinci.schedule.side_by_side import cycles_of
@@ -206,7 +206,7 @@ class Grouping:
             for op in list(ops):
                 if op.name != "ascend.reshape":
                     continue
-                users = [use.owner.operation for use in op.result.uses]
+                users = users_of(op)
                 producer = defining_op(op.operands[0])
                 if producer not in ops or not any(user in ops for user in users):
                     ops.discard(op)
@@ -325,7 +325,7 @@ def _without_loose_ends(ops: list[Any]) -> list[Any]:
     """Without free operators of which none of the others needs the result."""
     found: list[Any] = []
     for op in reversed(ops):
-        users = [use.owner.operation for use in op.result.uses] if op.name in FREE else []
+        users = users_of(op) if op.name in FREE else []
         if op.name not in FREE or any(user in found for user in users):
             found.insert(0, op)
     return found

@@ -33,13 +33,14 @@ from davinci.passes.ascend.layout_costs import UNIT, Costs
 from davinci.passes.ascend.layout_support import (
     Support,
     is_elementwise,
-    is_row_beside_product,
     joins_nz,
     keeps_matrices,
+    last_makers,
+    spreads_row,
     takes_nz,
 )
 from davinci.passes.ascend.rearrangement import REARRANGED, Rearrangement, rearrangement, traces
-from davinci.passes.ascend.tensor_ops import ON_CUBE, POOL, defining_op
+from davinci.passes.ascend.tensor_ops import ON_CUBE, POOL, defining_op, users_of
 
 IN_NZ, IN_ROWS = Network.SOURCE, Network.SINK
 
@@ -89,7 +90,8 @@ class Choice:
         self._joint: dict[Any, int] = {}
         self._operands: dict[tuple[Any, int], int] = {}
         self._views: dict[Any, tuple[Any, Rearrangement]] = {}
-        self._product = last_products(block)
+        self._product = last_makers(block, ON_CUBE, "ascend.reshape")
+        self._following = last_makers(block, (*ON_CUBE, POOL))
         for operation in reversed(list(block.operations)):
             self._visit(operation.operation)
         for value, uses in self._uses.items():
@@ -174,7 +176,7 @@ class Choice:
         """Of a broadcast from rows, or of a reduction, which gives rows, unless it keeps the last
         two dimensions."""
         extra = self._support.extra_cycles(op)
-        if extra is None and is_row_beside_product(op):
+        if extra is None and self._is_row_beside_product(op):
             extra = 0
         if extra is None:
             return IN_ROWS
@@ -184,6 +186,15 @@ class Choice:
         longer = (node, IN_ROWS) if extra > 0 else (IN_NZ, node)
         self._network.edge(*longer, UNIT * abs(extra))
         return node
+
+    def _is_row_beside_product(self, op: Any) -> bool:
+        """Whether a row is spread for what follows a product or a pool only.
+
+        What they are followed by is done in their kernels, which take rows as they are and see to
+        what pads fractals; kernels of the vector unit alone hold no rows in fractals with padding.
+        """
+        users = users_of(op)
+        return spreads_row(op) and bool(users) and all(user in self._following for user in users)
 
     def _visit_movement(self, op: Any) -> None:
         if op.results[0] not in self._uses:
@@ -259,21 +270,6 @@ class Choice:
             other = self._joint.get(reduction, IN_ROWS)
             self._network.edge(node, other, 2 * self._costs.launch)
             self._network.edge(other, node, 2 * self._costs.launch)
-
-
-def last_products(block: Any) -> dict[Any, int]:
-    """For what is done to each element of results of products, the number of the last of those."""
-    found: dict[Any, int] = {}
-    for number, operation in enumerate(block.operations):
-        op = operation.operation
-        if op.name in ON_CUBE:
-            found[op] = number
-        elif is_elementwise(op) or op.name == "ascend.reshape":
-            owners = (defining_op(operand) for operand in op.operands)
-            last = max((found.get(owner, -1) for owner in owners), default=-1)
-            if last >= 0:
-                found[op] = last
-    return found
 
 
 def reductions_before(broadcast: Any) -> set[Any]:

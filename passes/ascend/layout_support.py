@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -16,13 +17,7 @@ from davinci.operators import OPERATORS, Tensor
 from davinci.operators.layouts import joins_blocks
 from davinci.operators.tensors import NZ, lanes, width_of
 from davinci.passes.analysis.group_graph import graph_of
-from davinci.passes.ascend.tensor_ops import (
-    ON_CUBE,
-    POOL,
-    defining_op,
-    evaluate,
-    full_value,
-)
+from davinci.passes.ascend.tensor_ops import defining_op, evaluate, full_value
 from davinci.schedule.graph import Graph
 from davinci.schedule.vector.schedule import estimate
 from davinci.schedule.vector.space import NoSpace
@@ -116,34 +111,32 @@ def is_elementwise(op: Any) -> bool:
     return record is not None and record.elementwise
 
 
-def is_row_beside_product(op: Any) -> bool:
-    """Whether a row is spread for what follows a product or a pool only.
-
-    What they are followed by is done in their kernels, which take rows as they are and see to what
-    pads fractals; kernels of the vector unit alone hold no rows in fractals with padding.
-    """
-    if op.name != "ascend.broadcast":
-        return False
+def spreads_row(op: Any) -> bool:
+    """Whether a broadcast makes the rows of matrices equal."""
     rank = tensor_of(op.results[0].type).rank
     dims = attribute(op, "dims")
-    users = [use.owner.operation for use in op.results[0].uses]
-    is_row = rank - 1 in dims and rank - 2 not in dims
-    return is_row and bool(users) and all(map(follows_product, users))
+    return op.name == "ascend.broadcast" and rank - 1 in dims and rank - 2 not in dims
 
 
-def follows_product(op: Any) -> bool:
-    """Whether an elementwise operator combines what a product or a pool gives, which nothing but
-    elementwise operators has changed."""
-    waiting, seen = [op], {op}
-    while waiting:
-        found = waiting.pop()
-        if found.name in ON_CUBE or found.name == POOL:
-            return True
-        if is_elementwise(found):
-            makers = {defining_op(value) for value in found.operands} - {None} - seen
-            waiting += makers
-            seen |= makers
-    return False
+def last_makers(block: Any, makers: Collection[str], on_the_way: str = "") -> dict[Any, int]:
+    """Of each operator that changes elements of what some others make, the number of the last of
+    those, which are there themselves.
+
+    Args:
+        makers: names.
+        on_the_way: an operator through which elements go beside elementwise ones.
+    """
+    found: dict[Any, int] = {}
+    for number, operation in enumerate(block.operations):
+        op = operation.operation
+        if op.name in makers:
+            found[op] = number
+        elif is_elementwise(op) or op.name == on_the_way:
+            owners = (defining_op(operand) for operand in op.operands)
+            last = max((found.get(owner, -1) for owner in owners), default=-1)
+            if last >= 0:
+                found[op] = last
+    return found
 
 
 def keeps_matrices(reduction: Any) -> bool:

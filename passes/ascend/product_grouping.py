@@ -17,7 +17,7 @@ from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.layout_support import is_elementwise
-from davinci.passes.ascend.tensor_ops import OF_WINDOWS, ON_CUBE, POOL, defining_op
+from davinci.passes.ascend.tensor_ops import OF_WINDOWS, ON_CUBE, POOL, defining_op, users_of
 from davinci.schedule.graph import Graph
 from davinci.schedule.pools.group import read_pool
 from davinci.schedule.products.group import read_group
@@ -150,11 +150,6 @@ class _Growing:
 
     def _sorted(self, ops: Any) -> list[Any]:
         return sorted(ops, key=self._places.__getitem__)
-
-
-def users_of(op: Any) -> list[Any]:
-    """The operations that read an operation's result."""
-    return [use.owner.operation for use in op.results[0].uses]
 
 
 def is_rounding(value: Any) -> bool:

@@ -214,6 +214,11 @@ def evaluate(
     return OPERATORS[name].values(inputs, result, attributes)
 
 
+def users_of(op: Any) -> list[Any]:
+    """The operations that read the result of one."""
+    return [use.owner.operation for use in op.results[0].uses]
+
+
 def defining_op(value: Any) -> Any:
     """The operation whose result `value` is, None for an argument."""
     return None if isinstance(value, ir.BlockArgument) else value.owner

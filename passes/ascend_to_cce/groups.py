@@ -11,9 +11,10 @@ An operator alone is a group of one.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from davinci.dialects.ascend import call_of, record_of
 from davinci.errors import CompileError
@@ -56,6 +57,9 @@ PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
 LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
 BOUNDARY = frozenset({LOAD, STORE, CONVERSION})
 
+_Read = TypeVar("_Read")
+"""What is known of a group once it is read."""
+
 
 def is_group(kernel: Any) -> bool:
     """Whether a kernel holds operators on tensors."""
@@ -77,13 +81,22 @@ def lower_group(kernel: Any, target: Target) -> int:
         return units
     group = group_of(kernel)
     with ir.InsertionPoint(ops[-1]), kernel.location:
-        held = sum(map(is_product, group.graph.nodes))
-        build = (_build, _build_product, _build_whole)[held]
-        if any(map(is_pool, group.graph.nodes)):
-            build = _build_whole
+        build = _builder_of(group.graph)
         units = build(group.graph, group.buffers, group.last, target)
     erase(ops[:-1])
     return units
+
+
+def _builder_of(graph: Graph) -> Callable[[Graph, list[Any], Any, Target], int]:
+    """Groups are built by what they hold: windows, two products with a softmax between, one, none.
+
+    A builder's arguments are the graph, the buffers in GM of its inputs and then of its outputs,
+    the group's last operator, and the target. It returns the kernel's units of work.
+    """
+    if any(map(is_pool, graph.nodes)):
+        return partial(_build_whole, read_pool, build_pool)
+    around_two = partial(_build_whole, read_attention, build_attention_group)
+    return (_build_vector, _build_product, around_two)[sum(map(is_product, graph.nodes))]
 
 
 def erase(ops: Sequence[Any]) -> None:
@@ -133,13 +146,8 @@ def _require_types(operation: Any) -> None:
         )
 
 
-def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
-    """Builds the kernel of a group; returns its units of work.
-
-    Args:
-        buffers: in GM, of the inputs and then of the outputs.
-        operation: the group's last operator.
-    """
+def _build_vector(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
+    """Builds the kernel of a group on the vector unit, or of one that only moves elements."""
     parts, kernel, units = parts_of(graph), operation.parent, 0
     try:
         given = given_choices(kernel, graph, target)
@@ -175,7 +183,7 @@ def _build(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> 
 
 
 def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
-    """The same for a group around a product."""
+    """Builds the kernel of a group around a product."""
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
     kernel = operation.parent
     try:
@@ -193,23 +201,26 @@ def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Tar
     return units
 
 
-def _build_whole(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
-    """The same for attention, and for a reduction over windows."""
+def _build_whole(
+    read: Callable[[Graph], _Read],
+    build: Callable[[_Read, Graph, dict[int, Any], Target], tuple[object, int]],
+    graph: Graph,
+    buffers: list[Any],
+    operation: Any,
+    target: Target,
+) -> int:
+    """Builds the kernel of a group that is read as a whole."""
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
     try:
-        if any(map(is_pool, graph.nodes)):
-            made: tuple[object, int] = build_pool(read_pool(graph), graph, gm, target)
-        else:
-            made = build_attention_group(read_attention(graph), graph, gm, target)
+        schedule, units = build(read(graph), graph, gm, target)
     except NoSpace as error:
         fail(operation, "cannot be computed together with its group", found=str(error))
-    schedule, units = made
     operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
     return units
 
 
 def _build_loops(kernel: Any, loops: Sequence[Any], target: Target) -> int:
-    """The same for loops that stay on a core, side by side."""
+    """Builds the kernel of loops that stay on a core, side by side."""
     made = []
     try:
         for loop in loops:
@@ -238,11 +249,11 @@ def _build_part(chosen: GroupPlan, buffers: list[Any], target: Target) -> tuple[
         return MoveBuilder(chosen, buffers, target).build(), False
     if isinstance(chosen, GatherPlan):
         return GatherBuilder(chosen, buffers, target).build(), False
-    builder = _builder_of(chosen)(chosen, buffers, target)
+    builder = _vector_builder_of(chosen)(chosen, buffers, target)
     return builder.build(), builder.ordered
 
 
-def _builder_of(chosen: Plan) -> type[PhasedBuilder | VectorBuilder]:
+def _vector_builder_of(chosen: Plan) -> type[PhasedBuilder | VectorBuilder]:
     if isinstance(chosen.schedule, PhasedSchedule):
         return PhasedBuilder
     return VectorBuilder if chosen.schedule.chunks is None else ChunkBuilder
