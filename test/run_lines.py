@@ -44,11 +44,12 @@ class _Stream(io.TextIOWrapper):
     """Text of a process: a stream over bytes."""
 
     def __init__(self, data: bytes = b"") -> None:
-        super().__init__(io.BytesIO(data), encoding="utf-8", newline="", write_through=True)
+        self._bytes = io.BytesIO(data)
+        super().__init__(self._bytes, encoding="utf-8", newline="", write_through=True)
 
     def data(self) -> bytes:
         self.flush()
-        return self.buffer.getvalue()  # type: ignore[attr-defined,no-any-return]
+        return self._bytes.getvalue()
 
 
 def run_lines(path: Path, temporary: Path) -> None:

@@ -16,9 +16,7 @@ from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
 from network_pages import NETWORKS, parser_of_networks, write_page
-
-import davinci
-from davinci import arrays, zoo
+from timed import timed_network
 
 PAGE = Path(__file__).parents[2] / "docs" / "fusion.md"
 
@@ -63,11 +61,7 @@ assert len(fields(Figures)) == len(COLUMNS)
 
 def measure(network: str, machine: str, cores: int, fusion: str) -> Figures:
     """Runs a network of the zoo without data."""
-    model = zoo.build(network).proto
-    executable = davinci.compile(
-        model, machine=machine, cores=cores, fusion=fusion, timing_only=True
-    )
-    executable.run(arrays.random_inputs(executable.inputs, seed=0))
+    executable = timed_network(network, machine=machine, cores=cores, fusion=fusion)
     record, launches = executable.profile, executable.launches
     moved = sum(launch.gm_read_bytes + launch.gm_write_bytes for launch in launches)
     passed = sum(x.traffic.filled_bytes + x.traffic.written_back_bytes for x in launches)

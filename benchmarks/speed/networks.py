@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from network_pages import NETWORKS, parser_of_networks, write_page
-
-import davinci
-from davinci import arrays, zoo
+from timed import timed_network
 
 PAGE = Path(__file__).parents[2] / "docs" / "networks.md"
 
@@ -39,10 +37,7 @@ Written by `python benchmarks/speed/networks.py --write`, simulated on {machine}
 
 def measure(network: str, machine: str, cores: int) -> dict[str, Any]:
     """The record of a network of the zoo, run without data."""
-    model = zoo.build(network).proto
-    executable = davinci.compile(model, machine=machine, cores=cores, timing_only=True)
-    executable.run(arrays.random_inputs(executable.inputs, seed=0))
-    record: dict[str, Any] = executable.profile
+    record: dict[str, Any] = timed_network(network, machine=machine, cores=cores).profile
     return record
 
 

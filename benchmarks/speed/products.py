@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from statistics import median
 
 import numpy as np
+from timed import timed
 
-import davinci
-from davinci import arrays, machine
+from davinci import machine
 from davinci.schedule.products.choice import Wanted, choose
 from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.product import Operand, Product, Result
@@ -81,11 +81,8 @@ def drawn(count: int, seed: int, cores: int, most: int = 1 << 31) -> list[Shape]
 
 def cycles(shape: Shape, name: str, fusion: str) -> tuple[int, int]:
     """Of all kernels: simulated, and their bound."""
-    built = davinci.compile(
-        shape.text, machine=name, cores=shape.cores, fusion=fusion, timing_only=True
-    )
-    built.run(arrays.random_inputs(built.inputs, 0))
-    return built.profile["total_cycles"], built.profile["bound_cycles"]
+    profile = timed(shape.text, machine=name, cores=shape.cores, fusion=fusion).profile
+    return profile["total_cycles"], profile["bound_cycles"]
 
 
 def estimated(shape: Shape, name: str) -> float:
