@@ -17,7 +17,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.frontends import load
 from davinci.mlir import ir, make_context, operations
 from davinci.operators.tensors import NZ
-from davinci.passes.ascend.layout_choice import last_products
+from davinci.passes.ascend.layout_support import last_makers
 from davinci.passes.pipeline import runner
 from davinci.zoo.graph import OnnxGraph
 from davinci.zoo.layers import Images
@@ -257,5 +257,5 @@ def test_a_residual_goes_with_the_product_it_is_added_to() -> None:
     with make_context():
         module = ir.Module.parse(text)
         block = module.body.operations[0].regions[0].blocks[0]
-        found = {op.name: number for op, number in last_products(block).items()}
+        found = {op.name: number for op, number in last_makers(block, ["ascend.matmul"]).items()}
     assert found == {"ascend.relu": 0, "ascend.matmul": 2, "ascend.add": 2}
