@@ -85,12 +85,13 @@ ROWS_BEFORE = 2
 there then, if there is room for it."""
 
 
-def product(how: Product, columns: int = 0) -> PipeTimes:
+def product(how: Product, columns: int = 0, whole: bool = False) -> PipeTimes:
     """Simulates one row of blocks on each core, with the L2 as the rows before leave it.
 
     Args:
         how: the version.
         columns: of a core that are simulated; 0: all. They are all alike.
+        whole: all rows are simulated, with nothing in the L2 before.
     """
     height, width, _ = how.size
     share = how.share_n
@@ -107,11 +108,12 @@ def product(how: Product, columns: int = 0) -> PipeTimes:
         return body
 
     target = device(512 + 2 * how.size[2] * (height + width) + how.itemsize * height * width)
-    before = min(ROWS_BEFORE, blocks - 1)
+    before = 0 if whole else min(ROWS_BEFORE, blocks - 1)
+    rows = range(blocks) if whole else range(before, before + 1)
     if before:
         run(target, body_of(range(before), False), "AIC", how.cores)
-    profile = run(target, body_of(range(before, before + 1), True), "AIC", how.cores)
-    scale = blocks * how.passes * share / taken
+    profile = run(target, body_of(rows, True), "AIC", how.cores)
+    scale = blocks / len(rows) * how.passes * share / taken
     times = (microseconds(profile.pipes[f"PIPE_{p.name}"]) * scale for p in (M, MTE1, MTE2, FIX))
     cube, mte1, mte2, fix = (time / how.cores for time in times)
     return PipeTimes(cube, mte1, mte2, fix, microseconds(profile.cycles) * scale)
@@ -299,27 +301,10 @@ PTO_SHARES = (206.7, 79.0, 62.0, 90.9, 5.8)
 """Microseconds of the task; of it, per cent in which cube, MTE1, MTE2 and fixpipe work."""
 
 
-def whole_product(how: Product) -> PipeTimes:
-    """Simulates all of a product, with nothing in the L2 before."""
-    height, width, depth = how.size
-
-    def body(s: Stream, block: int) -> None:
-        top = block % how.down * how.share_m
-        left = block // how.down * how.share_n
-        rows = range(how.share_m // how.m)
-        _Rows(s, how, True).blocks(top, rows, left, left + how.share_n)
-
-    target = device(512 + 2 * depth * (height + width) + how.itemsize * height * width)
-    profile = run(target, body, "AIC", how.cores)
-    times = (microseconds(profile.pipes[f"PIPE_{p.name}"]) for p in (M, MTE1, MTE2, FIX))
-    cube, mte1, mte2, fix = (time / how.cores for time in times)
-    return PipeTimes(cube, mte1, mte2, fix, microseconds(profile.cycles))
-
-
 def pto_product() -> Iterator[Row]:
     """PTO's manual kernel: f16 to f32, 4 x 6 cores, four steps of A and B in L1, two buffers."""
     size, share = (PTO_SIZE,) * 3, (PTO_SIZE // 4, PTO_SIZE // 6)
-    times = whole_product(Product(4, 6, *share, *BLOCK, 4, 4, size=size, itemsize=4))
+    times = product(Product(4, 6, *share, *BLOCK, 4, 4, size=size, itemsize=4), whole=True)
     group = f"PTO product of {PTO_SIZE}"
     task, *shares = PTO_SHARES
     measured = [share / 100 * task for share in shares]

@@ -29,7 +29,7 @@ from davinci.simulator.core.columns import (
     FormColumn,
     OpcodeColumn,
 )
-from davinci.simulator.timing.clock import FREE_BIT, OPS_SHIFT, STEP_MASK, issue
+from davinci.simulator.timing.clock import CLEAR_BIT, OPS_SHIFT, issue
 from davinci.simulator.timing.layout import LIBRARY, Kind, Step, Stop, Word
 from davinci.units import BLOCK_BYTES
 
@@ -87,19 +87,16 @@ def execute(t: Ints, x: Floats, records: Ints, count: int) -> int:
         if effect:
             load(t, records, at, effect)
         ops = head >> SCALAR_OPS_SHIFT & MOST_SCALAR_OPS
-        marked = step
-        writes = forms[row + FormColumn.WRITES]
-        if steps[known + Step.OVERLAP] and (not writes or free_of_last(t, records, at, row)):
-            marked = step | FREE_BIT
-        if writes:
-            note_written(t, records, at, row)
-        log[t[Word.COUNT]] = marked | ops << OPS_SHIFT
+        clear = CLEAR_BIT if steps[known + Step.OVERLAP] else 0
+        if forms[row + FormColumn.WRITES] and not write_last(t, records, at, row):
+            clear = 0
+        log[t[Word.COUNT]] = step | clear | ops << OPS_SHIFT
         if steps[known + Step.MOVES]:
             noted = 2 * t[Word.TRANSFER_COUNT]
             transfers[noted] = step | direct
             transfers[noted + 1] = gm
             t[Word.TRANSFER_COUNT] += 1
-        stop = issue(t, x, marked, ops, head >> LOCATION_SHIFT)
+        stop = issue(t, x, step, clear, ops, head >> LOCATION_SHIFT)
         if stop != Stop.END:
             return stop
         t[Word.AT] += 1
@@ -205,37 +202,31 @@ def inside(t: Ints, records: Ints, at: int, row: int, gm: int) -> int:
 
 
 @LIBRARY.function
-def free_of_last(t: Ints, records: Ints, at: int, row: int) -> int:
-    """Whether a record touches nothing that the vector unit writes last."""
+def write_last(t: Ints, records: Ints, at: int, row: int) -> int:
+    """Notes what a record has the vector unit write, its last regions, from end to end; returns
+    whether it touches nothing that was noted before."""
     forms = ints_at(t[Word.FORMS])
     details = ints_at(t[Word.DETAILS])
     place = forms[row + FormColumn.DETAILS] + forms[row + FormColumn.ALIGNMENTS] * ALIGNMENT
-    for _ in range(forms[row + FormColumn.PORTS]):
-        low = details[place + 1]
-        if details[place]:
-            low += records[at + details[place]]
-        if low < t[Word.WRITTEN_HIGH] and low + details[place + 2] > t[Word.WRITTEN_LOW]:
-            return 0
-        place += PORT
-    return 1
-
-
-@LIBRARY.function
-def note_written(t: Ints, records: Ints, at: int, row: int) -> None:
-    """Notes what a record has the vector unit write: its last regions, from end to end."""
-    forms = ints_at(t[Word.FORMS])
-    details = ints_at(t[Word.DETAILS])
-    place = forms[row + FormColumn.DETAILS] + forms[row + FormColumn.ALIGNMENTS] * ALIGNMENT
-    first = forms[row + FormColumn.PORTS] - forms[row + FormColumn.WRITES]
-    place += first * PORT
-    for i in range(forms[row + FormColumn.WRITES]):
+    ports = forms[row + FormColumn.PORTS]
+    first = ports - forms[row + FormColumn.WRITES]
+    clear = 1
+    written_low = 0
+    written_high = 0
+    for i in range(ports):
         low = details[place + 1]
         if details[place]:
             low += records[at + details[place]]
         high = low + details[place + 2]
-        t[Word.WRITTEN_LOW] = min(low, t[Word.WRITTEN_LOW]) if i else low
-        t[Word.WRITTEN_HIGH] = max(high, t[Word.WRITTEN_HIGH]) if i else high
+        if low < t[Word.WRITTEN_HIGH] and high > t[Word.WRITTEN_LOW]:
+            clear = 0
+        if i >= first:
+            written_low = min(low, written_low) if i > first else low
+            written_high = max(high, written_high) if i > first else high
         place += PORT
+    t[Word.WRITTEN_LOW] = written_low
+    t[Word.WRITTEN_HIGH] = written_high
+    return clear
 
 
 @LIBRARY.function
@@ -327,7 +318,7 @@ def lines_of(t: Ints, count: int, lines: Ints, kinds: Bytes, sizes: Ints, fill_i
     line = t[Word.LINE]
     found = 0
     for i in range(count):
-        step = transfers[2 * i] & STEP_MASK
+        step = transfers[2 * i] & DIRECT - 1
         direct = 2 if transfers[2 * i] & DIRECT else 0
         row = steps[step * Step.COLUMNS + Step.FORM] * FormColumn.COLUMNS
         port = forms[row + FormColumn.GM_PORTS]

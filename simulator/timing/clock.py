@@ -29,10 +29,10 @@ FLAG_COLUMNS = 3
 among those that were ever set."""
 
 OPS_SHIFT = 32
-FREE_BIT = 1 << OPS_SHIFT - 1
-STEP_MASK = FREE_BIT - 1
-"""A word of the log: the step, whether it needs nothing of what the vector unit writes last, and
-the scalar operations before it. A step may have that bit wherever it waits to be started."""
+CLEAR_BIT = 1 << OPS_SHIFT - 1
+STEP_MASK = CLEAR_BIT - 1
+"""A word of the log: the step, whether it is clear of what the vector unit writes last, and the
+scalar operations before it."""
 
 
 @LIBRARY.entry
@@ -46,13 +46,10 @@ def replay(t: Ints, x: Floats, count: int) -> int:
     steps = ints_at(t[Word.STEPS])
     while t[Word.COUNT] < count:
         entry = log[t[Word.COUNT]]
-        step = entry & FREE_BIT + STEP_MASK
-        if (
-            steps[(step & STEP_MASK) * Step.COLUMNS + Step.KIND] == Kind.CROSS_WAIT
-            and t[Word.UNTIL] < 0
-        ):
+        step = entry & STEP_MASK
+        if steps[step * Step.COLUMNS + Step.KIND] == Kind.CROSS_WAIT and t[Word.UNTIL] < 0:
             return Stop.CROSS_WAIT
-        stop = issue(t, x, step, entry >> OPS_SHIFT, 0)
+        stop = issue(t, x, step, entry & CLEAR_BIT, entry >> OPS_SHIFT, 0)
         if stop != Stop.END:
             return stop
         if t[Word.CAME]:
@@ -61,13 +58,14 @@ def replay(t: Ints, x: Floats, count: int) -> int:
 
 
 @LIBRARY.function
-def issue(t: Ints, x: Floats, step: int, ops: int, location: int) -> int:
-    """The scalar unit issues an instruction, after `ops` operations of its own."""
+def issue(t: Ints, x: Floats, step: int, clear: int, ops: int, location: int) -> int:
+    """The scalar unit issues an instruction, after `ops` operations of its own; `clear` of what the
+    vector unit writes last, or 0."""
     index = t[Word.COUNT]
     t[Word.COUNT] = index + 1
     t[Word.NOW] += (ops + 1) * t[Word.ISSUE_CYCLES]
     steps = ints_at(t[Word.STEPS])
-    row = (step & STEP_MASK) * Step.COLUMNS
+    row = step * Step.COLUMNS
     pipe = steps[row + Step.PIPE]
     kind = steps[row + Step.KIND]
     if kind == Kind.BARRIER_ALL:
@@ -92,11 +90,12 @@ def issue(t: Ints, x: Floats, step: int, ops: int, location: int) -> int:
             t[Word.NOW] = t[at]
             issue_after = t[at + 1]
     time = t[Word.NOW]
-    if held or not start(t, x, step, index, time, issue_after):
+    if held or not start(t, x, step, clear, index, time, issue_after):
         at = t[Word.HELD] + (pipe * depth + (t[Word.HELD_FIRST + pipe] + held) % depth) * (
             Held.COLUMNS
         )
         t[at + Held.STEP] = step
+        t[at + Held.CLEAR] = clear
         t[at + Held.INDEX] = index
         t[at + Held.TIME] = time
         t[at + Held.ISSUE_AFTER] = issue_after
@@ -175,10 +174,12 @@ def scalar(t: Ints, step: int, index: int) -> int:
 
 
 @LIBRARY.function
-def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int) -> int:
+def start(
+    t: Ints, x: Floats, step: int, clear: int, index: int, time: int, issue_after: int
+) -> int:
     """Executes the head of a queue; 0 if it is a wait for a flag that is not set yet."""
     steps = ints_at(t[Word.STEPS])
-    row = (step & STEP_MASK) * Step.COLUMNS
+    row = step * Step.COLUMNS
     pipe = steps[row + Step.PIPE]
     kind = steps[row + Step.KIND]
     begin = time
@@ -187,7 +188,7 @@ def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int
     shared = 0
     hidden = 0  # Cycles that have passed while the instruction before it ended.
     if t[Word.FREE + pipe] > begin:
-        if step & FREE_BIT and t[Word.FREE + pipe] == t[Word.WORKED + pipe]:
+        if clear and t[Word.FREE + pipe] == t[Word.WORKED + pipe]:
             hidden = min(steps[row + Step.OVERLAP], t[Word.FREE + pipe] - begin)
         begin = t[Word.FREE + pipe]
         start_after = t[Word.KEPT_BY + pipe]
@@ -209,7 +210,7 @@ def start(t: Ints, x: Floats, step: int, index: int, time: int, issue_after: int
             if read:
                 misses = floats_at(t[Word.MISSES])
                 missing = x[PARTS_AT + t[Word.PART] * PART_COLUMNS + PART_COLUMNS - 1]
-                kept = steps[row + Step.OCCUPANCY] + misses[step & STEP_MASK] * missing
+                kept = steps[row + Step.OCCUPANCY] + misses[step] * missing
                 passed = max(passed, begin + ceil(kept * x[STRETCH]))
             shared = max(passed - free, 0)
             free += shared
@@ -306,10 +307,10 @@ def wake(t: Ints, x: Floats) -> None:
         while t[Word.HELD_COUNT + pipe]:
             first = t[Word.HELD_FIRST + pipe]
             at = t[Word.HELD] + (pipe * depth + first) * Held.COLUMNS
-            time = t[at + Held.TIME]
-            if not start(
-                t, x, t[at + Held.STEP], t[at + Held.INDEX], time, t[at + Held.ISSUE_AFTER]
-            ):
+            step = t[at + Held.STEP]
+            index = t[at + Held.INDEX]
+            after = t[at + Held.ISSUE_AFTER]
+            if not start(t, x, step, t[at + Held.CLEAR], index, t[at + Held.TIME], after):
                 break
             t[Word.HELD_FIRST + pipe] = (first + 1) % depth
             t[Word.HELD_COUNT + pipe] -= 1

@@ -140,7 +140,8 @@ class Held(enum.IntEnum):
     TIME = 2
     ISSUE_AFTER = 3
     LOCATION = 4
-    COLUMNS = 5
+    CLEAR = 5
+    COLUMNS = 6
 
 
 class Column(enum.IntEnum):

@@ -283,9 +283,8 @@ class Timeline:
             for i in range(count):
                 place = (int(state[Word.HELD_FIRST + pipe]) + i) % depth
                 at = int(state[Word.HELD]) + (pipe * depth + place) * Held.COLUMNS
-                step, index, _, _, location = state[at : at + Held.COLUMNS].tolist()
-                issued = self.tables.issued(step & STEP_MASK, index, location)
-                held.setdefault(pipe, []).append(issued)
+                step, index, _, _, location, _ = state[at : at + Held.COLUMNS].tolist()
+                held.setdefault(pipe, []).append(self.tables.issued(step, index, location))
         flags = state[state[Word.FLAGS] :][: EVENTS * FLAG_COLUMNS].reshape(EVENTS, FLAG_COLUMNS)
         unused: dict[Event, int] = {}
         unsent = np.flatnonzero(flags[:, 0] > flags[:, 1])
