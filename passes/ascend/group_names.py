@@ -119,7 +119,7 @@ def _attention_label(products: Sequence[Any]) -> str:
 
 
 def attention(graph: Graph) -> list[Node]:
-    """What leads to the second of two products."""
+    """What leads to the second of two products, of which it takes the first."""
     products = [node for node in graph.nodes if node.name in PRODUCTS]
     if len(products) != 2:
         return []
@@ -127,6 +127,8 @@ def attention(graph: Graph) -> list[Node]:
     for node in reversed(graph.nodes):
         if node.result in needed:
             needed.update(node.values)
+    if products[0].result not in needed:
+        return []
     return [node for node in graph.nodes if node.result in needed]
 
 

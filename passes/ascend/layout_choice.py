@@ -7,10 +7,11 @@ one layout and used in the other costs a relayout, once for all its uses:
     made in nz, some use in rows      made -> x, x -> each use: never
     made in rows, some use in nz      each use -> y: never, y -> made
 
-Operators of the vector unit share kernels. A relayout between two of them parts a kernel in two and
-costs a launch more, and where a statistic is made in one layout and spread in the other, it leaves
-its kernel, so that the reduction and the broadcast are launched alone. What takes in the result of
-a later product goes with that (a residual is added where the product leaves), so it parts nothing.
+Operators of the vector unit share kernels with each other, and with a product that they follow. A
+relayout between two of them parts a kernel in two and costs a launch more, and where a statistic is
+made in one layout and spread in the other, it leaves its kernel, so that the reduction and the
+broadcast are launched alone. What takes in the result of a later product goes with that (a residual
+is added where the product leaves), so it parts nothing.
 
 A chain of reshapes and transposes that is a view in nz (`Rearrangement`) uses the value it begins
 with. What depends on constants only is folded in any layout and costs nothing. Operations that have
@@ -254,7 +255,7 @@ class Choice:
     def _part(self, value: Any, made: int, uses: list[int]) -> None:
         """Edges for a kernel that is parted between a value and its uses."""
         owner = defining_op(value)
-        if owner is None or not shares_kernels(owner):
+        if owner is None or not (shares_kernels(owner) or owner in self._following):
             return
         other, another = self._network.node(), self._network.node()
         self._network.edge(made, other, self._costs.launch)

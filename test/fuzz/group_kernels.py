@@ -5,32 +5,38 @@ The sizes leave tails, and make the tiles of a core take turns on several buffer
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import onnx
+from onnx import TensorProto
 
+from davinci import zoo
+from davinci.zoo.graph import OnnxGraph
+from davinci.zoo.layers import Images
 from random_graph_steps import attention_of, gelu, normalised, rotary, softmax_of
 from random_graphs import Graph, Value
 
 
 @dataclass(frozen=True)
 class GroupModel:
-    """A network of one group, as `sync_mutation.record` takes networks.
+    """A network of few groups, as `recorded_kernels.record` takes networks.
 
     Attributes:
-        proto: its StableHLO.
+        proto: its StableHLO, or ONNX.
         cores: that its kernels are for.
+        arguments: its inputs by name.
     """
 
-    proto: str
+    proto: str | onnx.ModelProto
     cores: int
-    arguments: tuple[npt.NDArray[np.float32], ...]
+    arguments: Mapping[str, npt.NDArray[np.float32]]
 
-    def inputs(self, seed: int) -> dict[str, npt.NDArray[np.float32]]:
+    def inputs(self, seed: int) -> Mapping[str, npt.NDArray[np.float32]]:
         """Its inputs, which are the same for any seed."""
-        return {f"arg{i}": data for i, data in enumerate(self.arguments)}
+        return self.arguments
 
 
 def softmax(g: Graph, rows: int) -> Value:
@@ -71,6 +77,11 @@ def product_with_ragged_rows(g: Graph, rows: int) -> Value:
     y = g.product(g.argument((rows, 35)), g.argument((35, 37)))
     y = g.add(y, g.spread(g.argument((37,)), y.shape, (1,)))
     return g.add(gelu(g, y), g.argument(y.shape))
+
+
+def product_by_parts_of_k(g: Graph, rows: int) -> Value:
+    """Rows come by parts of k, with the first of which the cube begins."""
+    return g.product(g.argument((rows, 768)), g.argument((768, 128)))
 
 
 def vector_by_matrix(g: Graph, rows: int) -> Value:
@@ -129,6 +140,7 @@ MAKERS: dict[Callable[[Graph, int], Value | Sequence[Value]], tuple[int, int]] =
     product_with_epilogue: (61, 1),
     product_in_fractals: (61, 1),
     product_with_ragged_rows: (61, 1),
+    product_by_parts_of_k: (61, 1),
     vector_by_matrix: (131, 1),
     attention_of_heads: (61, 1),
     attention: (61, 1),
@@ -142,6 +154,48 @@ MAKERS: dict[Callable[[Graph, int], Value | Sequence[Value]], tuple[int, int]] =
 cores."""
 
 
+def strided_convolution(x: Images) -> Images:
+    return x.conv(48, 3, stride=2).relu()
+
+
+def convolution_with_residual(x: Images) -> Images:
+    return x.conv(x.channels, 3).plus(x).relu()
+
+
+def convolution_of_each_channel(x: Images) -> Images:
+    return x.conv(x.channels, 3, groups=x.channels).relu6()
+
+
+def convolutions_joined(x: Images) -> Images:
+    """Each writes its channels of the result."""
+    return x.conv(32, 1).beside(x.conv(16, 3))
+
+
+def maxima_of_windows(x: Images) -> Images:
+    return x.pool("Max", 3, 2, pad=1).relu()
+
+
+def averages_of_windows(x: Images) -> Images:
+    return x.pool("Average", 3, 1, pad=1)
+
+
+LAYERS: dict[Callable[[Images], Images], tuple[int, int, int]] = {
+    strided_convolution: (40, 23, 1),
+    convolution_with_residual: (32, 19, 2),
+    convolution_of_each_channel: (48, 17, 1),
+    convolutions_joined: (33, 14, 1),
+    maxima_of_windows: (40, 23, 1),
+    averages_of_windows: (32, 17, 1),
+}
+"""Channels and side of an image, and cores."""
+
+LOOPS = {
+    "loop with two states": ("lstm,steps=4,batch=3,features=17,hidden=40", 1),
+    "loops side by side": ("gru,steps=3,batch=2,features=16,hidden=33,directions=2", 2),
+}
+"""Networks of the zoo, and cores."""
+
+
 def group_models(rows: int = 0) -> dict[str, GroupModel]:
     """The groups by name, of arrays of `rows` rows; 0: as many as `MAKERS` says."""
     found = {}
@@ -149,5 +203,21 @@ def group_models(rows: int = 0) -> dict[str, GroupModel]:
         g = Graph(seed=1)
         made = make(g, rows or many)
         g.finish([made] if isinstance(made, Value) else made)
-        found[make.__name__] = GroupModel(g.text, cores, tuple(g.inputs))
+        inputs = {f"arg{i}": data for i, data in enumerate(g.inputs)}
+        found[make.__name__] = GroupModel(g.text, cores, inputs)
+    for layer, (channels, side, cores) in LAYERS.items():
+        found[layer.__name__] = _of_images(layer, channels, side, cores)
+    for name, (text, cores) in LOOPS.items():
+        network = zoo.build(text)
+        found[name] = GroupModel(network.proto, cores, network.inputs(seed=1))
     return found
+
+
+def _of_images(
+    layer: Callable[[Images], Images], channels: int, side: int, cores: int
+) -> GroupModel:
+    graph, shape = OnnxGraph(layer.__name__, seed=1), [1, channels, side, side]
+    made = layer(Images(graph, graph.input("x", TensorProto.FLOAT, shape), channels))
+    graph.output(made.value, "y", ["n", "c", "h", "w"])
+    x = np.random.default_rng(1).standard_normal(shape, dtype=np.float32)
+    return GroupModel(graph.model(), cores, {"x": x})

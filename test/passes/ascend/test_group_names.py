@@ -109,3 +109,11 @@ def test_long_names_keep_what_says_most() -> None:
     parts = ["add", "mul", "select", "abs", "softmax", "sub"]
     assert shortened(parts) == ["add", "mul", "select", "softmax", *MORE]
     assert shortened(parts[:NAMED]) == parts[:NAMED]
+
+
+def test_two_products_side_by_side_are_no_attention() -> None:
+    g = Made()
+    x = g.input()
+    first, second = (g.op("matmul", x, g.input()) for _ in range(2))
+    g.op("add", first, second)
+    assert g.parts == ["matmul", "add"]
