@@ -45,12 +45,18 @@ from davinci.simulator.timing.timeline import LOG_ROOM, Timeline
 MOST_INSTRUCTIONS = 20_000_000
 """Instructions of a block, unless the caller says otherwise."""
 
+TURNS_AN_INSTRUCTION = 50
+"""Turns of loops that a scalar program may take for each instruction that it may issue."""
+
 
 class CoreLike(Protocol):
     """What a scalar program needs of a core."""
 
     @property
     def sub_block(self) -> int: ...
+
+    @property
+    def most_turns(self) -> int: ...
 
     def memory(self, space: Space) -> Memory: ...
 
@@ -89,6 +95,11 @@ class Core:
     def sub_block(self) -> int:
         """Which of its block's vector cores this is."""
         return 0 if self._link is None else self._link.seat.sub_block
+
+    @property
+    def most_turns(self) -> int:
+        """How many turns the loops of a scalar program may take."""
+        return TURNS_AN_INSTRUCTION * self._most
 
     def begin(
         self,

@@ -52,6 +52,7 @@ class _Tee:
     def __init__(self, core: Any) -> None:
         self._core, self.parts = core, []  # type: ignore[var-annotated]
         self.memory, self.sub_block = core.memory, core.sub_block
+        self.most_turns = core.most_turns
 
     def consume(self, records: Records) -> None:
         self.parts.append(records)

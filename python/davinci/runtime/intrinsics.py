@@ -30,7 +30,7 @@ class Slot(enum.IntEnum):
     ACCESSES = 7  # scalar accesses not yet in a record
     TOUCHED_GM = 8  # whether the buffer holds an instruction that reads or writes GM
     WRITES_GM = 9
-    FAULT = 10  # first fault: 0 none, 1 out of bounds, 2 unwritten, 3 division by zero
+    FAULT = 10  # first fault: 0 none, or one of those below
     FAULT_ADDRESS = 11
     FAULT_BYTES = 12
     FAULT_TAG = 13
@@ -39,6 +39,7 @@ class Slot(enum.IntEnum):
     GM = 16  # a `MemoryWord` for each memory
     UB = 32
     ROWS = 41  # address of the known records
+    TURNS = 42  # that loops may still take
 
 
 class MemoryWord(enum.IntEnum):
@@ -59,7 +60,7 @@ class MemoryWord(enum.IntEnum):
 
 
 CONTEXT_WORDS = 48
-OUT_OF_BOUNDS, UNWRITTEN, DIVISION_BY_ZERO = 1, 2, 3
+OUT_OF_BOUNDS, UNWRITTEN, DIVISION_BY_ZERO, TOO_MANY_TURNS = 1, 2, 3, 4
 NO_ACCESS = (0, 0, (1 << 63) - 1, 0, (1 << 63) - 1, 0)
 """Counters of a port when nothing was accessed."""
 
@@ -69,6 +70,9 @@ PORTS = {"": (Space.GM, Slot.GM), "ub.": (Space.UB, Slot.UB)}
 
 ROWS_FUNCTION = "davinci.rows"
 """Appends known records: the number of the first, how many."""
+
+TURN = "davinci.turn"
+"""Counts a turn of a loop; says whether it was the last one that the program may take."""
 
 ACCESSES = ("hivm.ld.", "hivm.st.")
 """Beginnings of the names of loads and stores of the scalar unit."""
@@ -350,10 +354,26 @@ def fault(context: int) -> str:
     return text.function(f"@davinci.fault({arguments})")
 
 
-def divisors(context: int, kinds: Iterable[str]) -> str:
-    """Definitions of `@davinci.divisor.*` for divisions of these kinds."""
+def guards(context: int, kinds: Iterable[str], loops: bool) -> str:
+    """Definitions of `@davinci.divisor.*` for divisions of these kinds, and of `TURN`."""
     declared = "llvm.func @davinci.fault(i64, i64, i64, i64, i64)\n"
-    return declared + "".join(divisor(context, kind) for kind in sorted(kinds))
+    divisors = [divisor(context, kind) for kind in sorted(kinds)]
+    return declared + "".join([*divisors, *([turn(context)] if loops else [])])
+
+
+def turn(context: int) -> str:
+    """A turn of a loop: a fault, and 1, if there were too many."""
+    text = Text(context)
+    zero = text.constant(0)
+    left = text.arith("subi", text.load(Slot.TURNS), text.constant(1))
+    text.store(left, Slot.TURNS)
+    over = text.compare("slt", left, zero)
+    text.do(f"scf.if {over} {{")
+    arguments = f"{text.constant(TOO_MANY_TURNS)}, {zero}, {zero}, %tag, {zero}"
+    text.do(f"llvm.call @davinci.fault({arguments}) : (i64, i64, i64, i64, i64) -> ()")
+    text.do("}")
+    text.do(f"llvm.return {over} : i1")
+    return text.function(f"@{TURN}(%tag: i64) -> i1", inline=True)
 
 
 def divisor(context: int, kind: str) -> str:

@@ -35,12 +35,14 @@ from davinci.runtime.intrinsics import (
     NO_ACCESS,
     OUT_OF_BOUNDS,
     PORTS,
+    TOO_MANY_TURNS,
     MemoryWord,
     Slot,
     definitions,
-    divisors,
+    guards,
 )
 from davinci.runtime.known_records import KnownRecords
+from davinci.runtime.loop_guards import guard_loops
 
 CAPACITY = 4096
 """Records handed to the device at a time."""
@@ -62,6 +64,10 @@ class CoreLike(Protocol):
     @property
     def sub_block(self) -> int:
         """Which of its block's vector cores it is."""
+
+    @property
+    def most_turns(self) -> int:
+        """How many turns the loops of its program may take."""
 
     def consume(self, records: Records) -> None:
         """Executes instructions, an array [n, 8] in program order."""
@@ -189,8 +195,9 @@ class KernelLibrary:
         functions = {name: op for name, op in functions.items() if name not in own}
         loading = check_functions(functions)
         kinds = guard_divisions(functions, self.locations)
-        if kinds:
-            text = ir.Module.parse(divisors(self._context.ctypes.data, kinds))
+        loops = guard_loops(functions, self.locations)
+        if kinds or loops:
+            text = ir.Module.parse(guards(self._context.ctypes.data, kinds, loops))
             passmanager.PassManager.parse(UPSTREAM).run(text.operation)
             adopt(native, text)
         return native, kernels, loading
@@ -201,7 +208,7 @@ class KernelLibrary:
         """Runs `entry` with the context set up for one block, and hands over the last records."""
         context = self._context
         context[Slot.BLOCK], context[Slot.BLOCKS] = block, blocks
-        context[Slot.SUB_BLOCK] = core.sub_block
+        context[Slot.SUB_BLOCK], context[Slot.TURNS] = core.sub_block, core.most_turns
         for slot in (Slot.CURSOR, Slot.SCALAR_OPS, Slot.ACCESSES, Slot.TOUCHED_GM):
             context[slot] = 0
         context[Slot.WRITES_GM] = context[Slot.FAULT] = 0
@@ -222,7 +229,7 @@ class KernelLibrary:
         if self._error is not None:
             raise self._error
         if context[Slot.FAULT]:
-            raise self._fault(program)
+            raise self._fault(program, core.most_turns)
 
     def _summarise(self) -> None:
         """Appends the record of the scalar accesses behind the last instruction."""
@@ -243,16 +250,24 @@ class KernelLibrary:
             core.consume(self._buffer[:count].copy())
         except BaseException as raised:  # raised again when the native code has returned
             error = raised
+            saved[Slot.TURNS] = 0  # so its loops end
         self._context[:] = saved
         self._core, self._error = core, error
 
-    def _fault(self, program: ScalarProgram) -> DeviceFault:
+    def _fault(self, program: ScalarProgram, most_turns: int) -> DeviceFault:
         context = [int(word) for word in self._context]
         number = context[Slot.FAULT_TAG] >> LOCATION_SHIFT  # of any size in a hand-written call
         location = self.locations[number] if number < len(self.locations) else ""
         where = f"{location}: {program.name}" if location else program.name
         if context[Slot.FAULT] == DIVISION_BY_ZERO:
             return DeviceFault("integer division by zero in the scalar program", where=where)
+        if context[Slot.FAULT] == TOO_MANY_TURNS:
+            return DeviceFault(
+                "too many turns of loops: the scalar program may never end",
+                where=where,
+                expected=f"at most {most_turns:,} in a block",
+                hint="look at the loop at this place; npu-run --instruction-limit N allows more",
+            )
         address, count = context[Slot.FAULT_ADDRESS], context[Slot.FAULT_BYTES]
         space = Space(context[Slot.FAULT_SPACE])
         size = context[dict(PORTS.values())[space] + MemoryWord.SIZE]

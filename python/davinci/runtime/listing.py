@@ -26,6 +26,10 @@ ALIGN_BYTES = 512
 """Made-up arguments start at multiples of it, the first at the first: 0 is no address of GM."""
 
 
+MOST_TURNS = 1 << 20
+"""Of the loops of a scalar program: a listing of a longer one serves nobody."""
+
+
 class Zeros:
     """A memory of zeros."""
 
@@ -37,7 +41,7 @@ class Zeros:
 class ListingCore:
     """A core that keeps the records and executes nothing; its memories are made up."""
 
-    sub_block = 0
+    sub_block, most_turns = 0, MOST_TURNS
 
     def __init__(self) -> None:
         self._memories = {Space.GM: Zeros(GM_BYTES), Space.UB: Zeros(UB_BYTES)}

@@ -33,3 +33,7 @@ class GEPOp(OpView):
 class IntToPtrOp(OpView):
     result: OpResult
     def __init__(self, res: Type, arg: Value) -> None: ...
+
+class FunctionType(Type):
+    return_type: Type
+    def __init__(self, cast_from_type: Type) -> None: ...
