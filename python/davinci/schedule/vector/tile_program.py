@@ -91,7 +91,7 @@ class TileProgram(VectorProgram):
         form = self._joined(sources)
         if name == "vdiv" and not self.exact and self.forms[sources[1]] not in (form, None):
             # The quotient of a statistic costs less than that of every element.
-            return self.mul(sources[0], self.unary("vrec", sources[1]))
+            return self.mul(sources[0], self._inverse(sources[1]))
         rows = form is not None and self.lane in form
         arrays = [source for source in sources if self.forms[source] is not None]
         packed = not rows and bool(arrays) and self._is_packed(dtype, arrays, form)
@@ -107,6 +107,13 @@ class TileProgram(VectorProgram):
             if packed:
                 self.packed.add(result)
         return self._known[key]
+
+    def _inverse(self, value: Value) -> Value:
+        """One over a value, which of a root is one step, not two."""
+        for step in self.steps:
+            if step.result == value and step.name == "vsqrt":
+                return self.unary("vrsqrt", step.sources[0])
+        return self.unary("vrec", value)
 
     def _is_packed(self, dtype: str, arrays: Sequence[Value], form: Form) -> bool:
         """Whether the result of a step on statistics is packed; always where lanes do not move."""
