@@ -13,7 +13,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -56,6 +56,12 @@ class GmAccess(NamedTuple):
     known: Knowledge
 
 
+Clock = Sequence[int]
+"""For every pipe, up to which number its instructions are known to be complete."""
+
+Ports = tuple[Sequence[Port], Sequence[Port]]
+"""Regions that an instruction reads, and those that it writes."""
+
 LogEntry = tuple[Region, int, Party]
 """Region and address of an access, and its instruction."""
 
@@ -89,6 +95,18 @@ class Log:
             near = (np.flatnonzero(below & above) + first).tolist()
         return [self.entries[i] for i in near]
 
+    def conflicts(
+        self, known: int, port: Port, base: int, does: str, did: str
+    ) -> Iterator[Conflict]:
+        """Of a region at an address with entries numbered above `known`; see `Conflict`."""
+        region = port.region
+        if region.empty:
+            return
+        for other, address, before in self.meeting(known, base + region.low, base + region.high):
+            common = region.overlaps(base, other, address)
+            if common is not None:
+                yield Conflict(before, port.space, common, does, did)
+
 
 class Races:
     """The race check of one core.
@@ -113,7 +131,6 @@ class Races:
         self._early: dict[Event, deque[tuple[int, int]]] = {}
         self._waited: dict[Event, int] = {}
         self._matched: dict[Event, tuple[int, int]] = {}
-        self._conflicts: list[Conflict] = []
         self.foreign: Knowledge = {}
         self._reads: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
         self._writes: list[dict[int, Log]] = [{} for _ in range(max(Space) + 1)]
@@ -126,37 +143,79 @@ class Races:
                 after that one orders it after most others too.
         """
         form = party.form
+        number, known = self._advance(form)
+        ports = form.reads, form.writes
+        conflicts = list(self._conflicts(party, words, ports, known))
+        if conflicts:
+            conflict = max(conflicts, key=lambda conflict: conflict.before.index)
+            raise Race(conflict, party, self._flags(conflict.before, party))
+        self._note(party, words, ports, number)
+
+    def access_on_chip(self, party: Party, words: list[int]) -> None:
+        """Notes what an instruction touches on the chip; it is known to race with nothing."""
+        number, _ = self._advance(party.form)
+        self._note(party, words, party.form.chip_ports, number)
+
+    def access_gm(self, party: Party, words: list[int], number: int, known: Clock) -> bool:
+        """Notes what an instruction touches in global memory, unless it races there.
+
+        Args:
+            number: of it in its pipe.
+            known: the clock of its pipe.
+
+        Returns:
+            Whether it does not.
+        """
+        ports = party.form.far_ports
+        if any(self._conflicts(party, words, ports, known)):
+            return False
+        self._note(party, words, ports, number)
+        return True
+
+    def clock(self, pipe: int) -> Clock:
+        """Of a pipe, now."""
+        return tuple(self._clocks[pipe])
+
+    def _advance(self, form: Form) -> tuple[int, Clock]:
+        """The next instruction of a pipe: its number, and the pipe's clock."""
         pipe = int(form.pipe)
-        known = self._clocks[pipe]
-        number = self._numbers[pipe] = self._numbers[pipe] + 1
+        self._numbers[pipe] += 1
+        return self._numbers[pipe], self._clocks[pipe]
+
+    def _conflicts(
+        self, party: Party, words: list[int], ports: Ports, known: Clock
+    ) -> Iterator[Conflict]:
+        """With what was noted and `known` does not cover."""
+        pipe = int(party.form.pipe)
         sequential = pipe in self._sequential
-        for port in form.reads:
+        reads, writes = ports
+        for port in reads:
             base = words[port.word] + port.offset
             for other, log in self._writes[port.space].items():
                 if log.last > known[other] and not (other == pipe and sequential):
-                    self._compare(log, known[other], port, base, party, "reads", "writes")
-        for port in form.writes:
+                    yield from log.conflicts(known[other], port, base, "reads", "writes")
+        for port in writes:
             base = words[port.word] + port.offset
             for other, log in self._writes[port.space].items():
                 if log.last > known[other] and not (other == pipe and sequential):
-                    self._compare(log, known[other], port, base, party, "writes", "writes")
+                    yield from log.conflicts(known[other], port, base, "writes", "writes")
             for other, log in self._reads[port.space].items():
                 if log.last > known[other] and other != pipe:
-                    self._compare(log, known[other], port, base, party, "writes", "reads")
-        if self._conflicts:
-            conflict = max(self._conflicts, key=lambda conflict: conflict.before.index)
-            raise Race(conflict, party, self._flags(conflict.before, party))
-        for logs, ports in ((self._reads, form.reads), (self._writes, form.writes)):
-            for port in ports:
-                if not port.region.empty:
-                    base = words[port.word] + port.offset
-                    by_pipe = logs[port.space]
-                    noted = by_pipe.get(pipe)
-                    if noted is None:
-                        noted = by_pipe[pipe] = Log()
-                    region = port.region
-                    entry = (region, base, party)
-                    noted.add(number, base + region.low, base + region.high, entry)
+                    yield from log.conflicts(known[other], port, base, "writes", "reads")
+
+    def _note(self, party: Party, words: list[int], ports: Ports, number: int) -> None:
+        pipe = int(party.form.pipe)
+        for logs, mine in zip((self._reads, self._writes), ports, strict=True):
+            for port in mine:
+                region = port.region
+                if region.empty:
+                    continue
+                base = words[port.word] + port.offset
+                by_pipe = logs[port.space]
+                noted = by_pipe.get(pipe)
+                if noted is None:
+                    noted = by_pipe[pipe] = Log()
+                noted.add(number, base + region.low, base + region.high, (region, base, party))
 
     def set_flag(self, event: Event, index: int) -> None:
         """The event carries all that its source pipe knows and did.
@@ -211,7 +270,7 @@ class Races:
             self._clocks[pipe][pipe] = self._numbers[pipe]
             return
         self._clocks = [self._numbers.copy() for _ in range(PIPES)]
-        for logs in (*self._reads, *self._writes):
+        for logs in (*self._reads[Space.L1 :], *self._writes[Space.L1 :]):
             logs.clear()
 
     def number(self, pipe: int) -> int:
@@ -238,17 +297,6 @@ class Races:
         if own is not None:
             self._learn(S, list(own))
         self.foreign = join([self.foreign, {k: v for k, v in knowledge.items() if k != seat}])
-
-    def _compare(
-        self, log: Log, known: int, port: Port, base: int, party: Party, does: str, did: str
-    ) -> None:
-        region = port.region
-        if region.empty:
-            return
-        for other, address, before in log.meeting(known, base + region.low, base + region.high):
-            common = region.overlaps(base, other, address)
-            if common is not None:
-                self._conflicts.append(Conflict(before, port.space, common, does, did))
 
     def _flags(self, before: Party, party: Party) -> MisplacedFlags:
         """The flags that were to order `party` after `before`, and fail to."""

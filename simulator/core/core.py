@@ -22,8 +22,9 @@ from davinci.isa.core import (
     Space,
 )
 from davinci.machine import Machine
+from davinci.simulator.checks.checker import Checker
 from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
-from davinci.simulator.checks.races import GmAccess, Party, Race, Races
+from davinci.simulator.checks.races import GmAccess, Party, Race
 from davinci.simulator.core.columns import VA_WORDS
 from davinci.simulator.core.events import EVENTS, flags_left, set_twice
 from davinci.simulator.core.forms import ALL_BITS, Form
@@ -47,6 +48,10 @@ MOST_INSTRUCTIONS = 20_000_000
 
 TURNS_AN_INSTRUCTION = 50
 """Turns of loops that a scalar program may take for each instruction that it may issue."""
+
+
+LEARNING = (Stop.ROOM, Stop.UNKNOWN_FORM, Stop.UNKNOWN_STEP)
+"""Stops at which compiled code only lacks something."""
 
 
 class CoreLike(Protocol):
@@ -80,11 +85,11 @@ class Core:
         data: bool = True,
         most_instructions: int = MOST_INSTRUCTIONS,
     ) -> None:
-        self._tables, self._checks, self._data = tables, checks, data
+        self._tables, self._data = tables, data
         self._most = most_instructions
         chip = on_chip(machine, kind, shadowed=data)
         self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
-        self._races = Races([Pipe[name] for name in machine.sync.sequential_pipes])
+        self._checker = Checker(tables, self._memories) if checks else None
         self._used: set[Space] = set()
 
     def memory(self, space: Space) -> Memory:
@@ -127,14 +132,13 @@ class Core:
         self._kernel, self._block, self._locations = kernel, block, locations
         self._link = link
         self._registers = Registers()
-        self._races.reset()
+        if self._checker is not None:
+            self._checker.begin(alone=link is None)
         self.timeline = Timeline(self._tables, keep_rows, rates, min(LOG_ROOM, self._most))
         sizes = int(self.timeline.state[Word.SIZES])
         for space in Space:
             self.timeline.state[sizes + space] = self._memories[space].size
         self._coming: dict[int, Callable[[int], None]] = {}
-        self.gm_reads: list[GmAccess] = []
-        self.gm_writes: list[GmAccess] = []
         self.lost = NOTHING
         self._index = -1
         self._words: list[int] = []
@@ -168,6 +172,8 @@ class Core:
             while True:
                 stop = timeline.execute(words, len(records))
                 at = int(state[Word.AT])
+                if stop in LEARNING and self._learns(stop, records, at, first + at):
+                    continue
                 self._perform(records[done:at], first + done)
                 done = at
                 if stop == Stop.END:
@@ -191,12 +197,23 @@ class Core:
             raise self._fault(problem) from None
         return cycles
 
+    def _learns(self, stop: Stop, records: Records, at: int, index: int) -> bool:
+        """Whether a stop is over without data and checks of what comes before it."""
+        try:
+            self._attend(stop, records, at, index)
+        except Problem:  # Something before it may be wrong too, and comes first.
+            return False
+        return True
+
     def _attend(self, stop: Stop, records: Records, at: int, index: int) -> None:
         """Does what compiled code stopped for.
 
         Args:
             at: record at which it stopped, or behind which it did.
             index: of that record in the block.
+
+        Raises:
+            Problem: it is illegal.
         """
         state = self.timeline.state
         if stop == Stop.CAME:
@@ -211,12 +228,11 @@ class Core:
             self.timeline.make_room(self._most)
             return
         if stop == Stop.UNKNOWN_FORM:
-            self._load_registers()
-            form = self._form = self._tables.learn_form(state, words, self._registers)
+            form = self._form = self._tables.learn_form(state, words, self._loaded_registers())
             if form.summary:
                 self._bounds(form, words)
             return
-        form = self._form = self._form_under_way(words)
+        form = self._form = self._tables.decode(words, self._loaded_registers())
         if stop == Stop.UNKNOWN_STEP:
             self._tables.learn_step(state, words, form)
         elif stop == Stop.ILLEGAL:
@@ -230,18 +246,14 @@ class Core:
         else:
             self._deadlock(stop, records[at : at + 1], form, index)
 
-    def _form_under_way(self, words: list[int]) -> Form:
-        """The form of a record that compiled code has met."""
-        self._load_registers()
-        return self._tables.decode(words, self._registers)
-
-    def _load_registers(self) -> None:
-        """Takes over what instructions loaded: without data only compiled code has it."""
-        state, registers = self.timeline.state, self._registers
+    def _loaded_registers(self) -> Registers:
+        """The registers on which regions depend, as compiled code has them."""
+        state, registers = self.timeline.state, Registers()
         registers.mask_low = int(state[Word.MASK_LOW]) & ALL_BITS
         registers.mask_high = int(state[Word.MASK_HIGH]) & ALL_BITS
         registers.fmatrix = int(state[Word.FMATRIX]) & ALL_BITS
         registers.va.reshape(-1)[:] = state[state[Word.VA] :][:VA_WORDS]
+        return registers
 
     def _perform(self, records: Records, index: int) -> None:
         """Data and checks of records that compiled code has executed.
@@ -249,36 +261,33 @@ class Core:
         Args:
             index: of the first one in the block.
         """
-        if not (self._data or self._checks):
+        if not (self._data or self._checker) or not len(records):
             return
-        steps = self.timeline.steps()[index : index + len(records)].tolist()
+        steps = self.timeline.steps(index, index + len(records))
+        checker = self._checker
+        if checker is not None:
+            checker.begin_part(records, steps, index)
         with np.errstate(all="ignore"):
-            for step, words in zip(steps, records.tolist(), strict=True):
+            for step, words in zip(steps.tolist(), records.tolist(), strict=True):
                 words.append(0)
                 self._index, self._words = index, words
                 form = self._form = self._tables.form_of(step, words)
-                index += 1
                 if form.sync:
-                    if self._checks:
-                        self._synchronise(form)
+                    if checker is not None and not checker.passes_over:
+                        checker.synchronise(form, index)
+                    index += 1
                     continue
                 self._tables.locate(form, words)
-                if self._checks and (form.reads or form.writes):
-                    self._check(form, words)
+                if checker is not None and (form.reads or form.writes):
+                    if not checker.passes_over:
+                        checker.access(form, words, index)
+                    elif form.moves_gm:
+                        checker.access_gm(form, words, index)
                 if self._data:
                     self._compute(form, words)
-
-    def _synchronise(self, form: Form) -> None:
-        """What a flag or barrier inside the core says about races."""
-        name, values = form.record.name, form.values
-        if name == "pipe_barrier":
-            self._races.barrier(values["pipe"])
-        elif name in ("set_flag", "wait_flag"):
-            event = event_named(values)
-            if name == "set_flag":
-                self._races.set_flag(event, self._index)
-            else:
-                self._races.wait_flag(event, self._index)
+                index += 1
+        if checker is not None:
+            checker.end_part()
 
     def _cross(self, form: Form, index: int) -> None:
         """Sets a flag of other cores, or waits for one; then compiled code may go on."""
@@ -293,8 +302,8 @@ class Core:
             count = self._link.wait_flag(
                 values["flag"], self._place(), lambda: self._pipe_waits(stuck)
             )
-            if self._checks:
-                self._races.receive(count.knowledge, self._link.seat.number)
+            if self._checker is not None:
+                self._checker.races.receive(count.knowledge, self._link.seat.number)
             state[Word.UNTIL] = max(count.time, 0)
         state[Word.PASS] = 1
 
@@ -332,8 +341,8 @@ class Core:
         pipe, mode, flag = values["pipe"], values["mode"], values["flag"]
         knowledge: Knowledge = {}
         sets: list[Set] = []
-        if self._checks:
-            knowledge, number = self._races.send(pipe, link.seat.number)
+        if self._checker is not None:
+            knowledge, number = self._checker.races.send(pipe, link.seat.number)
             sets.append(Set(link.seat, pipe, number, self._place()))
         return link.set_flag(Unset(mode, flag, pipe, self._place()), knowledge, sets)
 
@@ -355,32 +364,6 @@ class Core:
                     found=f"{port.space.name} [{base + region.low:#x}, {base + region.high:#x})",
                     expected=f"addresses below {memory.size:#x} (the size of {port.space.name})",
                     hint="check the address, the repeat count and the strides",
-                )
-
-    def _check(self, form: Form, words: list[int]) -> None:
-        exact = not form.summary
-        if exact:
-            self._check_written(form, words)
-        party = Party(self._index, form, words[0] >> LOCATION_SHIFT)
-        self._races.access(party, words)
-        if form.moves_gm and exact:
-            number, known = self._races.number(int(form.pipe)), self._races.foreign
-            for ports, log in ((form.reads, self.gm_reads), (form.writes, self.gm_writes)):
-                for port in ports:
-                    if port.space == Space.GM:
-                        address = words[port.word] + port.offset
-                        log.append(GmAccess(port.region, address, party, number, known))
-
-    def _check_written(self, form: Form, words: list[int]) -> None:
-        for port in form.reads:
-            region, base = port.region, words[port.word] + port.offset
-            byte = self._memories[port.space].first_unwritten(region, base)
-            if byte is not None:
-                raise Problem(
-                    "it reads bytes that nobody wrote",
-                    found=f"{port.space.name} byte {byte:#x}, the first unwritten one of "
-                    f"[{base + region.low:#x}, {base + region.high:#x})",
-                    hint="write them before, or narrow the access by mask, repeat or length",
                 )
 
     def _compute(self, form: Form, words: list[int]) -> None:
@@ -420,6 +403,18 @@ class Core:
     def _location(self, number: int) -> str:
         known = 0 < number < len(self._locations)
         return self._locations[number] if known else "unknown location"
+
+    @property
+    def gm_reads(self) -> list[GmAccess]:
+        """What the block read in global memory."""
+        assert self._checker is not None, "noted for checks"
+        return self._checker.gm_reads
+
+    @property
+    def gm_writes(self) -> list[GmAccess]:
+        """What the block wrote in global memory."""
+        assert self._checker is not None, "noted for checks"
+        return self._checker.gm_writes
 
     def _fault(self, problem: Problem) -> DeviceFault:
         where = f"kernel {self._kernel}, block {self._block}"

@@ -68,6 +68,7 @@ class Form:
         values: its fields.
         pipe: the queue it goes to.
         reads, writes: the regions it touches.
+        chip_ports, far_ports: those on the chip, and those in global memory: reads, writes.
         names: of its operands, whose words are addresses.
         alignments: what its addresses must be multiples of.
         scalar: index of the word that holds the field `value`, a scalar operand; 0 if none.
@@ -99,6 +100,8 @@ class Form:
         self.pipe = record.pipe_of(values)
         self.reads, self.writes = reads, writes
         self.scalar = entry.scalar
+        self.chip_ports = _ports_in(reads, False), _ports_in(writes, False)
+        self.far_ports = _ports_in(reads, True), _ports_in(writes, True)
         self.names = tuple(operand.name for operand in record.operands)
         self.alignments = entry.alignments
         self.macs = values["m"] * values["k"] * values["n"] if record.timing == "cube" else 0
@@ -169,6 +172,10 @@ def _strided_operands(
         if port.word <= len(record.operands)
         and f"{(name := record.operands[port.word - 1].name)}_blk_stride" in values
     ]
+
+
+def _ports_in(ports: list[Port], far: bool) -> tuple[Port, ...]:
+    return tuple(port for port in ports if (port.space == Space.GM) == far)
 
 
 def _gm_bytes(ports: list[Port]) -> int:

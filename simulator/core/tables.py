@@ -10,7 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from davinci.isa.core import OPCODE_MASK, RECORD_WORDS, Instruction, Pipe, Registers
+from davinci.isa.core import (
+    OPCODE_MASK,
+    RECORD_WORDS,
+    Instruction,
+    Pipe,
+    Records,
+    Registers,
+)
 from davinci.machine import Machine
 from davinci.machine.vector_banks import BankLayout
 from davinci.native import Floats, Ints
@@ -125,6 +132,18 @@ class Tables:
         """The form of a record that was executed as a step."""
         form = self.forms_of_steps[step]
         return self._decoder.form(words, Registers())[0] if form.summary else form
+
+    def any_summary(self, steps: Ints) -> bool:
+        """Whether any of these steps sums up scalar accesses."""
+        return bool(self._forms[self._steps[steps, Step.FORM], FormColumn.SUMMARY].any())
+
+    def without_gm(self, records: Records, steps: Ints) -> Records:
+        """A copy of records, executed as these steps, without addresses in global memory."""
+        places = self._forms[self._steps[steps, Step.FORM], FormColumn.GM_WORD]
+        rows = np.flatnonzero(places)
+        found = records.copy()
+        found[rows, places[rows]] = 0
+        return found
 
     def locate(self, form: Form, words: list[int]) -> bool:
         """Makes the address in global memory one without the bit that bypasses the L2; returns

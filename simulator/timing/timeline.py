@@ -197,9 +197,9 @@ class Timeline:
         """What was issued: step and scalar operations of each instruction."""
         return self._log[: self.count]
 
-    def steps(self) -> Ints:
-        """The step of each instruction."""
-        return self.log & STEP_MASK
+    def steps(self, first: int = 0, end: int | None = None) -> Ints:
+        """The step of each instruction, from number `first` on."""
+        return self.log[first:end] & STEP_MASK
 
     def touched(self) -> Touched:
         """What its transfers touched in global memory."""

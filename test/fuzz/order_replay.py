@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import deque
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from copy import copy
 from typing import Any
 
@@ -19,21 +19,29 @@ import numpy as np
 from davinci.errors import DeviceFault
 from davinci.isa.core import Records, Registers
 from davinci.machine import Machine
+from davinci.simulator.checks.checker import Checker
 from davinci.simulator.checks.races import Log, Races
 from davinci.simulator.core.core import Core
-from davinci.simulator.core.forms import Decoder, Form
+from davinci.simulator.core.forms import Decoder, Form, Port
 from davinci.simulator.core.memory import GlobalMemory
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.timing.gm_model import rates_of
 from davinci.simulator.timing.layout import Word
 from davinci.simulator.timing.timeline import Timeline
 
-CHANGING = (Races, Log, Timeline, Registers)
+CHANGING = (Checker, Races, Log, Timeline, Registers)
 """What changes while a block runs, beside lists and dictionaries; all else is shared by branches,
 also what only times depend on."""
 
 AT_ONCE = 64
 """Records handed to the core at a time: most faults come soon behind what is left out."""
+
+
+class OrderChecker(Checker):
+    """Looks for races only."""
+
+    def _written(self, ports: Sequence[Port], words: list[int]) -> None:
+        pass
 
 
 class OrderCore(Core):
@@ -44,21 +52,20 @@ class OrderCore(Core):
         memory = GlobalMemory(machine, 0, shadowed=False)
         tables = Tables(machine, Decoder(machine, kind))
         super().__init__(machine, kind, memory, tables, checks=True, data=False)
+        self._checker = OrderChecker(tables, self._memories)
         self.begin("k", 0, rates_of(machine, 1), [], keep_rows=False)
+        self._checker.begin(alone=False)  # Each stream is another one.
         self.timeline.state[Word.BOUNDS] = 0
 
     def _bounds(self, form: Form, words: list[int]) -> None:
         pass
 
-    def _check_written(self, form: Form, words: list[int]) -> None:
-        pass
-
     def branch(self) -> OrderCore:
         """A core in the same state, that goes on by itself."""
         other = copy(self)
-        for name in ("_races", "_registers", "timeline"):
+        for name in ("_checker", "_registers", "timeline"):
             setattr(other, name, branched(getattr(self, name)))
-        other.gm_reads, other.gm_writes = [], []  # for other blocks
+        other._checker.gm_reads, other._checker.gm_writes = [], []  # for other blocks
         return other
 
     def fault(self, records: Records) -> str:

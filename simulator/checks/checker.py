@@ -1,0 +1,196 @@
+"""The checks of one core while it runs: unwritten bytes, and races inside a block.
+
+What the instructions of a block do on the chip is the same wherever their operands lie in global
+memory. So is whether it is legal: the blocks of a launch, and launches of a kernel for other
+buffers, mostly issue the same but for addresses there. A part of a stream that was checked before,
+behind the same beginning, is only checked in global memory; its instructions' clocks are those of
+the first time. Where the stream goes on otherwise, what was passed over is noted first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from davinci.isa.core import LOCATION_SHIFT, Pipe, Records, Space
+from davinci.native import Ints
+from davinci.simulator.checks.races import Clock, GmAccess, Party, Races
+from davinci.simulator.core.forms import Form, Port
+from davinci.simulator.core.memory import Memory
+from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.tables import Tables, event_named
+
+MOST_KEPT = 1 << 18
+"""Instructions of a block that are passed over at most: their records are kept."""
+
+MOST_KNOWN = 1 << 20
+"""Accesses of global memory in the parts that are known; with more, all are forgotten."""
+
+Order = list[tuple[int, Clock]]
+"""Of the instructions of a part that access global memory: number in the pipe, its clock."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Instructions that follow each other: records, steps, number of the first in the block."""
+
+    records: Records
+    steps: Sequence[int]
+    first: int
+
+
+class Checker:
+    """Checks of one core.
+
+    Args:
+        tables: of its kind of core.
+        memories: by number of their space.
+
+    Attributes:
+        races: of the block.
+        gm_reads, gm_writes: what the block touched in global memory.
+    """
+
+    def __init__(self, tables: Tables, memories: Sequence[Memory]) -> None:
+        self._tables, self._memories = tables, memories
+        self.races = Races(Pipe[name] for name in tables.machine.sync.sequential_pipes)
+        self._known: dict[bytes, Order] = {}
+        self._known_accesses = 0
+
+    def begin(self, alone: bool) -> None:
+        """Starts a block; `alone`: nothing that other cores do orders its instructions."""
+        self.races.reset()
+        self.gm_reads: list[GmAccess] = []
+        self.gm_writes: list[GmAccess] = []
+        self._digest = b"" if alone else None
+        self._passed: list[Part] = []
+        self._part: Part | None = None
+        self._order: Order = []
+        self._next = -1
+
+    @property
+    def passes_over(self) -> bool:
+        """The present part is checked in global memory only."""
+        return self._next >= 0
+
+    def begin_part(self, records: Records, steps: Ints, first: int) -> None:
+        """Starts with instructions that compiled code has executed as these steps.
+
+        Args:
+            first: number of the first one in the block.
+        """
+        self._part = Part(records, steps.tolist(), first)
+        self._order, self._next = [], -1
+        if self._digest is None:
+            return
+        if first > MOST_KEPT or self._tables.any_summary(steps):
+            # What the scalar unit touches is not all in the records.
+            self._digest = None
+        else:
+            masked = self._tables.without_gm(records, steps)
+            self._digest = blake2b(self._digest + masked.tobytes(), digest_size=16).digest()
+            known = self._known.get(self._digest)
+            if known is not None:
+                self._order, self._next = known, 0
+                return
+        self._catch_up()
+
+    def end_part(self) -> None:
+        """Everything since `begin_part` was legal."""
+        assert self._part is not None, "a part was begun"
+        if self.passes_over:
+            self._passed.append(self._part)
+        elif self._digest is not None:
+            self._known_accesses += len(self._order)
+            if self._known_accesses > MOST_KNOWN:
+                self._known, self._known_accesses = {}, len(self._order)
+            self._known[self._digest] = self._order
+        self._part = None
+
+    def synchronise(self, form: Form, index: int) -> None:
+        """Notes a flag or barrier inside the core.
+
+        Raises:
+            Problem: a flag may be set again before the wait for it is over.
+        """
+        name, values = form.record.name, form.values
+        if name == "pipe_barrier":
+            self.races.barrier(values["pipe"])
+        elif name == "set_flag":
+            self.races.set_flag(event_named(values), index)
+        elif name == "wait_flag":
+            self.races.wait_flag(event_named(values), index)
+
+    def access(self, form: Form, words: list[int], index: int) -> None:
+        """Checks an instruction that touches memory.
+
+        Raises:
+            Problem: it reads what nobody wrote, or races.
+        """
+        exact = not form.summary
+        if exact:
+            self._written(form.reads, words)
+        party = Party(index, form, words[0] >> LOCATION_SHIFT)
+        self.races.access(party, words)
+        if form.moves_gm and exact:
+            pipe = int(form.pipe)
+            order = self.races.number(pipe), self.races.clock(pipe)
+            self._order.append(order)
+            self._note_gm(party, words, order[0])
+
+    def access_gm(self, form: Form, words: list[int], index: int) -> None:
+        """Checks what an instruction touches in global memory, in a part that is passed over.
+
+        Raises:
+            Problem: it reads what nobody wrote, or races.
+        """
+        self._written(form.far_ports[0], words)
+        party = Party(index, form, words[0] >> LOCATION_SHIFT)
+        number, clock = self._order[self._next]
+        self._next += 1
+        if not self.races.access_gm(party, words, number, clock):
+            self._catch_up(index)
+            self.races.access(party, words)
+            raise AssertionError("the order of a part that is known is another one")
+        self._note_gm(party, words, number)
+
+    def _written(self, ports: Sequence[Port], words: list[int]) -> None:
+        for port in ports:
+            region, base = port.region, words[port.word] + port.offset
+            byte = self._memories[port.space].first_unwritten(region, base)
+            if byte is not None:
+                raise Problem(
+                    "it reads bytes that nobody wrote",
+                    found=f"{port.space.name} byte {byte:#x}, the first unwritten one of "
+                    f"[{base + region.low:#x}, {base + region.high:#x})",
+                    hint="write them before, or narrow the access by mask, repeat or length",
+                )
+
+    def _note_gm(self, party: Party, words: list[int], number: int) -> None:
+        known = self.races.foreign
+        for ports, log in zip(
+            (party.form.reads, party.form.writes), (self.gm_reads, self.gm_writes), strict=True
+        ):
+            for port in ports:
+                if port.space == Space.GM:
+                    address = words[port.word] + port.offset
+                    log.append(GmAccess(port.region, address, party, number, known))
+
+    def _catch_up(self, end: int | None = None) -> None:
+        """Notes what was passed over; of the present part what is before instruction `end`."""
+        passed, self._passed = self._passed, []
+        if end is not None and self._part is not None:
+            passed.append(self._part)
+        for part in passed:
+            for index, (step, record) in enumerate(
+                zip(part.steps, part.records.tolist(), strict=True), part.first
+            ):
+                if index == end:
+                    return
+                words = [*record, 0]
+                form = self._tables.form_of(step, words)
+                if form.sync:
+                    self.synchronise(form, index)
+                elif form.reads or form.writes:
+                    self.races.access_on_chip(Party(index, form, words[0] >> LOCATION_SHIFT), words)
