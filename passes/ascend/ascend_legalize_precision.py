@@ -36,6 +36,7 @@ from davinci.passes.ascend.tensor_ops import (
     TensorOps,
     defining_op,
     definition,
+    full_value,
     merge_equal,
     tensor_functions,
     users_of,
@@ -69,6 +70,9 @@ class AscendLegalizePrecisionPass(Pass):
                         narrow_product(op, constants, self.precision)
                 elif self.precision == "fp16":
                     narrow(op)
+                elif self.precision == "mixed" and is_average(op) and is_f32(op.operands[0]):
+                    with op.location, ir.InsertionPoint(op):
+                        op.operands[0] = narrowed(op.operands[0], TensorOps())
             merge_equal(block)
 
 
@@ -155,6 +159,10 @@ MOVES = frozenset({"ascend.concat", "ascend.reshape", "ascend.transpose", "ascen
 """Operations that only move data, which is cheaper for narrow types."""
 
 
+SCALINGS = frozenset({"ascend.mul", "ascend.div"})
+"""Operations that may multiply by a number."""
+
+
 def rounds_alike(op: Any) -> bool:
     """Whether an operation gives the same of rounded values as rounding gives of its result."""
     return op.name in MOVES or (op.name == POOL and attribute(op, "kind") in ("max", "min"))
@@ -202,9 +210,34 @@ def goes_in_front(move: Any) -> bool:
 def narrows_all(value: Any) -> bool:
     """Whether all uses of a value are products, whose operands become f16, directly or moved."""
     return all(
-        user.name in ON_CUBE or (rounds_alike(user) and narrows_all(user.results[0]))
+        user.name in ON_CUBE
+        or (rounds_alike(user) and narrows_all(user.results[0]))
+        or is_average(user)
         for user in (use.owner.operation for use in value.uses)
     )
+
+
+def is_average(op: Any) -> bool:
+    """Whether an operation adds windows, and their sums are moved, scaled and then rounded to f16.
+
+    Sums of f32 of rounded pixels are then as near as they are rounded themselves.
+    """
+    return op.name == POOL and attribute(op, "kind") == "add" and scaled_down(op.results[0])
+
+
+def scaled_down(value: Any) -> bool:
+    """Whether all uses of a value scale it by numbers, move it or round it to f16 for products."""
+    return all(
+        scaled_down(user.results[0])
+        if is_scaling(user) or user.name in MOVES
+        else user.name in ON_CUBE
+        for user in (use.owner.operation for use in value.uses)
+    )
+
+
+def is_scaling(op: Any) -> bool:
+    """Whether an operation multiplies by a number, or divides by one."""
+    return op.name in SCALINGS and full_value(op.operands[1]) is not None
 
 
 def is_f32(value: Any) -> bool:

@@ -40,14 +40,18 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.pools.group import PoolGroup
 from davinci.schedule.pools.pool import (
     Band,
+    Phase,
     PoolSchedule,
     bands,
+    came_pixels,
     choose,
+    line_pixels,
+    padding,
+    phases,
     tile_fractals,
-    tile_pixels,
 )
 from davinci.schedule.products.epilogue import UNCHANGED, Extra
-from davinci.units import BLOCK_BYTES, round_up
+from davinci.units import BLOCK_BYTES, ceil_div, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
@@ -75,19 +79,17 @@ class PoolKernel:
         self.pool, self.schedule, self.target = group.pool, schedule, target
         self.end, pool = group.pool.end, group.pool
         planes = pool.images * pool.blocks
-        rows, columns = pool.geometry.image
-        self.image = restride(
-            gm[group.image],
-            [planes, rows, columns, SIDE],
-            [round_up(rows * columns, SIDE) * SIDE, columns * SIDE, SIDE, 1],
-        )
-        shape = [planes, pool.pixels, SIDE]
+        self.images = [self._every(gm[group.image], first) for first in self._firsts()]
+        windows = pool.geometry.windows
+        shape = [planes, windows[0], windows[1] * SIDE]
+        strides = [pool.pixels * SIDE, windows[1] * SIDE, 1]
 
         def whole(number: int) -> ir.Value:
-            return restride(gm[number], shape, row_major(shape))
+            return restride(gm[number], shape, strides)
 
-        outputs = zip(self.end.program.outputs, group.outputs, strict=True)
+        outputs = list(zip(self.end.program.outputs, group.outputs, strict=True))
         self.outputs = {value: whole(number) for value, number in outputs}
+        self.paddings = {value: self._behind(gm[number]) for value, number in outputs}
         self.extras: dict[Value, ir.Value] = {}
         for extra, number in zip(self.end.extras, group.extras, strict=True):
             of_rows = [pool.images if extra.batch else 1, pool.channels]
@@ -96,6 +98,28 @@ class PoolKernel:
         self.numbers = {
             value: self._number(*key) for key, value in self.end.program.constants.items()
         }
+
+    def _firsts(self) -> range:
+        """First rows of the image of those that windows step to."""
+        shape = self.pool.geometry
+        return range(min(shape.strides[0], shape.image[0]))
+
+    def _every(self, gm: ir.Value, first: int) -> ir.Value:
+        """Every `strides[0]`th row of the images from row `first` on."""
+        pool, (rows, columns) = self.pool, self.pool.geometry.image
+        step, plane = pool.geometry.strides[0], round_up(rows * columns, SIDE) * SIDE
+        shape = [pool.images * pool.blocks, ceil_div(rows - first, step), columns, SIDE]
+        strides = [plane, step * columns * SIDE, SIDE, 1]
+        return restride(gm, shape, strides, first * columns * SIDE)
+
+    def _behind(self, gm: ir.Value) -> ir.Value | None:
+        """What pads the planes of an output; None if nothing does."""
+        pool = self.pool
+        windows = math.prod(pool.geometry.windows)
+        if windows == pool.pixels:
+            return None
+        shape = [pool.images * pool.blocks, (pool.pixels - windows) * SIDE]
+        return restride(gm, shape, [pool.pixels * SIDE, 1], windows * SIDE)
 
     def build(self) -> int:
         """Builds it at the insertion point; returns the pieces of work."""
@@ -150,7 +174,8 @@ class Tile:
         self.kernel, self.pool, self.end = kernel, kernel.pool, kernel.end
         self.band, self.planes, self.image, self.block, self.row = band, planes, image, block, row
         self.plane = add(mul(image, self.pool.blocks), block)
-        self.pixels, self.fractals = tile_pixels(self.pool, band), tile_fractals(self.pool, band)
+        self.fractals, self.windows = tile_fractals(self.pool, band), self.pool.flat(band.rows)
+        self.phases = phases(self.pool, band)
         # The last block of channels has a tile of its own where it is not whole.
         self.lanes = SIDE if isinstance(block, ir.Value) else self._lanes(block)
 
@@ -186,59 +211,76 @@ class Tile:
         return self._alloc([self.planes, self.fractals, FRACTAL], dtype, moved)
 
     def _came(self) -> ir.Value:
-        """The pixels that windows reach and what pads them, [planes][rows][columns][16]."""
-        pool, band, shape = self.pool, self.band, self.pool.geometry
-        dtype, line = DTYPE_OF[pool.element], pool.columns * SIDE
-        buffer = self._alloc([self.planes, band.reached, line], dtype, moved=True)
-        left = shape.pads[2]
-        inner = min(shape.image[1], pool.columns - left)
-        rows = band.reached - band.above - band.below
-        plane = band.reached * line
-        begin = add(mul(self.row, shape.strides[0]), -shape.pads[0])
-        at = [self.plane, 0 if band.above else begin, 0, 0]
-        sizes = [self.planes, rows, inner, SIDE]
-        inside = band.above * line + left * SIDE
-        target = restride(buffer, sizes, [plane, line, SIDE, 1], inside)
-        cce.copy(subview(self.kernel.image, at, sizes), target)
+        """The pixels that windows reach and what pads them, [planes][phases][rows][pitch][16]."""
+        pool = self.pool
+        dtype = DTYPE_OF[pool.element]
+        plane = came_pixels(pool, self.band) * SIDE
+        buffer = self._alloc([self.planes, plane], dtype, moved=True)
         number = scalar(dtype, REDUCTIONS[pool.kind].start(pool.element))
-        ends = [(0, band.above * line), (plane - band.below * line, band.below * line)]
-        for offset, size in ends:
-            if size:
-                cce.vector_dup(number, restride(buffer, [self.planes, size], [plane, 1], offset))
-        right = pool.columns - left - inner
-        sides = [(0, left), (pool.columns - right, right)]
-        for column, count in sides:
-            if count:
-                offset = band.above * line + column * SIDE
-                sizes, strides = [self.planes, rows, count * SIDE], [plane, line, 1]
-                cce.vector_dup(number, restride(buffer, sizes, strides, offset))
+        line, sides = pool.pitch * SIDE, (pool.pitch - pool.inner) * SIDE
+
+        def fill(rows: int, size: int, begin: int) -> None:
+            if rows and size:
+                at = restride(buffer, [self.planes, rows, size], [plane, line, 1], begin)
+                cce.vector_dup(number, at)
+
+        for phase in self.phases.values():
+            rows, begin = phase.rows - phase.above - phase.below, phase.begin * SIDE
+            inside = begin + phase.above * line + pool.left * SIDE
+            if rows <= 0:
+                fill(1, phase.rows * line + pool.left * SIDE, begin)
+                continue
+            sizes = [self.planes, rows, pool.inner, SIDE]
+            target = restride(buffer, sizes, [plane, line, SIDE, 1], inside)
+            cce.copy(self._rows(phase, sizes), target)
+            fill(1, inside - begin, begin)
+            fill(rows, sides, inside + pool.inner * SIDE)
+            fill(1, phase.below * line, inside + rows * line)
         return buffer
+
+    def _rows(self, phase: Phase, sizes: Sequence[int]) -> ir.Value:
+        """The rows of a phase in GM."""
+        shape = self.pool.geometry
+        skipped, first = divmod(phase.first - shape.pads[0], shape.strides[0])
+        row = add(add(self.row, skipped), phase.above)
+        return subview(self.kernel.images[first], [self.plane, row, 0, 0], sizes)
 
     def _combined(self) -> ir.Value:
         """The windows of the tile, [planes][fractals][16][16], as the epilogue takes them."""
-        pool, band, shape = self.pool, self.band, self.pool.geometry
-        kind, line = pool.accumulator, pool.columns * SIDE
+        pool, shape, sums = self.pool, self.pool.geometry, self.end.sums
+        kind = pool.accumulator
         came = self._widened(self._came())
-        lines, plane, row = came, band.reached * line, shape.strides[0] * line
+        plane = came_pixels(pool, self.band) * SIDE
+        lines, starts = came, [self.phases[0].begin * SIDE]
         if shape.kernel[0] > 1:
-            lines = self._alloc([self.planes, band.rows, line], kind, moved=False)
-            sizes, steps = [self.planes, band.rows, line], [plane, row, 1]
-            down = shape.dilations[0] * line
-            terms = [restride(came, sizes, steps, i * down) for i in range(shape.kernel[0])]
-            self._combine(terms, restride(lines, sizes, row_major(sizes)))
-            plane, row = band.rows * line, line
-        sums = self.end.sums
+            places = [
+                divmod(i * shape.dilations[0], shape.strides[0]) for i in range(shape.kernel[0])
+            ]
+            starts = [self.phases[first].begin + row * pool.pitch for row, first in places]
+            size = line_pixels(pool, self.band) * SIDE
+            lines = self._alloc([self.planes, size], kind, moved=False)
+            sizes = [
+                self.planes,
+                (self.windows - 1) * shape.strides[1] * SIDE + shape.extent[1] * SIDE,
+            ]
+            terms = [restride(came, sizes, [plane, 1], start * SIDE) for start in starts]
+            self._combine(terms, restride(lines, sizes, [size, 1]))
+            plane, starts = size, [0]
         rounded = sums.dtype != kind
         made = self._buffer(kind, moved=not rounded and sums in self.end.program.outputs)
-        # Blocks of a row of windows are equally far apart where those of a pixel are taken apart.
-        block = BLOCK_BYTES // DTYPES[kind].itemsize
-        across, wide = shape.strides[1] * SIDE, self.fractals * FRACTAL
-        sizes = [self.planes, SIDE // block, band.rows, shape.windows[1], block]
-        steps = [plane, block, row, across, 1]
         right = shape.dilations[1] * SIDE
-        terms = [restride(lines, sizes, steps, j * right) for j in range(shape.kernel[1])]
-        to = [wide, block, shape.windows[1] * SIDE, SIDE, 1]
-        self._combine(terms, restride(made, sizes, to))
+        starts = [starts[0] + j * right for j in range(shape.kernel[1])]
+        # Blocks of a pixel are taken apart: those of a row of windows are equally far apart.
+        block = BLOCK_BYTES // DTYPES[kind].itemsize
+        sizes = [self.planes, SIDE // block, self.windows, block]
+        steps = [plane, block, shape.strides[1] * SIDE, 1]
+        to = [self.fractals * FRACTAL, block, SIDE, 1]
+        if shape.strides[1] == 1:
+            sizes, steps = [self.planes, self.windows * SIDE], [plane, 1]
+            to = [self.fractals * FRACTAL, 1]
+        self._combine(
+            [restride(lines, sizes, steps, at) for at in starts], restride(made, sizes, to)
+        )
         self._clear(made)
         if not rounded:
             return made
@@ -266,7 +308,7 @@ class Tile:
 
     def _clear(self, buffer: ir.Value) -> None:
         """Zeroes the pixels behind the last window."""
-        first, total = self.band.rows * self.pool.geometry.windows[1], self.fractals * SIDE
+        first, total = self.windows, self.fractals * SIDE
         if first < total:
             sizes, strides = [self.planes, (total - first) * SIDE], [total * SIDE, 1]
             fill_zeros(restride(buffer, sizes, strides, first * SIDE))
@@ -286,21 +328,21 @@ class Tile:
         return made
 
     def _whole(self, extra: Extra) -> ir.Value:
-        """The tile of what has the shape of the result."""
+        """The tile of what has the shape of the result; ones where there are no windows."""
         buffer = self._buffer(extra.value.dtype, moved=True)
-        if self.pixels < self.fractals * SIDE:
-            self._clear(buffer)
+        gaps = self.pool.row > self.pool.geometry.windows[1] and self.band.rows > 1
+        if gaps or self.windows < self.fractals * SIDE:
+            cce.vector_dup(scalar(extra.value.dtype, 1.0), buffer)
         source, target = self._places(self.kernel.extras[extra.value], buffer)
         cce.copy(source, target)
         return buffer
 
     def _places(self, gm: ir.Value, buffer: ir.Value) -> tuple[ir.Value, ir.Value]:
         """The tile of an array of the shape of the result in GM and in UB."""
-        sizes = [self.planes, self.pixels, SIDE]
-        first = mul(self.row, self.pool.geometry.windows[1])
+        sizes = [self.planes, self.band.rows, self.pool.geometry.windows[1] * SIDE]
         return (
-            subview(gm, [self.plane, first, 0], sizes),
-            restride(buffer, sizes, [self.fractals * FRACTAL, SIDE, 1]),
+            subview(gm, [self.plane, self.row, 0], sizes),
+            restride(buffer, sizes, [self.fractals * FRACTAL, self.pool.row * SIDE, 1]),
         )
 
     def _step(self, step: Step, held: dict[Value, ir.Value]) -> None:
@@ -324,3 +366,9 @@ class Tile:
                 fill_lanes(value.dtype, rows, self.lanes, SIDE, 0.0)
         target, source = self._places(self.kernel.outputs[value], buffer)
         cce.copy(source, target)
+        behind = self.kernel.paddings[value]
+        if behind is None or not self.band.last:
+            return
+        sizes = [self.planes, padding(self.pool, self.band) * SIDE]
+        zeros = restride(buffer, sizes, [self.fractals * FRACTAL, 1], self.windows * SIDE)
+        cce.copy(zeros, subview(behind, [self.plane, 0], sizes))

@@ -78,6 +78,27 @@ func.func @shared(%a: tensor<1x16x8xf32>, %b: tensor<16x8xf32>, %c: tensor<8x4xf
 
 // -----
 
+// What an average for products is taken of is rounded once, for it and for the products beside it; one that is a result
+// is taken of what there was.
+// CHECK-LABEL: func.func @averages
+// CHECK: %[[X:.*]] = "ascend.cast"(%arg0) : (tensor<1x9x16xf32>) -> tensor<1x9x16xf16>
+// CHECK: "ascend.pool"(%[[X]]) {{.*}} : (tensor<1x9x16xf16>) -> tensor<1x4x16xf32>
+// CHECK: "ascend.pool"(%arg1) {{.*}} : (tensor<1x9x16xf32>) -> tensor<1x4x16xf32>
+// FP16-LABEL: func.func @averages
+func.func @averages(%x: tensor<1x9x16xf32>, %y: tensor<1x9x16xf32>, %w: tensor<16x4xf32>) -> (tensor<4x4xf32>, tensor<9x4xf32>, tensor<1x4x16xf32>) {
+  %four = "ascend.full"() {value = 4.0 : f32} : () -> tensor<1x4x16xf32>
+  %0 = "ascend.pool"(%x) {image = array<i64: 3, 3>, kernel = array<i64: 2, 2>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, kind = "add"} : (tensor<1x9x16xf32>) -> tensor<1x4x16xf32>
+  %1 = "ascend.div"(%0, %four) : (tensor<1x4x16xf32>, tensor<1x4x16xf32>) -> tensor<1x4x16xf32>
+  %2 = "ascend.reshape"(%1) : (tensor<1x4x16xf32>) -> tensor<4x16xf32>
+  %3 = "ascend.matmul"(%2, %w) : (tensor<4x16xf32>, tensor<16x4xf32>) -> tensor<4x4xf32>
+  %4 = "ascend.reshape"(%x) : (tensor<1x9x16xf32>) -> tensor<9x16xf32>
+  %5 = "ascend.matmul"(%4, %w) : (tensor<9x16xf32>, tensor<16x4xf32>) -> tensor<9x4xf32>
+  %6 = "ascend.pool"(%y) {image = array<i64: 3, 3>, kernel = array<i64: 2, 2>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, kind = "add"} : (tensor<1x9x16xf32>) -> tensor<1x4x16xf32>
+  return %3, %5, %6 : tensor<4x4xf32>, tensor<9x4xf32>, tensor<1x4x16xf32>
+}
+
+// -----
+
 // Integer products, and products that are f16 already, stay.
 // CHECK-LABEL: func.func @others
 // CHECK-NOT: ascend.cast

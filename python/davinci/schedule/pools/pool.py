@@ -3,11 +3,15 @@
     plane     a block of 16 channels of an image: pixels in raster order, [h w][16]
     tile      some planes, of each some rows of windows
 
-A tile's pixels come with what pads them around, [planes][rows][columns][16], so that all windows
-are alike. The rows of a window are combined first, all columns beside each other, then its columns:
+A tile's pixels come with what pads them around. Rows of windows may step over rows of pixels: these
+lie in as many phases, one behind the other, so that the rows that windows combine follow each
+other, and so do their columns: a row's right padding is the left one of the next. All rows of a
+tile are one run for an instruction:
 
-    image [rows][columns]  ->  [rows of windows][columns]  ->  [rows of windows][columns of windows]
+    image [rows][columns]  ->  [phases][rows][pitch]
+          ->  rows combined [rows of windows][pitch]  ->  columns too [rows of windows][windows]
 
+A row of windows may end with some that are none (`Pool.row`); they do not leave.
 What follows the reduction is done to the tile while it is there (`products.epilogue`).
 """
 
@@ -25,8 +29,8 @@ from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.moves.transfers import Costs
 from davinci.schedule.products.epilogue import Epilogue
 from davinci.schedule.vector.space import NoSpace
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import REPEAT_BYTES, ceil_div
 
 
 @dataclass(frozen=True)
@@ -70,6 +74,32 @@ class Pool:
         return (shape.windows[1] - 1) * shape.strides[1] + shape.extent[1]
 
     @property
+    def left(self) -> int:
+        """Columns of padding in front of a row, and behind the last row of a tile."""
+        return self.geometry.pads[2]
+
+    @property
+    def inner(self) -> int:
+        """Columns of a row that are of the image."""
+        return min(self.geometry.image[1], self.columns - self.left)
+
+    @property
+    def pitch(self) -> int:
+        """Columns from row to row: a whole number of windows, with the padding of both sides."""
+        behind = self.columns - self.left - self.inner
+        step = self.geometry.strides[1]
+        return ceil_div(self.columns - min(self.left, behind), step) * step
+
+    @property
+    def row(self) -> int:
+        """Windows from row to row."""
+        return self.pitch // self.geometry.strides[1]
+
+    def flat(self, rows: int) -> int:
+        """Windows from the first to the last of so many rows."""
+        return (rows - 1) * self.row + self.geometry.windows[1]
+
+    @property
     def pixels(self) -> int:
         """Of a plane of the result, with those that pad it to whole fractals."""
         return ceil_div(math.prod(self.geometry.windows), SIDE) * SIDE
@@ -92,6 +122,53 @@ class Band:
     below: int
     reached: int
     last: bool
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Every `strides[0]`th row of pixels that a tile reaches.
+
+    Attributes:
+        first: the row that it begins with.
+        rows: how many; `above` and `below` of them are padding.
+        begin: pixels of a plane in front of them in UB.
+    """
+
+    first: int
+    rows: int
+    above: int
+    below: int
+    begin: int
+
+
+def phases(pool: Pool, band: Band) -> dict[int, Phase]:
+    """Those that windows combine, by the number of their first row.
+
+    >>> shape = Geometry((9, 9), (3, 3), (2, 2), (1, 1), (1, 0, 1, 0))
+    >>> pool = Pool(shape, "max", 1, 16, "f16", None)
+    >>> [(x.first, x.rows, x.above, x.begin) for x in phases(pool, bands(shape, 2)[0]).values()]
+    [(0, 3, 1, 0), (1, 2, 0, 31)]
+    """
+    shape, found, begin = pool.geometry, dict[int, Phase](), 0
+    step = shape.strides[0]
+    for first in sorted({i * shape.dilations[0] % step for i in range(shape.kernel[0])}):
+        rows, above, behind = (
+            ceil_div(max(0, end - first), step)
+            for end in (band.reached, band.above, band.reached - band.below)
+        )
+        found[first] = Phase(first, rows, min(above, rows), rows - behind, begin)
+        begin += rows * pool.pitch + pool.left
+    return found
+
+
+def came_pixels(pool: Pool, band: Band) -> int:
+    """Pixels of a plane of a tile in UB as they come."""
+    return sum(x.rows * pool.pitch + pool.left for x in phases(pool, band).values())
+
+
+def line_pixels(pool: Pool, band: Band) -> int:
+    """The same with rows combined."""
+    return band.rows * pool.pitch + pool.left
 
 
 @dataclass(frozen=True)
@@ -141,26 +218,24 @@ def bands(shape: Geometry, rows: int) -> list[Band]:
     return found
 
 
-def tile_pixels(pool: Pool, band: Band) -> int:
-    """Pixels of the result that a tile stores of a plane, those that pad the plane included."""
-    windows = band.rows * pool.geometry.windows[1]
-    if band.last:
-        windows += pool.pixels - math.prod(pool.geometry.windows)
-    return windows
+def padding(pool: Pool, band: Band) -> int:
+    """Pixels that pad a plane of the result, if a tile stores them."""
+    return pool.pixels - math.prod(pool.geometry.windows) if band.last else 0
 
 
 def tile_fractals(pool: Pool, band: Band) -> int:
-    """Fractals of a plane in which they lie in UB."""
-    return ceil_div(tile_pixels(pool, band), SIDE)
+    """Fractals of a plane of the result in UB: rows of windows, then padding."""
+    return ceil_div(pool.flat(band.rows) + padding(pool, band), SIDE)
 
 
 def tile_bytes(pool: Pool, planes: int, band: Band, slots: int) -> int:
     """Bytes in UB of a tile, with `slots` buffers for what moves."""
     item, wide = DTYPES[DTYPE_OF[pool.element]].itemsize, DTYPES[pool.accumulator].itemsize
-    line = pool.columns * SIDE
-    came = planes * band.reached * line * item * slots
-    widened = planes * band.reached * line * wide if wide != item else 0
-    lines = planes * band.rows * line * wide if pool.geometry.kernel[0] > 1 else 0
+    pixels = came_pixels(pool, band)
+    came = planes * pixels * SIDE * item * slots
+    widened = planes * pixels * SIDE * wide if wide != item else 0
+    high = pool.geometry.kernel[0]
+    lines = planes * line_pixels(pool, band) * SIDE * wide if high > 1 else 0
     fractals = tile_fractals(pool, band)
     rounded = pool.end.sums.dtype != pool.accumulator
     sums = planes * fractals * SIDE * SIDE * wide if rounded else 0
@@ -188,7 +263,7 @@ def candidates(pool: Pool, machine: Machine, cores: int) -> Iterator[PoolSchedul
     for planes in (n for n in range(1, shared + 1) if shared % n == 0):
         for rows in heights:
             cut = bands(pool.geometry, rows)
-            tall = max(cut, key=lambda band: band.reached * pool.columns + tile_pixels(pool, band))
+            tall = max(cut, key=lambda band: tile_bytes(pool, planes, band, 1))
             groups = pool.whole_blocks // planes + (pool.blocks > pool.whole_blocks)
             units = pool.images * groups * sum(band.count for band in cut)
             each = ceil_div(units, cores)
@@ -205,20 +280,28 @@ def tiles_cycles(pool: Pool, planes: int, band: Band, tiles: int, machine: Machi
     item, wide = DTYPES[DTYPE_OF[pool.element]].itemsize, DTYPES[pool.accumulator].itemsize
     inside = band.reached - band.above - band.below
     load = costs.read(planes, inside * pool.geometry.image[1] * SIDE * item)
-    pixels, outputs = tile_pixels(pool, band), pool.end.program.outputs
-    store = sum(costs.write(planes, pixels * SIDE * DTYPES[v.dtype].itemsize) for v in outputs)
+    windows = band.rows * pool.geometry.windows[1]
+    outputs = pool.end.program.outputs
+    store = sum(costs.write(planes, windows * SIDE * DTYPES[v.dtype].itemsize) for v in outputs)
     whole = [extra.value for extra in pool.end.extras if not extra.row]
-    load += sum(costs.read(planes, pixels * SIDE * DTYPES[v.dtype].itemsize) for v in whole)
-    (high, across), columns = pool.geometry.kernel, pool.geometry.windows[1]
+    load += sum(costs.read(planes, windows * SIDE * DTYPES[v.dtype].itemsize) for v in whole)
+    (high, across), waits = pool.geometry.kernel, machine.sync.barrier_cycles
+    each = fixed + waits
 
-    def lines(elements: int) -> float:
-        """A combination of as many pixels of each row of windows."""
-        return planes * band.rows * (fixed + ceil_div(elements * SIDE * wide, REPEAT_BYTES))
+    def runs(pixels: int, itemsize: int = wide) -> float:
+        """An instruction for so many pixels of each plane, and those that wait for it."""
+        return planes * (fixed + ceil_div(pixels * SIDE * itemsize, REPEAT_BYTES)) + waits
 
-    part = planes * tile_fractals(pool, band) * SIDE * SIDE * 4 / REPEAT_BYTES
-    work = (high - 1) * lines(pool.columns) + max(1, across - 1) * lines(columns)
-    work += (len(pool.end.program.steps) + 1) * (fixed + part)
+    came, lines = came_pixels(pool, band), line_pixels(pool, band)
+    halves = 1 if pool.geometry.strides[1] == 1 else SIDE * wide // BLOCK_BYTES
+    columns = max(1, across - 1) * (runs(pool.flat(band.rows)) + (halves - 1) * planes * fixed)
+    work = (high - 1) * runs(lines) + columns
+    if pool.pitch > pool.inner:
+        work += 2 * len(phases(pool, band)) * runs(band.rows, BLOCK_BYTES)
     if wide != item:
-        work += planes * band.reached * pool.columns * SIDE * wide / REPEAT_BYTES
-    longest = max(load, work, store)
-    return int(costs.starts + load + work + store + (tiles - 1) * longest)
+        work += runs(came)
+    part = planes * tile_fractals(pool, band) * SIDE * SIDE * 4 / REPEAT_BYTES
+    work += (len(pool.end.program.steps) + 1) * (each + part)
+    load += machine.mte2.start_cycles
+    store += machine.mte3.start_cycles
+    return int(load + work + store + (tiles - 1) * max(load, work, store))

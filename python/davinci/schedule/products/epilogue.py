@@ -11,6 +11,8 @@ of 0, so nothing is repeated further.
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -76,6 +78,8 @@ class Epilogue:
         Args:
             cube: whether the cube can add a row to sums; where these are rounded then, it does.
         """
+        program = rounded_early(program)
+        program = inverted(program)
         if cube and (row := added_row(program, sums, extras)) is not None:
             (first,) = (step for step in program.steps if sums in step.sources)
             steps = [step for step in program.steps if step is not first]
@@ -250,6 +254,53 @@ class Epilogue:
 def is_rounding(step: Step) -> bool:
     conversion = (step.name, step.sources[0].dtype, step.result.dtype)
     return conversion == ("vconv", "f32", "f16") and step.attributes.get("round") in (None, "none")
+
+
+MONOTONE = frozenset({"vrelu"})
+"""Steps that give the same of rounded numbers as rounding gives of their results."""
+
+
+def rounded_early(program: VectorProgram) -> VectorProgram:
+    """The program with roundings in front of what may as well be done to rounded numbers.
+
+    vrelu f32, vconv f32 -> f16   ->   vconv f32 -> f16, vrelu f16
+    """
+    steps, made = list(program.steps), {step.result: step for step in program.steps}
+    uses = Counter(value for step in steps for value in step.sources)
+    uses.update(program.outputs)
+    numbers = itertools.count(1 + max(value.number for value in values_of(program)))
+    for rounding in filter(is_rounding, program.steps):
+        before = made.get(rounding.sources[0])
+        if before is None or before.name not in MONOTONE or uses[before.result] > 1:
+            continue
+        half = Value(next(numbers), rounding.result.dtype)
+        steps[steps.index(before)] = replace(rounding, sources=before.sources, result=half)
+        steps[steps.index(rounding)] = replace(before, sources=(half,), result=rounding.result)
+    return replace(program, steps=steps)
+
+
+def inverted(program: VectorProgram) -> VectorProgram:
+    """The program with products for quotients by a number that are rounded to f16 and nothing else.
+
+    vdiv f32 by n, vconv f32 -> f16   ->   vmuls f32 by 1 / n, vconv f32 -> f16
+
+    A product is an ulp of f32 off at most, a thousandth of what rounding takes.
+    """
+    numbers = {value: number for (_, number), value in program.constants.items()}
+    rounded = {step.sources[0] for step in program.steps if is_rounding(step)}
+    uses = Counter(value for step in program.steps for value in step.sources)
+    uses.update(program.outputs)
+
+    def cheaper(step: Step) -> Step:
+        legal = step.name == "vdiv" and step.result in rounded and uses[step.result] == 1
+        if not legal or (number := numbers.get(step.sources[1], 0.0)) == 0:
+            return step
+        return replace(step, name="vmuls", sources=step.sources[:1], scalar=1 / number)
+
+    steps = [cheaper(step) for step in program.steps]
+    read = {value for step in steps for value in step.sources}
+    constants = {key: value for key, value in program.constants.items() if value in read}
+    return replace(program, steps=steps, constants=constants)
 
 
 def added_row(program: VectorProgram, sums: Value, extras: Sequence[Extra]) -> Extra | None:

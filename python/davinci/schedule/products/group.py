@@ -109,7 +109,7 @@ class _Reader(Followers):
         outputs = self.outputs()
         nz = self.c.layout == NZ
         extras = list(self.extras.values())
-        cube = self.image is None and self.c.shape[-2] >= COLUMN_ROWS
+        cube = self.c.shape[-2] >= COLUMN_ROWS
         epilogue = Epilogue.of(self.program, self.sums, extras, nz, cube)
         product = self._product(factors[0], factors[1], epilogue)
         numbers = tuple(number for number, _ in self.extras)
