@@ -11,9 +11,8 @@ from davinci.native import Floats, Ints, floats_at, ints_at
 from davinci.simulator.core.events import EVENT_IDS, PIPES, S
 from davinci.simulator.timing.layout import (
     LIBRARY,
+    MISSING,
     NOTHING,
-    PART_COLUMNS,
-    PARTS_AT,
     STRETCH,
     Column,
     Held,
@@ -209,8 +208,7 @@ def start(
             passed = claim(t, x, pipe, begin, read, write)
             if read:
                 misses = floats_at(t[Word.MISSES])
-                missing = x[PARTS_AT + t[Word.PART] * PART_COLUMNS + PART_COLUMNS - 1]
-                kept = steps[row + Step.OCCUPANCY] + misses[step] * missing
+                kept = steps[row + Step.OCCUPANCY] + misses[step] * x[MISSING]
                 passed = max(passed, begin + ceil(kept * x[STRETCH]))
             shared = max(passed - free, 0)
             free += shared

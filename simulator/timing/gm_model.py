@@ -11,7 +11,8 @@ Cores that read one line at the same time wait for each other: `gm.same_line_per
 each other core.
 
 How much the L2 has changes while a launch runs (`l2.L2`): each part of a launch has its own rates.
-They apply to all transfers of all blocks in that part alike.
+They apply to all transfers of all blocks in that part alike, and to a transfer that is in several
+parts byte by byte. What is written back to make room passes the memory with what comes in for it.
 """
 
 from __future__ import annotations
@@ -75,21 +76,39 @@ def rates_of(
     gm, l2, used = machine.gm, machine.l2, cores / machine.cores
     stretch = 1 + traffic.others * gm.same_line_percent / 100
 
-    def part(served: Traffic) -> PartRates:
-        read, written = served.miss_rate, served.write_back_rate
+    def part(reading: Traffic, writing: Traffic) -> PartRates:
+        read = reading.miss_rate / gm.read_bytes_per_cycle
+        read += reading.read_back_rate / gm.write_bytes_per_cycle
+        written = writing.write_back_rate / gm.write_bytes_per_cycle
         return PartRates(
-            (used * read / gm.read_bytes_per_cycle, used * written / gm.write_bytes_per_cycle),
+            (used * read, used * written),
             (used / l2.read_bytes_per_cycle, used / l2.write_bytes_per_cycle),
-            served.missing,
+            reading.missing,
         )
 
+    served = parts or (traffic,)
+    reading = nearest([bool(each.read_bytes) for each in served])
+    writing = nearest([bool(each.write_bytes) for each in served])
     return Rates(
         cores,
-        tuple(part(served) for served in parts or (traffic,)),
+        tuple(part(served[r], served[w]) for r, w in zip(reading, writing, strict=True)),
         block_bytes,
         stretch,
         gm.idle_credit_cycles,
     )
+
+
+def nearest(has: Sequence[bool]) -> list[int]:
+    """For each place the last one up to it that has something, else the first one; itself if none
+    has. Bytes and lines of a block go apart a little, so a part may see what it has none of."""
+    there = [place for place, each in enumerate(has) if each]
+    if not there:
+        return list(range(len(has)))
+    found, last = [], there[0]
+    for place, each in enumerate(has):
+        last = place if each else last
+        found.append(last)
+    return found
 
 
 def competing(size: int, sizes: Sequence[int]) -> float:

@@ -3,7 +3,8 @@
 The lines that were not used for longest leave it first; those that were written go to memory then.
 A transfer that bypasses the L2 brings nothing in; what is there all the same it reads and writes
 there. Blocks that run at the same time have their transfers merged in time: each block moves on at
-an even pace.
+an even pace. A round of blocks is looked up in parts, one after the other: what is read again in a
+later part does not make the first time faster, and what leaves is paid for by what takes its place.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ WRITTEN, DIRECT = 1, 2
 READS, STORES, DIRECT_READS, DIRECT_STORES = range(4)
 
 CHUNKS = 8
-"""Parts of the L2's capacity that are looked up at once: hits inside a part are always hits."""
+"""Parts of the L2's capacity that are looked up at most at once: hits inside a part are always
+hits. Blocks that read a line in the same one do so at about the same time."""
+
+PARTS = 32
+"""Parts of a round, if its blocks have so many accesses: assumed, so many that none is longer than
+a few transfers of a kernel that fills the buffers on the chip a few times."""
 
 
 @dataclass(frozen=True)
@@ -49,15 +55,17 @@ class Touched:
 class Traffic:
     """What a launch moved between its cores and the L2, and between the L2 and the memory.
 
-    What is not used of a line that comes in was read from the memory all the same. `others` says
-    how many other cores read a line at about the same time as one does, on average; `missing` is
-    the part of the lines read that the L2 had not.
+    What is not used of a line that comes in was read from the memory all the same.
+    `read_back_bytes` are those written back to make room for what is read. `others` says how many
+    other cores read a line at about the same time as one does, on average; `missing` is the part
+    of the lines read that the L2 had not.
     """
 
     read_bytes: float = 1
     write_bytes: float = 1
     filled_bytes: float = 1
     written_back_bytes: float = 1
+    read_back_bytes: float = 0
     others: float = 0.0
     missing: float = 1.0
 
@@ -72,9 +80,15 @@ class Traffic:
         return max(0.0, 1.0 - self.miss_rate)
 
     @property
+    def read_back_rate(self) -> float:
+        """Bytes to the memory for each byte read."""
+        return self.read_back_bytes / self.read_bytes if self.read_bytes else 0.0
+
+    @property
     def write_back_rate(self) -> float:
         """Bytes to the memory for each byte written."""
-        return self.written_back_bytes / self.write_bytes if self.write_bytes else 0.0
+        back = self.written_back_bytes - self.read_back_bytes
+        return back / self.write_bytes if self.write_bytes else 0.0
 
 
 UNCACHED = Traffic()
@@ -87,6 +101,15 @@ class Served:
 
     traffic: Traffic
     rounds: Sequence[Sequence[Traffic]]
+
+
+@dataclass(frozen=True)
+class Looked:
+    """A part of a round: traffic, how often two blocks read the same line, lines read by each."""
+
+    traffic: Traffic
+    common: int
+    read: int
 
 
 class L2:
@@ -116,9 +139,9 @@ class L2:
             rounds: the blocks that run at the same time, and those that run after them.
         """
         served = [list(self._round(blocks)) for blocks in rounds]
-        parts = [part for round_ in served for part, _, _ in round_]
-        common = sum(common for round_ in served for _, common, _ in round_)
-        read = sum(read for round_ in served for _, _, read in round_)
+        found = [looked for round_ in served for looked in round_]
+        parts = [looked.traffic for looked in found]
+        common, read = sum(looked.common for looked in found), sum(looked.read for looked in found)
         read_bytes = sum(
             b.sizes[READS] + b.sizes[DIRECT_READS] for blocks in rounds for b in blocks
         )
@@ -128,46 +151,73 @@ class L2:
             sum(b.sizes[STORES] + b.sizes[DIRECT_STORES] for blocks in rounds for b in blocks),
             round(sum(part.filled_bytes for part in parts)),
             round(sum(part.written_back_bytes for part in parts)),
+            sum(part.read_back_bytes for part in parts),
             common / read if read else 0.0,
             missed / read_bytes if read_bytes else 0.0,
         )
-        return Served(total, [[part for part, _, _ in round_] for round_ in served])
+        return Served(total, [[looked.traffic for looked in round_] for round_ in served])
 
-    def _round(self, blocks: Sequence[Touched]) -> Iterator[tuple[Traffic, int, int]]:
-        """The parts of a round: traffic, other cores that read the same line, line reads."""
-        lines, kinds, owners = _merged(blocks, self._capacity)
+    def _round(self, blocks: Sequence[Touched]) -> Iterator[Looked]:
+        """The parts of a round."""
+        lines = np.concatenate([block.lines for block in blocks])
+        kinds = np.concatenate([block.kinds for block in blocks])
+        if not lines.size:
+            return
+        counts = np.array([block.lines.size for block in blocks])
+        starts = np.cumsum(counts) - counts
         sizes = np.sum([block.sizes for block in blocks], axis=0)
         each = sizes / np.maximum(np.bincount(kinds, minlength=4), 1)
-        size = max(self._capacity // CHUNKS, 1)
         words = 1 + ceil_div(len(blocks), OWNERS_A_WORD) if len(blocks) > 1 else 0
         if words * self._count > self._readers.size:
             self._readers = np.zeros(words * self._count, dtype=np.int64)
-        for i in range(0, lines.size, size):
-            chunk, kind = lines[i : i + size], kinds[i : i + size]
-            self._step += 1
-            counts: Lines = np.zeros(COUNTS, dtype=np.int64)
-            coming, present = np.empty_like(chunk), np.empty_like(chunk)
-            LIBRARY.call(
-                "look_up", chunk, kind, owners[i : i + size], chunk.size, self._used, self._step,
-                self._readers, words, self._fresh, coming, present, counts,
-            )  # fmt: skip
-            came, stayed, filled, read, common, reads = counts.tolist()
-            back = self._make_room(coming[:came], present[:stayed])
-            accesses: Lines = np.zeros(4, dtype=np.int64)
-            passing: Lines = np.zeros(4, dtype=np.int64)
-            LIBRARY.call(
-                "write_lines", chunk, kind, chunk.size, self._used, self._dirty, accesses, passing
-            )
-            moved, passed = (accesses * each).tolist(), (passing * each).tolist()
-            part = Traffic(
-                moved[READS] + moved[DIRECT_READS],
-                moved[STORES] + moved[DIRECT_STORES],
-                filled * self._line + passed[DIRECT_READS],
-                back * self._line + passed[DIRECT_STORES],
-                common / read if read else 0.0,
-                (filled + int(passing[DIRECT_READS])) / max(reads, 1),
-            )
-            yield part, common, read
+        chunks = ceil_div(lines.size, max(self._capacity // CHUNKS, 1))
+        in_chunk = ceil_div(min(PARTS, int(counts.max())), chunks)
+
+        def accesses(first: int, end: int) -> Lines:
+            """Of each block, in parts of chunks."""
+            edges = [starts + counts * part // (chunks * in_chunk) for part in (first, end)]
+            return np.ascontiguousarray(np.stack(edges, axis=1))
+
+        for first in range(0, chunks * in_chunk, in_chunk):
+            for part in range(first, first + in_chunk):
+                yield self._look_up(lines, kinds, accesses(part, part + 1), words, each)
+            bounds = accesses(first, first + in_chunk)
+            LIBRARY.call("forget_readers", lines, bounds, len(blocks), self._readers, words)
+
+    def _look_up(
+        self, lines: Lines, kinds: Kinds, bounds: Lines, words: int, each: npt.NDArray[np.float64]
+    ) -> Looked:
+        """Passes a part of a round through the L2; see `l2_lines`.
+
+        Args:
+            each: bytes of an access of each kind.
+        """
+        self._step += 1
+        count = int((bounds[:, 1] - bounds[:, 0]).sum())
+        counts: Lines = np.zeros(COUNTS, dtype=np.int64)
+        coming, present = np.empty(count, np.int64), np.empty(count, np.int64)
+        LIBRARY.call(
+            "look_up", lines, kinds, bounds, len(bounds), self._used, self._step,
+            self._readers, words, self._fresh, coming, present, counts,
+        )  # fmt: skip
+        came, stayed, filled, read, common, reads = counts.tolist()
+        back = self._make_room(coming[:came], present[:stayed])
+        accesses: Lines = np.zeros(4, dtype=np.int64)
+        passing: Lines = np.zeros(4, dtype=np.int64)
+        LIBRARY.call(
+            "write_lines", lines, kinds, bounds, len(bounds), self._used, self._dirty, accesses,
+            passing,
+        )  # fmt: skip
+        moved, passed = (accesses * each).tolist(), (passing * each).tolist()
+        traffic = Traffic(
+            moved[READS] + moved[DIRECT_READS],
+            moved[STORES] + moved[DIRECT_STORES],
+            filled * self._line + passed[DIRECT_READS],
+            back * self._line + passed[DIRECT_STORES],
+            back * self._line * filled / max(came, 1),
+            missing=(filled + int(passing[DIRECT_READS])) / max(reads, 1),
+        )
+        return Looked(traffic, common, read)
 
     def _make_room(self, coming: Lines, present: Lines) -> int:
         """Of what was used in this step; returns how many lines had to be written to memory."""
@@ -186,16 +236,3 @@ class L2:
             self._used[leaving] = 0
             self._held -= leaving.size
         return back
-
-
-def _merged(blocks: Sequence[Touched], capacity: int) -> tuple[Lines, Kinds, Lines]:
-    """The lines that concurrent blocks touch, in time, the kinds of the accesses, and whose they
-    are."""
-    lines = np.concatenate([block.lines for block in blocks])
-    kinds = np.concatenate([block.kinds for block in blocks])
-    owners = np.repeat(np.arange(len(blocks)), [block.lines.size for block in blocks])
-    if lines.size > capacity // CHUNKS:
-        time = np.concatenate([np.linspace(0, 1, block.lines.size) for block in blocks])
-        order = np.argsort(time, kind="stable")
-        lines, kinds, owners = lines[order], kinds[order], owners[order]
-    return lines, kinds, owners

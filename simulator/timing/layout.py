@@ -174,10 +174,11 @@ LANE_COUNTS = 16
 LANE_COLUMNS = 32
 """A lane's words: number of pipes that used it, which in order, and the transfers of each."""
 
-# Doubles: how much longer reads take for lines in common, the fills of L1, the transfers of the
-# lanes, and the rates of the parts.
+# Doubles: how much longer reads take for lines in common, the missing part of the lines of the last
+# transfer, the fills of L1, the transfers of the lanes, and the rates of the parts.
 STRETCH = 0
-L1_FILLS = 1
+MISSING = 1
+L1_FILLS = 2
 LANES = L1_FILLS + 3 * FILLS_KEPT
 LANE_DOUBLES = PIPES * TRANSFERS_KEPT * 2
 LANE_COUNT = 3

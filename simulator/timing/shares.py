@@ -21,6 +21,7 @@ from davinci.simulator.timing.layout import (
     LANE_ORDER,
     LANES,
     LIBRARY,
+    MISSING,
     MOST_TAKEN,
     PART_COLUMNS,
     PARTS_AT,
@@ -31,23 +32,52 @@ from davinci.simulator.timing.layout import (
 
 @LIBRARY.entry
 def claim(t: Ints, x: Floats, pipe: int, start: int, read: int, write: int) -> int:
-    """Cycle at which the bytes of a transfer of `pipe` that begins at `start` have passed."""
+    """Cycle at which the bytes of a transfer of `pipe` that begins at `start` have passed; the part
+    of its lines that the L2 has not is in `x` then."""
     if t[Word.FIRST] < 0:
         t[Word.FIRST] = start
-    if t[Word.PARTS] > 1:
-        place = t[Word.MOVED] * t[Word.PARTS] // max(t[Word.BLOCK_BYTES], 1)
-        t[Word.PART] = min(place, t[Word.PARTS] - 1)
-        t[Word.MOVED] += read + write
     now = float(max(t[Word.FIRST], start - t[Word.CREDIT]))
-    part = PARTS_AT + t[Word.PART] * PART_COLUMNS
+    needed = from_memory(t, x, read, write)
     end = 0.0
     if t[Word.USES_MEMORY]:
-        end = claim_lane(t, x, 0, pipe, now, read * x[part] + write * x[part + 1])
+        end = claim_lane(t, x, 0, pipe, now, needed)
     if t[Word.USES_L2]:
         lane = 2 if write and t[Word.SEPARATE] else 1
-        needed = read * x[part + 2] + write * x[part + 3]
+        needed = read * x[PARTS_AT + 2] + write * x[PARTS_AT + 3]
         end = max(end, claim_lane(t, x, lane, pipe, now, needed))
     return ceil(end)
+
+
+@LIBRARY.function
+def from_memory(t: Ints, x: Floats, read: int, write: int) -> float:
+    """Cycles of the memory that a transfer needs, by the rates of the parts of the block's bytes in
+    which it is; moves on behind it."""
+    parts = t[Word.PARTS]
+    x[MISSING] = x[PARTS_AT + 4]
+    if parts == 1:
+        return read * x[PARTS_AT] + write * x[PARTS_AT + 1]
+    size = float(max(read + write, 1))
+    each = max(float(t[Word.BLOCK_BYTES]) / parts, 1.0)
+    at = float(t[Word.MOVED])
+    t[Word.MOVED] += read + write
+    end = float(t[Word.MOVED])
+    part = t[Word.PART]
+    needed = 0.0
+    missing = 0.0
+    while at < end:
+        while part < parts - 1 and at >= (part + 1) * each:
+            part += 1
+        upto = end
+        if part < parts - 1:
+            upto = min(end, (part + 1) * each)
+        row = PARTS_AT + part * PART_COLUMNS
+        share = (upto - at) / size
+        needed += share * (read * x[row] + write * x[row + 1])
+        missing += share * x[row + 4]
+        at = upto
+    t[Word.PART] = part
+    x[MISSING] = missing
+    return needed
 
 
 @LIBRARY.function

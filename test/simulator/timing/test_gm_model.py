@@ -7,9 +7,9 @@ import pytest
 from davinci import machine
 from davinci.simulator.core.forms import Decoder
 from davinci.simulator.core.tables import Tables
-from davinci.simulator.timing.gm_model import Rates, competing, rates_of
+from davinci.simulator.timing.gm_model import Rates, competing, nearest, rates_of
 from davinci.simulator.timing.l2 import UNCACHED, Traffic
-from davinci.simulator.timing.layout import LIBRARY, Word
+from davinci.simulator.timing.layout import LIBRARY, MISSING
 from davinci.simulator.timing.timeline import Timeline
 
 MACHINE = machine.load("ascend910")
@@ -34,7 +34,7 @@ class Share:
 
     @property
     def missing(self) -> float:
-        return self._timeline.rates.parts[int(self._timeline.state[Word.PART])].missing
+        return float(self._timeline.doubles[MISSING])
 
     def _call(self, name: str, *arguments: int) -> int:
         timeline = self._timeline
@@ -82,6 +82,33 @@ def test_parts_of_a_launch_have_their_own_rates() -> None:
     rates = MACHINE.gm.idle_credit_cycles
     assert share.claim(0, begin, 11_000, 0) == begin - rates + 100
     assert share.missing == 0
+
+
+def test_a_transfer_in_several_parts() -> None:
+    """A half in the first one, a quarter each in two that the L2 has."""
+    share = Share(rates_of(MACHINE, WHOLE, UNCACHED, [UNCACHED, HITS, HITS, UNCACHED], 40_000))
+    assert share.claim(0, 0, 5_000, 0) == pytest.approx(5_000 / 32, abs=1)
+    before = 5_000 / 32
+    assert share.claim(0, 0, 20_000, 0) == pytest.approx(before + 5_000 / 32, abs=1)
+    assert share.missing == 0.25
+    # Behind the last part its rates hold.
+    share.claim(0, 0, 5_000, 0)
+    share.claim(0, 0, 20_000, 0)
+    assert share.missing == 1
+
+
+def test_what_leaves_for_reads_is_written_meanwhile() -> None:
+    both = Traffic(512, 0, 512, 512, 512)
+    (part,) = rates_of(MACHINE, WHOLE, both).parts
+    assert part.memory == (1 / 32 + 1 / 32, 0)
+
+
+def test_parts_without_reads_or_writes_have_the_rates_beside_them() -> None:
+    assert nearest([False, True, False, False, True]) == [1, 1, 1, 1, 4]
+    assert nearest([False, False]) == [0, 1]
+    reads, writes = Traffic(1, 0, 1, 0), Traffic(0, 1, 0, 0.5)
+    first, second = rates_of(MACHINE, WHOLE, UNCACHED, [writes, reads], 100).parts
+    assert first.memory == second.memory == (1 / 32, 0.5 / 32)
 
 
 def test_cores_that_read_the_same_lines_wait_for_each_other() -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from davinci import machine
+from davinci.simulator import Device
 from davinci.simulator.timing.l2 import DIRECT, L2, WRITTEN, Touched, Traffic
+from encoded import encoded
 
 MACHINE = machine.load("ascend910")
 LINES = MACHINE.l2.bytes // 512
@@ -119,9 +123,27 @@ def test_parts_of_a_launch(l2: L2) -> None:
     once = stream(1, LINES // 2)
     served = l2.launch([[both(once, once)]])
     (parts,) = served.rounds
-    assert len(parts) == 8
-    assert [part.miss_rate for part in parts] == [1] * 4 + [0] * 4
+    assert len(parts) == 32
+    assert [part.miss_rate for part in parts] == [1] * 16 + [0] * 16
     assert sum(part.read_bytes for part in parts) == served.traffic.read_bytes
+
+
+def test_what_takes_the_place_of_results_pays_for_them(l2: L2) -> None:
+    pass_through(l2, stream(1, LINES, WRITTEN))
+    reading = pass_through(l2, stream(1 + LINES, 100))
+    assert (reading.read_back_bytes, reading.read_back_rate) == (100 * 512, 1)
+    assert reading.write_back_rate == 0
+    # Of both kinds, half each.
+    mixed = both(stream(10_000_000 // 512 + LINES, 1), stream(2 * LINES, 1, WRITTEN))
+    part = pass_through(l2, mixed, mixed)
+    assert part.written_back_bytes == 2 * 512 and part.read_back_bytes == 512
+    assert (part.read_back_rate, part.write_back_rate) == (0.5, 0.5)
+
+
+def test_a_block_of_few_lines_has_few_parts(l2: L2) -> None:
+    (parts,) = l2.launch([[stream(1, 3), stream(1, 2)]]).rounds
+    assert len(parts) == 3 and sum(part.read_bytes for part in parts) == 5 * 512
+    assert l2.launch([[stream(1, 0)]]).rounds == [[]]
 
 
 def test_blocks_that_read_the_same_lines() -> None:
@@ -130,3 +152,51 @@ def test_blocks_that_read_the_same_lines() -> None:
     half = pass_through(l2, stream(1, 100), stream(51, 100))
     same = pass_through(l2, *[stream(1, 100)] * 4)
     assert [t.others for t in (apart, half, same)] == [0, 0.5, 3]
+
+
+def ends(again: bool, before: bool = False) -> list[int]:
+    """When each transfer ends of blocks that read parts of their own, `again` a second time;
+    `before`: a launch has left results in all of the L2."""
+    device = Device(MACHINE, 1 << 27, data=False)
+    size, count = 16_384, 8
+    places = [i * size for i in range(count)] * (1 + again)
+    gm = device.allocate(MACHINE.cores * count * size)
+    results = device.allocate(MACHINE.l2.bytes)
+
+    def program(arguments: Any, block: int, blocks: int, core: Any) -> None:
+        base = gm + block * count * size
+        rows = [
+            encoded("copy_gm_to_ubuf", dst=0, src=base + at, n_burst=1, len_burst=size // 32)
+            for at in places
+        ]
+        core.consume(np.array(rows, dtype=np.uint64))
+
+    def fill(arguments: Any, block: int, blocks: int, core: Any) -> None:
+        share = MACHINE.l2.bytes // blocks
+        rows = [
+            encoded(
+                "copy_ubuf_to_gm", src=0, dst=results + block * share + at, n_burst=1,
+                len_burst=size // 32,
+            )
+            for at in range(0, share, size)
+        ]  # fmt: skip
+        core.consume(np.array(rows, dtype=np.uint64))
+
+    if before:
+        device.launch("fill", fill, [], blocks=MACHINE.cores)
+    profile = device.launch("read", program, [], blocks=MACHINE.cores, timeline=True)
+    return [row.end for row in profile.rows if row.block == 0]
+
+
+def test_a_second_read_makes_the_first_one_no_faster() -> None:
+    once, twice = ends(again=False), ends(again=True)
+    assert twice[: len(once)] == once
+    # 16 KB at a core's share of the memory, and then of the L2 or its port.
+    steps = np.diff(twice)
+    assert set(steps[:7]) == {512} and max(steps[8:]) < 200
+
+
+def test_results_that_leave_take_time_from_what_comes() -> None:
+    clean, dirty = ends(again=False), ends(again=False, before=True)
+    assert set(np.diff(dirty)) == {1024}
+    assert dirty[-1] - clean[-1] == pytest.approx(8 * 512, abs=2)
