@@ -98,7 +98,7 @@ ScheduleOf = Callable[[int, list[int]], VectorSchedule | None]
 """The schedule of tiles of some sizes, cut along an axis; None if there is none."""
 
 WAVES = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
-"""Tiles of a core that are tried."""
+"""Tiles of a core that are tried; of long axes also twice as many, and so on."""
 
 WEIGHED = 6
 """Sizes of tiles that are weighed, from the largest that fits."""
@@ -294,7 +294,9 @@ class _Chooser:
             smallest = min((DTYPES[v.dtype].itemsize for v in self.program.inputs), default=2)
             granule = REPEAT_BYTES // min(smallest, 2)
         share = max(1, self.cores // walks)
-        even = (math.ceil(total / (share * waves)) for waves in WAVES)
+        doubled = (WAVES[-1] << i for i in itertools.count(1))
+        more = itertools.takewhile(lambda waves: share * waves * granule < total, doubled)
+        even = (math.ceil(total / (share * waves)) for waves in (*WAVES, *more))
         found = {round_up(size, granule) for size in even}
         if self.program.packed:  # shorter runs are moved by the scalar unit
             run = max(block_lanes(value.dtype) for value in self.program.packed)
