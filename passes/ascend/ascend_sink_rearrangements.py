@@ -22,6 +22,7 @@ channels. Where the rearrangements of two of them meet they cancel.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -108,48 +109,26 @@ class Rearranged:
 
     def kept(self, dims: set[int]) -> list[int] | None:
         """The image's dimensions that are those of the value; None if some are only in part."""
-        split, order = self._split()
-        there = spread([i in dims for i in range(len(self.shape))], self.shape, split)
-        if there is None:
-            return None
-        moved = [there[i] for i in order]
-        found = spread(moved, [split[i] for i in order], self.sizes)
-        return None if found is None else [i for i, is_there in enumerate(found) if is_there]
+        found, end = [], math.prod(self.sizes)
+        for dim, size in enumerate(self.sizes):
+            end, begin = end // size, end
+            parts = {
+                i in dims
+                for i, factors in enumerate(self.lies)
+                for factor in factors
+                if factor.stride < begin and factor.stride * factor.size > end
+            }
+            if len(parts) > 1:
+                return None
+            if True in parts and size > 1:
+                found.append(dim)
+        return found
 
     def _split(self) -> tuple[list[int], list[int]]:
         """The dimensions in between in the value's order, and the order of the image's."""
         how = self.how
         order = sorted(range(len(how.permutation)), key=how.permutation.__getitem__)
         return [how.shape[i] for i in how.permutation], order
-
-
-def spread(there: Sequence[bool], sizes: Sequence[int], parts: Sequence[int]) -> list[bool] | None:
-    """Of other dimensions of the same elements, whether each is there; None if one is in part.
-
-    >>> spread([False, True, True], [4, 5, 6], [4, 30])
-    [False, True]
-    """
-    found: list[bool] = []
-    left = [(size, flag) for size, flag in zip(sizes, there, strict=True) if size != 1]
-    for part in parts:
-        if part == 1:
-            found.append(False)
-            continue
-        taken, flags = 1, set()
-        while taken < part and left:
-            size, flag = left.pop(0)
-            flags.add(flag)
-            if part % (taken * size):
-                rest = taken * size // part
-                if taken * size % part:
-                    return None
-                left.insert(0, (rest, flag))
-                size //= rest
-            taken *= size
-        if taken != part or len(flags) != 1:
-            return None
-        found.append(flags.pop())
-    return found
 
 
 class Sinking:

@@ -32,6 +32,24 @@ func.func @block(%x: tensor<2x12x16xf32>, %w: tensor<1x16x16xf32>, %b: tensor<16
   return %12, %11 : tensor<2x16xf32>, tensor<2x16x3x4xf32>
 }
 
+// So is what is computed of all channels of a pixel, and spread again, though rows of pixels are a
+// dimension of their own.
+// CHECK-LABEL: func.func @centred
+// CHECK-NEXT: %[[IMAGE:.*]] = "ascend.conv"(%arg0, %arg1)
+// CHECK-NEXT: %[[SUM:.*]] = "ascend.reduce"(%[[IMAGE]]) {dims = array<i64: 0, 2>, kind = "add"} : (tensor<1x12x16xf32>) -> tensor<12xf32>
+// CHECK: %[[SPREAD:.*]] = "ascend.broadcast"({{.*}}) {dims = array<i64: 1>} : (tensor<12xf32>) -> tensor<1x12x16xf32>
+// CHECK-NEXT: %[[FOUND:.*]] = "ascend.sub"(%[[IMAGE]], %[[SPREAD]]) : (tensor<1x12x16xf32>, tensor<1x12x16xf32>)
+// CHECK-NEXT: "ascend.reshape"(%[[FOUND]]) : (tensor<1x12x16xf32>) -> tensor<1x3x4x16xf32>
+// CHECK-NEXT: return
+func.func @centred(%x: tensor<1x12x16xf32>, %w: tensor<1x16x16xf32>) -> tensor<1x3x4x16xf32> {
+  %0 = "ascend.conv"(%x, %w) {image = array<i64: 3, 4>, kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>} : (tensor<1x12x16xf32>, tensor<1x16x16xf32>) -> tensor<1x12x16xf32>
+  %1 = "ascend.reshape"(%0) : (tensor<1x12x16xf32>) -> tensor<1x3x4x16xf32>
+  %2 = "ascend.reduce"(%1) {kind = "add", dims = array<i64: 3>} : (tensor<1x3x4x16xf32>) -> tensor<1x3x4xf32>
+  %3 = "ascend.broadcast"(%2) {dims = array<i64: 0, 1, 2>} : (tensor<1x3x4xf32>) -> tensor<1x3x4x16xf32>
+  %4 = "ascend.sub"(%1, %3) : (tensor<1x3x4x16xf32>, tensor<1x3x4x16xf32>) -> tensor<1x3x4x16xf32>
+  return %4 : tensor<1x3x4x16xf32>
+}
+
 // Nothing else is touched: no convolution, no image.
 // CHECK-LABEL: func.func @others
 // CHECK-NEXT: %[[TURNED:.*]] = "ascend.transpose"(%arg0)
