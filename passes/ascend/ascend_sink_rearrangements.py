@@ -107,7 +107,23 @@ class Rearranged:
         made = ops.transpose(ops.reshape(value, split), order)
         return ops.reshape(made, self.sizes)
 
-    def kept(self, dims: set[int]) -> list[int] | None:
+    def part(self, dims: Sequence[int]) -> Part | None:
+        """What has some of the value's dimensions only; None if it has a part of one of the
+        image's."""
+        kept = self._kept(set(dims))
+        if kept is None:
+            return None
+        left = [i for i in range(len(self.sizes)) if i not in kept]
+
+        def nearer(factor: Factor) -> Factor:
+            inner = (i for i in left if math.prod(self.sizes[i + 1 :]) < factor.stride)
+            return replace(factor, stride=factor.stride // math.prod(self.sizes[i] for i in inner))
+
+        lies = [[nearer(factor) for factor in self.lies[dim]] for dim in dims]
+        shape = tuple(self.shape[dim] for dim in dims)
+        return Part(Rearranged(None, lies, shape, tuple(self.sizes[i] for i in kept)), kept)
+
+    def _kept(self, dims: set[int]) -> list[int] | None:
         """The image's dimensions that are those of the value; None if some are only in part."""
         found, end = [], math.prod(self.sizes)
         for dim, size in enumerate(self.sizes):
@@ -129,6 +145,18 @@ class Rearranged:
         how = self.how
         order = sorted(range(len(how.permutation)), key=how.permutation.__getitem__)
         return [how.shape[i] for i in how.permutation], order
+
+
+@dataclass(frozen=True)
+class Part:
+    """Of each pixel, or of each channel: what is the same along the image's other dimensions.
+
+    Attributes:
+        value: as a rearrangement of an array that has the dimensions `kept` of the image.
+    """
+
+    value: Rearranged
+    kept: list[int]
 
 
 class Sinking:
@@ -210,10 +238,8 @@ class Sinking:
     def _alike(self, value: Any, found: Rearranged, ops: TensorOps) -> Any:
         """An operand, rearranged as the image is."""
         other = self._rearranged(value)
-        if other is not None and other.lies == found.lies:
-            same = tensor_of(other.image.type).shape == tensor_of(found.image.type).shape
-            if same:
-                return other.image
+        if other is not None and other.lies == found.lies and other.sizes == found.sizes:
+            return other.image
         owner = defining_op(value)
         if owner is not None and owner.name == "ascend.broadcast":
             source = tensor_of(owner.operands[0].type)
@@ -222,11 +248,10 @@ class Sinking:
                 for dim, size in zip(attribute(owner, "dims"), source.shape, strict=True)
                 if size != 1
             ]
-            kept = found.kept(set(dims))
-            if kept is not None and dims == sorted(dims) and in_order(found, dims):
-                shape = tensor_of(found.image.type).shape
-                row = ops.reshape(owner.operands[0], [shape[i] for i in kept])
-                return ops.broadcast(row, shape, kept)
+            part = found.part(dims)
+            if part is not None and dims == sorted(dims):
+                row = self._alike(ops.reshape(owner.operands[0], part.value.shape), part.value, ops)
+                return ops.broadcast(row, found.sizes, part.kept)
         return found.undone(value, ops)
 
     def _reduction(self, op: Any) -> None:
@@ -235,17 +260,16 @@ class Sinking:
             return
         reduced = set(attribute(op, "dims"))
         dims = [i for i in range(len(found.shape)) if i not in reduced]
-        kept = found.kept(set(dims))
-        if kept is None or not in_order(found, dims):
+        part = found.part(dims)
+        if part is None:
             return
-        result: Tensor = tensor_of(op.results[0].type)
-        rank = tensor_of(found.image.type).rank
+        others = [i for i in range(len(found.sizes)) if i not in part.kept]
         with op.location, ir.InsertionPoint(op):
             ops = TensorOps()
-            others = [i for i in range(rank) if i not in kept]
             made = ops.reduce(found.image, attribute(op, "kind"), others)
-            made = ops.reshape(made, result.shape)
-        op.results[0].replace_all_uses_with(made)
+            back = part.value.how.emit(made, part.value.shape, ops)
+        self._images.add(made)
+        op.results[0].replace_all_uses_with(back)
         op.erase()
 
 
@@ -262,9 +286,3 @@ def is_of_pixels(op: Any) -> bool:
         and shape[0] == n
         for user in users
     )
-
-
-def in_order(found: Rearranged, dims: Sequence[int]) -> bool:
-    """Whether these dimensions of a value follow each other in the image as they do in it."""
-    strides = [factor.stride for dim in dims for factor in found.lies[dim]]
-    return strides == sorted(strides, reverse=True)
