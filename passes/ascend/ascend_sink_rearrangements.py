@@ -18,6 +18,9 @@ first. An elementwise operator on a result of one is done before it is rearrange
 operands are when rearranged likewise: for other such results, numbers, and values that repeat along
 all pixels or channels that is nothing. A reduction of whole dimensions, too, and a concatenation of
 channels. Where the rearrangements of two of them meet they cancel.
+
+A product of matrices takes the rows of several sequences as those of one matrix; what follows it is
+done before they are parted again, so that it shares the product's kernel.
 """
 
 from __future__ import annotations
@@ -45,6 +48,9 @@ from davinci.passes.ascend.tensor_ops import (
 )
 from davinci.passes.pipeline.base import Pass, register_pass
 
+SOURCES = (*OF_WINDOWS, "ascend.matmul")
+"""What results are sunk of."""
+
 
 @register_pass
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class AscendSinkRearrangementsPass(Pass):
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             operations = [operation.operation for operation in block.operations]
-            if any(operation.name in OF_WINDOWS for operation in operations):
+            if any(operation.name in SOURCES for operation in operations):
                 Sinking().sink(operations)
                 merge_equal(block)
 
@@ -106,6 +112,14 @@ class Rearranged:
         split, order = self._split()
         made = ops.transpose(ops.reshape(value, split), order)
         return ops.reshape(made, self.sizes)
+
+    @property
+    def has_rows_apart(self) -> bool:
+        """Whether rows are those of several matrices, and otherwise as they are in the image."""
+        in_order = list(self.how.permutation) == sorted(self.how.permutation)
+        return (
+            in_order and self.channels == len(self.shape) - 1 and self.shape[-2] != self.sizes[-2]
+        )
 
     def part(self, dims: Sequence[int]) -> Part | None:
         """What has some of the value's dimensions only; None if it has a part of one of the
@@ -164,6 +178,7 @@ class Sinking:
 
     def __init__(self) -> None:
         self._images: set[Any] = set()
+        self._products: set[Any] = set()
 
     def sink(self, operations: Sequence[Any]) -> None:
         for op in operations:
@@ -174,6 +189,8 @@ class Sinking:
                 self._elementwise(op)
             elif is_of_pixels(op):
                 self._images.add(op.results[0])
+            elif op.name == "ascend.matmul":
+                self._products.add(op.results[0])
             elif op.name == "ascend.reduce":
                 self._reduction(op)
             elif op.name == "ascend.concat":
@@ -181,9 +198,14 @@ class Sinking:
 
     def _rearranged(self, value: Any) -> Rearranged | None:
         image, lies = traces(value)[-1]
-        if image not in self._images or image == value:
+        if image == value or not (image in self._images or image in self._products):
             return None
-        return Rearranged(image, lies, tensor_of(value.type).shape, tensor_of(image.type).shape)
+        shape, sizes = tensor_of(value.type).shape, tensor_of(image.type).shape
+        found = Rearranged(image, lies, shape, sizes)
+        return found if image in self._images or found.has_rows_apart else None
+
+    def _kind_of(self, image: Any) -> set[Any]:
+        return self._images if image in self._images else self._products
 
     def _straighten(self, conv: Any) -> None:
         """The image that a convolution takes, if it comes from rearrangements that cancel."""
@@ -197,8 +219,9 @@ class Sinking:
     def _elementwise(self, op: Any) -> None:
         found = next(filter(None, map(self._rearranged, op.operands)), None)
         if found is None:
-            if op.results[0].type.rank and any(v in self._images for v in op.operands):
-                self._images.add(op.results[0])
+            for kind in (self._images, self._products):
+                if op.results[0].type.rank and any(v in kind for v in op.operands):
+                    kind.add(op.results[0])
             return
         result = tensor_of(op.results[0].type)
         shape = tensor_of(found.image.type).shape
@@ -209,7 +232,7 @@ class Sinking:
             kind = tensor_type(replace(result, shape=shape))
             made = builder.op(op.name, operands, [kind], **attributes).result
             back = found.how.emit(made, result.shape, ops)
-        self._images.add(made)
+        self._kind_of(found.image).add(made)
         op.results[0].replace_all_uses_with(back)
         op.erase()
 
@@ -231,7 +254,7 @@ class Sinking:
             kind = Tensor(joined.sizes, result.element)
             made = ops.emit("concat", images, kind, dim=len(joined.sizes) - 1)
             back = joined.how.emit(made, result.shape, ops)
-        self._images.add(made)
+        self._kind_of(found.image).add(made)
         op.results[0].replace_all_uses_with(back)
         op.erase()
 
@@ -268,7 +291,7 @@ class Sinking:
             ops = TensorOps()
             made = ops.reduce(found.image, attribute(op, "kind"), others)
             back = part.value.how.emit(made, part.value.shape, ops)
-        self._images.add(made)
+        self._kind_of(found.image).add(made)
         op.results[0].replace_all_uses_with(back)
         op.erase()
 

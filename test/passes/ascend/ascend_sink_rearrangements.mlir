@@ -50,7 +50,22 @@ func.func @centred(%x: tensor<1x12x16xf32>, %w: tensor<1x16x16xf32>) -> tensor<1
   return %4 : tensor<1x3x4x16xf32>
 }
 
-// Nothing else is touched: no convolution, no image.
+// What follows a product of the rows of several sequences is done before they are parted.
+// CHECK-LABEL: func.func @sequences
+// CHECK-NEXT: %[[PRODUCT:.*]] = "ascend.matmul"(%arg0, %arg1)
+// CHECK-NEXT: %[[ROW:.*]] = "ascend.broadcast"(%arg2) {dims = array<i64: 1>} : (tensor<16xf32>) -> tensor<12x16xf32>
+// CHECK-NEXT: %[[SUM:.*]] = "ascend.add"(%[[PRODUCT]], %[[ROW]]) : (tensor<12x16xf32>, tensor<12x16xf32>)
+// CHECK-NEXT: "ascend.reshape"(%[[SUM]]) : (tensor<12x16xf32>) -> tensor<3x4x16xf32>
+// CHECK-NEXT: return
+func.func @sequences(%x: tensor<12x16xf32>, %w: tensor<16x16xf32>, %b: tensor<16xf32>) -> tensor<3x4x16xf32> {
+  %0 = "ascend.matmul"(%x, %w) : (tensor<12x16xf32>, tensor<16x16xf32>) -> tensor<12x16xf32>
+  %1 = "ascend.reshape"(%0) : (tensor<12x16xf32>) -> tensor<3x4x16xf32>
+  %2 = "ascend.broadcast"(%b) {dims = array<i64: 2>} : (tensor<16xf32>) -> tensor<3x4x16xf32>
+  %3 = "ascend.add"(%1, %2) : (tensor<3x4x16xf32>, tensor<3x4x16xf32>) -> tensor<3x4x16xf32>
+  return %3 : tensor<3x4x16xf32>
+}
+
+// Nothing else is touched: no convolution, no image, no product.
 // CHECK-LABEL: func.func @others
 // CHECK-NEXT: %[[TURNED:.*]] = "ascend.transpose"(%arg0)
 // CHECK-NEXT: "ascend.relu"(%[[TURNED]]) : (tensor<16x12xf32>) -> tensor<16x12xf32>
