@@ -19,7 +19,7 @@ from typing import Any, TypeGuard
 
 from davinci.dialects.ascend import call_of
 from davinci.dialects.ascend_types import tensor_of
-from davinci.operators import Call
+from davinci.operators import OPERATORS, Call
 from davinci.operators.products import PRODUCTS
 from davinci.operators.work import Work, traffic
 from davinci.passes.ascend.kernel_facts import Facts, by, facts_of, kernel_name
@@ -87,6 +87,7 @@ def facts_of_group(
     ops: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any], parts: Sequence[str]
 ) -> Facts:
     """Label and work of a group: the work of its operators, the traffic of what crosses its border.
+    Of an input that operators only read in part (the table of a gather) no more than these do.
 
     Args:
         ops: its operations, in order.
@@ -100,7 +101,9 @@ def facts_of_group(
     works = [facts.work for _, facts in known]
     bits = max((work.factor_bits for work in works if work.macs), default=16)
     macs, repeats = (sum(getattr(w, count) for w in works) for count in ("macs", "vector_repeats"))
-    work = Work(macs, bits, repeats, *traffic(call))
+    read, written = traffic(call)
+    read -= sum(_unread(value, ops) for value in inputs)
+    work = Work(macs, bits, repeats, read, written)
     products = [f.label for op, f in known if op.name in ON_CUBE]
     if ATTENTION in parts:
         products = [_attention_label([op for op in ops if op.name in ON_CUBE])]
@@ -109,6 +112,17 @@ def facts_of_group(
         return Facts(", ".join(filter(None, [*products, " ".join(shortened(others))])), work)
     result = call.outputs[-1]
     return Facts(f"{' '.join(shortened(parts))} {by(result.shape)} {result.element}", work)
+
+
+def _unread(value: Any, ops: Sequence[Any]) -> int:
+    """Bytes of an input that no operator reads."""
+    size, needed = tensor_of(value.type).size_bytes, 0
+    for op in ops:
+        for number, operand in enumerate(op.operands):
+            if operand == value:
+                in_part = number == 0 and OPERATORS[op.name.removeprefix("ascend.")].reads_in_part
+                needed += tensor_of(op.results[0].type).size_bytes if in_part else size
+    return max(size - needed, 0) if needed else 0
 
 
 def _attention_label(products: Sequence[Any]) -> str:

@@ -39,7 +39,7 @@ from davinci.operators.layouts import any_layout, one_layout, rows_only
 from davinci.operators.tensors import Tensor
 from davinci.operators.vector_program import Operand, Value, VectorProgram
 from davinci.operators.windows import WindowsOf, same_place
-from davinci.operators.work import WorkOf, computed, moved
+from davinci.operators.work import WorkOf, computed, moved, partly_read
 
 Array = npt.NDArray[Any]
 Function = Callable[..., Any]
@@ -96,6 +96,11 @@ class Operator:
     def elementwise(self) -> bool:
         """Whether each element of the result comes from the same element of the operands."""
         return self.rule is not None
+
+    @property
+    def reads_in_part(self) -> bool:
+        """Whether it reads no more of its first operand than it returns."""
+        return self.work is partly_read
 
     @property
     def attributes(self) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import davinci
 from davinci.operators import Tensor
 from davinci.passes.ascend.group_names import MORE, NAMED, parts_of, shortened
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
@@ -117,3 +118,18 @@ def test_two_products_side_by_side_are_no_attention() -> None:
     first, second = (g.op("matmul", x, g.input()) for _ in range(2))
     g.op("add", first, second)
     assert g.parts == ["matmul", "add"]
+
+
+SLICES = """
+func.func @main(%t: tensor<4096x128xf32>) -> tensor<16x128xf32> {
+  %0 = stablehlo.slice %t [32:48, 0:128] : (tensor<4096x128xf32>) -> tensor<16x128xf32>
+  %1 = stablehlo.slice %t [64:80, 0:128] : (tensor<4096x128xf32>) -> tensor<16x128xf32>
+  %2 = stablehlo.add %0, %1 : tensor<16x128xf32>
+  return %2 : tensor<16x128xf32>
+}"""
+
+
+def test_work_has_what_is_read_of_an_input() -> None:
+    """Two slices of it."""
+    (kernel,) = davinci.compile(SLICES, timing_only=True).kernels.values()
+    assert kernel.work["read_bytes"] == (16 + 16) * 128 * 4
