@@ -6,9 +6,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import helper
 
+import davinci
 from davinci.errors import InputError
-from onnx_support import against_onnxruntime, against_reference, agree, node_model, run
+from onnx_support import (
+    against_onnxruntime,
+    against_reference,
+    agree,
+    model_of,
+    node_model,
+    run,
+)
 
 REDUCTIONS = ["none", "add", "mul", "max", "min"]
 
@@ -103,6 +112,25 @@ def test_scatter_of_a_slice(known: bool) -> None:
     """What `x[1:3] = y` exports as."""
     operands = (values(5, 4), np.array([[1], [2]]), values(2, 4))
     against_onnxruntime(*node_model("ScatterND", *operands, known=[1] if known else []))
+
+
+def test_scatter_of_constants() -> None:
+    """A mask of windows, as Swin's: its indices are a range, whose numbers are no shape."""
+    nodes = [
+        helper.make_node("Range", ["zero", "many", "one"], ["range"]),
+        helper.make_node("Expand", ["range", "columns"], ["wide"]),
+        helper.make_node("ScatterND", ["mask", "first", "wide"], ["marked"]),
+        helper.make_node("Add", ["x", "marked"], ["y"]),
+    ]
+    numbers = {"zero": 0.0, "many": 70.0, "one": 1.0, "mask": np.zeros((90, 70))}
+    constants = {name: np.float32(value) for name, value in numbers.items()}
+    constants |= {"columns": np.array([3, 70]), "first": np.array([[2], [7], [5]])}
+    inputs = {"x": values(90, 70)}
+    executable = davinci.compile(model_of(nodes, inputs, constants=constants), cores=2)
+    (found,) = executable.run(inputs).values()
+    inputs["x"][[2, 7, 5]] += np.arange(70, dtype=np.float32)
+    np.testing.assert_array_equal(found, inputs["x"])
+    assert [kernel["unit"] for kernel in executable.profile["kernels"]] == ["vector"]
 
 
 @pytest.mark.parametrize("mode", ["linear", "circular"])

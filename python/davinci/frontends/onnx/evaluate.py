@@ -5,7 +5,6 @@ What a network computes of shapes and constants is gone before anything is compi
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -17,8 +16,8 @@ from onnx.reference import ReferenceEvaluator
 from davinci.frontends.onnx.node import Node
 from davinci.frontends.onnx.tensor import ELEMENTS, Array, Tensor
 
-KNOWN_ELEMENTS = 4096
-"""Larger values are not computed here: they are data, not shapes."""
+KNOWN_ELEMENTS = 1 << 16
+"""Larger values are not computed here: they are weights, not shapes or masks."""
 
 NOT_EVALUATED = frozenset(
     {
@@ -28,8 +27,16 @@ NOT_EVALUATED = frozenset(
 )
 """Random, or with graphs of their own, which are imported."""
 
-GROWING = frozenset({"ConstantOfShape", "Expand", "Tile", "Range", "Resize", "Upsample", "Pad"})
-"""Operators whose result may be much larger than their operands."""
+GROWING = {
+    "ConstantOfShape": (0,),
+    "Expand": (1,),
+    "Tile": (1,),
+    "Range": (0, 1),
+    "Resize": (2, 3),
+    "Upsample": (1,),
+    "Pad": (1,),
+}
+"""Operators whose result may be much larger than their operands, and which of these say so."""
 
 
 def evaluate(node: Node, operands: list[Tensor | None], opsets: Mapping[str, int]) -> Any:
@@ -39,7 +46,7 @@ def evaluate(node: Node, operands: list[Tensor | None], opsets: Mapping[str, int
         return None
     if any(x.known is None or x.count > KNOWN_ELEMENTS for x in given):
         return None
-    if node.op_type in GROWING and _too_large(node, given):
+    if any(_is_large(operands[i]) for i in GROWING.get(node.op_type, ()) if i < len(operands)):
         return None
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(operands)]
     values = {n: x.known for n, x in zip(names, operands, strict=True) if x is not None}
@@ -82,7 +89,9 @@ def run(
     return arrays if usual else None
 
 
-def _too_large(node: Node, given: list[Tensor]) -> bool:
-    """Whether shapes or counts among the operands say that the result is large."""
-    counts = [x.known.ravel() for x in given if x.known is not None and x.is_integer]
-    return any(math.prod(max(1, abs(int(v))) for v in c) > KNOWN_ELEMENTS for c in counts)
+def _is_large(count: Tensor | None) -> bool:
+    """Whether the numbers of a shape, or a number of repetitions, come to too many elements."""
+    if count is None or count.known is None:
+        return False
+    sizes = np.maximum(1, np.abs(count.known.astype(np.float64)))
+    return float(np.prod(sizes)) > KNOWN_ELEMENTS
