@@ -9,21 +9,13 @@ numbers, whose results are exact; it runs on each machine in turn. Exits with 1 
 from __future__ import annotations
 
 import sys
-from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "test"))
 
-from random_draws import Draw, search
+from random_draws import search_layers
 
 import random_convolutions
 
-
-def draw(seed: int) -> Draw:
-    drawn = random_convolutions.Draw(seed)
-    layer, way = drawn.layer(), random_convolutions.WAYS[seed % len(random_convolutions.WAYS)]
-    return Draw(drawn.kind, f"{way}: {layer.text}", partial(layer.check, **way))
-
-
 if __name__ == "__main__":
-    sys.exit(search(str(__doc__).splitlines()[0], draw, count=2000))
+    sys.exit(search_layers(str(__doc__).splitlines()[0], random_convolutions, count=2000))

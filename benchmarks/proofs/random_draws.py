@@ -7,6 +7,8 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from davinci.errors import DavinciError
 
@@ -51,3 +53,14 @@ def search(description: str, draw: Callable[[int], Draw], count: int) -> int:
             print(f"seed {seed}, {drawn.text}: {error}", flush=True)
     print(", ".join(f"{count} {name}" for name, count in found.items() if count))
     return 1 if found["wrong"] or found["faults"] else 0
+
+
+def search_layers(description: str, module: Any, count: int) -> int:
+    """The same of layers that a module of the tests draws, each in one of its `WAYS` in turn."""
+
+    def draw(seed: int) -> Draw:
+        drawn = module.Draw(seed)
+        layer, way = drawn.layer(), module.WAYS[seed % len(module.WAYS)]
+        return Draw(drawn.kind, f"{way}: {layer.text}", partial(layer.check, **way))
+
+    return search(description, draw, count)

@@ -158,7 +158,9 @@ def check_flag(op: Any) -> None:
 def check_copy(src: Buffer, dst: Buffer, round_up: bool) -> None:
     """The constraints of `cce.copy`."""
     require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
-    require(src.dtype == dst.dtype, "element types differ", dst.dtype, src.dtype)
+    # Buffers in GM have no sign.
+    alike = src.dtype == dst.dtype or {src.dtype, dst.dtype} == {"s8", "u8"}
+    require(alike, "element types differ", dst.dtype, src.dtype)
     require(
         (src.space, dst.space) in COPIES,
         "no copy between these memories",

@@ -32,8 +32,10 @@ def number_of(value: ir.Value) -> float | None:
 
 
 def stored(value: ir.Value) -> Tensor:
-    """A value as its buffer holds it: without sign."""
+    """A value as its buffer holds it: without sign, but for bytes, of which conversions ask it."""
     found = tensor_of(value.type)
+    if found.bytes_each == 1:
+        return found
     return replace(found, element=found.element.removeprefix("u"))
 
 

@@ -63,8 +63,8 @@ from davinci.units import BLOCK_BYTES, round_up
 
 BUFFERS_ONLY = frozenset(
     [
-        *("batch_matmul", "broadcast", "call", "gather", "matmul", "reduce", "relayout", "slice"),
-        "transpose",
+        *("batch_matmul", "broadcast", "call", "conv", "gather", "matmul", "pool", "reduce"),
+        *("relayout", "slice", "transpose"),
     ]
 )
 """Operators whose kernels want every operand in a buffer; the others take `full` as a constant."""

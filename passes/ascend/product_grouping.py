@@ -17,7 +17,14 @@ from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.layout_support import is_elementwise
-from davinci.passes.ascend.tensor_ops import OF_WINDOWS, ON_CUBE, POOL, defining_op, users_of
+from davinci.passes.ascend.tensor_ops import (
+    OF_WINDOWS,
+    ON_CUBE,
+    POOL,
+    defining_op,
+    full_value,
+    users_of,
+)
 from davinci.schedule.graph import Graph
 from davinci.schedule.pools.group import read_pool
 from davinci.schedule.products.group import read_group
@@ -43,7 +50,9 @@ def product_groups(block: Any, fuse: bool) -> list[list[Any]]:
         of_halves = op.name in ON_CUBE and tensor_of(op.operands[0].type).bytes_each == 2
         if of_halves or op.name == POOL:
             group = _Growing(op, places, taken).grown() if fuse else [op]
-            if len(group) > 1 or op.name in OF_WINDOWS:
+            # What is a number everywhere must lie in GM: a kernel of its own takes it from there.
+            lies = all(full_value(value) is None for value in op.operands)
+            if len(group) > 1 or (op.name in OF_WINDOWS and lies):
                 found.append(group)
                 taken |= dict.fromkeys(group, group)
     return found

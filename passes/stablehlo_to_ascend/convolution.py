@@ -8,6 +8,10 @@ transposed convolution), and padding that is negative or more than load3d has, a
 Groups are put together until they are whole blocks of 16 channels, or one group, their weights
 zero where they meet channels of others. Where windows step over pixels and channels are few, pixels
 become channels (`Packing`). Images of one pixel are the rows of a product.
+
+Of bytes it is a sum of exact convolutions of f16, each of so few channels that f32 holds its sums:
+
+    %y = conv i8 -> i32    ->    cast(conv(%x[c < 64], %w[c < 64])) + cast(conv(%x[c >= 64], ..
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from davinci.operators.parts import pad_shape
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition
 from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.movement import cut
 from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
 
@@ -57,38 +62,137 @@ class Order:
 
 @conversion("convolution")
 def convert_convolution(op: Op, ops: TensorOps) -> Sequence[Any] | None:
-    """Of one or two spatial dimensions and one group of the batch, of floats, none empty."""
+    """Of one or two spatial dimensions and one group of the batch, of floats or bytes, none empty;
+    of bytes if sums are exact."""
     x, w = op.operands
     given, result = tensor_of(x.type), tensor_of(op.results[0].type)
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
-    space = list(numbers.input_spatial_dimensions)
-    rank, groups = len(space), attribute(op, "feature_group_count")
+    rank = len(list(numbers.input_spatial_dimensions))
     reversed_ = any(attribute(op, "window_reversal") or [])
     if not 1 <= rank <= 2 or attribute(op, "batch_group_count") != 1 or reversed_:
         return None
-    kinds = {value.element for value in (given, tensor_of(w.type), result)}
-    if len(kinds) > 1 or not kinds <= TYPES or 0 in (given.count, result.count):
+    kinds = [value.element for value in (given, tensor_of(w.type), result)]
+    if 0 in (given.count, result.count):
         return None
-    of_x = Order(numbers.input_batch_dimension, numbers.input_feature_dimension, tuple(space))
-    image, found = padded_image(op, x, of_x, ops)
-    if image is None or found is None:
+    if kinds == ["i8", "i8", "i32"]:
+        return of_bytes(op, ops)
+    if len(set(kinds)) > 1 or not TYPES.issuperset(kinds):
         return None
+    made = of_floats(op, x, w, result.element, ops)
+    return None if made is None else [made]
+
+
+def orders(op: Op) -> tuple[Order, Order]:
+    """Dimensions of the images and of the weights."""
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
+    of_x = Order(
+        numbers.input_batch_dimension,
+        numbers.input_feature_dimension,
+        tuple(numbers.input_spatial_dimensions),
+    )
     of_w = Order(
         numbers.kernel_output_feature_dimension,
         numbers.kernel_input_feature_dimension,
         tuple(numbers.kernel_spatial_dimensions),
     )
-    batch, outputs = given.shape[of_x.first], tensor_of(w.type).shape[of_w.first]
+    return of_x, of_w
+
+
+def of_floats(op: Op, x: ir.Value, w: ir.Value, element: str, ops: TensorOps) -> Any:
+    """The convolution of an operation on images and weights in its orders, in the order of its
+    result, whose elements are `element`; None if load3d cannot."""
+    result, groups = tensor_of(op.results[0].type), attribute(op, "feature_group_count")
+    of_x, of_w = orders(op)
+    image, found = padded_image(op, x, of_x, ops)
+    if image is None or found is None:
+        return None
+    batch, outputs = tensor_of(x.type).shape[of_x.first], tensor_of(w.type).shape[of_w.first]
     if groups == 1 and found.pointwise and found.image == (1, 1):
         made = of_single_pixels(image, w, of_w, ops)
     else:
         made = of_windows(image, found, w, of_w, groups, ops)
-    made = ops.cast(made, result.element)
+    made = ops.cast(made, element)
+    numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     spatial = tuple(numbers.output_spatial_dimensions)
     sizes = [result.shape[dim] for dim in spatial]
     made = ops.reshape(made, [batch, *sizes, outputs])
     places = [numbers.output_batch_dimension, *spatial, numbers.output_feature_dimension]
-    return [ops.transpose(made, [places.index(dim) for dim in range(result.rank)])]
+    return ops.transpose(made, [places.index(dim) for dim in range(result.rank)])
+
+
+EXACT = 1 << 24
+"""Up to here f32 holds all whole numbers."""
+
+BYTE = 128
+"""The largest magnitude of a byte."""
+
+
+def of_bytes(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+    """A convolution of bytes to i32; None if the sums of one channel may be too large."""
+    x, w = op.operands
+    of_x, of_w = orders(op)
+    parts = exact_parts(w, of_w)
+    if parts is None or (len(parts) > 1 and attribute(op, "feature_group_count") > 1):
+        return None
+    images, weights, total = ops.cast(x, "f16"), half(w, ops), None
+    for start, end in parts:
+        operands = [
+            part_of(value, order.channels, start, end, ops)
+            for value, order in ((images, of_x), (weights, of_w))
+        ]
+        if len(parts) == 1:
+            operands = [images, weights]
+        made = of_floats(op, operands[0], operands[1], "i32", ops)
+        if made is None:
+            return None
+        total = made if total is None else ops.binary("add", total, made)
+    return [total]
+
+
+def half(w: ir.Value, ops: TensorOps) -> Any:
+    """Weights of bytes in f16."""
+    known = definition(w)
+    if known is None:
+        return ops.cast(w, "f16")
+    return ops.constant(constant_array(known).astype(np.float16), "f16")
+
+
+def part_of(value: ir.Value, dim: int, start: int, end: int, ops: TensorOps) -> Any:
+    """Indices `start` to `end` of a dimension; of what is known at once."""
+    shape, known = tensor_of(value.type).shape, definition(value)
+    if known is not None:
+        places = tuple(slice(start, end) if i == dim else slice(None) for i in range(len(shape)))
+        return ops.constant(constant_array(known)[places], tensor_of(value.type).element)
+    starts = [start if i == dim else 0 for i in range(len(shape))]
+    limits = [end if i == dim else size for i, size in enumerate(shape)]
+    return cut(value, starts, limits, [1] * len(shape), ops)
+
+
+def exact_parts(w: ir.Value, order: Order) -> list[tuple[int, int]] | None:
+    """Ranges of channels of which f32 holds every sum of bytes with these weights, few of them, and
+    of whole blocks where there are several. None if one channel is too much."""
+    known, shape = definition(w), tensor_of(w.type).shape
+    channels, elements = shape[order.channels], math.prod(shape[dim] for dim in order.space)
+    largest = np.full((channels, 1), BYTE * elements)
+    if known is not None:
+        array = np.abs(constant_array(known).astype(np.int64))
+        largest = array.sum(order.space, keepdims=True)
+        largest = largest.transpose(order.channels, order.first, *order.space)
+        largest = largest.reshape(channels, -1)
+    most = EXACT // BYTE
+    if (largest.sum(0) <= most).all():
+        return [(0, channels)]
+    parts, start = [], 0
+    while start < channels:
+        fits = (np.cumsum(largest[start:], 0) <= most).all(1)
+        count = channels - start if fits.all() else int(np.argmin(fits))
+        if start + count < channels:
+            count = count // FRACTAL_SIDE * FRACTAL_SIDE or count
+        if not count:
+            return None
+        parts.append((start, start + count))
+        start += count
+    return parts
 
 
 def of_single_pixels(x: ir.Value, w: ir.Value, order: Order, ops: TensorOps) -> Any:

@@ -9,7 +9,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir
 from davinci.operators import OPERATORS
-from davinci.operators.tensors import Tensor, is_float
+from davinci.operators.tensors import Tensor, is_float, is_integer
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 
@@ -104,7 +104,8 @@ def convert_convert(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     source, target = tensor_of(op.operands[0].type), tensor_of(op.results[0].type)
     if op.name == "stablehlo.bitcast_convert" and source.element != target.element:
         return None
-    if source.element in ("i32", "i64") and target.element == "i8":
+    integers = is_integer(source.element) and is_integer(target.element)
+    if integers and target.bytes_each == 1 and target.element != "i1":
         return None  # it keeps the low byte; the vector unit's conversions saturate
     return [ops.cast(op.operands[0], target.element)]
 

@@ -37,11 +37,17 @@ def saturated(x: Array, dtype: Any) -> Array:
     return np.where(above, dtype.type(high), np.where(below, dtype.type(low), inside))
 
 
-@elementwise(values=converted, types=NUMBERS | {"i1", "i8", "i64"}, constraints=(same_shape,))
+BYTES = ("s8", "u8")
+"""Integers that the vector unit converts from and to f16 only."""
+
+
+@elementwise(
+    values=converted, types=NUMBERS | {"i1", "i8", "ui8", "i64"}, constraints=(same_shape,)
+)
 def cast(p: VectorProgram, a: Value, *, result: Tensor) -> Value:
     """a in another type; to integers it truncates and saturates, to a boolean it asks for != 0.
 
-    NaN gives 0. i64 to i32 keeps the low half. i32 and i64 to i8 saturate: StableHLO's `convert`,
+    NaN gives 0. i64 to i32 keeps the low half. Integers to bytes saturate: StableHLO's `convert`,
     which keeps the low byte, becomes a scalar kernel. i64 to f32 is within a unit in the last place
     beyond 2^31. Conversions that the machine has no instruction for are chains.
     """
@@ -49,20 +55,20 @@ def cast(p: VectorProgram, a: Value, *, result: Tensor) -> Value:
     if a.dtype == "s64" != dtype:
         return from_long(p, a, result)
     if result.element == "i1":
-        return to_byte(p, holds(p, "ne", a, 0))
+        return to_byte(p, holds(p, "ne", p.convert(a, "f16") if a.dtype == "u8" else a, 0))
     if a.dtype == dtype:
         return a
     if dtype == "s64":
         return to_long(p, a)
-    if a.dtype == "s8":
+    if a.dtype in BYTES:
         return p.convert(p.convert(a, "f16"), dtype, "trunc" if dtype == "s32" else "none")
     if dtype == "s32":
         return p.convert(a, "s32", "trunc")
-    if dtype == "s8":
+    if dtype in BYTES:
         if a.dtype == "f16":
-            return p.convert(a, "s8", "trunc")
+            return p.convert(a, dtype, "trunc")
         whole = p.convert(p.convert(a, "s32", "trunc"), "f32")
-        return p.convert(p.convert(whole, "f16"), "s8")  # which saturates
+        return p.convert(p.convert(whole, "f16"), dtype)  # which saturates
     return p.convert(p.convert(a, "f32"), dtype)
 
 
@@ -91,7 +97,7 @@ def from_long(p: VectorProgram, a: Value, result: Tensor) -> Value:
 
 def to_long(p: VectorProgram, a: Value) -> Value:
     """Numbers as i64, see `cast`."""
-    if a.dtype == "s8":
+    if a.dtype in BYTES:
         a = p.convert(p.convert(a, "f16"), "s32", "trunc")
     if a.dtype == "s32":
         return p.join(a, p.convert(p.mul(holds(p, "lt", a, 0), -1.0), "s32", "trunc"))

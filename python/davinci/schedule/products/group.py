@@ -83,6 +83,8 @@ class _Reader(Followers):
     """Walks the operators of a group in order."""
 
     def __init__(self, graph: Graph, node: Node) -> None:
+        if len(node.values) != 2:
+            raise NoSpace("a number as an operand of a product")
         # A convolution of groups is a product for each, with its columns of the result.
         matrices = graph.arrays[node.values[1]].shape[0] if node.name == CONVOLUTION else 0
         super().__init__(graph, node, matrices)
@@ -104,7 +106,7 @@ class _Reader(Followers):
         if self.node.name == CONVOLUTION and casts:
             raise NoSpace("an image that is rounded on its way")
         factors = tuple(casts.get(v, v) for v in self.node.values)
-        if len(factors) != 2 or any(v not in self.graph.inputs for v in factors):
+        if any(v not in self.graph.inputs for v in factors):
             raise NoSpace("operands of a product that are computed in its group")
         outputs = self.outputs()
         nz = self.c.layout == NZ

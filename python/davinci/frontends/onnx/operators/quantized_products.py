@@ -113,7 +113,8 @@ def integer_convolution(
     w, zw = signed(w, w_zero)
     if zx is not None:
         low, high = [0, 0, *windows.low], [0, 0, *windows.high]
-        x = ops.pad(x, low, high, convert(zx, np.int8))
+        around = convert(zx, np.int8) if zx.known is None else constant(zx.known.astype(np.int8))
+        x = ops.pad(x, low, high, around)
         none = [0 for _ in windows.low]
         windows = replace(windows, low=none, high=none)
     found = convolution(x, w, windows, groups, np.int32)

@@ -1,0 +1,57 @@
+"""Products and convolutions of bytes against onnxruntime, to the last bit, on simulated code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+
+import davinci
+from davinci.reference import check
+from onnx_support import model_of
+from random_quantized import WAYS, Draw
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 35, 41, 42, 43])
+def test_random_layer(seed: int) -> None:
+    """35 has weights that are all the same, without fusion."""
+    Draw(seed).layer().check(**WAYS[seed % len(WAYS)])
+
+
+def kernels_of(model: onnx.ModelProto, inputs: dict[str, Any]) -> Any:
+    """The kernels of a model whose results are onnxruntime's."""
+    executable = davinci.compile(model)
+    (found,) = executable.run(inputs).values()
+    (wanted,) = check.reference_onnx(model, inputs).values()
+    np.testing.assert_array_equal(found, wanted)
+    return executable.profile["kernels"]
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["known", "computed"])
+def test_sums_beyond_f32(known: bool) -> None:
+    """Of more channels than f32 holds the sums of, a convolution is a sum of several."""
+    weights = np.full((3, 130, 3, 3), -127, np.int8)
+    inputs: dict[str, Any] = {"x": np.full((1, 130, 4, 5), -128, np.int8)}
+    constants = {"w": weights} if known else {}
+    inputs |= {} if known else {"w": weights}
+    node = helper.make_node("ConvInteger", ["x", "w"], ["y"])
+    model = model_of([node], inputs, constants=constants)
+    kernels = kernels_of(model, inputs)
+    assert not any(kernel["unit"] == "scalar" for kernel in kernels)
+    assert sum("conv" in kernel["op"] for kernel in kernels) == 2
+
+
+def test_no_scalars() -> None:
+    """Unsigned bytes come and go on the vector unit."""
+    x = np.arange(512, dtype=np.uint8).reshape(1, 8, 8, 8)
+    scalars: dict[str, Any] = {"xs": np.float32(0.1), "xz": np.uint8(7), "ws": np.float32(0.2)}
+    scalars |= {"wz": np.int8(0), "ys": np.float32(3.5), "yz": np.uint8(90)}
+    weights = (np.arange(16 * 8 * 9) % 251 - 125).astype(np.int8).reshape(16, 8, 3, 3)
+    names = ["x", "xs", "xz", "w", "ws", "wz", "ys", "yz"]
+    node = helper.make_node("QLinearConv", names, ["y"], pads=[1, 1, 1, 1])
+    model = model_of([node], {"x": x}, constants=scalars | {"w": weights})
+    kernels = kernels_of(model, {"x": x})
+    assert {kernel["unit"] for kernel in kernels} == {"cube", "vector"}
