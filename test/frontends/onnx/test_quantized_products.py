@@ -55,3 +55,39 @@ def test_no_scalars() -> None:
     model = model_of([node], {"x": x}, constants=scalars | {"w": weights})
     kernels = kernels_of(model, {"x": x})
     assert {kernel["unit"] for kernel in kernels} == {"cube", "vector"}
+
+
+def dequantized(name: str, value: Any, scale: Any, zero: Any, constants: dict[str, Any]) -> Any:
+    """The node that makes floats of bytes, known ones or a graph's value."""
+    constants |= {f"{name}_scale": scale, f"{name}_zero": zero}
+    if value is not None:
+        constants[name] = value
+    names = [name, f"{name}_scale", f"{name}_zero"]
+    return helper.make_node("DequantizeLinear", names, [f"{name}_float"], axis=0)
+
+
+@pytest.mark.parametrize("operator", ["Conv", "Gemm", "MatMul"])
+def test_dequantized_operands(operator: str) -> None:
+    """Products of floats that were bytes are products of bytes; quantized again they are
+    onnxruntime's to the last bit."""
+    rng = np.random.default_rng(3)
+    x_shape, w_shape = [3, 70], [20, 70]
+    attributes: dict[str, Any] = {"transB": 1} if operator == "Gemm" else {}
+    if operator == "Conv":
+        x_shape, w_shape, attributes = [1, 8, 9, 7], [20, 8, 3, 3], {"pads": [1, 0, 1, 2]}
+    if operator == "MatMul":
+        w_shape = [70, 20]
+    x = rng.integers(0, 256, x_shape).astype(np.uint8)
+    w = rng.integers(-127, 128, w_shape).astype(np.int8)
+    count = 1 if operator == "MatMul" else 20
+    scales = np.float32(rng.uniform(0.001, 0.01, count)).reshape([] if count == 1 else [count])
+    constants: dict[str, Any] = {"s": np.float32(0.11), "z": np.uint8(100)}
+    nodes = [
+        dequantized("x", None, np.float32(0.03), np.uint8(131), constants),
+        dequantized("w", w, scales, np.zeros(scales.shape, np.int8), constants),
+        helper.make_node(operator, ["x_float", "w_float"], ["c"], **attributes),
+        helper.make_node("Relu", ["c"], ["r"]),
+        helper.make_node("QuantizeLinear", ["r", "s", "z"], ["y"]),
+    ]
+    kernels = kernels_of(model_of(nodes, {"x": x}, constants=constants), {"x": x})
+    assert {kernel["unit"] for kernel in kernels} == {"cube", "vector"}

@@ -23,9 +23,10 @@ NOT_EVALUATED = frozenset(
     {
         *("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike"),
         *("RandomUniform", "RandomUniformLike", "If", "Loop", "Scan", "SequenceMap"),
+        "DequantizeLinear",
     }
 )
-"""Random, or with graphs of their own, which are imported."""
+"""Random, with graphs of their own, which are imported, or read by products of bytes."""
 
 GROWING = {
     "ConstantOfShape": (0,),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import ml_dtypes
@@ -53,6 +54,21 @@ class BadNode(Refused):
     """An operator on operands that ONNX does not allow: the model is at fault."""
 
 
+@dataclass(frozen=True)
+class Dequantized:
+    """Floats (integers - zero) * scale.
+
+    Attributes:
+        scale: of one element, or of one for each index of `axis`.
+        zero: the same; None: 0.
+    """
+
+    integers: Tensor
+    scale: Tensor
+    zero: Tensor | None
+    axis: int
+
+
 class Tensor:
     """A tensor of static shape.
 
@@ -61,6 +77,7 @@ class Tensor:
         shape: of non-negative sizes.
         known: its values, read-only, if they are known at compile time.
         name: of the initializer or value that it comes from, for the resource of a constant.
+        dequantized: the bytes that it was made from, if it was.
     """
 
     __array_ufunc__ = None  # NumPy's scalars leave operators to this class
@@ -75,6 +92,7 @@ class Tensor:
     ) -> None:
         self.dtype, self.shape = np.dtype(dtype), tuple(int(size) for size in shape)
         self.known, self.name = known, name
+        self.dequantized: Dequantized | None = None
         self._value = value
 
     @property

@@ -12,17 +12,10 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.tensor import BadNode, Tensor, constant
-from davinci.frontends.onnx.windows import Windows, halves, windows_of
+from davinci.frontends.onnx.windows import Windows, halves
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
-
-
-@operator("Conv")
-def lower_conv(node: Call) -> Tensor:
-    x, w, bias = node.take(0), node.take(1), node.optional(2)
-    windows = windows_of(node, x, w.shape[2:])
-    return add_bias(convolution(x, w, windows, node.attr("group")), bias)
 
 
 def convolution(

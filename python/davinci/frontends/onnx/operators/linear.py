@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
+from davinci.frontends.onnx.operators.quantized_products import dequantized_matmul
 from davinci.frontends.onnx.operators.reductions import place_of
 from davinci.frontends.onnx.tensor import Tensor
 
@@ -21,7 +23,22 @@ LARGEST_DETERMINANT = 32
 
 @operator("MatMul")
 def lower_matmul(node: Call) -> Tensor:
-    return ops.matmul(node.take(0), node.take(1))
+    return product(node.take(0), node.take(1))
+
+
+def product(a: Tensor, b: Tensor) -> Tensor:
+    """Of bytes where they were dequantized."""
+    made = dequantized_matmul(a, b)
+    return ops.matmul(a, b) if made is None else made
+
+
+def turned(x: Tensor) -> Tensor:
+    """A matrix transposed, and so what it was dequantized from."""
+    made, source = ops.transpose(x, [1, 0]), x.dequantized
+    if source is not None:
+        integers = ops.transpose(source.integers, [1, 0])
+        made.dequantized = replace(source, integers=integers, axis=1 - source.axis)
+    return made
 
 
 @operator("Gemm")
@@ -30,13 +47,13 @@ def lower_gemm(node: Call) -> Tensor:
     node.ignore("broadcast")
     a, b, c = node.take(0), node.take(1), node.optional(2)
     alpha, beta = node.attr("alpha"), node.attr("beta")
-    a = ops.transpose(a, [1, 0]) if node.attr("transA") else a
-    b = ops.transpose(b, [1, 0]) if node.attr("transB") else b
-    product = ops.matmul(a, b)
-    product = product if alpha == 1 else product * alpha
+    a = turned(a) if node.attr("transA") else a
+    b = turned(b) if node.attr("transB") else b
+    made = product(a, b)
+    made = made if alpha == 1 else made * alpha
     if c is None or beta == 0:
-        return product
-    return product + (c if beta == 1 else c * beta)
+        return made
+    return made + (c if beta == 1 else c * beta)
 
 
 @operator("Det")

@@ -12,6 +12,7 @@ from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.casts import cast
 from davinci.frontends.onnx.tensor import (
     BadNode,
+    Dequantized,
     Tensor,
     bounds,
     broadcast,
@@ -22,6 +23,10 @@ from davinci.units import ceil_div
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
+
+
+BYTES = (np.int8, np.uint8)
+"""What products of bytes take."""
 
 
 def spread_scale(value: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
@@ -90,10 +95,13 @@ def lower_dequantize(node: Call) -> Tensor:
     dtype = node.dtype("output_dtype") if node.attr("output_dtype") else scale.dtype
     difference = convert(x, np.float32)
     if zero is not None and not is_zero(zero):
-        zero = spread_scale(zero, x, axis, block)
-        difference = difference - convert(zero, np.float32)
+        spread = spread_scale(zero, x, axis, block)
+        difference = difference - convert(spread, np.float32)
     factor = convert(spread_scale(scale, x, axis, block), np.float32)
-    return cast(difference * factor, dtype)
+    made = cast(difference * factor, dtype)
+    if x.dtype in BYTES and dtype == np.float32 and not block:
+        made.dequantized = Dequantized(x, scale, zero, ops.axis_of(axis, max(1, x.rank)))
+    return made
 
 
 @operator("DynamicQuantizeLinear")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,6 +29,11 @@ def collapsed(x: Tensor) -> Tensor:
     return ops.reshape(x, []) if x.count == 1 else x
 
 
+def known_as(x: Tensor, dtype: Any) -> Tensor:
+    """Integers in a type that holds them; of known ones at once."""
+    return convert(x, dtype) if x.known is None else constant(x.known.astype(dtype))
+
+
 def signed(x: Tensor, zero: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """8-bit integers and their zero point as int8: of unsigned ones both are moved by 128.
 
@@ -39,7 +44,7 @@ def signed(x: Tensor, zero: Tensor | None) -> tuple[Tensor, Tensor | None]:
     """
     zero = None if zero is None else collapsed(zero)
     if not x.is_unsigned:
-        return x, None if zero is None or is_zero(zero) else convert(zero, np.int32)
+        return x, None if zero is None or is_zero(zero) else known_as(zero, np.int32)
     if x.known is not None:
         moved = constant((x.known ^ 128).view(np.int8), name=x.name)
     else:
@@ -113,8 +118,7 @@ def integer_convolution(
     w, zw = signed(w, w_zero)
     if zx is not None:
         low, high = [0, 0, *windows.low], [0, 0, *windows.high]
-        around = convert(zx, np.int8) if zx.known is None else constant(zx.known.astype(np.int8))
-        x = ops.pad(x, low, high, around)
+        x = ops.pad(x, low, high, known_as(zx, np.int8))
         none = [0 for _ in windows.low]
         windows = replace(windows, low=none, high=none)
     found = convolution(x, w, windows, groups, np.int32)
@@ -133,6 +137,29 @@ def integer_convolution(
 @operator("ConvInteger")
 def lower_conv_integer(node: Call) -> Tensor:
     return integer_convolution(node, node.take(0), node.take(1), node.optional(2), node.optional(3))
+
+
+def dequantized_convolution(node: Call, x: Tensor, w: Tensor) -> Tensor | None:
+    """A convolution of floats that were bytes, as one of bytes: exact up to its scale. None if they
+    were not, or their scales do not go outside of the sums."""
+    a, b = x.dequantized, w.dequantized
+    if a is None or b is None or a.scale.count > 1 or (b.scale.count > 1 and b.axis != 0):
+        return None
+    found = integer_convolution(node, a.integers, b.integers, a.zero, b.zero)
+    each = per_channel(b.scale, x.rank) if b.scale.count > 1 else collapsed(b.scale)
+    return convert(found, np.float32) * (collapsed(a.scale) * each)
+
+
+def dequantized_matmul(a: Tensor, b: Tensor) -> Tensor | None:
+    """A product of floats that were bytes, as `dequantized_convolution`."""
+    left, right = a.dequantized, b.dequantized
+    if left is None or right is None or left.scale.count > 1:
+        return None
+    if right.scale.count > 1 and (b.rank != 2 or right.axis != 1):
+        return None
+    found = integer_matmul(left.integers, right.integers, left.zero, right.zero)
+    each = right.scale if right.scale.count > 1 else collapsed(right.scale)
+    return convert(found, np.float32) * (collapsed(left.scale) * each)
 
 
 @operator("QLinearConv")
