@@ -265,9 +265,11 @@ LACKS = {
 }
 
 
-def data_copy() -> Iterator[Row]:
+def data_copy(
+    readings: Sequence[tuple[str, float, Reading, str]] = READINGS,
+) -> Iterator[Row]:
     """BP data_copy."""
-    for name, measured, how, keys in READINGS:
+    for name, measured, how, keys in readings:
         time = reading(how)
         missing = LACKS.get(name, "")
         yield Row("V5 reading", name, "us", measured, time, 0.15, missing, evidence(keys))

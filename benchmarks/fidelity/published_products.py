@@ -3,7 +3,7 @@ rows, by versions of a program that get faster step by step."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from hand_written import Body, Stream, run
@@ -336,7 +336,7 @@ TUNING: list[tuple[str, Product, dict[str, float]]] = [
 ]
 
 
-def tuning() -> Iterator[Row]:
+def tuning(cases: Sequence[tuple[str, Product, dict[str, float]]] = TUNING) -> Iterator[Row]:
     """BP: 4096 x 5120 x 4096 on a part of 20 cores, and one whose rows are not aligned."""
     other = (
         "what a transfer to fractals costs on another part, of 20 cores, or with rows 8 and 10 KB "
@@ -345,7 +345,7 @@ def tuning() -> Iterator[Row]:
         "cores change nothing, and at 1800 MHz (910B3) these rows would be 19 to 32 % above the "
         "measured ones, at 1500 (910B4) 42 to 58 %"
     )
-    for name, how, measured in TUNING:
+    for name, how, measured in cases:
         times = product(how)
         found = {"task": times.longest, "MTE2": times.mte2}
         for pipe, real in measured.items():
@@ -355,10 +355,12 @@ def tuning() -> Iterator[Row]:
             yield Row("V7 other products", title, "us", real, found[pipe], 0.15, text, key)
 
 
-def products() -> Iterator[Row]:
+def products(
+    versions: Sequence[tuple[str, Product, int, tuple[float, ...]]] = PRODUCTS,
+) -> Iterator[Row]:
     """BP: a product made faster step by step."""
     known: dict[Product, PipeTimes] = {}
-    for name, how, columns, measured in PRODUCTS:
+    for name, how, columns, measured in versions:
         if how not in known:
             known[how] = product(how, columns=columns)
         times = known[how]

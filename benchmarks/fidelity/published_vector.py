@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from hand_written import Body, Stream, run
 from published import KB, SEEN, VECTOR_CORES, Row, V, device, microseconds
@@ -39,7 +39,7 @@ def vector_op(mnemonic: str, repeats: int) -> int:
     return run(device(), body, "AIV").cycles
 
 
-SINGLE = [
+SINGLE: list[tuple[str, str, int, float, str]] = [
     ("TADD f32", "vadd.f32", 64, 160, "fitted: vector.completion_cycles"),
     ("TADD f16", "vadd.f16", 32, 92, "fitted: vector.completion_cycles"),
     ("TSUB f32", "vsub.f32", 64, 153, SEEN),
@@ -53,7 +53,7 @@ SINGLE = [
     ("vbrcb b32", "vbrcb.b32", 1, 18, DEPTH),
 ]
 
-FITS = [
+FITS: list[tuple[str, str, float, float, str]] = [
     ("TADD f32", "vadd.f32", 2.11, 24, SEEN),
     ("TMUL f32", "vmul.f32", 2.3, 25, DEPTH),
     ("TMAX f32", "vmax.f32", 2.01, 23, DEPTH),
@@ -72,14 +72,17 @@ FITS = [
 """Name, instruction, cycles a repeat and besides, which parameter comes from the fit."""
 
 
-def isolated() -> Iterator[Row]:
+def isolated(
+    single: Sequence[tuple[str, str, int, float, str]] = SINGLE,
+    fits: Sequence[tuple[str, str, float, float, str]] = FITS,
+) -> Iterator[Row]:
     """PTO: single operations on 64 x 64 elements, and its fits of others."""
     group = "isolated vector operations"
-    for name, mnemonic, repeats, measured, evidence in SINGLE:
+    for name, mnemonic, repeats, measured, evidence in single:
         cycles = vector_op(mnemonic, repeats)
         yield Row(group, name, "cycles", measured, cycles, 0.05, evidence=evidence)
     group = "fits of isolated vector operations"
-    for name, mnemonic, slope, constant, evidence in FITS:
+    for name, mnemonic, slope, constant, evidence in fits:
         for repeats in REPEATS:
             title = f"{name}, {slope:.2f} x {repeats} + {constant}"
             cycles = vector_op(mnemonic, repeats)

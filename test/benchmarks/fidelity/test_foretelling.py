@@ -1,0 +1,51 @@
+"""The machine file that is made without a group of measurements."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCHMARKS = Path(__file__).parents[3] / "benchmarks" / "fidelity"
+
+
+@pytest.fixture(scope="module")
+def script() -> Any:
+    sys.path.insert(0, str(BENCHMARKS))
+    yield importlib.import_module("foretelling")
+    sys.path.remove(str(BENCHMARKS))
+
+
+def test_numbers_are_those_of_the_file(script: Any) -> None:
+    data = script.published.MACHINE.model_dump()
+    for number in script.NUMBERS:
+        new = number.key == ("vector", "cycles_per_repeat", "vexp.f16")
+        assert new or script._value(data, number.key) is not None, number.key
+        assert number.groups and set(number.groups) <= set(script.GROUPS)
+        assert script._value(script.with_number(data, number.key, 7), number.key) == 7
+
+
+def test_a_number_is_found_again_from_other_rows(script: Any) -> None:
+    data = script.published.MACHINE.model_dump()
+    (number,) = [n for n in script.NUMBERS if n.key[-1] == "vdiv"]
+    wrong = script.with_number(data, number.key, 60)
+    found = script.fitted(wrong, number, [script.single("TDIV f32")])
+    assert script._value(found, number.key) == pytest.approx(29, abs=1)
+    assert data == script.published.MACHINE.model_dump(), "nothing else changes"
+
+
+def test_a_group_without_its_numbers(script: Any) -> None:
+    data, changed = script.without(script.SEVERAL)
+    assert list(script.changes(data, changed)) == [
+        "`vector.overlap_cycles` 7 → 0",
+        "`vector.copy_bytes_per_cycle` 32 → 256",
+        "`vector.fixed_cycles_of` of 2 instructions → none",
+    ]
+    (before, *_), (after, *_) = (
+        script.rows_on(d, script.GROUPS[script.SEVERAL])
+        for d in (script.published.MACHINE.model_dump(), data)
+    )
+    assert after.simulated > before.simulated
