@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target
@@ -32,18 +33,23 @@ def build_attention_group(
         raise NoSpace("masks that are not as scores are computed")
     schedule = choose(attention, target.machine, target.cores)
 
-    def matrices(number: int, *, rows: bool = False) -> ir.Value:
-        shape = list(graph.arrays[number].stored_shape)
-        kept = 4 if graph.arrays[number].layout else 1 if rows else 2
-        lead = [1] if rows else []
-        made: ir.Value = reshaped(gm[number], [*lead, math.prod(shape[:-kept]), *shape[-kept:]])
+    def array(number: int, *shape: int) -> ir.Value:
+        """The buffer of a value in another shape; of the dimension -1 as many as there are."""
+        count = math.prod(graph.arrays[number].stored_shape) // -math.prod(shape)
+        made: ir.Value = reshaped(gm[number], [count if size == -1 else size for size in shape])
         return made
 
+    def matrices(number: int, sizes: Sequence[int]) -> ir.Value:
+        kind = graph.arrays[number]
+        return array(number, -1, *(kind.stored_shape[-4:] if kind.layout else sizes))
+
     extras = [
-        matrices(number, rows=not extra.whole)
+        matrices(number, graph.arrays[number].shape[-2:])
+        if extra.whole
+        else array(number, 1, -1, attention.keys)
         for number, extra in zip(group.extras, attention.chain.extras, strict=True)
     ]
-    q, k, v = (matrices(number) for number in group.factors)
-    output = matrices(group.output)
+    q, k, v = map(matrices, group.factors, group.sizes)
+    output = matrices(group.output, graph.arrays[group.output].shape[-2:])
     kernel = AttentionKernel(attention, schedule, Buffers(q, k, v, extras, output), target.machine)
     return schedule, share_blocks(kernel.parts(), target)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import davinci
 from attention_support import Attention
 from pairs import all_pairs
 
@@ -109,3 +111,37 @@ def test_several_units_on_a_core() -> None:
 @pytest.mark.parametrize("machine", ["ascend310"])
 def test_machines(machine: str) -> None:
     Attention(rows=33, keys=50, mask="key").check(None, machine=machine)
+
+
+def test_one_row_of_all_heads() -> None:
+    """As a decoder computes a word: the queries of all heads are one row, keys are a cache."""
+    q, cache = "tensor<1x1x64xf32>", "tensor<4x34x16xf32>"
+    text = f"""func.func @main(%q: {q}, %k: {cache}, %v: {cache}) -> tensor<4x1x16xf32> {{
+  %0 = stablehlo.reshape %q : ({q}) -> tensor<4x1x16xf32>
+  %1 = stablehlo.dot_general %0, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2]
+    : (tensor<4x1x16xf32>, {cache}) -> tensor<4x1x34xf32>
+  %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %2 = stablehlo.reduce(%1 init: %low) applies stablehlo.maximum across dimensions = [2]
+    : (tensor<4x1x34xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %3 = stablehlo.broadcast_in_dim %2, dims = [0, 1] : (tensor<4x1xf32>) -> tensor<4x1x34xf32>
+  %4 = stablehlo.subtract %1, %3 : tensor<4x1x34xf32>
+  %5 = stablehlo.exponential %4 : tensor<4x1x34xf32>
+  %6 = stablehlo.reduce(%5 init: %zero) applies stablehlo.add across dimensions = [2]
+    : (tensor<4x1x34xf32>, tensor<f32>) -> tensor<4x1xf32>
+  %7 = stablehlo.broadcast_in_dim %6, dims = [0, 1] : (tensor<4x1xf32>) -> tensor<4x1x34xf32>
+  %8 = stablehlo.divide %5, %7 : tensor<4x1x34xf32>
+  %9 = stablehlo.dot_general %8, %v, batching_dims = [0] x [0], contracting_dims = [2] x [1]
+    : (tensor<4x1x34xf32>, {cache}) -> tensor<4x1x16xf32>
+  return %9 : tensor<4x1x16xf32>
+}}"""
+    random = np.random.default_rng(0)
+    shapes = {"arg0": (1, 1, 64), "arg1": (4, 34, 16), "arg2": (4, 34, 16)}
+    given = {name: random.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+    executable = davinci.compile(text, cores=3)
+    (found,) = executable.run(given).values()
+    queries, keys, values = given.values()
+    weights = np.exp(queries.reshape(4, 1, 16) @ keys.swapaxes(1, 2))
+    wanted = weights / weights.sum(axis=2, keepdims=True) @ values
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-3)
+    assert sum("attention" in launch.name for launch in executable.launches) == 1
