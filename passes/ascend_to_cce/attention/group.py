@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from dataclasses import replace
 
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target
@@ -39,17 +39,19 @@ def build_attention_group(
         made: ir.Value = reshaped(gm[number], [count if size == -1 else size for size in shape])
         return made
 
-    def matrices(number: int, sizes: Sequence[int]) -> ir.Value:
+    def whole(number: int) -> ir.Value:
+        """The matrices of a value, each as it lies in GM."""
         kind = graph.arrays[number]
-        return array(number, -1, *(kind.stored_shape[-4:] if kind.layout else sizes))
+        return array(number, -1, *replace(kind, shape=kind.shape[-2:]).stored_shape)
 
+    q, k, v = (
+        array(number, -1, *matrix.stored_shape)
+        for number, matrix in zip(group.factors, group.matrices, strict=True)
+    )
     extras = [
-        matrices(number, graph.arrays[number].shape[-2:])
-        if extra.whole
-        else array(number, 1, -1, attention.keys)
+        whole(number) if extra.whole else array(number, 1, -1, attention.keys)
         for number, extra in zip(group.extras, attention.chain.extras, strict=True)
     ]
-    q, k, v = map(matrices, group.factors, group.sizes)
-    output = matrices(group.output, graph.arrays[group.output].shape[-2:])
-    kernel = AttentionKernel(attention, schedule, Buffers(q, k, v, extras, output), target.machine)
+    buffers = Buffers(q, k, v, extras, whole(group.output))
+    kernel = AttentionKernel(attention, schedule, buffers, target.machine)
     return schedule, share_blocks(kernel.parts(), target)

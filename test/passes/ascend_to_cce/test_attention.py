@@ -115,9 +115,10 @@ def test_machines(machine: str) -> None:
 
 def test_one_row_of_all_heads() -> None:
     """As a decoder computes a word: the queries of all heads are one row, keys are a cache."""
-    q, cache = "tensor<1x1x64xf32>", "tensor<4x34x16xf32>"
-    text = f"""func.func @main(%q: {q}, %k: {cache}, %v: {cache}) -> tensor<4x1x16xf32> {{
-  %0 = stablehlo.reshape %q : ({q}) -> tensor<4x1x16xf32>
+    x, w, cache = "tensor<1x32xf16>", "tensor<32x64xf16>", "tensor<4x34x16xf32>"
+    text = f"""func.func @main(%x: {x}, %w: {w}, %k: {cache}, %v: {cache}) -> tensor<4x1x16xf32> {{
+  %q = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : ({x}, {w}) -> tensor<1x64xf32>
+  %0 = stablehlo.reshape %q : (tensor<1x64xf32>) -> tensor<4x1x16xf32>
   %1 = stablehlo.dot_general %0, %k, batching_dims = [0] x [0], contracting_dims = [2] x [2]
     : (tensor<4x1x16xf32>, {cache}) -> tensor<4x1x34xf32>
   %low = stablehlo.constant dense<0xFF800000> : tensor<f32>
@@ -136,12 +137,13 @@ def test_one_row_of_all_heads() -> None:
   return %9 : tensor<4x1x16xf32>
 }}"""
     random = np.random.default_rng(0)
-    shapes = {"arg0": (1, 1, 64), "arg1": (4, 34, 16), "arg2": (4, 34, 16)}
-    given = {name: random.standard_normal(shape, np.float32) for name, shape in shapes.items()}
+    shapes = (1, 32), (32, 64), (4, 34, 16), (4, 34, 16)
+    given = {f"arg{i}": random.standard_normal(s, np.float32) for i, s in enumerate(shapes)}
+    given |= {name: (given[name] / 4).astype(np.float16) for name in ("arg0", "arg1")}
     executable = davinci.compile(text, cores=3)
     (found,) = executable.run(given).values()
-    queries, keys, values = given.values()
-    weights = np.exp(queries.reshape(4, 1, 16) @ keys.swapaxes(1, 2))
+    x, w, keys, values = (array.astype(np.float64) for array in given.values())
+    weights = np.exp((x @ w).reshape(4, 1, 16) @ keys.swapaxes(1, 2))
     wanted = weights / weights.sum(axis=2, keepdims=True) @ values
     np.testing.assert_allclose(found, wanted, rtol=0, atol=5e-3)
     assert sum("attention" in launch.name for launch in executable.launches) == 1

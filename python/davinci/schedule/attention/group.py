@@ -73,7 +73,7 @@ class AttentionGroup:
 
     Attributes:
         factors: Q, K and V.
-        sizes: rows and columns of their matrices, as they lie in GM.
+        matrices: the arrays that each of them consists of.
         extras: of the chain, in its order.
         upright: those with a number for each score that are not turned yet, as scores are.
         selections: that are not bounds yet.
@@ -82,7 +82,7 @@ class AttentionGroup:
 
     attention: Attention
     factors: tuple[int, int, int]
-    sizes: tuple[tuple[int, ...], ...]
+    matrices: tuple[Tensor, ...]
     extras: tuple[int, ...]
     upright: tuple[int, ...]
     selections: tuple[Selection, ...]
@@ -459,7 +459,9 @@ class _Reader:
         return AttentionGroup(
             attention,
             (q.number, k.number, v.number),
-            tuple(seen.shape[-2:] for seen in (q, k, v)),
+            tuple(
+                replace(self.graph.arrays[seen.number], shape=seen.shape[-2:]) for seen in (q, k, v)
+            ),
             tuple(number for number, _ in self.extras),
             tuple(self.upright),
             tuple(self.selections),
