@@ -19,6 +19,7 @@ from davinci.schedule.products.cost import (
 )
 from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.pieces import PieceWays
+from davinci.schedule.products.play import played
 from davinci.schedule.products.product import (
     DENSE,
     FLUSH,
@@ -56,6 +57,10 @@ RANKED = 96
 TRIED, ALIKE = 4, 200
 """Of the best schedules, how many may turn out to be too long to be written; the part of their time
 in which those differ that are not alike."""
+
+FEWEST_PLAYED, PLAYED, PLAYED_MADS = 6, 64, 2000
+"""Schedules that are played on paper after the estimate has sorted all, so many mads of which take
+a tenth of a second."""
 
 SHARE_START = 1000
 """Cycles, about, in which a share's first pieces come and its last part leaves."""
@@ -103,8 +108,8 @@ def ranked(product: Product, machine: Machine, cores: int) -> list[ProductSchedu
 def estimated(
     product: Product, machine: Machine, cores: int, wanted: Wanted
 ) -> list[ProductSchedule]:
-    """Schedules that fit the memories, those of fewest estimated cycles first; if any may be short,
-    no others.
+    """Schedules that fit the memories, those of fewest estimated cycles first, the best of which
+    are played and come in the order of that; if any may be short, no others.
 
     Raises:
         CompileError: as of `choose`.
@@ -126,7 +131,10 @@ def estimated(
     # Sorting is stable: of schedules that are about as fast the first ones come first.
     found.sort(key=lambda each: int(each[0] / best * ALIKE))
     ways = [each for _, each in found]
-    return [each for each in ways if may_be_short(product, each)] or ways
+    ways = [each for each in ways if may_be_short(product, each)] or ways
+    count = max(FEWEST_PLAYED, min(PLAYED, PLAYED_MADS // mads_of_share(product, ways[0])))
+    first = sorted(ways[:count], key=lambda way: played(product, way, machine, cores))
+    return [*first, *ways[count:]]
 
 
 def may_be_short(product: Product, schedule: ProductSchedule) -> bool:
@@ -327,12 +335,15 @@ class Candidates:
         a, b = (replace(p, slots=n) for p, n in zip(pieces, slots, strict=True))
         rows = not (product.a.nz and product.b.nz)
         long = len(product.end.program.steps) > FEW_STEPS
-        leaving = self.turns - (CROSSING if rows else 0)
+        end = product.end
+        leaving = self.turns - (CROSSING + end.columns if rows else end.columns)
         if long:
             leaving = min(2, leaving)
         sizes = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
         inbox, crossing = (max(size) for size in zip(*sizes, strict=True))
-        staged = inbox * INBOX[long] + crossing * CROSSING
+        # What comes to be combined with C has flags to the vector unit as rows have.
+        came = min(INBOX[long], self.turns - min(1, len(end.extras)))
+        staged = inbox * came + crossing * CROSSING
         staged += sum(parting_buffers(product, (a, b)).values())
         l0a = max(1, min(4, self.room("L0A", tile.m) // (tile.m * tile.k)))
         l0b = max(1, min(4, self.room("L0B", tile.n) // (tile.n * tile.k)))
@@ -350,7 +361,7 @@ class Candidates:
             l0b=l0b,
             l0c=min(2, tiles),
             ahead=AHEAD * (1 + together) // 2,
-            inbox=INBOX[long],
+            inbox=came,
             crossing=CROSSING,
             loads=LOADS,
             leaving=leaving,

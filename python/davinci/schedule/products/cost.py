@@ -16,7 +16,13 @@ from davinci.operators.vector_program import Step, Value
 from davinci.schedule.products.dense_rows import WIDE, DenseRows, parting_of, scratch_bytes
 from davinci.schedule.products.epilogue import Epilogue
 from davinci.schedule.products.image import Image
-from davinci.schedule.products.product import Operand, Pieces, Product, ProductSchedule
+from davinci.schedule.products.product import (
+    Operand,
+    Pieces,
+    Product,
+    ProductSchedule,
+    Tile,
+)
 from davinci.schedule.vector.steps import Steps
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -162,64 +168,122 @@ class Costs:
         assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
         start, size = unit.on_chip_start_cycles, k * other * FRACTAL_BYTES
         mte3 = instructions * start + size / unit.ub_to_l1_bytes_per_cycle
+        whole = self.product.k if operand.k_rows else self.product.other(name)
+        there = min(rows * SIDE, whole)
         if pieces.dense:
             read = self._read(1, rows * SIDE * pitch, 0)
             v = self._steps(parting(self.product, name, pieces, rows).parted())
             if operand.itemsize > 2:
-                v += self._change(operand, rows, columns)
+                v += self._change(operand, rows, columns, there)
             return Busy(read, v, mte3)
-        read = self._read(rows * SIDE, run_bytes, 0 if run_bytes == pitch else pitch)
+        read = self._read(there, run_bytes, 0 if run_bytes == pitch else pitch)
         if run_bytes > pitch > (first := pitch // BLOCK_BYTES * BLOCK_BYTES) > 0:
             # What is no whole fractal comes after the others.
-            read = self._read(rows * SIDE, first, pitch)
-            read += self._read(rows * SIDE, SIDE * operand.itemsize, pitch)
-        return Busy(read, self._change(operand, rows, columns), mte3)
+            read = self._read(there, first, pitch)
+            read += self._read(there, SIDE * operand.itemsize, pitch)
+        return Busy(read, self._change(operand, rows, columns, there), mte3)
 
     def _steps(self, steps: Steps) -> float:
         """V, steps that wait for each other."""
         found = steps.estimate(self.machine)
         return found.cycles + found.links * self.machine.sync.barrier_cycles
 
-    def load(self, schedule: ProductSchedule, operand: str) -> Busy:
-        """A step's block of A or B from L1 to L0A or L0B."""
-        unit, tile = self.machine.mte1, schedule.tile
+    def load(self, schedule: ProductSchedule, operand: str, size: Tile | None = None) -> Busy:
+        """A step's block of A or B from L1 to L0A or L0B; `size`: of a step that is smaller."""
+        unit, tile = self.machine.mte1, size or schedule.tile
         if operand == "a" and self.product.image is not None:
             # A step takes each piece that it reaches into apart; so many on average.
             reached = 1 + (tile.k - math.gcd(tile.k, schedule.a.k)) / schedule.a.k
             each = windows_cycles(self.product.image, self.machine, tile.m, tile.k / reached)
             return Busy(mte1=reached * each)
         if operand == "a":
-            other, rate, one = tile.m, unit.l0a_bytes_per_cycle, schedule.a.together == tile.k
-            instructions = other
+            other, rate = tile.m, unit.l0a_bytes_per_cycle
+            instructions, one = other, schedule.a.together == schedule.tile.k
         else:
-            other, rate, one = tile.n, unit.l0b_bytes_per_cycle, schedule.b.together == 1
-            instructions = tile.k
+            other, rate = tile.n, unit.l0b_bytes_per_cycle
+            instructions, one = tile.k, schedule.b.together == 1
         if one or 1 in (other, tile.k):
             instructions = 1
         return Busy(mte1=instructions * unit.fixed_cycles + tile.k * other * FRACTAL_BYTES / rate)
 
-    def mad(self, schedule: ProductSchedule) -> Busy:
-        tile = schedule.tile
+    def mad(self, tile: Tile) -> Busy:
         return Busy(m=tile.m * tile.n * tile.k + self.machine.cube.occupancy_cycles)
 
-    def leave(self, schedule: ProductSchedule) -> Busy:
-        """A part of C."""
-        machine, (columns, rows) = self.machine, schedule.part
+    def leave(self, schedule: ProductSchedule, part: tuple[int, int] | None = None) -> Busy:
+        """A part of C and what it is combined with; `part`: columns and rows of a smaller one."""
+        columns, rows = part or schedule.part
         end = self.product.end_of(schedule)
-        assert machine.l0c is not None
-        size = columns * rows * SUM_BYTES / machine.l0c.to_ub_bytes_per_cycle
-        v = machine.vector.fixed_cycles + size
+        v = self.from_l0c(columns, rows)
         if end.width:
             v += self._steps(end.packing(columns, rows).packed())
-        for step in end.program.steps:
-            shape, strides = end.operands(step, columns, rows)
-            values = [*step.sources, step.result]
-            order = [len(values) - 1, *range(len(values) - 1)]
-            sizes = [DTYPES[values[i].dtype].itemsize for i in order]
-            v += self._vector(step, shape, [strides[i] for i in order], sizes)
+        v += sum(self.steps_of(end, columns, rows))
         mte2 = sum(self._part(end, x.value, columns, rows) for x in end.extras if not x.row)
         outputs = [self._part(end, v, columns, rows, True) for v in end.program.outputs]
         return Busy(mte2=mte2, v=v, mte3=sum(outputs))
+
+    def steps_of(self, end: Epilogue, columns: int, rows: int) -> list[float]:
+        """V, each step of what is done to a part of C, and the barrier before it."""
+        found = []
+        for step in end.program.steps:
+            shape, strides = end.operands(step, columns, rows)
+            if not (end.nz or end.width):
+                shape[0] = min(shape[0], self.product.m)
+            values = [*step.sources, step.result]
+            order = [len(values) - 1, *range(len(values) - 1)]
+            sizes = [DTYPES[values[i].dtype].itemsize for i in order]
+            cycles = self._vector(step, shape, [strides[i] for i in order], sizes)
+            found.append(self.machine.sync.barrier_cycles + cycles)
+        return found
+
+    def from_l0c(self, columns: int, rows: int) -> float:
+        """V, sums of a part to UB."""
+        assert self.machine.l0c is not None
+        size = columns * rows * SUM_BYTES / self.machine.l0c.to_ub_bytes_per_cycle
+        return self.machine.vector.fixed_cycles + size
+
+    def beside(self, schedule: ProductSchedule, tile: Tile) -> Busy:
+        """The rows that a tile is combined with: they come, and are repeated or become columns."""
+        end, found = self.product.end_of(schedule), Busy()
+        for extra in end.extras:
+            if extra.column:
+                found += self._column(tile)
+            elif extra.row and end.nz:
+                found += Busy(v=self._repeated(end, extra.value, tile.n))
+            if extra.column or (extra.row and not end.width):
+                found += Busy(mte2=self.machine.mte2.issue_cycles)
+        return found
+
+    def _repeated(self, end: Epilogue, value: Value, columns: int) -> float:
+        """V, a row's fractals as repeats."""
+        itemsize, lanes = DTYPES[value.dtype].itemsize, end.row_elements(1, value.dtype)
+        step, waits = Step("vadds", (value,), None, value, {}), self.machine.sync.barrier_cycles
+        strides = [[lanes, SIDE, 1], [SIDE, 0, 1]]
+        return waits + self._vector(step, [columns, lanes // SIDE, SIDE], strides, [itemsize] * 2)
+
+    def _column(self, tile: Tile) -> Busy:
+        """A row of f32 as two columns of f16, and their product with ones."""
+        machine, waits = self.machine, self.machine.sync.barrier_cycles
+        wide, half = Value(0, "f32"), Value(1, "f16")
+        rounded, back = (
+            Step("vconv", (here,), None, there, {}) for here, there in ((wide, half), (half, wide))
+        )
+        scaled, rest = (
+            Step(name, sources, None, wide, {})
+            for name, sources in (("vmuls", (wide,)), ("vsub", (wide, wide)))
+        )
+        v: float = machine.vector.fixed_cycles + 2 * tile.n + waits
+        for step in (scaled, rounded, back, rest, rounded):
+            values = [step.result, *step.sources]
+            sizes = [DTYPES[value.dtype].itemsize for value in values]
+            v += waits + self._vector(step, [tile.n * SIDE], [[1] for _ in values], sizes)
+        unit, size = machine.mte3, tile.n * FRACTAL_BYTES
+        assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
+        return Busy(
+            v=v,
+            mte3=unit.on_chip_start_cycles + size / unit.ub_to_l1_bytes_per_cycle,
+            mte1=machine.mte1.fixed_cycles + size / machine.mte1.l0b_bytes_per_cycle,
+            m=tile.m * tile.n + machine.cube.occupancy_cycles,
+        )
 
     def _part(
         self, end: Epilogue, value: Value, columns: int, rows: int, written: bool = False
@@ -227,13 +291,13 @@ class Costs:
         """A part of C, or of what has its shape, from or to GM."""
         height, itemsize = rows * SIDE, DTYPES[value.dtype].itemsize
         pitch = self.product.n * itemsize
-        runs, run = height, columns * SIDE * itemsize
+        runs, run = min(height, self.product.m), columns * SIDE * itemsize
         if end.nz:
             runs, run, pitch = columns, height * SIDE * itemsize, FRACTAL_BYTES
         elif end.width:
             runs, run, pitch = 1, height * end.width * itemsize, 0
         move = self._write if written else self._read
-        found = move(runs, run, pitch)
+        found = move(runs, run, 0 if run == pitch else pitch)
         if not end.nz and pitch % BLOCK_BYTES:
             # What is no whole fractal moves after the others.
             found += move(runs, SIDE * itemsize, pitch) / ceil_div(self.product.n, columns * SIDE)
@@ -269,12 +333,11 @@ class Costs:
         line = self.machine.gm.line_bytes
         return run_bytes + line - math.gcd(run_bytes, pitch_bytes, line)
 
-    def _change(self, operand: Operand, rows: int, columns: int) -> float:
-        """V, rows to fractals in UB."""
-        height = rows * SIDE
+    def _change(self, operand: Operand, rows: int, columns: int, height: int) -> float:
+        """V, `height` rows of elements to fractals in UB, of which there is room for `rows`."""
         here, there = Value(0, "f16" if operand.itemsize == 2 else "f32"), Value(1, "f16")
         step = Step("vadds" if operand.itemsize == 2 else "vconv", (here,), None, there, {})
-        strides = [[(height + 1) * SIDE, SIDE, 1], [SIDE, columns * SIDE, 1]]
+        strides = [[(rows * SIDE + 1) * SIDE, SIDE, 1], [SIDE, columns * SIDE, 1]]
         return self._vector(step, [columns, height, SIDE], strides, [2, operand.itemsize])
 
     def _vector(

@@ -70,12 +70,31 @@ def tiles_of(product: Product, schedule: ProductSchedule) -> list[Tiles]:
     return found
 
 
-def estimate(product: Product, schedule: ProductSchedule, machine: Machine, cores: int) -> float:
-    """Cycles on that many cores."""
+@dataclass(frozen=True)
+class Traffic:
+    """What cores that work at the same time have to do with each other.
+
+    Attributes:
+        costs: with what others make longer.
+        turns: shares of the busiest core.
+        memory: the fewest cycles in which the memory gives what is read.
+        l2_rate: bytes a cycle that a core has of the L2.
+    """
+
+    costs: Costs
+    turns: int
+    memory: float
+    l2_rate: float
+
+
+def traffic_of(
+    product: Product, schedule: ProductSchedule, machine: Machine, cores: int, tiles: list[Tiles]
+) -> Traffic:
+    """The traffic of a product on that many cores."""
     share, whole = schedule.share, product.fractals
     rows, columns = ceil_div(whole.m, share.m), ceil_div(whole.n, share.n)
     shares = ceil_div(product.batch, share.batch) * rows * columns
-    used, tiles = min(cores, shares), tiles_of(product, schedule)
+    used = min(cores, shares)
     once = product.batch * product.panel_bytes("a", whole.m)
     once += (product.matrices or product.batch) * product.panel_bytes("b", whole.n)
     each = product.panel_bytes("a", schedule.tile.m), product.panel_bytes("b", schedule.tile.n)
@@ -85,15 +104,24 @@ def estimate(product: Product, schedule: ProductSchedule, machine: Machine, core
     read = shares * sum(
         size * plain.lines_of(name, schedule) for size, name in zip(of_share, "ab", strict=True)
     )
-    rate = machine.cores * machine.l2.read_bytes_per_cycle / used
     # Cores that have a row of shares read the same of A, those that have a column the same of B.
     others = of_share[0] * (min(columns, used) - 1) + of_share[1] * (min(rows, used) - 1)
     slower = 1 + others / sum(of_share) * machine.gm.same_line_percent / 100
-    costs = Costs(product, machine, min(1.0, once / read), slower)
-    memory = once / (machine.gm.read_bytes_per_cycle * machine.cores)
-    crowd = max(1.0, machine.mte2.port_bytes_per_cycle / rate)
-    first, more = share_cycles(costs, schedule, tiles, crowd)
-    return max(memory, first + (ceil_div(shares, used) - 1) * more)
+    return Traffic(
+        Costs(product, machine, min(1.0, once / read), slower),
+        ceil_div(shares, used),
+        once / (machine.gm.read_bytes_per_cycle * machine.cores),
+        machine.cores * machine.l2.read_bytes_per_cycle / used,
+    )
+
+
+def estimate(product: Product, schedule: ProductSchedule, machine: Machine, cores: int) -> float:
+    """Cycles on that many cores."""
+    tiles = tiles_of(product, schedule)
+    traffic = traffic_of(product, schedule, machine, cores, tiles)
+    crowd = max(1.0, machine.mte2.port_bytes_per_cycle / traffic.l2_rate)
+    first, more = share_cycles(traffic.costs, schedule, tiles, crowd)
+    return max(traffic.memory, first + (traffic.turns - 1) * more)
 
 
 def stalls(schedule: ProductSchedule, tiles: list[Tiles], k: int, side: int) -> float:
@@ -116,7 +144,7 @@ def share_cycles(
     product, machine, k = costs.product, costs.machine, costs.product.fractals.k
     steps = ceil_div(k, schedule.tile.k)
     loads = [costs.load(schedule, name) for name in ("a", "b")]
-    mad, part, load = costs.mad(schedule), costs.leave(schedule), loads[0] + loads[1]
+    mad, part, load = costs.mad(schedule.tile), costs.leave(schedule), loads[0] + loads[1]
     tile, (columns, height) = schedule.tile, schedule.part
     parts = ceil_div(tile.n, columns) * ceil_div(tile.m, height)
     panels, single, first, last = [], [], Busy(), Busy()

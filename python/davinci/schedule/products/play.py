@@ -1,0 +1,306 @@
+"""How long a core takes for its shares, each event of their order played on paper.
+
+An event takes its pipes for as long as `cost` says, one event of a pipe after the other, when what
+it needs is there, its place is free, and there is an event id for a flag between a fill and a load.
+Left out are the event ids of other flags, and what the scalar unit may hold up.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import lru_cache
+
+from davinci.machine import Machine
+from davinci.schedule.products.cost import Busy, windows_cycles
+from davinci.schedule.products.estimate import Traffic, tiles_of, traffic_of
+from davinci.schedule.products.events import Ask, Event, Fill, Leave, Load, Mad
+from davinci.schedule.products.order import order
+from davinci.schedule.products.product import Product, ProductSchedule, Tile
+from davinci.units import FRACTAL_BYTES, ceil_div
+
+FILLS_KEPT, MOST_TAKEN = 8, 0.5
+"""Of the last transfers from GM to L1, how many a load may meet, and the most of its cycles that
+one takes."""
+
+
+def played(product: Product, schedule: ProductSchedule, machine: Machine, cores: int) -> float:
+    """Cycles on that many cores."""
+    traffic = traffic_of(product, schedule, machine, cores, tiles_of(product, schedule))
+    player = Player(schedule, traffic)
+    events = [event for step in order(schedule.share, product, schedule) for event in step]
+    ends: list[float] = []
+    for _ in range(min(2, traffic.turns)):
+        for event in events:
+            player.play(event)
+        ends.append(player.end)
+    return max(traffic.memory, ends[0] + (traffic.turns - 1) * (ends[-1] - ends[0]))
+
+
+Place = tuple[str, int]
+"""A buffer of A or B, by operand and number."""
+
+
+class Ring:
+    """Buffers that take turns, each with when it is free."""
+
+    def __init__(self, count: int) -> None:
+        self._free, self._turn = [0.0] * count, 0
+
+    @property
+    def next(self) -> float:
+        """When the buffer that is next is free."""
+        return self._free[self._turn]
+
+    def take(self, until: float) -> None:
+        """Takes it until then."""
+        self._free[self._turn] = until
+        self._turn = (self._turn + 1) % len(self._free)
+
+
+class Flags:
+    """Flags from a pipe that fills L1 to MTE1, of which there are few event ids.
+
+    A flag is set when the pipe knows that so many flags before it are clear: it knows of those that
+    were waited for before the load that made room for one of its fills.
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self._ids = machine.sync.event_ids
+        self._flags = self._waited = self._clear = 0
+        self._loads: dict[Place, int] = {}
+        self._fills: list[tuple[int, float]] = []
+
+    def fill(self, place: Place, begin: float) -> int:
+        """The number of a fill of that place that begins then."""
+        self._clear = max(self._clear, self._loads.get(place, 0))
+        self._fills.append((self._clear, begin))
+        return len(self._fills)
+
+    def load(self, place: Place, fill: int) -> float | None:
+        """When the flag can be set, at the earliest, of a load that needs a fill; None if not
+        before MTE1 tells the pipe what it has waited for."""
+        found: float | None = 0.0
+        if fill > self._waited:
+            needed = self._flags + 1 - self._ids
+            if self._fills[fill - 1][0] < needed:
+                found = next((at for clear, at in self._fills[fill:] if clear >= needed), None)
+            self._waited = fill
+            self._flags += 1
+            if found is None:
+                self._clear, self._waited = self._flags, len(self._fills)
+        self._loads[place] = self._flags
+        return found
+
+
+class Player:
+    """Pipes and buffers of a core, with when they are free, and when what they hold is there."""
+
+    def __init__(self, schedule: ProductSchedule, traffic: Traffic) -> None:
+        self.schedule, self.costs = schedule, traffic.costs
+        machine, product = traffic.costs.machine, traffic.costs.product
+        self.machine, self.product, self.end_of = machine, product, product.end_of(schedule)
+        self.flag = machine.sync.flag_cycles
+        self.read_latency, self.write_latency = (
+            machine.mte2.start_cycles,
+            machine.mte3.start_cycles,
+        )
+        self.drain = machine.cube.latency_cycles - machine.cube.occupancy_cycles
+        self.l2 = self.lane = 0.0
+        self.rate = traffic.l2_rate
+        self.mte2 = self.v = self.mte3 = self.mte1 = self.m = self.end = 0.0
+        self.inbox, self.crossing = Ring(schedule.inbox), Ring(schedule.crossing)
+        self.leaving = Ring(schedule.leaving)
+        self.loaded: dict[Place, float] = {}  # of a place in L1, its last load
+        self.came: dict[Place, list[tuple[int, float, int]]] = {}
+        self.l0: dict[Place, float] = {}
+        self.used: dict[Place, float] = {}
+        self.sums: dict[int, float] = {}
+        self.left: dict[int, float] = {}
+        self.asked: dict[int, float] = {}
+        self.rows: dict[int, float] = {}
+        self.answered: dict[int, float] = {}
+        self.flags = {"mte2": Flags(machine), "mte3": Flags(machine)}
+        self.fills: deque[tuple[float, float, float]] = deque(maxlen=FILLS_KEPT)
+        self._fill = lru_cache(None)(self._fill_cost)
+        self._load = lru_cache(None)(self._load_cost)
+        self._mad = lru_cache(None)(lambda m, k, n: self.costs.mad(Tile(m, k, n)).m)
+        self._leave = lru_cache(None)(lambda n, m: self.costs.leave(schedule, (n, m)))
+        self._over = lru_cache(None)(self._last_steps)
+        self._beside = lru_cache(None)(lambda m, n: self.costs.beside(schedule, Tile(m, 1, n)))
+
+    def play(self, event: Event) -> None:
+        if isinstance(event, Mad):
+            self.mad(event)
+        elif isinstance(event, Load):
+            self.load(event)
+        elif isinstance(event, Fill):
+            self.fill(event)
+        elif isinstance(event, Ask):
+            self.ask(event)
+        else:
+            self.leave(event)
+        self.end = max(self.end, self.m + self.drain, self.v)
+
+    def _fill_cost(self, name: str, k: int, other: int) -> Busy:
+        return self.costs.fill(name, self.schedule.pieces(name), k, other)
+
+    def _load_cost(self, name: str, m: int, k: int, n: int) -> float:
+        if name == "a" and self.product.image is not None:
+            return windows_cycles(self.product.image, self.machine, m, k)
+        return self.costs.load(self.schedule, name, Tile(m, k, n)).mte1
+
+    def _last_steps(self, n: int, m: int) -> tuple[float, float]:
+        """How long before a part is done the vector unit is done with what is combined with it: of
+        the shape of C, and rows."""
+        steps, end = self.costs.steps_of(self.end_of, n, m), self.end_of
+        left = [0.0, 0.0]
+        for row in (False, True):
+            values = {x.value for x in end.extras if x.row == row}
+            uses = [values.isdisjoint(step.sources) for step in end.program.steps]
+            last = len(uses) - uses[::-1].index(False) if False in uses else 0
+            left[row] = sum(steps[last:])
+        return left[0], left[1]
+
+    def read(self, ready: float, cycles: float, size: float) -> tuple[float, float]:
+        """A transfer of MTE2 that may begin when `ready`: when it begins, and the pipe is free."""
+        begin = max(self.mte2, ready)
+        credit = self.machine.gm.idle_credit_cycles
+        self.lane = max(self.lane, begin - credit) + size / self.rate
+        self.mte2 = max(begin + cycles, self.lane)
+        return begin, self.mte2
+
+    def fill(self, event: Fill) -> None:
+        name, block, place = event.operand, event.block, (event.operand, event.held.slot)
+        cost = self._fill(name, block.k.size, block.other.size)
+        operand, image = self.product.operand(name), self.product.image
+        held = size = block.k.size * block.other.size * FRACTAL_BYTES
+        free, crossing = self.loaded.get(place, 0.0), self.source(name) == "mte3"
+        if name == "a" and image is not None:
+            held = size = image.piece_bytes(
+                ceil_div(block.k.size, image.elements), block.other.size
+            )
+        elif crossing:
+            size = size // 2 * operand.itemsize
+        if crossing:
+            _, came = self.read(self.inbox.next, cost.mte2, size)
+            changed = self.cross(came + self.read_latency + self.flag, cost.v)
+            self.inbox.take(changed + self.flag)
+            begin = max(self.mte3, changed + self.flag, free)
+            self.mte3 = begin + cost.mte3
+            self.crossing.take(self.mte3 + self.flag)
+            done = self.mte3
+        else:
+            begin, free = self.read(free, cost.mte2, size)
+            stall = held / self.machine.mte1.stall_bytes / max(free - begin, 1)
+            self.fills.append((begin, free, min(stall, MOST_TAKEN)))
+            done = free + self.read_latency
+        number = self.flags[self.source(name)].fill(place, begin)
+        pieces = self.came.setdefault(place, [])
+        if pieces and block.k.start <= event.held.piece.k.start and free:
+            pieces.clear()
+        pieces.append((block.k.start, done + self.flag, number))
+
+    def cross(self, ready: float, cycles: float) -> float:
+        self.v = max(self.v, ready, self.crossing.next) + cycles
+        return self.v
+
+    def load(self, event: Load) -> None:
+        name, held, block = event.operand, event.held, event.block
+        place = name, held.slot
+        k = min(held.piece.k.stop, block.k.stop) - max(held.piece.k.start, block.k.start)
+        if name == "a":
+            cycles = self._load(name, block.other.size, k, 1)
+        else:
+            cycles = self._load(name, 1, k, block.other.size)
+        needed = [(t, fill) for start, t, fill in self.came[place] if start < block.k.stop]
+        came = max(t for t, _ in needed)
+        source = self.source(name)
+        ready = self.flags[source].load(place, max(fill for _, fill in needed))
+        came = max(came, self.asked_by_mte1(source) if ready is None else ready + self.flag)
+        begin = max(self.mte1, came, self.used.get((name, event.slot), 0.0))
+        self.mte1 = self.stalled(begin, cycles)
+        self.loaded[place] = self.mte1 + self.flag
+        self.l0[name, event.slot] = self.mte1 + self.flag
+
+    def source(self, name: str) -> str:
+        """The pipe that fills L1 with an operand."""
+        whole = self.product.operand(name).nz or (name == "a" and self.product.image is not None)
+        return "mte2" if whole else "mte3"
+
+    def asked_by_mte1(self, source: str) -> float:
+        """When MTE1 has a flag that it has to ask for: the pipe has done all that was issued."""
+        if source == "mte2":
+            self.mte2 = max(self.mte2, self.mte1 + self.flag)
+            return self.mte2 + self.read_latency + self.flag
+        self.mte3 = max(self.mte3, self.mte1 + self.flag)
+        return self.mte3 + self.flag
+
+    def stalled(self, begin: float, cycles: float) -> float:
+        """When a load that begins then is over, with what comes to L1 meanwhile."""
+        now, left = begin, cycles
+        for start, stop, taken in self.fills:
+            if stop <= now:
+                continue
+            if start >= now + left:
+                break
+            if start > now:
+                left -= start - now
+                now = start
+            needed = left / (1 - taken)
+            if now + needed <= stop:
+                return now + needed
+            left -= (stop - now) * (1 - taken)
+            now = stop
+        return now + left
+
+    def mad(self, event: Mad) -> None:
+        tile = event.tile
+        begin = max(self.m, self.l0["a", event.a], self.l0["b", event.b])
+        if event.first:
+            begin = max(begin, self.left.get(tile.slot, 0.0))
+        self.m = begin + self._mad(tile.m.size, event.k.size, tile.n.size)
+        free = self.m + self.drain + self.flag
+        self.used["a", event.a] = self.used["b", event.b] = free
+        self.sums[tile.slot] = free
+
+    def ask(self, event: Ask) -> None:
+        part, tile = event.part, event.part.tile
+        cost = self._leave(part.n.size, part.m.size)
+        came = 0.0
+        if event.rows:
+            beside = self._beside(tile.m.size, tile.n.size)
+            if beside.mte2:
+                _, came = self.read(self.answered.get(-1 - part.turn, 0.0), beside.mte2, 0)
+                came += self.read_latency + self.flag
+            if beside.v:
+                self.v = max(self.v, came) + beside.v
+                came = self.v
+                self.answered[-1 - part.turn] = self.v + self.flag
+            if beside.mte3:
+                self.mte3 = max(self.mte3, self.v + self.flag) + beside.mte3
+                came = self.mte3 + self.flag
+            self.rows[part.turn] = came
+        if cost.mte2:
+            _, came = self.read(self.answered.get(part.slot, 0.0), cost.mte2, 0)
+            self.asked[part.slot] = came + self.read_latency + self.flag
+
+    def leave(self, event: Leave) -> None:
+        tile, (n, m) = event.tile, (event.n.size, event.m.size)
+        cost = self._leave(n, m)
+        ready = self.sums[tile.slot]
+        if event.n.start == event.m.start == 0 and self.end_of.columns:
+            beside = self._beside(tile.m.size, tile.n.size)
+            self.mte1 = max(self.mte1, self.rows[event.turn]) + beside.mte1
+            self.m = max(self.m, self.mte1 + self.flag) + beside.m
+            ready = self.sums[tile.slot] = self.m + self.drain + self.flag
+        ready = max(ready, self.asked.get(event.slot, 0.0), self.rows.get(event.turn, 0.0))
+        begin = max(self.v, ready, self.leaving.next)
+        self.v = begin + cost.v
+        self.left[tile.slot] = begin + self.costs.from_l0c(n, m) + self.flag
+        whole, row = self._over(n, m)
+        self.answered[event.slot] = self.v - whole + self.flag
+        if not self._beside(tile.m.size, tile.n.size).v:
+            self.answered[-1 - event.turn] = self.v - row + self.flag
+        self.mte3 = max(self.mte3, self.v + self.flag) + cost.mte3
+        self.leaving.take(self.mte3 + self.write_latency + self.flag)
+        self.end = max(self.end, self.mte3 + self.write_latency)

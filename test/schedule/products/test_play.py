@@ -1,0 +1,77 @@
+"""Shares played on paper, against simulated cycles, and flags that event ids are too scarce for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import davinci
+from davinci import arrays, machine
+from davinci.schedule.products.choice import Wanted, choose
+from davinci.schedule.products.estimate import estimate
+from davinci.schedule.products.play import Flags, played
+from davinci.schedule.products.product import Operand, Product, Result
+
+ASCEND910 = machine.load("ascend910")
+
+
+def product(m: int, k: int, n: int) -> Product:
+    """Of rows of f16."""
+    return Product(1, m, k, n, Operand(False, 2, False), Operand(False, 2, True), Result(False, 2))
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "cores"), [(1, 256, 256, 2), (96, 256, 192, 1), (256, 256, 256, 4)]
+)
+def test_against_simulated_cycles(m: int, k: int, n: int, cores: int) -> None:
+    a, b, c = (f"tensor<{x}x{y}xf16>" for x, y in ((m, k), (k, n), (m, n)))
+    text = f"""
+    func.func @main(%a: {a}, %b: {b}) -> {c} {{
+      %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : ({a}, {b}) -> {c}
+      return %0 : {c}
+    }}"""
+    built = davinci.compile(text, cores=cores, timing_only=True)
+    built.run(arrays.random_inputs(built.inputs, 0))
+    given = product(m, k, n)
+    schedule = choose(given, ASCEND910, cores, Wanted())
+    expected = built.profile["total_cycles"]
+    assert played(given, schedule, ASCEND910, cores) == pytest.approx(expected, rel=0.05)
+
+
+def test_chosen_is_not_slower_than_that_of_the_estimate() -> None:
+    given = product(512, 768, 768)
+    chosen = choose(given, ASCEND910, 32, Wanted())
+    cycles = played(given, chosen, ASCEND910, 32)
+    assert cycles < 1.2 * estimate(given, chosen, ASCEND910, 32)
+    alone = replace(chosen, a=replace(chosen.a, slots=1), b=replace(chosen.b, slots=1))
+    assert cycles < played(given, alone, ASCEND910, 32)
+
+
+def test_flags_of_places_that_are_filled_again_are_known_to_be_clear() -> None:
+    flags = Flags(ASCEND910)
+    for turn in range(20):
+        place = "a", turn % ASCEND910.sync.event_ids
+        assert flags.load(place, flags.fill(place, 1.0)) == 0
+
+
+def test_more_flags_than_event_ids() -> None:
+    flags, count = Flags(ASCEND910), ASCEND910.sync.event_ids
+    fills = [flags.fill(("a", slot), slot) for slot in range(count + 2)]
+    found = [flags.load(("a", slot), fill) for slot, fill in enumerate(fills)]
+    # One that is asked for tells of all that came before.
+    assert found == [0] * count + [None, 0]
+
+
+def test_a_flag_that_is_set_by_a_later_fill() -> None:
+    flags, count = Flags(ASCEND910), ASCEND910.sync.event_ids
+    fills = [flags.fill(("a", slot), slot) for slot in range(count + 1)]
+    found = [flags.load(("a", slot), fill) for slot, fill in enumerate(fills[:-1])]
+    flags.fill(("a", 0), 77.0)
+    assert [*found, flags.load(("a", count), fills[-1])] == [0] * count + [77.0]
+
+
+def test_one_flag_for_what_came_before_it() -> None:
+    flags, count = Flags(ASCEND910), 2 * ASCEND910.sync.event_ids
+    fills = [flags.fill(("a", slot), slot) for slot in range(count)]
+    assert not any(flags.load(("a", slot), fills[slot]) for slot in reversed(range(count)))
