@@ -89,6 +89,10 @@ class Rearranged:
     def how(self) -> Rearrangement:
         return rearrangement(self.lies)
 
+    def is_like(self, other: Rearranged) -> bool:
+        """Whether it is the same rearrangement of another image."""
+        return (self.lies, self.sizes) == (other.lies, other.sizes)
+
     @property
     def channels(self) -> int | None:
         """The dimension of the value that is the image's channels; None if there is none."""
@@ -242,14 +246,17 @@ class Sinking:
         found, dim = next(filter(None, parts), None), attribute(op, "dim")
         if found is None or found.channels != dim:
             return
+        if any(value in self._images or value in self._products for value in op.operands):
+            return  # joined as an image already
         result = tensor_of(op.results[0].type)
         with op.location, ir.InsertionPoint(op):
             ops = TensorOps()
             images = []
             for value, part in zip(op.operands, parts, strict=True):
                 wanted = found.with_channels(tensor_of(value.type).shape[dim])
-                alike = part is not None and part.lies == wanted.lies
-                images.append(part.image if part and alike else wanted.undone(value, ops))
+                images.append(
+                    part.image if part and part.is_like(wanted) else wanted.undone(value, ops)
+                )
             joined = found.with_channels(result.shape[dim])
             kind = Tensor(joined.sizes, result.element)
             made = ops.emit("concat", images, kind, dim=len(joined.sizes) - 1)
@@ -261,7 +268,7 @@ class Sinking:
     def _alike(self, value: Any, found: Rearranged, ops: TensorOps) -> Any:
         """An operand, rearranged as the image is."""
         other = self._rearranged(value)
-        if other is not None and other.lies == found.lies and other.sizes == found.sizes:
+        if other is not None and other.is_like(found):
             return other.image
         owner = defining_op(value)
         if owner is not None and owner.name == "ascend.broadcast":

@@ -50,6 +50,23 @@ func.func @centred(%x: tensor<1x12x16xf32>, %w: tensor<1x16x16xf32>) -> tensor<1
   return %4 : tensor<1x3x4x16xf32>
 }
 
+// Images of one pixel, and rows of a product, are joined though they are written in two ways.
+// CHECK-LABEL: func.func @joined
+// CHECK-NEXT: %[[PRODUCT:.*]] = "ascend.matmul"(%arg1, %arg1)
+// CHECK-NEXT: %[[IMAGE:.*]] = "ascend.conv"(%arg0, %arg2)
+// CHECK-NEXT: %[[ROW:.*]] = "ascend.reshape"(%[[IMAGE]]) : (tensor<16x1x16xf32>) -> tensor<16x16xf32>
+// CHECK-NEXT: %[[JOINED:.*]] = "ascend.concat"(%[[PRODUCT]], %[[ROW]]) {dim = 1 : i64} : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x32xf32>
+// CHECK-NEXT: "ascend.reshape"(%[[JOINED]]) : (tensor<16x32xf32>) -> tensor<16x32x1x1xf32>
+// CHECK-NEXT: return
+func.func @joined(%x: tensor<16x1x16xf32>, %a: tensor<16x16xf32>, %w: tensor<1x16x16xf32>) -> tensor<16x32x1x1xf32> {
+  %0 = "ascend.matmul"(%a, %a) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32>
+  %1 = "ascend.reshape"(%0) : (tensor<16x16xf32>) -> tensor<16x16x1x1xf32>
+  %2 = "ascend.conv"(%x, %w) {image = array<i64: 1, 1>, kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>} : (tensor<16x1x16xf32>, tensor<1x16x16xf32>) -> tensor<16x1x16xf32>
+  %3 = "ascend.reshape"(%2) : (tensor<16x1x16xf32>) -> tensor<16x16x1x1xf32>
+  %4 = "ascend.concat"(%1, %3) {dim = 1 : i64} : (tensor<16x16x1x1xf32>, tensor<16x16x1x1xf32>) -> tensor<16x32x1x1xf32>
+  return %4 : tensor<16x32x1x1xf32>
+}
+
 // What follows a product of the rows of several sequences is done before they are parted.
 // CHECK-LABEL: func.func @sequences
 // CHECK-NEXT: %[[PRODUCT:.*]] = "ascend.matmul"(%arg0, %arg1)
