@@ -26,7 +26,7 @@ from fuzz.sync_mutation import Outcomes, judge, sequential_pipes
 
 def test_kernels_of_a_network() -> None:
     outcomes = Outcomes()
-    for kernel in record(zoo.build("mlp,batch=16,features=32,hidden=48,layers=2"), cores=1):
+    for kernel in record(zoo.build("mlp,batch=16,features=32,hidden=48,layers=3"), cores=1):
         judge(kernel, sequential_pipes(), outcomes)
     assert outcomes.wrong == []
     assert outcomes.kernels >= 2
