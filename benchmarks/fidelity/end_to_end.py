@@ -69,7 +69,7 @@ REASONS = """
 * Precision: boards compute in f16; `mixed` sums in f32 and keeps some values between kernels in it.
 * The 310's 680 MHz follow from its peak, and 51.2 GB/s are what its memory has, not what it gives.
   The 310P has 7 vector cores beside its 8 AI cores, which are left out.
-* InceptionV3 has 126 kernels here, a fifth of its time is launching them. How many the vendor's
+* InceptionV3 has 114 kernels here, a quarter of its time is launching them. How many the vendor's
   compiler makes of a network is not published.
 * BERT-base at length 512 is faster here than on the board: attention is one kernel here, which
   keeps its scores on the chip. How the board computed it is not published.
