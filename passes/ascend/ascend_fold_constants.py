@@ -7,11 +7,12 @@ before:
 after:
     %1 = "ascend.constant"() {value = dense_resource<w_nz> : tensor<48x48x16x16xf16>}
 
-Weights so get their type and layout before the program runs. Results that are much larger than what
-they come from (a broadcast, a padding) are left to the device above a size, which is small for rows
-that elementwise operators combine others with: kernels read these again for nothing. A chain is
-computed in one go, and originals that nobody uses any more are dropped, so that memory stays
-bounded.
+Weights so get their type and layout before the program runs. Results that are much larger than the
+constants they come from (a broadcast, a padding) are left to the device above a size, which is
+small for rows that elementwise operators combine others with: kernels read these again for nothing.
+What such a result leads to may be folded nevertheless: a weight divided by its norm is no larger
+than the weight. A chain is computed in one go, and originals that nobody uses any more are dropped,
+so that memory stays bounded.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from davinci.mlir import ir, location_text
 from davinci.operators import OPERATORS
 from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import (
+    CONSTANT,
     CONSTANTS,
     ON_CUBE,
     REPEATED_BYTES,
@@ -56,8 +58,11 @@ HALF_MAGNITUDE, HALF_INFINITY = np.uint16(0x7FFF), np.uint16(0x7C00)
 """Bits of an f16 without its sign, and those of infinity; of numbers they are less."""
 
 GROWN_BYTES = 4 << 20
-"""Results larger than all their operands are folded up to this size, and up to `REPEATED_BYTES`
-what is repeated for elementwise operators."""
+"""Results larger than the constants they come from are folded up to this size, and up to
+`REPEATED_BYTES` what is repeated for elementwise operators."""
+
+PASSED_BYTES = 64 << 20
+"""Results larger than the constants they come from are up to this size on the way to others."""
 
 
 @register_pass
@@ -73,9 +78,8 @@ class AscendFoldConstantsPass(Pass):
             block = function.regions[0].blocks[0]
             foldable = mark_foldable(block)
             for operation in list(block.operations):
-                candidate = operation.operation
-                if is_final(candidate, foldable):
-                    replace(candidate, foldable, lost)
+                if is_final(operation.operation, foldable):
+                    replace(operation.operation, lost)
             for operation in list(block.operations):
                 select(operation.operation)
             erase_unused(block)
@@ -83,33 +87,86 @@ class AscendFoldConstantsPass(Pass):
 
 
 def mark_foldable(block: Any) -> set[Any]:
-    """Results of operations that can be computed now."""
-    found: set[Any] = set()
-    for operation in block.operations:
-        op = operation.operation
-        if not op.name.startswith("ascend.") or op.name in CONSTANTS or len(op.results) != 1:
-            continue
-        if not op.operands and op.name != "ascend.iota":
-            continue
-        if not all(has_array(v) for v in [*op.operands, op.result]):
-            continue
-        known = all(v in found or definition(v) is not None for v in op.operands)
-        if known and op.name not in ON_CUBE and not grows(op):
-            found.add(op.result)
-    return found
+    """Results of operations that are computed now, and with each all that it comes from."""
+    staying: set[Any] = set()
+    while True:
+        known = Known(staying)
+        for operation in block.operations:
+            known.add(operation.operation)
+        found = known.at_run_time()
+        if not found:
+            return set(known.roots)
+        staying |= found
+
+
+class Known:
+    """What of a block depends on constants only.
+
+    Attributes:
+        roots: the constants that a value comes from, for each result that can be computed now.
+        grown: those results that are much larger than their roots, in order.
+    """
+
+    def __init__(self, staying: set[Any]) -> None:
+        """Knows nothing yet.
+
+        Args:
+            staying: results that are left to the device.
+        """
+        self.roots: dict[Any, frozenset[Any]] = {}
+        self.grown: dict[Any, None] = {}
+        self._staying = staying
+
+    def add(self, op: Any) -> None:
+        """Takes the next operation of the block."""
+        if not op.name.startswith("ascend.") or op.name in (*CONSTANTS, *ON_CUBE):
+            return
+        if len(op.results) != 1 or (not op.operands and op.name != "ascend.iota"):
+            return
+        if op.result in self._staying or not all(map(has_array, [*op.operands, op.result])):
+            return
+        sources = [self._roots_of(v) for v in op.operands]
+        if any(source is None for source in sources):
+            return
+        roots = frozenset[Any]().union(*(source for source in sources if source is not None))
+        if self._grows(op, roots):
+            self.grown[op.result] = None
+        self.roots[op.result] = roots
+
+    def _roots_of(self, value: Any) -> frozenset[Any] | None:
+        if value in self.roots:
+            return self.roots[value]
+        return None if definition(value) is None else frozenset([value])
+
+    def _grows(self, op: Any, roots: frozenset[Any]) -> bool:
+        """Whether the result is large, and larger than the constants it comes from."""
+        repeats = op.name == BROADCAST and is_read_in_place(op)
+        again = repeats or any(v in self.grown for v in op.operands)
+        result = tensor_of(op.result.type)
+        if size_bytes(result) <= (REPEATED_BYTES if again else GROWN_BYTES):
+            return False
+        return bool(result.count > sum(map(element_count, roots)))
+
+    def at_run_time(self) -> set[Any]:
+        """Grown results that others than foldable ones read, or that are too large to make."""
+        found: set[Any] = set()
+        for value in reversed(self.grown):
+            users = [user.results for user in users_of(defining_op(value))]
+            if size_bytes(tensor_of(value.type)) > PASSED_BYTES or not all(
+                len(r) == 1 and r[0] in self.roots and r[0] not in found for r in users
+            ):
+                found.add(value)
+        return found
+
+
+def element_count(root: Any) -> int:
+    """How many elements of GM a constant takes; one that a kernel makes itself takes none."""
+    return int(tensor_of(root.type).count) if defining_op(root).name == CONSTANT else 0
 
 
 def has_array(value: Any) -> bool:
     """Whether NumPy has the element type of `value`; bf16 for example is left to the device."""
     return tensor_of(value.type).element in DTYPES
-
-
-def grows(op: Any) -> bool:
-    """Whether the result is large, and larger than the operands."""
-    result = tensor_of(op.result.type)
-    most = REPEATED_BYTES if op.name == BROADCAST and is_read_in_place(op) else GROWN_BYTES
-    count = sum(tensor_of(v.type).count for v in op.operands)
-    return size_bytes(result) > most and result.count > count
 
 
 def is_read_in_place(op: Any) -> bool:
@@ -130,21 +187,15 @@ def is_final(op: Any, foldable: set[Any]) -> bool:
     """Whether the result of `op` is foldable and somebody needs it at run time."""
     if len(op.results) != 1 or op.result not in foldable:
         return False
-    return any(
-        not any(result in foldable for result in use.owner.operation.results)
-        for use in op.result.uses
-    )
+    return not all(any(r in foldable for r in user.results) for user in users_of(op))
 
 
-def replace(op: Any, foldable: set[Any], lost: LostByPlace) -> None:
-    array = value_of(op.result, foldable, lost)
-    if array is None:
-        return
+def replace(op: Any, lost: LostByPlace) -> None:
+    array = value_of(op.result, lost)
     with op.location, ir.InsertionPoint(op):
         result = tensor_of(op.result.type)
         new = TensorOps().constant(array, result.element, result.layout)
     op.result.replace_all_uses_with(new)
-    foldable.discard(op.result)
 
 
 def select(op: Any) -> None:
@@ -153,26 +204,29 @@ def select(op: Any) -> None:
         op.results[0].replace_all_uses_with(op.operands[1 if flag[()] else 2])
 
 
-def value_of(value: Any, foldable: set[Any], lost: LostByPlace | None = None) -> Array | None:
-    """The elements of a foldable value or a constant.
+def value_of(value: Any, lost: LostByPlace | None = None) -> Array:
+    """The elements of a value that is known, a constant among them.
 
     Args:
         lost: where what conversions to f16 lose is noted.
     """
+    return _value_of(value, lost, {})
+
+
+def _value_of(value: Any, lost: LostByPlace | None, shared: dict[Any, Array]) -> Array:
     owner = defining_op(value)
     if owner.name in CONSTANTS:
         return constant_array(owner)
-    inputs: list[Array] = []
-    for operand in owner.operands:
-        array = value_of(operand, foldable, lost)
-        if array is None:
-            return None
-        inputs.append(array)
+    if value in shared:
+        return shared[value]
+    inputs = [_value_of(operand, lost, shared) for operand in owner.operands]
     attributes = {key: python_value(owner.attributes[key]) for key in owner.attributes}
     name = owner.name.removeprefix("ascend.")
     result = evaluate(name, inputs, tensor_of(value.type), attributes)
     if lost is not None and name == "cast":
         lost.setdefault(location_text(owner.location), []).append(losses(inputs[0], result))
+    if len(users_of(owner)) > 1:
+        shared[value] = result
     return result
 
 

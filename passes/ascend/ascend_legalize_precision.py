@@ -89,7 +89,7 @@ def narrow(op: Any) -> None:
 
 def known(value: Any, foldable: set[Any]) -> Array | None:
     """The elements of a value that only depends on constants."""
-    return value_of(value, foldable) if value in foldable or definition(value) else None
+    return value_of(value) if value in foldable or definition(value) else None
 
 
 def narrow_product(op: Any, constants: list[Array | None], precision: str) -> None:

@@ -144,7 +144,7 @@ class Outliner:
                 continue
             value = loop.call.operands[ir.BlockArgument(op.operands[1]).arg_number]
             known = value in foldable or definition(value) is not None
-            array = value_of(value, foldable) if known else None
+            array = value_of(value) if known else None
             if array is not None and rescale.exponents(array, [1]) is not None:
                 raise NoSpace("a factor beyond the range of f16")
 

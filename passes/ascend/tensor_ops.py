@@ -230,7 +230,8 @@ def definition(value: Any) -> Any:
     return owner if owner is not None and owner.name in CONSTANTS else None
 
 
-CONSTANTS = ("ascend.constant", "ascend.full")
+CONSTANT = "ascend.constant"
+CONSTANTS = (CONSTANT, "ascend.full")
 
 
 def constant_array(op: Any) -> Array:
@@ -242,7 +243,7 @@ def constant_array(op: Any) -> Array:
         InputError: the data of a resource is missing or of another size.
     """
     found = tensor_of(op.results[0].type)
-    if op.name == "ascend.constant":
+    if op.name == CONSTANT:
         try:
             array = elements.to_array(op.attributes["value"])
         except InputError as error:
