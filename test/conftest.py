@@ -1,8 +1,16 @@
 """Settings of all tests."""
 
 import gc
+import importlib
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
+import pytest
 from hypothesis import settings
+
+BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 # Simulated kernels take tens of milliseconds, and the same examples must run everywhere.
 settings.register_profile("davinci", deadline=None, derandomize=True, max_examples=25)
@@ -14,3 +22,12 @@ def pytest_collection_finish() -> None:
     time the number of objects has grown by a quarter, need not go through it again."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="module")
+def benchmark_script(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Any]]:
+    """Imports a script, by name, of the room of benchmarks that mirrors the folder of the test."""
+    room = str(BENCHMARKS / request.path.parent.name)
+    sys.path.insert(0, room)
+    yield importlib.import_module
+    sys.path.remove(room)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -102,3 +103,24 @@ def agree(model: onnx.ModelProto, inputs: Arrays, wanted: Arrays, **options: Any
     for name, array in wanted.items():
         assert found[name].dtype == np.asarray(array).dtype, name
     check.require(check.compare(found, wanted), options.get("precision", "mixed"))
+
+
+@dataclass(frozen=True)
+class DrawnModel:
+    """A model drawn at random, what it is run on, and a line that says what it is.
+
+    Attributes:
+        rtol: the relative error that its results may have.
+    """
+
+    model: onnx.ModelProto
+    inputs: Arrays
+    text: str
+    rtol: float = 0
+
+    def check(self, **options: Any) -> Any:
+        """Asserts that the result is onnxruntime's; returns it."""
+        (wanted,) = check.reference_onnx(self.model, self.inputs).values()
+        (found,) = run(self.model, self.inputs, **options).values()
+        np.testing.assert_allclose(found, wanted, rtol=self.rtol, atol=0, strict=True)
+        return found

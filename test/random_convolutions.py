@@ -6,15 +6,13 @@ padding of every kind, biases, what follows them; shapes around blocks of 16, pr
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from davinci.reference import check
-from onnx_support import Arrays, model_of, run
+from onnx_support import Arrays, DrawnModel, model_of
 
 KINDS = ("Conv", "Conv", "Conv", "ConvTranspose", "MaxPool", "AveragePool")
 SIZES = (1, 2, 3, 5, 7, 8, 13, 15, 16, 17, 23)
@@ -26,23 +24,6 @@ WAYS: tuple[dict[str, Any], ...] = (
     {"machine": "ascend910", "cores": 5, "fusion": "none"},
 )
 """Every machine that the compiler makes kernels for."""
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A drawn model, what it is run on, and a line that says what it is."""
-
-    model: onnx.ModelProto
-    inputs: Arrays
-    text: str
-
-    def check(self, **options: Any) -> None:
-        """Asserts that results are onnxruntime's; averages are rounded."""
-        (wanted,) = check.reference_onnx(self.model, self.inputs).values()
-        (found,) = run(self.model, self.inputs, **options).values()
-        assert found.shape == wanted.shape
-        rtol = 1e-6 if "AveragePool" in self.text else 0
-        np.testing.assert_allclose(found, wanted, rtol=rtol, atol=0)
 
 
 class Draw:
@@ -65,7 +46,7 @@ class Draw:
     def _each(self, values: Any) -> list[int]:
         return [int(self._one(values)) for _ in range(self.rank)]
 
-    def layer(self) -> Layer:
+    def layer(self) -> DrawnModel:
         most = 100 if self.rank == 3 else 1000
         sizes = self._each(SIZES)
         while np.prod(sizes) > most:
@@ -90,7 +71,8 @@ class Draw:
         followers = [node.op_type for node in nodes[1:]]
         weights = [array.shape for array in self.constants.values()]
         text = f"{self.kind} of {x.shape} by {weights}, {self.attributes}, then {followers}"
-        return Layer(model, {"x": x}, text)
+        rtol = 1e-6 if self.kind == "AveragePool" else 0  # averages are rounded
+        return DrawnModel(model, {"x": x}, text, rtol)
 
     def _pad(self, kernel: list[int], pooled: bool) -> None:
         way = self._one(("none", "pads", "pads", "SAME_UPPER", "SAME_LOWER", "VALID"))

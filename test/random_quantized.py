@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
 from onnx import helper
 
-from davinci.reference import check
-from onnx_support import Arrays, model_of, run
+from onnx_support import DrawnModel, model_of
 
 KINDS = ("MatMulInteger", "QLinearMatMul", "ConvInteger", "QLinearConv")
 SIZES = (1, 2, 7, 13, 15, 16, 17, 31, 33, 70)
@@ -21,22 +18,6 @@ WAYS: tuple[dict[str, Any], ...] = (
     {"machine": "ascend310", "cores": 2},
     {"machine": "ascend910", "cores": 3, "fusion": "none"},
 )
-
-
-@dataclass(frozen=True)
-class Layer:
-    """A drawn model of one operator, what it is run on, and a line that says what it is."""
-
-    model: onnx.ModelProto
-    inputs: Arrays
-    text: str
-
-    def check(self, **options: Any) -> Any:
-        """Asserts that results are onnxruntime's to the last bit; returns them."""
-        (wanted,) = check.reference_onnx(self.model, self.inputs).values()
-        (found,) = run(self.model, self.inputs, **options).values()
-        np.testing.assert_array_equal(found, wanted)
-        return found
 
 
 class Draw:
@@ -67,7 +48,7 @@ class Draw:
         shape = [count] if count else []
         return self.constant(name, np.float32(mean * (0.5 + self.rng.random(shape))))
 
-    def layer(self) -> Layer:
+    def layer(self) -> DrawnModel:
         left, right = self.pick((np.int8, np.uint8)), np.int8
         quantized = self.kind.startswith("QLinear")
         if "Conv" in self.kind:
@@ -96,7 +77,7 @@ class Draw:
         node = helper.make_node(self.kind, names, ["y"], **attributes)
         model = model_of([node], {"x": x}, constants=self.weights)
         text = f"{self.kind} {x.dtype}{list(x.shape)} {w.dtype}{list(w.shape)} {attributes}"
-        return Layer(model, {"x": x}, text)
+        return DrawnModel(model, {"x": x}, text)
 
     def _windows(self, left: Any, right: Any) -> tuple[Any, Any, dict[str, Any], int]:
         kernel = [self.pick((1, 1, 2, 3, 5)) for _ in range(2)]

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks" / "fidelity"
-
 
 @pytest.fixture(scope="module")
-def script() -> Any:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield importlib.import_module("foretelling")
-    sys.path.remove(str(BENCHMARKS))
+def script(benchmark_script: Any) -> Any:
+    return benchmark_script("foretelling")
 
 
 def test_numbers_are_those_of_the_file(script: Any) -> None:

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks" / "fidelity"
-
 
 @pytest.fixture(scope="module")
-def published() -> Iterator[Any]:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield importlib.import_module("published")
-    sys.path.remove(str(BENCHMARKS))
+def published(benchmark_script: Any) -> Any:
+    return benchmark_script("published")
 
 
 @pytest.mark.parametrize("group", ["chained_mads", "transfers"])
@@ -60,7 +53,6 @@ def test_inputs_past_the_l2(published: Any) -> None:
 
 
 def test_the_page_is_made_from_the_rows(published: Any) -> None:
-    sys.path.insert(0, str(BENCHMARKS))
     script = importlib.import_module("validate_timing")
     rows = list(published.transfers())
     page = script.PAGE.read_text(encoding="utf-8")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +9,10 @@ import pytest
 
 from davinci import machine as machines
 
-BENCHMARKS = Path(__file__).parents[3] / "benchmarks" / "fidelity"
-
 
 @pytest.fixture(scope="module")
-def script() -> Any:
-    sys.path.insert(0, str(BENCHMARKS))
-    yield importlib.import_module("what_if")
-    sys.path.remove(str(BENCHMARKS))
+def script(benchmark_script: Any) -> Any:
+    return benchmark_script("what_if")
 
 
 def test_one_number_of_the_file_changes(script: Any, tmp_path: Path) -> None:

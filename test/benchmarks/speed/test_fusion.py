@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Iterator
 from dataclasses import astuple
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-SPEED = Path(__file__).parents[3] / "benchmarks" / "speed"
-
 
 @pytest.fixture(scope="module")
-def fusion() -> Iterator[Any]:
-    sys.path.insert(0, str(SPEED))
-    yield importlib.import_module("fusion")
-    sys.path.remove(str(SPEED))
+def fusion(benchmark_script: Any) -> Any:
+    return benchmark_script("fusion")
 
 
 def test_a_small_network(fusion: Any) -> None:

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import sys
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-SPEED = Path(__file__).parents[3] / "benchmarks" / "speed"
-
 
 @pytest.fixture(scope="module")
-def networks() -> Iterator[Any]:
-    sys.path.insert(0, str(SPEED))
-    yield importlib.import_module("networks")
-    sys.path.remove(str(SPEED))
+def networks(benchmark_script: Any) -> Any:
+    return benchmark_script("networks")
 
 
 def test_a_small_network(networks: Any) -> None:
