@@ -162,7 +162,6 @@ NUMBERS: list[Number] = [
     _depth("vdiv", single=single("TDIV f32")),
     _depth("vrsqrt", single=single("TRSQRT f16")),
     Number(("vector", "cycles_per_repeat", "vexp.f16"), 4, given=(SINGLE,)),
-    Number(("vector", "cycles_per_repeat", "vconv"), 1, given=(FITS,)),
 ]
 """What was fitted. That `vdiv` takes 4 cycles a repeat both groups of it say."""
 

@@ -81,7 +81,7 @@ Ports, the shares of memory and L2 and what is not named here are the vendor's o
 How the programs were rebuilt where the publication leaves it open:
 
 * Operands of the isolated operations lie 16 KB apart, in one bank; the time is from issue to
-  completion. How many repeats `vbrcb` had, and which types `vconv`, is not said.
+  completion. How many repeats `vbrcb` had is not said.
 * Bank conflicts, strided copies and the vector times of V4 have the published addresses; ticks of
   50 MHz are taken as 36 cycles, as the case without conflicts is 22 + 64.
 * V1: B is stored with k along its rows. C0 to C3 have one buffer in L1, so transfers and loads
@@ -111,7 +111,6 @@ rows that miss the L2, nothing but their measurement tells. The forms of all mec
 NOT_MODELLED = """\
 ## What is not modelled
 
-* Conversions of few repeats, of which 29 cycles and 1 a repeat are known: the fit says 32 and 2.
 * Banks and channels of the memory, refresh; the time of a miss against that of a hit but for rows.
 * What the distance of rows does to a transfer to fractals, or another part (V7).
 * Rows on the way to UB that do not begin at a whole block of 32 bytes.
@@ -119,7 +118,6 @@ NOT_MODELLED = """\
 * The unit flag, by which fixpipe starts before a mad is complete.
 * Vector masks: masked lanes keep their banks. The 16 extra cycles of tiles that are not whole
   repeats: it is not known whether they are the unit's or those of setting the mask.
-* Why conversions take 2 cycles a repeat, not the official 1; taken as measured.
 * `vreducev2` has the official 2 cycles a repeat; PTO gives 14.
 * Instructions whose regions depend on data (`vgather`, `vmrgsort4`), sorting (`vbitsort`), and
   `vmulconv`, whose rounding is not certain, do not exist.

@@ -41,6 +41,7 @@ def stepwise(reads: list[Stream], writes: list[Stream], repeats: int, each: int,
     """The same figure, a cycle at a time: who reads, who writes, whose turn it is."""
     to_read = [accesses([blocks_of(s, r) for s in reads]) for r in range(repeats)]
     to_write: list[tuple[int, list[int]]] = []
+    narrow = max([0, *(s.per_repeat for s in writes)]) < max([0, *(s.per_repeat for s in reads)])
     begin, repeat, beat, cycle = 0, 0, 0, 0
     last, writer_had_its_turn = 0, False
     while repeat < repeats or to_write:
@@ -59,7 +60,8 @@ def stepwise(reads: list[Stream], writes: list[Stream], repeats: int, each: int,
         cycle += 1
         if repeat < repeats and reading and beat == len(to_read[repeat]):
             out = accesses([blocks_of(s, repeat) for s in writes])
-            to_write += [(cycle - 1 + depth + i, blocks) for i, blocks in enumerate(out)]
+            if not narrow:
+                to_write += [(cycle - 1 + depth + i, blocks) for i, blocks in enumerate(out)]
             begin = max(cycle, begin + each, begin + len(out))
             repeat, beat = repeat + 1, 0
     return max(begin, last - depth)

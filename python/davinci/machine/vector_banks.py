@@ -6,7 +6,8 @@ serves one read and one write, and these only in different banks (docs/hardware.
 
 A repeat reads its blocks in as many cycles as one group has of them, passes the unit, and is
 written `depth` cycles after its last read. Results wait in a queue. Where the write at its head and
-the read of a cycle need the same bank, they take turns, the write first.
+the read of a cycle need the same bank, they take turns, the write first. Results of fewer blocks
+than are read need their banks in half of the cycles at most, and find them free.
 """
 
 from __future__ import annotations
@@ -91,6 +92,9 @@ def repeats_cycles(
         layout: of UB.
     """
     results: deque[tuple[int, Banks]] = deque()
+    narrow = max((s.per_repeat for s in writes), default=0) < max(
+        (s.per_repeat for s in reads), default=0
+    )
     now = start = 0
     for repeat in range(repeats):
         # Between repeats nothing is read: what is ready is written.
@@ -106,7 +110,8 @@ def repeats_cycles(
                     results.popleft()
             now += 1
         writing = _beats(tuple(s.of_repeat(repeat) for s in writes), layout)
-        results.extend((now - 1 + depth + i, banks) for i, banks in enumerate(writing))
+        if not narrow:
+            results.extend((now - 1 + depth + i, banks) for i, banks in enumerate(writing))
         start = max(now, start + each, start + len(writing))
     end = now
     for ready, _ in results:
