@@ -41,6 +41,7 @@ MAY_IMPORT = {
         "bytecode diagnostics dialects element_types elements errors mlir narrow tables units"
     ),
     "zoo": "errors",
+    "quantization": "arrays errors frontends",
     "tuning": ("compiler dialects errors frontends machine mlir passes runtime schedule version"),
     "compile_cache": "errors machine runtime version",
     "compiler": "compile_cache diagnostics errors frontends machine mlir passes runtime schedule",
@@ -49,7 +50,8 @@ MAY_IMPORT = {
     "torch_backend": "compiler errors frontends runtime",
     "diagnostics": "errors mlir",
     "reference": "arrays elements errors files mlir passes narrow",
-    "job": "arrays compiler errors files frontends mlir reference report runtime tuning zoo",
+    "job": "arrays compiler errors files frontends mlir quantization reference report runtime "
+    "tuning zoo",
 }
 """Rooms of the package: directories and single modules; tools may import all of them."""
 

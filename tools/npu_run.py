@@ -38,6 +38,10 @@ def make_parser() -> Parser:
     add("--machine", metavar="NAME|FILE.toml", help="default: ascend910")
     add("--cores", type=int, metavar="N", help="default: all of the machine")
     add("--precision", metavar="P", help="mixed (default), fp16 or fp32")
+    add("--quantize", metavar="F.npz", help="to int8, calibrated with stacked inputs by name")
+    add("--quantize-method", metavar="M", help="of ranges: max_min (default), outliers or kl")
+    add("--accuracy", type=float, metavar="C", help="least cosine --quantize may leave of outputs")
+    add("--save-quantized", metavar="F.onnx", help="write the model that --quantize made")
     add("--fusion", metavar="F", help="all (default), or none: a kernel an operator")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--inputs", metavar="F.npz", help="inputs by name")
@@ -118,19 +122,23 @@ def main(argv: list[str] | None = None) -> int:
 def execute(options: Any) -> int:
     from davinci import arrays, job
     from davinci.compiler import check_options
-    from davinci.files import check_distinct, check_writable
+    from davinci.files import check_distinct, check_writable, write_atomically
     from davinci.passes.pipeline import pipelines
     from davinci.reference import check
     from davinci.tools.progress import Progress
 
-    written = ("outputs", "save", "save_schedules", "json", "trace", "report")
+    written = ("outputs", "save", "save_quantized", "save_schedules", "json", "trace", "report")
     results = [path for name in written if (path := getattr(options, name)) is not None]
     for path in results:
         check_writable(path)
     if options.csv == "":
         raise errors.InputError("no folder", where="--csv", expected="the name of one")
     check_distinct(
-        results, filter(None, (options.model, options.inputs, options.expect, options.schedules))
+        results,
+        filter(
+            None,
+            (options.model, options.inputs, options.expect, options.schedules, options.quantize),
+        ),
     )
     for name in ("check", "expect", "outputs"):
         if options.timing_only and getattr(options, name):
@@ -152,6 +160,7 @@ def execute(options: Any) -> int:
         raise errors.InputError(
             "without --tune nothing is tried", where=f"--{next(iter(tuning))}", hint="add --tune"
         )
+    quantizing = quantizing_options(options)
     if options.csv is not None:
         from davinci.report.csv_files import make_folder
 
@@ -162,6 +171,10 @@ def execute(options: Any) -> int:
         warnings.filterwarnings("ignore", category=UserWarning, module="davinci")
         progress("reading the model")
         source = job.open_source(options.model)
+        if options.quantize is not None:
+            source = job.quantized(source, options.quantize, progress, **quantizing)
+            if options.save_quantized:
+                write_atomically(options.save_quantized, source.model.SerializeToString())
         inputs = arrays.load_npz(options.inputs) if options.inputs else None
         reference = job.given_outputs(options.expect) if options.expect is not None else None
         reference = job.reference_of(source) if options.check else reference
@@ -185,6 +198,20 @@ def execute(options: Any) -> int:
     if reference is not None:
         check.require(result.record["check"], result.record["precision"])
     return errors.EXIT_OK
+
+
+def quantizing_options(options: Any) -> dict[str, Any]:
+    """Options of `davinci.quantize` that were given; without --quantize there may be none."""
+    given = {"method": options.quantize_method, "accuracy": options.accuracy}
+    given = {name: value for name, value in given.items() if value is not None}
+    if options.quantize is None and (given or options.save_quantized):
+        found = {"method": "--quantize-method", "accuracy": "--accuracy"}
+        raise errors.InputError(
+            "without --quantize nothing is quantized",
+            where=next((found[name] for name in given), "--save-quantized"),
+            hint="add --quantize F.npz",
+        )
+    return given
 
 
 def write(options: Any, result: Any) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from davinci.compiler import compile
     from davinci.errors import CheckFailed, CompileError, DavinciError, DeviceFault, InputError
+    from davinci.quantization import Quantized, quantize
     from davinci.runtime.executable import Executable
     from davinci.runtime.saved import load
     from davinci.tuning import tune
@@ -25,8 +26,10 @@ __all__ = [
     "DeviceFault",
     "Executable",
     "InputError",
+    "Quantized",
     "compile",
     "load",
+    "quantize",
     "tune",
 ]
 
@@ -35,6 +38,7 @@ _HOMES = {
     "Executable": "davinci.runtime.executable",
     "load": "davinci.runtime.saved",
     "tune": "davinci.tuning.tuner",
+    **dict.fromkeys(("quantize", "Quantized"), "davinci.quantization.quantizer"),
     **dict.fromkeys(
         ("CheckFailed", "CompileError", "DavinciError", "DeviceFault", "InputError"),
         "davinci.errors",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from davinci.errors import CheckFailed, InputError
 from davinci.files import temporary_folder
 from davinci.frontends.onnx import read
 from davinci.mlir import operations
+from davinci.quantization import quantize
 from davinci.reference import check, interpreter
 from davinci.report.launching import LAUNCHING
 from davinci.report.value_range import range_summary
@@ -37,11 +38,13 @@ class Source:
         name: `zoo:mlp`, `net.onnx`, `kernel.mlir`, `net.davinci`.
         model: what `davinci.compile` or `davinci.load` takes, a path or an `onnx.ModelProto`.
         example: makes inputs that suit the model from a seed; None if any inputs do.
+        details: what the record of a run says of how the model was made.
     """
 
     name: str
     model: Any
     example: Callable[[int], Arrays] | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def saved(self) -> bool:
@@ -91,6 +94,27 @@ def open_source(name: str) -> Source:
             hint="" if folder else f"networks of the zoo are called {ZOO}NAME",
         )
     return Source(name, name)
+
+
+def quantized(source: Source, data: str, progress: Progress, **options: Any) -> Source:
+    """The model with products of bytes.
+
+    Args:
+        data: the path of an `.npz` file, see `davinci.quantize`; `options` are its.
+
+    Raises:
+        InputError: the model is not ONNX, the data do not fit, or an option is wrong.
+    """
+    proto = source.proto()
+    if proto is None:
+        raise InputError(
+            "only ONNX models are quantized",
+            where="--quantize",
+            found=source.name,
+            expected="an .onnx file, or a network of the zoo",
+        )
+    made = quantize(proto, data, progress=progress, **options)
+    return Source(source.name, made.model, source.example, {"quantization": made.report.record()})
 
 
 def run(
@@ -158,7 +182,7 @@ def make(source: Source, progress: Progress, **options: Any) -> Executable:
     """
     if not source.saved:
         executable = compile(source.model, progress=progress, **options)
-        executable.details["model"] = source.name
+        executable.details |= {"model": source.name, **source.details}
         return executable
     if options:
         raise InputError(

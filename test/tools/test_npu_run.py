@@ -250,3 +250,33 @@ def test_expected_outputs_of_another_shape(
 def test_version(capfd: pytest.CaptureFixture[str]) -> None:
     assert npu_run.main(["--version"]) == 0
     assert capfd.readouterr().out.startswith(f"npu-run {davinci.__version__}, MLIR of ")
+
+
+def test_quantizes_and_says_what_it_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    model = davinci.zoo.build("mlp,features=32,hidden=32")
+    data, made, record = (str(tmp_path / name) for name in ("c.npz", "int8.onnx", "r.json"))
+    np.savez(data, x=np.stack([model.inputs(seed)["x"] for seed in range(4)]))
+    command = [f"zoo:{model.spec}", "--check", "--quantize", data, "--json", record]
+    assert npu_run.main([*command, "--save-quantized", made, "--quantize-method", "kl"]) == 0
+    assert "3 of 3 layers to int8 by kl" in capsys.readouterr().out
+    found = json.loads(Path(record).read_text())["quantization"]
+    assert found["cosine"] > 0.998 and [layer["kept"] for layer in found["layers"]] == [False] * 3
+    assert "QuantizeLinear" in [node.op_type for node in onnx.load(made).graph.node]
+    assert npu_run.main([*command, "--accuracy", "1"]) == 0
+    assert all(
+        layer["kept"] for layer in json.loads(Path(record).read_text())["quantization"]["layers"]
+    )
+
+
+@pytest.mark.parametrize(
+    "option", [("--accuracy", "0.9"), ("--quantize-method", "kl"), ("--save-quantized", "q.onnx")]
+)
+def test_options_of_quantization_need_it(option: tuple[str, str], add: str) -> None:
+    assert npu_run.main([add, *option]) == 2
+
+
+def test_only_onnx_is_quantized(add: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert npu_run.main([add, "--quantize", "c.npz"]) == 2
+    assert "only ONNX models are quantized" in capsys.readouterr().err

@@ -46,6 +46,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
     ]
     if short := sync_text(record):
         rows.append(("event ids", short))
+    if quantization := record.get("quantization"):
+        rows.append(("quantized", quantized_text(quantization)))
     if tuned := record.get("tuned"):
         rows.append(("tuned", tuned_text(tuned)))
     if lost := range_summary(record):
@@ -112,6 +114,39 @@ def tuned_text(tuned: Record) -> str:
     if not tuned["faster"]:
         return text
     return f"{text}, {tuned['cycles_before']:,} cycles -> {tuned['cycles_after']:,}"
+
+
+def quantized_text(quantization: Record) -> str:
+    """What was quantized, and what onnxruntime found of it."""
+    layers = quantization["layers"]
+    kept = sum(layer["kept"] for layer in layers)
+    return (
+        f"{len(layers) - kept} of {plural(len(layers), 'layer', 'layers')} to int8 by "
+        f"{quantization['method']}; against floats outputs have cosine "
+        f"{quantization['cosine']:.7f}, {quantization['output_db']:.1f} dB, over "
+        f"{plural(quantization['samples'], 'sample', 'samples')}"
+    )
+
+
+def quantization_table(quantization: Record, most: int) -> Any:
+    """Errors of layers, the largest first, as a table of `rich`."""
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table()
+    for title in ("layer", "operator", "as", "alone", "in the model", "cosine"):
+        text = title in ("layer", "operator", "as")
+        table.add_column(title, justify="left" if text else "right", overflow="fold")
+    layers = sorted(quantization["layers"], key=lambda layer: layer["own_db"])
+    for layer in layers[:most]:
+        table.add_row(
+            escape(layer["layer"]),
+            layer["operator"],
+            "float" if layer["kept"] else "int8",
+            *(f"{layer[name]:.1f} dB" for name in ("own_db", "total_db")),
+            f"{layer['cosine']:.7f}",
+        )
+    return table
 
 
 def waits_text(row: Record) -> str:
@@ -237,6 +272,8 @@ def print_tables(record: Record, console: Any, most: int) -> None:
     if len(record["kernels"]) > most:
         console.print(f"... and {len(record['kernels']) - most} shorter kernels (--json has all)")
     console.print(schedules(record["kernels"][:most]))
+    if quantization := record.get("quantization"):
+        console.print(quantization_table(quantization, most))
     console.print(summary)
     if gains := record.get("what_if"):
         console.print(gains_table(gains, most))

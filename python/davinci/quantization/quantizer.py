@@ -1,0 +1,212 @@
+"""`davinci.quantize`: an ONNX model of floats as a QDQ model of 8-bit products."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import version_converter
+
+from davinci.errors import InputError, did_you_mean
+from davinci.frontends.onnx import read
+from davinci.frontends.onnx.model import check
+from davinci.quantization.calibration import Sample, observe, samples_of
+from davinci.quantization.comparison import Sums, model_sums, own_decibels, twin_sums
+from davinci.quantization.layers import array_of, constants_of, layers_of
+from davinci.quantization.ranges import METHODS, scale_of
+from davinci.quantization.records import Layer, LayerError, Plan, Report
+from davinci.quantization.weights import quantized_weight
+from davinci.quantization.write import written
+
+OPSET = 13
+"""The first whose DequantizeLinear has scales for channels."""
+
+CENTRAL = 0.9
+"""Share of the values that stay where outliers are removed: MindSpore Lite's."""
+
+
+@dataclass(frozen=True)
+class Quantized:
+    """What quantization made.
+
+    Attributes:
+        model: a QDQ model, for `davinci.compile` and for onnxruntime.
+        report: errors of each layer and of the outputs.
+    """
+
+    model: onnx.ModelProto
+    report: Report
+
+
+def quantize(
+    model: Any,
+    calibration_data: Any,
+    *,
+    method: str = "max_min",
+    central: float = CENTRAL,
+    weight_correction: bool = True,
+    bias_correction: bool = True,
+    accuracy: float | None = None,
+    progress: Callable[[str], None] = lambda text: None,
+) -> Quantized:
+    """Quantizes the products of a model that have constant weights to int8.
+
+    Activations have one scale and zero point for a tensor, weights one scale for each output
+    channel. onnxruntime runs the model on the data.
+
+    Args:
+        model: path of an `.onnx` file, or an `onnx.ModelProto`, of float32.
+        calibration_data: samples that are like what the model will see, 100 are usual: an iterable
+            of dicts of arrays by name, or the path of an `.npz` file of stacked arrays by name.
+        method: of ranges of activations: "max_min" from the least to the largest value, "outliers"
+            without the outer values, "kl" the range of least divergence.
+        central: share of the values that "outliers" leaves, above 0 and at most 1.
+        weight_correction: give channels of weights their mean and variance back.
+        bias_correction: take the mean error of each channel off the bias.
+        accuracy: least cosine of each output to that of the model of floats; as few layers as that
+            takes stay in floats, those with the largest errors of their own. None to quantize all.
+        progress: called with the name of each stage.
+
+    Raises:
+        InputError: not a model that can be quantized, data that do not fit, or a wrong option.
+    """
+    check_options(method, central, accuracy)
+    progress("reading the model")
+    proto, where = opened(model)
+    layers = layers_of(proto.graph)
+    if not layers:
+        raise InputError(
+            "nothing to quantize",
+            where=where,
+            expected="Conv, Gemm or MatMul of float32 with constant weights",
+            hint="a model with QuantizeLinear and DequantizeLinear compiles as it is",
+        )
+    samples = samples_of(calibration_data, proto)
+    progress("calibrating")
+    names = list(dict.fromkeys(layer.activation for layer in layers))
+    seen = observe(proto, names, samples, counts=method != "max_min")
+    constants = constants_of(proto.graph)
+    plan = Plan(
+        layers=layers,
+        scales={name: scale_of(seen[name], method, central) for name in names},
+        weights={
+            layer.name: quantized_weight(
+                array_of(constants[layer.weight]), layer.axis, weight_correction
+            )
+            for layer in layers
+        },
+        shifts={},
+    )
+    progress("comparing layers")
+    sums = twin_sums(proto, plan, samples)
+    if bias_correction:
+        plan = replace(plan, shifts={name: found.shifts for name, found in sums.items()})
+    own = dict(zip(layers, own_decibels(layers, sums, bias_correction), strict=True))
+    if accuracy is not None:
+        progress("choosing layers")
+        plan = bounded(proto, plan, sorted(layers, key=own.__getitem__), samples, accuracy)
+    progress("comparing models")
+    result = written(proto, plan)
+    outputs = [value.name for value in proto.graph.output]
+    found = model_sums(proto, result, [*outputs, *(layer.output for layer in layers)], samples)
+    report = Report(
+        method=method,
+        weight_correction=weight_correction,
+        bias_correction=bias_correction,
+        samples=len(samples),
+        accuracy=accuracy,
+        cosine=min(found[name].cosine for name in outputs),
+        output_db=min(found[name].decibels() for name in outputs),
+        layers=tuple(error_of(layer, plan, own[layer], found[layer.output]) for layer in layers),
+    )
+    return Quantized(result, report)
+
+
+def check_options(method: str, central: float, accuracy: float | None) -> None:
+    if method not in METHODS:
+        raise InputError(
+            "no such method",
+            where="method",
+            found=repr(method),
+            expected=", ".join(METHODS),
+            hint=did_you_mean(str(method), METHODS),
+        )
+    for name, value in (("central", central), ("accuracy", accuracy)):
+        if value is not None and not 0 < value <= 1:
+            raise InputError(
+                "bad value", where=name, found=repr(value), expected="above 0 and at most 1"
+            )
+
+
+def opened(model: Any) -> tuple[onnx.ModelProto, str]:
+    """The model, of an operator set that has scales for channels, and what messages call it."""
+    if isinstance(model, (str, os.PathLike)) and os.fspath(model).endswith(".onnx"):
+        where = os.fspath(model)
+        if not Path(where).is_file():
+            raise InputError("no such file", where=where)
+        proto = read(Path(where))
+    elif isinstance(model, onnx.ModelProto):
+        proto, where = model, model.graph.name or "<ModelProto>"
+    else:
+        found = os.fspath(model) if isinstance(model, (str, os.PathLike)) else type(model).__name__
+        raise InputError(
+            "only ONNX models are quantized",
+            found=found,
+            expected="the path of an .onnx file, or an onnx.ModelProto",
+            hint="torch.onnx.export writes one",
+        )
+    check(proto, where)
+    version = next((o.version for o in proto.opset_import if o.domain in ("", "ai.onnx")), OPSET)
+    if version >= OPSET:
+        return proto, where
+    try:
+        return version_converter.convert_version(proto, OPSET), where
+    except Exception as error:  # the converter's own have no common base
+        raise InputError(
+            f"the model cannot be brought to operator set {OPSET}: {error}",
+            where=where,
+            found=f"operator set {version}",
+            hint="export it with a later one",
+        ) from None
+
+
+def bounded(
+    model: onnx.ModelProto,
+    plan: Plan,
+    worst: Sequence[Layer],
+    samples: Sequence[Sample],
+    accuracy: float,
+) -> Plan:
+    """The plan without the first of the layers `worst`: as few as a bisection finds."""
+    outputs = [value.name for value in model.graph.output]
+
+    def without(count: int) -> Plan:
+        left = set(worst[:count])
+        return replace(plan, layers=tuple(layer for layer in plan.layers if layer not in left))
+
+    def holds(count: int) -> bool:
+        found = model_sums(model, written(model, without(count)), outputs, samples)
+        return min(sums.cosine for sums in found.values()) >= accuracy
+
+    if holds(0):
+        return plan
+    few, enough = 0, len(worst)
+    while enough - few > 1:
+        middle = (few + enough) // 2
+        few, enough = (few, middle) if holds(middle) else (middle, enough)
+    return without(enough)
+
+
+def error_of(layer: Layer, plan: Plan, own_db: float, total: Sums) -> LayerError:
+    return LayerError(
+        layer=layer.name,
+        operator=layer.operator,
+        kept=layer not in plan.layers,
+        own_db=own_db,
+        total_db=total.decibels(),
+        cosine=total.cosine,
+    )
