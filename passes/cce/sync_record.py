@@ -104,34 +104,34 @@ class Record:
             known: what is complete, and left out.
         """
         last: dict[Pipe, Instance] = {}
+        floors = [*known]
         for spot in self._memory.spots[leaf]:
-            for each in self._entries(spot, iteration):
-                pipe = each.pipe
-                floor = max(known[pipe], last[pipe].number if pipe in last else 0)
-                if each.entries[-1][0].number <= floor:
-                    continue
-                found = self._last(each, spot, iteration, floor, absent)
+            for each in self._entries(spot, iteration, floors):
+                found = self._last(each, spot, iteration, floors[each.pipe], absent)
                 if found:
-                    last[pipe] = found
+                    last[each.pipe] = found
+                    floors[each.pipe] = found.number
         return sorted(last.values(), key=lambda instance: -instance.order)
 
-    def _entries(self, spot: Spot, iteration: tuple[int, ...]) -> Iterator[_Entries]:
-        """All accesses that a spot may meet."""
+    def _entries(self, spot: Spot, iteration: tuple[int, ...], floors: Clock) -> Iterator[_Entries]:
+        """Accesses that a spot may meet, those of each pipe that are numbered above its floor."""
         own_epoch = _epoch(spot, iteration)
         for area in spot.areas:
             for epoch, notes in self._notes.get(area, {}).items():
                 own = area is spot.area and epoch == own_epoch
                 for kind in spot.sources:
-                    if not own or spot.is_wide:
-                        if kind in notes.all:
-                            yield _Entries(kind[1], notes.all[kind], None if own else area)
+                    pipe = kind[1]
+                    if not reaches(notes.all.get(kind), floors[pipe]):
                         continue
-                    if kind in notes.wide:
-                        yield _Entries(kind[1], notes.wide[kind])
+                    if not own or spot.is_wide:
+                        yield _Entries(pipe, notes.all[kind], None if own else area)
+                        continue
+                    if reaches(notes.wide.get(kind), floors[pipe]):
+                        yield _Entries(pipe, notes.wide[kind])
                     for segment in spot.segments:
-                        if (segment, kind) in notes.of_segment:
+                        if reaches(notes.of_segment.get((segment, kind)), floors[pipe]):
                             entries = notes.of_segment[segment, kind]
-                            yield _Entries(kind[1], entries, of_segment=True)
+                            yield _Entries(pipe, entries, of_segment=True)
 
     def _last(
         self,
@@ -156,6 +156,11 @@ class Record:
             if self._memory.meet(other, spot, carrier):
                 return instance
         return None
+
+
+def reaches(entries: list[Entry] | None, floor: int) -> bool:
+    """Whether the last of some accesses of a pipe is numbered above `floor`."""
+    return entries is not None and entries[-1][0].number > floor
 
 
 def _epoch(spot: Spot, iteration: tuple[int, ...]) -> tuple[int, ...]:

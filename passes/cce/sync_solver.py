@@ -2,7 +2,8 @@
 
 A trace asks for a sync where something is missing, of what is missing the latest first: what is
 missing after that is implied by no other. In a straight line that is the least there can be. Of
-syncs around loops and branches, each that others imply is left out again.
+syncs around loops and branches, each that others imply is left out again: one trace tells which are
+needed for sure (`sync_teachers`), and the few others are tried.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from davinci.passes.cce.sync_memory import Memory
 from davinci.passes.cce.sync_plan import Flag, Plan, Scarcity, Sync
 from davinci.passes.cce.sync_program import Block, Leaf, Node, Program
 from davinci.passes.cce.sync_record import Instance
-from davinci.passes.cce.sync_trace import Trace
+from davinci.passes.cce.sync_teachers import Teachers
+from davinci.passes.cce.sync_trace import PIPES, Trace
 
 
 @dataclass
@@ -72,21 +74,23 @@ def _needed(
     program: Program, memory: Memory, plan: Plan, resources: Resources, place: Place
 ) -> Plan:
     """Adds syncs until nothing is missing, and leaves out what others imply."""
-    used = _complete(program, memory, plan, resources, place)
+    _complete(program, memory, plan, resources, place)
+    doubtful = _doubtful(program, memory, plan)
     # An answer, or a sync around a loop, may have been added after others that it implies. What
     # there is for want of event ids may imply each other; without all of it they are missed again.
     stale = [
         sync
-        for sync in _unused(plan, used)
+        for sync in doubtful
         if isinstance(sync.before, Leaf)
         and sync.scarcity != Scarcity.MERGED
         and sync.dst != Pipe.ALL
     ]
-    for sync in stale:
-        plan.remove(sync)
     if stale:
-        used = _complete(program, memory, plan, resources, place)
-    return _without(program, memory, plan, _unused(plan, used)[::-1])
+        for sync in stale:
+            plan.remove(sync)
+        _complete(program, memory, plan, resources, place)
+        doubtful = _doubtful(program, memory, plan)
+    return _without(program, memory, plan, doubtful[::-1])
 
 
 def _without(program: Program, memory: Memory, plan: Plan, doubtful: list[Sync]) -> Plan:
@@ -107,21 +111,23 @@ def _without(program: Program, memory: Memory, plan: Plan, doubtful: list[Sync])
     return rest
 
 
-def _unused(plan: Plan, used: set[Sync]) -> list[Sync]:
+def _doubtful(program: Program, memory: Memory, plan: Plan) -> list[Sync]:
     """Syncs that may not be needed. An answer is, for its event id."""
-    return [s for s in plan.syncs if s not in used and s.scarcity != Scarcity.ANSWER]
+    teachers = Teachers(len(PIPES))
+    Trace(program, memory, plan, _Strict(), teachers)
+    return [s for s in plan.syncs if s not in teachers.needed and s.scarcity != Scarcity.ANSWER]
 
 
 def _complete(
     program: Program, memory: Memory, plan: Plan, resources: Resources, place: Place
-) -> set[Sync]:
-    """Adds syncs until nothing is missing; returns those without which something would be."""
+) -> None:
+    """Adds syncs until nothing is missing."""
     steady = True
     while True:
         completion = Completion(plan, resources, place, steady)
-        trace = Trace(program, memory, plan, completion)
+        Trace(program, memory, plan, completion)
         if not completion.asked:
-            return trace.used
+            return
         assert completion.added or steady, "a sync in place does not order what it is for"
         steady = steady and completion.added > 0
 

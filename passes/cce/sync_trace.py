@@ -22,6 +22,7 @@ from davinci.passes.cce.sync_memory import Memory
 from davinci.passes.cce.sync_plan import Action, Flag, Plan, Sync
 from davinci.passes.cce.sync_program import Block, Branch, Leaf, Loop, Node, Program
 from davinci.passes.cce.sync_record import Clock, Instance, Record
+from davinci.passes.cce.sync_teachers import Teachers
 
 PIPES = [pipe for pipe in Pipe if pipe < Pipe.ALL]
 FlagPair = tuple[Pipe, Pipe]
@@ -79,25 +80,33 @@ class Trace:
         state: what is known now.
         loops, iteration: the loops around this point, and the iteration of each.
         instances: of each pipe, those so far.
-        used: syncs without which something would be missing.
         waits: for flags from one pipe to another in a block, the waits so far, in order: (order of
             what it comes before, number that its pipe is past when it is over).
     """
 
-    def __init__(self, program: Program, memory: Memory, plan: Plan, observer: Observer) -> None:
-        self._plan, self._observer = plan, observer
+    def __init__(
+        self,
+        program: Program,
+        memory: Memory,
+        plan: Plan,
+        observer: Observer,
+        teachers: Teachers | None = None,
+    ) -> None:
+        """Runs the program.
+
+        Args:
+            teachers: who is told of each lesson and of all that pipes must know, if somebody is.
+        """
+        self._plan, self._observer, self._teachers = plan, observer, teachers
         self._record = Record(memory)
         self.instances: list[list[Instance]] = [[] for _ in PIPES]
         self.waits: dict[tuple[Block, Pipe, Pipe], list[tuple[int, int]]] = {}
-        self.used: set[Sync] = set()
         self.state = State([[0] * len(PIPES) for _ in PIPES])
         self.loops: tuple[Loop, ...] = ()
         self.iteration: tuple[int, ...] = ()
         self._work = [0] * len(PIPES)
         self._order = 0
         self._absent: list[tuple[int, int]] = []
-        self._heard: list[tuple[Sync, Pipe, Clock]] = []
-        """What pipes learn just before the next operation."""
         self._block(program.body)
 
     def work(self, pipe: Pipe) -> int:
@@ -106,13 +115,10 @@ class Trace:
 
     def _block(self, block: Block) -> None:
         for node in block.nodes:
-            pipe = node.pipe if isinstance(node, Leaf) else Pipe.S
-            known = [*self.state.clocks[pipe]]
-            self._heard = []
             for action in self._plan.before(node):
                 self._act(action, node)
             if isinstance(node, Leaf):
-                self._leaf(node, known)
+                self._leaf(node)
             elif isinstance(node, Loop):
                 self._loop(node)
             elif isinstance(node, Branch):
@@ -120,20 +126,16 @@ class Trace:
             for action in self._plan.after(node):
                 self._act(action, node)
 
-    def _leaf(self, leaf: Leaf, known: Clock) -> None:
-        """Executes an operation; `known`: to its pipe before the syncs just before it."""
+    def _leaf(self, leaf: Leaf) -> None:
+        """Executes an operation."""
         clock = self.state.clocks[leaf.pipe]
+        known = [0] * len(PIPES) if self._teachers else [*clock]
         for earlier in self._record.before(leaf, self.iteration, known, self._absent):
             if earlier.number > clock[earlier.pipe]:
                 self._observer.missing(self, earlier, leaf)
                 learn(clock, earlier.clock)
-            teachers = [
-                sync
-                for sync, pipe, told in self._heard
-                if pipe in (leaf.pipe, Pipe.ALL) and told[earlier.pipe] >= earlier.number
-            ]
-            if len(teachers) == 1:
-                self.used.update(teachers)
+            if self._teachers:
+                self._teachers.require(leaf.pipe, earlier.pipe, earlier.number)
         self._record.add(self._issue(leaf, leaf.pipe, is_wait=False))
         self._work[leaf.pipe] += 1
 
@@ -248,7 +250,9 @@ class Trace:
         told = [n if everything or pipe == sync.dst else 0 for pipe, n in enumerate(numbers)]
         for clock in self.state.clocks if everything else [self.state.clocks[sync.dst]]:
             learn(clock, told)
-        self._heard.append((sync, sync.dst, told))
+        if self._teachers:
+            for pipe in PIPES if everything else [sync.dst]:
+                self._teachers.barrier(sync, pipe, told)
 
     def _set(self, flag: Flag, node: Node) -> None:
         clock = self.state.clocks[flag.src]
@@ -258,6 +262,10 @@ class Trace:
             earlier = self.instances[flag.dst][number - 1]
             self._observer.unclear(self, earlier, flag.src, node)
             learn(clock, earlier.clock)
+        if self._teachers:
+            if number:
+                self._teachers.require(flag.src, flag.dst, number)
+            self._teachers.sets(flag)
         live = self.state.live.setdefault((flag.src, flag.dst), set())
         live -= {other for other in live if self._is_clear(other)}
         self._observer.sets(flag, live - {flag})
@@ -277,11 +285,12 @@ class Trace:
         # While the scalar pipe waits it issues nothing: what it learns holds for all pipes.
         for pipe in PIPES if flag.dst == Pipe.S else [flag.dst]:
             learn(self.state.clocks[pipe], sent)
+            if self._teachers:
+                self._teachers.wait(sync, flag, pipe, sent)
         instance = self._issue(node, flag.dst, is_wait=True)
         self.state.waited[flag] = instance.number
         waits = self.waits.setdefault((sync.block, flag.src, flag.dst), [])
         waits.append((instance.order, instance.number))
-        self._heard.append((sync, flag.dst, sent))
 
 
 def learn(clock: Clock, told: Clock) -> None:
