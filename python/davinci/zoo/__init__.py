@@ -17,17 +17,27 @@ import onnx
 
 from davinci.errors import InputError, did_you_mean
 from davinci.zoo.bert import Bert
+from davinci.zoo.convnext import Convnext
+from davinci.zoo.deeplab import DeeplabV3
 from davinci.zoo.densenet import Densenet
 from davinci.zoo.efficientnet import Efficientnet
 from davinci.zoo.googlenet import Googlenet
+from davinci.zoo.gpt2 import Gpt2
 from davinci.zoo.inception import InceptionV3
+from davinci.zoo.llama import Llama, Mixtral
 from davinci.zoo.mlp import Mlp
-from davinci.zoo.mobilenet import MobilenetV1, MobilenetV2
+from davinci.zoo.mmoe import Mmoe
+from davinci.zoo.mobilenet import MobilenetV1, MobilenetV2, MobilenetV3
 from davinci.zoo.recurrent import Gru, Lstm
 from davinci.zoo.resnet import Resnet
 from davinci.zoo.shufflenet import ShufflenetV2
 from davinci.zoo.squeezenet import Squeezenet
+from davinci.zoo.swin import Swin
+from davinci.zoo.unet import Unet
 from davinci.zoo.vgg import Vgg
+from davinci.zoo.vit import Vit
+from davinci.zoo.xception import Xception
+from davinci.zoo.yolo import Yolo
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -63,12 +73,25 @@ NETWORKS: dict[str, Callable[..., Any]] = {
     "vgg16": Vgg,
     "mobilenet-v1": MobilenetV1,
     "mobilenet-v2": MobilenetV2,
+    "mobilenet-v3": MobilenetV3,
     "shufflenet-v2": ShufflenetV2,
     "squeezenet": Squeezenet,
     "googlenet": Googlenet,
     "inception-v3": InceptionV3,
     "densenet": Densenet,
     "efficientnet": Efficientnet,
+    "xception": Xception,
+    "convnext": Convnext,
+    "vit": Vit,
+    "swin": Swin,
+    "unet": Unet,
+    "deeplab-v3": DeeplabV3,
+    "yolo": Yolo,
+    "gpt2": Gpt2,
+    "gpt2-decode": lambda **changes: Gpt2(**{"seq": 1, "past": 127, **changes}),
+    "llama": Llama,
+    "mixtral": Mixtral,
+    "mmoe": Mmoe,
     "lstm": Lstm,
     "gru": Gru,
 }

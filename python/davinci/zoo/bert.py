@@ -6,7 +6,6 @@ split by Reshape and Transpose (Devlin et al., "BERT", 2018).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +14,16 @@ import numpy.typing as npt
 import onnx
 from onnx import TensorProto
 
-from davinci.zoo.graph import OnnxGraph, require, require_positive
+from davinci.zoo.graph import WEIGHT_STD, OnnxGraph, require_positive
+from davinci.zoo.transformer import (
+    Sizes,
+    attention,
+    gelu,
+    linear,
+    merge_heads,
+    require_heads,
+    split_heads,
+)
 
 TOKEN_TYPES = 2
 LAYER_NORM_EPSILON = 1e-12
@@ -40,12 +48,7 @@ class Bert:
 
     def build(self) -> onnx.ModelProto:
         require_positive(self, "layers", "hidden", "heads", "seq", "vocab", "batch")
-        require(
-            "bert",
-            self.hidden % self.heads == 0,
-            "hidden must be a multiple of heads",
-            f"hidden={self.hidden}, heads={self.heads}",
-        )
+        require_heads("bert", self.hidden, self.heads)
         graph = OnnxGraph("bert", self.seed)
         shape = [self.batch, self.seq]
         ids = graph.input("input_ids", TensorProto.INT64, shape)
@@ -100,40 +103,24 @@ class Bert:
         inner_size = self.intermediate or 4 * self.hidden
         inner = self.linear(graph, f"{name}.intermediate", value, inner_size)
         with graph.scope("intermediate"):
-            activated = self.gelu(graph, inner)
+            activated = gelu(graph, inner)
         outer = self.linear(graph, f"{name}.output", activated, self.hidden, inner_size)
         return self.layer_norm(graph, f"{name}.LayerNorm", graph.node("Add", outer, value))
 
     def attention(self, graph: OnnxGraph, name: str, value: str, mask: str) -> str:
         """[batch, seq, hidden] -> the same; softmax(q k' / sqrt(d) + mask) v for each head."""
-        size = self.hidden // self.heads
-        query = self.split_heads(graph, self.linear(graph, f"{name}.query", value, self.hidden))
+        sizes = Sizes(self.batch, self.seq, self.hidden, self.heads)
+        query = split_heads(graph, self.linear(graph, f"{name}.query", value, self.hidden), sizes)
         key = self.linear(graph, f"{name}.key", value, self.hidden)
-        key = self.split_heads(graph, key, perm=[0, 2, 3, 1])
-        content = self.split_heads(graph, self.linear(graph, f"{name}.value", value, self.hidden))
-        scores = graph.node("MatMul", query, key)
-        scores = graph.node("Div", scores, graph.scalar(math.sqrt(size)))
-        scores = graph.node("Add", scores, mask)
-        context = graph.node("MatMul", graph.node("Softmax", scores, axis=-1), content)
-        context = graph.node("Transpose", context, perm=[0, 2, 1, 3])
-        shape = graph.constant(np.array([self.batch, self.seq, self.hidden]))
-        return graph.node("Reshape", context, shape)
-
-    def split_heads(
-        self, graph: OnnxGraph, value: str, perm: tuple[int, ...] | list[int] = ()
-    ) -> str:
-        """[batch, seq, hidden] -> [batch, seq, heads, size], transposed to heads first."""
-        size = self.hidden // self.heads
-        shape = graph.constant(np.array([self.batch, self.seq, self.heads, size]))
-        split = graph.node("Reshape", value, shape)
-        return graph.node("Transpose", split, perm=list(perm) or [0, 2, 1, 3])
+        key = split_heads(graph, key, sizes, perm=(0, 2, 3, 1))
+        content = self.linear(graph, f"{name}.value", value, self.hidden)
+        content = split_heads(graph, content, sizes)
+        context = attention(graph, query, key, content, sizes.head, mask)
+        return merge_heads(graph, context, sizes)
 
     def linear(self, graph: OnnxGraph, name: str, value: str, outputs: int, inputs: int = 0) -> str:
         with graph.scope(name.rpartition(".")[2]):
-            product = graph.node(
-                "MatMul", value, graph.weight(f"{name}.weight", inputs or self.hidden, outputs)
-            )
-            return graph.node("Add", graph.weight(f"{name}.bias", outputs), product)
+            return linear(graph, name, value, inputs or self.hidden, outputs, std=WEIGHT_STD)
 
     def layer_norm(self, graph: OnnxGraph, name: str, value: str) -> str:
         with graph.scope("LayerNorm"):
@@ -146,12 +133,6 @@ class Bert:
                 "Mul", normal, graph.weight(f"{name}.weight", self.hidden, mean=1.0)
             )
             return graph.node("Add", scaled, graph.weight(f"{name}.bias", self.hidden))
-
-    def gelu(self, graph: OnnxGraph, value: str) -> str:
-        """x / 2 * (1 + erf(x / sqrt(2)))."""
-        error = graph.node("Erf", graph.node("Div", value, graph.scalar(math.sqrt(2.0))))
-        factor = graph.node("Add", error, graph.scalar(1.0))
-        return graph.node("Mul", graph.node("Mul", value, factor), graph.scalar(0.5))
 
     def pooler(self, graph: OnnxGraph, value: str) -> str:
         first = graph.node("Gather", value, graph.constant(np.int64(0)), axis=1)

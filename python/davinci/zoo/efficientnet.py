@@ -18,23 +18,19 @@ class Efficientnet(ImageNetwork):
     """EfficientNet-b0."""
 
     def layers(self, images: Images) -> str:
-        images = swish(images.conv(32, 3, 2))
+        images = images.conv(32, 3, 2).swish()
         for times, channels, count, stride, kernel in BLOCKS:
             for number in range(count):
                 with images.graph.scope(f"channels{channels}.{number}"):
                     images = block(images, times, channels, 1 if number else stride, kernel)
-        return swish(images.conv(1280, 1)).classified(self.classes)
+        return images.conv(1280, 1).swish().classified(self.classes)
 
 
 def block(images: Images, times: int, channels: int, stride: int, kernel: int) -> Images:
     """More channels, each convolved alone and weighed, and fewer again."""
     inner = images.channels * times
-    made = swish(images.conv(inner, 1)) if times > 1 else images
-    made = swish(made.conv(inner, kernel, stride, groups=inner))
-    few = swish(made.then("GlobalAveragePool").conv(max(1, images.channels // 4), 1))
+    made = images.conv(inner, 1).swish() if times > 1 else images
+    made = made.conv(inner, kernel, stride, groups=inner).swish()
+    few = made.then("GlobalAveragePool").conv(max(1, images.channels // 4), 1).swish()
     made = made.then("Mul", few.conv(inner, 1).then("Sigmoid").value).conv(channels, 1)
     return made.plus(images) if stride == 1 and channels == images.channels else made
-
-
-def swish(images: Images) -> Images:
-    return images.then("Mul", images.then("Sigmoid").value)

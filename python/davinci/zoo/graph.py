@@ -52,11 +52,21 @@ class OnnxGraph:
         self._scopes.pop()
 
     def node(self, operator: str, *inputs: str, **attributes: Any) -> str:
-        own = f"{operator}_{len(self.nodes)}"
-        name = "/".join(["", *self._scopes, own]) if self._scopes else own
+        name = self._name(operator)
         result = f"{name}_output"
         self.nodes.append(helper.make_node(operator, inputs, [result], name=name, **attributes))
         return result
+
+    def parts(self, operator: str, *inputs: str, count: int, **attributes: Any) -> list[str]:
+        """The results of a node that has several."""
+        name = self._name(operator)
+        results = [f"{name}_output_{i}" for i in range(count)]
+        self.nodes.append(helper.make_node(operator, inputs, results, name=name, **attributes))
+        return results
+
+    def _name(self, operator: str) -> str:
+        own = f"{operator}_{len(self.nodes)}"
+        return "/".join(["", *self._scopes, own]) if self._scopes else own
 
     def constant(self, array: npt.ArrayLike) -> str:
         name = f"constant_{len(self.proto.graph.initializer)}"

@@ -30,12 +30,15 @@ class ImageNetwork:
         shape = [self.batch, 3, self.resolution, self.resolution]
         images = Images(graph, graph.input("x", TensorProto.FLOAT, shape), 3)
         classified = self.layers(images)
-        graph.output(classified, "y", [self.batch, self.classes])
+        graph.output(classified, "y", self.result_shape())
         return graph.model()
 
     def layers(self, images: Images) -> str:
-        """From images to numbers of classes."""
+        """From images to the result, numbers of classes for most."""
         raise NotImplementedError
+
+    def result_shape(self) -> list[int]:
+        return [self.batch, self.classes]
 
     def inputs(self, rng: np.random.Generator) -> dict[str, npt.NDArray[Any]]:
         shape = (self.batch, 3, self.resolution, self.resolution)
@@ -62,6 +65,7 @@ class Images:
         stride: int = 1,
         groups: int = 1,
         padded: bool = True,
+        dilation: int = 1,
     ) -> Images:
         """A convolution with a bias, what batch norms become; padded, the size is that of the
         images through the stride."""
@@ -71,9 +75,10 @@ class Images:
         std = math.sqrt(1 / (inner * high * wide))
         weight = self.graph.weight(f"{name}.weight", channels, inner, *sides, std=std)
         bias = self.graph.weight(f"{name}.bias", channels)
-        pads = [side // 2 if padded else 0 for side in sides] * 2
+        pads = [side // 2 * dilation if padded else 0 for side in sides] * 2
         lies = {"kernel_shape": [*sides], "strides": [stride] * 2, "pads": pads, "group": groups}
-        return self.then("Conv", weight, bias, channels=channels, **lies)
+        spread = {"dilations": [dilation] * 2} if dilation > 1 else {}
+        return self.then("Conv", weight, bias, channels=channels, **lies, **spread)
 
     def relu(self) -> Images:
         return self.then("Relu")
@@ -81,6 +86,9 @@ class Images:
     def relu6(self) -> Images:
         graph = self.graph
         return self.then("Clip", graph.scalar(0), graph.scalar(6))
+
+    def swish(self) -> Images:
+        return self.then("Mul", self.then("Sigmoid").value)
 
     def batch_norm(self) -> Images:
         """With statistics that were learnt."""
@@ -104,6 +112,17 @@ class Images:
         channels = sum(part.channels for part in (self, *others))
         values = (part.value for part in others)
         return self.then("Concat", *values, channels=channels, axis=1)
+
+    def resized(self, batch: int, side: int, mode: str = "nearest") -> Images:
+        """To another size, as PyTorch's `interpolate` exports it."""
+        sizes = self.graph.constant(np.array([batch, self.channels, side, side], np.int64))
+        places: dict[str, Any] = {"coordinate_transformation_mode": "half_pixel"}
+        if mode == "nearest":
+            places = {
+                "coordinate_transformation_mode": "asymmetric",
+                "nearest_mode": "floor",
+            }
+        return self.then("Resize", "", "", sizes, mode=mode, **places)
 
     def averages(self) -> str:
         """One number for each channel, [batch, channels]."""

@@ -26,24 +26,37 @@ class Resnet(ImageNetwork):
 
     def layers(self, images: Images) -> str:
         require("resnet", self.depth in BLOCKS, f"depth must be one of {[*BLOCKS]}", self.depth)
-        images = images.conv(self.width, 7, 2).relu().pool("Max", 3, 2, 1)
-        for stage, blocks in enumerate(BLOCKS[self.depth]):
-            for number in range(blocks):
-                stride = 2 if stage and not number else 1
-                with images.graph.scope(f"layer{stage + 1}.{number}"):
-                    images = self._block(images, stage, stride)
-        return images.classified(self.classes)
+        return self.stages(images).classified(self.classes)
 
-    def _block(self, x: Images, stage: int, stride: int) -> Images:
+    def stages(self, images: Images, dilated: int = 0) -> Images:
+        """Images of a 32nd of the size; the last `dilated` stages keep the size that they are
+        given, and their convolutions reach as far."""
+        images = images.conv(self.width, 7, 2).relu().pool("Max", 3, 2, 1)
+        dilation = 1
+        for stage, blocks in enumerate(BLOCKS[self.depth]):
+            whole = stage < len(BLOCKS[self.depth]) - dilated
+            dilation *= 1 if whole else 2
+            for number in range(blocks):
+                stride = 2 if whole and stage and not number else 1
+                with images.graph.scope(f"layer{stage + 1}.{number}"):
+                    images = self._block(images, stage, stride, dilation)
+        return images
+
+    def _block(self, x: Images, stage: int, stride: int, dilation: int) -> Images:
         """The convolutions of a block, and what is added to them."""
         if self.depth >= BOTTLENECK:
             outer = (4 * self.width) << stage
             inner = (self.groups * (self.group_width or self.width // self.groups)) << stage
             y = x.conv(inner, 1).relu()
-            y = y.conv(inner, 3, stride, groups=self.groups).relu().conv(outer, 1)
+            y = (
+                y.conv(inner, 3, stride, groups=self.groups, dilation=dilation)
+                .relu()
+                .conv(outer, 1)
+            )
         else:
             outer = self.width << stage
-            y = x.conv(outer, 3, stride).relu().conv(outer, 3)
+            y = x.conv(outer, 3, stride, dilation=dilation).relu()
+            y = y.conv(outer, 3, dilation=dilation)
         if x.channels != outer or stride > 1:
             x = x.conv(outer, 1, stride)
         return y.plus(x).relu()
