@@ -47,6 +47,11 @@ class Sums:
         norm = math.sqrt(self.wanted * self.found)
         return min(1.0, self.both / norm) if norm else float(self.errors == 0)
 
+    @property
+    def relative(self) -> float:
+        """The length of the errors over that of the values."""
+        return math.sqrt(self.errors / self.wanted) if self.wanted else float(self.errors > 0)
+
     def decibels(self, shifted: bool = False) -> float:
         """Ratio of signal to noise; `shifted` without the mean error of each channel."""
         noise = self.errors
