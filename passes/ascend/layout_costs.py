@@ -97,10 +97,11 @@ class Costs:
         kind = tensor_of(value.type)
         if product.name in OF_WINDOWS:
             return NEVER
-        if any(width_of(tensor_of(v.type).element) != 16 for v in product.operands):
-            return NEVER
-        if value == product.results[0]:
+        widths = {width_of(tensor_of(v.type).element) for v in product.operands}
+        if value == product.results[0] and widths in ({16}, {8}):
             return self.moved(stored_bytes(kind))
+        if widths != {16}:
+            return NEVER
         return CROSSING_CYCLES * UNIT + self.moved(CROSSINGS * stored_bytes(kind))
 
     def movement(self, op: Any) -> int:

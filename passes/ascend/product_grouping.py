@@ -47,12 +47,12 @@ def product_groups(block: Any, fuse: bool) -> list[list[Any]]:
     taken: dict[Any, list[Any]] = {}
     found = []
     for op in places:
-        of_halves = op.name in ON_CUBE and tensor_of(op.operands[0].type).bytes_each == 2
-        if of_halves or op.name == POOL:
+        width = tensor_of(op.operands[0].type).bytes_each if op.name in ON_CUBE else 0
+        if width in (1, 2) or op.name == POOL:
             group = _Growing(op, places, taken).grown() if fuse else [op]
             # What is a number everywhere must lie in GM: a kernel of its own takes it from there.
             lies = all(full_value(value) is None for value in op.operands)
-            if len(group) > 1 or (op.name in OF_WINDOWS and lies):
+            if len(group) > 1 or ((op.name in OF_WINDOWS or width == 1) and lies):
                 found.append(group)
                 taken |= dict.fromkeys(group, group)
     return found

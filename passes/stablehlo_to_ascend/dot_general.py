@@ -12,12 +12,19 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.products import FACTORS
 from davinci.operators.tensors import Tensor
-from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
+from davinci.passes.ascend.tensor_ops import (
+    TensorOps,
+    constant_array,
+    defining_op,
+    definition,
+)
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.movement import cut
 
@@ -76,10 +83,17 @@ def product_name(shape: Sequence[int]) -> str:
 
 
 def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps) -> Any:
-    """The product of matrices of bytes, as a sum of exact products of f16.
+    """The product of matrices of bytes; as a sum of exact products of f16 where the right one is
+    computed.
 
-    The cube takes bytes, but the way from row-major matrices to it does not.
+    The cube takes bytes whose rows k runs along. No load turns fractals of them, so the right
+    matrix is turned at compile time.
     """
+    known = definition(right)
+    if known is not None:
+        turned = np.swapaxes(constant_array(known), -1, -2)
+        operands = [left, ops.constant(np.ascontiguousarray(turned), "i8")]
+        return ops.emit(product_name(result.shape), operands, result, transpose_b=True)
     *outer, m, k = tensor_of(left.type).shape
     n = result.shape[-1]
     wide, high = ops.cast(left, "f16"), ops.cast(right, "f16")

@@ -32,7 +32,8 @@ from davinci.units import BLOCK_BYTES
 
 def fill_zeros(buffer: ir.Value) -> None:
     element = ir.MemRefType(buffer.type).element_type
-    cce.vector_dup(arith.ConstantOp(element, 0.0).result, buffer)
+    zero = 0.0 if isinstance(element, ir.FloatType) else 0
+    cce.vector_dup(arith.ConstantOp(element, zero).result, buffer)
 
 
 @dataclass(frozen=True)

@@ -31,13 +31,15 @@ from davinci.passes.builder import (
     IndexLike,
     add,
     alloc,
+    divided,
     mul,
     remainder,
     restride,
+    row_major,
     subview,
     viewed,
 )
-from davinci.schedule.products.epilogue import UNCHANGED, Extra
+from davinci.schedule.products.epilogue import PAIR, UNCHANGED, Extra
 from davinci.schedule.products.events import Ask, Leave
 from davinci.schedule.products.product import FLUSH, Product, ProductSchedule
 from davinci.schedule.vector.steps import RESULT, SOURCE
@@ -149,9 +151,10 @@ class Extras:
         place, dtype = part.place, extra.value.dtype
         gm = self._gm[extra.value]
         if self._end.nz:
-            shape = [part.n.size, part.m.size, SIDE, SIDE]
-            at = [place.batch, place.column, place.row, 0, 0]
-            target = restride(buffer, shape, [part.m.size * SIDE * SIDE, SIDE * SIDE, SIDE, 1])
+            pair = PAIR if extra.value in self._end.paired else 1
+            shape = [part.n.size // pair, part.m.size, SIDE, SIDE * pair]
+            at = [place.batch, divided(place.column, pair), place.row, 0, 0]
+            target = restride(buffer, shape, row_major(shape))
             cce.copy(subview(gm, at, [1, *shape], drop=[0]), target)
         elif self._end.width:
             held = restride(buffer, [self._end.elements(part.n.size, part.m.size, dtype)], [1])
@@ -204,5 +207,8 @@ def repeat_row(row: ir.Value, result: ir.Value, columns: int, lanes: int) -> Non
     """Each 16 elements of a row of so many fractals, to `lanes`."""
     shape = [columns, lanes // SIDE, SIDE]
     source, target = restride(row, shape, [SIDE, 0, 1]), restride(result, shape, [lanes, SIDE, 1])
-    unchanged = arith.ConstantOp(ir.MemRefType(row.type).element_type, UNCHANGED).result
-    cce.vadds(source, unchanged, target)
+    element = ir.MemRefType(row.type).element_type
+    if not isinstance(element, ir.FloatType):
+        cce.vmax(source, source, target)
+        return
+    cce.vadds(source, arith.ConstantOp(element, UNCHANGED).result, target)

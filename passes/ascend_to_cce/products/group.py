@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 
-from davinci.mlir import ir
+from davinci.mlir import ir, memref
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.products.kernel import Buffers, ProductKernel
 from davinci.passes.ascend_to_cce.products.product import wanted, write_zeros
 from davinci.passes.ascend_to_cce.tiles import share_blocks
-from davinci.passes.builder import reshaped
+from davinci.passes.builder import reshaped, viewed
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.choice import choose
+from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.group import ProductGroup
 from davinci.schedule.products.legality import require_legal
 from davinci.schedule.products.product import ProductSchedule
@@ -49,6 +50,14 @@ def build_product_group(
         made: ir.Value = reshaped(gm[number], [batch, first, *tail])
         return made
 
+    def factor(number: int, batch: int) -> ir.Value:
+        """The buffer of A or B, in the words that it moves in."""
+        if product.factor == "f16":
+            return matrices(number, batch)
+        *outer, columns, rows, height, lanes = graph.arrays[number].stored_shape
+        shape = [batch, math.prod(outer) * columns // batch, rows, height, lanes // WORD_BYTES]
+        return reshaped(words_of(gm[number]), shape)
+
     extras = []
     for number, extra in zip(group.extras, product.end.extras, strict=True):
         if extra.row:
@@ -56,8 +65,17 @@ def build_product_group(
             extras.append(reshaped(gm[number], [batch, product.n]))
         else:
             extras.append(matrices(number))
-    a = matrices(group.factors[0])
-    b = matrices(group.factors[1], product.matrices or product.batch)
+    a = factor(group.factors[0], product.batch)
+    b = factor(group.factors[1], product.matrices or product.batch)
     buffers = Buffers(a, b, [matrices(number) for number in group.outputs], extras)
     kernel = ProductKernel(product, schedule, buffers)
     return schedule, share_blocks(kernel.parts(), target)
+
+
+def words_of(array: ir.Value) -> ir.Value:
+    """A buffer of bytes as one of words of 16 bits, two bytes each."""
+    kind = ir.MemRefType(array.type)
+    count = math.prod(kind.shape)
+    flat = ir.MemRefType.get([count], kind.element_type)
+    joined = memref.CollapseShapeOp(flat, array, [list(range(kind.rank))]).result
+    return viewed(joined, [count // WORD_BYTES], ir.F16Type.get())

@@ -24,6 +24,7 @@ from davinci.passes.ascend_to_cce.products.leave import Exit
 from davinci.passes.ascend_to_cce.products.parts import PartOfC, Place
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
 from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
+from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import (
     IndexLike,
     add,
@@ -33,8 +34,10 @@ from davinci.passes.builder import (
     remainder,
     reshaped,
     restride,
+    viewed,
 )
 from davinci.schedule.products.cost import crossing_bytes, parting_buffers
+from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.events import Ask, Event, Fill, Leave, Load, Mad
 from davinci.schedule.products.product import FLUSH, Product, ProductSchedule, Share
 from davinci.schedule.products.rolls import HERE, Line, Loop, Position, lines_of
@@ -82,6 +85,16 @@ class Corner:
         return Region(batch, self.k, self.n, flush)
 
 
+@dataclass(frozen=True)
+class Factors:
+    """A buffer of L0A or L0B: as the words that loads move, and as the elements that a mad
+    multiplies, `lanes` in a row of a fractal."""
+
+    words: ir.Value
+    elements: ir.Value
+    lanes: int
+
+
 class ProductKernel:
     """Builds the kernel of a product from its schedule."""
 
@@ -94,14 +107,24 @@ class ProductKernel:
             self.images = ImageFeed(gm.a, product.image, schedule.a)
         else:
             self.feeds["a"] = Feed(gm.a, product.a, schedule.a, None if product.a.nz else staging)
-        f16, f32 = ir.F16Type.get(), ir.F32Type.get()
-        tile = schedule.tile
+        tile, sums = schedule.tile, "s32" if product.factor == "s8" else "f32"
         self.l0 = {
-            "a": [alloc([tile.m * tile.k * FRACTAL], f16, "L0A") for _ in range(schedule.l0a)],
-            "b": [alloc([tile.k * tile.n * FRACTAL], f16, "L0B") for _ in range(schedule.l0b)],
+            "a": [self.factors(tile.m * tile.k, "L0A") for _ in range(schedule.l0a)],
+            "b": [self.factors(tile.k * tile.n, "L0B") for _ in range(schedule.l0b)],
         }
-        self.l0c = [alloc([tile.n * tile.m * FRACTAL], f32, "L0C") for _ in range(schedule.l0c)]
+        size = tile.n * tile.m * FRACTAL
+        self.l0c = [alloc([size], element_type(sums), "L0C") for _ in range(schedule.l0c)]
         self.exit = Exit(gm.outputs, gm.extras, product, schedule)
+
+    def factors(self, fractals: int, space: str) -> Factors:
+        """A buffer of L0A or L0B."""
+        element = element_type(self.product.factor)
+        if self.product.factor == "f16":
+            words = alloc([fractals * FRACTAL], element, space)
+            return Factors(words, words, SIDE)
+        held = alloc([fractals * FRACTAL * WORD_BYTES], element, space)
+        words = viewed(held, [fractals * FRACTAL], ir.F16Type.get())
+        return Factors(words, held, SIDE * WORD_BYTES)
 
     def parts(self) -> list[Part]:
         """The shares of C, equal ones together."""
@@ -169,7 +192,7 @@ class ProductKernel:
 
     def load(self, event: Load, corner: Corner) -> None:
         """A block to L0A, [m][k] of fractals, or L0B, [k][n]."""
-        l0 = self.l0[event.operand][event.slot]
+        l0 = self.l0[event.operand][event.slot].words
         if event.operand == "a" and self.images is not None:
             self.images.load(event, corner.region("a", self.product, False), l0)
             return
@@ -178,9 +201,10 @@ class ProductKernel:
     def mad(self, event: Mad) -> None:
         """C = A B for the first of k, C += A B for the others."""
         m, k, n = event.tile.m.size, event.k.size, event.tile.n.size
+        a, b = self.l0["a"][event.a], self.l0["b"][event.b]
         cce.mad(
-            reshaped(self.l0["a"][event.a], [m, k, SIDE, SIDE]),
-            reshaped(self.l0["b"][event.b], [k, n, SIDE, SIDE]),
+            reshaped(a.elements, [m, k, SIDE, a.lanes]),
+            reshaped(b.elements, [k, n, SIDE, b.lanes]),
             reshaped(self.l0c[event.tile.slot], [n, m, SIDE, SIDE]),
             flag(event.first),
         )

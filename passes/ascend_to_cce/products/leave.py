@@ -30,14 +30,17 @@ from davinci.passes.builder import (
     add,
     alloc,
     as_value,
+    divided,
     for_loop,
     mul,
     op,
     restride,
+    row_major,
     subview,
     viewed,
 )
 from davinci.schedule.products.dense_rows import ended
+from davinci.schedule.products.epilogue import PAIR
 from davinci.schedule.products.events import Ask, Leave
 from davinci.schedule.products.product import FLUSH, Product, ProductSchedule
 from davinci.schedule.vector.steps import RESULT, SOURCE
@@ -110,12 +113,16 @@ class Exit:
         if self.end.width:
             held[sums] = self._packed(staged, n, m)
         for step in program.steps:
+            if step.result in self.outputs and step.result in self.end.paired:
+                # Lanes of bytes are filled before they are bytes.
+                self._clear(held[step.sources[0]], step.sources[0], part)
             self._step(step, held, part)
         for value, gm in self.outputs.items():
             if self.end.nz:
-                if program.steps or self.product.image is not None:
+                cleared = value in self.end.paired
+                if not cleared and (program.steps or self.product.image is not None):
                     self._clear(held[value], value, part)
-                self._store_fractals(held[value], gm, part)
+                self._store_fractals(held[value], gm, part, self._lanes(value))
             elif self.end.width:
                 place = part.place
                 run = Run(gm, place.batch, mul(place.row, SIDE), place.rows)
@@ -155,20 +162,25 @@ class Exit:
 
     def _clear(self, buffer: ir.Value, value: Value, part: PartOfC) -> None:
         """Zeroes what pads a part of Nz, which the steps may have changed."""
-        n, m, place = part.n.size, part.m.size, part.place
+        m, place, lanes = part.m.size, part.place, self._lanes(value)
+        n, column = part.n.size * SIDE // lanes, m * SIDE * lanes
         if (rest := m * SIDE - place.rows) > 0:
-            shape, strides = [n, rest * SIDE], [m * FRACTAL, 1]
-            fill_zeros(restride(buffer, shape, strides, place.rows * SIDE))
-        if place.columns < n * SIDE:
-            last = (n - 1) * m * FRACTAL
-            rows = restride(buffer, [m * SIDE, SIDE], [SIDE, 1], last)
-            fill_lanes(value.dtype, rows, place.columns % SIDE, SIDE, 0.0)
+            shape, strides = [n, rest * lanes], [column, 1]
+            fill_zeros(restride(buffer, shape, strides, place.rows * lanes))
+        if place.columns < n * lanes:
+            rows = restride(buffer, [m * SIDE, lanes], [lanes, 1], (n - 1) * column)
+            fill_lanes(value.dtype, rows, place.columns % lanes, lanes, 0.0)
 
-    def _store_fractals(self, buffer: ir.Value, gm: ir.Value, part: PartOfC) -> None:
-        n, m, place = part.n.size, part.m.size, part.place
-        fractals = restride(buffer, [n, m, SIDE, SIDE], fractal_strides(m))
-        at = [place.batch, place.column, place.row, 0, 0]
-        cce.copy(fractals, subview(gm, at, [1, n, m, SIDE, SIDE], drop=[0]))
+    def _lanes(self, value: Value) -> int:
+        """Columns of a fractal of a value of C."""
+        return PAIR * SIDE if value in self.end.paired else SIDE
+
+    def _store_fractals(self, buffer: ir.Value, gm: ir.Value, part: PartOfC, lanes: int) -> None:
+        n, m, place = part.n.size * SIDE // lanes, part.m.size, part.place
+        shape = [n, m, SIDE, lanes]
+        fractals = restride(buffer, shape, row_major(shape))
+        at = [place.batch, divided(place.column, lanes // SIDE), place.row, 0, 0]
+        cce.copy(fractals, subview(gm, at, [1, *shape], drop=[0]))
 
     def _store_rows(self, buffer: ir.Value, gm: ir.Value, value: Value, part: PartOfC) -> None:
         place, pitch = part.place, self.end.pitch(part.n.size, value.dtype)

@@ -8,6 +8,8 @@ from davinci.dialects.ascend import call_of
 from davinci.dialects.cce import build as cce
 from davinci.errors import CompileError
 from davinci.mlir import Op, ir
+from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
+from davinci.operators.tensors import NZ
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.products.rows import fill_zeros
 from davinci.passes.builder import alloc, restride, subview
@@ -17,19 +19,25 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 
 def check_types(operation: Op) -> None:
-    """f16 x f16 to f32 or f16.
+    """f16 x f16 to f32 or f16, or bytes to i32, both in nz, with `transpose_b` only.
 
     Raises:
         CompileError: element types that the cube or load2d cannot take.
     """
-    a, b, c = (value.element for value in call_of(operation.opview).values)
-    if (a, b) != ("f16", "f16") or c not in ("f32", "f16"):
+    call = call_of(operation.opview)
+    a, b, c = call.values
+    kinds = a.element, b.element, c.element
+    turned = [bool(call.attributes.get(flag)) for flag in (TRANSPOSE_A, TRANSPOSE_B)]
+    of_bytes = turned == [False, True] and a.layout == b.layout == NZ
+    if kinds in (("f16", "f16", "f32"), ("f16", "f16", "f16")):
+        return
+    if kinds != ("i8", "i8", "i32") or not of_bytes:
         fail(
             operation,
             "cannot be lowered for these element types",
-            found=f"{a} x {b} to {c}",
-            expected="f16 x f16 to f32 or f16",
-            hint="load2d transposes 16-bit fractals only, so an 8-bit B in Nz cannot reach L0B; "
+            found=f"{a} x {b} to {c.element}",
+            expected="f16 x f16 to f32 or f16, or i8 x i8 to i32 in nz with transpose_b",
+            hint="load2d transposes 16-bit fractals only, so a plain 8-bit B cannot reach L0B; "
             "cast the operands to f16",
         )
 

@@ -9,7 +9,9 @@ and columns of the kernel, channels of the block:
     Y[n, (y, x), o] = sum over (i, j, c) of X[n, (y sh + i dh - top, x sw + j dw - left), c]
                                             W[0, ((c / 16) kh kw + i kw + j) 16 + c % 16, o]
 
-With several matrices of weights channels are in as many groups, each whole blocks of 16.
+With several matrices of weights channels are in as many groups, each whole blocks of 16. Bytes lie
+in blocks of 32 channels, and their weights with rows and columns exchanged (`transpose_b`): the way
+to the cube turns no fractals of them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from davinci.errors import require
 from davinci.operators.call import Call
 from davinci.operators.core import CUBE, Array, operator
 from davinci.operators.layouts import any_layout
-from davinci.operators.tensors import Tensor
+from davinci.operators.products import TRANSPOSE_B
+from davinci.operators.tensors import Tensor, lanes
 from davinci.operators.windows import Dim, Windows, axes_of_result, in_order, whole
 from davinci.operators.work import Work
 from davinci.units import FRACTAL_SIDE, ceil_div
@@ -31,8 +34,8 @@ from davinci.units import FRACTAL_SIDE, ceil_div
 MOST_KERNEL, MOST_STRIDE, MOST_DILATION, MOST_PADDING, MOST_SIDE = 255, 63, 255, 255, 32767
 """What load3d can encode along a side."""
 
-FACTORS = ("f16", "f32")
-TYPES = frozenset(FACTORS)
+FACTORS = ("f16", "f32", "i8")
+TYPES = frozenset({*FACTORS, "i32"})
 
 
 @dataclass(frozen=True)
@@ -112,37 +115,47 @@ def is_image(call: Call) -> None:
 
 def has_weights(call: Call) -> None:
     """W is [g, ceil(c / g / 16) kh kw 16, o / g]; with several groups c / g and o / g are multiples
-    of 16."""
+    of 16. Of bytes W is [g, o / g, ceil(c / g / 32) kh kw 32], with `transpose_b`."""
     x, w = call.inputs
     require(w.rank == 3 and w.shape[0] > 0, "shape of W", list(w.shape), "[groups, rows, columns]")
-    groups, channels = w.shape[0], x.shape[2]
-    rows = weight_rows(channels // groups, geometry(call.attributes))
-    require(w.shape[1] == rows, "rows of W", w.shape[1], rows)
+    turned = bool(call.attributes.get(TRANSPOSE_B))
+    require(turned == (w.element == "i8"), "transpose_b", turned, "true of bytes only")
+    (groups, found, outputs), channels = matrices(call), x.shape[2]
+    block = lanes(x.element)
+    rows = weight_rows(channels // groups, geometry(call.attributes), block)
+    require(found == rows, "rows of W", found, rows)
     if groups > 1:
-        whole = channels % (groups * FRACTAL_SIDE) == 0 and w.shape[2] % FRACTAL_SIDE == 0
-        require(whole, "channels of groups", [channels, w.shape[2]], "whole blocks of 16 each")
+        whole = channels % (groups * block) == 0 and outputs % block == 0
+        require(whole, "channels of groups", [channels, outputs], f"whole blocks of {block} each")
 
 
-def weight_rows(channels: int, found: Geometry) -> int:
-    """Rows of the matrix of weights."""
-    return ceil_div(channels, FRACTAL_SIDE) * found.elements * FRACTAL_SIDE
+def matrices(call: Call) -> tuple[int, int, int]:
+    """Groups, and rows and columns of the matrix of weights of each."""
+    groups, rows, columns = call.inputs[1].shape
+    return (groups, columns, rows) if call.attributes.get(TRANSPOSE_B) else (groups, rows, columns)
+
+
+def weight_rows(channels: int, found: Geometry, block: int = FRACTAL_SIDE) -> int:
+    """Rows of the matrix of weights; `block`: channels of a block."""
+    return ceil_div(channels, block) * found.elements * block
 
 
 def result_of_windows(call: Call) -> None:
     """Y is [n, oh ow, o]."""
     rows, columns = geometry(call.attributes).windows
-    groups, _, each = call.inputs[1].shape
+    groups, _, each = matrices(call)
     expected = (call.inputs[0].shape[0], rows * columns, groups * each)
     found = call.outputs[0].shape
     require(found == expected, "shape of the result", list(found), list(expected))
 
 
-def float_factors(call: Call) -> None:
-    """X and W are f16 or f32; the result is the same, or f32."""
+def types_of_factors(call: Call) -> None:
+    """X and W are f16, f32 or i8; the result is the same, or f32; of i8 it is i32."""
     x, w, y = (value.element for value in call.values)
     require(x in FACTORS, "element type of X", x, " or ".join(FACTORS))
     require(w == x, "element type of W", w, x)
-    require(y in (x, "f32"), "element type of the result", y, f"{x} or f32")
+    legal = ("i32",) if x == "i8" else (x, "f32")
+    require(y in legal, "element type of the result", y, " or ".join(legal))
 
 
 def windows_of_image(call: Call) -> Windows:
@@ -150,7 +163,9 @@ def windows_of_image(call: Call) -> Windows:
     x, w = call.inputs
     image = (Dim(0), whole(x.shape[1]), whole(x.shape[2]))
     weights = (whole(w.shape[0]), whole(w.shape[1]), whole(w.shape[2]))
-    if w.shape[0] == 1:
+    if w.shape[0] == 1 and call.attributes.get(TRANSPOSE_B):
+        weights = (weights[0], Dim(2), weights[2])
+    elif w.shape[0] == 1:
         weights = (*weights[:2], Dim(2))
     return Windows(axes_of_result(call), in_order(3), (image, weights))
 
@@ -163,6 +178,7 @@ def multiplications(call: Call) -> Work:
     inner = x.shape[2] // groups * geometry(call.attributes).elements
     return Work(
         macs=y.count * inner,
+        factor_bits=8 if x.bytes_each == 1 else 16,
         read_bytes=x.size_bytes + inner * y.shape[2] * x.bytes_each,
         write_bytes=y.size_bytes,
     )
@@ -175,7 +191,7 @@ def multiplications(call: Call) -> Work:
         is_image,
         has_weights,
         result_of_windows,
-        float_factors,
+        types_of_factors,
     ),
     unit=CUBE,
     types=TYPES,
@@ -192,6 +208,7 @@ def conv(
     dilations: tuple[int, int],
     pads: tuple[int, int, int, int],
     groups: int = 1,
+    transpose_b: bool = False,
     result: Tensor,
 ) -> Any:
     """Images X [n, h w, c] in windows times weights W [g, k, o / g]: Y [n, oh ow, o].
@@ -199,9 +216,11 @@ def conv(
     `image` is (h, w), `kernel` (kh, kw); `pads` are above, below, left and right. Rows of W are
     blocks of 16 channels, rows and columns of the kernel, channels of a block. `groups` says how
     many groups of channels do not meet: more than W has matrices where it has zeros between them.
+    With `transpose_b`, as bytes have it, W is [g, o / g, k].
     """
     given = (image, kernel, strides, dilations, pads)
     found = geometry(dict(zip(LENGTHS, given, strict=True)))
+    w = w.swapaxes(1, 2) if transpose_b else w
     groups, each = w.shape[0], x.shape[2] // w.shape[0]
     images = x.reshape(x.shape[0], *found.image, x.shape[2])
     made = [convolved(images[..., i * each : (i + 1) * each], w[i], found) for i in range(groups)]
@@ -209,16 +228,19 @@ def conv(
 
 
 def convolved(images: Array, weights: Array, found: Geometry) -> Array:
-    """[n, h, w, c] times weights [rows, o], summed in f32: [n, oh, ow, o]."""
+    """[n, h, w, c] times weights [rows, o], summed in f32, of bytes in i32: [n, oh, ow, o]."""
     count, *_, channels = images.shape
+    of_bytes = images.dtype == np.int8
+    kind: Any = np.int32 if of_bytes else np.float32
+    block = lanes("i8" if of_bytes else "f16")
     top, bottom, left, right = found.pads
-    blocks = ceil_div(channels, FRACTAL_SIDE)
-    around = ((0, 0), (top, bottom), (left, right), (0, blocks * FRACTAL_SIDE - channels))
-    padded = np.pad(images.astype(np.float32), around)
+    blocks = ceil_div(channels, block)
+    around = ((0, 0), (top, bottom), (left, right), (0, blocks * block - channels))
+    padded = np.pad(images.astype(kind), around)
     outputs = weights.shape[1]
-    parts = weights.astype(np.float32).reshape(blocks, *found.kernel, FRACTAL_SIDE, outputs)
+    parts = weights.astype(kind).reshape(blocks, *found.kernel, block, outputs)
     (rows, columns), (sh, sw) = found.windows, found.strides
-    total = np.zeros((count, rows, columns, outputs), np.float32)
+    total = np.zeros((count, rows, columns, outputs), kind)
     for i, j in np.ndindex(found.kernel):
         y, z = i * found.dilations[0], j * found.dilations[1]
         taken = padded[:, y : y + (rows - 1) * sh + 1 : sh, z : z + (columns - 1) * sw + 1 : sw]

@@ -14,15 +14,22 @@ import math
 from dataclasses import dataclass
 
 from davinci.operators import OPERATORS, Tensor
-from davinci.operators.tensors import ND
+from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 from davinci.schedule.graph import Graph, Node, Scalar
-from davinci.schedule.products.epilogue import Extra
+from davinci.schedule.products.epilogue import PAIR, Extra
 from davinci.schedule.vector.space import NoSpace
+from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
-FACTORS = ("f16", "f32")
-"""Element types of sums, and of what they are combined with."""
+SUMS = ("f16", "f32", "i32")
+"""Element types of sums."""
+
+BYTES = "i8"
+"""What leaves a kernel, or comes to be combined with sums, by whole blocks of 32 columns."""
+
+FACTORS = (*SUMS, BYTES)
+"""Element types of what is computed of sums, and of what they are combined with."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Followers:
     def __init__(self, graph: Graph, node: Node, matrices: int = 0) -> None:
         self.graph, self.node = graph, node
         self.c = graph.arrays[node.result]
-        if self.c.element not in FACTORS:
+        if self.c.element not in SUMS:
             raise NoSpace(f"{node.name} to {self.c.element}")
         self.matrices = matrices
         self.program = VectorProgram()
@@ -67,6 +74,7 @@ class Followers:
             if not isinstance(value, Value) or value in numbers or given:
                 raise NoSpace(f"an output that {self.node.name} has no part in, or one twice")
             self._require_shape(array)
+            self._require_blocks(array)
             numbers[value] = number
             self.program.output(value)
         self.program.drop_unused()
@@ -77,6 +85,15 @@ class Followers:
         same = array.shape[-2:] == self.c.shape[-2:] and array.count == self.c.count
         if not same or array.layout != self.c.layout or array.element not in FACTORS:
             raise NoSpace(f"{array} beside {self.c}")
+
+    def _require_blocks(self, array: Tensor) -> None:
+        """Bytes cross GM by whole blocks: in nz a fractal has two of C's columns of fractals."""
+        columns = self.c.shape[-1]
+        whole = columns % BLOCK_BYTES == 0
+        if array.layout == NZ:
+            whole = ceil_div(columns, SIDE) % PAIR == 0 and self.matrices <= 1
+        if array.element == BYTES and not whole:
+            raise NoSpace(f"{array} in parts of blocks")
 
     def record(self, node: Node) -> Operand | Whence:
         result = self.graph.arrays[node.result]
@@ -130,12 +147,14 @@ class Followers:
         if array.shape[-2:] != self.c.shape[-2:]:
             raise NoSpace(f"{array} beside {self.c}")
         self._require_shape(array)
+        self._require_blocks(array)
         return self._extra(found.number, row=False, batch=True)
 
     def _extra(self, number: int, row: bool, batch: bool) -> Value:
         key = number, row
         array = self.graph.arrays[number]
-        if array.element not in FACTORS or (row and array.layout != ND):
+        bytes_of_row = row and array.element == BYTES
+        if array.element not in FACTORS or bytes_of_row or (row and array.layout != ND):
             raise NoSpace(f"{array} beside {self.node.name}")
         if row and batch and self.c.shape[-1] % SIDE:
             raise NoSpace("rows that end inside a block, each matrix its own")

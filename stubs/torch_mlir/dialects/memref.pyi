@@ -43,6 +43,11 @@ class ReinterpretCastOp(_Made):
         static_strides: Sequence[int],
     ) -> None: ...
 
+class CollapseShapeOp(_Made):
+    def __init__(
+        self, result: Type, src: Value, reassociation: Sequence[Sequence[int]]
+    ) -> None: ...
+
 class ExpandShapeOp(_Made):
     def __init__(
         self,

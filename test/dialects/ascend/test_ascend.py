@@ -157,7 +157,8 @@ ILLEGAL = [
     (f"conv(2x30x17xf16, 1x288x5xf16) {CONV} -> 2x7x5xf32", "shape of the result; found .2, 7, 5."),
     (f"conv(2x30x17xf16, 1x288x5xf32) {CONV} -> 2x4x5xf32", "element type of W; found f32"),
     (f"conv(2x30x17xf32, 1x288x5xf32) {CONV} -> 2x4x5xf16", "element type of the result"),
-    (f"conv(2x30x17xi8, 1x288x5xi8) {CONV} -> 2x4x5xf32", "element type of X; found i8"),
+    (f"conv(2x30x17xi16, 1x288x5xi16) {CONV} -> 2x4x5xf32", "element type of X; found i16"),
+    (f"conv(2x30x17xi8, 1x288x5xi8) {CONV} -> 2x4x5xi32", "transpose_b; found False"),
     (
         f"pool(2x30x17xf16) {POOL.replace('2, 3>', '64, 3>')} -> 2x4x17xf16",
         r"attribute 'strides'; found .64, 3.; expected 2 numbers 1..63",

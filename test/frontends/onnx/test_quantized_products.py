@@ -91,3 +91,14 @@ def test_dequantized_operands(operator: str) -> None:
     ]
     kernels = kernels_of(model_of(nodes, {"x": x}, constants=constants), {"x": x})
     assert {kernel["unit"] for kernel in kernels} == {"cube", "vector"}
+
+
+@pytest.mark.parametrize("sizes", [(1, 1, 1), (17, 70, 33), (40, 4200, 31)], ids=str)
+def test_bytes_reach_the_cube(sizes: tuple[int, int, int]) -> None:
+    """With a known right side; sums beyond what f32 holds are exact, too."""
+    m, k, n = sizes
+    inputs: dict[str, Any] = {"x": np.full((m, k), -128, np.int8)}
+    weights = np.random.default_rng(2).integers(-128, -125, (k, n)).astype(np.int8)
+    node = helper.make_node("MatMulInteger", ["x", "w"], ["y"])
+    kernels = kernels_of(model_of([node], inputs, constants={"w": weights}), inputs)
+    assert [kernel["op"] for kernel in kernels if kernel["unit"] == "cube"] == ["matmul"]

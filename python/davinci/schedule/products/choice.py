@@ -30,7 +30,7 @@ from davinci.schedule.products.product import (
     Tile,
 )
 from davinci.schedule.products.rolls import WRITTEN, mads_of_share, mads_written
-from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts
+from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 
 STRATEGIES = {"os": "output stationary", "is": "input stationary", "ws": "weight stationary"}
@@ -189,6 +189,7 @@ class Candidates:
         }
         self.sums = machine.buffer("L0C").bytes // (2 * FRACTAL_BYTES)
         self.staged = machine.buffer("UB").bytes // 10
+        self.together = product.end.columns_together
         self.ways = PieceWays(product, machine, self.staged)
         # What is on its way between two pipes has a flag of its own, so there is no more of it.
         self.turns = machine.sync.event_ids
@@ -207,7 +208,7 @@ class Candidates:
             for batch in even_cuts(self.product.batch, self.product.batch)
             for m in self.cuts(self.whole.m, self.wanted.m, "is")
             for n in self.cuts(self.whole.n, self.wanted.n, "ws")
-            if self.is_share(batch, m, n)
+            if n % self.together == 0 and self.is_share(batch, m, n)
         ]
         found.sort(key=lambda item: (item[0], item[1].n, item[1].m))
         return [share for _, share in found[:SHARES]]
@@ -249,6 +250,7 @@ class Candidates:
         wanted, k = self.wanted, self.whole.k
         rows = [min(wanted.m, share.m)] if wanted.m else even_cuts(share.m, 32)
         columns = [min(wanted.n, share.n)] if wanted.n else even_cuts(share.n, 32)
+        columns = [n for n in columns if n % self.together == 0] or [self.together]
         found: list[tuple[float, Tile]] = []
         for m in rows:
             for n in columns:
@@ -420,15 +422,17 @@ class Candidates:
             most = max(1, ub // 16 // (SIDE * SIDE * DTYPES[end.sums.dtype].itemsize))
         # In Nz whole columns are single runs of GM, else whole rows are.
         first, second = (tile.n, tile.m) if end.nz else (tile.m, tile.n)
+        together = (self.together, 1) if end.nz else (1, self.together)
         while True:
             columns, rows = (first, second) if end.nz else (second, first)
             fits = end.part_bytes(columns, rows, LOADS, leaving) <= room
-            if (fits and columns * rows <= most) or columns * rows == 1:
+            least = (first, second) == together
+            if (fits and columns * rows <= most) or least:
                 return columns, rows
-            if first > 1:
-                first = ceil_div(first, 2)
+            if first > together[0]:
+                first = round_up(ceil_div(first, 2), together[0])
             else:
-                second = ceil_div(second, 2)
+                second = round_up(ceil_div(second, 2), together[1])
 
     def dense_rows(self, tile: Tile, room: int, leaving: int) -> int:
         """Rows of fractals of a dense part."""

@@ -14,7 +14,7 @@ from davinci.isa.vector_plan import Limits, cost_of, plan_vector
 from davinci.machine import Machine
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.products.dense_rows import WIDE, DenseRows, parting_of, scratch_bytes
-from davinci.schedule.products.epilogue import Epilogue
+from davinci.schedule.products.epilogue import PAIR, Epilogue, copied
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import (
     Operand,
@@ -256,9 +256,10 @@ class Costs:
     def _repeated(self, end: Epilogue, value: Value, columns: int) -> float:
         """V, a row's fractals as repeats."""
         itemsize, lanes = DTYPES[value.dtype].itemsize, end.row_elements(1, value.dtype)
-        step, waits = Step("vadds", (value,), None, value, {}), self.machine.sync.barrier_cycles
-        strides = [[lanes, SIDE, 1], [SIDE, 0, 1]]
-        return waits + self._vector(step, [columns, lanes // SIDE, SIDE], strides, [itemsize] * 2)
+        step, waits = copied(value, value), self.machine.sync.barrier_cycles
+        strides = [[lanes, SIDE, 1], *([SIDE, 0, 1] for _ in step.sources)]
+        sizes = [itemsize] * len(strides)
+        return waits + self._vector(step, [columns, lanes // SIDE, SIDE], strides, sizes)
 
     def _column(self, tile: Tile) -> Busy:
         """A row of f32 as two columns of f16, and their product with ones."""
@@ -293,7 +294,9 @@ class Costs:
         pitch = self.product.n * itemsize
         runs, run = min(height, self.product.m), columns * SIDE * itemsize
         if end.nz:
-            runs, run, pitch = columns, height * SIDE * itemsize, FRACTAL_BYTES
+            lanes = SIDE * (PAIR if value in end.paired else 1)
+            runs, run = columns * SIDE // lanes, height * lanes * itemsize
+            pitch = FRACTAL_BYTES
         elif end.width:
             runs, run, pitch = 1, height * end.width * itemsize, 0
         move = self._write if written else self._read

@@ -7,6 +7,9 @@
 
 A number that is the same everywhere is a repeat, or a row, of it. Sources may be read with strides
 of 0, so nothing is repeated further.
+
+In Nz bytes cross GM in fractals of 32 columns, so they lie in **pairs**, [columns / 2][rows][32],
+in UB as well, and so does what they are converted from or to: f16, whose blocks may go anywhere.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import Step, Value, VectorProgram
@@ -24,6 +28,11 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 UNCHANGED = -0.0
 """What changes no number by addition."""
+
+BYTE = "s8"
+
+PAIR = 2
+"""Columns of fractals of 16 that a fractal of bytes has."""
 
 
 @dataclass(frozen=True)
@@ -93,10 +102,12 @@ class Epilogue:
             half = users[0].result
             program = replace(program, steps=steps, inputs=[half, *program.inputs[1:]])
             return Epilogue.of(program, half, extras, nz)
+        if nz:
+            program = apart(program, (sums, *(extra.value for extra in extras)))
         unmoved = program
         if not nz and (len(users) != 1 or sums in program.outputs):
             moved = Value(1 + max(v.number for v in values_of(program)), sums.dtype)
-            first = Step("vadds", (sums,), UNCHANGED, moved, {})
+            first = copied(sums, moved)
             steps = [first, *(with_source(step, sums, moved) for step in steps)]
             outputs = [moved if value == sums else value for value in program.outputs]
             program = replace(program, steps=steps, outputs=outputs)
@@ -105,6 +116,24 @@ class Epilogue:
     def dense(self, width: int) -> Epilogue:
         """The same on dense parts."""
         return replace(self, program=self.unmoved, width=width)
+
+    @cached_property
+    def paired(self) -> frozenset[Value]:
+        """Values that lie in pairs of columns of fractals."""
+        if not self.nz:
+            return frozenset()
+        found = {extra.value for extra in self.extras} | set(self.program.outputs)
+        found = {value for value in found if value.dtype == BYTE}
+        for step in self.program.steps:
+            if step.name == "vconv" and found.intersection((*step.sources, step.result)):
+                found |= {*step.sources, step.result}
+        return frozenset(found)
+
+    @property
+    def columns_together(self) -> int:
+        """Columns of fractals that no part, tile or share parts."""
+        values = [*(extra.value for extra in self.extras), *self.program.outputs]
+        return PAIR if any(value.dtype == BYTE for value in values) else 1
 
     def packing(self, columns: int, rows: int) -> DenseRows:
         """How sums, [columns][rows][16], become dense."""
@@ -135,22 +164,26 @@ class Epilogue:
         counts: dict[str, int] = {}
         slots: dict[Value, tuple[str, int]] = {}
         for i, step in enumerate(program.steps):
-            for source in dict.fromkeys(step.sources):
-                if source in slots and last[source] == i:
+            done = [v for v in dict.fromkeys(step.sources) if v in slots and last[v] == i]
+            # What lies in another order than what it is made of is not written over that.
+            alike = [v for v in done if (v in self.paired) == (step.result in self.paired)]
+            for source in alike:
+                free[source.dtype].append(slots[source][1])
+            if step.result in held:
+                numbers, dtype = free.setdefault(step.result.dtype, []), step.result.dtype
+                if not numbers:
+                    numbers.append(counts.get(dtype, 0))
+                    counts[dtype] = numbers[0] + 1
+                slots[step.result] = dtype, numbers.pop()
+            for source in done:
+                if source not in alike:
                     free[source.dtype].append(slots[source][1])
-            if step.result not in held:
-                continue
-            numbers, dtype = free.setdefault(step.result.dtype, []), step.result.dtype
-            if not numbers:
-                numbers.append(counts.get(dtype, 0))
-                counts[dtype] = numbers[0] + 1
-            slots[step.result] = dtype, numbers.pop()
         return slots
 
     def pitch(self, columns: int, dtype: str) -> int:
         """Elements from row to row of a part in rows: an odd number of blocks."""
         itemsize = DTYPES[dtype].itemsize
-        return (columns * SIDE * itemsize // BLOCK_BYTES | 1) * BLOCK_BYTES // itemsize
+        return (ceil_div(columns * SIDE * itemsize, BLOCK_BYTES) | 1) * BLOCK_BYTES // itemsize
 
     def elements(self, columns: int, rows: int, dtype: str) -> int:
         """Elements of a buffer for `columns` x `rows` fractals."""
@@ -223,6 +256,9 @@ class Epilogue:
         if self.width:
             return [self.elements(columns, rows, "")], [[1] for _ in values]
         if self.nz:
+            pairs = [value in self.paired for value in values]
+            if any(pairs) and not all(pairs):
+                return self._in_pairs(values, columns, rows)
             once = [self.is_repeated(value) for value in values]
             if not any(once):
                 return [columns * rows * SIDE * SIDE], [[1] for _ in values]
@@ -243,6 +279,25 @@ class Epilogue:
                 strides[i] = [0, SIDE, 1]
         return [rows * SIDE, columns, SIDE], strides
 
+    def _in_pairs(
+        self, values: Sequence[Value], columns: int, rows: int
+    ) -> tuple[list[int], list[list[int]]]:
+        """A walk over [columns / 2][rows][2][16] of values of which some lie in pairs."""
+        height = rows * SIDE
+        of_column = height * SIDE
+        strides = []
+        for value in values:
+            if value in self.program.constants.values():
+                strides.append([0, 0, 0, 1])
+            elif self.is_row(value):
+                row = self.row_elements(1, value.dtype)
+                strides.append([PAIR * row, 0, row, 1])
+            elif value in self.paired:
+                strides.append([PAIR * of_column, PAIR * SIDE, SIDE, 1])
+            else:
+                strides.append([PAIR * of_column, SIDE, of_column, 1])
+        return [columns // PAIR, height, PAIR, SIDE], strides
+
     def is_repeated(self, value: Value) -> bool:
         """Whether a value is one row or one number."""
         return self.is_row(value) or value in self.program.constants.values()
@@ -254,6 +309,30 @@ class Epilogue:
 def is_rounding(step: Step) -> bool:
     conversion = (step.name, step.sources[0].dtype, step.result.dtype)
     return conversion == ("vconv", "f32", "f16") and step.attributes.get("round") in (None, "none")
+
+
+def copied(source: Value, result: Value) -> Step:
+    """result = source."""
+    if source.dtype in ("f16", "f32"):
+        return Step("vadds", (source,), UNCHANGED, result, {})
+    return Step("vmax", (source, source), None, result, {})
+
+
+def apart(program: VectorProgram, given: Sequence[Value]) -> VectorProgram:
+    """The program with copies of what is given where bytes are made of it: the copies lie in pairs.
+
+    vconv f16 -> s8, an output   ->   vadds f16, vconv f16 -> s8
+    """
+    numbers = itertools.count(1 + max((v.number for v in values_of(program)), default=0))
+    steps = []
+    for step in program.steps:
+        leaves = step.result.dtype == BYTE and step.result in program.outputs
+        if leaves and step.sources[0] in given:
+            copy = Value(next(numbers), step.sources[0].dtype)
+            steps.append(copied(step.sources[0], copy))
+            step = with_source(step, step.sources[0], copy)
+        steps.append(step)
+    return replace(program, steps=steps)
 
 
 MONOTONE = frozenset({"vrelu"})

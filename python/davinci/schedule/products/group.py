@@ -10,23 +10,27 @@ The epilogue's operators are read by `followers`. `NoSpace` says why a group is 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
 from davinci.operators.conv import geometry
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
-from davinci.operators.tensors import ND, NZ
+from davinci.operators.tensors import ND, NZ, lanes
 from davinci.schedule.followers import Followers
 from davinci.schedule.graph import Graph, Node
+from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.epilogue import Epilogue
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import Operand as Factor
 from davinci.schedule.products.product import Product, Result
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
 CONVOLUTION = "conv"
+
+BYTES = "i8"
+"""Element type of factors of which a word holds two."""
 
 COLUMN_ROWS = 64
 """Rows of C from which on a row is better added by the cube, where that saves the vector unit sums
@@ -70,13 +74,13 @@ def image_of(graph: Graph, node: Node) -> Image | None:
     """The image of a convolution; None if windows are the pixels that there are.
 
     Raises:
-        NoSpace: it does not lie in fractals of f16.
+        NoSpace: it does not lie in fractals of f16 or bytes.
     """
     x, w = (graph.arrays[value] for value in node.values)
-    if x.layout != NZ or w.layout != NZ or x.element != "f16":
+    if x.layout != NZ or w.layout != NZ or x.element not in ("f16", BYTES):
         raise NoSpace(f"a convolution of {x} with {w}")
-    shape = geometry(node.attributes)
-    return None if shape.pointwise else Image(shape, ceil_div(x.shape[-1] // w.shape[0], SIDE))
+    shape, channels = geometry(node.attributes), x.shape[-1] // w.shape[0]
+    return None if shape.pointwise else Image(shape, ceil_div(channels, lanes(x.element)))
 
 
 class _Reader(Followers):
@@ -110,12 +114,22 @@ class _Reader(Followers):
             raise NoSpace("operands of a product that are computed in its group")
         outputs = self.outputs()
         nz = self.c.layout == NZ
+        self._require_turned(factors)
         extras = list(self.extras.values())
         cube = self.c.shape[-2] >= COLUMN_ROWS
         epilogue = Epilogue.of(self.program, self.sums, extras, nz, cube)
         product = self._product(factors[0], factors[1], epilogue)
         numbers = tuple(number for number, _ in self.extras)
         return ProductGroup(product, (factors[0], factors[1]), numbers, outputs)
+
+    def _require_turned(self, factors: Sequence[int]) -> None:
+        """Bytes lie in fractals along whose rows k runs: no load turns fractals of them."""
+        values, flags = [self.graph.arrays[v] for v in factors], self.node.attributes
+        if values[0].element != BYTES:
+            return
+        turned = flags.get(TRANSPOSE_A, False), flags.get(TRANSPOSE_B, False)
+        if turned != (False, True) or any(value.layout != NZ for value in values):
+            raise NoSpace(f"bytes in {values[0]} and {values[1]}")
 
     def _cast(self, node: Node) -> int:
         """An operand in f32 rows that is rounded on its way."""
@@ -143,17 +157,23 @@ class _Reader(Followers):
         batch = math.prod(lead)
         if self.matrices:
             _, rows_of_b, n = of_b.shape
+            if turned_b:
+                rows_of_b, n = n, rows_of_b
             k = of_a.shape[-1] // self.matrices if self.image is None else rows_of_b
             batch *= self.matrices
+        each_a, each_b, factor = of_a.bytes_each, of_b.bytes_each, "f16"
+        if of_a.element == BYTES:
+            k, each_a, each_b, factor = ceil_div(k, WORD_BYTES), WORD_BYTES, WORD_BYTES, "s8"
         return Product(
             batch,
             m,
             k,
             n,
-            Factor(of_a.layout == NZ, of_a.bytes_each, not rows),
-            Factor(of_b.layout == NZ, of_b.bytes_each, not turned_b),
+            Factor(of_a.layout == NZ, each_a, not rows),
+            Factor(of_b.layout == NZ, each_b, not turned_b),
             Result(self.c.layout == NZ, min(items)),
             epilogue,
             self.image,
             self.matrices,
+            factor,
         )

@@ -2,7 +2,9 @@
 
 Names are those of BLAS; k is the contracted dimension. Sizes of a `Product` are elements, those of
 a `ProductSchedule` fractals of 16. An operand in GM is a matrix of rows (ND) or fractals (Nz) of
-16- or 32-bit floats; the cube takes f16, so 32-bit ones are rounded on their way.
+16- or 32-bit floats; the cube takes f16, so 32-bit ones are rounded on their way. Bytes lie in
+fractals whose rows have 32 bytes, like those of 16 f16: two of them, one after the other along k,
+are a word of 16 bits, and everything but a mad meets words.
 
 What a schedule says:
 
@@ -61,6 +63,7 @@ class Product:
         epilogue: None if nothing is done to C.
         image: of which the rows of A are windows; None if A is a matrix.
         matrices: of B, which the batch takes in turn; 0 for one each.
+        factor: what a mad multiplies, "f16" or "s8"; of bytes `k` counts words.
     """
 
     batch: int
@@ -73,6 +76,7 @@ class Product:
     epilogue: Epilogue | None = None
     image: Image | None = None
     matrices: int = 0
+    factor: str = "f16"
 
     @property
     def end(self) -> Epilogue:
