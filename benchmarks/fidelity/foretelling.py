@@ -152,7 +152,7 @@ NUMBERS: list[Number] = [
     Number(("vector", "overlap_cycles"), 0, given=(SEVERAL,)),
     Number(("vector", "copy_bytes_per_cycle"), 256, given=(SEVERAL,)),
     *(_depth(name, SEVERAL) for name in ("copy_ubuf_to_ubuf", "vector_dup")),
-    *(_depth(name, SINGLE) for name in ("vsqrt", "vbrcb")),
+    *(_depth(name, SINGLE) for name in ("vsqrt", "vbrcb", "vgather")),
     *(
         _depth(name)
         for name in ("vmax", "vand", "vrelu", "vmaxs", "vlrelu", "vmuls", "vln", "vcadd", "vconv")

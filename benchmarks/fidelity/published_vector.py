@@ -51,6 +51,7 @@ SINGLE: list[tuple[str, str, int, float, str]] = [
     ("TRSQRT f16", "vrsqrt.f16", 32, 58, SEEN),
     ("TSQRT f16", "vsqrt.f16", 32, 160, DEPTH),
     ("vbrcb b32", "vbrcb.b32", 1, 18, DEPTH),
+    ("vgather b32", "vgather.b32", 1, 26, DEPTH),
 ]
 
 FITS: list[tuple[str, str, float, float, str]] = [

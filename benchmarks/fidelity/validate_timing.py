@@ -119,8 +119,9 @@ NOT_MODELLED = """\
 * Vector masks: masked lanes keep their banks. The 16 extra cycles of tiles that are not whole
   repeats: it is not known whether they are the unit's or those of setting the mask.
 * `vreducev2` has the official 2 cycles a repeat; PTO gives 14.
-* Instructions whose regions depend on data (`vgather`, `vmrgsort4`), sorting (`vbitsort`), and
-  `vmulconv`, whose rounding is not certain, do not exist.
+* Gathers are as fast wherever their elements lie, merges whatever their lists hold. `vmrgsort4`
+  does not stop at an exhausted list, and PTO's 78 cycles a repeat, of lists of unknown length, are
+  not used. The rounding of `vmulconv` is assumed.
 * Caches of instructions and scalar data; the scalar unit issues one operation a cycle.
 * Which core an access comes from: all cores are equally far from the L2.
 * Clocks that slow down under load.

@@ -167,7 +167,7 @@ class VcaddOp(Cce.Operation, name="vcadd"):
 
 
 class Extreme(Cce.Operation):
-    """dst[r] = (value, index) of the extreme lane of src[r]; the index is a 16-bit integer."""
+    """dst[r] = (value, index) of the extreme lane of src[r]; index is an integer of its width."""
 
     ATTRIBUTES = LANES
     src: Operand[Any]
@@ -184,9 +184,10 @@ class Extreme(Cce.Operation):
 
 
 class BlockReduction(Cce.Operation):
-    """dst[r, b] = reduction of the 16 lanes of src[r, b], f16.
+    """dst[r, b] = reduction of the lanes of src[r, b], a block.
 
-    C1 both in UB; src [r, 8, 16], dst [r, 8] contiguous. C2 rows of src are whole blocks.
+    C1 both in UB, of one type; src [r, 8, 16] of f16, [r, 8, 8] of f32; dst [r, 8] contiguous.
+    C2 rows of src are whole blocks.
     """
 
     src: Operand[Any]
@@ -195,9 +196,8 @@ class BlockReduction(Cce.Operation):
     @verifier
     def verify_invariants(self) -> None:
         src, dst = buffer_of(self.src), buffer_of(self.dst)
-        types = types_of(self.name.removeprefix("cce."))
-        require_type("source", src.dtype, types)
-        require_type("destination", dst.dtype, types)
+        require_type("source", src.dtype, types_of(self.name.removeprefix("cce.")))
+        require_type("destination", dst.dtype, (src.dtype,))
         require_space("source", src, "UB")
         require_space("destination", dst, "UB")
         expected = f"[r, {REPEAT_BLOCKS}, {src.block}]"

@@ -84,8 +84,8 @@ class Checker:
         self._order, self._next = [], -1
         if self._digest is None:
             return
-        if first > MOST_KEPT or self._tables.any_summary(steps):
-            # What the scalar unit touches is not all in the records.
+        if first > MOST_KEPT or self._tables.any_unseen(steps):
+            # What they touch is not all in the records.
             self._digest = None
         else:
             masked = self._tables.without_gm(records, steps)
@@ -130,7 +130,7 @@ class Checker:
         """
         exact = not form.summary
         if exact:
-            self._written(form.reads, words)
+            self.written(form.reads, words)
         party = Party(index, form, words[0] >> LOCATION_SHIFT)
         self.races.access(party, words)
         if form.moves_gm and exact:
@@ -145,7 +145,7 @@ class Checker:
         Raises:
             Problem: it reads what nobody wrote, or races.
         """
-        self._written(form.far_ports[0], words)
+        self.written(form.far_ports[0], words)
         party = Party(index, form, words[0] >> LOCATION_SHIFT)
         number, clock = self._order[self._next]
         self._next += 1
@@ -155,7 +155,12 @@ class Checker:
             raise AssertionError("the order of a part that is known is another one")
         self._note_gm(party, words, number)
 
-    def _written(self, ports: Sequence[Port], words: list[int]) -> None:
+    def written(self, ports: Sequence[Port], words: list[int]) -> None:
+        """Checks regions that are read.
+
+        Raises:
+            Problem: nobody wrote a byte of them.
+        """
         for port in ports:
             region, base = port.region, words[port.word] + port.offset
             byte = self._memories[port.space].first_unwritten(region, base)

@@ -55,7 +55,8 @@ class FormColumn(enum.IntEnum):
     GM_PORTS = 10
     GM_PORT_COUNT = 11
     WRITES = 12  # of the ports the last ones, on the vector pipe: what it writes
-    COLUMNS = 13
+    FINDS = 13  # its data names more that it reads
+    COLUMNS = 14
 
 
 ALIGNMENT, PORT, STRIDED, GM_PORT = 2, 4, 2, 5

@@ -278,6 +278,8 @@ class Core:
                     index += 1
                     continue
                 self._tables.locate(form, words)
+                if form.finds and self._data:
+                    form = self._form = self._found(form, words)
                 if checker is not None and (form.reads or form.writes):
                     if not checker.passes_over:
                         checker.access(form, words, index)
@@ -366,22 +368,49 @@ class Core:
                     hint="check the address, the repeat count and the strides",
                 )
 
-    def _compute(self, form: Form, words: list[int]) -> None:
-        if form.summary:
-            return
+    def _found(self, form: Form, words: list[int]) -> Form:
+        """The form with what its data names.
+
+        Raises:
+            Problem: that data was not written, or names what is not there.
+        """
+        if self._checker is not None:
+            self._checker.written(form.reads, words)
+        try:
+            found = form.record.finds(
+                self._values(form, words), self._registers, self._sources(form, words)
+            )
+        except ValueError as error:
+            raise Problem(f"malformed instruction: {error}") from error
+        form = form.with_reads(found)
+        self._bounds(form, words)
+        return form
+
+    def _values(self, form: Form, words: list[int]) -> dict[str, int]:
+        """Fields and addresses by name."""
         values = form.fields(words)
         names = form.names
         if names:
             values = values.copy()
             for word, name in enumerate(names, 1):
                 values[name] = words[word]
+        return values
+
+    def _sources(self, form: Form, words: list[int]) -> list[Array]:
+        """The regions read, as arrays that may be views."""
+        memories = self._memories
+        return [
+            memories[port.space].view(port.region, words[port.word] + port.offset)
+            for port in form.reads
+        ]
+
+    def _compute(self, form: Form, words: list[int]) -> None:
+        if form.summary:
+            return
         memories = self._memories
         try:
-            arrays = [
-                memories[port.space].view(port.region, words[port.word] + port.offset)
-                for port in form.reads
-            ]
-            results = form.record.compute(values, self._registers, arrays)
+            arrays = self._sources(form, words)
+            results = form.record.compute(self._values(form, words), self._registers, arrays)
             if form.converts_to_half or form.computes_half:
                 self.lost += lost(form, arrays, results[0])
             for port, result in zip(form.writes, results, strict=True):

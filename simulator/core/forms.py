@@ -7,6 +7,7 @@ with other addresses. Legality, regions and costs are worked out once for each s
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -19,6 +20,7 @@ from davinci.isa.core import (
     Pipe,
     Registers,
     Space,
+    finds_nothing,
     no_regions,
 )
 from davinci.machine import Machine
@@ -83,6 +85,7 @@ class Form:
         loose: it only loads registers; its fields are data, see `fields`.
         sync: it is a flag or a barrier.
         summary: it sums up scalar accesses, whose data is in memory already.
+        finds: its data names more that it reads.
         converts_to_half, computes_half: what it rounds may leave the range of f16.
     """
 
@@ -108,6 +111,7 @@ class Form:
         self.repeats = values.get("repeat", 0) if record.pipe == Pipe.V else 0
         self.sync = record.timing in FLAGS
         self.summary = record.timing == "scalar_access"
+        self.finds = record.finds is not finds_nothing
         self.converts_to_half, self.computes_half = converts(record), computes(record)
         self.gm_read_bytes = 0 if self.summary else _gm_bytes(reads)
         self.gm_write_bytes = 0 if self.summary else _gm_bytes(writes)
@@ -137,6 +141,15 @@ class Form:
         if self.loose:
             return self.record.decode(words[1:])
         return {**self.values, "value": words[self.scalar]} if self.scalar else self.values
+
+    def with_reads(self, accesses: Sequence[Access]) -> Form:
+        """The same with further regions read."""
+        form = copy(self)
+        found = [Port(a.space, ABSOLUTE, a.address, Region(a)) for a in accesses]
+        form.reads = [*self.reads, *found]
+        form.chip_ports = _ports_in(form.reads, False), self.chip_ports[1]
+        form.far_ports = _ports_in(form.reads, True), self.far_ports[1]
+        return form
 
     def work(self, words: Sequence[int]) -> UnitWork:
         """What its cost depends on: also a few bits of the addresses, see `UnitWork`."""

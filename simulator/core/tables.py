@@ -133,9 +133,11 @@ class Tables:
         form = self.forms_of_steps[step]
         return self._decoder.form(words, Registers())[0] if form.summary else form
 
-    def any_summary(self, steps: Ints) -> bool:
-        """Whether any of these steps sums up scalar accesses."""
-        return bool(self._forms[self._steps[steps, Step.FORM], FormColumn.SUMMARY].any())
+    def any_unseen(self, steps: Ints) -> bool:
+        """Whether any of these steps touches what its record does not tell: it sums up scalar
+        accesses, or its data names what it reads."""
+        forms = self._forms[self._steps[steps, Step.FORM]]
+        return bool(forms[:, [FormColumn.SUMMARY, FormColumn.FINDS]].any())
 
     def without_gm(self, records: Records, steps: Ints) -> Records:
         """A copy of records, executed as these steps, without addresses in global memory."""
@@ -243,6 +245,7 @@ class Tables:
         fixed = not form.summary and not form.moves_gm and not form.strided_places
         row[FormColumn.EFFECT] = EFFECTS.get(form.record.name, Effect.NONE)
         row[FormColumn.SUMMARY] = form.summary
+        row[FormColumn.FINDS] = form.finds
         row[FormColumn.GM_WORD] = form.gm_word
         row[FormColumn.GM_OFFSET] = form.gm_offset
         details: list[int] = []

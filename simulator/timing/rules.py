@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from davinci.isa.core import Instruction, Space, Values
+from davinci.isa.core import Instruction, Space, Values, finds_nothing
 from davinci.isa.img2col import pixels_of
+from davinci.isa.sort import STRUCTURE_BYTES
 from davinci.machine import Machine
 from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
 from davinci.simulator.core.regions import Region
@@ -108,7 +109,19 @@ def vector(work: UnitWork) -> Cost:
     else:
         cycles = repeats * each
     latency = fixed + cycles + unit.completion_cycles
-    return Cost(fixed + cycles, latency, overlap=unit.overlap_cycles)
+    # What a gather reads is not known before.
+    overlap = unit.overlap_cycles if work.record.finds is finds_nothing else 0
+    return Cost(fixed + cycles, latency, overlap=overlap)
+
+
+def sort(work: UnitWork) -> Cost:
+    """A fixed part, and elements at the rate at which they are sorted (b2)."""
+    unit, name = work.machine.vector, work.record.name
+    assert unit.sorted_per_cycle is not None, "no such instruction"
+    fixed = unit.cycles_of(unit.fixed_cycles_of, name, work.record.type, unit.fixed_cycles)
+    elements = work.bytes_of(work.writes) // STRUCTURE_BYTES
+    cycles = fixed + ceil_div(elements, unit.sorted_per_cycle)
+    return Cost(cycles, cycles + unit.completion_cycles, overlap=unit.overlap_cycles)
 
 
 def cube(work: UnitWork) -> Cost:
@@ -280,6 +293,7 @@ def scalar_access(work: UnitWork) -> Cost:
 RULES: dict[str, Callable[[UnitWork], Cost]] = {
     "vector": vector,
     "vnchwconv": vector,
+    "sort": sort,
     "cube": cube,
     "mte1_load2d": mte1_load2d,
     "mte1_load3d": mte1_load3d,

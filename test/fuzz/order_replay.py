@@ -40,7 +40,7 @@ AT_ONCE = 64
 class OrderChecker(Checker):
     """Looks for races only."""
 
-    def _written(self, ports: Sequence[Port], words: list[int]) -> None:
+    def written(self, ports: Sequence[Port], words: list[int]) -> None:
         pass
 
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from davinci import machine as machines
 from davinci.errors import DeviceFault
 from davinci.isa.assembly import encode_record
-from davinci.isa.core import INSTRUCTIONS, RECORD_WORDS, Pipe, Space
+from davinci.isa.core import INSTRUCTIONS, RECORD_WORDS, Pipe, Space, finds_nothing
 from davinci.simulator import Device
 from fuzz.happens_before import Order
 from fuzz.interleaving import SLACK_BYTES, Window
@@ -63,6 +63,7 @@ def ranges() -> dict[str, tuple[int, int]]:
     small |= {"left_top_w": (0, 2), "left_top_h": (0, 2), "jump_stride": (1, 2)}
     # Far enough from the end of UB for every repeat.
     small |= {f"address{i}": (0, VA_BLOCKS - 1) for i in range(4)}
+    small |= {"lists": (15, 15)} | {f"n{i}": (0, 6) for i in range(4)}
     small |= {f"{name}_blk_stride": (0, 2) for name in ("src", "src0", "src1")}
     small |= {f"{name}_rep_stride": (0, 9) for name in ("dst", "src", "src0", "src1")}
     return small
@@ -126,7 +127,11 @@ class Pool:
             # What lies inside the window with one image may not with another.
             if record.name in (*SYNC, IMAGE) or record.timing == "cross_core_flag":
                 continue
-            if record.name not in (*description.intrinsics, "scalar_access"):
+            types = description.intrinsics.get(record.name, [])
+            if record.type not in types and record.name != "scalar_access":
+                continue
+            # What gathers read depends on what was computed before.
+            if record.finds is not finds_nothing:
                 continue
             if any(operand.space not in self.memories for operand in record.operands):
                 continue

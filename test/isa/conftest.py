@@ -52,8 +52,11 @@ class Bench:
 def execute(record: Instruction, values: dict[str, int], bench: Bench) -> None:
     """Reads the sources, computes, writes the results where their mask allows."""
     reads, writes = record.accesses(values, bench.registers)
+    arrays = [bench.view(a).copy() for a in reads]
+    found = record.finds(values, bench.registers, arrays)
+    arrays += [bench.view(a).copy() for a in found]
     with np.errstate(all="ignore"):
-        results = record.compute(values, bench.registers, [bench.view(a).copy() for a in reads])
+        results = record.compute(values, bench.registers, arrays)
     for access, result in zip(writes, results, strict=True):
         where = True if access.mask is None else access.mask
         np.copyto(bench.view(access), result, where=where, casting="no")

@@ -63,14 +63,14 @@ def test_vcadd_accumulates_in_single_precision(bench):
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize(("name", "pick"), [("vcmax", np.argmax), ("vcmin", np.argmin)])
-@pytest.mark.parametrize(("blk", "dst_rep"), [(1, 1), (2, 3)])
-def test_extreme_and_its_lane(bench, name, pick, mask, blk, dst_rep):
-    rows = rows_of(bench, "f16", 4, blk, 8)
-    run(bench, f"{name}.f16", mask, 4, blk, 8, dst_rep)
+@pytest.mark.parametrize(("dtype", "blk", "dst_rep"), [("f16", 1, 1), ("f16", 2, 3), ("f32", 2, 1)])
+def test_extreme_and_its_lane(bench, name, pick, mask, dtype, blk, dst_rep):
+    rows = rows_of(bench, dtype, 4, blk, 8)
+    run(bench, f"{name}.{dtype}", mask, 4, blk, 8, dst_rep)
     worst = -np.inf if name == "vcmax" else np.inf
-    index = pick(np.where(active(*mask, 128), rows, worst), axis=1)
-    values = bench.get(Space.UB, DST, (4, dst_rep, 2), np.float16)[:, 0, 0]
-    lanes = bench.get(Space.UB, DST, (4, dst_rep, 2), np.uint16)[:, 0, 1]
+    index = pick(np.where(active(*mask, rows.shape[1]), rows, worst), axis=1)
+    values = bench.get(Space.UB, DST, (4, dst_rep, 2), DTYPES[dtype])[:, 0, 0]
+    lanes = bench.get(Space.UB, DST, (4, dst_rep, 2), f"u{values.itemsize}")[:, 0, 1]
     assert np.array_equal(values, rows[np.arange(4), index])
     assert np.array_equal(lanes, index)
 
@@ -86,20 +86,21 @@ def test_first_of_equal_lanes_wins(bench):
     ("name", "function", "neutral"),
     [("vcgadd", np.sum, 0), ("vcgmax", np.max, -np.inf), ("vcgmin", np.min, np.inf)],
 )
-@pytest.mark.parametrize(("blk", "dst_rep"), [(1, 1), (3, 2)])
-def test_block_reductions(bench, name, function, neutral, mask, blk, dst_rep):
-    rows = rows_of(bench, "f16", 3, blk, 24)
-    run(bench, f"{name}.f16", mask, 3, blk, 24, dst_rep)
-    lanes = np.where(active(*mask, 128), rows.astype(np.float32), neutral)
-    expected = function(lanes.reshape(3, 8, 16), axis=2).astype(np.float16)
-    found = bench.get(Space.UB, DST, (3, dst_rep, 8), np.float16)[:, 0]
+@pytest.mark.parametrize(("dtype", "blk", "dst_rep"), [("f16", 1, 1), ("f16", 3, 2), ("f32", 3, 1)])
+def test_block_reductions(bench, name, function, neutral, mask, dtype, blk, dst_rep):
+    rows = rows_of(bench, dtype, 3, blk, 24)
+    run(bench, f"{name}.{dtype}", mask, 3, blk, 24, dst_rep)
+    lanes = np.where(active(*mask, rows.shape[1]), rows.astype(np.float32), neutral)
+    expected = function(lanes.reshape(3, 8, -1), axis=2).astype(DTYPES[dtype])
+    found = bench.get(Space.UB, DST, (3, dst_rep, 8), DTYPES[dtype])[:, 0]
     np.testing.assert_allclose(found, expected, rtol=2.0**-10, atol=2.0**-12)
 
 
 @pytest.mark.parametrize("mask", MASKS)
-def test_pair_sums(bench, mask):
-    rows = rows_of(bench, "f16", 3, 1, 8)
-    run(bench, "vcpadd.f16", mask, 3, 1, 8)
-    lanes = np.where(active(*mask, 128), rows, np.float16(0))
-    expected = lanes.reshape(3, 64, 2).sum(axis=2, dtype=np.float16)
-    assert np.array_equal(bench.get(Space.UB, DST, (3, 64), np.float16), expected)
+@pytest.mark.parametrize("dtype", ["f16", "f32"])
+def test_pair_sums(bench, mask, dtype):
+    rows = rows_of(bench, dtype, 3, 1, 8)
+    run(bench, f"vcpadd.{dtype}", mask, 3, 1, 8)
+    lanes = np.where(active(*mask, rows.shape[1]), rows, DTYPES[dtype].type(0))
+    expected = lanes.reshape(3, -1, 2).sum(axis=2, dtype=DTYPES[dtype])
+    assert np.array_equal(bench.get(Space.UB, DST, expected.shape, DTYPES[dtype]), expected)

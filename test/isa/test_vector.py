@@ -384,6 +384,22 @@ def test_conversion(make_bench, mnemonic, data, low, high):
     )
 
 
+@pytest.mark.parametrize("dst", ["s8", "u8"])
+@given(data=st.data(), low=MASKS, high=MASKS)
+def test_product_and_conversion(make_bench, dst, data, low, high):
+    """The product is rounded to f16 first."""
+    fields = data.draw(stride_fields(("src0", "src1"), blocks=4))
+    bench = make_bench()
+    fill(bench, 3, "f16")
+    convert = reference_conversion(dst, "")
+
+    def product(x, y):
+        return convert((x * y).astype(np.float16))
+
+    mnemonic = f"vmulconv_f162{dst}"
+    check(bench, mnemonic, ("src0", "src1"), [dst, "f16", "f16"], product, fields, low, high)
+
+
 @pytest.mark.parametrize("mnemonic", ["vconv_f322s32z", "vconv_f322s32r"])
 def test_conversion_to_integer_saturates(bench, mnemonic):
     bench.put(Space.UB, 0, np.resize(np.array([np.nan, np.inf, -np.inf, 3e9], np.float32), 64))

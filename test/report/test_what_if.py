@@ -24,7 +24,7 @@ CHANGES = [
     "cube.occupancy_cycles=0",
     "mte1.fixed_cycles=100",
     "scalar.issue_cycles=3",
-    "vector.cycles_per_repeat.vconv=1",
+    "vector.fixed_cycles_of.vconv=1",
     "mte3.start_cycles=2x",
 ]
 

@@ -18,6 +18,8 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     cross_core,
     vector_910b,
     img2col,
+    gather,
+    sort,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -61,11 +63,13 @@ __all__ = [
     "cross_core",
     "cube",
     "fixpipe",
+    "gather",
     "gm_formats",
     "header",
     "img2col",
     "mte",
     "reduce",
+    "sort",
     "transpose",
     "vector",
     "vector_910b",

@@ -11,7 +11,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from davinci.isa.core import DTYPES, Array, Compute, Instruction, Pipe, Registers, Values, define
-from davinci.isa.vector_regions import Lanes, check_repeats, elementwise, ub, unary_fields
+from davinci.isa.vector_regions import (
+    Lanes,
+    binary_fields,
+    check_repeats,
+    elementwise,
+    ub,
+    unary_fields,
+)
 
 
 def round_away(x: Array) -> Array:
@@ -62,13 +69,13 @@ def to_integer(dst: str, rounding: str) -> Callable[[Array], Array]:
     return convert
 
 
-def converting(function: Callable[[Array], Array], lanes: Lanes) -> Compute:
+def converting(function: Callable[..., Array], lanes: Lanes) -> Compute:
     """`compute` of a conversion: the result takes the block shape of the destination."""
-    (dst,), (src,) = lanes.writes, lanes.reads
+    (dst,) = lanes.writes
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
-        result = function(arrays[0])
-        if values[dst.blk] == 1 and values[src.blk] == 1:
+        result = function(*arrays)
+        if all(values[side.blk] == 1 for side in lanes.sides):
             return [result]
         return [result.reshape(-1, dst.blocks, dst.block_lanes)]
 
@@ -102,3 +109,29 @@ for src, dst, roundings in CONVERSIONS:
                 check=check_repeats,
             )
         )
+
+
+def product_to_integer(dst: str) -> Callable[[Array, Array], Array]:
+    """Product of f16, rounded to f16, converted to an integer type."""
+    convert = to_integer(dst, "")
+    return lambda x, y: convert(x * y)
+
+
+for dst in ("s8", "u8"):
+    lanes = elementwise([("dst", dst), ("src0", "f16"), ("src1", "f16")])
+    define(
+        Instruction(
+            name=f"vmulconv_f162{dst}",
+            type="",
+            pipe=Pipe.V,
+            operands=(ub("dst"), ub("src0"), ub("src1")),
+            fields=binary_fields("dst", "src0", "src1"),
+            accesses=lanes.regions,
+            compute=converting(product_to_integer(dst), lanes),
+            timing="vector",
+            doc=f"dst = src0 * src1, f16, converted to {dst}: the product rounded to f16, then as "
+            f"vconv_f162{dst} does (both assumed). A repeat covers {lanes.count} elements.",
+            source="docs/hardware.md b2 (time), c (other instructions); encoding assumed",
+            check=check_repeats,
+        )
+    )

@@ -13,7 +13,8 @@ Semantics read no simulator state: `accesses` says which bytes are read and writ
 regions; `compute` maps the arrays read to the arrays written, which broadcast to the shapes of the
 regions written; the arrays read may be views of memory. All sources are read before anything is
 written. Bounds, alignment, unwritten bytes and races are checked by the simulator from the accesses
-alone, the same way for every instruction.
+alone, the same way for every instruction. A gather reads more than `accesses` says: `finds` names
+it from the data that those read.
 Floating-point overflow gives infinity: run `compute` under `np.errstate(all="ignore")`.
 Records import neither MLIR nor the simulator.
 """
@@ -84,6 +85,7 @@ TIMING_RULES: dict[str, str] = {
     "flag": "set_flag and wait_flag",
     "cross_core_flag": "ffts_cross_core_sync and wait_flag_dev",
     "barrier": "pipe_barrier",
+    "sort": "fixed cost and elements that are sorted in a cycle",
     "scalar": "one instruction of the scalar unit",
     "scalar_access": "loads and stores of the scalar unit, summed up",
 }
@@ -237,6 +239,16 @@ Regions = Callable[[Values, Registers], Accesses]
 Compute = Callable[[Values, Registers, Sequence[Array]], Sequence[Array]]
 """`compute` of a record: from the arrays read to the arrays written."""
 
+Finds = Callable[[Values, Registers, Sequence[Array]], Sequence[Access]]
+"""`finds` of a record: from the arrays read to further regions read."""
+
+
+def finds_nothing(
+    values: Values, registers: Registers, arrays: Sequence[Array]
+) -> Sequence[Access]:
+    """`finds` of an instruction that says what it reads before it reads."""
+    return ()
+
 
 @dataclass(frozen=True)
 class Instruction:
@@ -255,6 +267,8 @@ class Instruction:
         doc: what it does; units of its fields.
         source: where the fact comes from.
         check: further limits that relate several values; returns a message or "".
+        finds: (values, registers, arrays read) -> further regions read, whose arrays `compute` gets
+            behind the others; ValueError if the data names none.
     """
 
     name: str
@@ -268,6 +282,7 @@ class Instruction:
     doc: str
     source: str
     check: Callable[[Values], str] = lambda values: ""
+    finds: Finds = finds_nothing
     opcode: int = -1
     _layout: tuple[tuple[str, int, int, int], ...] = field(init=False, repr=False, compare=False)
     _names: tuple[str, ...] = field(init=False, repr=False, compare=False)

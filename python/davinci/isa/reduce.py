@@ -92,7 +92,7 @@ def repeat_extreme(rows: Rows, pick: Callable[..., Any], neutral: float) -> Comp
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
         lanes = rows.source(arrays[0], registers, neutral)
-        index = pick(lanes, axis=1).astype(np.uint16)
+        index = pick(lanes, axis=1).astype(f"u{rows.dtype.itemsize}")
         found = np.take_along_axis(lanes, index[:, None].astype(np.intp), axis=1)
         return [np.concatenate([found, index[:, None].view(rows.dtype)], axis=1)]
 
@@ -156,21 +156,10 @@ for dtype in ("f16", "f32"):
         "elements",
     )
 
-pairs, groups, halves = Rows("f16", 2, 2), Rows("f16", 8, 8), Rows("f16", 64, 64)
-
-for name, pick, neutral, doc in [
+EXTREME: list[tuple[str, Callable[..., Any], float, str]] = [
     ("vcmax", np.argmax, -np.inf, "largest"),
     ("vcmin", np.argmin, np.inf, "smallest"),
-]:
-    reduction(
-        name,
-        "f16",
-        pairs,
-        repeat_extreme(pairs, pick, neutral),
-        f"dst[r] = ({doc} active lane of repeat r, its lane number as a 16-bit integer); "
-        "the first of equal lanes.",
-        "pairs of elements",
-    )
+]
 
 GROUPED: list[tuple[str, Callable[..., Any], float, str]] = [
     ("vcgadd", np.sum, 0.0, "sum"),
@@ -178,22 +167,36 @@ GROUPED: list[tuple[str, Callable[..., Any], float, str]] = [
     ("vcgmin", np.min, np.inf, "minimum"),
 ]
 
-for name, function, neutral, doc in GROUPED:
+for dtype in ("f16", "f32"):
+    pairs, groups = Rows(dtype, 2, 2), Rows(dtype, BLOCKS, BLOCKS)
+    half = pairs.lanes // 2
+    halves = Rows(dtype, half, half)
+    for name, pick, neutral, doc in EXTREME:
+        reduction(
+            name,
+            dtype,
+            pairs,
+            repeat_extreme(pairs, pick, neutral),
+            f"dst[r] = ({doc} active lane of repeat r, its lane number as a "
+            f"{8 * pairs.dtype.itemsize}-bit integer); the first of equal lanes.",
+            "pairs of elements",
+        )
+    for name, function, neutral, doc in GROUPED:
+        reduction(
+            name,
+            dtype,
+            groups,
+            block_reduce(groups, function, neutral),
+            f"dst[r, b] = {doc} of the active lanes of block b of repeat r, 8 results a repeat; "
+            f"{neutral} for a block without active lanes.",
+            "groups of 8 elements",
+        )
     reduction(
-        name,
-        "f16",
-        groups,
-        block_reduce(groups, function, neutral),
-        f"dst[r, b] = {doc} of the active lanes of block b of repeat r, 8 results a repeat; "
-        f"{neutral} for a block without active lanes.",
-        "groups of 8 elements",
+        "vcpadd",
+        dtype,
+        halves,
+        pair_sum(halves),
+        f"dst[r, i] = lane 2i + lane 2i + 1 of repeat r, {half} results a repeat; masked lanes "
+        "count as 0.",
+        f"groups of {half} elements",
     )
-
-reduction(
-    "vcpadd",
-    "f16",
-    halves,
-    pair_sum(halves),
-    "dst[r, i] = lane 2i + lane 2i + 1 of repeat r, 64 results a repeat; masked lanes count as 0.",
-    "groups of 64 elements",
-)

@@ -177,6 +177,7 @@ class Vector(Section):
         overlap_cycles: of its head that pass while the instruction before it ends, if it touches
             nothing of what that one writes.
         copy_bytes_per_cycle: of copies from UB to UB.
+        sorted_per_cycle: elements that are sorted or merged, where there are instructions for it.
         bank_groups: groups of the banks of UB; in a cycle each serves a read and a write.
         bank_bytes: of a bank.
         fixed_cycles_of, cycles_per_repeat: by instruction, see `cycles_of`.
@@ -190,6 +191,7 @@ class Vector(Section):
     completion_cycles: Cycles
     overlap_cycles: Cycles = 0
     copy_bytes_per_cycle: Positive
+    sorted_per_cycle: Positive | None = None
     bank_groups: Positive
     bank_bytes: Positive
     fixed_cycles_of: dict[str, Positive]

@@ -207,7 +207,7 @@ INCCE = [
     ("vcadd", [ub("3x8"), ub("4")], "", "rows of the destination"),
     ("vcadd", [ub("3x8"), ub("3", layout="[0]")], "", "destination overlaps itself"),
     ("vcmax", [ub("3x16", "f16"), ub("3x2", "f16", "[4, 1]")], "", "destination is not contiguous"),
-    ("vcmax", [ub("3x8"), ub("3x2")], "", "source has the wrong element type"),
+    ("vcmax", [ub("3x8", "i32"), ub("3x2", "i32")], "", "source has the wrong element type"),
     ("vcmax", [ub("3x16", "f16"), ub("3x1", "f16")], "", "shape of the destination"),
     ("vcgadd", [ub("3x4x16", "f16"), ub("3x4", "f16")], "", "expected [r, 8, 16]"),
     ("vnchwconv", [ub("16x3x32", "i8")] * 2, "", "found s8; expected 16 bits or more"),
