@@ -83,6 +83,11 @@ class PhasedSchedule:
         """None: pieces of what lies beside each other are moved apart."""
         return ()
 
+    @property
+    def spare(self) -> int:
+        """None: pieces are as large as UB allows."""
+        return 0
+
     def __str__(self) -> str:
         sizes = [f"i{axis}: {size}" for axis, size in enumerate(self.tile.sizes)]
         sizes[self.axis] += f" in {self.pieces} pieces, {'kept' if self.keep else 'made again'}"

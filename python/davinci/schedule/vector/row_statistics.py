@@ -109,11 +109,13 @@ def best_places(
     room: int,
     uses: int = 1,
     slices: int = 1,
+    spare: bool = False,
 ) -> Places:
     """The places that take fewest cycles to fill once and to use `uses` times.
 
-    Bytes cost cycles too: where a tile leaves less room its successors have fewer rows, and the
-    instructions of a tile are issued more often (`TILE_INSTRUCTIONS`).
+    Bytes cost cycles too, unless there are enough to `spare`: where a tile leaves less room its
+    successors have fewer rows, and the instructions of a tile are issued more often
+    (`TILE_INSTRUCTIONS`).
 
     Args:
         row_blocks: blocks of a row that the statistic is combined with.
@@ -126,7 +128,7 @@ def best_places(
         made = 0.0
         if first or places.copies > 1:
             made = _weight(placing(dtype, places, machine, first=first).estimate(machine), machine)
-        taken = places.blocks * BLOCK_BYTES / machine.buffers.UB.bytes
+        taken = 0 if spare else places.blocks * BLOCK_BYTES / machine.buffers.UB.bytes
         issued = taken * TILE_INSTRUCTIONS * machine.vector.fixed_cycles
         return made + issued + uses * use_cycles(places, row_blocks, dtype, machine, slices)
 

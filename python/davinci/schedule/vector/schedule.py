@@ -30,6 +30,7 @@ from davinci.schedule.vector.space import NoSpace, Space, space_of
 from davinci.schedule.vector.step_costs import moving_cycles, step_cycles
 from davinci.schedule.vector.tile_layout import (
     CHAINS,
+    COPIED_SHARES,
     SLOTS,
     TABLE_SHARE,
     Tile,
@@ -57,6 +58,7 @@ class VectorSchedule:
         ragged: lanes of the innermost axis behind its last whole block; rows then end in a block
             that repeats lanes of the one before.
         cycles: estimated.
+        spare: bytes of UB that each statistic may take to lie where it is used fastest.
         chunks: how reduced axes are gone through of which UB holds no part worth keeping.
     """
 
@@ -71,6 +73,7 @@ class VectorSchedule:
     beside: tuple[Beside, ...]
     ragged: int
     cycles: int
+    spare: int = 0
     chunks: Chunks | None = None
 
     @property
@@ -119,7 +122,7 @@ class Plan:
         buffers of that layout."""
         schedule = self.schedule
         args = self.space, self.program, tile, self.machine
-        return TileLayout(*args, schedule.tables, schedule.beside, larger)
+        return TileLayout(*args, schedule.tables, schedule.beside, larger, schedule.spare)
 
 
 def plan(
@@ -336,13 +339,34 @@ class _Chooser:
             slots = next((n for n in most if layout.footprint(n) <= self.room), 0)
             if slots < 1:
                 return None
+            layout = self._with_spare(layout, slots)
             cycles = self._cycles(layout, cores, own, left, slots)
         except NoSpace:
             return None
         rows = tuple(dict.fromkeys(layout.beside.values()))
         return VectorSchedule(
-            cut, whole, tile, runs, overlap, cores, slots, layout.tables, rows, ragged, cycles
+            cut,
+            whole,
+            tile,
+            runs,
+            overlap,
+            cores,
+            slots,
+            layout.tables,
+            rows,
+            ragged,
+            cycles,
+            layout.spare,
         )
+
+    def _with_spare(self, layout: TileLayout, slots: int) -> TileLayout:
+        """The layout with statistics where they are used fastest in the room that is left."""
+        if not layout.placed:
+            return layout
+        rows = tuple(dict.fromkeys(layout.beside.values()))
+        args = self.space, self.program, layout.tile, self.machine, layout.tables, rows
+        wider = (TileLayout(*args, spare=self.room // share) for share in COPIED_SHARES)
+        return next((each for each in wider if each.footprint(slots) <= self.room), layout)
 
     def _in_chunks(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
         """The schedule of a tile whose reduced axes are gone through chunk by chunk."""
@@ -365,7 +389,18 @@ class _Chooser:
         tile, ragged = tile_of(self.space, self.program, chunk)
         none = frozenset[Value]()
         return VectorSchedule(
-            cut, whole, tile, runs, overlap, cores, slots, none, (), ragged, cycles, chunks
+            cut,
+            whole,
+            tile,
+            runs,
+            overlap,
+            cores,
+            slots,
+            none,
+            (),
+            ragged,
+            cycles,
+            chunks=chunks,
         )
 
     def _is_whole(self, cut: int, sizes: list[int]) -> bool:

@@ -33,8 +33,8 @@ CHAINS = 2
 CONSTANT_LANES = 64
 """Elements of the buffer of a constant: a block of each type at least."""
 
-COPIED_SHARE = 8
-"""The part of UB, one in so many, that copies of one statistic may take."""
+COPIED_SHARES = (8, 16, 32, 64)
+"""Parts of UB, one in so many, that copies of one statistic may take."""
 
 TABLE_SHARE = 4
 """The part of UB that the tables of rows may take in all."""
@@ -94,6 +94,8 @@ class TileLayout:
         beside: of values that lie beside others in one buffer, all of these (`row_parts`).
         larger: the layout of larger tiles whose buffers these use: equally many statistics have
             the same places there, fewer of them no more room.
+        spare: bytes that each statistic may take to lie where it is used fastest; 0 if bytes of UB
+            are better kept for more rows.
     """
 
     def __init__(
@@ -105,9 +107,10 @@ class TileLayout:
         tables: frozenset[Value] = frozenset(),
         beside: Sequence[tuple[Value, ...]] = (),
         larger: TileLayout | None = None,
+        spare: int = 0,
     ) -> None:
         self.space, self.program, self.tile, self.machine = space, program, tile, machine
-        self.tables, self.larger = tables, larger
+        self.tables, self.larger, self.spare = tables, larger, spare
         self.beside = {value: row for row in beside for value in row}
         self.lane = program.lane
         axes = enumerate(space.axes)
@@ -210,14 +213,23 @@ class TileLayout:
 
     def _best_places(self, form: tuple[int, ...], dtype: str) -> Places:
         rows = math.prod(self.outer(form))
-        room = self.machine.buffers.UB.bytes // COPIED_SHARE
+        room = self.spare or self.machine.buffers.UB.bytes // COPIED_SHARES[0]
         if self.larger is not None:
             places = self.larger.places(form, dtype)
             if self.larger.outer(form) == self.outer(form):
                 return places
             room = places.blocks * BLOCK_BYTES
         blocks, slices = self.tile.pitch // block_lanes(dtype), self._slices(form)
-        return best_places(rows, blocks, dtype, self.machine, first=True, room=room, slices=slices)
+        return best_places(
+            rows,
+            blocks,
+            dtype,
+            self.machine,
+            first=True,
+            room=room,
+            slices=slices,
+            spare=self.spare > 0,
+        )
 
     @cached_property
     def _places(self) -> dict[tuple[tuple[int, ...], str], Places]:
