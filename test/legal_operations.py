@@ -83,6 +83,7 @@ ASCEND = [
     "add(0xf32, 0xf32) -> 0xf32",
     "and(4xi1, 4xi1) -> 4xi1",
     "exp(f32) -> f32",
+    "quantize(4xf32) {zero = -3 : i64} -> 4xi8",
     "cast(4xf32) -> 4xi1",
     "cube_scale(4xf32) -> 4xf32",
     "half_part(4xf32) {part = 2 : i64} -> 4xf16",

@@ -104,6 +104,8 @@ UNARY = [
     ),
     *(case("not", x) for x in (I1, I16, I32)),
     *(case("hard_swish", x) for x in FLOATS),
+    Case("quantize", (F32,), Tensor(F32.shape, "i8"), {"zero": -7}),
+    Case("quantize", (F16,), Tensor(F16.shape, "ui8"), {"zero": 130}),
     case("gelu", F32, rtol=SERIES["float32"], atol=2e-6),
     case("gelu", F16, rtol=SERIES["float16"], atol=3e-4),
 ]

@@ -178,6 +178,18 @@ def hard_swish_text(case: Case, operand: str, result: str) -> str:
     %r = stablehlo.multiply %0, %part : {operand}"""
 
 
+def quantize_text(case: Case, operand: str, result: str) -> str:
+    limits = np.iinfo(np.int8 if case.result.element == "i8" else np.uint8)
+    return f"""%zero = stablehlo.constant dense<{case.attributes["zero"]}.0> : {operand}
+    %low = stablehlo.constant dense<{limits.min}.0> : {operand}
+    %high = stablehlo.constant dense<{limits.max}.0> : {operand}
+    %whole = stablehlo.round_nearest_even %0 : {operand}
+    %moved = stablehlo.add %whole, %zero : {operand}
+    %above = stablehlo.maximum %moved, %low : {operand}
+    %within = stablehlo.minimum %above, %high : {operand}
+    %r = stablehlo.convert %within : ({operand}) -> {result}"""
+
+
 def gelu_text(case: Case, operand: str, result: str) -> str:
     return f"""%root = stablehlo.constant dense<{0.5**0.5}> : {operand}
     %one = stablehlo.constant dense<1.0> : {operand}
@@ -233,6 +245,7 @@ FORMS: dict[str, Callable[..., str]] = {
     "half_part": half_part_text,
     "hard_swish": hard_swish_text,
     "gelu": gelu_text,
+    "quantize": quantize_text,
     "reduce": reduce_text,
     "broadcast": lambda case, a, r: (
         f"%r = stablehlo.broadcast_in_dim %0, dims = {case.attributes['dims']} : ({a}) -> {r}"

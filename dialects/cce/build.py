@@ -137,6 +137,7 @@ def load3d(
     dilations: Sequence[int],
     pads: Sequence[int],
     element: int,
+    padding: int | None = None,
 ) -> None:
     operation(
         "load3d",
@@ -146,6 +147,7 @@ def load3d(
         dilations=list(dilations),
         pads=list(pads),
         element=element,
+        padding=padding,
     )
 
 

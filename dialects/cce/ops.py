@@ -130,7 +130,8 @@ class Load3dOp(Cce.Operation, name="load3d"):
 
     Of the result's windows in raster order those from number `first` on, 16 a fractal; row 0 of
     windows begins at row `top` of the source, which may be negative. Of the kernel's elements
-    [c1][kh][kw] those from number `element` on, one a fractal. What lies outside is zero.
+    [c1][kh][kw] those from number `element` on, one a fractal. What lies outside is zero, or
+    the 16 bits of `padding`, which all loads of a kernel have or none.
 
     C1 source in L1, an image [c1, h, w, c], c 32 bytes' worth of elements, contiguous.
     C2 destination in L0A, [windows, elements, 16, c], or in L0B, [elements, windows, 16, c]; its
@@ -147,6 +148,7 @@ class Load3dOp(Cce.Operation, name="load3d"):
         "dilations": integers(2, 1, LIMITS["dilation_w"]),
         "pads": integers(2, 0, LIMITS["pad_left"]),
         "element": integer(0, 1 << 31),
+        "padding": integer(0, (1 << 16) - 1, required=False),
     }
     src: Operand[Any]
     first: Operand[Any]

@@ -9,6 +9,9 @@ before:
 after:
     %y = "ascend.gelu"(%x) : (..)
 
+So are numbers that are rounded, shifted by a zero point and saturated on their way to bytes one
+`quantize`, in front of which a `relu` is left out that saturating does as well.
+
 Factors and terms may stand in any order, and the scale be a division. An operator that has further
 users is still there for them. Constants may differ by one part in 10^4, as models round them.
 """
@@ -19,7 +22,12 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from davinci.dialects.ascend_types import tensor_of
+from davinci.element_types import dtype_of
 from davinci.mlir import ir
+from davinci.operators.quantize import QUANTIZED
 from davinci.passes.analysis.group_graph import number_of
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, tensor_functions, users_of
@@ -41,6 +49,8 @@ class AscendCombineOperatorsPass(Pass):
             for operation in [o.operation for o in block.operations]:
                 if operation.name == "ascend.erf":
                     combine_gelu(operation)
+                elif operation.name == "ascend.cast":
+                    combine_quantize(operation)
 
 
 def combine_gelu(erf: Any) -> None:
@@ -59,6 +69,54 @@ def combine_gelu(erf: Any) -> None:
             return
         if len(arrays) > 1 or (arrays and arrays != [x]):
             return
+
+
+def combine_quantize(cast: Any) -> None:
+    """Replaces min(max(round(x) + zero, lowest), highest) in bytes, if `cast` ends one."""
+    result = tensor_of(cast.results[0].type)
+    if result.element not in QUANTIZED:
+        return
+    limits = np.iinfo(dtype_of(result.element))
+    low, high = float(limits.min), float(limits.max)
+    clamped = with_number(cast.operands[0], "ascend.min", high)
+    clamped = None if clamped is None else with_number(clamped, "ascend.max", low)
+    if clamped is None:
+        return
+    zero, whole = plus_number(clamped)
+    rounding = defining_op(whole)
+    legal = rounding is not None and rounding.name == "ascend.round" and low <= zero <= high
+    if not legal or not float(zero).is_integer():
+        return
+    x = rounding.operands[0]
+    owner = defining_op(x)
+    if owner is not None and owner.name == "ascend.relu" and zero == low:
+        x = owner.operands[0]
+    with ir.InsertionPoint(cast), cast.location:
+        new = TensorOps().emit("quantize", [x], result, zero=int(zero))
+    fuse(new.owner, [rounding.location])
+    cast.results[0].replace_all_uses_with(new)
+    cast.erase()
+
+
+def with_number(value: Any, name: str, number: float) -> Any:
+    """What `name` combines with a number to make `value`; None if it does not."""
+    op = defining_op(value)
+    if op is None or op.name != name:
+        return None
+    for given, found in (op.operands, reversed(list(op.operands))):
+        if number_of(found) == number:
+            return given
+    return None
+
+
+def plus_number(value: Any) -> tuple[float, Any]:
+    """The number and the value whose sum a value is."""
+    op = defining_op(value)
+    if op is not None and op.name == "ascend.add":
+        for given, found in (op.operands, reversed(list(op.operands))):
+            if (number := number_of(found)) is not None:
+                return number, given
+    return 0.0, value
 
 
 def replace(parts: list[Any], x: Any) -> None:

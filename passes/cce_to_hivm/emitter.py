@@ -30,6 +30,7 @@ class Emitter:
         addresses: of the kernel's memrefs.
         mask: the vector mask at this point of straight code, None if unknown.
         image: the fields of FMATRIX, the same.
+        padding: the bits of what lies outside of images, the same.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -37,10 +38,11 @@ class Emitter:
         self.addresses = Addresses()
         self.mask: int | None = None
         self.image: Mapping[str, int] | None = None
+        self.padding: int | None = None
 
     def forget(self) -> None:
         """Registers are unknown from here on."""
-        self.mask = self.image = None
+        self.mask = self.image = self.padding = None
 
     def record(self, op: Op, name: str, kind: str = "") -> Instruction:
         """The record of an instruction the lowering of `op` needs."""
@@ -87,6 +89,12 @@ class Emitter:
         if fields != self.image:
             self.image = fields
             hivm.build("set_fmatrix", "", [], fields)
+
+    def set_padding(self, bits: int) -> None:
+        """Sets the padding of images unless it is known to be `bits`."""
+        if bits != self.padding:
+            self.padding = bits
+            hivm.build("set_padding", "", [], {"bits": bits})
 
     def loops(
         self,

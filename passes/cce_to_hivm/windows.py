@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.dialects.cce.instructions import WINDOW_LOADS
 from davinci.dialects.cce.windows import Windows
@@ -35,6 +36,8 @@ def lower_load3d(emitter: Emitter, op: Op) -> None:
             "pad_bottom": 0,
         }
     )
+    if (padding := attribute(op, "padding")) is not None:
+        emitter.set_padding(padding)
     most = {f.name: f.limit for f in record.fields}
     height, width = windows.kernel
     shared = {

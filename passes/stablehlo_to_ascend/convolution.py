@@ -9,7 +9,9 @@ Groups are put together until they are whole blocks of 16 channels, or one group
 zero where they meet channels of others. Where windows step over pixels and channels are few, pixels
 become channels (`Packing`). Images of one pixel are the rows of a product.
 
-Of bytes it is a sum of exact convolutions of f16, each of so few channels that f32 holds its sums:
+Of bytes it is one of bytes where weights are known and groups are whole blocks of 32 channels; they
+meet their weights turned (`operators.conv`). Others are sums of exact convolutions of f16, each of
+so few channels that f32 holds its sums:
 
     %y = conv i8 -> i32    ->    cast(conv(%x[c < 64], %w[c < 64])) + cast(conv(%x[c >= 64], ..
 """
@@ -39,8 +41,14 @@ from davinci.operators.conv import (
     geometry,
 )
 from davinci.operators.parts import pad_shape
-from davinci.operators.tensors import Tensor
-from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition
+from davinci.operators.tensors import Tensor, lanes
+from davinci.passes.ascend.tensor_ops import (
+    TensorOps,
+    constant_array,
+    defining_op,
+    definition,
+    full_value,
+)
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.movement import cut
 from davinci.units import FRACTAL_SIDE, ceil_div, round_up
@@ -78,7 +86,7 @@ def convert_convolution(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         return of_bytes(op, ops)
     if len(set(kinds)) > 1 or not TYPES.issuperset(kinds):
         return None
-    made = of_floats(op, x, w, result.element, ops)
+    made = on_images(op, x, w, result.element, ops)
     return None if made is None else [made]
 
 
@@ -98,19 +106,20 @@ def orders(op: Op) -> tuple[Order, Order]:
     return of_x, of_w
 
 
-def of_floats(op: Op, x: ir.Value, w: ir.Value, element: str, ops: TensorOps) -> Any:
+def on_images(op: Op, x: ir.Value, w: ir.Value, element: str, ops: TensorOps) -> Any:
     """The convolution of an operation on images and weights in its orders, in the order of its
     result, whose elements are `element`; None if load3d cannot."""
     result, groups = tensor_of(op.results[0].type), attribute(op, "feature_group_count")
     of_x, of_w = orders(op)
-    image, found = padded_image(op, x, of_x, ops)
+    around = Around.of(op, x, of_x)
+    image, found = padded_image(op, around, of_x, ops)
     if image is None or found is None:
         return None
     batch, outputs = tensor_of(x.type).shape[of_x.first], tensor_of(w.type).shape[of_w.first]
     if groups == 1 and found.pointwise and found.image == (1, 1):
         made = of_single_pixels(image, w, of_w, ops)
     else:
-        made = of_windows(image, found, w, of_w, groups, ops)
+        made = of_windows(image, found, w, of_w, groups, ops, around.padding)
     made = ops.cast(made, element)
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     spatial = tuple(numbers.output_spatial_dimensions)
@@ -131,6 +140,9 @@ def of_bytes(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     """A convolution of bytes to i32; None if the sums of one channel may be too large."""
     x, w = op.operands
     of_x, of_w = orders(op)
+    if definition(w) is not None and are_blocks(op, lanes("i8")):
+        made = on_images(op, x, w, "i32", ops)
+        return None if made is None else [made]
     parts = exact_parts(w, of_w)
     if parts is None or (len(parts) > 1 and attribute(op, "feature_group_count") > 1):
         return None
@@ -142,11 +154,20 @@ def of_bytes(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         ]
         if len(parts) == 1:
             operands = [images, weights]
-        made = of_floats(op, operands[0], operands[1], "i32", ops)
+        made = on_images(op, operands[0], operands[1], "i32", ops)
         if made is None:
             return None
         total = made if total is None else ops.binary("add", total, made)
     return [total]
+
+
+def are_blocks(op: Op, block: int) -> bool:
+    """Whether each group is whole blocks of channels; outputs need not be if there is but one."""
+    groups = attribute(op, "feature_group_count")
+    _, of_w = orders(op)
+    shape = tensor_of(op.operands[1].type).shape
+    outputs = shape[of_w.first] // groups
+    return shape[of_w.channels] % block == 0 and (groups == 1 or outputs % block == 0)
 
 
 def half(w: ir.Value, ops: TensorOps) -> Any:
@@ -199,13 +220,61 @@ def of_single_pixels(x: ir.Value, w: ir.Value, order: Order, ops: TensorOps) -> 
     """Images [n, 1, c] of a pixel each are the rows of a product: [n, o]."""
     n, _, channels = tensor_of(x.type).shape
     outputs = tensor_of(w.type).shape[order.first]
+    rows, of_bytes = ops.reshape(x, [n, channels]), tensor_of(w.type).element == "i8"
+    if of_bytes:
+        array = np.moveaxis(constant_array(definition(w)), order.first, 0)
+        weights = ops.constant(array.reshape(outputs, channels), "i8")
+        kind = Tensor((n, outputs), "i32")
+        return ops.emit("matmul", [rows, weights], kind, transpose_b=True)
     weights = ops.reshape(ops.transpose(w, order.turn), [channels, outputs])
-    rows = ops.reshape(x, [n, channels])
     return ops.emit("matmul", [rows, weights], Tensor((n, outputs), "f32"))
 
 
+@dataclass(frozen=True)
+class Around:
+    """What lies around images.
+
+    Attributes:
+        images: as they are given.
+        edges: elements before and behind each dimension of space.
+        padding: their value.
+    """
+
+    images: ir.Value
+    edges: Array
+    padding: int
+
+    @staticmethod
+    def of(op: Op, x: ir.Value, order: Order) -> Around:
+        """Of images of bytes also what a `pad` in front of the operation puts around them."""
+        rank = len(order.space)
+        edges = np.zeros((rank, 2), np.int64)
+        if "padding" in op.attributes:
+            edges = to_array(op.attributes["padding"]).reshape(rank, 2)
+        owner, plain = defining_op(x), Around(x, edges, 0)
+        of_bytes = tensor_of(x.type).element == "i8" and edges.min(initial=0) >= 0
+        spread = any(step > 1 for step in attribute(op, "lhs_dilation") or [])
+        if not of_bytes or spread or owner is None or owner.name != "ascend.pad":
+            return plain
+        low, high, inside = (attribute(owner, name) for name in ("low", "high", "interior"))
+        value = full_value(owner.operands[1])
+        others = [low[i] or high[i] for i in range(len(low)) if i not in order.space]
+        whole = np.array([[low[dim], high[dim]] for dim in order.space])
+        if value is None or any(inside) or any(others) or whole.min() < 0:
+            return plain
+        if edges.any() and value != 0:
+            return plain
+        return Around(owner.operands[0], whole + edges, int(value))
+
+
 def of_windows(
-    image: ir.Value, found: Geometry, w: ir.Value, order: Order, groups: int, ops: TensorOps
+    image: ir.Value,
+    found: Geometry,
+    w: ir.Value,
+    order: Order,
+    groups: int,
+    ops: TensorOps,
+    padding: int,
 ) -> Any:
     """Images [n, h w, c] in windows: [n, oh ow, o]."""
     batch, _, channels = tensor_of(image.type).shape
@@ -213,35 +282,40 @@ def of_windows(
     array = known_weights(w, order)
     packed = Packing.of(found, channels) if groups == 1 else None
     if packed is not None and array is not None:
-        image, array = packed.image(image, ops), packed.weights(array)
+        image, array = packed.image(image, ops, padding), packed.weights(array)
         found = packed.geometry
+    element = tensor_of(w.type).element
+    of_bytes = element == "i8"
     if array is not None:
-        weights = ops.constant(laid_out(array, groups), tensor_of(w.type).element)
+        laid = laid_out(array, groups, lanes(element))
+        laid = np.ascontiguousarray(laid.swapaxes(1, 2)) if of_bytes else laid
+        weights = ops.constant(laid, element)
     else:
         weights = matrices(w, order, groups, ops)
     rows, columns = found.windows
     lies = {name: list(getattr(found, name)) for name in LENGTHS}
-    result = Tensor((batch, rows * columns, outputs), "f32")
-    return ops.emit("conv", [image, weights], result, groups=groups, **lies)
+    result = Tensor((batch, rows * columns, outputs), "i32" if of_bytes else "f32")
+    turned = {"transpose_b": True, "padding": padding} if of_bytes else {}
+    return ops.emit("conv", [image, weights], result, groups=groups, **turned, **lies)
 
 
-def padded_image(op: Op, x: ir.Value, order: Order, ops: TensorOps) -> tuple[Any, Geometry | None]:
+def padded_image(
+    op: Op, around: Around, order: Order, ops: TensorOps
+) -> tuple[Any, Geometry | None]:
     """The operand as images [n, h w, c], and how windows lie on them; None if load3d cannot."""
+    x, edges = around.images, around.edges
     rank, given = len(order.space), tensor_of(x.type)
     ones = [1] * rank
     strides, inside, apart = (
         attribute(op, name) or ones for name in ("window_strides", "lhs_dilation", "rhs_dilation")
     )
-    edges = np.zeros((rank, 2), np.int64)
-    if "padding" in op.attributes:
-        edges = to_array(op.attributes["padding"]).reshape(rank, 2)
     w = tensor_of(op.operands[1].type)
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     kernel = [w.shape[dim] for dim in numbers.kernel_spatial_dimensions]
     x = ops.transpose(x, [order.first, *order.space, order.channels])
     pads = edges.tolist()
     if any(n > 1 for n in inside) or not all(0 <= p <= MOST_PADDING for p in edges.flat):
-        zero = ops.full((), given.element, 0)
+        zero = ops.full((), given.element, around.padding)
         low, high = ([0, *(int(p) for p in edges[:, side]), 0] for side in (0, 1))
         interior = [0, *(n - 1 for n in inside), 0]
         found = tensor_of(x.type)
@@ -320,7 +394,7 @@ class Packing:
             return None
         return Packing(found, lies, (shift[0], shift[1]))
 
-    def image(self, x: ir.Value, ops: TensorOps) -> Any:
+    def image(self, x: ir.Value, ops: TensorOps, padding: int) -> Any:
         """Images [n, h w, c] packed: [n, h' w', c sh sw]."""
         n, _, channels = tensor_of(x.type).shape
         (high, wide), (sh, sw) = self.geometry.image, self.before.strides
@@ -329,7 +403,7 @@ class Packing:
         if (height, width) != (high * sh, wide * sw):
             found, none = tensor_of(x.type), [0] * 4
             more = [0, high * sh - height, wide * sw - width, 0]
-            zero = ops.full((), found.element, 0)
+            zero = ops.full((), found.element, padding)
             kind = Tensor((n, high * sh, wide * sw, channels), found.element)
             x = ops.emit("pad", [x, zero], kind, low=none, high=more, interior=none)
         x = ops.transpose(ops.reshape(x, [n, high, sh, wide, sw, channels]), [0, 1, 3, 5, 2, 4])
@@ -393,17 +467,18 @@ def joined_groups(groups: int, channels: int, outputs: int) -> int:
     return groups
 
 
-def laid_out(w: Array, groups: int) -> Array:
-    """Weights [kh, kw, channels of a group, outputs] as `conv` has them."""
+def laid_out(w: Array, groups: int, block: int = FRACTAL_SIDE) -> Array:
+    """Weights [kh, kw, channels of a group, outputs] as `conv` has them; `block`: channels of one,
+    which of several groups are whole if it is not 16."""
     channels, total = w.shape[-2:]
     outputs = total // groups
     joined = joined_groups(groups, channels, outputs)
     count = groups // joined
     parts = w.reshape(-1, channels, count, joined, outputs)
-    inner = round_up(joined * channels, FRACTAL_SIDE)
+    inner = round_up(joined * channels, block)
     found = np.zeros((parts.shape[0], inner, count, joined, outputs), w.dtype)
     for i in range(joined):
         found[:, i * channels : (i + 1) * channels, :, i] = parts[:, :, :, i]
-    blocks = inner // FRACTAL_SIDE
-    split = found.reshape(parts.shape[0], blocks, FRACTAL_SIDE, count, joined * outputs)
+    blocks = inner // block
+    split = found.reshape(parts.shape[0], blocks, block, count, joined * outputs)
     return split.transpose(3, 1, 0, 2, 4).reshape(count, -1, joined * outputs)

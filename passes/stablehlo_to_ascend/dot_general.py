@@ -27,6 +27,7 @@ from davinci.passes.ascend.tensor_ops import (
 )
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.movement import cut
+from davinci.units import BLOCK_BYTES
 
 EXACT_BYTES = 1024
 """A sum of so many products of two bytes is below 2^24: f32 holds it, and every partial sum."""
@@ -84,13 +85,13 @@ def product_name(shape: Sequence[int]) -> str:
 
 def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps) -> Any:
     """The product of matrices of bytes; as a sum of exact products of f16 where the right one is
-    computed.
+    computed, or rows of the left one are no whole blocks.
 
     The cube takes bytes whose rows k runs along. No load turns fractals of them, so the right
-    matrix is turned at compile time.
+    matrix is turned at compile time; and only the scalar unit puts bytes elsewhere in a block.
     """
     known = definition(right)
-    if known is not None:
+    if known is not None and tensor_of(left.type).shape[-1] % BLOCK_BYTES == 0:
         turned = np.swapaxes(constant_array(known), -1, -2)
         operands = [left, ops.constant(np.ascontiguousarray(turned), "i8")]
         return ops.emit(product_name(result.shape), operands, result, transpose_b=True)

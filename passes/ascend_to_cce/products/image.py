@@ -86,6 +86,7 @@ class ImageFeed:
             dilations=geometry.dilations,
             pads=(left, right),
             element=element,
+            padding=word_of(self._image.padding) if self._image.padding else None,
         )
 
     def _blocks(self, piece: Block) -> int:
@@ -105,6 +106,11 @@ class ImageFeed:
         line = divided(window, geometry.windows[1])
         row = add(mul(line, geometry.strides[0]), -geometry.pads[0])
         return limited(row, last)
+
+
+def word_of(byte: int) -> int:
+    """The bits of a word of two bytes alike."""
+    return (byte & 0xFF) * 0x101
 
 
 def limited(index: IndexLike, most: int) -> IndexLike:

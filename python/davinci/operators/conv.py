@@ -158,6 +158,13 @@ def types_of_factors(call: Call) -> None:
     require(y in legal, "element type of the result", y, " or ".join(legal))
 
 
+def padding_of_bytes(call: Call) -> None:
+    """`padding` is a byte, of floats 0."""
+    found, of_bytes = call.attributes.get("padding", 0), call.inputs[0].element == "i8"
+    legal = -128 <= found < 128 if of_bytes else found == 0
+    require(legal, "padding", found, "a byte, or 0 of floats")
+
+
 def windows_of_image(call: Call) -> Windows:
     """Of the image any pixel may be read for a window."""
     x, w = call.inputs
@@ -192,6 +199,7 @@ def multiplications(call: Call) -> Work:
         has_weights,
         result_of_windows,
         types_of_factors,
+        padding_of_bytes,
     ),
     unit=CUBE,
     types=TYPES,
@@ -209,6 +217,7 @@ def conv(
     pads: tuple[int, int, int, int],
     groups: int = 1,
     transpose_b: bool = False,
+    padding: int = 0,
     result: Tensor,
 ) -> Any:
     """Images X [n, h w, c] in windows times weights W [g, k, o / g]: Y [n, oh ow, o].
@@ -216,18 +225,20 @@ def conv(
     `image` is (h, w), `kernel` (kh, kw); `pads` are above, below, left and right. Rows of W are
     blocks of 16 channels, rows and columns of the kernel, channels of a block. `groups` says how
     many groups of channels do not meet: more than W has matrices where it has zeros between them.
-    With `transpose_b`, as bytes have it, W is [g, o / g, k].
+    With `transpose_b`, as bytes have it, W is [g, o / g, k]. Around images is `padding`, of bytes
+    any number.
     """
     given = (image, kernel, strides, dilations, pads)
     found = geometry(dict(zip(LENGTHS, given, strict=True)))
     w = w.swapaxes(1, 2) if transpose_b else w
     groups, each = w.shape[0], x.shape[2] // w.shape[0]
     images = x.reshape(x.shape[0], *found.image, x.shape[2])
-    made = [convolved(images[..., i * each : (i + 1) * each], w[i], found) for i in range(groups)]
+    parts = [images[..., i * each : (i + 1) * each] for i in range(groups)]
+    made = [convolved(part, w[i], found, padding) for i, part in enumerate(parts)]
     return np.concatenate(made, axis=3).reshape(result.shape)
 
 
-def convolved(images: Array, weights: Array, found: Geometry) -> Array:
+def convolved(images: Array, weights: Array, found: Geometry, padding: int) -> Array:
     """[n, h, w, c] times weights [rows, o], summed in f32, of bytes in i32: [n, oh, ow, o]."""
     count, *_, channels = images.shape
     of_bytes = images.dtype == np.int8
@@ -236,7 +247,7 @@ def convolved(images: Array, weights: Array, found: Geometry) -> Array:
     top, bottom, left, right = found.pads
     blocks = ceil_div(channels, block)
     around = ((0, 0), (top, bottom), (left, right), (0, blocks * block - channels))
-    padded = np.pad(images.astype(kind), around)
+    padded = np.pad(images.astype(kind), around, constant_values=padding)
     outputs = weights.shape[1]
     parts = weights.astype(kind).reshape(blocks, *found.kernel, block, outputs)
     (rows, columns), (sh, sw) = found.windows, found.strides

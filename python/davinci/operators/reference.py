@@ -51,7 +51,7 @@ def constraints(record: Operator) -> list[str]:
     return [f"C{i}: {c.__doc__}" for i, c in enumerate(record.constraints, 1)]
 
 
-EXAMPLES = {"predicate": "LT", "part": 1}
+EXAMPLES = {"predicate": "LT", "part": 1, "zero": 3}
 """Attributes of tile rules, for their instructions."""
 
 
@@ -64,7 +64,7 @@ def instructions(record: Operator) -> str:
         program.input("s8" if boolean and i == 0 else DTYPE_OF[kind])
         for i in range(len(record.operands))
     ]
-    element = "f16" if record.name == "cast" else kind
+    element = {"cast": "f16", "quantize": "i8"}.get(record.name, kind)
     record.tile(program, operands, EXAMPLES, element)
     names = [step.name for step in program.steps]
     counts = {name: names.count(name) for name in names}

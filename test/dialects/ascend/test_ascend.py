@@ -30,7 +30,7 @@ def module_text(case: str) -> str:
     return f"func.func @f({arguments}) {{\n %r = {built}\n return\n}}"
 
 
-ODD = ("cast", "compare", "cube_scale", "half_part", "select")
+ODD = ("cast", "compare", "cube_scale", "half_part", "quantize", "select")
 """Elementwise operators whose operands and results need not have one type."""
 
 ILLEGAL = [
@@ -43,6 +43,10 @@ ILLEGAL = [
     ("exp(4xi32) -> 4xi32", "element type; found i32; expected float elements"),
     ("and(4xf32, 4xf32) -> 4xf32", "element type; found f32; expected integer elements"),
     ("cast(4xf32) -> 5xf16", "shape of the result"),
+    ("quantize(4xf32) {zero = 1 : i64} -> 5xi8", "shape of the result"),
+    ("quantize(4xf32) {zero = 1 : i64} -> 4xi16", "element type of the result; found i16"),
+    ("quantize(4xf32) {zero = -1 : i64} -> 4xui8", "zero; found -1; expected 0..255"),
+    ("quantize(4x4xf32) {zero = 1 : i64} -> 4x4xi8:nz", "layout of the result"),
     ("cube_scale(4xf16) -> 4xf16", "element type of the operand; found f16; expected f32"),
     ("cube_scale(4xf32) -> 5xf32", "shape of the result"),
     ("half_part(4xf32) {part = 3 : i64} -> 4xf16", "attribute 'part'; found 3; expected 0, 1 or 2"),
@@ -160,6 +164,10 @@ ILLEGAL = [
     (f"conv(2x30x17xi16, 1x288x5xi16) {CONV} -> 2x4x5xf32", "element type of X; found i16"),
     (f"conv(2x30x17xi8, 1x288x5xi8) {CONV} -> 2x4x5xi32", "transpose_b; found False"),
     (
+        f"conv(2x30x17xf16, 1x288x5xf16) {CONV[:-1]}, padding = 3 : i64}} -> 2x4x5xf32",
+        "padding; found 3; expected a byte, or 0 of floats",
+    ),
+    (
         f"pool(2x30x17xf16) {POOL.replace('2, 3>', '64, 3>')} -> 2x4x17xf16",
         r"attribute 'strides'; found .64, 3.; expected 2 numbers 1..63",
     ),
@@ -213,7 +221,7 @@ ILLEGAL = [
     ),
     ("add(4x4xf32:nz, 4x4xf32) -> 4x4xf32:nz", "type of operand 1; found 4x4xf32; expected .* nz"),
     ("select(4x4xi1, 4x4xf32:nz, 4x4xf32:nz) -> 4x4xf32:nz", "layout of operand 1"),
-    ("cast(4x4xf32:nz) -> 4x4xi8:nz", "columns of fractals of operand 0; found 16; expected 32"),
+    ("cast(4x4xf32:nz) -> 4x4xi8", "layout of the result"),
     ("transpose(4x4xf32:nz) {permutation = array<i64: 1, 0>} -> 4x4xf32", "layout of operand 0"),
     ("iota() {dim = 1 : i64} -> 3x4xi32:nz", "layout of the result; found nz; expected rows"),
     ("broadcast(1x4xf32:nz) {dims = array<i64: 0, 1>} -> 3x4xf32", "layout of operand 0"),

@@ -78,6 +78,7 @@ class Tensor:
         known: its values, read-only, if they are known at compile time.
         name: of the initializer or value that it comes from, for the resource of a constant.
         dequantized: the bytes that it was made from, if it was.
+        shifted: of unsigned bytes that were quantized here the same less 128, as signed ones.
     """
 
     __array_ufunc__ = None  # NumPy's scalars leave operators to this class
@@ -93,6 +94,7 @@ class Tensor:
         self.dtype, self.shape = np.dtype(dtype), tuple(int(size) for size in shape)
         self.known, self.name = known, name
         self.dequantized: Dequantized | None = None
+        self.shifted: Tensor | None = None
         self._value = value
 
     @property

@@ -80,7 +80,9 @@ def image_of(graph: Graph, node: Node) -> Image | None:
     if x.layout != NZ or w.layout != NZ or x.element not in ("f16", BYTES):
         raise NoSpace(f"a convolution of {x} with {w}")
     shape, channels = geometry(node.attributes), x.shape[-1] // w.shape[0]
-    return None if shape.pointwise else Image(shape, ceil_div(channels, lanes(x.element)))
+    if shape.pointwise:
+        return None
+    return Image(shape, ceil_div(channels, lanes(x.element)), node.attributes.get("padding", 0))
 
 
 class _Reader(Followers):

@@ -22,11 +22,13 @@ class Image:
 
     Attributes:
         geometry: of the windows.
-        blocks: of 16 channels.
+        blocks: of 16 channels, or of 32 of bytes.
+        padding: the byte that lies outside of images of bytes.
     """
 
     geometry: Geometry
     blocks: int
+    padding: int = 0
 
     @property
     def elements(self) -> int:

@@ -16,6 +16,7 @@ from davinci.frontends.onnx.tensor import (
     Tensor,
     bounds,
     broadcast,
+    constant,
     convert,
     is_integer,
 )
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 BYTES = (np.int8, np.uint8)
 """What products of bytes take."""
+
+UNSIGNED = 128
+"""What unsigned bytes are more than the signed ones that products take for them."""
 
 
 def spread_scale(value: Tensor, x: Tensor, axis: int, block: int) -> Tensor:
@@ -62,8 +66,24 @@ def saturated(x: Tensor, zero: Tensor | None, dtype: Any, saturate: bool = True)
         return cast(x, dtype, saturate)
     low, high = bounds(dtype)
     whole = ops.round_half_even(x)
-    whole = whole if zero is None or is_zero(zero) else whole + convert(zero, x.dtype)
-    return convert(ops.clip(whole, low, high), dtype)
+    made = convert(ops.clip(with_zero(whole, zero), low, high), dtype)
+    signed = lowered(zero)
+    if np.dtype(dtype) == np.uint8 and signed is not None:
+        less = ops.clip(with_zero(whole, signed), low - UNSIGNED, high - UNSIGNED)
+        made.shifted = convert(less, np.int8)
+    return made
+
+
+def lowered(zero: Tensor | None) -> Tensor | None:
+    """The zero point of signed bytes that stand for unsigned ones; None if it is computed."""
+    if zero is None:
+        return constant(np.int16(-UNSIGNED))
+    return None if zero.known is None else constant(zero.known.astype(np.int16) - UNSIGNED)
+
+
+def with_zero(x: Tensor, zero: Tensor | None) -> Tensor:
+    """x + zero in the type of `x`."""
+    return x if zero is None or is_zero(zero) else x + convert(zero, x.dtype)
 
 
 def is_zero(x: Tensor | None) -> bool:
@@ -93,14 +113,18 @@ def lower_dequantize(node: Call) -> Tensor:
     x, scale, zero = node.take(0), node.take(1), node.optional(2)
     axis, block = node.attr("axis", 1), node.attr("block_size") or 0
     dtype = node.dtype("output_dtype") if node.attr("output_dtype") else scale.dtype
+    given, zero_of_given = x, zero
+    if x.shifted is not None and (signed := lowered(zero)) is not None:
+        x, zero = x.shifted, signed
     difference = convert(x, np.float32)
     if zero is not None and not is_zero(zero):
         spread = spread_scale(zero, x, axis, block)
         difference = difference - convert(spread, np.float32)
     factor = convert(spread_scale(scale, x, axis, block), np.float32)
     made = cast(difference * factor, dtype)
-    if x.dtype in BYTES and dtype == np.float32 and not block:
-        made.dequantized = Dequantized(x, scale, zero, ops.axis_of(axis, max(1, x.rank)))
+    if given.dtype in BYTES and dtype == np.float32 and not block:
+        at = ops.axis_of(axis, max(1, x.rank))
+        made.dequantized = Dequantized(given, scale, zero_of_given, at)
     return made
 
 
