@@ -150,7 +150,7 @@ def mte1_load3d(work: UnitWork) -> Cost:
     assert unit is not None, "no such instruction"
     rows = pixels_of(work.values, work.fmatrix).rows.tolist()
     each = unit.l0b_cycles if work.record.operands[0].space == Space.L0B else 0
-    cycles = unit.fixed_cycles + each * work.values["repeat"]
+    cycles = unit.fixed_cycles + each * len(rows)
     cycles += sum(unit.of_fractal(work.values["stride_w"], count) for count in rows)
     return Cost(cycles, cycles, from_l1=True, overlap=work.machine.mte1.overlap_cycles)
 

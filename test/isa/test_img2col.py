@@ -122,3 +122,52 @@ def test_illegal(fields, message):
     record, values = one(**fields)
     with pytest.raises(InputError, match=message):
         record.encode(values)
+
+
+@pytest.mark.parametrize(("name", "space"), [("ca", Space.L0A), ("cb", Space.L0B)])
+@given(data=st.data())
+def test_block_of_windows_and_elements(make_bench, name, space, data):
+    """load3dv2: the matrix of all windows by all channels of kernel elements, a part of it."""
+    bench = make_bench()
+    draw = lambda low, high: data.draw(st.integers(low, high))  # noqa: E731
+    height, width, blocks = draw(1, 7), draw(1, 20), 2
+    left, right, top, bottom = (draw(0, 3) for _ in range(4))
+    fields = {f"{what}_{s}": draw(1, 3) for what in ("filter", "stride") for s in "hw"}
+    fields |= {f"dilation_{s}": draw(1, 2) for s in "hw"}
+    reach = {s: (fields[f"filter_{s}"] - 1) * fields[f"dilation_{s}"] for s in "hw"}
+    wide = (width + left + right - reach["w"] - 1) // fields["stride_w"] + 1
+    assume(reach["w"] <= width + left + right - 1)
+    high, deep = draw(0, 2), draw(0, 3)
+    elements = fields["filter_h"] * fields["filter_w"]
+    m_start, k_start = 16 * draw(0, 2), 16 * draw(0, max(0, 2 * elements - deep))
+    assume(k_start // 16 + deep <= blocks * elements)
+    image = bench.get(Space.L1, SRC, (blocks, height, width, 16), np.uint16)
+    after = bench.memory[space].copy()
+    place = DST
+    for m in range(high):
+        for k in range(deep):
+            block, at = divmod(k_start // 16 + k, elements)
+            i, j = divmod(at, fields["filter_w"])
+            for window in range(16):
+                row, column = divmod(m_start + 16 * m + window, wide)
+                y = row * fields["stride_h"] - top + i * fields["dilation_h"]
+                x = column * fields["stride_w"] - left + j * fields["dilation_w"]
+                inside = 0 <= y < height and 0 <= x < width
+                pixel = image[block, y, x] if inside else np.full(16, 7, np.uint16)
+                after[place : place + 32] = np.ascontiguousarray(pixel).view(np.uint8)
+                place += 32
+    sides = {"pad_left": left, "pad_right": right, "pad_top": top, "pad_bottom": bottom}
+    bench.run("set_fmatrix", l1_w=width, l1_h=height, **sides)
+    bench.run("set_padding", bits=7)
+    extents = {"k_extension": 16 * deep, "m_extension": 16 * high}
+    starts = {"k_start": k_start, "m_start": m_start}
+    bench.run(f"img2colv2_cbuf_to_{name}.f16", dst=DST, src=SRC, **fields, **extents, **starts)
+    assert np.array_equal(bench.memory[space], after)
+
+
+@pytest.mark.parametrize("field", ["k_extension", "m_extension", "k_start", "m_start"])
+def test_blocks_are_whole_fractals(field):
+    record = INSTRUCTIONS["img2colv2_cbuf_to_ca.f16"]
+    values = {"dst": 0, "src": 0} | {f.name: max(f.minimum, 16) for f in record.fields}
+    with pytest.raises(InputError, match=f"{field}: found 17, expected a multiple of 16"):
+        record.encode(values | {field: 17})

@@ -11,11 +11,14 @@ windows of the output, in raster order, one a row, and of each window one elemen
 The first window is at (`left_top_h`, `left_top_w`), which are negative inside the padding. Its row
 ends where windows would reach beyond the padding on the right; later rows begin at the padding on
 the left. Windows below the image are padding.
+
+load3dv1 (910, 310) names a first window and one direction. load3dv2 (910B) takes a rectangle of
+windows and kernel elements, counted from the first window at the padding above and on the left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -40,7 +43,7 @@ from davinci.isa.core import (
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
-SOURCE = "docs/hardware.md a3 (rates), c (load3dv1); layout of the words assumed"
+SOURCE = "docs/hardware.md a3 (rates), c (load3d); layout of the words assumed"
 
 FMATRIX_FIELDS = (
     Field("l1_w", 0, 15, minimum=1, maximum=32767, doc="width of the image, in pixels"),
@@ -60,12 +63,14 @@ class Image:
     height: int
     left: int
     right: int
+    top: int
 
     @staticmethod
     def of(word: int) -> Image:
         """From the register."""
         found = {f.name: word >> f.lo & ((1 << f.width) - 1) for f in FMATRIX_FIELDS}
-        return Image(found["l1_w"], found["l1_h"], found["pad_left"], found["pad_right"])
+        sides = found["pad_left"], found["pad_right"], found["pad_top"]
+        return Image(found["l1_w"], found["l1_h"], *sides)
 
 
 def set_fmatrix(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
@@ -148,6 +153,17 @@ FIELDS = (
     Field("repeat", 56, 63, word=1, doc="number of fractals; 0: no operation"),
 )
 
+CHANNELS = BLOCK_BYTES // 2
+"""Of a pixel in a block, f16: what kernel elements are counted by in load3dv2."""
+
+BLOCK_FIELDS = (
+    Field("k_extension", 0, 15, doc="channels of kernel elements that are taken; 0: no operation"),
+    Field("m_extension", 16, 31, doc="windows that are taken; 0: no operation"),
+    Field("k_start", 32, 47, doc="channel of the first kernel element"),
+    Field("m_start", 48, 63, doc="first window"),
+    *(field for field in FIELDS if field.name.startswith(("stride", "filter", "dilation"))),
+)
+
 PLACE_BITS = 16
 
 
@@ -172,6 +188,15 @@ def check(values: Values) -> str:
     return ""
 
 
+def check_block(values: Values) -> str:
+    """Whole fractals."""
+    for name, unit in (("k", CHANNELS), ("m", SIDE)):
+        for part in ("extension", "start"):
+            if (found := values[f"{name}_{part}"]) % unit:
+                return f"{name}_{part}: found {found}, expected a multiple of {unit}"
+    return ""
+
+
 @dataclass(frozen=True)
 class Pixels:
     """The pixels that an instruction takes, [repeats][16] of each.
@@ -189,16 +214,45 @@ class Pixels:
 
 def pixels_of(values: Values, fmatrix: int) -> Pixels:
     """The pixels that an instruction takes, of the image that FMATRIX describes."""
-    return _pixels(tuple(values[f.name] for f in FIELDS), fmatrix)
+    names = BLOCK_FIELDS if "k_extension" in values else FIELDS
+    return _pixels(tuple((f.name, values[f.name]) for f in names), fmatrix)
 
 
 @lru_cache(maxsize=4096)
-def _pixels(fields: tuple[int, ...], fmatrix: int) -> Pixels:
-    at = dict(zip((f.name for f in FIELDS), fields, strict=True))
-    image, repeat, by_windows = Image.of(fmatrix), at["repeat"], at["repeat_mode"]
+def _pixels(fields: tuple[tuple[str, int], ...], fmatrix: int) -> Pixels:
+    at, image = dict(fields), Image.of(fmatrix)
+    if "k_extension" in at:
+        return _block(at, image)
+    repeat, by_windows = at["repeat"], at["repeat_mode"]
     left, top = signed(at["left_top_w"]), signed(at["left_top_h"])
     window, turn = np.arange(SIDE), np.arange(repeat)[:, None]
+    first_element = (at["c1_index"] * at["filter_h"] + at["fetch_h"]) * at["filter_w"]
+    first_element += at["fetch_w"]
     number = turn * SIDE * by_windows + window
+    return _taken(at, image, (left, top), number, first_element + turn * (1 - by_windows))
+
+
+def _block(at: Mapping[str, int], image: Image) -> Pixels:
+    """Of load3dv2: the kernel elements of 16 windows one after the other, then the next 16."""
+    deep, high = at["k_extension"] // CHANNELS, at["m_extension"] // SIDE
+    number = at["m_start"] + SIDE * np.arange(high)[:, None, None] + np.arange(SIDE)
+    element = at["k_start"] // CHANNELS + np.arange(deep)[None, :, None]
+    shape = high, deep, SIDE
+    numbers, elements = np.broadcast_to(number, shape), np.broadcast_to(element, shape)
+    return _taken(
+        at,
+        image,
+        (-image.left, -image.top),
+        numbers.reshape(-1, SIDE),
+        elements.reshape(-1, SIDE)[:, :1],
+    )
+
+
+def _taken(
+    at: Mapping[str, int], image: Image, start: tuple[int, int], number: Array, element: Array
+) -> Pixels:
+    """Of windows [repeats][16], counted from the one at `start`, the kernel elements [repeats]."""
+    left, top = start
     # Windows that begin in a row up to here do not reach beyond the padding.
     last = image.width + image.right - (at["filter_w"] - 1) * at["dilation_w"] - 1
     first = max(0, (last - left) // at["stride_w"] + 1)
@@ -208,8 +262,6 @@ def _pixels(fields: tuple[int, ...], fmatrix: int) -> Pixels:
     x = np.where(row == 0, left, -image.left) + at["stride_w"] * column
     y = top + at["stride_h"] * row
     height, width = at["filter_h"], at["filter_w"]
-    first_element = (at["c1_index"] * height + at["fetch_h"]) * width + at["fetch_w"]
-    element = first_element + turn * (1 - by_windows)
     x = x + at["dilation_w"] * (element % width)
     y = y + at["dilation_h"] * (element // width % height)
     inside = (x >= 0) & (x < image.width) & (y >= 0) & (y < image.height)
@@ -229,16 +281,17 @@ def touched(pixels: Pixels) -> tuple[int, Array]:
 
 
 def regions(dst: Space, dtype: str) -> Regions:
-    """Whole pixels of L1, and fractals at the jump stride."""
+    """Whole pixels of L1, and fractals at the jump stride; of load3dv2 one behind the other."""
     element = DTYPES[dtype]
     lanes = BLOCK_BYTES // element.itemsize
 
     def accesses(values: Values, registers: Registers) -> Accesses:
-        first, taken = touched(pixels_of(values, registers.fmatrix))
+        pixels = pixels_of(values, registers.fmatrix)
+        first, taken = touched(pixels)
         dims = ((taken.size, BLOCK_BYTES),)
         place = values["src"] + first * BLOCK_BYTES
         read = Access(Space.L1, place, dims, lanes, element, taken[:, None])
-        steps = ((values["repeat"], values["jump_stride"] * FRACTAL_BYTES),)
+        steps = ((len(pixels.rows), values.get("jump_stride", 1) * FRACTAL_BYTES),)
         return [read], [Access(dst, values["dst"], steps, SIDE * lanes, element)]
 
     return accesses
@@ -278,3 +331,26 @@ for name, dst in [("img2col_cbuf_to_ca", Space.L0A), ("img2col_cbuf_to_cb", Spac
                 check=check,
             )
         )
+
+for name, dst in [("img2colv2_cbuf_to_ca", Space.L0A), ("img2colv2_cbuf_to_cb", Space.L0B)]:
+    define(
+        Instruction(
+            name=name,
+            type="f16",
+            pipe=Pipe.MTE1,
+            operands=(
+                Operand("dst", dst, True, "fractals of 16 windows x 16 channels"),
+                Operand("src", Space.L1, False, "the image, [c1][height][width][32 bytes]"),
+            ),
+            fields=BLOCK_FIELDS,
+            accesses=regions(dst, "f16"),
+            compute=columns,
+            timing="mte1_load3d",
+            doc=f"Makes fractals of windows of an image in L1 (load3dv2) in {dst.name}: of 16 "
+            "windows all kernel elements, then of the next 16. The image is as wide and as high "
+            "as set_fmatrix says, windows begin at the padding above and on the left of it. "
+            "Transposing and a second FMATRIX do not exist.",
+            source=SOURCE,
+            check=check_block,
+        )
+    )

@@ -20,6 +20,8 @@ NEEDS = (
     ("copy_cbuf_to_ubuf", "mte1", "l1_to_ub_bytes_per_cycle"),
     ("img2col_cbuf_to_ca", "mte1", "load3d"),
     ("img2col_cbuf_to_cb", "mte1", "load3d"),
+    ("img2colv2_cbuf_to_ca", "mte1", "load3d"),
+    ("img2colv2_cbuf_to_cb", "mte1", "load3d"),
     ("vbitsort", "vector", "sorted_per_cycle"),
     ("vmrgsort4", "vector", "sorted_per_cycle"),
     ("copy_ubuf_to_cbuf", "mte3", "ub_to_l1_bytes_per_cycle"),
