@@ -18,6 +18,8 @@ from statistics import median
 from typing import Any
 
 import published
+import published_attention
+import published_convolution
 import published_memory
 import published_products
 import published_vector
@@ -29,6 +31,7 @@ SINGLE, FITS = "isolated vector operations", "fits of isolated vector operations
 SEVERAL, BANKS = "operations of several instructions", "bank conflicts"
 MADS, LOADS = "chained mads", "GM to UB"
 V1, PTO, V7 = "V1 product of 8192", "PTO product of 3072", "V7 other products"
+CONVOLUTION, ATTENTION = published_convolution.GROUP, published_attention.GROUP
 V4, V5 = "V4 addition of 8192 x 8192 f16", "V5 reading"
 
 Rows = Callable[[], Iterator[Row]]
@@ -115,6 +118,8 @@ NUMBERS: list[Number] = [
     Number(("cube", "latency_cycles"), 11, given=(V1,)),
     Number(("mte1", "stall_bytes"), 1_000_000, given=(V1,)),
     Number(("mte1", "overlap_cycles"), 0, given=(PTO,)),
+    Number(("mte1", "load3d", "fixed_cycles"), 46, given=(CONVOLUTION,)),
+    Number(("l2", "separate_writes"), 0, given=(ATTENTION,)),
     Number(("mte2", "start_cycles"), 220, given=(LOADS,)),
     Number(("mte2", "nd2nz_fixed_cycles"), 0, given=(V1,)),
     Number(
@@ -174,6 +179,8 @@ GROUPS: dict[str, Rows] = {
     LOADS: published.transfers,
     V1: published_products.products,
     PTO: published_products.pto_product,
+    CONVOLUTION: published_convolution.pto_convolution,
+    ATTENTION: published_attention.pto_attention,
     V7: published_products.tuning,
     V4: published_memory.vector_addition,
     V5: published_memory.data_copy,
@@ -191,7 +198,9 @@ def with_number(data: dict[str, Any], key: Sequence[str], value: float | None) -
     if value is None:
         section.pop(last, None)
     else:
-        section[last] = round(value) if isinstance(section.get(last), int) else value
+        old = section.get(last)
+        is_bool, is_int = isinstance(old, bool), isinstance(old, int)
+        section[last] = bool(value) if is_bool else round(value) if is_int else value
     return new
 
 

@@ -76,6 +76,13 @@ def microseconds(cycles: float) -> float:
     return cycles / MHZ
 
 
+def head(cores: float) -> float:
+    """Microseconds of a task before its first instruction, on so many cube cores with their vector
+    cores, of which one is half of one: what a task's published time has besides its cores'."""
+    launch = MACHINE.launch
+    return launch.head_us + launch.head_of_all_cores_us * min(cores / CUBE_CORES, 1)
+
+
 # Chained mads: eight of m 128, k 64 without waiting.
 
 

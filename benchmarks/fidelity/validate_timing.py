@@ -14,6 +14,8 @@ from pathlib import Path
 
 import foretelling
 import published
+import published_attention
+import published_convolution
 import published_memory
 import published_products
 import published_vector
@@ -32,6 +34,8 @@ GROUPS: list[Callable[[], Iterator[Row]]] = [
     published.transfers,
     published_products.products,
     published_products.pto_product,
+    published_convolution.pto_convolution,
+    published_attention.pto_attention,
     published_products.tuning,
     published_memory.vector_addition,
     published_memory.data_copy,
@@ -70,7 +74,9 @@ All measurements are from the pages that the model was made from, so no row is i
   it 22 cycles, a depth of 15 and 2 until results are visible are numbers. The vector times of V4
   follow, but were known. Single TEXP, TDIV and TRSQRT are of the publication with the fits.
 * `mte1.overlap_cycles`, `vector.overlap_cycles`, `copy_bytes_per_cycle` and the 20 of `vector_dup`
-  rest on one row of PTO each, that `l2.separate_writes` on its attention, of which there is no row.
+  rest on one row of PTO each, `mte1.load3d.fixed_cycles` on MTE1 of its convolution. That
+  `l2.separate_writes` comes from what a product of its attention moves and takes, before it was
+  simulated; the other lengths, and the other columns of the convolution, gave no number.
   Of its product of 3072 the rows but MTE1 gave no number; single TSUB neither, and TADD, whose
   numbers it has, is of the same publication.
 * MTE1 of C0 to C2 is fitted: the 24 cycles of a load are those of the vendor's formula for a load
@@ -93,6 +99,14 @@ How the programs were rebuilt where the publication leaves it open:
   time of twice a single transfer shows; the same program is used for all versions. 1/16 of its
   tiles stand for all, with the scalar unit 1/1024. The program runs twice and the second time
   counts, as repeated measurements do.
+* PTO's convolution has the published tiling, which its publication gives for another size; a core
+  has an image and a sixth of the filters. How weights leave L1 is taken to be one load. It runs
+  twice and the second time counts.
+* PTO's attention: tiles of 512 keys, of which the publication only says that they are possible, 4
+  of them ahead, 8 slots; Q, K and V are in the L2. Its clock is 1800 MHz. Products do not overlap
+  with fixpipe as they do by the unit flag; scores of one slice are copied rows by rows.
+* The time of a task has the head that the vendor's templates give it (hardware.md, b3), 1 us and 7
+  times the share of the cores.
 * V5 has the published order and waits for nothing. V7: how the rows and columns are split, and
   the steps of its large transfers (4 and 4), are not published.
 """
