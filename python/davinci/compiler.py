@@ -196,7 +196,7 @@ def lower(
     for stage in stages:
         progress(stage)
         try:
-            runner.run(module.operation, pipelines.text(stage, options))
+            runner.run(module.operation, pipelines.text(stage, options), runner.AT_THE_END)
         except MLIRError as error:
             raise CompileError(first_diagnostic(error), where=f"pipeline {stage}") from None
 

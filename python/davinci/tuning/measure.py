@@ -68,7 +68,7 @@ def _measured(text: str, choices: Any, machine: str, cores: int) -> int:
         kernel.attributes["ascend.choices"] = as_attribute(choices)
     options = pipelines.Options(machine=machine, cores=cores)
     for stage in STAGES:
-        runner.run(module.operation, pipelines.text(stage, options))
+        runner.run(module.operation, pipelines.text(stage, options), runner.AT_THE_END)
     executable = Executable(module, machines.load(machine), cores, checks=False, data=False)
     executable.run({spec.name: np.zeros(spec.shape, spec.dtype) for spec in executable.inputs})
     return sum(launch.cycles for launch in executable.launches)
