@@ -10,6 +10,7 @@ from onnx import helper
 
 import davinci
 from davinci.errors import InputError
+from davinci.reference import check
 from onnx_support import (
     against_onnxruntime,
     against_reference,
@@ -157,8 +158,32 @@ def test_largest(axis: int, largest: int, dtype: Any) -> None:
 
 def test_largest_of_old_operator_sets() -> None:
     against_onnxruntime(*node_model("TopK", values(3, 5), opset=9, outputs=2, k=2, axis=1))
-    operands = (values(3, 5), np.array([5]))
+    operands = (values(3, 3), np.array([3]))
     against_onnxruntime(*node_model("TopK", *operands, known=[1], opset=10, outputs=2))
+
+
+@pytest.mark.parametrize("count", [3, 17])
+def test_largest_of_infinite_values(count: int) -> None:
+    """Few of them are found one by one, each without those before it; more are sorted."""
+    x = np.full((2, 19), -np.inf, np.float32)
+    x[1, 5:8] = [2, np.inf, -3]
+    operands = (x, np.array([count]))
+    against_onnxruntime(*node_model("TopK", *operands, known=[1], outputs=2))
+
+
+def test_experts_of_a_router_are_chosen_on_the_vector_unit() -> None:
+    nodes = [
+        helper.make_node("TopK", ["x", "two"], ["best", "places"]),
+        helper.make_node("Softmax", ["best"], ["shares"]),
+        helper.make_node("ScatterElements", ["none", "places", "shares"], ["y"], axis=1),
+    ]
+    constants = {"two": np.array([2]), "none": np.zeros((17, 8), np.float32)}
+    inputs = {"x": values(17, 8)}
+    model = model_of(nodes, inputs, constants=constants)
+    executable = davinci.compile(model, cores=2)
+    found = executable.run(inputs)
+    np.testing.assert_allclose(found["y"], check.reference_onnx(model, inputs)["y"], atol=1e-5)
+    assert {kernel["unit"] for kernel in executable.profile["kernels"]} == {"vector"}
 
 
 def test_none_of_the_largest() -> None:

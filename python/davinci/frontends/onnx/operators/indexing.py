@@ -26,6 +26,11 @@ REDUCTIONS: dict[str, Combine] = {
 }
 
 
+FEW = 16
+"""Indices along an axis up to which each is compared with all places at once, on the vector unit;
+more of them are sorted or scattered one by one, on the scalar unit."""
+
+
 @operator("Gather")
 def lower_gather(node: Call) -> Tensor:
     x, indices = node.take(0), node.take(1)
@@ -123,9 +128,25 @@ def flat_numbers(places: Sequence[Any], shape: Sequence[int]) -> Tensor:
 @operator("ScatterElements", "Scatter")
 def lower_scatter_elements(node: Call) -> Tensor:
     x, indices, updates = node.take(0), node.take(1), node.take(2)
-    rows = element_numbers(x, indices, ops.axis_of(node.attr("axis"), x.rank))
+    axis = ops.axis_of(node.attr("axis"), x.rank)
+    if indices.known is None and indices.rank == x.rank and indices.shape[axis] <= FEW:
+        others = [i for i in range(x.rank) if i != axis]
+        if all(indices.shape[i] == x.shape[i] for i in others):
+            return scatter_few(x, indices, updates, axis, reduction(node))
+    rows = element_numbers(x, indices, axis)
     flat, new = ops.reshape(x, [x.count]), ops.reshape(updates, [updates.count])
     return ops.reshape(scatter_rows(flat, rows, new, reduction(node)), x.shape)
+
+
+def scatter_few(x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine: Combine) -> Tensor:
+    """`x` with updates combined into the places along `axis` that the indices of a line name."""
+    chosen = ops.wrap_indices(indices, x.shape[axis])
+    places = ops.iota(chosen.dtype, x.shape, axis)
+    for i in range(indices.shape[axis]):
+        place, new = (ops.cut_axis(t, axis, i, i + 1) for t in (chosen, updates))
+        hit = ops.compare("EQ", places, broadcast(place, x.shape))
+        x = ops.where(hit, combine(x, broadcast(new, x.shape)), x)
+    return x
 
 
 @operator("ScatterND")
@@ -193,10 +214,35 @@ def lower_top_k(node: Call) -> tuple[Tensor, Tensor]:
     count = (node.integers("k", 1) or [0])[0]
     if not 0 <= count <= x.shape[axis]:
         raise BadNode(f"{count} of {x.shape[axis]} elements")
-    direction = "GT" if node.attr("largest", 1) else "LT"
+    largest = bool(node.attr("largest", 1))
+    if 0 < count <= FEW and x.dtype.itemsize <= 4:  # wider ones have no maxima on the vector unit
+        values, order = extremes(x, axis, count, largest)
+        return values, convert(order, np.int64)
+    direction = "GT" if largest else "LT"
     number = ops.iota(np.int32, x.shape, axis)
     values, order = ops.sort(
         [x, number], axis, lambda a, b, i, j: ops.compare(direction, a, b), stable=True
     )
     kept = [ops.cut_axis(t, axis, 0, count) for t in (values, order)]
     return kept[0], convert(kept[1], np.int64)
+
+
+def extremes(x: Tensor, axis: int, count: int, largest: bool) -> tuple[Tensor, Tensor]:
+    """The first `count` elements along `axis` in order and their places: the extreme one of those
+    that are left, again and again. NaN comes first."""
+    name, worst = ("maximum", ops.lowest) if largest else ("minimum", ops.highest)
+    places = ops.iota(np.int32, x.shape, axis)
+    left, values, order = None, [], []
+    for _ in range(count):
+        seen = x if left is None else ops.where(left, x, worst(x.dtype))
+        value = ops.reduce(name, seen, [axis], keepdims=True)
+        hits = ops.compare("EQ", seen, broadcast(value, x.shape))
+        hits = hits | ops.is_nan(seen) if x.is_float else hits
+        hits = hits if left is None else hits & left
+        free = ops.where(hits, places, x.shape[axis])
+        place = ops.reduce("minimum", free, [axis], keepdims=True)
+        others = ops.compare("NE", places, broadcast(place, x.shape))
+        left = others if left is None else left & others
+        values.append(value)
+        order.append(place)
+    return ops.concat(values, axis), ops.concat(order, axis)

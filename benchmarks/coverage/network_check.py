@@ -1,0 +1,133 @@
+"""Every network of the zoo and the light networks of the onnx package against onnxruntime.
+
+    python benchmarks/coverage/network_check.py [network ...] [--machine NAME] [--write]
+
+Each is compiled, simulated with data and all checks, and compared as `npu-run --check` does; beside
+that the share of its cycles that kernels on the scalar unit take. Networks are named as npu-run
+names them. --write writes docs/network-check.md. Takes half an hour for all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+
+import onnx
+
+from davinci import job
+from davinci.errors import DavinciError
+from davinci.reference import check
+
+PAGE = Path(__file__).parents[2] / "docs" / "network-check.md"
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+ZOO = (
+    "mlp",
+    "bert-tiny",
+    "bert,layers=2,hidden=768,heads=12,seq=128",
+    "resnet18,resolution=128",
+    "resnet50,resolution=128",
+    "resnext50,resolution=64",
+    "resnext101,resolution=64",
+    "vgg16,resolution=64",
+    "mobilenet-v1,resolution=128",
+    "mobilenet-v2,resolution=128",
+    "mobilenet-v3,resolution=128",
+    "shufflenet-v2,resolution=128",
+    "squeezenet,resolution=128",
+    "googlenet,resolution=128",
+    "inception-v3,resolution=139",
+    "xception,resolution=107",
+    "densenet,resolution=64",
+    "efficientnet,resolution=128",
+    "convnext,resolution=64",
+    "vit,resolution=96",
+    "swin,resolution=56,window=7",
+    "unet,resolution=128",
+    "deeplab-v3,resolution=97",
+    "yolo,resolution=128",
+    "gpt2,layers=2,vocab=2000",
+    "gpt2-decode,layers=2,vocab=2000",
+    "llama",
+    "llama,seq=1,past=127",
+    "mixtral",
+    "mmoe",
+    "lstm",
+    "lstm,directions=2,batch=16",
+    "gru",
+)
+"""All networks, where these are large at sizes that are simulated in a minute or two."""
+
+INTRODUCTION = """# Networks against onnxruntime
+
+Made by `python benchmarks/coverage/network_check.py --write` on {machine}; do not edit. Each
+network is compiled, simulated with data and all checks, and compared with onnxruntime on random
+inputs, as `npu-run --check` does.
+
+* `check`: the least cosine and the largest error, as a share of the largest value, of all outputs.
+* `kernels`: launches; `scalar`: share of the cycles that kernels on the scalar unit take.
+* `seconds`: to compile and to simulate, on a processor that others use, too.
+
+| network | check | cosine | largest error | kernels | scalar | seconds |
+|---|---|---:|---:|---:|---:|---:|
+"""
+
+
+def row_of(network: str, machine: str) -> str:
+    """The row of a network, which says what is wrong where it does not pass."""
+    start = time.perf_counter()
+    name = network if network.endswith(".onnx") else f"zoo:{network}"
+    title = Path(network).stem if network.endswith(".onnx") else network
+    try:
+        source = job.open_source(name)
+        result = job.run(
+            source,
+            inputs=None,
+            seed=0,
+            reference=job.reference_of(source),
+            timeline="none",
+            progress=lambda text: None,
+            machine=machine,
+        )
+    except DavinciError as error:
+        return f"| {title} | fails: {error} | | | | | |"
+    record = result.record
+    try:
+        check.require(record["check"], record["precision"])
+        verdict = "passes"
+    except DavinciError as error:
+        verdict = f"fails: {error}"
+    scalar = sum(row["cycles"] for row in record["kernels"] if row["unit"] == "scalar")
+    cells = (
+        title,
+        verdict,
+        f"{record['check']['cosine']:.7f}",
+        f"{record['check']['max_rel_err']:.2g}",
+        f"{record['ops']['total']:,}",
+        f"{scalar / max(1, record['total_cycles']):.1%}",
+        f"{time.perf_counter() - start:.0f}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("networks", nargs="*", metavar="network", help="default: all")
+    parser.add_argument("--machine", default="ascend910")
+    parser.add_argument("--write", action="store_true")
+    options = parser.parse_args()
+    light = sorted(str(path) for path in LIGHT.glob("light_*.onnx"))
+    rows = []
+    for network in options.networks or [*ZOO, *light]:
+        rows.append(row_of(network, options.machine))
+        print(rows[-1], flush=True)
+    if options.write:
+        text = INTRODUCTION.format(machine=options.machine) + "\n".join(rows) + "\n"
+        PAGE.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
