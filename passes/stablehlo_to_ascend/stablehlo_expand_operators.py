@@ -7,8 +7,9 @@ after:
     %r = stablehlo.transpose %0, dims = [0, 2, 1] : (tensor<2x3x5xf32>) -> tensor<2x5x3xf32>
 
 So the cube and the vector unit compute them. These are the batch normalisations, `einsum` and
-`unary_einsum`, `torch_index_select`, and `real` and `imag` of real numbers. Needs static shapes; an
-einsum with a letter twice in one operand stays.
+`unary_einsum`, `torch_index_select`, transposed convolutions, and `real` and `imag` of real
+numbers.
+Needs static shapes; an einsum with a letter twice in one operand stays.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir, operations
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
+from davinci.passes.stablehlo_to_ascend.transposed_convolution import expand_transposed
 
 Expansion = Callable[[Any], "Sequence[Any] | None"]
 
@@ -190,6 +192,7 @@ EXPANSIONS: dict[str, Expansion] = {
     "batch_norm_grad": expand_gradient,
     "batch_norm_inference": expand_inference,
     "batch_norm_training": expand_training,
+    "convolution": expand_transposed,
     "einsum": expand_einsum,
     "imag": expand_imag,
     "real": expand_real,

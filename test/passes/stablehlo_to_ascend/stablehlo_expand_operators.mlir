@@ -49,3 +49,22 @@ func.func @parts(%x: tensor<7xf32>) -> (tensor<7xf32>, tensor<7xf32>) {
   %1 = stablehlo.imag %x : (tensor<7xf32>) -> tensor<7xf32>
   return %0, %1 : tensor<7xf32>, tensor<7xf32>
 }
+
+// Each result is a pixel's phase: nothing is padded between pixels.
+// CHECK-LABEL: func.func @transposed
+// CHECK: %[[W:.*]] = stablehlo.reshape %{{.*}} -> tensor<12x5x1x1xf32>
+// CHECK: %[[Y:.*]] = stablehlo.convolution(%arg0, %[[W]]){{.*}} -> tensor<1x12x4x4xf32>
+// CHECK: stablehlo.transpose %{{.*}}, dims = [0, 1, 4, 5, 2, 6, 3] : (tensor<1x1x2x2x3x4x4xf32>)
+// CHECK: stablehlo.reshape %{{.*}} -> tensor<1x3x8x8xf32>
+func.func @transposed(%x: tensor<1x5x4x4xf32>, %w: tensor<3x5x2x2xf32>) -> tensor<1x3x8x8xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {pad = [[1, 1], [1, 1]], lhs_dilate = [2, 2]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x5x4x4xf32>, tensor<3x5x2x2xf32>) -> tensor<1x3x8x8xf32>
+  return %0 : tensor<1x3x8x8xf32>
+}
+
+// CHECK-LABEL: func.func @plain
+// CHECK-NEXT: stablehlo.convolution
+// CHECK-NEXT: return
+func.func @plain(%x: tensor<1x5x4x4xf32>, %w: tensor<3x5x2x2xf32>) -> tensor<1x3x3x3xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x5x4x4xf32>, tensor<3x5x2x2xf32>) -> tensor<1x3x3x3xf32>
+  return %0 : tensor<1x3x3x3xf32>
+}

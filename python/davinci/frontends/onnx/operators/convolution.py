@@ -71,10 +71,8 @@ def lower_conv_transpose(node: Call) -> Tensor:
     behind = [
         size + e - 1 - n - a for size, e, n, a in zip(sizes, extents, spread, before, strict=True)
     ]
-    x = ops.pad(x, [0, 0, *before], [0, 0, *behind], interior=[0, 0, *(s - 1 for s in strides)])
-    turned = transposed_weights(w, groups)
-    zeros = [0] * rank
-    y = ops.convolution(x, turned, [1] * rank, zeros, zeros, dilations, groups)
+    turned, ones = transposed_weights(w, groups), [1] * rank
+    y = ops.convolution(x, turned, ones, before, behind, dilations, groups, spread=strides)
     return add_bias(y, bias)
 
 

@@ -90,16 +90,21 @@ def convolution(
     dilations: Sequence[int],
     groups: int = 1,
     dtype: Any = None,
+    spread: Sequence[int] = (),
 ) -> Tensor:
     """[N, C, ..] and weights [M, C / groups, ..] make [N, M, ..].
 
     Args:
         strides, low, high, dilations: of the windows along each spatial axis, and the zeros around.
         dtype: of the result, that of `x` if not given.
+        spread: distance of the elements along each spatial axis, with zeros between them; 1 if not
+            given.
     """
     axes = range(x.rank - 2)
+    spread = spread or [1 for _ in axes]
+    sizes = [max(0, n - 1) * s + min(n, 1) for n, s in zip(x.shape[2:], spread, strict=True)]
     extents = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
-    padded = [n + a + b for n, a, b in zip(x.shape[2:], low, high, strict=True)]
+    padded = [n + a + b for n, a, b in zip(sizes, low, high, strict=True)]
     counts = [(n - e) // s + 1 for n, e, s in zip(padded, extents, strides, strict=True)]
     places = ", ".join(map(str, axes))
     padding = np.array([low, high], np.int64).T
@@ -111,7 +116,7 @@ def convolution(
         dimension_numbers=f"#stablehlo.conv<[b, f, {places}]x[o, i, {places}]->[b, f, {places}]>",
         window_strides=list(strides),
         padding=ir.DenseIntElementsAttr.get(np.ascontiguousarray(padding)),
-        lhs_dilation=[1 for _ in axes],
+        lhs_dilation=list(spread),
         rhs_dilation=list(dilations),
         feature_group_count=groups,
         batch_group_count=1,
