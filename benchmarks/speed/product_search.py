@@ -1,29 +1,54 @@
 """Products: the schedule that is chosen against the best of a search by timing-only simulation.
 
     python benchmarks/speed/product_search.py [--machine NAME] [--random N --seed S] [--trials T]
-                                              [--cache DIR] [MxKxN[@cores][+KIND] ...]
+                                              [--show] [--write] [MxKxN[@cores][+KIND] ...]
 
-Schedules that fit the memories are ranked by their estimates; up to T of them are simulated, all if
-there are no more, as `--tune` does it. Operands and results are rows. KIND is f16 if nothing is
-said, f32, bias (a row of f32 is added, the result f16) or residual (a row and an operand of f32 are
-added, then tanh). `ratio` is the chosen one's cycles over the fewest found. Without shapes: 30 that
-are square, thin, ragged and deep, with each of these, on one core and on all.
+The space is wider than the one from which is chosen: three times as many shares of C, three times
+as many tiles of each, down to a quarter as deep as L0 allows, in all orders, with all pieces and
+buffers that fit the memories. T of these are simulated: half of them those of the best estimates
+(all, if they are no more); a quarter drawn from all others; then, a quarter, neighbours of the best
+found so far, which differ from it in one to three numbers of any kind (`neighbour`).
+
+Operands and results are rows. KIND is f16 if nothing is said, f32, bias (a row of f32 is added, the
+result f16) or residual (a row and an operand of f32 are added, then tanh). `ratio` is the chosen
+one's cycles over the fewest found. Without shapes: 30 that are square, thin, ragged and deep, with
+each of these, on one core and on all. --write puts the table into docs/fusion.md.
 """
 
 from __future__ import annotations
 
 import argparse
-import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from statistics import median
 
-sys.path.insert(0, str(Path(__file__).parent))
-
+import numpy as np
 from products import Shape, drawn
 
-import davinci
-from davinci import machine
+from davinci import frontends, machine
+from davinci.compiler import lower
+from davinci.errors import CompileError, DeviceFault
+from davinci.machine import Machine
+from davinci.mlir import make_context
+from davinci.passes.analysis.kernels import kernels
+from davinci.passes.ascend_to_cce.groups import group_of
+from davinci.passes.pipeline import pipelines
+from davinci.schedule.choices import to_data
+from davinci.schedule.products.choice import MOST_WRITTEN, Candidates, Wanted, choose
+from davinci.schedule.products.cost import footprint
+from davinci.schedule.products.estimate import estimate
+from davinci.schedule.products.group import read_group
+from davinci.schedule.products.legality import require_legal
+from davinci.schedule.products.product import Product, ProductSchedule, Share, Tile
+from davinci.schedule.products.rolls import mads_written
+from davinci.schedule.ranking import choices_of
+from davinci.schedule.vector.space import NoSpace
+from davinci.tuning.kernels import alone
+from davinci.tuning.measure import measure, target_of
+from davinci.units import ceil_div, even_cuts
+
+PAGE, MARK = Path(__file__).parents[2] / "docs" / "fusion.md", "PRODUCT SEARCH"
 
 LARGEST = 1 << 26
 """Multiplications of a random product, so that a search of it ends."""
@@ -89,35 +114,171 @@ class Case:
         }}"""
 
 
+class Wide(Candidates):
+    """More of everything than what is chosen from."""
+
+    shares_kept, tiles_kept = (3 * kept for kept in (Candidates.shares_kept, Candidates.tiles_kept))
+
+    def depths(self, m: int, n: int) -> list[int]:
+        most, k = super().depths(m, n)[:1], self.whole.k
+        return sorted(
+            {ceil_div(k, ceil_div(k, ceil_div(d, i))) for d in most for i in (1, 2, 3, 4)}
+        )
+
+
+@dataclass(frozen=True)
+class Searched:
+    """A product as a kernel of its own, on some cores of a machine."""
+
+    product: Product
+    text: str
+    machine: Machine
+    cores: int
+
+    @staticmethod
+    def of(case: Case, name: str) -> Searched:
+        module = frontends.load(case.text, make_context())
+        options, cores = pipelines.Options(name, case.shape.cores), case.shape.cores
+        stages = pipelines.STAGES[: pipelines.STAGES.index("ascend-to-cce")]
+        lower(module, options, lambda text: None, stages)
+        (function,) = kernels(module.operation)
+        product = read_group(group_of(function).graph).product
+        return Searched(product, alone(function), machine.load(name), cores)
+
+    def chosen(self) -> ProductSchedule:
+        return choose(self.product, self.machine, self.cores, Wanted())
+
+    def space(self) -> list[ProductSchedule]:
+        """What fits the memories, by estimated cycles."""
+        found = {
+            schedule: estimate(self.product, schedule, self.machine, self.cores)
+            for shallow in (False, True)
+            for schedule in Wide(self.product, self.machine, self.cores, Wanted(), shallow).all()
+            if self.is_legal(schedule)
+        }
+        return sorted(found, key=lambda schedule: found[schedule])
+
+    def is_legal(self, schedule: ProductSchedule) -> bool:
+        if footprint(self.product, schedule).excess(self.machine):
+            return False
+        return mads_written(self.product, schedule) <= MOST_WRITTEN
+
+    def neighbour(self, best: ProductSchedule, random: np.random.Generator) -> ProductSchedule:
+        """A legal schedule that differs from `best` in one to three numbers."""
+        while True:
+            found = best
+            for _ in range(int(random.integers(1, 4))):
+                found = changed(found, self.product, random)
+            try:
+                require_legal(self.product, found, self.machine)
+            except NoSpace:
+                continue
+            if found != best and self.is_legal(found):
+                return found
+
+    def cycles(self, schedule: ProductSchedule) -> float:
+        """Simulated cycles; none if it cannot be compiled."""
+        choices = to_data(choices_of(schedule, self.cores))
+        try:
+            return measure(self.text, choices, target_of(self.machine.name, self.cores))
+        except (CompileError, DeviceFault) as error:
+            print(f"{schedule}: {error}", flush=True)
+            return float("inf")
+
+
+def changed(
+    schedule: ProductSchedule, product: Product, random: np.random.Generator
+) -> ProductSchedule:
+    """A schedule with another number in one place, which may not be legal."""
+    whole, share, tile = product.fractals, schedule.share, schedule.tile
+
+    def some(low: int, high: int) -> int:
+        return int(random.integers(low, max(low, high) + 1))
+
+    def cut(size: int) -> int:
+        return int(random.choice(even_cuts(size, size)))
+
+    def shared() -> ProductSchedule:
+        batch, m, n = cut(product.batch), cut(whole.m), cut(whole.n)
+        new = replace(schedule, share=Share(batch, m, n))
+        return tiled(new, Tile(min(tile.m, m), tile.k, min(tile.n, n)))
+
+    side = str(random.choice(["a", "b"]))
+    pieces = schedule.pieces(side)
+    buffers = str(random.choice(["l0a", "l0b", "l0c", "inbox", "crossing", "loads", "leaving"]))
+    ways = (
+        shared,
+        partial(tiled, schedule, replace(tile, m=cut(share.m))),
+        partial(tiled, schedule, replace(tile, n=cut(share.n))),
+        partial(tiled, schedule, replace(tile, k=cut(whole.k))),
+        lambda: replace(schedule, **{side: replace(pieces, slots=some(1, 2 * pieces.slots))}),
+        lambda: replace(schedule, **{side: replace(pieces, rows=some(1, 2 * pieces.rows))}),
+        lambda: replace(schedule, **{side: replace(pieces, k=tile.k * some(1, 4))}),
+        lambda: replace(schedule, **{buffers: some(1, 4)}),
+        lambda: replace(schedule, ahead=some(1, 12)),
+        lambda: replace(schedule, turn=some(1, 4)),
+        lambda: replace(schedule, outer="n" if schedule.outer == "m" else "m"),
+        lambda: replace(schedule, beside=(some(1, 2), some(1, 2))),
+        lambda: replace(schedule, part=(some(1, tile.n), some(1, tile.m))),
+    )
+    return ways[int(random.integers(len(ways)))]()
+
+
+def tiled(schedule: ProductSchedule, tile: Tile) -> ProductSchedule:
+    """The schedule with another tile, and pieces for it."""
+    a, b = schedule.a, schedule.b
+    a = replace(a, other=tile.m, k=max(tile.k, a.k // tile.k * tile.k), together=tile.k)
+    b = replace(b, other=tile.n, k=max(tile.k, b.k // tile.k * tile.k), together=1)
+    part = min(schedule.part[0], tile.n), min(schedule.part[1], tile.m)
+    return replace(schedule, tile=tile, a=a, b=b, part=part)
+
+
+def searched(kernel: Searched, trials: int) -> dict[ProductSchedule, float]:
+    """Cycles of schedules, the one that is chosen first."""
+    random, space = np.random.default_rng(0), kernel.space()
+    chosen, first, rest = kernel.chosen(), space[: trials // 2], space[trials // 2 :]
+    some = (rest[i] for i in random.permutation(len(rest))[: trials // 4])
+    found = {each: kernel.cycles(each) for each in dict.fromkeys([chosen, *first, *some])}
+    for _ in range(trials // 4):
+        each = kernel.neighbour(min(found, key=lambda schedule: found[schedule]), random)
+        if each not in found:
+            found[each] = kernel.cycles(each)
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("shapes", nargs="*")
     parser.add_argument("--machine", default="ascend910")
     parser.add_argument("--random", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--trials", type=int, default=1000)
-    parser.add_argument("--cache", help="a folder that keeps what was measured")
+    parser.add_argument("--trials", type=int, default=160)
+    parser.add_argument("--show", action="store_true", help="print both schedules")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/fusion.md")
     options = parser.parse_args()
     cores = machine.load(options.machine).cores
     random = drawn(options.random, options.seed, cores, LARGEST)
     texts = options.shapes or ([] if random else SHAPES.split())
     cases = [*(Case.of(text, cores) for text in texts), *map(Case, random)]
-    print(f"{'m x k x n @ cores':26}{'tried':>8}{'chosen':>10}{'best':>10}{'ratio':>8}")
+    lines = [f"{'m x k x n @ cores':26}{'tried':>8}{'chosen':>10}{'best':>10}{'ratio':>8}"]
+    print(lines[0])
     ratios: list[float] = []
     for case in cases:
-        found = davinci.tune(
-            case.text,
-            machine=options.machine,
-            cores=case.shape.cores,
-            trials=options.trials,
-            cache=options.cache,
-        )
-        for kernel, chosen, tried in zip(found.kernels, found.untuned, found.measured, strict=True):
-            ratios.append(chosen / kernel.cycles)
-            print(
-                f"{case!s:26}{tried:8}{chosen:10,}{kernel.cycles:10,}{ratios[-1]:8.3f}", flush=True
-            )
-    print(f"chosen over best: {median(ratios):.3f} (median), {max(ratios):.3f} at worst")
+        found = searched(Searched.of(case, options.machine), options.trials)
+        chosen, best = next(iter(found)), min(found, key=lambda schedule: found[schedule])
+        ratios.append(found[chosen] / found[best])
+        row = f"{len(found):8}{found[chosen]:10,.0f}{found[best]:10,.0f}{ratios[-1]:8.3f}"
+        lines.append(f"{case!s:26}{row}")
+        print(lines[-1], flush=True)
+        if options.show:
+            print(f"  chosen {chosen}\n  best   {best}", flush=True)
+    lines.append(f"chosen over best: {median(ratios):.3f} (median), {max(ratios):.3f} at worst")
+    print(lines[-1])
+    if options.write:
+        text, (first, last) = PAGE.read_text(), (f"<!-- {MARK} -->\n", f"<!-- end of {MARK} -->")
+        before, after = text.split(first)[0], text.split(last)[1]
+        block = "```\n" + "\n".join(lines) + "\n```\n"
+        PAGE.write_text(f"{before}{first}{block}{last}{after}")
 
 
 if __name__ == "__main__":

@@ -41,9 +41,6 @@ MOST_MADS, MOST_WRITTEN = 2048, 320
 AHEAD = 4
 """Steps that fills come ahead; half as many more where two tiles take turns."""
 
-SHARES, TILES = 10, 4
-"""Shares of C, and tiles of each, that are looked at closely."""
-
 INBOX, CROSSING, LOADS = (4, 3), 2, 2
 """Buffers in UB: for rows that came, with an epilogue of few steps and with one that needs the
 room; for fractals that go to L1; for what parts of C are combined with."""
@@ -168,10 +165,15 @@ def no_schedule(product: Product, machine: Machine, wanted: Wanted) -> CompileEr
 class Candidates:
     """Schedules of a product that may be good.
 
+    Attributes:
+        shares_kept, tiles_kept: shares of C, and tiles of each, that are looked at closely.
+
     Args:
         shallow: whether a mad takes no more of k than rows of an operand that UB has room for; for
             machines whose UB is small beside L0A and L0B.
     """
+
+    shares_kept, tiles_kept = 10, 4
 
     def __init__(
         self,
@@ -211,7 +213,7 @@ class Candidates:
             if n % self.together == 0 and self.is_share(batch, m, n)
         ]
         found.sort(key=lambda item: (item[0], item[1].n, item[1].m))
-        return [share for _, share in found[:SHARES]]
+        return [share for _, share in found[: self.shares_kept]]
 
     def cuts(self, total: int, wanted: int, unless: str) -> list[int]:
         """Sizes of a share; whole tiles of what the user wants, all of it where an operand has to
@@ -261,7 +263,7 @@ class Candidates:
                     each = max(m * n * depth + 11, self.loads(m, n, depth))
                     found.append((tiles * ceil_div(k, depth) * each, Tile(m, depth, n)))
         found.sort(key=lambda item: item[0])
-        return [tile for _, tile in found[:TILES]]
+        return [tile for _, tile in found[: self.tiles_kept]]
 
     def room(self, memory: str, other: int) -> int:
         """Fractals of L0A or L0B for factors of tiles of `other` rows or columns."""
