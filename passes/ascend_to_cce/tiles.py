@@ -106,13 +106,12 @@ def share_blocks(
         for part in parts:
             for_tiles(Segment(0, part.count, 1), part.build)
         return total
-    one_each = alone and total <= target.cores and target.blocks is None
+    if alone and total <= target.cores and target.blocks is None:
+        _one_each([part for part in parts if part.count], block_index(target))
+        return total
     block, blocks = block_index(target), block_count(target)
     before = 0
     for part in parts:
-        if one_each and part.count == total:
-            part.build(block)
-            return total
         start: Any = block
         if before:
             taken = arith.RemUIOp(as_value(before), blocks).result
@@ -122,6 +121,28 @@ def share_blocks(
             part.build(piece)
         before += part.count
     return total
+
+
+def _one_each(parts: Sequence[Part], block: IndexLike, before: int = 0) -> None:
+    """Builds all pieces where each block does one: branches of which a block takes one, so that
+    none begins with event ids that another has left.
+
+    Args:
+        before: pieces of other parts.
+    """
+    part, *others = parts
+    if not others:
+        part.build(add(block, -before))
+        return
+    stop = before + part.count
+    mine = arith.CmpIOp(arith.CmpIPredicate.ult, as_value(block), constant_index(stop)).result
+    branch: Any = scf.IfOp(mine, has_else=True)  # type: ignore[call-arg]
+    with ir.InsertionPoint(branch.then_block):
+        part.build(add(block, -before))
+        scf.YieldOp([])
+    with ir.InsertionPoint(branch.else_block):
+        _one_each(others, block, stop)
+        scf.YieldOp([])
 
 
 Stretches = list[tuple[IndexLike, int]]

@@ -25,6 +25,7 @@ from davinci.schedule.attention.attention import HIDDEN, LOST, Attention, Attent
 from davinci.schedule.attention.blocks import LOWEST
 from davinci.schedule.attention.cost import STAGES, column_slots
 from davinci.schedule.attention.fold import kept
+from davinci.schedule.attention.lines import Line
 from davinci.schedule.products.events import Span
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -138,11 +139,6 @@ class KeyColumns:
         cce.vrelu(lanes, lanes)
 
 
-def is_common(attention: Attention, units: int, line: int) -> bool:
-    """Whether the units of a line take the same rows of all masks.
-
-    Args:
-        units: of a matrix.
-        line: units of a line, each of which begins at a multiple.
-    """
-    return all(extra.turn.each * units % line == 0 for extra in attention.chain.extras)
+def is_common(attention: Attention, line: Line) -> bool:
+    """Whether the units of a line take the same rows of all masks."""
+    return all(line.alike(extra.turn.each) for extra in attention.chain.extras)

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from functools import partial
 
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.attention.kernel import AttentionKernel, Buffers
-from davinci.passes.ascend_to_cce.tiles import share_blocks
-from davinci.passes.builder import reshaped
+from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
+from davinci.passes.builder import IndexLike, reshaped
 from davinci.schedule.attention.attention import AttentionSchedule
 from davinci.schedule.attention.choice import choose
 from davinci.schedule.attention.group import AttentionGroup
+from davinci.schedule.attention.lines import Line
 from davinci.schedule.graph import Graph
 from davinci.schedule.vector.space import NoSpace
 
@@ -53,5 +55,16 @@ def build_attention_group(
         for number, extra in zip(group.extras, attention.chain.extras, strict=True)
     ]
     buffers = Buffers(q, k, v, extras, whole(group.output))
-    kernel = AttentionKernel(attention, schedule, buffers, target.machine)
-    return schedule, share_blocks(kernel.parts(), target)
+
+    def kernel() -> AttentionKernel:
+        return AttentionKernel(attention, schedule, buffers, target.machine)
+
+    def alone(line: Line, index: IndexLike) -> None:
+        kernel().line(line, index)
+
+    lines = schedule.lines(attention)
+    total = sum(line.count for line in lines)
+    # Where a core does one line, what prepares that is done beside it, with event ids of its own.
+    build = alone if total <= target.cores else kernel().line
+    parts = [Part(line.count, partial(build, line)) for line in lines]
+    return schedule, share_blocks(parts, target)

@@ -30,7 +30,7 @@ from davinci.passes.ascend_to_cce.attention.softmax import Softmax
 from davinci.passes.ascend_to_cce.products.feed import Feed, Range, Region, Staging
 from davinci.passes.ascend_to_cce.products.kernel import flag
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
-from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
+from davinci.passes.ascend_to_cce.tiles import unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import (
     IndexLike,
@@ -51,6 +51,7 @@ from davinci.schedule.attention.cost import (
     pieces_of,
     staged_bytes,
 )
+from davinci.schedule.attention.lines import Line
 from davinci.schedule.products.events import Block, Fill, Held, Span, spans
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -76,11 +77,13 @@ class Unit:
         batch: which matrix.
         rows: of it.
         turn: how many units of the line are before it.
+        matrix: how many matrices of the line are before its own.
     """
 
     batch: IndexLike
     rows: Range
     turn: int
+    matrix: int
 
     @property
     def fractals(self) -> int:
@@ -187,7 +190,9 @@ class AttentionKernel:
             self.q.columns = KeyColumns(attention, schedule, gm.extras, machine)
         self.scores: dict[int, ir.Value] = {}
         self.begun: set[Unit] = set()
+        self.there: dict[tuple[bool, int], int] = {}
         self.common = False
+        self.tiles = 0
 
     @staticmethod
     def staging(sizes: tuple[int, int], count: int) -> Staging:
@@ -208,30 +213,19 @@ class AttentionKernel:
             cce.load2d(reshaped(l1, shape), reshaped(self.less.ones, shape))
         return l0b
 
-    def parts(self) -> list[Part]:
-        """The units, equal ones together, as many in a line as the schedule says."""
-        found = []
-        for rows in segments(self.attention.rows, self.schedule.rows * SIDE):
-            total = self.attention.batch * rows.count
-            for lines in segments(total, self.schedule.units):
-                found.append(self.part(rows, lines))
-        return found
-
-    def part(self, rows: Segment, lines: Segment) -> Part:
-        """Lines of units of one size; `rows` in elements, `lines` in units."""
-
-        def build(index: IndexLike) -> None:
-            mark(ir.InsertionPoint.current.block.owner)
-            units = []
-            for turn in range(lines.size):
-                number = add(lines.start(index), turn)
-                batch, at = unflatten(number, (self.attention.batch, rows.count))
-                first = add(rows.first // SIDE, mul(at, self.schedule.rows))
-                units.append(Unit(batch, Range(first, rows.size, True), turn))
-            self.common = is_common(self.attention, rows.count, self.schedule.units)
-            self.build(units)
-
-        return Part(lines.count, build)
+    def line(self, line: Line, index: IndexLike) -> None:
+        """One of the lines of a form."""
+        mark(ir.InsertionPoint.current.block.owner)
+        first, at = unflatten(index, (line.count // line.each, line.each))
+        units, matrices = [], list(dict.fromkeys(part.matrix for part in line.parts))
+        for turn, part in enumerate(line.parts):
+            batch = add(mul(first, line.step), part.matrix)
+            start = add(mul(at, line.rows), part.start)
+            elements = min(part.rows * SIDE, self.attention.rows - part.start * SIDE)
+            rows = Range(start, elements, True)
+            units.append(Unit(batch, rows, turn, matrices.index(part.matrix)))
+        self.common = is_common(self.attention, line)
+        self.build(units)
 
     def build(self, units: Sequence[Unit]) -> None:
         """Units in a straight line."""
@@ -245,7 +239,9 @@ class AttentionKernel:
         """Units all of whose scores lie in UB; scores are as many tiles ahead as L0C holds."""
         keys = KeyBlock(0, self.attention.keys, self.sizes.keys)
         tiles = self.tiles_of(keys)
+        self.tiles = len(tiles)
         self.begun.clear()
+        self.there.clear()
         line = [(unit, number) for unit in units for number in range(len(tiles))]
         scored = 0
 
@@ -301,6 +297,7 @@ class AttentionKernel:
             return KeyBlock(mul(number, size), elements, ceil_div(elements, SIDE))
 
         def scores(keys: KeyBlock) -> None:
+            self.there.clear()
             for turn, tile in enumerate(self.tiles_of(keys)):
                 self.score(unit, keys, tile, turn)
 
@@ -308,6 +305,7 @@ class AttentionKernel:
             tiles = self.tiles_of(keys)
             for turn, tile in enumerate(tiles):
                 self.take(unit, keys, tile, turn)
+            self.there.clear()
             self.bring(unit, keys)
             if following is not None and not self.schedule.twice:
                 scores(following)
@@ -356,13 +354,14 @@ class AttentionKernel:
     def score(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         """S^T of a tile of keys, in L0C; `turn` counts tiles."""
         rows, depth = unit.fractals, self.sizes.depth
-        held = Held(Block(0, Span(0, depth), tile), turn % len(self.k.l1))
+        number = turn + (unit.matrix - unit.turn) * self.tiles
+        held = Held(Block(0, Span(0, depth), tile), number % len(self.k.l1))
         region = Region(
             self.matrix(unit, self.attention.of_k),
             Range(0, self.attention.depth, True),
             Range(keys.start, keys.elements, True),
         )
-        self.fill(self.k, held, region)
+        self.bring_once(self.k, held, region, number)
         l0a = self.l0a_k[turn % len(self.l0a_k)]
         self.k.load(held, held.piece, l0a, k_first=False)
         scores = reshaped(self.l0c_s[turn % len(self.l0c_s)], [rows, tile.size, SIDE, SIDE])
@@ -432,12 +431,12 @@ class AttentionKernel:
             Range(keys.start, keys.elements, True),
             Range(0, self.attention.columns, True),
         )
-        self.fill(self.v, self.held(unit, keys), region)
+        self.bring_once(self.v, self.held(unit, keys), region, unit.matrix)
 
     def held(self, unit: Unit, keys: KeyBlock) -> Held:
         """V of a block in L1: one piece, so that one flag tells of it."""
         block = Block(0, Span(0, keys.fractals), Span(0, self.sizes.columns))
-        return Held(block, unit.turn % len(self.v.l1))
+        return Held(block, unit.matrix % len(self.v.l1))
 
     def weigh(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         """O += P V and the sums of P, over a tile of keys; the first of a block begins anew."""
@@ -461,6 +460,14 @@ class AttentionKernel:
                 b = reshaped(restride(self.ones, [tile.size * FRACTAL], [1]), shape_b)
             c = restride(sums, shape_c, steps_c, column * rows * FRACTAL)
             cce.mad(reshaped(l0a, shape), b, c, first)
+
+    def bring_once(self, feed: Feed, held: Held, region: Region, number: int) -> None:
+        """A piece of K or V to L1, unless the unit before has brought it; pieces of a line are
+        numbered."""
+        key = feed is self.k, held.slot
+        if self.there.get(key) != number:
+            self.there[key] = number
+            self.fill(feed, held, region)
 
     def fill(self, feed: Feed, held: Held, region: Region) -> None:
         """A piece to L1, in as many transfers as it takes."""

@@ -40,7 +40,7 @@ from davinci.schedule.attention.fold import (
     less_highest,
     negated,
     result_lanes,
-    spread_out,
+    spread_again,
 )
 from davinci.schedule.products.events import Span
 from davinci.schedule.vector.steps import RESULT, SOURCE, Step, Steps
@@ -171,24 +171,24 @@ class Softmax:
     def find_highest(self, scores: ir.Value, rows: int, tiles: Sequence[Span]) -> ir.Value | None:
         """The maxima of a block of keys, to where they are taken off; where scores come again,
         what is to be added to them, in fractals."""
-        work = fold(rows, [tile.size * SIDE for tile in tiles], self.dtype, self.machine)
+        whole = self.schedule.blocks(self.attention) == 1
+        spread = bool(self.spread_out) and whole and not self.schedule.twice
+        work = fold(rows, [tile.size * SIDE for tile in tiles], self.dtype, self.machine, spread)
         total = sum(work.scratch.values())
         folded = self.shared.next(total, self.element)
         second = restride(folded, [work.scratch[SECOND]], [1], work.scratch[FIRST])
         buffers = {SOURCE: scores, RESULT: self.highest, FIRST: folded, SECOND: second}
+        if self.spread_out:
+            self.turn += 1
+            buffers[SPREAD_OUT] = self.spread_out[self.turn % len(self.spread_out)]
         build_steps(work, buffers)
-        if self.schedule.blocks(self.attention) > 1:
+        if not whole:
             self._take_in(rows)
-        if not self.spread_out:
-            return None
-        self.turn += 1
-        place = self.spread_out[self.turn % len(self.spread_out)]
         if self.schedule.twice:
-            step = negated(rows, self.dtype)
-        else:
-            step = spread_out(rows, tiles[0].size * SIDE, self.dtype)
-        self._step(step, {RESULT: self.highest, SPREAD_OUT: place})
-        return place
+            self._step(negated(rows, self.dtype), buffers)
+        elif self.spread_out and not whole:
+            self._step(spread_again(rows, tiles[0].size * SIDE, self.dtype), buffers)
+        return buffers.get(SPREAD_OUT)
 
     def weights(
         self, scores: ir.Value, rows: int, p: ir.Value, tiles: Sequence[Span], tile: Span

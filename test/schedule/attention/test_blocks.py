@@ -28,7 +28,7 @@ from davinci.schedule.attention.fold import (
     less_highest,
     negated,
     result_lanes,
-    spread_out,
+    spread_again,
 )
 from davinci.schedule.vector.steps import RESULT, SOURCE, Step, Steps, View
 
@@ -96,7 +96,11 @@ def test_the_highest_score(dtype: str, tiles: tuple[int, ...], rows: int) -> Non
         zeros = np.zeros_like(buffers[SPREAD_OUT])
         perform(Steps(dtype, (negated(rows, dtype),), {}), {**buffers, SPREAD_OUT: zeros})
         np.testing.assert_array_equal(zeros[: fractals.size], fractals.reshape(-1))
-        perform(Steps(dtype, (spread_out(rows, tiles[0], dtype),), {}), buffers)
+        perform(Steps(dtype, (spread_again(rows, tiles[0], dtype),), {}), buffers)
+        # The same at once.
+        copies = np.zeros_like(buffers[SPREAD_OUT])
+        perform(fold(rows, tiles, dtype, machine, spread=True), {**buffers, SPREAD_OUT: copies})
+        np.testing.assert_array_equal(copies, buffers[SPREAD_OUT])
     for start, size in zip(starts, tiles, strict=True):
         step = less_highest(rows, size, tiles[0], rows * SIDE * int(start), dtype)
         perform(Steps(dtype, (step,), {}), buffers)

@@ -32,6 +32,7 @@ from functools import cached_property
 
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import Step, Value
+from davinci.schedule.attention.lines import Line, lines_of
 from davinci.schedule.products.product import Operand, Result
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -163,9 +164,11 @@ class AttentionSchedule:
     """How a core computes its units, each some rows of one matrix of O.
 
     Attributes:
-        rows: of a unit.
-        units: that a core does in a straight line; the next one's scores are computed while this
-            one's become weights.
+        rows: of a unit, at most.
+        units: that a core does in a straight line, at most; the next one's scores are computed
+            while this one's become weights.
+        line: rows of all of these.
+        mixed: whether a line may have rows of several matrices.
         block: keys whose scores of a unit lie in UB at once.
         tile: keys that one mad of either product takes.
         twice: whether scores come from L0C twice, see above.
@@ -180,6 +183,7 @@ class AttentionSchedule:
 
     rows: int
     units: int
+    line: int
     block: int
     tile: int
     feed: int
@@ -191,6 +195,7 @@ class AttentionSchedule:
     l0a: tuple[int, int] = (2, 2)
     l0b: tuple[int, int] = (2, 2)
     twice: bool = False
+    mixed: bool = True
 
     def dtype(self, attention: Attention) -> str:
         """Of scores in UB."""
@@ -203,9 +208,15 @@ class AttentionSchedule:
         """How many blocks the keys are cut in."""
         return ceil_div(attention.fractals.keys, self.block)
 
+    def lines(self, attention: Attention) -> list[Line]:
+        """What cores do, see `lines`."""
+        ragged = attention.rows % SIDE > 0
+        rows = attention.fractals.rows
+        return lines_of(rows, attention.batch, self.line, self.rows, ragged, self.mixed)
+
     def __str__(self) -> str:
         return (
-            f"units of {self.rows * SIDE} rows, {self.units} in a line, "
+            f"units of {self.rows * SIDE} rows, {self.line * SIDE} in a line, "
             f"{self.block * SIDE} keys at once in tiles of {self.tile * SIDE}"
             f"{', scores twice' if self.twice else ''}"
         )

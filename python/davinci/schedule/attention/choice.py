@@ -14,8 +14,9 @@ from davinci.units import ceil_div, even_cuts
 MOST_ROWS = 8
 """Fractals of rows of a unit: more brings nothing."""
 
-MOST_TILES = 24
-"""Tiles of keys in a straight line."""
+MOST_TILES, MOST_WRITTEN, MOST_FORMS = 24, 72, 4
+"""Tiles of keys in a straight line, and in lines of all forms together; units of all forms where
+keys come in blocks."""
 
 MOST_KEYS = 16
 """Fractals of keys of a tile."""
@@ -85,16 +86,21 @@ def with_tiles(
     """Schedules of units and tiles of one size: all keys at once, or in blocks of as many tiles as
     L0C holds, a unit a line."""
     sizes = attention.fractals
-    units, tiles = attention.batch * ceil_div(sizes.rows, rows), ceil_div(sizes.keys, tile)
-    line = min(ceil_div(units, cores), max(1, MOST_TILES // tiles))
+    tiles = ceil_div(sizes.keys, tile)
+    line = line_of(attention, rows, max(1, MOST_TILES // tiles), cores)
+    units = ceil_div(line, rows)
+    if ceil_div(line, units) != rows:
+        return  # Smaller units do as well.
     l0a, l0b = buffers
-    whole = AttentionSchedule(rows, line, sizes.keys, tile, 8, (1, 1), 1, 1, 1, 1, l0a, l0b)
-    whole = replace(whole, twice=twice)
-    if tiles * line <= 2 * MOST_TILES:
-        held = min(2 * tiles, tiles * line)
-        start = replace(whole, pieces=(held, min(2, line)), sums=min(2, line))
+    whole = AttentionSchedule(rows, units, line, sizes.keys, tile, 8, (1, 1), 1, 1, 1, 1, l0a, l0b)
+    whole = few_forms(attention, replace(whole, twice=twice), MOST_WRITTEN // tiles)
+    units = max(len(each.parts) for each in whole.lines(attention))
+    whole = replace(whole, units=units)
+    if tiles * units <= 2 * MOST_TILES:
+        held = min(2 * tiles, tiles * units)
+        start = replace(whole, pieces=(held, min(2, units)), sums=min(2, units))
         # Scores that come twice stay until all maxima are known.
-        ahead = range(min(tiles * line, tiles + 4 if twice else 6), twice * (tiles - 1), -1)
+        ahead = range(min(tiles * units, tiles + 4 if twice else 6), twice * (tiles - 1), -1)
         yield from in_ub(attention, start, ahead, machine)
     if twice and attention.chain.extras:
         return  # Whether all keys are hidden is known of all keys only.
@@ -103,8 +109,22 @@ def with_tiles(
         block = ceil_div(keys := sizes.keys, ceil_div(tiles, count))
         block = ceil_div(block, tile) * tile
         if block < keys:
-            start = replace(whole, units=1, block=block, pieces=(2 * (block // tile), 1))
+            start = replace(whole, units=1, line=line_of(attention, rows, 1, cores))
+            start = few_forms(attention, start, MOST_FORMS)
+            start = replace(start, block=block, pieces=(2 * (block // tile), 1))
             yield from in_ub(attention, start, [block // tile], machine)
+
+
+def line_of(attention: Attention, rows: int, most: int, cores: int) -> int:
+    """Rows of a line of at most `most` units, so that all cores have as many lines."""
+    each = ceil_div(attention.batch * attention.fractals.rows, cores)
+    return ceil_div(each, ceil_div(each, rows * most))
+
+
+def few_forms(attention: Attention, schedule: AttentionSchedule, most: int) -> AttentionSchedule:
+    """A schedule whose lines of all forms together have few units."""
+    written = sum(len(line.parts) for line in schedule.lines(attention))
+    return schedule if written <= most else replace(schedule, mixed=False)
 
 
 def in_ub(

@@ -14,7 +14,7 @@ from davinci.schedule.attention.fold import (
     negated,
     result_lanes,
     scratch_lanes,
-    spread_out,
+    spread_again,
 )
 from davinci.schedule.products.cost import Busy, Footprint, crossing_bytes
 from davinci.schedule.products.product import Operand, Pieces
@@ -29,7 +29,7 @@ FRACTAL = SIDE * SIDE
 STAGES = 2
 """Buffers of each kind for rows that cross UB, for Q and for P in L1."""
 
-LINKS = 10
+LINKS = 20
 """Steps of softmax that wait for the one before."""
 
 COLUMN_STEPS = 16
@@ -179,14 +179,15 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
 
 @lru_cache(maxsize=KEPT)
 def highest_cycles(
-    rows: int, tiles: tuple[int, ...], dtype: str, twice: bool, machine: Machine
+    rows: int, tiles: tuple[int, ...], dtype: str, twice: bool, whole: bool, machine: Machine
 ) -> int:
-    """Cycles in which the maximum of each row is found."""
-    steps = list(fold(rows, tiles, dtype, machine).steps)
+    """Cycles in which the maximum of each row is found; `whole`: of all keys at once."""
+    spread = dtype == "f16" and not twice
+    steps = list(fold(rows, tiles, dtype, machine, spread and whole).steps)
     if twice:
         steps.append(negated(rows, dtype))
-    elif dtype == "f16":
-        steps.append(spread_out(rows, tiles[0], dtype))
+    elif spread and not whole:
+        steps.append(spread_again(rows, tiles[0], dtype))
     return sum(cost_of(step, dtype, machine)[1] + machine.sync.barrier_cycles for step in steps)
 
 
@@ -230,6 +231,10 @@ class Costs:
 
     def __init__(self, attention: Attention, schedule: AttentionSchedule, machine: Machine) -> None:
         self.attention, self.schedule, self.machine = attention, schedule, machine
+        self.units = ceil_div(schedule.line, schedule.rows)
+        lines = schedule.lines(attention) if schedule.blocks(attention) == 1 else []
+        # K and V come once for all units of a matrix in a line.
+        self.fresh = max((line.matrices for line in lines), default=self.units) / self.units
 
     def unit(self) -> Busy:
         """All pipes."""
@@ -253,7 +258,7 @@ class Costs:
         rows, dtype = schedule.rows, schedule.dtype(attention)
         sizes, tiles = attention.fractals, tiles_of(schedule.block, schedule.tile)
         blocks = schedule.blocks(attention)
-        found = float(highest_cycles(rows, tiles, dtype, schedule.twice, self.machine))
+        found = float(highest_cycles(rows, tiles, dtype, schedule.twice, blocks == 1, self.machine))
         found += sum(self._tile(keys, dtype) for keys in tiles)
         found += self._masks(blocks > 1)
         fixed = self.machine.vector.fixed_cycles
@@ -269,6 +274,7 @@ class Costs:
             operand, width = self._operand(name)
             if not operand.nz and not is_direct(attention, name):
                 wide = count * width * FRACTAL * operand.itemsize / REPEAT_BYTES
+                wide *= 1.0 if name == "q" else self.fresh
                 found += self._operation("vconv" if operand.itemsize > 2 else "vadds", "", wide, 1)
         return found
 
@@ -316,12 +322,13 @@ class Costs:
         found = 0.0
         for name, count in (("q", self.schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):
             operand, width = self._operand(name)
-            size = count * width * FRACTAL * operand.itemsize / rate
+            part = 1.0 if name == "q" else self.fresh
+            size = part * count * width * FRACTAL * operand.itemsize / rate
             if operand.nz:
-                found += size + self.tiles() * unit.issue_cycles
+                found += size + part * self.tiles() * unit.issue_cycles
             else:
                 # Of a few buffers each is free again only when its rows came and went.
-                times = ceil_div(count, self.schedule.feed)
+                times = ceil_div(count, self.schedule.feed) * part
                 found += max(size, times * (unit.start_cycles + size / times) / STAGES)
         for extra in self.attention.chain.extras:
             if extra.whole:
@@ -332,23 +339,32 @@ class Costs:
     def _mte3(self) -> float:
         schedule, sizes, unit = self.schedule, self.attention.fractals, self.machine.mte3
         assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
-        size, count = schedule.rows * sizes.keys * FRACTAL_BYTES, schedule.rows
+        size, count = schedule.rows * sizes.keys * FRACTAL_BYTES, float(schedule.rows)
         for name, number in (("q", schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):
             operand, width = self._operand(name)
             if not operand.nz:
-                size += number * width * FRACTAL_BYTES
-                count += ceil_div(number, schedule.feed) * width
+                part = 1.0 if name == "q" else self.fresh
+                size += part * number * width * FRACTAL_BYTES
+                count += part * ceil_div(number, schedule.feed) * width
         out = schedule.rows * sizes.columns * FRACTAL * self.attention.o.itemsize
         leaving = out / unit.port_bytes_per_cycle
         return count * unit.on_chip_start_cycles + size / unit.ub_to_l1_bytes_per_cycle + leaving
 
     def _mte1(self) -> float:
+        return sum(self._loads())
+
+    def _loads(self) -> tuple[float, float, float, float]:
+        """Cycles of MTE1 for K, P, Q and V."""
         schedule, sizes, unit = self.schedule, self.attention.fractals, self.machine.mte1
-        rows, tiles = schedule.rows, self.tiles()
-        to_a = sizes.keys * (sizes.depth + rows) * FRACTAL_BYTES / unit.l0a_bytes_per_cycle
-        to_b = (sizes.keys * sizes.columns + rows * sizes.depth) * FRACTAL_BYTES
-        loads = 2 * tiles + 1 + (sizes.keys if is_direct(self.attention, "k") else tiles)
-        return to_a + to_b / unit.l0b_bytes_per_cycle + loads * unit.fixed_cycles
+        rows, tiles, fixed = schedule.rows, self.tiles(), unit.fixed_cycles
+        a, b = (FRACTAL_BYTES / x for x in (unit.l0a_bytes_per_cycle, unit.l0b_bytes_per_cycle))
+        k_loads = sizes.keys if is_direct(self.attention, "k") else tiles
+        return (
+            sizes.keys * sizes.depth * a + k_loads * fixed,
+            sizes.keys * rows * a + tiles * fixed,
+            rows * sizes.depth * b + fixed,
+            sizes.keys * sizes.columns * b + tiles * fixed,
+        )
 
     def _cube(self) -> float:
         schedule, sizes = self.schedule, self.attention.fractals
@@ -356,17 +372,20 @@ class Costs:
         mads = self.tiles() * (sizes.columns + 2 + schedule.twice)
         if schedule.twice and self.attention.chain.extras:
             work, mads = work + schedule.rows * sizes.keys, mads + self.tiles()
-        return work + mads * self.machine.cube.occupancy_cycles
+        buffers = (*schedule.l0a, *schedule.l0b)
+        # Nothing is multiplied while what it needs takes the place of what was multiplied before.
+        loads = zip(self._loads(), buffers, strict=True)
+        alone = sum(x for x, n in loads if n == 1) if self.tiles() > 1 else 0.0
+        return work + alone + mads * self.machine.cube.occupancy_cycles
 
 
 def estimate(
     attention: Attention, schedule: AttentionSchedule, machine: Machine, cores: int
 ) -> float:
     """Cycles on that many cores."""
-    units = attention.batch * ceil_div(attention.fractals.rows, schedule.rows)
-    lines = ceil_div(units, schedule.units)
-    rounds = ceil_div(lines, min(cores, lines)) * schedule.units
+    lines = schedule.lines(attention)
     costs = Costs(attention, schedule, machine)
+    rounds = ceil_div(sum(line.count for line in lines), cores) * costs.units
     busy, tiles = costs.unit(), costs.tiles()
     each = busy.most
     if schedule.scores == 1:

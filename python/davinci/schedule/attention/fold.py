@@ -62,12 +62,15 @@ def scratch_lanes(rows: int, tiles: Sequence[int]) -> dict[str, int]:
     return {FIRST: rows * most * SIDE, SECOND: rows * kept(most) * SIDE}
 
 
-def fold(rows: int, tiles: Sequence[int], dtype: str, machine: Machine) -> Steps:
+def fold(
+    rows: int, tiles: Sequence[int], dtype: str, machine: Machine, spread: bool = False
+) -> Steps:
     """The steps from `SOURCE` to `RESULT`.
 
     Args:
         rows: fractals.
         tiles: keys of each, whole fractals; as many as of the first, of the last at most so many.
+        spread: whether to `SPREAD_OUT` instead, for tiles of the first's keys.
     """
     steps = gathered(rows, tiles, dtype)
     name, other = (FIRST, SECOND) if steps else (SOURCE, FIRST)
@@ -86,7 +89,7 @@ def fold(rows: int, tiles: Sequence[int], dtype: str, machine: Machine) -> Steps
         steps.append(min(ways, key=lambda step: cost_of(step, dtype, machine)[1]))
         name, other = other, SECOND if other == FIRST else FIRST
         keys = size
-    steps.append(last(name, rows, dtype))
+    steps.append(spread_out(name, rows, tiles[0], dtype) if spread else last(name, rows, dtype))
     return Steps(dtype, tuple(steps), scratch_lanes(rows, tiles))
 
 
@@ -152,8 +155,16 @@ def last(source: str, rows: int, dtype: str) -> Step:
     return Step(MAXIMUM, (a, b, View(RESULT, shape, (lanes, room, SIDE, 1))))
 
 
-def spread_out(rows: int, keys: int, dtype: str) -> Step:
-    """The maxima of rows, in `RESULT`, to one a repeat of a tile of so many keys."""
+def spread_out(source: str, rows: int, keys: int, dtype: str) -> Step:
+    """The larger of two keys to one a repeat of a tile of so many keys."""
+    lanes, repeats = repeat_lanes(dtype), keys * SIDE // repeat_lanes(dtype)
+    shape = (rows, repeats, SIDE)
+    a, b = (View(source, shape, (2 * SIDE, 0, 1), first) for first in (0, SIDE))
+    return Step(MAXIMUM, (a, b, View(SPREAD_OUT, shape, (repeats * lanes, lanes, 1))))
+
+
+def spread_again(rows: int, keys: int, dtype: str) -> Step:
+    """The maxima of rows, in `RESULT`, to where `spread_out` has them."""
     lanes, repeats = repeat_lanes(dtype), keys * SIDE // repeat_lanes(dtype)
     shape = (rows, repeats, SIDE)
     source = View(RESULT, shape, (SIDE, 0, 1))
