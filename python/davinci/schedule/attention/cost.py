@@ -339,7 +339,7 @@ class Costs:
     def _mte3(self) -> float:
         schedule, sizes, unit = self.schedule, self.attention.fractals, self.machine.mte3
         assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
-        size, count = schedule.rows * sizes.keys * FRACTAL_BYTES, float(schedule.rows)
+        size, count = float(schedule.rows * sizes.keys * FRACTAL_BYTES), float(schedule.rows)
         for name, number in (("q", schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):
             operand, width = self._operand(name)
             if not operand.nz:
