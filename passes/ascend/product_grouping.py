@@ -103,12 +103,12 @@ class _Growing:
         )
 
     def _carried(self, user: Any) -> list[Any]:
-        """Broadcasts and reshapes that only `user` needs."""
+        """Broadcasts, reshapes and casts to more bytes that only `user` needs."""
         found: list[Any] = []
         waiting = [defining_op(value) for value in user.operands]
         while waiting:
             owner = waiting.pop()
-            if owner is None or owner.name not in CARRIED:
+            if owner is None or not (owner.name in CARRIED or is_widening(owner)):
                 continue
             op = owner.operation
             if op in self._ops or op in self._taken:
@@ -159,6 +159,14 @@ class _Growing:
 
     def _sorted(self, ops: Any) -> list[Any]:
         return sorted(ops, key=self._places.__getitem__)
+
+
+def is_widening(op: Any) -> bool:
+    """Whether an operation is a cast of what has fewer bytes."""
+    if op.name != "ascend.cast":
+        return False
+    source, made = (tensor_of(value.type) for value in (op.operands[0], op.results[0]))
+    return source.bytes_each < made.bytes_each
 
 
 def is_rounding(value: Any) -> bool:

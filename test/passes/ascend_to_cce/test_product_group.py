@@ -195,3 +195,27 @@ def test_rows_that_end_inside_a_block(n: int, element: str) -> None:
     (found,) = executable.run(a, b, x, r).values()
     np.testing.assert_array_equal(found, (a @ b + x) * r)
     assert len(executable.launches) == 1
+
+
+@pytest.mark.parametrize("m", [1, 17])
+@pytest.mark.parametrize("n", [24, 48])
+def test_a_bias_of_fewer_bytes(m: int, n: int) -> None:
+    """A row of f16 becomes f32 in the product's kernel, also where all of C is one row."""
+    c, row = f"tensor<{m}x{n}xf32>", f"tensor<{n}xf16>"
+    of_a, of_b = f"tensor<{m}x40xf16>", f"tensor<40x{n}xf16>"
+    executable = compile_text(
+        f"""
+        func.func @main(%a: {of_a}, %b: {of_b}, %r: {row}) -> {c} {{
+          %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : ({of_a}, {of_b}) -> {c}
+          %1 = stablehlo.broadcast_in_dim %r, dims = [1] : ({row}) -> tensor<{m}x{n}xf16>
+          %2 = stablehlo.convert %1 : (tensor<{m}x{n}xf16>) -> {c}
+          %3 = stablehlo.add %0, %2 : {c}
+          return %3 : {c}
+        }}"""
+    )
+    rng = np.random.default_rng(m + n)
+    a, b, r = (rng.standard_normal(s).astype(np.float16) for s in ((m, 40), (40, n), (n,)))
+    (found,) = executable.run(a, b, r).values()
+    # Products of f16 are exact in f32, which sums of 41 numbers round.
+    np.testing.assert_allclose(found, a.astype(np.float64) @ b + r.astype(np.float64), atol=2e-5)
+    assert len(executable.launches) == 1
