@@ -101,6 +101,8 @@ def combine_quantize(cast: Any) -> None:
 def with_number(value: Any, name: str, number: float) -> Any:
     """What `name` combines with a number to make `value`; None if it does not."""
     op = defining_op(value)
+    if op is not None and (op.name, name, number) == ("ascend.relu", "ascend.max", 0.0):
+        return op.operands[0]
     if op is None or op.name != name:
         return None
     for given, found in (op.operands, reversed(list(op.operands))):

@@ -37,10 +37,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
+from davinci.passes.ascend.ascend_legalize_layouts import has_layouts, in_rows
 from davinci.passes.ascend.attention_grouping import attention_groups
 from davinci.passes.ascend.group_outline import Outliner
 from davinci.passes.ascend.group_preparation import round_behind_reshapes, sink
 from davinci.passes.ascend.grouping import Group, Grouping, Judge
+from davinci.passes.ascend.layout_support import is_elementwise, takes_nz
 from davinci.passes.ascend.product_grouping import product_groups
 from davinci.passes.ascend.tensor_ops import merge_equal, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -74,8 +76,17 @@ class AscendFusePass(Pass):
                     outliner.outline(Group(ops))
             for ops in product_groups(block, self.fusion == "all"):
                 outliner.outline(Group(ops))
+            rows_of_what_is_left(block)
             # This also brings what was moved into an order in which it can run.
             groups = Grouping(block, Judge(machine, cores), self.fusion == "all").groups()
             for group in groups:
                 outliner.outline(group)
             merge_equal(block)
+
+
+def rows_of_what_is_left(block: Any) -> None:
+    """Brings to rows the operators on bytes that products have not taken in and no other group
+    computes in nz."""
+    for op in [operation.operation for operation in block.operations]:
+        if is_elementwise(op) and has_layouts(op) and not takes_nz(op):
+            in_rows(op)

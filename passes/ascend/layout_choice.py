@@ -33,6 +33,8 @@ from davinci.passes.analysis.min_cut import NEVER, Network
 from davinci.passes.ascend.layout_costs import UNIT, Costs
 from davinci.passes.ascend.layout_support import (
     Support,
+    behind_products_of_bytes,
+    goes_by_fractals,
     is_elementwise,
     joins_nz,
     keeps_matrices,
@@ -93,6 +95,7 @@ class Choice:
         self._views: dict[Any, tuple[Any, Rearrangement]] = {}
         self._product = last_makers(block, ON_CUBE, "ascend.reshape")
         self._following = last_makers(block, (*ON_CUBE, POOL))
+        self._of_bytes = behind_products_of_bytes(block)
         for operation in reversed(list(block.operations)):
             self._visit(operation.operation)
         for value, uses in self._uses.items():
@@ -118,7 +121,7 @@ class Choice:
         elif op.name in ON_CUBE or op.name == POOL:
             self._visit_product(op)
         elif is_elementwise(op):
-            node = self._node(op, takes_nz(op))
+            node = self._node(op, takes_nz(op) or self._makes_bytes_behind_product(op))
             for operand in op.operands:
                 self._use(operand, node, op)
         elif op.name == "ascend.broadcast":
@@ -172,6 +175,16 @@ class Choice:
             self._use(operand, node, op)
         node = self._joint[op] = self._made[op.results[0]] = self._network.node()
         self._network.edge(IN_NZ, node, self._costs.crossing(op, op.results[0]))
+
+    def _makes_bytes_behind_product(self, op: Any) -> bool:
+        """Whether an operator is on the way from the sums of a product to bytes in nz, or changes
+        such bytes: kernels of products alone change the columns of fractals on their way, and see
+        to what pads them. `ascend-fuse` brings to rows what they do not take in."""
+        tensors = [tensor_of(value.type) for value in (*op.operands, *op.results)]
+        of_bytes = any(x.element == "i8" for x in tensors)
+        if not (op in self._of_bytes or (of_bytes and op in self._following)):
+            return False
+        return all(goes_by_fractals(x) for x in tensors)
 
     def _statistics_node(self, op: Any) -> int:
         """Of a broadcast from rows, or of a reduction, which gives rows, unless it keeps the last

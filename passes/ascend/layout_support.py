@@ -17,10 +17,12 @@ from davinci.operators import OPERATORS, Tensor
 from davinci.operators.layouts import joins_blocks
 from davinci.operators.tensors import NZ, lanes, width_of
 from davinci.passes.analysis.group_graph import graph_of
-from davinci.passes.ascend.tensor_ops import defining_op, evaluate, full_value
+from davinci.passes.ascend.tensor_ops import ON_CUBE, defining_op, evaluate, full_value
 from davinci.schedule.graph import Graph
+from davinci.schedule.products.epilogue import PAIR
 from davinci.schedule.vector.schedule import estimate
 from davinci.schedule.vector.space import NoSpace
+from davinci.units import FRACTAL_SIDE, ceil_div
 
 NZ_BITS = (1, 8, 16, 32)
 """Sizes of elements that may lie in fractals."""
@@ -77,6 +79,26 @@ def takes_nz(op: Any) -> bool:
         return False
     stored = replace(result, layout=NZ).stored_shape
     return result.count == math.prod(stored) or keeps_zero(op)
+
+
+def goes_by_fractals(x: Tensor) -> bool:
+    """Whether a value may lie in nz beside others whose fractals have another number of columns."""
+    if x.rank < 2 or width_of(x.element) not in NZ_BITS:
+        return False
+    return width_of(x.element) > 8 or ceil_div(x.shape[-1], FRACTAL_SIDE) % PAIR == 0
+
+
+def behind_products_of_bytes(block: Any) -> set[Any]:
+    """Operators that change elements of what products of bytes make, and these."""
+    found: set[Any] = set()
+    for operation in block.operations:
+        op = operation.operation
+        if op.name in ON_CUBE:
+            if tensor_of(op.operands[0].type).element == "i8":
+                found.add(op)
+        elif is_elementwise(op) and any(defining_op(v) in found for v in op.operands):
+            found.add(op)
+    return found
 
 
 def joins_nz(op: Any) -> bool:

@@ -103,3 +103,27 @@ def test_bytes_reach_the_cube(sizes: tuple[int, int, int]) -> None:
     node = helper.make_node("MatMulInteger", ["x", "w"], ["y"])
     kernels = kernels_of(model_of([node], inputs, constants={"w": weights}), inputs)
     assert [kernel["op"] for kernel in kernels if kernel["unit"] == "cube"] == ["matmul"]
+
+
+@pytest.mark.parametrize("zero", [np.int8(-128), np.uint8(77)], ids=repr)
+def test_bytes_stay_in_fractals(zero: Any) -> None:
+    """Between convolutions, whose padding is the byte of the zero point; 35 pixels end inside a
+    fractal."""
+    rng, kind = np.random.default_rng(4), type(zero)
+    low, high = np.iinfo(kind).min, np.iinfo(kind).max
+    inputs: dict[str, Any] = {
+        "x": rng.integers(low, high, (1, 32, 5, 7), endpoint=True).astype(kind)
+    }
+    constants: dict[str, Any] = {"z": zero, "s": np.float32(0.02), "t": np.float32(0.3)}
+    nodes = []
+    for layer, (source, result) in enumerate([("x", "h"), ("h", "y")]):
+        weights = rng.integers(-127, 128, (32, 32, 3, 3))
+        scales = np.float32(rng.uniform(0.001, 0.01, len(weights)))
+        own = {"w": weights.astype(np.int8), "v": scales, "u": np.zeros(len(weights), np.int8)}
+        constants |= {f"{name}{layer}": value for name, value in own.items()}
+        names = [source, "s", "z", *(f"{name}{layer}" for name in "wvu"), "t", "z"]
+        nodes.append(helper.make_node("QLinearConv", names, [result], pads=[1, 1, 1, 1]))
+    kernels = kernels_of(model_of(nodes, inputs, constants=constants), inputs)
+    names = [kernel["op"] for kernel in kernels if kernel["unit"] == "cube"]
+    assert len(names) == 2 and "conv_sub_mul_quantize" in names
+    assert len(kernels) <= 8  # one changes the layout of the input, one that of the result

@@ -55,6 +55,8 @@ def read_pool(graph: Graph) -> PoolGroup:
         reader.known[other.result] = reader.sums if other is node else reader.record(other)
     outputs = reader.outputs()
     end = Epilogue.of(reader.program, reader.sums, list(reader.extras.values()), True)
+    if end.paired:
+        raise NoSpace("bytes in fractals behind windows")
     n, _, channels = image.shape
     kind = node.attributes["kind"]
     pool = Pool(geometry(node.attributes), kind, n, channels, image.element, end)

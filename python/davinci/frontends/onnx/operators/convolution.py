@@ -27,8 +27,9 @@ def convolution(
     if list(w.shape[2:]) != windows.kernel:
         raise BadNode(f"weights {list(w.shape)} are no windows of {windows.kernel}")
     pointwise = set(windows.kernel) == {1} and not any(windows.low) and not any(windows.high)
-    # Of floats in one or two dimensions it stays one, so that images stay as they lie.
-    images = x.is_float and dtype is None and len(windows.kernel) <= 2
+    # Of floats or bytes in one or two dimensions it stays one, so that images stay as they lie.
+    images = (x.is_float and dtype is None) or x.dtype == np.int8
+    images = images and len(windows.kernel) <= 2
     if pointwise and groups == 1 and x.count and not images:
         return pointwise_product(x, w, windows, dtype)
     return ops.convolution(
