@@ -9,9 +9,10 @@ import pytest
 import davinci
 from davinci import arrays, machine
 from davinci.schedule.products.choice import Wanted, choose
+from davinci.schedule.products.cost import Costs
 from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.play import Flags, played
-from davinci.schedule.products.product import Operand, Product, Result
+from davinci.schedule.products.product import Operand, Pieces, Product, Result
 
 ASCEND910 = machine.load("ascend910")
 
@@ -46,6 +47,19 @@ def test_chosen_is_not_slower_than_that_of_the_estimate() -> None:
     assert cycles < 1.2 * estimate(given, chosen, ASCEND910, 32)
     alone = replace(chosen, a=replace(chosen.a, slots=1), b=replace(chosen.b, slots=1))
     assert cycles < played(given, alone, ASCEND910, 32)
+
+
+def test_the_worst_core_reads_more_lines() -> None:
+    """Runs of 48 columns of f16 lie across two lines for some cores; those of 64 never do."""
+    given = product(64, 768, 768)
+
+    def longer(columns: int) -> float:
+        pieces, shares = Pieces(8, columns, 1, 8, 4), 48 // columns
+        own, worst = (Costs(given, ASCEND910, shares={"b": n}) for n in (1, shares))
+        return worst.fill("b", pieces, 8, columns).mte2 / own.fill("b", pieces, 8, columns).mte2
+
+    assert longer(3) > 1.5
+    assert longer(4) == 1
 
 
 def test_flags_of_places_that_are_filled_again_are_known_to_be_clear() -> None:

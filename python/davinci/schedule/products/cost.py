@@ -7,6 +7,7 @@ between schedules is in them, what an order of issue may lose is not.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from davinci.isa.core import DTYPES
@@ -141,13 +142,19 @@ class Costs:
     Args:
         missing: part of the lines read that the L2 has not.
         slower: how much longer transfers from GM take because other cores read as well.
+        shares: of operands of whose stored rows a core reads one run each, how many runs there are.
     """
 
     def __init__(
-        self, product: Product, machine: Machine, missing: float = 0.0, slower: float = 1.0
+        self,
+        product: Product,
+        machine: Machine,
+        missing: float = 0.0,
+        slower: float = 1.0,
+        shares: Mapping[str, int] | None = None,
     ) -> None:
         self.product, self.machine = product, machine
-        self.missing, self.slower = missing, slower
+        self.missing, self.slower, self.shares = missing, slower, shares or {}
 
     def fill(self, name: str, pieces: Pieces, k: int, other: int) -> Busy:
         """One transfer of `k` x `other` fractals of A or B to L1."""
@@ -176,7 +183,9 @@ class Costs:
             if operand.itemsize > 2:
                 v += self._change(operand, rows, columns, there)
             return Busy(read, v, mte3)
-        read = self._read(there, run_bytes, 0 if run_bytes == pitch else pitch)
+        read = self._read(
+            there, run_bytes, 0 if run_bytes == pitch else pitch, self.shares.get(name, 1)
+        )
         if run_bytes > pitch > (first := pitch // BLOCK_BYTES * BLOCK_BYTES) > 0:
             # What is no whole fractal comes after the others.
             read = self._read(there, first, pitch)
@@ -306,11 +315,13 @@ class Costs:
             found += move(runs, SIDE * itemsize, pitch) / ceil_div(self.product.n, columns * SIDE)
         return found
 
-    def _read(self, runs: int, run_bytes: int, pitch_bytes: int) -> float:
-        """MTE2: `runs` of `run_bytes` from GM; a pitch of 0: one after another."""
+    def _read(self, runs: int, run_bytes: int, pitch_bytes: int, shares: int = 1) -> float:
+        """MTE2: `runs` of `run_bytes` from GM; a pitch of 0: one after another; `shares`: of a row,
+        of which one core reads each."""
         unit, size, late = self.machine.mte2, float(runs * run_bytes), 0.0
         if pitch_bytes:
-            size = runs * self._lines(run_bytes, pitch_bytes)
+            lines = self._lines(run_bytes, pitch_bytes)
+            size = runs * max(lines, self._worst(run_bytes, pitch_bytes, shares))
             late = runs * unit.row_miss_cycles * self.missing
         least = unit.issue_cycles * _transfers(runs, pitch_bytes)
         return max(size / unit.port_bytes_per_cycle * self.slower + late, least)
@@ -335,6 +346,17 @@ class Costs:
         size in rows that are a pitch apart."""
         line = self.machine.gm.line_bytes
         return run_bytes + line - math.gcd(run_bytes, pitch_bytes, line)
+
+    def _worst(self, run_bytes: int, pitch_bytes: int, shares: int) -> int:
+        """Bytes of the lines that a run of the worst core touches: if rows begin with a line, all
+        of its runs lie as badly."""
+        line = self.machine.gm.line_bytes
+        if pitch_bytes % line:
+            return 0
+        starts = (number * run_bytes % line for number in range(min(shares, line)))
+        return (
+            max(ceil_div(start + run_bytes, line) * line for start in starts) if shares > 1 else 0
+        )
 
     def _change(self, operand: Operand, rows: int, columns: int, height: int) -> float:
         """V, `height` rows of elements to fractals in UB, of which there is room for `rows`."""

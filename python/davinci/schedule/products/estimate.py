@@ -107,9 +107,16 @@ def traffic_of(
     # Cores that have a row of shares read the same of A, those that have a column the same of B.
     others = of_share[0] * (min(columns, used) - 1) + of_share[1] * (min(rows, used) - 1)
     slower = 1 + others / sum(of_share) * machine.gm.same_line_percent / 100
+    turns = ceil_div(shares, used)
+    runs = {"a": (share.m, schedule.tile.m, rows), "b": (share.n, schedule.tile.n, columns)}
+    alone = {
+        name: count
+        for name, (size, tile, count) in runs.items()
+        if product.operand(name).k_rows and size == tile and turns == 1
+    }
     return Traffic(
-        Costs(product, machine, min(1.0, once / read), slower),
-        ceil_div(shares, used),
+        Costs(product, machine, min(1.0, once / read), slower, alone),
+        turns,
         once / (machine.gm.read_bytes_per_cycle * machine.cores),
         machine.cores * machine.l2.read_bytes_per_cycle / used,
     )
