@@ -12,7 +12,7 @@ found so far, which differ from it in one to three numbers of any kind (`neighbo
 Operands and results are rows. KIND is f16 if nothing is said, f32, bias (a row of f32 is added, the
 result f16) or residual (a row and an operand of f32 are added, then tanh). `ratio` is the chosen
 one's cycles over the fewest found. Without shapes: 30 that are square, thin, ragged and deep, with
-each of these, on one core and on all. --write puts the table into docs/fusion.md.
+each of these, on one core and on all. --write writes docs/product-search.md.
 """
 
 from __future__ import annotations
@@ -48,7 +48,14 @@ from davinci.tuning.kernels import alone
 from davinci.tuning.measure import measure, target_of
 from davinci.units import ceil_div, even_cuts
 
-PAGE, MARK = Path(__file__).parents[2] / "docs" / "fusion.md", "PRODUCT SEARCH"
+PAGE = Path(__file__).parents[2] / "docs" / "product-search.md"
+
+INTRODUCTION = """# What the choice of schedules loses
+
+Written by `python benchmarks/speed/product_search.py --write`, which says what is searched: cycles
+of products by the schedule that is chosen, and by the best of those that were simulated, on
+{machine}.
+"""
 
 LARGEST = 1 << 26
 """Multiplications of a random product, so that a search of it ends."""
@@ -254,7 +261,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--trials", type=int, default=160)
     parser.add_argument("--show", action="store_true", help="print both schedules")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/fusion.md")
+    parser.add_argument("--write", action="store_true", help="write the page in docs")
     options = parser.parse_args()
     cores = machine.load(options.machine).cores
     random = drawn(options.random, options.seed, cores, LARGEST)
@@ -275,10 +282,9 @@ def main() -> None:
     lines.append(f"chosen over best: {median(ratios):.3f} (median), {max(ratios):.3f} at worst")
     print(lines[-1])
     if options.write:
-        text, (first, last) = PAGE.read_text(), (f"<!-- {MARK} -->\n", f"<!-- end of {MARK} -->")
-        before, after = text.split(first)[0], text.split(last)[1]
-        block = "```\n" + "\n".join(lines) + "\n```\n"
-        PAGE.write_text(f"{before}{first}{block}{last}{after}")
+        table = "\n".join(lines)
+        head = INTRODUCTION.format(machine=options.machine)
+        PAGE.write_text(f"{head}\n```\n{table}\n```\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
