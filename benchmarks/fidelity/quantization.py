@@ -19,7 +19,7 @@ import numpy as np
 
 import davinci
 from davinci import zoo
-from davinci.quantization.comparison import model_sums
+from davinci.quantization.comparison import model_sums, values_of
 
 PAGE = Path(__file__).parents[2] / "docs" / "quantization.md"
 MARK = "<!-- benchmarks/fidelity/quantization.py writes what follows -->\n"
@@ -76,6 +76,7 @@ def cases_page() -> Iterator[str]:
         data = samples_of(model, 1, CALIBRATED, case.spikes)
         others = samples_of(model, 1001, HELD_OUT, False)
         names = [value.name for value in model.proto.graph.output]
+        wanted = list(values_of(model.proto, names, others))
         yield f"\n### {case.title}\n\n"
         yield "| ranges | " + " | ".join(CORRECTIONS) + " |\n|---|" + "---:|" * len(CORRECTIONS)
         for method, central in METHODS:
@@ -89,7 +90,7 @@ def cases_page() -> Iterator[str]:
                     weight_correction=weights,
                     bias_correction=biases,
                 )
-                sums = model_sums(model.proto, made.model, names, others).values()
+                sums = model_sums(wanted, made.model, names, others).values()
                 worst = min(sums, key=lambda found: found.decibels())
                 cells.append(f"{worst.relative:.2%} ({worst.decibels():.1f} dB)")
             share = f", the central {central:.2%}" if method == "outliers" else ""

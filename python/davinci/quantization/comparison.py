@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import onnx
@@ -82,20 +82,30 @@ def twin_sums(model: onnx.ModelProto, plan: Plan, samples: Sequence[Sample]) -> 
     return sums
 
 
+def values_of(
+    model: onnx.ModelProto, names: Sequence[str], samples: Sequence[Sample]
+) -> Iterator[dict[str, Array]]:
+    """Values by name, sample by sample."""
+    run = Run(model, names)
+    return (run(sample) for sample in samples)
+
+
 def model_sums(
-    model: onnx.ModelProto,
+    wanted: Iterable[Mapping[str, Array]],
     quantized: onnx.ModelProto,
     names: Sequence[str],
     samples: Sequence[Sample],
 ) -> dict[str, Sums]:
-    """Errors of values that both models have, by name."""
-    run, other = Run(model, names), Run(quantized, names)
+    """Errors of values of a model, by name.
+
+    Args:
+        wanted: the values of the model of floats, sample by sample.
+    """
     sums = {name: Sums() for name in names}
-    for sample in samples:
-        wanted, found = run(sample), other(sample)
+    for right, found in zip(wanted, values_of(quantized, names, samples), strict=True):
         for name in names:
-            if wanted[name].dtype.kind == "f":
-                sums[name].add(wanted[name], found[name])
+            if right[name].dtype.kind == "f":
+                sums[name].add(right[name], found[name])
     return sums
 
 

@@ -15,7 +15,7 @@ from davinci.errors import InputError, did_you_mean
 from davinci.frontends.onnx import read
 from davinci.frontends.onnx.model import check
 from davinci.quantization.calibration import Sample, observe, samples_of
-from davinci.quantization.comparison import Sums, model_sums, own_decibels, twin_sums
+from davinci.quantization.comparison import Sums, model_sums, own_decibels, twin_sums, values_of
 from davinci.quantization.layers import array_of, constants_of, layers_of
 from davinci.quantization.ranges import METHODS, scale_of
 from davinci.quantization.records import Layer, LayerError, Plan, Report
@@ -27,6 +27,10 @@ OPSET = 13
 
 CENTRAL = 0.9
 """Share of the values that stay where outliers are removed: MindSpore Lite's."""
+
+
+HARM_SAMPLES = 8
+"""Samples for which each layer is quantized alone, to see what it does to the outputs."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,7 @@ def quantize(
         weight_correction: give channels of weights their mean and variance back.
         bias_correction: take the mean error of each channel off the bias.
         accuracy: least cosine of each output to that of the model of floats; as few layers as that
-            takes stay in floats, those with the largest errors of their own. None to quantize all.
+            takes stay in floats, those that harm outputs most. None to quantize all.
         progress: called with the name of each stage.
 
     Raises:
@@ -108,11 +112,12 @@ def quantize(
     own = dict(zip(layers, own_decibels(layers, sums, bias_correction), strict=True))
     if accuracy is not None:
         progress("choosing layers")
-        plan = bounded(proto, plan, sorted(layers, key=own.__getitem__), samples, accuracy)
+        plan = bounded(proto, plan, samples, accuracy)
     progress("comparing models")
     result = written(proto, plan)
     outputs = [value.name for value in proto.graph.output]
-    found = model_sums(proto, result, [*outputs, *(layer.output for layer in layers)], samples)
+    names = [*outputs, *(layer.output for layer in layers)]
+    found = model_sums(values_of(proto, names, samples), result, names, samples)
     report = Report(
         method=method,
         weight_correction=weight_correction,
@@ -174,31 +179,38 @@ def opened(model: Any) -> tuple[onnx.ModelProto, str]:
         ) from None
 
 
-def bounded(
-    model: onnx.ModelProto,
-    plan: Plan,
-    worst: Sequence[Layer],
-    samples: Sequence[Sample],
-    accuracy: float,
-) -> Plan:
-    """The plan without the first of the layers `worst`: as few as a bisection finds."""
+def bounded(model: onnx.ModelProto, plan: Plan, samples: Sequence[Sample], accuracy: float) -> Plan:
+    """The plan without the layers that harm outputs most: as few as a bisection finds."""
     outputs = [value.name for value in model.graph.output]
+    wanted = list(values_of(model, outputs, samples))
 
-    def without(count: int) -> Plan:
-        left = set(worst[:count])
-        return replace(plan, layers=tuple(layer for layer in plan.layers if layer not in left))
+    def errors(layers: Sequence[Layer], count: int) -> list[Sums]:
+        """Of each output, with these layers as integers, for the first samples."""
+        quantized = written(model, replace(plan, layers=tuple(layers)))
+        found = model_sums(wanted[:count], quantized, outputs, samples[:count])
+        return list(found.values())
 
-    def holds(count: int) -> bool:
-        found = model_sums(model, written(model, without(count)), outputs, samples)
-        return min(sums.cosine for sums in found.values()) >= accuracy
+    def holds(layers: Sequence[Layer]) -> bool:
+        return min(sums.cosine for sums in errors(layers, len(samples))) >= accuracy
 
-    if holds(0):
+    if holds(plan.layers):
         return plan
+    # Errors of layers are independent and add up: each is tried alone.
+    harm = {
+        layer: min(sums.decibels() for sums in errors([layer], HARM_SAMPLES))
+        for layer in plan.layers
+    }
+    worst = sorted(plan.layers, key=harm.__getitem__)
+
+    def without(count: int) -> tuple[Layer, ...]:
+        left = set(worst[:count])
+        return tuple(layer for layer in plan.layers if layer not in left)
+
     few, enough = 0, len(worst)
     while enough - few > 1:
         middle = (few + enough) // 2
-        few, enough = (few, middle) if holds(middle) else (middle, enough)
-    return without(enough)
+        few, enough = (few, middle) if holds(without(middle)) else (middle, enough)
+    return replace(plan, layers=without(enough))
 
 
 def error_of(layer: Layer, plan: Plan, own_db: float, total: Sums) -> LayerError:
