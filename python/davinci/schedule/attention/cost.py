@@ -38,6 +38,9 @@ COLUMN_STEPS = 16
 AWAY = 600
 """Cycles from the maxima of scores that come twice to the first scores less them."""
 
+CHAIN = 1500
+"""Cycles of a block of keys in which nothing else goes on than what waits for its maxima."""
+
 TILE = 50
 """Cycles that a tile takes beside its work, for its flags."""
 
@@ -391,4 +394,6 @@ def estimate(
     if schedule.scores == 1:
         # The next unit's scores cannot come while this one's maximum is looked for.
         each += LINKS * machine.sync.barrier_cycles + schedule.twice * AWAY
+    if (blocks := schedule.blocks(attention)) > 1:
+        each += blocks * CHAIN
     return START + (busy.sum - busy.most) / 4 + tiles * TILE + rounds * each
