@@ -36,7 +36,7 @@ class Part:
     """Instructions that follow each other: records, steps, number of the first in the block."""
 
     records: Records
-    steps: Sequence[int]
+    steps: Ints
     first: int
 
 
@@ -80,7 +80,7 @@ class Checker:
         Args:
             first: number of the first one in the block.
         """
-        self._part = Part(records, steps.tolist(), first)
+        self._part = Part(records, steps, first)
         self._order, self._next = [], -1
         if self._digest is None:
             return
@@ -189,7 +189,7 @@ class Checker:
             passed.append(self._part)
         for part in passed:
             for index, (step, record) in enumerate(
-                zip(part.steps, part.records.tolist(), strict=True), part.first
+                zip(part.steps.tolist(), part.records.tolist(), strict=True), part.first
             ):
                 if index == end:
                     return

@@ -264,16 +264,17 @@ class Core:
         if not (self._data or self._checker) or not len(records):
             return
         steps = self.timeline.steps(index, index + len(records))
-        checker = self._checker
+        checker, passes_over = self._checker, False
         if checker is not None:
             checker.begin_part(records, steps, index)
+            passes_over = checker.passes_over
         with np.errstate(all="ignore"):
             for step, words in zip(steps.tolist(), records.tolist(), strict=True):
                 words.append(0)
                 self._index, self._words = index, words
                 form = self._form = self._tables.form_of(step, words)
                 if form.sync:
-                    if checker is not None and not checker.passes_over:
+                    if checker is not None and not passes_over:
                         checker.synchronise(form, index)
                     index += 1
                     continue
@@ -281,7 +282,7 @@ class Core:
                 if form.finds and self._data:
                     form = self._form = self._found(form, words)
                 if checker is not None and (form.reads or form.writes):
-                    if not checker.passes_over:
+                    if not passes_over:
                         checker.access(form, words, index)
                     elif form.moves_gm:
                         checker.access_gm(form, words, index)
@@ -376,9 +377,10 @@ class Core:
         """
         if self._checker is not None:
             self._checker.written(form.reads, words)
+        addresses = dict(zip(form.names, words[1:], strict=False))
         try:
             found = form.record.finds(
-                self._values(form, words), self._registers, self._sources(form, words)
+                {**form.fields(words), **addresses}, self._registers, self._sources(form, words)
             )
         except ValueError as error:
             raise Problem(f"malformed instruction: {error}") from error
@@ -386,22 +388,18 @@ class Core:
         self._bounds(form, words)
         return form
 
-    def _values(self, form: Form, words: list[int]) -> dict[str, int]:
-        """Fields and addresses by name."""
-        values = form.fields(words)
-        names = form.names
-        if names:
-            values = values.copy()
-            for word, name in enumerate(names, 1):
-                values[name] = words[word]
-        return values
-
     def _sources(self, form: Form, words: list[int]) -> list[Array]:
         """The regions read, as arrays that may be views."""
         memories = self._memories
+        if form.reads_empty:
+            return [
+                memories[port.space].view(port.region, words[port.word] + port.offset)
+                for port in form.reads
+            ]
+        # The same, without a call for each: this is done for all instructions.
         return [
-            memories[port.space].view(port.region, words[port.word] + port.offset)
-            for port in form.reads
+            np.ndarray(shape, dtype, memories[space].backing, words[word] + offset, strides)
+            for space, word, offset, shape, dtype, strides in form.sources
         ]
 
     def _compute(self, form: Form, words: list[int]) -> None:
@@ -410,7 +408,7 @@ class Core:
         memories = self._memories
         try:
             arrays = self._sources(form, words)
-            results = form.record.compute(self._values(form, words), self._registers, arrays)
+            results = form.record.compute(form.fields(words), self._registers, arrays)
             if form.converts_to_half or form.computes_half:
                 self.lost += lost(form, arrays, results[0])
             for port, result in zip(form.writes, results, strict=True):

@@ -70,6 +70,8 @@ class Form:
         values: its fields.
         pipe: the queue it goes to.
         reads, writes: the regions it touches.
+        sources, reads_empty: those read as arrays, memory, word, offset, shape, type and strides;
+            whether any of them is empty.
         chip_ports, far_ports: those on the chip, and those in global memory: reads, writes.
         names: of its operands, whose words are addresses.
         alignments: what its addresses must be multiples of.
@@ -102,6 +104,7 @@ class Form:
         self.record, self.values, self.entry, self.loose = record, values, entry, entry.loose
         self.pipe = record.pipe_of(values)
         self.reads, self.writes = reads, writes
+        self.look_at(reads)
         self.scalar = entry.scalar
         self.chip_ports = _ports_in(reads, False), _ports_in(writes, False)
         self.far_ports = _ports_in(reads, True), _ports_in(writes, True)
@@ -136,6 +139,14 @@ class Form:
         self._layout = BankLayout.of(machine.vector)
         self._fmatrix = fmatrix
 
+    def look_at(self, reads: Sequence[Port]) -> None:
+        """Notes how the regions read become arrays."""
+        self.reads_empty = any(port.region.empty for port in reads)
+        self.sources = [
+            (p.space, p.word, p.offset, p.region.shape, p.region.dtype, p.region.strides)
+            for p in reads
+        ]
+
     def fields(self, words: Sequence[int]) -> dict[str, int]:
         """Values of the fields of a record, with those that are data."""
         if self.loose:
@@ -147,6 +158,7 @@ class Form:
         form = copy(self)
         found = [Port(a.space, ABSOLUTE, a.address, Region(a)) for a in accesses]
         form.reads = [*self.reads, *found]
+        form.look_at(form.reads)
         form.chip_ports = _ports_in(form.reads, False), self.chip_ports[1]
         form.far_ports = _ports_in(form.reads, True), self.far_ports[1]
         return form

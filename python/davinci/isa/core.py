@@ -262,7 +262,7 @@ class Instruction:
         operands: address operands, in order.
         fields: bit fields of the configuration words.
         accesses: (values, registers) -> regions read and written.
-        compute: (values, registers, arrays read) -> arrays written; may update registers.
+        compute: (fields, registers, arrays read) -> arrays written; may update registers.
         timing: name of a rule in `TIMING_RULES`.
         doc: what it does; units of its fields.
         source: where the fact comes from.

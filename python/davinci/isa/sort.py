@@ -96,15 +96,6 @@ def merging(dtype: str) -> Compute:
     kind = DTYPES[dtype]
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
-        counts = lengths(values)
-        if values["repeat"] > 1:
-            for i in range(1, LISTS):
-                place = values["src0"] + i * counts[0] * STRUCTURE_BYTES
-                if values[f"src{i}"] != place:
-                    raise ValueError(
-                        f"lists of several repeats follow each other: found src{i} at "
-                        f"{values[f'src{i}']:#x}, expected {place:#x}"
-                    )
         lists = [array.reshape(len(array), array.shape[1] // 2, 2) for array in arrays]
         heads = [
             np.minimum.accumulate(rank(each[..., 0].astype(f"u{kind.itemsize}").view(kind)), axis=1)
@@ -115,6 +106,18 @@ def merging(dtype: str) -> Compute:
         return [merged.reshape(len(merged), 2 * merged.shape[1])]
 
     return compute
+
+
+def in_a_row(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Access]:
+    """`finds`: nothing more, but lists of several repeats follow each other."""
+    for i in range(1, LISTS if values["repeat"] > 1 else 1):
+        place = values["src0"] + i * values["n0"] * STRUCTURE_BYTES
+        if values[f"src{i}"] != place:
+            raise ValueError(
+                f"lists of several repeats follow each other: found src{i} at "
+                f"{values[f'src{i}']:#x}, expected {place:#x}"
+            )
+    return ()
 
 
 def check_lists(values: Values) -> str:
@@ -173,6 +176,7 @@ for dtype in ("f16", "f32"):
             ),
             accesses=merge_regions,
             compute=merging(dtype),
+            finds=in_a_row,
             timing="sort",
             doc=f"dst = the structures of all lists, scores {dtype}, merged. With several repeats "
             "the lists follow each other in UB, and each repeat goes on behind the one before. "
