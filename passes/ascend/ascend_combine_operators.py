@@ -88,14 +88,29 @@ def combine_quantize(cast: Any) -> None:
     if not legal or not float(zero).is_integer():
         return
     x = rounding.operands[0]
-    owner = defining_op(x)
-    if owner is not None and owner.name == "ascend.relu" and zero == low:
-        x = owner.operands[0]
     with ir.InsertionPoint(cast), cast.location:
-        new = TensorOps().emit("quantize", [x], result, zero=int(zero))
+        ops = TensorOps()
+        x = without_relu(x, ops) if zero == low else x
+        new = ops.emit("quantize", [x], result, zero=int(zero))
     fuse(new.owner, [rounding.location])
     cast.results[0].replace_all_uses_with(new)
     cast.erase()
+
+
+def without_relu(x: Any, ops: TensorOps) -> Any:
+    """`x`, but where a `relu` made a number 0 it may be any less."""
+    owner = defining_op(x)
+    if owner is None:
+        return x
+    if owner.name == "ascend.relu":
+        return owner.operands[0]
+    if owner.name not in ("ascend.div", "ascend.mul"):
+        return x
+    first, second = owner.operands
+    scale, source = number_of(second), defining_op(first)
+    if scale is None or scale <= 0 or source is None or source.name != "ascend.relu":
+        return x
+    return ops.binary(owner.name.removeprefix("ascend."), source.operands[0], second)
 
 
 def with_number(value: Any, name: str, number: float) -> Any:

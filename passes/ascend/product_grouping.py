@@ -16,7 +16,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
-from davinci.passes.ascend.layout_support import is_elementwise
+from davinci.passes.ascend.layout_support import is_elementwise, last_makers
 from davinci.passes.ascend.tensor_ops import (
     OF_WINDOWS,
     ON_CUBE,
@@ -44,12 +44,13 @@ def product_groups(block: Any, fuse: bool) -> list[list[Any]]:
     show, is a group also then, and without `fuse`.
     """
     places = {op.operation: place for place, op in enumerate(block.operations)}
+    products = last_makers(block, ON_CUBE)
     taken: dict[Any, list[Any]] = {}
     found = []
     for op in places:
         width = tensor_of(op.operands[0].type).bytes_each if op.name in ON_CUBE else 0
         if width in (1, 2) or op.name == POOL:
-            group = _Growing(op, places, taken).grown() if fuse else [op]
+            group = _Growing(op, places, taken, products).grown() if fuse else [op]
             # What is a number everywhere must lie in GM: a kernel of its own takes it from there.
             lies = all(full_value(value) is None for value in op.operands)
             if len(group) > 1 or ((op.name in OF_WINDOWS or width == 1) and lies):
@@ -61,8 +62,14 @@ def product_groups(block: Any, fuse: bool) -> list[list[Any]]:
 class _Growing:
     """A group that takes in operators one after the other."""
 
-    def __init__(self, product: Any, places: dict[Any, int], taken: dict[Any, list[Any]]) -> None:
-        self._places, self._taken = places, taken
+    def __init__(
+        self,
+        product: Any,
+        places: dict[Any, int],
+        taken: dict[Any, list[Any]],
+        products: dict[Any, int],
+    ) -> None:
+        self._places, self._taken, self._products = places, taken, products
         self._first = places[product]
         self._ops = [product]
         self._read: Callable[[Graph], object] = read_pool if product.name == POOL else read_group
@@ -76,9 +83,34 @@ class _Growing:
         while grown:
             grown = any(self._try(joining) for joining in self._followers())
         for op in reversed(self._ops):
-            if self._left_to_readers(op):
+            if self._left_to_readers(op) or self._left_to_products(op):
                 self._ops.remove(op)
         return self._ops
+
+    def _left_to_products(self, op: Any) -> bool:
+        """Whether an operator makes wider numbers of bytes that leave the kernel anyway, for what
+        later products take in: there fewer bytes come, and less is done in all."""
+        source = bytes_behind(op)
+        if source is None or defining_op(source) not in self._ops:
+            return False
+        readers = users_of(defining_op(source))
+        leaves = any(user not in self._ops and bytes_behind(user) is None for user in readers)
+        users = users_of(op)
+        return (
+            leaves
+            and bool(users)
+            and all(
+                user not in self._ops
+                and (bytes_behind(user) is not None or self._goes_with_later(user, op))
+                for user in users
+            )
+        )
+
+    def _goes_with_later(self, user: Any, op: Any) -> bool:
+        """Whether an operator also reads what a later product has made."""
+        others = [defining_op(v) for v in user.operands if v != op.results[0]]
+        last = max((self._products.get(other, -1) for other in others), default=-1)
+        return is_elementwise(user) and last > self._first
 
     def _followers(self) -> list[list[Any]]:
         """Users of the group's results, each with the broadcasts that it reads."""
@@ -103,12 +135,12 @@ class _Growing:
         )
 
     def _carried(self, user: Any) -> list[Any]:
-        """Broadcasts, reshapes and casts to more bytes that only `user` needs."""
+        """Broadcasts, reshapes and what makes wider numbers that only `user` needs."""
         found: list[Any] = []
         waiting = [defining_op(value) for value in user.operands]
         while waiting:
             owner = waiting.pop()
-            if owner is None or not (owner.name in CARRIED or is_widening(owner)):
+            if owner is None or not (owner.name in CARRIED or widens(owner)):
                 continue
             op = owner.operation
             if op in self._ops or op in self._taken:
@@ -167,6 +199,26 @@ def is_widening(op: Any) -> bool:
         return False
     source, made = (tensor_of(value.type) for value in (op.operands[0], op.results[0]))
     return source.bytes_each < made.bytes_each
+
+
+def widens(op: Any) -> bool:
+    """Whether an operator makes numbers of more bytes."""
+    return is_widening(op) or bytes_behind(op) is not None
+
+
+def bytes_behind(op: Any) -> Any:
+    """The bytes that an operator, and those in front of it, make wider numbers of, combined with
+    nothing but numbers that are the same everywhere; None if it does not."""
+    while is_elementwise(op):
+        arrays = [value for value in op.operands if full_value(value) is None]
+        if len(arrays) != 1 or tensor_of(op.results[0].type).bytes_each == 1:
+            return None
+        if tensor_of(arrays[0].type).element == "i8":
+            return arrays[0]
+        op = defining_op(arrays[0])
+        if op is None:
+            return None
+    return None
 
 
 def is_rounding(value: Any) -> bool:
