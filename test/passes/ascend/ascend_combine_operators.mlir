@@ -32,3 +32,21 @@ func.func @other(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %g = "ascend.mul"(%x, %f) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
   return %g : tensor<4x8xf32>
 }
+
+// What saturates at the zero point does what relu does.
+// CHECK-LABEL: func.func @quantized
+// CHECK: ascend.mul
+// CHECK: ascend.quantize
+func.func @quantized(%x: tensor<4x8xf32>) -> tensor<4x8xi8> {
+  %scale = "ascend.full"() {value = 0.5 : f32} : () -> tensor<4x8xf32>
+  %low = "ascend.full"() {value = -128.0 : f32} : () -> tensor<4x8xf32>
+  %high = "ascend.full"() {value = 127.0 : f32} : () -> tensor<4x8xf32>
+  %r = "ascend.relu"(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %s = "ascend.mul"(%r, %scale) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %w = "ascend.round"(%s) : (tensor<4x8xf32>) -> tensor<4x8xf32>
+  %z = "ascend.add"(%w, %low) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %a = "ascend.max"(%z, %low) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %b = "ascend.min"(%a, %high) : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>
+  %y = "ascend.cast"(%b) : (tensor<4x8xf32>) -> tensor<4x8xi8>
+  return %y : tensor<4x8xi8>
+}
