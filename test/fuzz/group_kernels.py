@@ -210,7 +210,31 @@ def group_models(rows: int = 0) -> dict[str, GroupModel]:
     for name, (text, cores) in LOOPS.items():
         network = zoo.build(text)
         found[name] = GroupModel(network.proto, cores, network.inputs(seed=1))
+    image = np.random.default_rng(1).standard_normal((1, 32, 4, 5), dtype=np.float32)
+    found["convolutions_of_bytes"] = GroupModel(convolutions_of_bytes(), 1, {"x": image})
     return found
+
+
+def convolutions_of_bytes() -> onnx.ModelProto:
+    """Two, with bytes in fractals between them; the second one has a residual."""
+    rng, graph = np.random.default_rng(1), OnnxGraph("convolutions_of_bytes", seed=1)
+    x = graph.input("x", TensorProto.FLOAT, [1, 32, 4, 5])
+    scale, zero = graph.constant(np.float32(0.03)), graph.constant(np.int8(-128))
+
+    def rounded(value: str) -> str:
+        made = graph.node("QuantizeLinear", value, scale, zero)
+        return graph.node("DequantizeLinear", made, scale, zero)
+
+    x = rounded(x)
+    for residual in (False, True):
+        w = graph.constant(rng.integers(-127, 128, (32, 32, 3, 3)).astype(np.int8))
+        scales = graph.constant(rng.uniform(0.001, 0.01, 32).astype(np.float32))
+        w = graph.node("DequantizeLinear", w, scales, axis=0)
+        y = graph.node("Conv", x, w, pads=[1, 1, 1, 1])
+        y = graph.node("Add", y, x) if residual else y
+        x = rounded(graph.node("Relu", y))
+    graph.output(x, "y", ["n", "c", "h", "w"])
+    return graph.model()
 
 
 def _of_images(
