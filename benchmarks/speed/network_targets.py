@@ -4,7 +4,7 @@
 
 Simulated without data. `bound` are the cycles of the machine's limits of all kernels, as the
 machine file gives them; `memory` bytes between the L2 and the memory over those that must pass
-once: weights, inputs and outputs. A target is the most that issue 9 asks for, cycles / launches.
+once: weights, inputs and outputs. A target is the most that we want, cycles / launches.
 --quick leaves out the largest, and what the others take without fusion.
 """
 

@@ -3,7 +3,7 @@
     python benchmarks/speed/products.py [--machine NAME] [--random N --seed S] [MxKxN[@cores] ...]
 
 Operands and results are f16 rows; all kernels together, simulated without data. A target is the
-most that issue 9 asks for, as cycles; `ratio` is after over bound. --random adds products of sizes
+most that we want, as cycles; `ratio` is after over bound. --random adds products of sizes
 that nobody has looked at, large and small, on 1 to all cores. The last line says how far estimates
 are from simulated cycles.
 """

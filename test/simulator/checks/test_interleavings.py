@@ -45,7 +45,7 @@ def test_no_escape_and_no_false_alarm(machine: str, kind: str) -> None:
         assert tally.escapes == []
         assert tally.false_alarms == []
         assert tally.unexplained == []
-        assert tally.counts["no fault reported: the same bytes in every interleaving"] > 15
+        assert tally.counts["no fault reported: the same bytes in every interleaving"] >= 15
         assert tally.counts["race: other bytes in some interleaving"] > 0
 
 
@@ -57,7 +57,7 @@ def test_several_cores_without_escape_and_false_alarm() -> None:
     assert tally.escapes == []
     assert tally.false_alarms == []
     assert tally.unexplained == []
-    assert tally.counts["no fault reported: the same bytes in every interleaving"] > 15
+    assert tally.counts["no fault reported: the same bytes in every interleaving"] >= 15
     assert tally.counts["race: other bytes in some interleaving"] > 0
 
 
