@@ -37,6 +37,8 @@ def instruction(record: Any, dynamic: bool) -> Any:
         fields |= {"nz2nd": 0, "n_size": 4080}
     if record.name.endswith("_align"):
         fields["len_burst"] = 2097148
+    for name in {"k_extension", "m_extension", "k_start", "m_start"} & fields.keys():
+        fields[name] &= ~15
     arguments += [ir.IntegerType.get_signless(64)] * len(fields) if dynamic else []
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):
