@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
 
-from network_pages import NETWORKS, parser_of_networks, write_page
+from network_pages import NAME_WIDTH, NETWORKS, parser_of_networks, write_page
 from timed import timed_network
 
 PAGE = Path(__file__).parents[2] / "docs" / "fusion.md"
@@ -82,7 +82,7 @@ def lines_of(network: str, none: Figures, fused: Figures) -> list[str]:
 
 def line(cells: Sequence[str]) -> str:
     name, fusion, *figures = cells
-    return f"{name:<42} {fusion:<6}" + "".join(f"{figure:>13}" for figure in figures)
+    return f"{name:<{NAME_WIDTH}} {fusion:<6}" + "".join(f"{figure:>13}" for figure in figures)
 
 
 def main() -> int:

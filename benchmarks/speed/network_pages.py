@@ -23,14 +23,30 @@ NETWORKS = (
     "vgg16",
     "mobilenet-v1",
     "mobilenet-v2",
+    "mobilenet-v3",
     "shufflenet-v2",
     "squeezenet",
     "googlenet",
     "inception-v3",
     "densenet",
     "efficientnet",
+    "xception,middle=2",
+    "convnext,resolution=64",
+    "vit,depth=2",
+    "swin,resolution=64,window=2",
+    "unet,resolution=64,width=16",
+    "deeplab-v3,resolution=65",
+    "yolo,resolution=64,width=16",
+    "gpt2,layers=1,vocab=1000",
+    "gpt2-decode,layers=1,vocab=1000",
+    "llama",
+    "llama,seq=1,past=127",
+    "mixtral,hidden=256,heads=4,kv_heads=2,intermediate=256",
+    "mmoe",
 )
-"""Every network of the zoo, some in two sizes."""
+"""Every network of the zoo, some in two sizes, some smaller than they are used."""
+
+NAME_WIDTH = max(map(len, NETWORKS))
 
 
 def parser_of_networks(default: str) -> argparse.ArgumentParser:

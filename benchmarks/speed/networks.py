@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from network_pages import NETWORKS, parser_of_networks, write_page
+from network_pages import NAME_WIDTH, NETWORKS, parser_of_networks, write_page
 from timed import timed_network
 
 PAGE = Path(__file__).parents[2] / "docs" / "networks.md"
@@ -75,7 +75,7 @@ def kernels_of(record: dict[str, Any], count: int) -> Iterator[list[str]]:
 
 def line(cells: Sequence[str]) -> str:
     name, *figures = cells
-    return f"{name:<42}" + "".join(f"{figure:>13}" for figure in figures)
+    return f"{name:<{NAME_WIDTH}}" + "".join(f"{figure:>13}" for figure in figures)
 
 
 def main() -> int:
