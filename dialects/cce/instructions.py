@@ -69,7 +69,12 @@ WINDOW_LOADS = {
 CONVERSIONS = {named_types(name) for name in BY_NAME if name.startswith("vconv_")}
 """Element types that `cce.vconv` converts between."""
 
-L0C_TYPES = {(found[0], found[-1]) for found in map(named_types, BY_NAME["copy_matrix_cc_to_ubuf"])}
+SCALED = "s32", "f16"
+"""Element types in L0C and UB of copies that scale sums."""
+
+L0C_TYPES = {
+    (found[0], found[-1]) for found in map(named_types, BY_NAME["copy_matrix_cc_to_ubuf"])
+} - {SCALED}
 """Element types in L0C and UB of `cce.copy_l0c`."""
 
 MAD_TYPES = {(found[0], found[-2], found[-1]) for found in map(named_types, BY_NAME["mad"])}

@@ -13,8 +13,9 @@ KEY_WORDS = RECORD_WORDS + 2
 ENTRY = 1 + KEY_WORDS
 """Words of an entry of the table: a number and 1, 0 where it is empty; its key."""
 
-BY_MASK, BY_FMATRIX, BY_VA, OF_STEP = 1, 2, 3, 4 << 16
-"""What a form depends on besides its words: the vector mask, FMATRIX, the VA registers."""
+BY_MASK, BY_FMATRIX, BY_VA, BY_DEQSCALE, OF_STEP = 1, 2, 3, 4, 5 << 16
+"""What a form depends on besides its words: the vector mask, FMATRIX, the VA registers,
+DEQSCALE."""
 
 VA_WORDS = 64
 
@@ -37,6 +38,7 @@ class Effect(enum.IntEnum):
     MASK = 1
     FMATRIX = 2
     VA = 3
+    DEQSCALE = 4
 
 
 class FormColumn(enum.IntEnum):

@@ -16,6 +16,7 @@ from davinci.isa.core import (
 from davinci.native import Bytes, Floats, Ints, ints_at
 from davinci.simulator.core.columns import (
     ALIGNMENT,
+    BY_DEQSCALE,
     BY_FMATRIX,
     BY_VA,
     ENTRY,
@@ -134,6 +135,8 @@ def form_of(t: Ints, opcodes: Ints, records: Ints, at: int) -> int:
     t[key] = opcode | depends << 16
     if depends == BY_FMATRIX:
         t[key + RECORD_WORDS] = t[Word.FMATRIX]
+    elif depends == BY_DEQSCALE:
+        t[key + RECORD_WORDS] = t[Word.DEQSCALE]
     elif depends == BY_VA:
         digest(t, key + RECORD_WORDS)
     else:
@@ -165,6 +168,8 @@ def load(t: Ints, records: Ints, at: int, effect: int) -> None:
         t[Word.MASK_HIGH] = records[at + 2]
     elif effect == Effect.FMATRIX:
         t[Word.FMATRIX] = records[at + 1]
+    elif effect == Effect.DEQSCALE:
+        t[Word.DEQSCALE] = records[at + 1]
     else:
         first = t[Word.VA] + (records[at + 1] & 7) * 8 + (records[at + 1] >> 3 & 1) * 4
         for i in range(4):

@@ -235,7 +235,6 @@ class OpcodeForms:
             part of a form.
         unused: for each configuration word the bits that no field has.
         loose: the instruction touches no memory and only loads registers. Its fields are data.
-        images: its forms depend on FMATRIX, those of others at most on the vector mask.
     """
 
     def __init__(self, machine: Machine, core: str, record: Instruction) -> None:
@@ -250,7 +249,6 @@ class OpcodeForms:
         self.unused = [~bits & ALL_BITS for bits in used]
         self.scalar = scalar_word(record)
         self.loose = record.accesses is no_regions and record.timing == "scalar"
-        self.images = record.timing == "mte1_load3d"
 
 
 class _Watched(Registers):

@@ -81,7 +81,7 @@ def lost_by_arithmetic(sources: Sequence[Array], result: Array) -> Lost:
 
 def converts(record: Instruction) -> bool:
     """Whether `record` rounds f32 to f16: by the vector unit, or on the way out of L0C."""
-    return record.mnemonic.endswith("f322f16")
+    return "f322f16" in record.mnemonic
 
 
 def computes(record: Instruction) -> bool:

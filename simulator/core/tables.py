@@ -23,6 +23,7 @@ from davinci.machine.vector_banks import BankLayout
 from davinci.native import Floats, Ints
 from davinci.simulator.checks.deadlock import Issued
 from davinci.simulator.core.columns import (
+    BY_DEQSCALE,
     BY_FMATRIX,
     BY_MASK,
     BY_VA,
@@ -40,6 +41,7 @@ EFFECTS = {
     "set_vector_mask": Effect.MASK,
     "set_fmatrix": Effect.FMATRIX,
     "set_va_reg": Effect.VA,
+    "set_deqscale": Effect.DEQSCALE,
 }
 """Instructions that load the registers on which regions depend."""
 
@@ -55,8 +57,12 @@ DEPENDENCES = {
     BY_MASK: {"mask_low", "mask_high"},
     BY_FMATRIX: {"fmatrix"},
     BY_VA: {"va"},
+    BY_DEQSCALE: {"deqscale"},
 }
 """Registers on which the forms of an opcode may depend."""
+
+BY_RULE = {"mte1_load3d": BY_FMATRIX, "vnchwconv": BY_VA, "l0c_to_ub": BY_DEQSCALE}
+"""Of instructions with a timing rule of their own; others depend at most on the vector mask."""
 
 
 class Tables:
@@ -316,9 +322,7 @@ def _opcode_row(entry: OpcodeForms) -> list[int]:
     if entry.loose:
         for word in _free_words(record):
             row[word] = 0
-    row[OpcodeColumn.DEPENDS] = (
-        BY_FMATRIX if entry.images else BY_VA if record.timing == "vnchwconv" else BY_MASK
-    )
+    row[OpcodeColumn.DEPENDS] = BY_RULE.get(record.timing, BY_MASK)
     if record.timing == "scalar_access":
         row[OpcodeColumn.SUMMARY] = 1
         for f in record.fields:

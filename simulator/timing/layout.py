@@ -117,6 +117,7 @@ class Word(enum.IntEnum):
     SEPARATE = 57  # reads and writes of the L2 have a share each
     WRITTEN_LOW = 58  # what the vector unit writes last: from here
     WRITTEN_HIGH = 59  # to here
+    DEQSCALE = 60
     # Lists of a number for each pipe.
     BUSY = 64
     FLAG_HELD = 80

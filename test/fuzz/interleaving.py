@@ -191,6 +191,7 @@ class Core:
             registers.va = step.registers.va
             registers.fmatrix = step.registers.fmatrix
             registers.padding = step.registers.padding
+            registers.deqscale = step.registers.deqscale
             arrays = [self.memories[access.space].view(access).copy() for access in reads]
             results = step.record.compute(step.values, registers, arrays)
             self.results[i] = [np.array(result) for result in results]

@@ -33,6 +33,8 @@ WINDOW_BYTES = {
 }
 VA_BLOCKS = 40
 IMAGE = "set_fmatrix"
+SCALES = "set_deqscale"
+SCALES_BLOCK = 32
 EVENT_BIT = 8
 CARE = (1.0, 1.0, 1.0, 0.97, 0.8)
 """How likely missing synchronisation is put in; one of these for each program."""
@@ -80,7 +82,8 @@ class Pool:
 
     Attributes:
         device: a simulated machine whose memories hold random bytes, all of them written.
-        prefix: instructions that programs start with: they load the VA registers and FMATRIX.
+        prefix: instructions that programs start with: they load the VA registers, FMATRIX
+            and DEQSCALE.
         sequential, depth: of the machine.
         memories: contents at the start of a program.
     """
@@ -121,11 +124,13 @@ class Pool:
             sizes = {"l1_w": 5, "l1_h": 3, "pad_left": 1, "pad_right": 2}
             sizes |= {"pad_top": 0, "pad_bottom": 0}
             self.prefix.append(self.row(INSTRUCTIONS[IMAGE], sizes))
+        if SCALES in description.intrinsics:
+            self.prefix.append(self.row(INSTRUCTIONS[SCALES], {"bits": SCALES_BLOCK}))
         self.rows: dict[Pipe, list[Row]] = defaultdict(list)
         self.names: set[str] = set()
         for record in INSTRUCTIONS.values():
-            # What lies inside the window with one image may not with another.
-            if record.name in (*SYNC, IMAGE) or record.timing == "cross_core_flag":
+            # What lies inside the window with one image, or scales, may not with others.
+            if record.name in (*SYNC, IMAGE, SCALES) or record.timing == "cross_core_flag":
                 continue
             types = description.intrinsics.get(record.name, [])
             if record.type not in types and record.name != "scalar_access":

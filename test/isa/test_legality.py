@@ -33,6 +33,8 @@ AIC, AIV = {"ascend910b AIC"}, {"ascend910b AIV"}
         ("copy_cbuf_to_ubuf", COUPLED),
         ("copy_ubuf_to_cbuf", COUPLED),
         ("copy_matrix_cc_to_ubuf.f32", COUPLED),
+        ("copy_matrix_cc_to_ubuf.s322f16v", COUPLED),
+        ("set_deqscale", COUPLED),
         ("mad.f162f32", COUPLED | AIC),
         ("mad.f162f16", COUPLED),
         ("vadd.f32", COUPLED | AIV),

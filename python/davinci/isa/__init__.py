@@ -20,6 +20,7 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     img2col,
     gather,
     sort,
+    dequantize,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -62,6 +63,7 @@ __all__ = [
     "convert",
     "cross_core",
     "cube",
+    "dequantize",
     "fixpipe",
     "gather",
     "gm_formats",

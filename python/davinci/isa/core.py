@@ -213,6 +213,7 @@ class Registers:
         va: the byte addresses in UB that the 8 VA registers hold, 8 in each.
         fmatrix: the word of FMATRIX, see `davinci.isa.img2col`.
         padding: bits of the element around images.
+        deqscale: the word of DEQSCALE, see `davinci.isa.dequantize`.
     """
 
     mask_low: int = (1 << 64) - 1
@@ -221,6 +222,7 @@ class Registers:
     va: Array = field(default_factory=lambda: np.zeros((8, 8), dtype=np.int64))
     fmatrix: int = 0
     padding: int = 0
+    deqscale: int = 0
 
     def lanes(self, count: int) -> tuple[int, Array | None]:
         """The lanes the vector mask lets through, see `lanes_of`."""
