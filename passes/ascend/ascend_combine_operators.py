@@ -19,6 +19,7 @@ users is still there for them. Constants may differ by one part in 10^4, as mode
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,20 +121,24 @@ def with_number(value: Any, name: str, number: float) -> Any:
         return op.operands[0]
     if op is None or op.name != name:
         return None
-    for given, found in (op.operands, reversed(list(op.operands))):
-        if number_of(found) == number:
-            return given
-    return None
+    return next((given for given, found in with_numbers(op) if found == number), None)
 
 
 def plus_number(value: Any) -> tuple[float, Any]:
     """The number and the value whose sum a value is."""
     op = defining_op(value)
     if op is not None and op.name == "ascend.add":
-        for given, found in (op.operands, reversed(list(op.operands))):
-            if (number := number_of(found)) is not None:
-                return number, given
+        for given, number in with_numbers(op):
+            return number, given
     return 0.0, value
+
+
+def with_numbers(op: Any) -> Iterator[tuple[Any, float]]:
+    """Operands of an operator of two, each with what the other is, where that is one number."""
+    first, second = op.operands
+    for given, beside in ((first, second), (second, first)):
+        if (number := number_of(beside)) is not None:
+            yield given, number
 
 
 def replace(parts: list[Any], x: Any) -> None:
@@ -165,9 +170,8 @@ def factors(value: Any) -> tuple[float, list[Any]]:
         return number, []
     op = defining_op(value)
     if op is not None and op.name == "ascend.mul":
-        for number, array in (op.operands, reversed(list(op.operands))):
-            if (known := number_of(number)) is not None:
-                return known, [array]
+        for array, known in with_numbers(op):
+            return known, [array]
     return 1.0, [value]
 
 

@@ -27,7 +27,6 @@ from davinci.dialects.base import attribute, python_value
 from davinci.element_types import DTYPES
 from davinci.elements import Array
 from davinci.mlir import ir, location_text
-from davinci.operators import OPERATORS
 from davinci.passes import builder
 from davinci.passes.ascend.tensor_ops import (
     CONSTANT,
@@ -41,6 +40,7 @@ from davinci.passes.ascend.tensor_ops import (
     erase_unused,
     evaluate,
     full_value,
+    is_elementwise,
     size_bytes,
     tensor_functions,
     users_of,
@@ -151,9 +151,10 @@ class Known:
         """Grown results that others than foldable ones read, or that are too large to make."""
         found: set[Any] = set()
         for value in reversed(self.grown):
-            users = [user.results for user in users_of(defining_op(value))]
-            if size_bytes(tensor_of(value.type)) > PASSED_BYTES or not all(
-                len(r) == 1 and r[0] in self.roots and r[0] not in found for r in users
+            too_large = size_bytes(tensor_of(value.type)) > PASSED_BYTES
+            if too_large or not all(
+                len(user.results) == 1 and user.result in self.roots and user.result not in found
+                for user in users_of(defining_op(value))
             ):
                 found.add(value)
         return found
@@ -173,14 +174,8 @@ def is_read_in_place(op: Any) -> bool:
     """Whether elementwise operators are all that reads a value, whatever its shape."""
     users = users_of(op)
     return bool(users) and all(
-        is_read_in_place(user) if user.name in CARRIED else is_elementwise(user.name)
-        for user in users
+        is_read_in_place(user) if user.name in CARRIED else is_elementwise(user) for user in users
     )
-
-
-def is_elementwise(name: str) -> bool:
-    record = OPERATORS.get(name.removeprefix("ascend."))
-    return record is not None and record.elementwise
 
 
 def is_final(op: Any, foldable: set[Any]) -> bool:

@@ -42,9 +42,9 @@ from davinci.passes.ascend.attention_grouping import attention_groups
 from davinci.passes.ascend.group_outline import Outliner
 from davinci.passes.ascend.group_preparation import round_behind_reshapes, sink
 from davinci.passes.ascend.grouping import Group, Grouping, Judge
-from davinci.passes.ascend.layout_support import is_elementwise, takes_nz
+from davinci.passes.ascend.layout_support import takes_nz
 from davinci.passes.ascend.product_grouping import product_groups
-from davinci.passes.ascend.tensor_ops import merge_equal, tensor_functions
+from davinci.passes.ascend.tensor_ops import is_elementwise, merge_equal, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import FUSION
 

@@ -40,7 +40,6 @@ from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable
 from davinci.passes.ascend.layout_costs import Costs
-from davinci.passes.ascend.layout_support import is_elementwise
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     PRODUCTS,
@@ -48,6 +47,7 @@ from davinci.passes.ascend.tensor_ops import (
     defining_op,
     erase_unused,
     full_value,
+    is_elementwise,
     tensor_functions,
 )
 from davinci.passes.pipeline.base import Pass, option, register_pass

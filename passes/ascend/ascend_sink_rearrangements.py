@@ -36,12 +36,12 @@ from davinci.mlir import ir
 from davinci.operators.layouts import Factor, Factors, normal
 from davinci.operators.tensors import Tensor
 from davinci.passes import builder
-from davinci.passes.ascend.layout_support import is_elementwise
 from davinci.passes.ascend.rearrangement import Rearrangement, rearrangement, traces
 from davinci.passes.ascend.tensor_ops import (
     OF_WINDOWS,
     TensorOps,
     defining_op,
+    is_elementwise,
     merge_equal,
     tensor_functions,
     users_of,

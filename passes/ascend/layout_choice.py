@@ -35,7 +35,6 @@ from davinci.passes.ascend.layout_support import (
     Support,
     behind_products_of_bytes,
     goes_by_fractals,
-    is_elementwise,
     joins_nz,
     keeps_matrices,
     last_makers,
@@ -43,7 +42,7 @@ from davinci.passes.ascend.layout_support import (
     takes_nz,
 )
 from davinci.passes.ascend.rearrangement import REARRANGED, Rearrangement, rearrangement, traces
-from davinci.passes.ascend.tensor_ops import ON_CUBE, POOL, defining_op, users_of
+from davinci.passes.ascend.tensor_ops import ON_CUBE, POOL, defining_op, is_elementwise, users_of
 
 IN_NZ, IN_ROWS = Network.SOURCE, Network.SINK
 

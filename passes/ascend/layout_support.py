@@ -13,11 +13,17 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute, python_value
 from davinci.element_types import dtype_of
 from davinci.machine import Machine
-from davinci.operators import OPERATORS, Tensor
+from davinci.operators import Tensor
 from davinci.operators.layouts import joins_blocks
 from davinci.operators.tensors import NZ, lanes, width_of
 from davinci.passes.analysis.group_graph import graph_of
-from davinci.passes.ascend.tensor_ops import ON_CUBE, defining_op, evaluate, full_value
+from davinci.passes.ascend.tensor_ops import (
+    ON_CUBE,
+    defining_op,
+    evaluate,
+    full_value,
+    is_elementwise,
+)
 from davinci.schedule.graph import Graph
 from davinci.schedule.products.epilogue import PAIR
 from davinci.schedule.vector.schedule import estimate
@@ -126,11 +132,6 @@ def keeps_zero(op: Any) -> bool:
     attributes = {key: python_value(op.attributes[key]) for key in op.attributes}
     result = Tensor((), tensor_of(op.results[0].type).element)
     return not evaluate(op.name.removeprefix("ascend."), inputs, result, attributes).any()
-
-
-def is_elementwise(op: Any) -> bool:
-    record = OPERATORS.get(op.name.removeprefix("ascend."))
-    return record is not None and record.elementwise
 
 
 def spreads_row(op: Any) -> bool:

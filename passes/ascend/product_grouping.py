@@ -16,13 +16,14 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
-from davinci.passes.ascend.layout_support import is_elementwise, last_makers
+from davinci.passes.ascend.layout_support import last_makers
 from davinci.passes.ascend.tensor_ops import (
     OF_WINDOWS,
     ON_CUBE,
     POOL,
     defining_op,
     full_value,
+    is_elementwise,
     users_of,
 )
 from davinci.schedule.graph import Graph

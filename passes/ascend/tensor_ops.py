@@ -214,6 +214,11 @@ def evaluate(
     return OPERATORS[name].values(inputs, result, attributes)
 
 
+def is_elementwise(op: Any) -> bool:
+    record = OPERATORS.get(op.name.removeprefix("ascend."))
+    return record is not None and record.elementwise
+
+
 def users_of(op: Any) -> list[Any]:
     """The operations that read the result of one."""
     return [use.owner.operation for use in op.results[0].uses]

@@ -27,7 +27,7 @@ import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.elements import Array, to_array
+from davinci.elements import Array
 from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.conv import (
     LENGTHS,
@@ -51,6 +51,7 @@ from davinci.passes.ascend.tensor_ops import (
 )
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.movement import cut
+from davinci.passes.stablehlo_to_ascend.padding import edges_of
 from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
 
@@ -247,10 +248,7 @@ class Around:
     @staticmethod
     def of(op: Op, x: ir.Value, order: Order) -> Around:
         """Of images of bytes also what a `pad` in front of the operation puts around them."""
-        rank = len(order.space)
-        edges = np.zeros((rank, 2), np.int64)
-        if "padding" in op.attributes:
-            edges = to_array(op.attributes["padding"]).reshape(rank, 2)
+        edges = edges_of(op, len(order.space))
         owner, plain = defining_op(x), Around(x, edges, 0)
         of_bytes = tensor_of(x.type).element == "i8" and edges.min(initial=0) >= 0
         spread = any(step > 1 for step in attribute(op, "lhs_dilation") or [])

@@ -16,11 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.elements import to_array
 from davinci.mlir import Op, ir
 from davinci.operators.conv import (
     LENGTHS,
@@ -39,6 +36,7 @@ from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
 from davinci.passes.stablehlo_to_ascend.movement import cut, kind_of_body, neutral
+from davinci.passes.stablehlo_to_ascend.padding import edges_of
 from davinci.units import FRACTAL_SIDE
 
 
@@ -109,9 +107,7 @@ def images_of(
 ) -> Images | None:
     """The images of windows along one or two dimensions; None if there are no such images."""
     found = tensor_of(op.operands[0].type)
-    edges = np.zeros((found.rank, 2), np.int64)
-    if "padding" in op.attributes:
-        edges = to_array(op.attributes["padding"]).reshape(found.rank, 2)
+    edges = edges_of(op, found.rank)
     space = [
         dim for dim in range(found.rank) if (sizes[dim], strides[dim]) != (1, 1) or edges[dim].any()
     ]
@@ -149,9 +145,7 @@ def images_of(
 def padded(op: Op, operand: ir.Value, start: ir.Value, inside: list[int], ops: TensorOps) -> Any:
     """The operand with the start value around it and between its elements."""
     found = tensor_of(operand.type)
-    edges = np.zeros((found.rank, 2), np.int64)
-    if "padding" in op.attributes:
-        edges = to_array(op.attributes["padding"]).reshape(found.rank, 2)
+    edges = edges_of(op, found.rank)
     low, high = (edges[:, side].tolist() for side in (0, 1))
     interior = [n - 1 for n in inside]
     shape = pad_shape(found.shape, low, high, interior)

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from davinci.dialects.base import attribute
-from davinci.elements import to_array
 from davinci.mlir import Op, ir, stablehlo
+from davinci.operators.parts import pad_shape
 from davinci.passes.stablehlo_to_ascend import tensors as t
+from davinci.passes.stablehlo_to_ascend.padding import edges_of
 from davinci.units import ceil_div
 
 Part = tuple[str, int]
@@ -91,9 +92,7 @@ def expand_transposed(op: Op) -> list[Any] | None:
         for dim, distance in zip(taps_of, apart, strict=True):
             interior[dim] = distance - 1
         w = padded(w, [0] * w.type.rank, [0] * w.type.rank, interior)
-    edges = np.zeros((len(inside), 2), np.int64)
-    if "padding" in op.attributes:
-        edges = to_array(op.attributes["padding"]).reshape(-1, 2)
+    edges = edges_of(op, len(inside))
     axes = [
         Axis(result.shape[y], step, w.type.shape[k], int(edge[0]), x.type.shape[n])
         for y, step, k, edge, n in zip(
@@ -217,10 +216,7 @@ def padded(x: ir.Value, low: list[int], high: list[int], interior: list[int]) ->
     """With zeros around it and between its elements; itself where there are none."""
     if not any((*low, *high, *interior)):
         return x
-    shape = [
-        n + a + b + max(0, n - 1) * i
-        for n, a, b, i in zip(x.type.shape, low, high, interior, strict=True)
-    ]
+    shape = list(pad_shape(x.type.shape, low, high, interior))
     element = x.type.element_type
     zero = t.full(ir.RankedTensorType.get([], element), 0)
     edges = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": interior}

@@ -48,7 +48,10 @@ def expected(image, fields, pads, padding):
 @given(data=st.data())
 def test_img2col(make_bench, name, space, dtype, data):
     bench = make_bench()
-    draw = lambda low, high: data.draw(st.integers(low, high))  # noqa: E731
+
+    def draw(low, high):
+        return data.draw(st.integers(low, high))
+
     height, width = draw(1, 7), draw(1, 9)
     pads = [draw(0, 3) for _ in range(4)]
     fields = {f"filter_{s}": draw(1, 3) for s in "hw"}
@@ -129,7 +132,10 @@ def test_illegal(fields, message):
 def test_block_of_windows_and_elements(make_bench, name, space, data):
     """load3dv2: the matrix of all windows by all channels of kernel elements, a part of it."""
     bench = make_bench()
-    draw = lambda low, high: data.draw(st.integers(low, high))  # noqa: E731
+
+    def draw(low, high):
+        return data.draw(st.integers(low, high))
+
     height, width, blocks = draw(1, 7), draw(1, 20), 2
     left, right, top, bottom = (draw(0, 3) for _ in range(4))
     fields = {f"{what}_{s}": draw(1, 3) for what in ("filter", "stride") for s in "hw"}

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from davinci.quantization.calibration import Sample
-from davinci.quantization.records import Array, Layer, Plan
+from davinci.quantization.records import Array, Plan
 from davinci.quantization.runs import Run
 from davinci.quantization.write import beside
 
@@ -107,7 +107,3 @@ def model_sums(
             if right[name].dtype.kind == "f":
                 sums[name].add(right[name], found[name])
     return sums
-
-
-def own_decibels(layers: Sequence[Layer], sums: Mapping[str, Sums], shifted: bool) -> list[float]:
-    return [sums[layer.name].decibels(shifted) for layer in layers]

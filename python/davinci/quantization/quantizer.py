@@ -15,7 +15,7 @@ from davinci.errors import InputError, did_you_mean
 from davinci.frontends.onnx import read
 from davinci.frontends.onnx.model import check
 from davinci.quantization.calibration import Sample, observe, samples_of
-from davinci.quantization.comparison import Sums, model_sums, own_decibels, twin_sums, values_of
+from davinci.quantization.comparison import Sums, model_sums, twin_sums, values_of
 from davinci.quantization.layers import array_of, constants_of, layers_of
 from davinci.quantization.ranges import METHODS, scale_of
 from davinci.quantization.records import Layer, LayerError, Plan, Report
@@ -109,7 +109,7 @@ def quantize(
     sums = twin_sums(proto, plan, samples)
     if bias_correction:
         plan = replace(plan, shifts={name: found.shifts for name, found in sums.items()})
-    own = dict(zip(layers, own_decibels(layers, sums, bias_correction), strict=True))
+    own = {layer: sums[layer.name].decibels(bias_correction) for layer in layers}
     if accuracy is not None:
         progress("choosing layers")
         plan = bounded(proto, plan, samples, accuracy)

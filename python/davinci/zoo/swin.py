@@ -13,7 +13,7 @@ from davinci.zoo.transformer import (
     MASKED,
     Sizes,
     attention,
-    gelu,
+    feed_forward,
     layer_norm,
     linear,
     merge_heads,
@@ -83,9 +83,7 @@ class Swin(ImageNetwork):
         made = reshaped(graph, made, [self.batch, side, side, width])
         made = rolled(graph, made, moved) if moved else made
         x = graph.node("Add", x, made)
-        normal = layer_norm(graph, f"{name}.norm2", x, width)
-        inner = gelu(graph, linear(graph, f"{name}.inner", normal, width, 4 * width))
-        return graph.node("Add", x, linear(graph, f"{name}.outer", inner, 4 * width, width))
+        return feed_forward(graph, name, x, width)
 
     def _attention(
         self, graph: OnnxGraph, name: str, x: str, sizes: Sizes, across: int, moved: int

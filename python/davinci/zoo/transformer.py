@@ -84,6 +84,13 @@ def gelu(graph: OnnxGraph, x: str) -> str:
     return graph.node("Mul", graph.node("Mul", x, factor), graph.scalar(0.5))
 
 
+def feed_forward(graph: OnnxGraph, name: str, x: str, hidden: int) -> str:
+    """x and what two products of four times as many numbers make of its norm."""
+    normal = layer_norm(graph, f"{name}.norm2", x, hidden)
+    inner = gelu(graph, linear(graph, f"{name}.inner", normal, hidden, 4 * hidden))
+    return graph.node("Add", x, linear(graph, f"{name}.outer", inner, 4 * hidden, hidden))
+
+
 def causal_mask(graph: OnnxGraph, seq: int, past: int) -> str:
     """[1, 1, seq, past + seq]: a token sees those before it and itself."""
     later = np.triu(np.full((seq, past + seq), MASKED, np.float32), past + 1)

@@ -12,7 +12,7 @@ from davinci.zoo.layers import ImageNetwork, Images, dense
 from davinci.zoo.transformer import (
     Sizes,
     attention,
-    gelu,
+    feed_forward,
     layer_norm,
     linear,
     merge_heads,
@@ -64,6 +64,4 @@ def encoder_layer(graph: OnnxGraph, name: str, x: str, sizes: Sizes) -> str:
     key = split_heads(graph, key, sizes, perm=(0, 2, 3, 1))
     made = merge_heads(graph, attention(graph, query, key, value, sizes.head), sizes)
     x = graph.node("Add", x, linear(graph, f"{name}.projection", made, hidden, hidden))
-    normal = layer_norm(graph, f"{name}.norm2", x, hidden)
-    inner = gelu(graph, linear(graph, f"{name}.inner", normal, hidden, 4 * hidden))
-    return graph.node("Add", x, linear(graph, f"{name}.outer", inner, 4 * hidden, hidden))
+    return feed_forward(graph, name, x, hidden)

@@ -9,6 +9,7 @@ import numpy as np
 
 from davinci.zoo.graph import require
 from davinci.zoo.layers import ImageNetwork, Images
+from davinci.zoo.transformer import reshaped
 
 STRIDES = (8, 16, 32)
 ANCHORS = (
@@ -57,8 +58,7 @@ class Yolo(ImageNetwork):
         graph, anchors = images.graph, ANCHORS[level]
         side, values = self.resolution // STRIDES[level], 5 + self.classes
         made = images.conv(len(anchors) * values, 1).value
-        parted = np.array([self.batch, len(anchors), values, side, side], np.int64)
-        made = graph.node("Reshape", made, graph.constant(parted))
+        made = reshaped(graph, made, [self.batch, len(anchors), values, side, side])
         made = graph.node("Transpose", made, perm=[0, 1, 3, 4, 2])
         made = graph.node("Sigmoid", made)
         sizes = graph.constant(np.array([2, 2, 1 + self.classes], np.int64))
@@ -71,8 +71,7 @@ class Yolo(ImageNetwork):
         extent = graph.node("Pow", graph.node("Mul", parts[1], graph.scalar(2)), graph.scalar(2))
         extent = graph.node("Mul", extent, usual)
         made = graph.node("Concat", centre, extent, parts[2], axis=4)
-        flat = np.array([self.batch, len(anchors) * side * side, values], np.int64)
-        return graph.node("Reshape", made, graph.constant(flat))
+        return reshaped(graph, made, [self.batch, len(anchors) * side * side, values])
 
     def result_shape(self) -> list[int]:
         boxes = sum(3 * (self.resolution // stride) ** 2 for stride in STRIDES)

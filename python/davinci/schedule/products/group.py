@@ -17,7 +17,7 @@ from davinci.isa.core import DTYPES
 from davinci.operators.conv import geometry
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ, lanes
-from davinci.schedule.followers import Followers
+from davinci.schedule.followers import BYTES, Followers
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.epilogue import Epilogue
@@ -28,9 +28,6 @@ from davinci.schedule.vector.space import NoSpace
 from davinci.units import ceil_div
 
 CONVOLUTION = "conv"
-
-BYTES = "i8"
-"""Element type of factors of which a word holds two."""
 
 COLUMN_ROWS = 64
 """Rows of C from which on a row is better added by the cube, where that saves the vector unit sums

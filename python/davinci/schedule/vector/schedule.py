@@ -343,29 +343,26 @@ class _Chooser:
             cycles = self._cycles(layout, cores, own, left, slots)
         except NoSpace:
             return None
-        rows = tuple(dict.fromkeys(layout.beside.values()))
         return VectorSchedule(
-            cut,
-            whole,
-            tile,
-            runs,
-            overlap,
-            cores,
-            slots,
-            layout.tables,
-            rows,
-            ragged,
-            cycles,
-            layout.spare,
+            cut=cut,
+            whole=whole,
+            tile=tile,
+            runs=runs,
+            overlap=overlap,
+            cores=cores,
+            slots=slots,
+            tables=layout.tables,
+            beside=layout.rows,
+            ragged=ragged,
+            cycles=cycles,
+            spare=layout.spare,
         )
 
     def _with_spare(self, layout: TileLayout, slots: int) -> TileLayout:
         """The layout with statistics where they are used fastest in the room that is left."""
         if not layout.placed:
             return layout
-        rows = tuple(dict.fromkeys(layout.beside.values()))
-        args = self.space, self.program, layout.tile, self.machine, layout.tables, rows
-        wider = (TileLayout(*args, spare=self.room // share) for share in COPIED_SHARES)
+        wider = (layout.with_spare(self.room // share) for share in COPIED_SHARES)
         return next((each for each in wider if each.footprint(slots) <= self.room), layout)
 
     def _in_chunks(self, cut: int, sizes: list[int]) -> VectorSchedule | None:
@@ -387,19 +384,18 @@ class _Chooser:
         chunks, chunk, slots, cycles = choice
         cycles *= math.ceil(tiles / cores)
         tile, ragged = tile_of(self.space, self.program, chunk)
-        none = frozenset[Value]()
         return VectorSchedule(
-            cut,
-            whole,
-            tile,
-            runs,
-            overlap,
-            cores,
-            slots,
-            none,
-            (),
-            ragged,
-            cycles,
+            cut=cut,
+            whole=whole,
+            tile=tile,
+            runs=runs,
+            overlap=overlap,
+            cores=cores,
+            slots=slots,
+            tables=frozenset(),
+            beside=(),
+            ragged=ragged,
+            cycles=cycles,
             chunks=chunks,
         )
 

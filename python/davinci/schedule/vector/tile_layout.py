@@ -91,7 +91,8 @@ class TileLayout:
 
     Attributes:
         tables: values of a row that lie in UB once for each row of a tile.
-        beside: of values that lie beside others in one buffer, all of these (`row_parts`).
+        rows: values that lie beside each other in one buffer (`row_parts`).
+        beside: of each of these values, all of its row.
         larger: the layout of larger tiles whose buffers these use: equally many statistics have
             the same places there, fewer of them no more room.
         spare: bytes that each statistic may take to lie where it is used fastest; 0 if bytes of UB
@@ -110,11 +111,16 @@ class TileLayout:
         spare: int = 0,
     ) -> None:
         self.space, self.program, self.tile, self.machine = space, program, tile, machine
-        self.tables, self.larger, self.spare = tables, larger, spare
+        self.tables, self.rows, self.larger, self.spare = tables, tuple(beside), larger, spare
         self.beside = {value: row for row in beside for value in row}
         self.lane = program.lane
         axes = enumerate(space.axes)
         self.looped = frozenset(i for i, axis in axes if tile.sizes[i] < axis.size)
+
+    def with_spare(self, spare: int) -> TileLayout:
+        """The same with room for statistics to lie where they are used fastest."""
+        args = self.space, self.program, self.tile, self.machine
+        return TileLayout(*args, self.tables, self.rows, self.larger, spare)
 
     def form(self, value: Value) -> Form:
         """The axes that the array of a value has: a table those of the rows it is combined with."""

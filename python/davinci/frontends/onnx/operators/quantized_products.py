@@ -16,7 +16,7 @@ from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.convolution import add_bias, convolution
 from davinci.frontends.onnx.operators.normalization import per_channel
-from davinci.frontends.onnx.operators.quantization import UNSIGNED, is_zero, saturated
+from davinci.frontends.onnx.operators.quantization import UNSIGNED, is_zero, lowered, saturated
 from davinci.frontends.onnx.tensor import BadNode, Tensor, constant, convert
 from davinci.frontends.onnx.windows import windows_of
 
@@ -46,16 +46,14 @@ def signed(x: Tensor, zero: Tensor | None) -> tuple[Tensor, Tensor | None]:
     if not x.is_unsigned:
         return x, None if zero is None or is_zero(zero) else known_as(zero, np.int32)
     if x.known is not None:
-        moved = constant((x.known ^ 128).view(np.int8), name=x.name)
+        moved = constant((x.known ^ UNSIGNED).view(np.int8), name=x.name)
     elif x.shifted is not None:
         moved = x.shifted
     else:
         moved = convert(convert(x, np.float16) - UNSIGNED, np.int8)
-    if zero is None:
-        return moved, constant(np.int32(-UNSIGNED))
-    if zero.known is not None:
-        shifted = constant(zero.known.astype(np.int32) - UNSIGNED)
-        return moved, None if is_zero(shifted) else shifted
+    if (less := lowered(zero)) is not None:
+        return moved, None if is_zero(less) else known_as(less, np.int32)
+    assert zero is not None
     return moved, convert(zero, np.int32) - UNSIGNED
 
 
