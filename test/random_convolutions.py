@@ -36,7 +36,7 @@ class Draw:
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
         self.kind = self._one(KINDS)
-        self.rank = self._one((1, 2, 2, 2, 2, 3))
+        self.rank = self._one((1, 2, 2, 2, 3, 3))
         self.attributes: dict[str, Any] = {}
         self.constants: Arrays = {}
 

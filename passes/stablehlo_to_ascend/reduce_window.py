@@ -6,7 +6,8 @@ Others go dimension by dimension, covered elements doubled:
                                     y = four[i] + two[i + 4] + x[i + 6]
 
 So a window of k elements takes log2(k) operations on the whole tensor, and as many more as k has
-ones; a running sum, whose windows reach back to the first element, is one of these.
+ones; a running sum, whose windows reach back to the first element, is one of these. Windows of
+three dimensions go so along the first, then as images.
 """
 
 from __future__ import annotations
@@ -16,8 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
+from davinci.elements import Array
 from davinci.mlir import Op, ir
 from davinci.operators.conv import (
     LENGTHS,
@@ -40,6 +44,52 @@ from davinci.passes.stablehlo_to_ascend.padding import edges_of
 from davinci.units import FRACTAL_SIDE
 
 
+@dataclass(frozen=True)
+class Windows:
+    """How windows lie on an array; for each of its dimensions.
+
+    Attributes:
+        edges: elements of the start value before and behind, [rank, 2]; negative ones are cut.
+        inside: distance of elements, between which are others of the start value.
+    """
+
+    sizes: list[int]
+    strides: list[int]
+    apart: list[int]
+    inside: list[int]
+    edges: Array
+
+    @staticmethod
+    def of(op: Op) -> Windows:
+        rank = tensor_of(op.operands[0].type).rank
+        strides, inside, apart = (
+            attribute(op, name) or [1] * rank
+            for name in ("window_strides", "base_dilations", "window_dilations")
+        )
+        return Windows(
+            attribute(op, "window_dimensions"), strides, apart, inside, edges_of(op, rank)
+        )
+
+    @property
+    def space(self) -> list[int]:
+        """Dimensions that are not as they were."""
+        return [
+            dim
+            for dim, (size, stride) in enumerate(zip(self.sizes, self.strides, strict=True))
+            if (size, stride) != (1, 1) or self.edges[dim].any()
+        ]
+
+    def along(self, dims: list[int]) -> Windows:
+        """Along some dimensions only."""
+
+        def kept(values: list[int]) -> list[int]:
+            return [n if dim in dims else 1 for dim, n in enumerate(values)]
+
+        others = (self.sizes, self.strides, self.apart, self.inside)
+        edges = np.where(np.isin(np.arange(len(self.sizes)), dims)[:, None], self.edges, 0)
+        return Windows(*map(kept, others), edges)
+
+
 @conversion("reduce_window")
 def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     """Of one operand that is no booleans, from the neutral value, with one operation as body."""
@@ -51,20 +101,35 @@ def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         return None
     if value != neutral(kind, value.dtype) or not found.count:
         return None
-    ones = [1] * found.rank
-    sizes = attribute(op, "window_dimensions")
-    strides, inside, apart = (
-        attribute(op, name) or ones
-        for name in ("window_strides", "base_dilations", "window_dilations")
-    )
-    if inside == ones and (pooled := images_of(op, kind, sizes, strides, apart)):
-        return [pooled.emit(operand, result, ops)]
-    x = padded(op, operand, start, inside, ops)
+    windows = Windows.of(op)
     wide = found.element == "f16" and kind in ("add", "mul")
-    x = ops.cast(x, "f32") if wide else x
-    for dim, (size, stride, step) in enumerate(zip(sizes, strides, apart, strict=True)):
-        x = combined(x, dim, size, step, stride, result.shape[dim], kind, ops)
-    return [ops.cast(x, found.element)]
+    x, space = operand, windows.space
+    # Images have two dimensions; along those in front windows are combined as whole images.
+    deep = space[:-2] if set(windows.inside) == {1} else []
+    if deep:
+        x = ops.cast(x, "f32") if wide else x
+        x = by_dimension(x, start, windows.along(deep), kind, result, ops)
+        windows = windows.along(space[-2:])
+    images = images_of(tensor_of(x.type), deep, kind, windows)
+    if images is not None:
+        made = images.emit(x, result.shape, ops)
+    else:
+        x = ops.cast(x, "f32") if wide else x
+        made = by_dimension(x, start, windows, kind, result, ops)
+    return [ops.cast(made, found.element)]
+
+
+def by_dimension(
+    x: Any, start: ir.Value, windows: Windows, kind: str, result: Tensor, ops: TensorOps
+) -> Any:
+    """Windows along one dimension after the other, as many as the result has."""
+    x = padded(x, start, windows, ops)
+    lengths = zip(windows.sizes, windows.strides, windows.apart, strict=True)
+    space = windows.space
+    for dim, (size, stride, step) in enumerate(lengths):
+        if dim in space or windows.inside[dim] > 1:
+            x = combined(x, dim, size, step, stride, result.shape[dim], kind, ops)
+    return x
 
 
 LEAST_CHANNELS = 4
@@ -88,39 +153,38 @@ class Images:
     geometry: Geometry
     kind: str
 
-    def emit(self, operand: ir.Value, result: Tensor, ops: TensorOps) -> Any:
-        """As `pool`."""
-        shape = tensor_of(operand.type).shape
+    def emit(self, operand: ir.Value, made_shape: tuple[int, ...], ops: TensorOps) -> Any:
+        """As `pool`, of a shape."""
+        shape, element = tensor_of(operand.type).shape, tensor_of(operand.type).element
         batch = math.prod(shape[dim] for dim in self.order[: -self.space - 1])
         channels, (height, width) = shape[self.order[-1]], self.geometry.image
         x = ops.reshape(ops.transpose(operand, self.order), [batch, height * width, channels])
         rows, columns = self.geometry.windows
         lies = {name: list(getattr(self.geometry, name)) for name in LENGTHS}
-        kind = Tensor((batch, rows * columns, channels), result.element)
+        kind = Tensor((batch, rows * columns, channels), element)
         made = ops.emit("pool", [x], kind, kind=self.kind, **lies)
-        made = ops.reshape(made, [result.shape[dim] for dim in self.order])
-        return ops.transpose(made, [self.order.index(dim) for dim in range(result.rank)])
+        made = ops.reshape(made, [made_shape[dim] for dim in self.order])
+        return ops.transpose(made, [self.order.index(dim) for dim in range(len(made_shape))])
 
 
-def images_of(
-    op: Op, kind: str, sizes: list[int], strides: list[int], apart: list[int]
-) -> Images | None:
-    """The images of windows along one or two dimensions; None if there are no such images."""
-    found = tensor_of(op.operands[0].type)
-    edges = edges_of(op, found.rank)
-    space = [
-        dim for dim in range(found.rank) if (sizes[dim], strides[dim]) != (1, 1) or edges[dim].any()
-    ]
+def images_of(found: Tensor, deep: list[int], kind: str, windows: Windows) -> Images | None:
+    """The images of windows along one or two dimensions; None if there are no such images.
+
+    Args:
+        deep: dimensions that are no channels, for windows lay along them.
+    """
+    sizes, strides, apart, edges = windows.sizes, windows.strides, windows.apart, windows.edges
+    space = windows.space
     if found.rank == 4 and len(space) == 1:
         # Images whose other side is left alone have as many channels as they can.
         sides = [pair for pair in ((2, 3), (1, 2)) if space[0] in pair]
         space = [
             *max(sides, key=lambda pair: found.shape[1 if pair == (2, 3) else 3], default=space)
         ]
-    others = [dim for dim in range(found.rank) if dim not in space]
+    others = [dim for dim in range(found.rank) if dim not in (*space, *deep)]
     if not 1 <= len(space) <= 2 or not others or found.shape[others[-1]] < LEAST_CHANNELS:
         return None
-    if kind not in KINDS or found.element not in FLOATS:
+    if kind not in KINDS or found.element not in FLOATS or set(windows.inside) != {1}:
         return None
     one_row = [1] * (2 - len(space))
     image, kernel, steps, dilations = (
@@ -139,18 +203,18 @@ def images_of(
     reached = lies.extent[0] * (image[1] + pads[2] + pads[3]) * 4 * FRACTAL_SIDE
     if reached > MOST_BYTES:
         return None
-    return Images([*others[:-1], *space, others[-1]], len(space), lies, kind)
+    return Images([*others[:-1], *deep, *space, others[-1]], len(space), lies, kind)
 
 
-def padded(op: Op, operand: ir.Value, start: ir.Value, inside: list[int], ops: TensorOps) -> Any:
+def padded(operand: Any, start: ir.Value, windows: Windows, ops: TensorOps) -> Any:
     """The operand with the start value around it and between its elements."""
     found = tensor_of(operand.type)
-    edges = edges_of(op, found.rank)
-    low, high = (edges[:, side].tolist() for side in (0, 1))
-    interior = [n - 1 for n in inside]
+    low, high = (windows.edges[:, side].tolist() for side in (0, 1))
+    interior = [n - 1 for n in windows.inside]
     shape = pad_shape(found.shape, low, high, interior)
     if shape == found.shape and not any(low):
         return operand
+    start = ops.cast(start, found.element)
     result = replace(found, shape=shape)
     return ops.emit("pad", [operand, start], result, low=low, high=high, interior=interior)
 

@@ -7,8 +7,8 @@ after:
     %r = stablehlo.transpose %0, dims = [0, 2, 1] : (tensor<2x3x5xf32>) -> tensor<2x5x3xf32>
 
 So the cube and the vector unit compute them. These are the batch normalisations, `einsum` and
-`unary_einsum`, `torch_index_select`, transposed convolutions, and `real` and `imag` of real
-numbers.
+`unary_einsum`, `torch_index_select`, transposed convolutions, those of more than two spatial
+dimensions (`deep_convolution`), and `real` and `imag` of real numbers.
 Needs static shapes; an einsum with a letter twice in one operand stays.
 """
 
@@ -23,6 +23,7 @@ from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir, operations
 from davinci.passes.pipeline.base import Pass, register_pass
 from davinci.passes.stablehlo_to_ascend import tensors as t
+from davinci.passes.stablehlo_to_ascend.deep_convolution import expand_deep
 from davinci.passes.stablehlo_to_ascend.transposed_convolution import expand_transposed
 
 Expansion = Callable[[Any], "Sequence[Any] | None"]
@@ -36,16 +37,24 @@ class StablehloExpandOperatorsPass(Pass):
     NAME = "stablehlo-expand-operators"
 
     def run(self, op: Op) -> None:
-        for found in operations(op, *(f"stablehlo.{name}" for name in EXPANSIONS)):
-            if not all(value.type.has_static_shape for value in [*found.operands, *found.results]):
-                continue
-            with found.location, ir.InsertionPoint(found):
-                results = EXPANSIONS[found.name.removeprefix("stablehlo.")](found)
-            if results is None:
-                continue
-            for old, new in zip(found.results, results, strict=True):
-                old.replace_all_uses_with(new)
-            found.erase()
+        names = [f"stablehlo.{name}" for name in EXPANSIONS]
+        # What an operator becomes may hold others that are expanded.
+        while sum(expanded(found) for found in operations(op, *names)):
+            pass
+
+
+def expanded(op: Op) -> bool:
+    """Replaces an operation, if it is one that others put together; says whether it did."""
+    if not all(value.type.has_static_shape for value in [*op.operands, *op.results]):
+        return False
+    with op.location, ir.InsertionPoint(op):
+        results = EXPANSIONS[op.name.removeprefix("stablehlo.")](op)
+    if results is None:
+        return False
+    for old, new in zip(op.results, results, strict=True):
+        old.replace_all_uses_with(new)
+    op.erase()
+    return True
 
 
 class Features:
@@ -188,11 +197,15 @@ def expand_imag(op: Op) -> list[Any] | None:
     return [t.full(kind, 0)] if kind == op.result.type else None
 
 
+def expand_convolution(op: Op) -> list[Any] | None:
+    return expand_transposed(op) or expand_deep(op)
+
+
 EXPANSIONS: dict[str, Expansion] = {
     "batch_norm_grad": expand_gradient,
     "batch_norm_inference": expand_inference,
     "batch_norm_training": expand_training,
-    "convolution": expand_transposed,
+    "convolution": expand_convolution,
     "einsum": expand_einsum,
     "imag": expand_imag,
     "real": expand_real,

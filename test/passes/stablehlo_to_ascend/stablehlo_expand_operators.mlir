@@ -68,3 +68,18 @@ func.func @plain(%x: tensor<1x5x4x4xf32>, %w: tensor<3x5x2x2xf32>) -> tensor<1x3
   %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1], window = {} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x5x4x4xf32>, tensor<3x5x2x2xf32>) -> tensor<1x3x3x3xf32>
   return %0 : tensor<1x3x3x3xf32>
 }
+
+// Depth joins the batch, its taps the channels.
+// CHECK-LABEL: func.func @deep
+// CHECK: %[[X:.*]] = stablehlo.transpose %arg0, dims = [0, 2, 3, 4, 1]
+// CHECK: %[[P:.*]] = stablehlo.pad %[[X]], %{{.*}}, low = [0, 1, 0, 0, 0], high = [0, 1, 0, 0, 0]
+// CHECK: %[[A:.*]] = stablehlo.slice %[[P]] [0:1, 0:3:2, 0:6, 0:5, 0:2]
+// CHECK: %[[B:.*]] = stablehlo.slice %[[P]] [0:1, 2:5:2, 0:6, 0:5, 0:2]
+// CHECK: %[[C:.*]] = stablehlo.concatenate %[[A]], %[[B]], dim = 4
+// CHECK: %[[I:.*]] = stablehlo.reshape %[[C]] : (tensor<1x2x6x5x4xf32>) -> tensor<2x6x5x4xf32>
+// CHECK: stablehlo.convolution(%[[I]], %{{.*}}) {{.*}}[b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {{.*}}[1, 1], [0, 0]{{.*}} : (tensor<2x6x5x4xf32>, tensor<3x3x4x7xf32>) -> tensor<2x6x3x7xf32>
+// CHECK: stablehlo.transpose %{{.*}} -> tensor<1x7x2x6x3xf32>
+func.func @deep(%x: tensor<1x2x4x6x5xf32>, %w: tensor<7x2x2x3x3xf32>) -> tensor<1x7x2x6x3xf32> {
+  %0 = stablehlo.convolution(%x, %w) dim_numbers = [b, f, 0, 1, 2]x[o, i, 0, 1, 2]->[b, f, 0, 1, 2], window = {stride = [2, 1, 1], pad = [[1, 1], [1, 1], [0, 0]], rhs_dilate = [2, 1, 1]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64} : (tensor<1x2x4x6x5xf32>, tensor<7x2x2x3x3xf32>) -> tensor<1x7x2x6x3xf32>
+  return %0 : tensor<1x7x2x6x3xf32>
+}
