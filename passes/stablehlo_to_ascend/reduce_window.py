@@ -85,9 +85,10 @@ class Windows:
         def kept(values: list[int]) -> list[int]:
             return [n if dim in dims else 1 for dim, n in enumerate(values)]
 
-        others = (self.sizes, self.strides, self.apart, self.inside)
         edges = np.where(np.isin(np.arange(len(self.sizes)), dims)[:, None], self.edges, 0)
-        return Windows(*map(kept, others), edges)
+        return Windows(
+            kept(self.sizes), kept(self.strides), kept(self.apart), kept(self.inside), edges
+        )
 
 
 @conversion("reduce_window")
