@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from heapq import heappop, heappush
 
 from davinci.isa.core import Pipe
 from davinci.passes.cce.sync_memory import Memory
 from davinci.passes.cce.sync_plan import Flag, Plan, Scarcity, Sync
-from davinci.passes.cce.sync_program import Leaf, Node, Program
+from davinci.passes.cce.sync_program import Leaf, Node, Program, lies_in
 from davinci.passes.cce.sync_record import Instance
 from davinci.passes.cce.sync_trace import Trace
 
@@ -35,7 +37,31 @@ class _Clashes:
             self.of[other].add(flag)
 
 
-def allocate(program: Program, memory: Memory, plan: Plan, event_ids: int) -> list[Sync]:
+@dataclass(frozen=True)
+class Shortage:
+    """A sync for a flag of which no event id was left.
+
+    Attributes:
+        statement: the outermost loop or branch around it in which there are enough, if the pipes
+            knew in front of it that all flags before are clear; None if there is none.
+    """
+
+    sync: Sync
+    statement: Node | None
+
+    @property
+    def answer(self) -> Sync | None:
+        """A flag that tells the pipe that sets the sync's flag, in front of the statement, that all
+        before are clear."""
+        node = self.statement
+        if node is None or not self.sync.is_flag:
+            return None
+        ahead: Node = node.block.nodes[node.index - 1]
+        route = self.sync.route[::-1]
+        return Sync(route, node.block, ahead, node, scarcity=Scarcity.ANSWER)
+
+
+def allocate(program: Program, memory: Memory, plan: Plan, event_ids: int) -> list[Shortage]:
     """Gives every flag an event id; returns syncs with a flag for which none was left.
 
     It is a colouring of the graph of clashes. Next is always a flag with the fewest ids left: where
@@ -44,22 +70,54 @@ def allocate(program: Program, memory: Memory, plan: Plan, event_ids: int) -> li
     """
     clashes = _Clashes()
     Trace(program, memory, plan, clashes)
-    flags = list(clashes.of)
+    events = _coloured(list(clashes.of), clashes, event_ids)
+    for flag, event in events.items():
+        flag.event = event
+    owners = {flag: sync for sync in plan.syncs for flag in sync.flags}
+    short = {owners[flag]: None for flag, event in events.items() if event < 0}
+    return [
+        Shortage(sync, _roomy(sync, owners, clashes, event_ids))
+        for sync in plan.syncs
+        if sync in short
+    ]
+
+
+def _coloured(flags: Sequence[Flag], clashes: _Clashes, event_ids: int) -> dict[Flag, int]:
+    """An event id for each of some flags, -1 if none is left; see `allocate`."""
     order = {flag: number for number, flag in enumerate(flags)}
     left = {flag: set(range(event_ids)) for flag in flags}
     queue = [(event_ids, number) for number in order.values()]
-    done: set[Flag] = set()
+    found: dict[Flag, int] = {}
     while queue:
         flag = flags[heappop(queue)[1]]
-        if flag in done:
+        if flag in found:
             continue
-        done.add(flag)
-        flag.event = min(left[flag], default=-1)
-        for other in clashes.of[flag] - done:
-            if flag.event in left[other]:
-                left[other].remove(flag.event)
+        found[flag] = min(left[flag], default=-1)
+        for other in clashes.of[flag]:
+            if other in order and other not in found and found[flag] in left[other]:
+                left[other].remove(found[flag])
                 heappush(queue, (len(left[other]), order[other]))
-    return [sync for sync in plan.syncs if any(flag.event < 0 for flag in sync.flags)]
+    return found
+
+
+def _roomy(
+    sync: Sync, owners: Mapping[Flag, Sync], clashes: _Clashes, event_ids: int
+) -> Node | None:
+    """The outermost statement around a sync whose flags alone have event ids enough, and that
+    something lies in front of."""
+    node, found = sync.around or sync.block.owner, None
+    pairs = {(flag.src, flag.dst) for flag in sync.flags}
+    while node is not None:
+        inside = [
+            flag
+            for flag in clashes.of
+            if (flag.src, flag.dst) in pairs and lies_in(owners[flag].block, node)
+        ]
+        if min(_coloured(inside, clashes, event_ids).values()) < 0:
+            break
+        found = node if node.index else found
+        node = node.block.owner
+    return found
 
 
 def give_up(sync: Sync, plan: Plan, idle: frozenset[Pipe]) -> bool:

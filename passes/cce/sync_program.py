@@ -180,3 +180,11 @@ def common_block(first: Node, second: Node) -> Block:
         assert block.owner is not None
         block = block.owner.block
     return block
+
+
+def lies_in(block: Block, node: Node) -> bool:
+    """Whether a block is a body of a loop or branch, or lies in one."""
+    owner = block.owner
+    while owner is not None and owner is not node:
+        owner = owner.block.owner
+    return owner is node

@@ -45,29 +45,48 @@ def solve(program: Program, memory: Memory, resources: Resources) -> Solution:
 
     Flags for a later iteration are first set before, and last waited for after, the outermost loop,
     so that one iteration of an outer loop need not end before the next begins. Such a flag keeps
-    its event id all the time; where ids run out, it is the innermost loop instead.
+    its event id all the time; where ids run out, it is the innermost loop instead. Where flags of
+    statements before keep the ids, a pipe is told in front of a statement that they are clear; if
+    that does not help, it is left out.
     """
-    first = _solve(program, memory, resources, _outermost)
+    first = _solve(program, memory, resources, _outermost, True)
+    found = [first]
     inside = (s for s in first.plan.syncs if s.around and s.around is not _innermost(s.block))
-    if not first.given_up or not any(inside):
-        return first
-    second = _solve(program, memory, resources, _innermost)
-    return min(first, second, key=lambda solution: (solution.degraded, solution.given_up))
+    if first.given_up and any(inside):
+        found.append(_solve(program, memory, resources, _innermost, True))
+    if all(solution.degraded for solution in found):
+        found.append(_solve(program, memory, resources, _outermost, False))
+    return min(found, key=lambda solution: (solution.degraded, solution.given_up))
 
 
-def _solve(program: Program, memory: Memory, resources: Resources, place: Place) -> Solution:
-    """The syncs of a kernel; `place` says around what a flag for a later iteration is set."""
+def _solve(
+    program: Program, memory: Memory, resources: Resources, place: Place, answered: bool
+) -> Solution:
+    """The syncs of a kernel.
+
+    Args:
+        place: says around what a flag for a later iteration is set.
+        answered: whether pipes are told that flags before a statement are clear.
+    """
     solution = Solution(Plan())
     idle = frozenset(resources.relays.values())
+    asked: set[object] = set()
     while True:
         plan = solution.plan = _needed(program, memory, solution.plan, resources, place)
         failed = allocate(program, memory, plan, resources.event_ids)
         if not failed:
             return solution
-        for sync in failed:
-            if sync in plan.syncs:
+        answers = {answer.key: answer for each in failed if (answer := each.answer)}
+        fresh = {key: each for key, each in answers.items() if answered and key not in asked}
+        for each in failed:
+            if each.sync.key in asked:
+                plan.remove(each.sync)
+            elif each.sync in plan.syncs and not (each.answer and each.answer.key in fresh):
                 solution.given_up += 1
-                solution.degraded += give_up(sync, plan, idle)
+                solution.degraded += give_up(each.sync, plan, idle)
+        for answer in fresh.values():
+            plan.add(answer)
+        asked |= fresh.keys()
 
 
 def _needed(

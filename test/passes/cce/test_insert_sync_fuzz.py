@@ -254,3 +254,32 @@ def test_enough_event_ids() -> None:
         PlanMemoryPass().run(module.operation)
         InsertSyncPass().run(module.operation)
         assert "degraded" not in str(module) and 'pipe = "ALL"' not in str(module)
+
+
+def loops_in_a_row(count: int) -> str:
+    """Each loads, computes and stores, so each needs a flag from V to MTE2 for its next iteration;
+    none knows whether the one before did anything."""
+    loop = """
+  scf.for %i{0} = %c0 to %n step %c1 {{
+    "cce.copy"(%in, %a) : (!tile, !ub) -> ()
+    "cce.vexp"(%a, %b) : (!ub, !ub) -> ()
+    "cce.copy"(%b, %out) : (!ub, !tile) -> ()
+  }}"""
+    head, _, _ = NESTED.partition("  %tile")
+    places = [
+        f"  %{name} = memref.subview %{gm}[0] [256] [1] : !gm to !tile\n"
+        for name, gm in (("in", "x"), ("out", "y"))
+    ]
+    loops = "".join(loop.format(i) for i in range(count))
+    return f"{head}{''.join(places)}{loops}\n  return\n}}\n"
+
+
+def test_flags_of_loops_before_are_clear() -> None:
+    """So a loop has event ids, however many came before."""
+    text = loops_in_a_row(7)
+    with make_context(), ir.Location.unknown():
+        module = ir.Module.parse(text)
+        PlanMemoryPass().run(module.operation)
+        InsertSyncPass().run(module.operation)
+        assert "degraded" not in str(module) and 'pipe = "ALL"' not in str(module)
+    launch(text, "ascend910")
