@@ -289,7 +289,7 @@ class Candidates:
 
     def loops(self, share: Share, tile: Tile) -> Iterator[tuple[str, tuple[int, int]]]:
         """The outer loop, and which tiles take turns."""
-        rows, columns = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
+        rows, columns = self.product.rows_of_tiles(share, tile)[1], ceil_div(share.n, tile.n)
         if self.wanted.strategy != "os":
             yield "m" if self.wanted.strategy == "is" else "n", (1, 1)
             return
@@ -382,12 +382,13 @@ class Candidates:
     ) -> list[tuple[int, int]]:
         """Slots of A and B for which L1 has room: with all of an operand that is used again, and
         with a few pieces in turn; the more of them the better."""
-        tiles = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
+        times, rows = self.product.rows_of_tiles(share, tile)
+        tiles = rows, ceil_div(share.n, tile.n)
         held = {"m": (beside[0], tiles[1]), "n": (tiles[0], beside[1])}[outer]
         few, stay = [], []
         for i in (0, 1):
             panels = ceil_div(self.whole.k, pieces[i].k)
-            total = panels * tiles[i] * share.batch
+            total = panels * tiles[i] * times
             few.append([min(total, beside[i] * turns) for turns in (self.turns, 2, 1)])
             again = ceil_div(tiles[1 - i], beside[1 - i])
             more = [min(total, panels * (held[i] + beside[i])), panels * held[i]]

@@ -42,7 +42,8 @@ def tiles_of(product: Product, schedule: ProductSchedule) -> list[Tiles]:
     """
     share, tile, k = schedule.share, schedule.tile, product.fractals.k
     down, across = schedule.beside
-    rows, columns = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
+    times, rows = product.rows_of_tiles(share, tile)
+    columns = ceil_div(share.n, tile.n)
     steps, by_rows = ceil_div(k, tile.k), schedule.outer == "m"
     groups = ceil_div(rows, down), ceil_div(columns, across)
     outer, inner = groups if by_rows else groups[::-1]
@@ -66,7 +67,7 @@ def tiles_of(product: Product, schedule: ProductSchedule) -> list[Tiles]:
         loads = shares[0] * (first_tile or not loaded), shares[1]
         if count:
             pairs = (fills, loads) if by_rows else (fills[::-1], loads[::-1])
-            found.append(Tiles(share.batch * count * tiles, *pairs))
+            found.append(Tiles(times * count * tiles, *pairs))
     return found
 
 

@@ -49,7 +49,7 @@ def _faults(product: Product, schedule: ProductSchedule) -> Iterator[tuple[bool,
     odd = any(n % together for n in (share.n, tile.n, part[0]))
     yield odd, f"columns of bytes go by {together} fractals"
     down, across = schedule.beside
-    tiles = ceil_div(share.m, tile.m), ceil_div(share.n, tile.n)
+    tiles = product.rows_of_tiles(share, tile)[1], ceil_div(share.n, tile.n)
     yield down > tiles[0] or across > tiles[1], "no more tiles take turns than there are"
     yield down * across > schedule.l0c, "tiles that take turns are all in L0C"
     for name, pieces, other in (("a", a, tile.m), ("b", b, tile.n)):

@@ -71,21 +71,24 @@ class Step:
     b: Block
 
 
-def groups_of(share: Share, schedule: ProductSchedule) -> list[list[TileOfC]]:
+def groups_of(share: Share, product: Product, schedule: ProductSchedule) -> list[list[TileOfC]]:
     """The tiles of a share, those that take turns together, in their order."""
-    rows, columns = spans(share.m, schedule.tile.m), spans(share.n, schedule.tile.n)
+    times, rows = product.rows_of_tiles(share, schedule.tile)
+    along_m = [(i, m) for i in range(share.batch) for m in spans(share.m, schedule.tile.m)]
+    columns = spans(share.n, schedule.tile.n)
     down, across = schedule.beside
-    tops = [rows[i : i + down] for i in range(0, len(rows), down)]
     lefts = [columns[i : i + across] for i in range(0, len(columns), across)]
-    if schedule.outer == "m":
-        corners = [(ms, ns) for ms in tops for ns in lefts]
-    else:
-        corners = [(ms, ns) for ns in lefts for ms in tops]
     slots, groups = count(), []
-    for batch in range(share.batch):
+    for time in range(times):
+        own = along_m[time * rows : (time + 1) * rows]
+        tops = [own[i : i + down] for i in range(0, rows, down)]
+        if schedule.outer == "m":
+            corners = [(ms, ns) for ms in tops for ns in lefts]
+        else:
+            corners = [(ms, ns) for ns in lefts for ms in tops]
         for ms, ns in corners:
-            places = [(m, n) for m in ms for n in ns]
-            groups.append([TileOfC(batch, m, n, next(slots) % schedule.l0c) for m, n in places])
+            places = [(i, m, n) for i, m in ms for n in ns]
+            groups.append([TileOfC(*place, next(slots) % schedule.l0c) for place in places])
     return groups
 
 
@@ -130,7 +133,7 @@ def order(share: Share, product: Product, schedule: ProductSchedule) -> list[lis
         What comes before the first mad, what goes with each one, and what follows the last.
     """
     k = product.fractals.k
-    groups = groups_of(share, schedule)
+    groups = groups_of(share, product, schedule)
     steps = steps_of(groups, k, product, schedule)
     plan = _Plan(steps, schedule)
     for side in (

@@ -93,6 +93,12 @@ class Product:
         """Elements of the dimension of A or B that is not k."""
         return self.m if name == "a" else self.n
 
+    def rows_of_tiles(self, share: Share, tile: Tile) -> tuple[int, int]:
+        """How many times a core goes over tiles, and rows of them each time: those of all matrices
+        of a share that are multiplied by one B, else of each."""
+        rows = ceil_div(share.m, tile.m)
+        return (1, share.batch * rows) if self.matrices == 1 else (share.batch, rows)
+
     def matrix(self, batch: int) -> int:
         """Which B a matrix of the batch takes, within a share."""
         return 0 if self.matrices == 1 else batch
