@@ -25,6 +25,7 @@ NZ_A, NZ_B = memref("2x3x16x16", "f16", "L0A"), memref("3x4x16x16", "f16", "L0B"
 NZ_C = memref("4x2x16x16", "f32", "L0C")
 L1, L0A = memref("2x3x16x16", "f16", "L1"), memref("2x3x16x16", "f16", "L0A")
 L0C, UB4 = memref("4x2x16x16", "f32", "L0C"), ub("4x2x16x16")
+DEQUANTIZED = [memref("4x2x16x16", "i32", "L0C"), ub("4x16", "f16"), ub("4x2x16x16", "f16")]
 IMAGE = memref("2x5x6x16", "f16", "L1")
 WINDOWS = (
     "kernel = array<i64: 3, 2>, strides = array<i64: 1, 2>, dilations = array<i64: 1, 1>, "
@@ -36,6 +37,7 @@ CCE = [
     ("copy", [memref("300", "f32"), ub("300")], "round_up"),
     ("copy", [memref("4x8", "f32", layout="[0, 1]"), memref("4x8", "f32", "L1")], ""),
     ("copy_l0c", [L0C, UB4], ""),
+    ("dequantize_l0c", DEQUANTIZED, ""),
     ("load2d", [L1, L0A], "transpose"),
     ("load3d", [IMAGE, "index", "index", L0A], WINDOWS),
     ("load3d", [IMAGE, "index", "index", memref("2x3x16x16", "f16", "L0B")], WINDOWS),
@@ -84,6 +86,7 @@ ASCEND = [
     "and(4xi1, 4xi1) -> 4xi1",
     "exp(f32) -> f32",
     "quantize(4xf32) {zero = -3 : i64} -> 4xi8",
+    "dequantize(5x4xi32, 4xf16, 4x64xi8) -> 5x4xf16",
     "cast(4xf32) -> 4xi1",
     "cube_scale(4xf32) -> 4xf32",
     "half_part(4xf32) {part = 2 : i64} -> 4xf16",

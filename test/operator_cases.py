@@ -304,4 +304,16 @@ POOLS = [
     pooled("max", (17, 16), 160, (4, 4), strides=[4, 4], dtype=np.float16),
 ]
 
+
+def dequantized(blocks: int) -> Case:
+    """Sums of bytes whose columns have scales and numbers of their own."""
+    rng = np.random.default_rng(blocks)
+    sums = rng.integers(-(2**20), 2**20, (3, 40), np.int32)
+    scales = rng.uniform(0.0001, 0.01, 40).astype("f2")
+    digits = rng.integers(-128, 128, (40, 32 * blocks), np.int8)
+    return Case("dequantize", (sums, scales, digits), Tensor(sums.shape, "f16"))
+
+
+DEQUANTIZED = [dequantized(1), dequantized(3)]
 CASES = [*ELEMENTWISE, *REDUCE, *MOVE, *FILL, *PRODUCTS, *BYTE_PRODUCTS, *CONVOLUTIONS, *POOLS]
+CASES += DEQUANTIZED

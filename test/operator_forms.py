@@ -201,6 +201,23 @@ def gelu_text(case: Case, operand: str, result: str) -> str:
     %r = stablehlo.multiply %part, %normal : {operand}"""
 
 
+def dequantize_text(case: Case, sums: str, scales: str, digits: str, result: str) -> str:
+    (m, n), count = case.result.shape, case.inputs[2].shape[1]
+    weights = ", ".join("1" if i % 32 == 0 else "127" for i in range(count))
+    f32, i32 = f"tensor<{m}x{n}xf32>", f"tensor<{m}x{n}xi32>"
+    return f"""%w = stablehlo.constant dense<[{weights}]> : tensor<{count}xi32>
+    %d = stablehlo.convert %2 : ({digits}) -> tensor<{n}x{count}xi32>
+    %c = stablehlo.dot_general %d, %w, contracting_dims = [1] x [0] :
+      (tensor<{n}x{count}xi32>, tensor<{count}xi32>) -> tensor<{n}xi32>
+    %cs = stablehlo.broadcast_in_dim %c, dims = [1] : (tensor<{n}xi32>) -> {i32}
+    %t = stablehlo.add %0, %cs : {i32}
+    %f = stablehlo.convert %t : ({i32}) -> {f32}
+    %s = stablehlo.convert %1 : ({scales}) -> tensor<{n}xf32>
+    %ss = stablehlo.broadcast_in_dim %s, dims = [1] : (tensor<{n}xf32>) -> {f32}
+    %p = stablehlo.multiply %f, %ss : {f32}
+    %r = stablehlo.convert %p : ({f32}) -> {result}"""
+
+
 def pool_text(case: Case, x: str, result: str) -> str:
     """Images with their pixels in rows; f16 is added in f32."""
     given, (batch, _, channels) = case.attributes, case.inputs[0].shape
@@ -268,6 +285,7 @@ FORMS: dict[str, Callable[..., str]] = {
     "matmul": product_text,
     "batch_matmul": product_text,
     "conv": conv_text,
+    "dequantize": dequantize_text,
     "pool": pool_text,
 }
 """The body of a program, from a case and its types."""

@@ -23,6 +23,7 @@ LONGEST_MODULE = 500
 REFUSE_NOTHING = (
     "ascend-absorb-transposes",
     "ascend-combine-operators",
+    "ascend-dequantize-sums",
     "ascend-drop-guards",
     "ascend-fuse",
     "ascend-legalize-layouts",

@@ -118,6 +118,10 @@ vcgmin = _move("vcgmin")
 vnchwconv = _move("vnchwconv")
 
 
+def dequantize_l0c(src: Value, scales: Value, dst: Value) -> None:
+    operation("dequantize_l0c", (src, scales, dst))
+
+
 def copy(src: Value, dst: Value, *, round_up: bool = False) -> None:
     operation("copy", (src, dst), round_up=round_up or None)
 

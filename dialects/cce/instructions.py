@@ -11,6 +11,7 @@ from davinci.isa import BY_NAME, DTYPES, Instruction
 
 NAMES = {
     "copy_l0c": "copy_matrix_cc_to_ubuf",
+    "dequantize_l0c": "copy_matrix_cc_to_ubuf",
     "load2d": "load_cbuf_to_ca",
     "load3d": "img2col_cbuf_to_ca",
     "vcmpsel": "vsel",

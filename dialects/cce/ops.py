@@ -28,6 +28,7 @@ from davinci.dialects.cce.instructions import (
     L0C_TYPES,
     LOADS,
     MAD_TYPES,
+    SCALED,
     WINDOW_LOADS,
     types_of,
 )
@@ -97,6 +98,37 @@ class CopyL0cOp(Cce.Operation, name="copy_l0c"):
         )
         found = list(dst.strides)
         require(found[2:] == [SIDE, 1], "destination fractals are not contiguous", found)
+
+
+class DequantizeL0cOp(Cce.Operation, name="dequantize_l0c"):
+    """Moves sums of bytes to UB as f16, each column times a scale.
+
+    C1 source in L0C, destination in UB, both [n1, m1, 16, 16], i32 and f16.
+    C2 scales in UB, f16 [n1, 16], rows contiguous and whole blocks apart.
+    C3 fractals are contiguous in both; the source's outer strides are whole fractals.
+    """
+
+    src: Operand[Any]
+    scales: Operand[Any]
+    dst: Operand[Any]
+
+    @verifier
+    def verify_invariants(self) -> None:
+        src, scales, dst = map(buffer_of, (self.src, self.scales, self.dst))
+        require_space("source", src, "L0C")
+        require_space("scales", scales, "UB")
+        require_space("destination", dst, "UB")
+        require(src.shape == dst.shape, "shapes differ", list(src.shape), list(dst.shape))
+        require_fractals("source", src, SIDE)
+        found, (sums, half) = (src.dtype, dst.dtype), SCALED
+        require(found == SCALED, "types", " to ".join(found), f"{sums} to {half}")
+        require_type("scales", scales.dtype, (half,))
+        expected = (src.shape[0], SIDE)
+        require(scales.shape == expected, "scales", list(scales.shape), list(expected))
+        legal = scales.strides[1] == 1 and scales.strides[0] % SIDE == 0
+        require(legal, "strides of scales", list(scales.strides), f"multiples of {SIDE}, and 1")
+        made = list(dst.strides)
+        require(made[2:] == [SIDE, 1], "destination fractals are not contiguous", made)
 
 
 class Load2dOp(Cce.Operation, name="load2d"):

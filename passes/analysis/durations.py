@@ -73,6 +73,7 @@ class Durations:
         rules: dict[str, Callable[[Any], Duration]] = {
             "cce.copy": self._copy,
             "cce.copy_l0c": self._copy_l0c,
+            "cce.dequantize_l0c": self._copy_l0c,
             "cce.load2d": self._load2d,
             "cce.load3d": self._load3d,
             "cce.mad": self._mad,
@@ -125,10 +126,10 @@ class Durations:
         return fixed, rate
 
     def _copy_l0c(self, op: Op) -> Duration:
-        src, dst = (buffer_of(value) for value in op.operands)
+        src, *scales, dst = (buffer_of(value) for value in op.operands)
         machine = self._machine
         assert machine.l0c is not None, f"{machine.name} has no path from L0C to UB"
-        _, instructions, _ = _bursts(src, dst)
+        instructions = src.shape[0] if scales else _bursts(src, dst)[1]
         size = ceil_div(src.size * src.itemsize, machine.l0c.to_ub_bytes_per_cycle)
         busy = instructions * machine.vector.fixed_cycles + size
         return Duration(busy, busy, instructions * machine.scalar.issue_cycles)

@@ -37,6 +37,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
+from davinci.passes.ascend.ascend_dequantize_sums import expand
 from davinci.passes.ascend.ascend_legalize_layouts import has_layouts, in_rows
 from davinci.passes.ascend.attention_grouping import attention_groups
 from davinci.passes.ascend.group_outline import Outliner
@@ -69,6 +70,8 @@ class AscendFusePass(Pass):
             block = function.regions[0].blocks[0]
             if self.fusion == "all":
                 round_behind_reshapes(block)
+            else:
+                expand(block)
             sink(block)
             outliner = Outliner(op)
             if self.fusion == "all":
@@ -76,6 +79,7 @@ class AscendFusePass(Pass):
                     outliner.outline(Group(ops))
             for ops in product_groups(block, self.fusion == "all"):
                 outliner.outline(Group(ops))
+            expand(block)
             rows_of_what_is_left(block)
             # This also brings what was moved into an order in which it can run.
             groups = Grouping(block, Judge(machine, cores), self.fusion == "all").groups()

@@ -18,6 +18,7 @@ from davinci.operators.layouts import joins_blocks
 from davinci.operators.tensors import NZ, lanes, width_of
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.tensor_ops import (
+    DEQUANTIZE,
     ON_CUBE,
     defining_op,
     evaluate,
@@ -154,7 +155,7 @@ def last_makers(block: Any, makers: Collection[str], on_the_way: str = "") -> di
         op = operation.operation
         if op.name in makers:
             found[op] = number
-        elif is_elementwise(op) or op.name == on_the_way:
+        elif is_elementwise(op) or op.name in (on_the_way, DEQUANTIZE):
             owners = (defining_op(operand) for operand in op.operands)
             last = max((found.get(owner, -1) for owner in owners), default=-1)
             if last >= 0:

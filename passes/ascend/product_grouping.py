@@ -18,6 +18,7 @@ from davinci.operators.tensors import ND
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.layout_support import last_makers
 from davinci.passes.ascend.tensor_ops import (
+    DEQUANTIZE,
     OF_WINDOWS,
     ON_CUBE,
     POOL,
@@ -122,7 +123,9 @@ class _Growing:
         if op not in self._places or op in self._ops or op in self._taken:
             return False
         record = OPERATORS.get(op.name.removeprefix("ascend."))
-        return op.name == "ascend.reshape" or (record is not None and record.elementwise)
+        return op.name in ("ascend.reshape", DEQUANTIZE) or (
+            record is not None and record.elementwise
+        )
 
     def _left_to_readers(self, op: Any) -> bool:
         """Whether nothing is gained by an operator: only reductions read its result, which compute

@@ -32,6 +32,9 @@ CONVOLUTION = "ascend.conv"
 ON_CUBE = (*PRODUCTS, CONVOLUTION)
 """What the cube computes, which is not folded."""
 
+DEQUANTIZE = "ascend.dequantize"
+"""What is done to sums of bytes on their way from the cube."""
+
 POOL = "ascend.pool"
 OF_WINDOWS = (CONVOLUTION, POOL)
 """What takes and gives images, pixels by channels, in fractals."""
@@ -89,6 +92,11 @@ class TensorOps:
         if array.size and is_splat(array):
             return self._filled(result, array.flat[0])
         kind = element_type(element)
+        return self._constant(elements.to_attribute(stored_array(array, result), kind), result)
+
+    def array(self, array: Array, result: Tensor) -> Any:
+        """A constant that is an array, even if all elements are the same."""
+        kind = element_type(result.element)
         return self._constant(elements.to_attribute(stored_array(array, result), kind), result)
 
     def constant_attribute(self, attr: Any) -> Any:

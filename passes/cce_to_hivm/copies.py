@@ -48,6 +48,28 @@ def lower_copy_l0c(emitter: Emitter, op: Op) -> None:
     emit_bursts(emitter, record, list(op.operands), in_bytes, run * sizes[0], units)
 
 
+@lowering("dequantize_l0c")
+def lower_dequantize_l0c(emitter: Emitter, op: Op) -> None:
+    """An instruction for each column of fractals, which DEQSCALE has the scales of."""
+    source, factors, target = op.operands
+    src, scales, dst = (buffer_of(v) for v in op.operands)
+    kind = f"{src.dtype}2{dst.dtype}v"
+    record = emitter.record(op, NAMES["dequantize_l0c"], kind)
+    sides = (src, dst)
+    outer, run = split_run(merge_dims([src.shape[1], FRACTAL], [[b.strides[1], 1] for b in sides]))
+    in_bytes = [
+        Dim(d.size, tuple(s * b.itemsize for s, b in zip(d.strides, sides, strict=True)))
+        for d in outer
+    ]
+    units = (FRACTAL * src.itemsize, FRACTAL * dst.itemsize)
+    begin = [emitter.addresses.of(v) for v in (source, target)]
+    first = emitter.addresses.of(factors)
+    for column in range(src.shape[0]):
+        emitter.set_scales(first.plus(Shift(column * scales.strides[0] * scales.itemsize)))
+        at = move(begin, [Shift(column * b.strides[0] * b.itemsize) for b in sides])
+        emit_runs(emitter, record, at, in_bytes, run * src.itemsize, units)
+
+
 def emit_bursts(
     emitter: Emitter,
     record: Instruction,
@@ -66,9 +88,21 @@ def emit_bursts(
         outer: dimensions with (source, destination) strides in bytes.
         units: bytes a length or gap of 1 stands for, at the source and the destination.
     """
+    start = [emitter.addresses.of(v) for v in values]
+    emit_runs(emitter, record, start, outer, run_bytes, units)
+
+
+def emit_runs(
+    emitter: Emitter,
+    record: Instruction,
+    start: Sequence[Address],
+    outer: list[Dim],
+    run_bytes: int,
+    units: tuple[int, int],
+) -> None:
+    """`emit_bursts` from source and destination addresses."""
     most = {f.name: f.limit for f in record.fields}
     length = run_bytes // units[0]
-    start = [emitter.addresses.of(v) for v in values]
     pieces = [(0, length)]
     if length > most["len_burst"]:
         pieces = cut(length, most["len_burst"])

@@ -11,10 +11,11 @@ from davinci.isa import INSTRUCTIONS, Instruction
 from davinci.isa.strides import Dim
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes
-from davinci.mlir import Op, ir, location_text
+from davinci.mlir import Op, arith, ir, location_text
 from davinci.passes import builder
-from davinci.passes.cce_to_hivm.addresses import Address, Addresses, Shift, scaled
+from davinci.passes.cce_to_hivm.addresses import Address, Addresses, Shift, constant_i64, scaled
 from davinci.passes.pipeline.base import fail
+from davinci.units import BLOCK_BYTES
 
 MOST_UNROLLED = 8
 """Instructions of one cce operation that are written out; more become a loop."""
@@ -31,6 +32,7 @@ class Emitter:
         mask: the vector mask at this point of straight code, None if unknown.
         image: the fields of FMATRIX, the same.
         padding: the bits of what lies outside of images, the same.
+        scales: the address that DEQSCALE names, in bytes, the same.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -39,10 +41,11 @@ class Emitter:
         self.mask: int | None = None
         self.image: Mapping[str, int] | None = None
         self.padding: int | None = None
+        self.scales: int | None = None
 
     def forget(self) -> None:
         """Registers are unknown from here on."""
-        self.mask = self.image = self.padding = None
+        self.mask = self.image = self.padding = self.scales = None
 
     def record(self, op: Op, name: str, kind: str = "") -> Instruction:
         """The record of an instruction the lowering of `op` needs."""
@@ -95,6 +98,22 @@ class Emitter:
         if bits != self.padding:
             self.padding = bits
             hivm.build("set_padding", "", [], {"bits": bits})
+
+    def set_scales(self, address: Address) -> None:
+        """Has DEQSCALE name scales in UB unless it is known to."""
+        shift = address.shift
+        known = shift.constant if shift.dynamic is None else None
+        if known is not None and known == self.scales:
+            return
+        self.scales = known
+        self.require_aligned("address of scales", address, BLOCK_BYTES)
+        bits: Any
+        if known is not None:
+            bits = known // BLOCK_BYTES
+        else:
+            block = constant_i64(BLOCK_BYTES)
+            bits = arith.DivUIOp(address.integer(), block).result
+        hivm.build("set_deqscale", "", [], {"bits": bits})
 
     def loops(
         self,

@@ -116,6 +116,7 @@ def ascend_to_memref(options: Options) -> list[str]:
         "ascend-drop-guards",
         "ascend-outline-scalar",
         "cse",
+        _pass("ascend-dequantize-sums", options, "machine", "precision"),
         _pass("ascend-split-reductions", options, "machine", "cores"),
         _pass("ascend-fuse", options, "machine", "cores", "fusion"),
         "ascend-legalize-layouts",

@@ -256,7 +256,7 @@ def test_windows_are_as_small_as_they_can_be(case: Case) -> None:
     """What only moves data takes each element from the first operand that has it."""
     windows = of(case).windows(case.call)
     strided = any(case.attributes.get("interior", ()))
-    computes = of(case).elementwise or case.name in ("reduce", *COMBINING)
+    computes = of(case).elementwise or case.name in ("reduce", "dequantize", *COMBINING)
     opaque = case.name in OPEN or case.result.shape == NO_COMMON_FACTORS
     if opaque or strided or computes:
         return

@@ -16,7 +16,7 @@ from davinci.isa.core import DTYPES
 from davinci.mlir import arith, ir
 from davinci.operators.vector_program import Value
 from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
-from davinci.passes.ascend_to_cce.products.column import RowColumn
+from davinci.passes.ascend_to_cce.products.column import ByteColumn, RowColumn
 from davinci.passes.ascend_to_cce.products.dense_runs import (
     Run,
     build_dense,
@@ -69,7 +69,7 @@ class Extras:
         self._columns, self._height = schedule.part
         rows = self._height
         self._parts, self._rows, self._raw = {}, {}, {}
-        self.column: RowColumn | None = None
+        self.column: RowColumn | ByteColumn | None = None
         for extra in end.extras:
             dtype = extra.value.dtype
             itemsize = DTYPES[dtype].itemsize
@@ -77,9 +77,14 @@ class Extras:
                 size = end.elements(self._columns, rows, dtype) * itemsize
                 self._parts[extra.value] = Ring(schedule.loads, size)
                 continue
-            if extra.column:
+            if extra.digits:
+                self.column = ByteColumn(schedule, extra.blocks, self._gm[extra.value])
+            elif extra.column:
                 self.column = RowColumn(schedule)
             if end.width or extra.column:
+                continue
+            if extra.scale:
+                self._rows[extra.value] = Ring(2, schedule.tile.n * SIDE * itemsize)
                 continue
             size = end.row_elements(schedule.tile.n, dtype) * itemsize
             self._rows[extra.value] = Ring(2, size)
@@ -97,7 +102,10 @@ class Extras:
         for extra in self._end.extras:
             if not extra.row:
                 self._whole(extra, part, buffers[extra.value])
-            elif extra.column and self.column is not None:
+            elif isinstance(self.column, ByteColumn) and extra.digits:
+                if event.rows:
+                    self.column.bring(event.part, part.column_of_tile)
+            elif extra.column and isinstance(self.column, RowColumn):
                 if event.rows:
                     self._bring(extra, event.part, part, self.column.came(event.part))
                     self.column.ready(event.part)
@@ -115,7 +123,9 @@ class Extras:
             elements = self._end.elements(n, m, dtype)
             ring, slot = self._parts.get(extra.value), event.slot
             if ring is None:
-                elements = self._end.row_elements(columns, dtype)
+                elements = columns * SIDE
+                if not extra.scale:
+                    elements = self._end.row_elements(columns, dtype)
                 ring, slot = self._rows[extra.value], event.turn
             found[extra.value] = ring.at(slot, elements, element_type(dtype))
         return found
@@ -183,11 +193,11 @@ class Extras:
         """The columns of a tile of a row of C."""
         dtype, columns = extra.value.dtype, event.tile.n.size
         element = element_type(dtype)
-        came = buffer
-        if self._end.nz:
+        came, repeated = buffer, self._end.nz and not extra.scale
+        if repeated:
             came = self._raw[extra.value].at(event.turn, columns * SIDE, element)
         self._bring(extra, event, part, came)
-        if self._end.nz:
+        if repeated:
             repeat_row(came, buffer, columns, self._end.row_elements(1, dtype))
 
     def _bring(self, extra: Extra, event: Leave, part: PartOfC, came: ir.Value) -> None:

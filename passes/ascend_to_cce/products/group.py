@@ -60,7 +60,9 @@ def build_product_group(
 
     extras = []
     for number, extra in zip(group.extras, product.end.extras, strict=True):
-        if extra.row:
+        if extra.digits:
+            extras.append(gm[number])
+        elif extra.row:
             batch = (product.matrices or product.batch) if extra.batch else 1
             extras.append(reshaped(gm[number], [batch, product.n]))
         else:

@@ -109,7 +109,13 @@ class Exit:
         held = {sums: stage, **self.temporaries, **self.extras.take(event)}
         for value, ring in self.leaving.items():
             held[value] = ring.next(self.end.elements(n, m, value.dtype), element_type(value.dtype))
-        cce.copy_l0c(source, restride(stage, [n, m, SIDE, SIDE], fractal_strides(m)))
+        fractals = restride(stage, [n, m, SIDE, SIDE], fractal_strides(m))
+        if self.end.scale is None:
+            cce.copy_l0c(source, fractals)
+        else:
+            of_tile = held[self.end.scale.value]
+            scales = restride(of_tile, [n, SIDE], [SIDE, 1], part.n.start * SIDE)
+            cce.dequantize_l0c(source, scales, fractals)
         if self.end.width:
             held[sums] = self._packed(staged, n, m)
         for step in program.steps:

@@ -1,4 +1,4 @@
-"""Floats to bytes, as QuantizeLinear of ONNX has it once they are scaled."""
+"""Floats to bytes, as QuantizeLinear of ONNX has it once they are scaled, and back from sums."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from davinci.errors import require
 from davinci.operators.call import Call
 from davinci.operators.constraints import same_shape
 from davinci.operators.conversion import saturated
-from davinci.operators.core import FLOATS, Array, elementwise
+from davinci.operators.core import FLOATS, Array, elementwise, operator
+from davinci.operators.layouts import any_layout
 from davinci.operators.tensors import Tensor
 from davinci.operators.vector_program import DTYPE_OF, Value, VectorProgram
+from davinci.operators.windows import Dim, Windows, axes_of_result, in_order, whole
+from davinci.operators.work import computed
 
 QUANTIZED = ("i8", "ui8")
 """Element types of the result."""
@@ -47,6 +50,81 @@ def quantize(p: VectorProgram, a: Value, *, zero: int, result: Tensor) -> Value:
 
     Numbers of 2^22 and more are not rounded, but they saturate.
     """
-    whole = p.add(p.add(p.convert(a, "f32"), WHOLE), zero - WHOLE)
+    if a.dtype == "f16" and zero == 0:
+        return p.convert(a, DTYPE_OF[result.element])
+    wide = p.add(p.add(p.convert(a, "f32"), WHOLE), zero - WHOLE)
     # Whole numbers that f16 does not hold are beyond those of bytes, and stay so.
-    return p.convert(p.convert(whole, "f16"), DTYPE_OF[result.element])
+    return p.convert(p.convert(wide, "f16"), DTYPE_OF[result.element])
+
+
+DIGIT = 127
+"""What a digit counts, but for the first of each block, which counts 1."""
+
+DIGITS = 32
+"""Of a block: a fractal's row of bytes."""
+
+
+def weights_of_digits(count: int) -> Array:
+    """What each of `count` digits counts, i32."""
+    weights = np.full(count, DIGIT, np.int32)
+    weights[::DIGITS] = 1
+    return weights
+
+
+def digits_of(numbers: Array, most_blocks: int) -> Array | None:
+    """Integers as the digits that `dequantize` takes, i8 [n, 32 blocks]; None if so many blocks
+    do not hold them."""
+    rest = np.rint(numbers / DIGIT).astype(np.int64)
+    first = numbers.astype(np.int64) - DIGIT * rest
+    most = DIGIT * (DIGITS - 1)
+    blocks = max(1, -(-int(np.abs(rest).max(initial=0)) // most))
+    if blocks > most_blocks:
+        return None
+    made = np.zeros((len(numbers), blocks * DIGITS), np.int8)
+    made[:, 0] = first
+    for place in range(blocks * DIGITS):
+        if place % DIGITS:
+            made[:, place] = rest.clip(-DIGIT, DIGIT)
+            rest -= made[:, place]
+    return made
+
+
+def of_products_of_bytes(call: Call) -> None:
+    """The sums are i32 [.., n], the scales f16 [n], the digits i8 [n, 32 t], the result is f16 of
+    the sums' shape and layout."""
+    sums, scales, digits = call.inputs
+    require(sums.element == "i32" and sums.rank > 0, "element type of sums", sums.element, "i32")
+    n = sums.shape[-1] if sums.rank else 0
+    found = scales.element, list(scales.shape)
+    require(found == ("f16", [n]), "scales", f"{found[1]} {found[0]}", f"[{n}] f16")
+    legal = digits.element == "i8" and digits.rank == 2 and digits.shape[0] == n
+    legal = legal and digits.shape[1] % DIGITS == 0 and digits.shape[1] > 0
+    found = digits.element, list(digits.shape)
+    require(legal, "digits", f"{found[1]} {found[0]}", f"[{n}, a multiple of {DIGITS}] i8")
+    call.expect_output(sums.shape, "f16")
+    layout = call.outputs[0].layout
+    require(layout == sums.layout, "layout of the result", layout, sums.layout)
+
+
+def rows_beside(call: Call) -> Windows:
+    """Of the scales and digits those of the columns are read."""
+    sums, _, digits = call.inputs
+    dims, last = in_order(sums.rank), Dim(sums.rank - 1)
+    return Windows(axes_of_result(call), dims, (dims, (last,), (last, whole(digits.shape[1]))))
+
+
+@operator(
+    windows=rows_beside,
+    constraints=(of_products_of_bytes,),
+    types=frozenset({"i32", "f16", "i8"}),
+    work=computed,
+    layouts=any_layout,
+)
+def dequantize(sums: Array, scales: Array, digits: Array) -> Any:
+    """Sums of a product of bytes, plus a number for each column, times a scale for each column.
+
+    f16(f32(sums + digits w) f32(scales)), rounded to f16 once; w is 1, 127, 127, .. for each 32
+    digits. The cube adds the numbers, the copy out of L0C scales.
+    """
+    numbers = digits.astype(np.int32) @ weights_of_digits(digits.shape[1])
+    return ((sums + numbers).astype(np.float32) * scales.astype(np.float32)).astype(np.float16)

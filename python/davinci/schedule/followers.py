@@ -17,7 +17,7 @@ from davinci.operators import OPERATORS, Tensor
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 from davinci.schedule.graph import Graph, Node, Scalar
-from davinci.schedule.products.epilogue import PAIR, Extra
+from davinci.schedule.products.epilogue import DEQUANTIZE, PAIR, Extra
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -101,6 +101,8 @@ class Followers:
             return self._reshaped(node, result)
         if node.name == "broadcast":
             return self._broadcast(node, result)
+        if node.name == DEQUANTIZE:
+            return self._dequantized(node, result)
         record = OPERATORS.get(node.name)
         if record is None or not record.elementwise:
             raise NoSpace(f"{node.name} behind {self.node.name}")
@@ -109,6 +111,26 @@ class Followers:
         if not any(isinstance(x, Value) for x in operands):
             raise NoSpace(f"an operator that does not need {self.node.name}")
         return record.tile(self.program, operands, node.attributes, result.element)
+
+    def _dequantized(self, node: Node, result: Tensor) -> Operand:
+        """Sums of bytes that are scaled on their way out of L0C."""
+        sums, scales, digits = node.values
+        if self.known[sums] is not self.sums or self.c.layout != NZ or self.matrices > 1:
+            raise NoSpace(f"{node.name} of what does not come from L0C in fractals")
+        self._require_shape(result)
+        blocks = self.graph.arrays[digits].shape[-1] // BLOCK_BYTES
+        values = []
+        for number, layout in ((scales, ND), (digits, NZ)):
+            array = self.graph.arrays[number]
+            if number not in self.graph.inputs or array.layout != layout:
+                raise NoSpace(f"{node.name} by {array}")
+            value = self.program.input(DTYPE_OF[array.element])
+            extra = Extra(value, row=True, batch=False, scale=True)
+            if number == digits:
+                extra = Extra(value, row=True, batch=False, column=True, blocks=blocks)
+            self.extras[number, True] = extra
+            values.append(value)
+        return self.program.step(DEQUANTIZE, [self.sums, *values], DTYPE_OF[result.element])
 
     def _reshaped(self, node: Node, result: Tensor) -> Operand | Whence:
         operand = self.known[node.values[0]]

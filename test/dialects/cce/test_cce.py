@@ -22,6 +22,7 @@ from davinci.isa import BY_NAME
 from davinci.mlir import MLIRError, ext, ir, make_context
 from legal_operations import (
     CCE,
+    DEQUANTIZED,
     IMAGE,
     L0A,
     L0C,
@@ -117,6 +118,21 @@ INCCE = [
     ("copy_l0c", [UB4, UB4], "", "source is in the wrong memory; found UB; expected L0C"),
     ("copy_l0c", [L0C, ub("4x2x16x16", "i32")], "", "types; found f32 to s32"),
     ("copy_l0c", [memref("4x32x16", "f32", "L0C"), ub("4x32x16")], "", "shape of source"),
+    ("dequantize_l0c", [UB4, *DEQUANTIZED[1:]], "", "source is in the wrong memory; found UB"),
+    ("dequantize_l0c", [L0C, *DEQUANTIZED[1:]], "", "types; found f32 to f16"),
+    ("dequantize_l0c", [*DEQUANTIZED[:2], UB4], "", "types; found s32 to f32"),
+    (
+        "dequantize_l0c",
+        [DEQUANTIZED[0], ub("4x32", "f16"), DEQUANTIZED[2]],
+        "",
+        "scales; found [4, 32]; expected [4, 16]",
+    ),
+    (
+        "dequantize_l0c",
+        [DEQUANTIZED[0], ub("4x16", "f16", layout="[24, 1]"), DEQUANTIZED[2]],
+        "",
+        "strides of scales; found [24, 1]",
+    ),
     ("load2d", [L1, memref("2x3x16x16", "f16", "L0C")], "", "expected L0A or L0B"),
     (
         "load2d",
@@ -354,6 +370,7 @@ def test_every_operation_has_an_instruction() -> None:
         ("load3d", [IMAGE, *INDICES, L0A], "MTE1", 1, 1),
         ("mad", [NZ_A, NZ_B, NZ_C, "i1"], "M", 3, 1),
         ("copy_l0c", [L0C, UB4], "V", 1, 1),
+        ("dequantize_l0c", DEQUANTIZED, "V", 2, 1),
         ("vadds", [ub("5"), "f32", ub("5")], "V", 1, 1),
         ("vector_dup", ["f32", ub("5")], "V", 0, 1),
     ],

@@ -103,6 +103,20 @@ func.func @cube(%init: i1) attributes {ascend.kernel} {
   return
 }
 
+// Scales of each column of fractals are named before it is copied.
+// CHECK-LABEL: func.func @dequantize
+// CHECK: "hivm.set_deqscale"() {bits = 128 : i64}
+// CHECK: "hivm.copy_matrix_cc_to_ubuf"{{.*}} {dst_gap = 0 : i64, len_burst = 3 : i64, n_burst = 1 : i64, src_gap = 0 : i64, type = "s322f16v"}
+// CHECK: "hivm.set_deqscale"() {bits = 129 : i64}
+// CHECK: "hivm.copy_matrix_cc_to_ubuf"{{.*}}type = "s322f16v"
+func.func @dequantize() attributes {ascend.kernel} {
+  %c = memref.alloc() {cce.address = 0 : i64} : memref<2x3x16x16xi32, #cce.space<"L0C">>
+  %s = memref.alloc() {cce.address = 4096 : i64} : memref<2x16xf16, #cce.space<"UB">>
+  %u = memref.alloc() {cce.address = 0 : i64} : memref<2x3x16x16xf16, #cce.space<"UB">>
+  "cce.dequantize_l0c"(%c, %s, %u) : (memref<2x3x16x16xi32, #cce.space<"L0C">>, memref<2x16xf16, #cce.space<"UB">>, memref<2x3x16x16xf16, #cce.space<"UB">>) -> ()
+  return
+}
+
 // A compare and a select a repeat: 128 numbers are two of them.
 // CHECK-LABEL: func.func @select
 // CHECK-COUNT-2: "hivm.vcmp_ge"{{.*}} {repeat = 1 : i64, src0_blk_stride = 1 : i64, src1_blk_stride = 1 : i64, type = "f32"}

@@ -245,18 +245,21 @@ class Costs:
         return found
 
     def from_l0c(self, columns: int, rows: int) -> float:
-        """V, sums of a part to UB."""
+        """V, sums of a part to UB; where they are scaled, an instruction for each column."""
         assert self.machine.l0c is not None
         size = columns * rows * SUM_BYTES / self.machine.l0c.to_ub_bytes_per_cycle
-        return self.machine.vector.fixed_cycles + size
+        instructions = 1 if self.product.end.scale is None else columns
+        return instructions * self.machine.vector.fixed_cycles + size
 
     def beside(self, schedule: ProductSchedule, tile: Tile) -> Busy:
         """The rows that a tile is combined with: they come, and are repeated or become columns."""
         end, found = self.product.end_of(schedule), Busy()
         for extra in end.extras:
-            if extra.column:
+            if extra.digits:
+                found += self._digits(tile, extra.blocks)
+            elif extra.column:
                 found += self._column(tile)
-            elif extra.row and end.nz:
+            elif extra.beside and end.nz:
                 found += Busy(v=self._repeated(end, extra.value, tile.n))
             if extra.column or (extra.row and not end.width):
                 found += Busy(mte2=self.machine.mte2.issue_cycles)
@@ -269,6 +272,15 @@ class Costs:
         strides = [[lanes, SIDE, 1], *([SIDE, 0, 1] for _ in step.sources)]
         sizes = [itemsize] * len(strides)
         return waits + self._vector(step, [columns, lanes // SIDE, SIDE], strides, sizes)
+
+    def _digits(self, tile: Tile, blocks: int) -> Busy:
+        """A row of digits as blocks of B, and their product with what they count."""
+        machine, size = self.machine, blocks * tile.n * FRACTAL_BYTES
+        return Busy(
+            mte2=size / machine.mte2.port_bytes_per_cycle,
+            mte1=machine.mte1.fixed_cycles + size / machine.mte1.l0b_bytes_per_cycle,
+            m=tile.m * tile.n * blocks + machine.cube.occupancy_cycles,
+        )
 
     def _column(self, tile: Tile) -> Busy:
         """A row of f32 as two columns of f16, and their product with ones."""

@@ -31,6 +31,9 @@ UNCHANGED = -0.0
 
 BYTE = "s8"
 
+DEQUANTIZE = "dequantize"
+"""A step that is no operation of the vector unit: sums become f16 on their way out of L0C."""
+
 PAIR = 2
 """Columns of fractals of 16 that a fractal of bytes has."""
 
@@ -43,18 +46,28 @@ class Extra:
         value: of the program.
         row: whether it is one row of C; else it has the shape of C.
         batch: whether each matrix has its own.
-        column: whether the cube adds it to sums, a row of f32, so that the program does not.
+        column: whether the cube adds it to sums, so that the program does not: a row of f32, or of
+            numbers that are digits of bytes (`operators.quantize.dequantize`).
+        scale: whether it scales sums on their way out of L0C.
+        blocks: of k that the cube adds it in.
     """
 
     value: Value
     row: bool
     batch: bool
     column: bool = False
+    scale: bool = False
+    blocks: int = 1
 
     @property
     def beside(self) -> bool:
         """Whether it is a row that the program reads."""
-        return self.row and not self.column
+        return self.row and not self.column and not self.scale
+
+    @property
+    def digits(self) -> bool:
+        """Whether it is a row of numbers that are digits of bytes."""
+        return self.column and self.value.dtype == BYTE
 
 
 @dataclass(frozen=True)
@@ -87,6 +100,11 @@ class Epilogue:
         Args:
             cube: whether the cube can add a row to sums; where these are rounded then, it does.
         """
+        for step in program.steps:
+            if step.name == DEQUANTIZE:
+                steps = [other for other in program.steps if other is not step]
+                program = replace(program, steps=steps, inputs=[step.result, *program.inputs[1:]])
+                return Epilogue.of(program, step.result, extras, nz)
         program = rounded_early(program)
         program = inverted(program)
         if cube and (row := added_row(program, sums, extras)) is not None:
@@ -237,17 +255,25 @@ class Epilogue:
             return size + self.column_bytes(columns)
         rows *= 2
         size = self.column_bytes(columns)
+        size += sum(2 * columns * BLOCK_BYTES for extra in self.extras if extra.scale)
         size += sum(DTYPES[v].itemsize * self.row_elements(columns, v) for v in rows)
         wide = 1 if self.nz else columns
         return size + sum(DTYPES[v].itemsize * self.row_elements(wide, v) for v in numbers)
 
     @property
     def columns(self) -> int:
-        """How many rows the cube adds: one or none."""
-        return sum(extra.column for extra in self.extras)
+        """Blocks of k in which the cube adds a row."""
+        return sum(extra.blocks for extra in self.extras if extra.column)
+
+    @property
+    def scale(self) -> Extra | None:
+        """What scales sums on their way out of L0C."""
+        return next((extra for extra in self.extras if extra.scale), None)
 
     def column_bytes(self, columns: int) -> int:
         """Bytes of UB in which a row of a tile of so many fractal columns becomes a column."""
+        if any(extra.digits for extra in self.extras):
+            return FRACTAL_BYTES
         return self.columns * (columns * SIDE * (3 * 4 + 2 * 2 + BLOCK_BYTES) + FRACTAL_BYTES)
 
     def operands(self, step: Step, columns: int, rows: int) -> tuple[list[int], list[list[int]]]:

@@ -20,7 +20,7 @@ from davinci.operators.tensors import ND, NZ, lanes
 from davinci.schedule.followers import BYTES, Followers
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.products.dense_rows import WORD_BYTES
-from davinci.schedule.products.epilogue import Epilogue
+from davinci.schedule.products.epilogue import DEQUANTIZE, Epilogue
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import Operand as Factor
 from davinci.schedule.products.product import Product, Result
@@ -114,6 +114,11 @@ class _Reader(Followers):
         outputs = self.outputs()
         nz = self.c.layout == NZ
         self._require_turned(factors)
+        users = [step for step in self.program.steps if self.sums in step.sources]
+        if any(step.name == DEQUANTIZE for step in users) and (
+            len(users) > 1 or self.sums in self.program.outputs
+        ):
+            raise NoSpace("sums that are scaled on their way, and needed as they are")
         extras = list(self.extras.values())
         cube = self.c.shape[-2] >= COLUMN_ROWS
         epilogue = Epilogue.of(self.program, self.sums, extras, nz, cube)

@@ -1,0 +1,286 @@
+"""ascend-dequantize-sums: sums of bytes that become bytes again are scaled on their way out of L0C.
+
+before:
+    %0 = "ascend.conv"(%x, %w) {..} : (..) -> tensor<1x64x32xi32>
+    %1 = "ascend.cast"(%0) : (tensor<1x64x32xi32>) -> tensor<1x64x32xf32>
+    %2 = "ascend.mul"(%1, %scales) : ..
+    %3 = "ascend.add"(%2, %bias) : ..
+    %4 = "ascend.div"(%3, %step) : ..                   a number
+    %5 = "ascend.quantize"(%4) {zero = 3} : (tensor<1x64x32xf32>) -> tensor<1x64x32xi8>
+after:
+    %0 = "ascend.conv"(%x, %w) {..} : (..) -> tensor<1x64x32xi32>
+    %1 = "ascend.dequantize"(%0, %s, %d) : (..) -> tensor<1x64x32xf16>   s = scales / step
+    %2 = "ascend.quantize"(%1) {zero = 0} : (tensor<1x64x32xf16>) -> tensor<1x64x32xi8>
+
+What a QuantizeLinear divides by its step is computed in f16, counted in steps, if sums of products
+of bytes are in it: also additions of bytes and of other sums, a `relu`, maxima of windows. Zero
+points, bias and all other terms that are the same for all rows are added to the integers, exact.
+Where a product of bytes has become one of f16, its weights are scaled and what it gives is rounded.
+
+An f16 holds a byte's steps to an eighth or better, so a result may be the neighbour of what f32
+would give. What ONNX defines to the last bit stays as it is: the results of QLinearConv and
+QLinearMatMul, which are not divided, and all that is no sum of products. `precision=fp32` changes
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from davinci import machine as machines
+from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import attribute
+from davinci.mlir import ir
+from davinci.operators.quantize import weights_of_digits
+from davinci.operators.tensors import ND
+from davinci.passes.ascend.dequantized_parts import (
+    Bytes,
+    Number,
+    OfBytes,
+    OfHalves,
+    Part,
+    Relu,
+    Sum,
+    Unfit,
+    Windows,
+    constant,
+    plus,
+    spread,
+)
+from davinci.passes.ascend.tensor_ops import (
+    CONSTANT,
+    CONVOLUTION,
+    DEQUANTIZE,
+    ON_CUBE,
+    POOL,
+    TensorOps,
+    constant_array,
+    defining_op,
+    definition,
+    erase_unused,
+    full_value,
+    tensor_functions,
+    users_of,
+)
+from davinci.passes.pipeline.base import Pass, option, register_pass
+from davinci.passes.pipeline.pipelines import PRECISIONS
+
+COPY, SCALES = "copy_matrix_cc_to_ubuf", "s322f16v"
+"""The instruction that scales."""
+
+
+@register_pass
+@dataclass(frozen=True)
+class AscendDequantizeSumsPass(Pass):
+    """Scale sums of bytes that become bytes again on their way out of L0C."""
+
+    NAME = "ascend-dequantize-sums"
+
+    machine: str = option("ascend910", "machine file that says whether copies scale")
+    precision: str = option("mixed", "fp32 leaves all as it is", PRECISIONS)
+
+    def run(self, op: Any) -> None:
+        machine = machines.load(self.machine)
+        if self.precision == "fp32" or SCALES not in machine.intrinsics.get(COPY, ()):
+            return
+        for function in tensor_functions(op):
+            block = function.regions[0].blocks[0]
+            for quantize in [o.operation for o in block.operations]:
+                if quantize.name == "ascend.quantize":
+                    narrow(quantize)
+            erase_unused(block)
+
+
+def narrow(quantize: Any) -> None:
+    """Has what `quantize` takes computed in f16, if it is made of sums of bytes."""
+    x, zero = quantize.operands[0], attribute(quantize, "zero")
+    source, made = defining_op(x), tensor_of(quantize.results[0].type)
+    low = np.iinfo(np.int8 if made.element == "i8" else np.uint8).min
+    divides = source is not None and source.name == "ascend.div"
+    if not divides or tensor_of(x.type).element != "f32":
+        return
+    try:
+        part, number = Reader(drops_relu=zero == low).read(x, 1.0)
+        if not part.has_sums:
+            return
+        number = number + zero
+        left = 0.0 if part.take(number) else number
+        part.settle(False)
+    except Unfit:
+        return
+    with quantize.location, ir.InsertionPoint(quantize):
+        ops = TensorOps()
+        steps = plus(part.emit(ops), left, ops)
+        new = ops.emit("quantize", [steps], made, zero=0)
+    quantize.results[0].replace_all_uses_with(new)
+    quantize.erase()
+
+
+@dataclass
+class Reader:
+    """Reads what a value is made of, in steps.
+
+    Attributes:
+        drops_relu: whether what is quantized is 0 where it is negative.
+    """
+
+    drops_relu: bool
+
+    def read(self, value: Any, factor: Number) -> tuple[Part, Number]:
+        """`value` times `factor`, and the number that is missing.
+
+        Raises:
+            Unfit: it is made of something else.
+        """
+        op = defining_op(value)
+        if op is None or (len(list(value.uses)) != 1 and not is_bytes(op)):
+            raise Unfit
+        rule = RULES.get(op.name)
+        if rule is None:
+            raise Unfit
+        return rule(self, op, factor)
+
+    def scaled(self, op: Any, factor: Number) -> tuple[Part, Number]:
+        """By a number, or by one for each column."""
+        first, second = op.operands
+        number = known(second)
+        if number is None and op.name == "ascend.mul":
+            first, number = second, known(first)
+        if number is None:
+            raise Unfit
+        power = -1 if op.name == "ascend.div" else 1
+        with np.errstate(divide="ignore"):
+            return self.read(first, factor * np.power(number, power))
+
+    def added(self, op: Any, factor: Number) -> tuple[Part, Number]:
+        first, second = op.operands
+        sign = -1 if op.name == "ascend.sub" else 1
+        inner = Reader(drops_relu=False)
+        if (number := known(second)) is not None:
+            part, rest = inner.read(first, factor)
+            return part, rest + sign * number * factor
+        if sign < 0:
+            raise Unfit
+        if (number := known(first)) is not None:
+            part, rest = inner.read(second, factor)
+            return part, rest + number * factor
+        parts, numbers = zip(*(inner.read(v, factor) for v in (first, second)), strict=True)
+        # What takes numbers comes first.
+        ordered = sorted(parts, key=lambda part: not part.has_sums)
+        return Sum(op.results[0], ordered), sum(numbers)
+
+    def rectified(self, op: Any, factor: Number) -> tuple[Part, Number]:
+        if np.any(np.asarray(factor) <= 0):
+            raise Unfit
+        part, number = self.read(op.operands[0], factor)
+        if self.drops_relu:
+            return part, number
+        left = 0.0 if part.take(number) else number
+        return Relu(op.results[0], [part], left), 0.0
+
+    def pooled(self, op: Any, factor: Number) -> tuple[Part, Number]:
+        if attribute(op, "kind") != "max" or np.any(np.asarray(factor) <= 0):
+            raise Unfit
+        part, number = self.read(op.operands[0], factor)
+        return Windows(op.results[0], [part]), number
+
+    def widened(self, op: Any, factor: Number) -> tuple[Part, Number]:
+        """f32 of integers."""
+        source = op.operands[0]
+        kind = tensor_of(source.type).element
+        if kind == "i8":
+            if np.ndim(factor):
+                raise Unfit
+            return Bytes(source, factor=float(factor)), 0.0
+        if kind != "i32":
+            raise Unfit
+        numbers: Number = 0.0
+        owner = defining_op(source)
+        while owner is not None and owner.name in ("ascend.sub", "ascend.add"):
+            number = known(owner.operands[1])
+            if number is None or len(list(source.uses)) != 1:
+                raise Unfit
+            numbers = numbers + (number if owner.name == "ascend.add" else -number)
+            source = owner.operands[0]
+            owner = defining_op(source)
+        if owner is None or len(list(source.uses)) != 1:
+            raise Unfit
+        given = {"numbers": numbers, "scales": factor}
+        if owner.name in ON_CUBE:
+            return OfBytes(op.results[0], product=owner, **given), 0.0
+        product = defining_op(owner.operands[0]) if owner.name == "ascend.cast" else None
+        if product is None or product.name != CONVOLUTION or len(users_of(product)) != 1:
+            raise Unfit
+        return OfHalves(op.results[0], product=product, **given), 0.0
+
+
+Rule = Callable[[Reader, Any, Number], tuple[Part, Number]]
+
+RULES: dict[str, Rule] = {
+    "ascend.mul": Reader.scaled,
+    "ascend.div": Reader.scaled,
+    "ascend.add": Reader.added,
+    "ascend.sub": Reader.added,
+    "ascend.relu": Reader.rectified,
+    "ascend.cast": Reader.widened,
+    POOL: Reader.pooled,
+}
+"""How operators are read."""
+
+
+def is_bytes(op: Any) -> bool:
+    """Whether an operator, or what it shifts and scales, makes numbers of bytes, as often as they
+    are needed."""
+    while op is not None and op.name in ("ascend.mul", "ascend.sub", "ascend.cast"):
+        if tensor_of(op.operands[0].type).element == "i8":
+            return True
+        op = defining_op(op.operands[0])
+    return False
+
+
+def known(value: Any) -> Number | None:
+    """The number, or the one for each column, that a value is; None if that is not known."""
+    number = full_value(value)
+    if number is not None:
+        return float(number)
+    op = defining_op(value)
+    shape = tensor_of(value.type).shape
+    if op is not None and op.name == CONSTANT:
+        # Small rows were broadcast when constants were folded.
+        rows = constant_array(op).reshape(-1, shape[-1])
+        return rows[0].astype(np.float64) if (rows == rows[0]).all() else None
+    if op is None or op.name != "ascend.broadcast":
+        return None
+    owner = definition(op.operands[0])
+    if owner is None or list(attribute(op, "dims")) != [len(shape) - 1]:
+        return None
+    return constant_array(owner).astype(np.float64)
+
+
+def expand(block: Any) -> None:
+    """Has the vector unit do what copies out of L0C do for products: `dequantize` in no kernel of
+    one.
+
+    dequantize(s, f, d)   ->   cast(cast(s + broadcast(reduce(d w)), f32) broadcast(f), f16)
+    """
+    for op in [o.operation for o in block.operations if o.operation.name == DEQUANTIZE]:
+        sums, scales, digits = op.operands
+        kind = tensor_of(sums.type)
+        with op.location, ir.InsertionPoint(op):
+            ops = TensorOps()
+            rows = ops.cast(ops.relayout(digits, ND), "f32")
+            shape = tensor_of(rows.type).shape
+            weights = constant(weights_of_digits(shape[1]), "f32", ND, ops)
+            counted = ops.binary("mul", rows, ops.broadcast(weights, shape, [1]))
+            numbers = ops.cast(ops.reduce(counted, "add", [1]), "i32")
+            total = ops.binary("add", sums, spread(numbers, kind))
+            wide = ops.cast(total, "f32")
+            factors = spread(ops.cast(scales, "f32"), tensor_of(wide.type))
+            new = ops.cast(ops.binary("mul", wide, factors), "f16")
+        op.results[0].replace_all_uses_with(new)
+        op.erase()
+    erase_unused(block)

@@ -1,0 +1,306 @@
+"""What is quantized, taken apart: sums of products of bytes, and what is done to them, in steps.
+
+A **step** is what the bytes that are made count. A part stands for a value divided by it, less
+what is the same for all of its rows: that is added to integers behind a product (`Part.take`), so
+that f16 need not hold both. `settle` decides how a part is computed, or that it is not in f16.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from davinci.dialects.ascend_types import tensor_of, tensor_type
+from davinci.dialects.base import attribute
+from davinci.element_types import dtype_of
+from davinci.elements import Array
+from davinci.operators.products import TRANSPOSE_B
+from davinci.operators.quantize import digits_of
+from davinci.operators.tensors import ND, NZ, Tensor
+from davinci.passes import builder
+from davinci.passes.ascend.tensor_ops import (
+    DEQUANTIZE,
+    TensorOps,
+    constant_array,
+    defining_op,
+    definition,
+)
+
+MOST_BLOCKS = 4
+"""Of 32 digits that the cube adds."""
+
+STEPS = 255
+"""Between the least and the largest byte."""
+
+LARGEST, NORMAL, LEAST = 65504.0, 2.0**-14, 2.0**-25
+"""Of f16: the largest number, the least that has all places, half of the least of all."""
+
+MOST_SHIFT = 7
+"""Results are scaled up by at most 2 to the power of this: 255 steps still are f16."""
+
+ALLOWED = 1 / 8
+"""Steps that the rounding of a small scale may move a result by."""
+
+DEAD_SCALE = 2.0**-6
+"""Of columns whose weights are all 0, whose scale may be any."""
+
+
+class Unfit(Exception):
+    """A value that is not computed in f16."""
+
+
+Number = Any
+"""A number, or an array of one for each column, f64."""
+
+
+@dataclass
+class Part:
+    """A value in steps, without what is the same for all rows.
+
+    Attributes:
+        value: what it stands for, whose shape and layout it has.
+        parts: of what it is made.
+    """
+
+    value: Any
+    parts: list[Part] = field(default_factory=list)
+
+    def take(self, number: Number) -> bool:
+        """Takes a number to be added, if that is possible."""
+        return any(part.take(number) for part in self.parts[:1])
+
+    def emit(self, ops: TensorOps) -> Any:
+        """Builds it."""
+        raise NotImplementedError
+
+    @property
+    def tensor(self) -> Tensor:
+        return replace(tensor_of(self.value.type), element="f16")
+
+    def settle(self, bounded: bool) -> None:
+        """Decides how it is computed.
+
+        Args:
+            bounded: whether it may not leave the range of f16.
+
+        Raises:
+            Unfit: it cannot be.
+        """
+        for part in self.parts:
+            part.settle(bounded)
+
+    @property
+    def has_sums(self) -> bool:
+        return any(part.has_sums for part in self.parts)
+
+
+@dataclass
+class Sum(Part):
+    """Parts that are added."""
+
+    def settle(self, bounded: bool) -> None:
+        super().settle(True)
+
+    def emit(self, ops: TensorOps) -> Any:
+        first, second = (part.emit(ops) for part in self.parts)
+        return ops.binary("add", first, second)
+
+
+@dataclass
+class Windows(Part):
+    """Maxima of windows of a part."""
+
+    def emit(self, ops: TensorOps) -> Any:
+        op = defining_op(self.value)
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        (given,) = (part.emit(ops) for part in self.parts)
+        return builder.op(op.name, [given], [tensor_type(self.tensor)], **attributes).result
+
+
+@dataclass
+class Relu(Part):
+    """A part, and a number that it has not taken, not less than 0."""
+
+    number: Number = 0.0
+
+    def take(self, number: Number) -> bool:
+        return False
+
+    def emit(self, ops: TensorOps) -> Any:
+        (given,) = (part.emit(ops) for part in self.parts)
+        return ops.unary("relu", plus(given, self.number, ops))
+
+
+@dataclass
+class Bytes(Part):
+    """Bytes times a number."""
+
+    factor: float = 1.0
+
+    def take(self, number: Number) -> bool:
+        return False
+
+    def settle(self, bounded: bool) -> None:
+        if not NORMAL <= abs(self.factor) <= LARGEST / STEPS:
+            raise Unfit
+
+    def emit(self, ops: TensorOps) -> Any:
+        wide = ops.cast(self.value, "f16")
+        return ops.binary("mul", wide, full(self.tensor, self.factor, ops))
+
+
+@dataclass
+class Sums(Part):
+    """Sums of a product, plus a number for each column, times a scale for each.
+
+    Attributes:
+        product: the operation.
+        numbers: integers, added to the sums.
+        scales: of the columns.
+        given: what was taken, in steps.
+    """
+
+    product: Any = None
+    numbers: Array = field(default_factory=lambda: np.zeros(1))
+    scales: Array = field(default_factory=lambda: np.ones(1))
+    given: Number = 0.0
+    shift: int = 0
+
+    def take(self, number: Number) -> bool:
+        self.given = self.given + number
+        return True
+
+    @property
+    def has_sums(self) -> bool:
+        return True
+
+    @property
+    def weights(self) -> Array:
+        """[rows, columns]"""
+        owner = definition(self.product.operands[1])
+        if owner is None:
+            raise Unfit
+        array = constant_array(owner)
+        if attribute(self.product, TRANSPOSE_B, False):
+            array = array.swapaxes(-1, -2)
+        if array.ndim > 2 and array.shape[0] != 1:
+            raise Unfit
+        return array.reshape(array.shape[-2:])
+
+    def settle(self, bounded: bool) -> None:
+        sizes = np.abs(self.weights.astype(np.float64)).sum(0)
+        n = len(sizes)
+        self.numbers, self.scales, given = (
+            np.broadcast_to(np.asarray(x, np.float64), (n,)).copy()
+            for x in (self.numbers, self.scales, self.given)
+        )
+        self.given = given
+        self.scales[sizes == 0] = DEAD_SCALE
+        if not np.all(np.isfinite(self.scales)) or not np.all(self.scales):
+            raise Unfit
+        scales, most = np.abs(self.scales), STEPS * sizes
+        self.shift = shift_of(scales, most, most * scales + np.abs(given), bounded)
+
+    def emit(self, ops: TensorOps) -> Any:
+        made = self._scaled(ops)
+        if not self.shift:
+            return made
+        return ops.binary("mul", made, full(self.tensor, 2.0**-self.shift, ops))
+
+    def _scaled(self, ops: TensorOps) -> Any:
+        raise NotImplementedError
+
+
+@dataclass
+class OfBytes(Sums):
+    """Of bytes, i32."""
+
+    digits: Array | None = None
+
+    def settle(self, bounded: bool) -> None:
+        super().settle(bounded)
+        total = np.rint(self.numbers + self.given / self.scales)
+        if np.abs(total).max(initial=0) < 2.0**31:
+            self.digits = digits_of(total, MOST_BLOCKS)
+        if self.digits is None:
+            raise Unfit
+
+    def _scaled(self, ops: TensorOps) -> Any:
+        assert self.digits is not None, "not settled"
+        scales = (self.scales * 2.0**self.shift).astype(np.float16)
+        beside = constant(scales, "f16", ND, ops), constant(self.digits, "i8", NZ, ops)
+        operands = [self.product.results[0], *beside]
+        return builder.op(DEQUANTIZE, operands, [tensor_type(self.tensor)]).result
+
+
+@dataclass
+class OfHalves(Sums):
+    """Of bytes as f16, f32."""
+
+    def _scaled(self, ops: TensorOps) -> Any:
+        op, power = self.product, 2.0**self.shift
+        kind = tensor_of(op.operands[1].type)
+        array = constant_array(definition(op.operands[1])).astype(np.float64)
+        scaled = (array * self.scales * power).astype(np.float16)
+        weights = constant(scaled, "f16", kind.layout, ops)
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        made = tensor_of(op.results[0].type)
+        operands = [op.operands[0], weights]
+        sums = builder.op(op.name, operands, [tensor_type(made)], **attributes).result
+        row = ((self.numbers * self.scales + self.given) * power).astype(np.float32)
+        return ops.cast(plus(sums, row, ops), "f16")
+
+    def settle(self, bounded: bool) -> None:
+        super().settle(bounded)
+        if attribute(self.product, TRANSPOSE_B, False):
+            raise Unfit
+        if np.abs(self.scales).max() * 2.0 ** (7 + self.shift) > LARGEST:
+            raise Unfit
+
+
+def shift_of(scales: Array, most: Array, results: Array, bounded: bool) -> int:
+    """The least power of two by which scales become f16 without harm.
+
+    Args:
+        scales, most, results: of each column its scale, the largest sum, and the largest result.
+        bounded: whether no result may leave the range of f16; else it saturates as bytes do.
+
+    Raises:
+        Unfit: there is none.
+    """
+    for shift in range(MOST_SHIFT + 1):
+        power = 2.0**shift
+        small = scales * power < NORMAL
+        harm = most[small].max(initial=0.0) * LEAST / power
+        within = not bounded or results.max(initial=0.0) * power <= LARGEST
+        if harm <= ALLOWED and within and scales.max(initial=0.0) * power <= LARGEST:
+            return shift
+    raise Unfit
+
+
+def full(tensor: Tensor, number: float, ops: TensorOps) -> Any:
+    return ops.relayout(ops.full(tensor.shape, tensor.element, number), tensor.layout)
+
+
+def plus(value: Any, number: Number, ops: TensorOps) -> Any:
+    """A value and a number, or one for each column."""
+    if not np.any(number):
+        return value
+    tensor = tensor_of(value.type)
+    if np.ndim(number) == 0:
+        return ops.binary("add", value, full(tensor, float(number), ops))
+    row = constant(np.asarray(number), tensor.element, ND, ops)
+    return ops.binary("add", value, spread(row, tensor))
+
+
+def spread(row: Any, tensor: Tensor) -> Any:
+    """A row for all rows of a tensor."""
+    dims = builder.as_attribute([tensor.rank - 1])
+    return builder.op("ascend.broadcast", [row], [tensor_type(tensor)], dims=dims).result
+
+
+def constant(array: Array, element: str, layout: str, ops: TensorOps) -> Any:
+    """A constant that stays an array even if all of it is alike."""
+    return ops.array(array.astype(dtype_of(element)), Tensor(array.shape, element, layout))

@@ -1,0 +1,85 @@
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-dequantize-sums)' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-dequantize-sums,ascend-dequantize-sums)' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-dequantize-sums{precision=fp32})' | FileCheck %s --check-prefix=EXACT
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-dequantize-sums{machine=ascend910b})' | FileCheck %s --check-prefix=EXACT
+
+// EXACT-NOT: dequantize
+// EXACT-COUNT-4: ascend.quantize
+
+// Scales and the step are one; bias and zero points are added to the integers. Of the first column
+// these are -10 + 3 / 0.01 + 5 / 0.005 = 1290 = 20 + 127 * 10, the digits 0x14 and 0x0A.
+// CHECK-LABEL: func.func @main
+// CHECK: %[[SUMS:.*]] = "ascend.matmul"
+// CHECK: %[[SCALES:.*]] = "ascend.constant"() {value = dense<[5.00{{.*}}e-03, 1.00{{.*}}e-02]> : tensor<2xf16>}
+// CHECK: %[[DIGITS:.*]] = "ascend.constant"() {value = dense<"0x140A00{{.*}}">
+// CHECK: %[[HALF:.*]] = "ascend.dequantize"(%[[SUMS]], %[[SCALES]], %[[DIGITS]]) : (tensor<16x2xi32>, tensor<2xf16>, tensor<2x32xi8, {{.*}}) -> tensor<16x2xf16>
+// CHECK-NEXT: "ascend.quantize"(%[[HALF]]) {zero = 0 : i64} : (tensor<16x2xf16>) -> tensor<16x2xi8>
+func.func @main(%x: tensor<16x32xi8>) -> tensor<16x2xi8> {
+  %w = "ascend.constant"() {value = dense<1> : tensor<2x32xi8>} : () -> tensor<2x32xi8>
+  %z = "ascend.constant"() {value = dense<[10, 20]> : tensor<2xi32>} : () -> tensor<2xi32>
+  %s = "ascend.constant"() {value = dense<[0.01, 0.02]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %b = "ascend.constant"() {value = dense<[3.0, -1.0]> : tensor<2xf32>} : () -> tensor<2xf32>
+  %step = "ascend.full"() {value = 2.0 : f32} : () -> tensor<16x2xf32>
+  %0 = "ascend.matmul"(%x, %w) {transpose_b = true} : (tensor<16x32xi8>, tensor<2x32xi8>) -> tensor<16x2xi32>
+  %1 = "ascend.broadcast"(%z) {dims = array<i64: 1>} : (tensor<2xi32>) -> tensor<16x2xi32>
+  %2 = "ascend.sub"(%0, %1) : (tensor<16x2xi32>, tensor<16x2xi32>) -> tensor<16x2xi32>
+  %3 = "ascend.cast"(%2) : (tensor<16x2xi32>) -> tensor<16x2xf32>
+  %4 = "ascend.broadcast"(%s) {dims = array<i64: 1>} : (tensor<2xf32>) -> tensor<16x2xf32>
+  %5 = "ascend.mul"(%3, %4) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+  %6 = "ascend.broadcast"(%b) {dims = array<i64: 1>} : (tensor<2xf32>) -> tensor<16x2xf32>
+  %7 = "ascend.add"(%5, %6) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+  %8 = "ascend.div"(%7, %step) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+  %9 = "ascend.quantize"(%8) {zero = 5 : i64} : (tensor<16x2xf32>) -> tensor<16x2xi8>
+  return %9 : tensor<16x2xi8>
+}
+
+// A residual of bytes is added in steps; relu does what saturating does.
+// CHECK-LABEL: func.func @residual
+// CHECK: %[[HALF:.*]] = "ascend.dequantize"
+// CHECK: %[[BYTES:.*]] = "ascend.cast"({{.*}}) : (tensor<16x2xi8>) -> tensor<16x2xf16>
+// CHECK: %[[STEPS:.*]] = "ascend.mul"(%[[BYTES]], {{.*}} -> tensor<16x2xf16>
+// CHECK: %[[SUM:.*]] = "ascend.add"(%[[HALF]], %[[STEPS]])
+// CHECK-NEXT: "ascend.quantize"(%[[SUM]]) {zero = 0 : i64}
+func.func @residual(%x: tensor<16x32xi8>, %r: tensor<16x2xi8>) -> tensor<16x2xi8> {
+  %w = "ascend.constant"() {value = dense<1> : tensor<2x32xi8>} : () -> tensor<2x32xi8>
+  %s = "ascend.full"() {value = 0.01 : f32} : () -> tensor<16x2xf32>
+  %z = "ascend.full"() {value = 4.0 : f32} : () -> tensor<16x2xf32>
+  %step = "ascend.full"() {value = 0.5 : f32} : () -> tensor<16x2xf32>
+  %0 = "ascend.matmul"(%x, %w) {transpose_b = true} : (tensor<16x32xi8>, tensor<2x32xi8>) -> tensor<16x2xi32>
+  %1 = "ascend.cast"(%0) : (tensor<16x2xi32>) -> tensor<16x2xf32>
+  %2 = "ascend.mul"(%1, %s) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+  %3 = "ascend.cast"(%r) : (tensor<16x2xi8>) -> tensor<16x2xf32>
+  %4 = "ascend.sub"(%3, %z) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+  %5 = "ascend.mul"(%4, %s) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+  %6 = "ascend.add"(%2, %5) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+  %7 = "ascend.relu"(%6) : (tensor<16x2xf32>) -> tensor<16x2xf32>
+  %8 = "ascend.div"(%7, %step) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+  %9 = "ascend.quantize"(%8) {zero = -128 : i64} : (tensor<16x2xf32>) -> tensor<16x2xi8>
+  return %9 : tensor<16x2xi8>
+}
+
+// QLinearMatMul multiplies by one factor, and is exact.
+// CHECK-LABEL: func.func @exact
+// CHECK-NOT: dequantize
+// CHECK: "ascend.quantize"{{.*}} : (tensor<16x2xf32>) -> tensor<16x2xi8>
+func.func @exact(%x: tensor<16x32xi8>) -> tensor<16x2xi8> {
+  %w = "ascend.constant"() {value = dense<1> : tensor<2x32xi8>} : () -> tensor<2x32xi8>
+  %s = "ascend.full"() {value = 0.01 : f32} : () -> tensor<16x2xf32>
+  %0 = "ascend.matmul"(%x, %w) {transpose_b = true} : (tensor<16x32xi8>, tensor<2x32xi8>) -> tensor<16x2xi32>
+  %1 = "ascend.cast"(%0) : (tensor<16x2xi32>) -> tensor<16x2xf32>
+  %2 = "ascend.mul"(%1, %s) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+  %9 = "ascend.quantize"(%2) {zero = 3 : i64} : (tensor<16x2xf32>) -> tensor<16x2xi8>
+  return %9 : tensor<16x2xi8>
+}
+
+// Nor is what has no sums of products in it.
+// CHECK-LABEL: func.func @floats
+// CHECK-NOT: dequantize
+// CHECK: "ascend.quantize"{{.*}} : (tensor<16x2xf32>) -> tensor<16x2xi8>
+func.func @floats(%r: tensor<16x2xi8>) -> tensor<16x2xi8> {
+  %step = "ascend.full"() {value = 0.5 : f32} : () -> tensor<16x2xf32>
+  %3 = "ascend.cast"(%r) : (tensor<16x2xi8>) -> tensor<16x2xf32>
+  %8 = "ascend.div"(%3, %step) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+  %9 = "ascend.quantize"(%8) {zero = -128 : i64} : (tensor<16x2xf32>) -> tensor<16x2xi8>
+  return %9 : tensor<16x2xi8>
+}

@@ -1,0 +1,64 @@
+"""Quantized layers whose sums are scaled on their way out of L0C: next to what f32 would give."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import davinci
+from davinci.reference import check
+
+CHANNELS, SIDE = 32, 9
+MACHINE = "ascend310"
+
+
+def convolution(rng: Any, x: str, y: str, kernel: int, bias: float) -> tuple[Any, list[Any]]:
+    size = (CHANNELS, CHANNELS, kernel, kernel)
+    w = (rng.standard_normal(size) / np.sqrt(CHANNELS * kernel**2)).astype(np.float32)
+    w[5] = 0  # a dead channel, whose scale says nothing
+    b = (bias * rng.standard_normal(CHANNELS)).astype(np.float32)
+    given = [numpy_helper.from_array(v, f"{y}_{n}") for n, v in (("w", w), ("b", b))]
+    pads = [kernel // 2] * 4
+    return helper.make_node("Conv", [x, f"{y}_w", f"{y}_b"], [y], pads=pads), given
+
+
+@cache
+def layers() -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """A residual block, and a product by which its bytes are seen, one by one."""
+    rng = np.random.default_rng(0)
+    first, one = convolution(rng, "x", "a", 3, 0.3)
+    second, two = convolution(rng, "r", "c", 1, 20.0)  # a bias far beyond the sums
+    seen = numpy_helper.from_array(np.eye(CHANNELS, dtype=np.float32)[:, :, None, None], "e")
+    nodes = [
+        first,
+        helper.make_node("Relu", ["a"], ["r"]),
+        second,
+        helper.make_node("Add", ["c", "r"], ["s"]),
+        helper.make_node("Conv", ["s", "e"], ["y"]),
+    ]
+    shape = [1, CHANNELS, SIDE, SIDE]
+    x, y = (helper.make_tensor_value_info(name, 1, shape) for name in "xy")
+    graph = helper.make_graph(nodes, "block", [x], [y], [*one, *two, seen])
+    sets = [helper.make_opsetid("", 13)]
+    model = helper.make_model(graph, opset_imports=sets, ir_version=8)
+    samples = [{"x": rng.standard_normal(shape).astype(np.float32)} for _ in range(3)]
+    return davinci.quantize(model, samples).model, samples[0]
+
+
+@pytest.mark.parametrize(("precision", "most", "share"), [("mixed", 1, 0.05), ("fp32", 0, 0)])
+def test_neighbours_at_most(precision: str, most: int, share: float) -> None:
+    model, given = layers()
+    wanted = check.reference_onnx(model, given)["y"]
+    executable = davinci.compile(model, machine=MACHINE, precision=precision)
+    found = executable.run(given)["y"]
+    step = (wanted.max() - wanted.min()) / 255
+    steps = np.rint((found - wanted) / step)
+    assert np.abs(steps).max() <= most
+    assert np.mean(steps != 0) <= share
+    kernels = " ".join(kernel["label"] for kernel in executable.profile["kernels"])
+    assert ("dequantize" in kernels) == (precision == "mixed")
