@@ -26,7 +26,7 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import ir
 from davinci.operators.quantize import weights_of_digits
-from davinci.operators.tensors import ND
+from davinci.operators.tensors import ND, NZ
 from davinci.passes.ascend.dequantized_parts import (
     Bytes,
     Number,
@@ -71,6 +71,8 @@ from davinci.passes.pipeline.pipelines import PRECISIONS
 
 COPY, SCALES = "copy_matrix_cc_to_ubuf", "s322f16v"
 """The instruction that scales."""
+
+RELAYOUT = "ascend.relayout"
 
 
 @register_pass
@@ -115,8 +117,13 @@ def narrow(quantize: Any) -> None:
     with quantize.location, ir.InsertionPoint(quantize):
         ops = TensorOps()
         steps = plus(part.emit(ops), left, ops)
-        new = ops.emit("quantize", [steps], made, zero=0)
-    quantize.results[0].replace_all_uses_with(new)
+        layout = tensor_of(steps.type).layout
+        new = ops.emit("quantize", [steps], replace(made, layout=layout), zero=0)
+        for user in users_of(quantize):
+            if user.name == RELAYOUT and user.results[0].type == new.type:
+                user.results[0].replace_all_uses_with(new)
+        found = ops.relayout(new, made.layout)
+    quantize.results[0].replace_all_uses_with(found)
     quantize.erase()
 
 
@@ -182,6 +189,12 @@ class Reader:
         left = 0.0 if part.take(number) else number
         return Relu(op.results[0], [part], left), 0.0
 
+    def moved(self, op: Any, factor: Number) -> tuple[Part, Number]:
+        """To rows: all of it is computed in fractals, as products give it."""
+        if tensor_of(op.operands[0].type).layout != NZ:
+            raise Unfit
+        return self.read(op.operands[0], factor)
+
     def pooled(self, op: Any, factor: Number) -> tuple[Part, Number]:
         if attribute(op, "kind") != "max" or np.any(np.asarray(factor) <= 0):
             raise Unfit
@@ -195,17 +208,19 @@ class Reader:
         if kind == "i8":
             if np.ndim(factor):
                 raise Unfit
+            source = in_fractals(source)
             return Bytes(source, factor=float(factor)), 0.0
         if kind != "i32":
             raise Unfit
         numbers: Number = 0.0
+        source = in_fractals(source)
         owner = defining_op(source)
         while owner is not None and owner.name in ("ascend.sub", "ascend.add"):
             number = known(owner.operands[1])
             if number is None or len(list(source.uses)) != 1:
                 raise Unfit
             numbers = numbers + (number if owner.name == "ascend.add" else -number)
-            source = owner.operands[0]
+            source = in_fractals(owner.operands[0])
             owner = defining_op(source)
         if owner is None or len(list(source.uses)) != 1:
             raise Unfit
@@ -228,8 +243,16 @@ RULES: dict[str, Rule] = {
     "ascend.relu": Reader.rectified,
     "ascend.cast": Reader.widened,
     POOL: Reader.pooled,
+    RELAYOUT: Reader.moved,
 }
 """How operators are read."""
+
+
+def in_fractals(value: Any) -> Any:
+    """What a value was before it was brought to rows, if it was."""
+    op = defining_op(value)
+    moved = op is not None and op.name == RELAYOUT and tensor_of(value.type).layout == ND
+    return op.operands[0] if moved else value
 
 
 def is_bytes(op: Any) -> bool:

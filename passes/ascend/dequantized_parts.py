@@ -77,7 +77,13 @@ class Part:
 
     @property
     def tensor(self) -> Tensor:
+        """What it is."""
         return replace(tensor_of(self.value.type), element="f16")
+
+    @property
+    def layout(self) -> str:
+        """In which it is computed."""
+        return self.parts[0].layout if self.parts else self.tensor.layout
 
     def settle(self, bounded: bool) -> None:
         """Decides how it is computed.
@@ -102,6 +108,8 @@ class Sum(Part):
 
     def settle(self, bounded: bool) -> None:
         super().settle(True)
+        if len({part.layout for part in self.parts}) > 1:
+            raise Unfit
 
     def emit(self, ops: TensorOps) -> Any:
         first, second = (part.emit(ops) for part in self.parts)
@@ -171,6 +179,11 @@ class Sums(Part):
     def take(self, number: Number) -> bool:
         self.given = self.given + number
         return True
+
+    @property
+    def tensor(self) -> Tensor:
+        """As the product lies."""
+        return replace(tensor_of(self.product.results[0].type), element="f16")
 
     @property
     def has_sums(self) -> bool:
