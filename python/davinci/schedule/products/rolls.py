@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -177,16 +178,21 @@ def roll(
         )
         for events in steps
     ]
-    best = nodes
+    whole = best = _Row(nodes)
     if len(nodes) > WRITTEN:
-        longest = min(LONGEST, len(nodes) // FEWEST)
+        longest, tried = min(LONGEST, len(nodes) // FEWEST), False
         for length in range(round_up(SHORTEST, unit), longest + 1, unit):
-            found = _fold(nodes, length, number)
-            for outer in range(2, len(found) // FEWEST + 1):
+            found = _fold(whole, length, number)
+            # Of steps that no length folds the longer ones are the same for all lengths.
+            if found is whole and tried:
+                continue
+            tried = tried or found is whole
+            for outer in range(2, len(found.nodes) // FEWEST + 1):
                 found = _fold(found, outer, number)
-            if _written(found) < _written(best):
+            if found.steps < best.steps:
                 best = found
-    return _made(best, np.zeros((0, sum(len(node.places) for node in best), 4), np.int64))
+    around = np.zeros((0, sum(len(node.places) for node in best.nodes), 4), np.int64)
+    return _made(best.nodes, around)
 
 
 def mads_of(lines: Sequence[Line | Loop]) -> int:
@@ -200,15 +206,38 @@ def mads_of(lines: Sequence[Line | Loop]) -> int:
     return found
 
 
-def _written(nodes: Sequence[_Node]) -> int:
-    return sum(node.steps for node in nodes)
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """Nodes one behind the other."""
+
+    nodes: Sequence[_Node]
+
+    @cached_property
+    def kinds(self) -> npt.NDArray[np.int64]:
+        return np.array([node.kind for node in self.nodes], np.int64)
+
+    @property
+    def steps(self) -> int:
+        """That are written."""
+        return sum(node.steps for node in self.nodes)
+
+    def alike(self, length: int) -> npt.NDArray[np.int64]:
+        """From each on, how many equal the ones that are `length` further on."""
+        count = max(0, len(self.nodes) - length)
+        found = np.zeros(len(self.nodes), np.int64)
+        places = np.arange(count)
+        other = np.where(self.kinds[:count] == self.kinds[length:], count, places)
+        found[:count] = np.minimum.accumulate(other[::-1])[::-1] - places
+        return found
 
 
-def _fold(nodes: list[_Node], length: int, number: Callable[[object], int]) -> list[_Node]:
-    """Loops of `length` nodes wherever they repeat themselves, from the first on."""
-    alike = _alike([node.kind for node in nodes], length)
-    if max(alike) < (FEWEST - 1) * length:
-        return nodes
+def _fold(row: _Row, length: int, number: Callable[[object], int]) -> _Row:
+    """Loops of `length` nodes wherever they repeat themselves, from the first on; the row itself if
+    there are none."""
+    runs = row.alike(length)
+    if runs.max() < (FEWEST - 1) * length:
+        return row
+    nodes, alike = row.nodes, runs.tolist()
     places = np.concatenate([node.places for node in nodes])
     starts = [0, *itertools.accumulate(len(node.places) for node in nodes)]
 
@@ -234,16 +263,7 @@ def _fold(nodes: list[_Node], length: int, number: Callable[[object], int]) -> l
         steps = sum(node.steps for node in body)
         found.append(_Node(kind, places_of(first), steps, (), count, body, moves))
         first += count * length
-    return found
-
-
-def _alike(kinds: Sequence[int], length: int) -> list[int]:
-    """From each on, how many equal the ones that are `length` further on."""
-    found = [0] * len(kinds)
-    for i in range(len(kinds) - length - 1, -1, -1):
-        if kinds[i] == kinds[i + length]:
-            found[i] = found[i + 1] + 1
-    return found
+    return _Row(found) if len(found) < len(nodes) else row
 
 
 def _made(nodes: Sequence[_Node], moves: npt.NDArray[np.int64]) -> list[Line | Loop]:
