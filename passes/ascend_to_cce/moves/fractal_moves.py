@@ -15,7 +15,15 @@ from typing import Any
 from davinci.mlir import arith, ir
 from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
 from davinci.passes.ascend_to_cce.moves.transfers import Arrays, element_of
+from davinci.passes.ascend_to_cce.products.dense_runs import (
+    Run,
+    build_dense,
+    load_run,
+    scratch_of,
+    store_run,
+)
 from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
+from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import (
     IndexLike,
     add,
@@ -26,8 +34,11 @@ from davinci.passes.builder import (
     restride,
     row_major,
     subview,
+    viewed,
 )
 from davinci.schedule.moves.fractal_moves import FractalMove
+from davinci.schedule.products.dense_rows import scratch_bytes
+from davinci.schedule.vector.steps import RESULT, SOURCE, Steps
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
 
@@ -64,7 +75,7 @@ class FractalBuilder:
         strips, columns = ceil_div(way.m, SIDE), ceil_div(way.n, way.c)
         self.matrix = reshaped(matrix, [way.batch, way.m, way.n])
         self.nz = reshaped(nz, [way.batch, columns, strips, SIDE, way.c])
-        self.buffers = self._buffers()
+        self.buffers = self._dense_buffers() if way.dense else self._buffers()
 
     def parts(self) -> list[Part]:
         """Every piece is a unit of work; on the way back, if rows are ragged, the whole width of a
@@ -74,9 +85,11 @@ class FractalBuilder:
         the pieces after them.
         """
         way = self.way
-        moves = (
-            (self.scatter_out, self.gather_in) if way.transposes else (self.copy_out, self.copy_in)
-        )
+        moves: tuple[Callable[..., None], Callable[..., None]] = self.copy_out, self.copy_in
+        if way.transposes:
+            moves = self.scatter_out, self.gather_in
+        elif way.dense:
+            moves = self.part_run, self.join_run
         move = moves[way.back]
         cuts = segments(way.n, way.columns * way.c)
         parts = []
@@ -124,6 +137,14 @@ class FractalBuilder:
             replace(whole, width=first * self.way.c),
             replace(whole, column=add(column, first), width=rest),
         ]
+
+    def _dense_buffers(self) -> list[list[Any]]:
+        """UB buffers of a piece of dense rows: a run, and the fractals."""
+        rows, each = self.way.rows, self.way.itemsize
+        self.scratch = scratch_of(scratch_bytes([rows]))
+        byte = ir.IntegerType.get_signless(8)
+        sizes = rows.rows * rows.width, self.way.pitch * self.way.columns
+        return [[alloc([size * each], byte, "UB") for size in sizes]]
 
     def _buffers(self) -> list[list[Any]]:
         """UB buffers of a piece or of each half: two for transposing, else one for the rows and,
@@ -183,6 +204,37 @@ class FractalBuilder:
             ],
         )
         store_rows(rows_view(ub, tile), self.piece(tile))
+
+    def part_run(self, tile: Tile, run: Any, fractals: Any) -> None:
+        """Ragged rows to Nz: a run to UB, parted there; below the rows it is zeros."""
+        rows = replace(self.way, strips=tile.strips).rows
+        load_run(self.run(tile), viewed(run, [rows.rows * rows.width], self.element))
+        self.rearrange(rows.parted(), run, fractals)
+        op("cce.copy", [self.held(tile, fractals), self.nz_part(tile)])
+
+    def join_run(self, tile: Tile, run: Any, fractals: Any) -> None:
+        """Nz to ragged rows: `part_run` backwards."""
+        rows = replace(self.way, strips=tile.strips).rows
+        op("cce.copy", [self.nz_part(tile), self.held(tile, fractals)])
+        self.rearrange(rows.packed(), fractals, run)
+        store_run(viewed(run, [rows.rows * rows.width], self.element), self.run(tile))
+
+    def rearrange(self, steps: Steps, source: Any, result: Any) -> None:
+        """Between a run and fractals in UB."""
+        element = element_type(steps.dtype)
+        held = {
+            name: viewed(buffer, [buffer.type.shape[0] // self.way.itemsize], element)
+            for name, buffer in ((SOURCE, source), (RESULT, result))
+        }
+        build_dense(steps, held, self.scratch)
+
+    def run(self, tile: Tile) -> Run:
+        return Run(self.matrix, tile.batch, mul(tile.strip, SIDE), tile.rows)
+
+    def held(self, tile: Tile, fractals: Any) -> Any:
+        """The fractals of a tile in UB."""
+        whole = viewed(fractals, [self.way.pitch * self.way.columns], self.element)
+        return self.apart(whole, tile.columns, tile.strips)
 
     def copy_out(self, tile: Tile, ub: Any, zeros: Any, made: Any) -> None:
         """Matrix to Nz by copies that read UB at a stride, those of the vector unit if it can."""

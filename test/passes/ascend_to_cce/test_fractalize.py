@@ -120,6 +120,14 @@ def test_8_bit_with_padding(shape: tuple[int, int], back: bool) -> None:
     check(shape, "i8", back)
 
 
+@BACK
+@pytest.mark.parametrize("element", ["f16", "i16", "f32"])
+@pytest.mark.parametrize("shape", [(300, 36), (3, 130, 12), (2, 67, 20)], ids=str)
+def test_ragged_rows_cross_as_runs(shape: tuple[int, ...], element: str, back: bool) -> None:
+    copies = check(shape, element, back, cores=2).profile.instructions
+    assert copies["copy_gm_to_ubuf"] + copies["copy_ubuf_to_gm"] < 20
+
+
 def test_unknown_algorithm() -> None:
     with pytest.raises(InputError, match="found 'fast'; expected one of improved, naive"):
         text = layout_text((16, 16), "f16", False)

@@ -13,6 +13,9 @@ A piece is p strips of 16 rows by w fractal columns. 16-bit types are transposed
 
 Other types move by copies whose stride in UB changes the layout: of 32 bits on the vector unit, so
 that whole fractals cross GM, of 8 bits as they cross it.
+
+Rows that are no whole blocks cross GM as the runs that they are there, and are parted in UB, or put
+together (`DenseRows`), where all of their columns fit it.
 """
 
 from __future__ import annotations
@@ -23,6 +26,7 @@ from dataclasses import dataclass, replace
 from davinci.machine import Machine
 from davinci.operators.tensors import Tensor, fractal_shape
 from davinci.schedule.moves.transfers import Costs
+from davinci.schedule.products.dense_rows import DenseRows, fractal_rows, scratch_bytes
 from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div, even_cut
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -43,6 +47,7 @@ class FractalMove:
         c: columns of a fractal.
         itemsize: bytes of an element.
         strips, columns: of a piece, in fractals.
+        dense: whether rows cross GM as one run, of 16 and 32 bits; then a piece has all columns.
         halves: whether pieces are cut in two with buffers of their own: then one half is loaded
             while the other is stored. Blocks with several pieces fill UB with each instead, and
             rows that must be written from left to right stay whole.
@@ -58,17 +63,18 @@ class FractalMove:
     itemsize: int
     strips: int = 1
     columns: int = 1
+    dense: bool = False
     halves: bool = False
     cycles: float = 0.0
 
     @property
     def transposes(self) -> bool:
-        return self.itemsize == 2
+        return self.itemsize == 2 and not self.dense
 
     @property
     def rearranges(self) -> bool:
         """Whether the vector unit copies rows to fractals in UB, or back."""
-        return self.itemsize == 4
+        return self.itemsize == 4 and not self.dense
 
     @property
     def pad(self) -> int:
@@ -81,6 +87,19 @@ class FractalMove:
         return self.strips * SIDE * self.c + self.pad
 
     @property
+    def rows(self) -> DenseRows:
+        """The rows of a piece as they follow each other in GM, and as fractals in UB."""
+        height, row = self.strips * SIDE, self.c * self.itemsize // BLOCK_BYTES
+        return fractal_rows(height, self.columns, self.n, self.itemsize, row, height * row + 1)
+
+    @property
+    def dense_bytes(self) -> int:
+        """Of UB that a piece of dense rows takes."""
+        runs = self.strips * SIDE * self.n * self.itemsize
+        fractals = self.pitch * self.columns * self.itemsize
+        return runs + fractals + sum(scratch_bytes([self.rows]).values())
+
+    @property
     def ragged(self) -> bool:
         """Whether rows are no whole blocks."""
         return self.n * self.itemsize % BLOCK_BYTES != 0
@@ -88,7 +107,7 @@ class FractalMove:
     @property
     def whole_strips(self) -> bool:
         """Whether a piece of work is a strip in its whole width."""
-        return self.back and self.ragged
+        return self.back and self.ragged and not self.dense
 
     @property
     def units(self) -> int:
@@ -99,7 +118,8 @@ class FractalMove:
 
     def __str__(self) -> str:
         halves = " in halves" if self.halves else ""
-        return f"fractals, {self.strips} x {self.columns} a piece{halves}"
+        rows = ", rows as one run" if self.dense else ""
+        return f"fractals, {self.strips} x {self.columns} a piece{halves}{rows}"
 
 
 def fractal_move(
@@ -117,12 +137,36 @@ def fractal_move(
     if not matrix.count or (itemsize == 1 and (m % SIDE or n % c)):
         return None
     way = FractalMove(source, back, batch, m, n, c, itemsize)
+    dense = _dense(way, machine, cores) if algorithm == IMPROVED else None
     strips, columns = _piece(way, machine, cores, algorithm)
     pieces = batch * ceil_div(ceil_div(m, SIDE), strips) * ceil_div(ceil_div(n, c), columns)
     size = strips * columns * SIDE * c * itemsize
     halves = algorithm == IMPROVED and pieces <= cores and size >= SPLIT_BYTES and n % c == 0
     way = replace(way, strips=strips, columns=columns, halves=halves)
-    return replace(way, cycles=_cycles(way, machine))
+    way = replace(way, cycles=_cycles(way, machine))
+    ways = [way] if dense is None else [way, dense]
+    return min(ways, key=lambda w: w.cycles * ceil_div(w.units, cores))
+
+
+def _dense(way: FractalMove, machine: Machine, cores: int) -> FractalMove | None:
+    """The move of ragged rows by runs; None of others, and where no strip of them fits UB."""
+    if not way.ragged or way.itemsize not in (2, 4):
+        return None
+    all_strips = ceil_div(way.m, SIDE)
+    strips = even_cut(all_strips, ceil_div(all_strips * way.batch, cores))
+    way = replace(way, dense=True, columns=ceil_div(way.n, way.c), strips=strips)
+    while way.dense_bytes > machine.buffer("UB").bytes:
+        if way.strips == 1:
+            return None
+        way = replace(way, strips=ceil_div(way.strips, 2))
+    costs, bursts = Costs(machine), way.strips * SIDE * way.c * way.itemsize
+    run = way.strips * SIDE * way.n * way.itemsize
+    steps = way.rows.packed() if way.back else way.rows.parted()
+    inside = steps.estimate(machine).cycles + len(steps.steps) * machine.sync.barrier_cycles
+    outside = costs.read(1, run) + costs.write(way.columns, bursts)
+    if way.back:
+        outside = costs.read(way.columns, bursts) + costs.write(1, run)
+    return replace(way, cycles=costs.starts + outside + inside)
 
 
 def _piece(way: FractalMove, machine: Machine, cores: int, algorithm: str) -> tuple[int, int]:
@@ -168,5 +212,8 @@ def _cycles(way: FractalMove, machine: Machine) -> float:
         size = squares * SIDE * way.c * way.itemsize
         issues = ceil_div(size, MAX_REPEAT * REPEAT_BYTES)
         inside += size / REPEAT_BYTES + issues * unit.fixed_cycles + machine.sync.barrier_cycles
+    if way.ragged:  # rows go one by one; each is stored when the one before it is
+        each = machine.mte3.start_cycles + machine.sync.barrier_cycles
+        inside += min(rows, way.m) * (each if way.back else machine.mte2.issue_cycles)
     times = ceil_div(way.n, way.columns * way.c) if way.whole_strips else 1
     return times * (costs.starts + inside)

@@ -60,8 +60,8 @@ class DenseRows:
 
     @property
     def dtype(self) -> str:
-        """In which blocks are moved; halves of 32-bit numbers are no numbers."""
-        return "f16" if self.itemsize == WORD_BYTES else "s32"
+        """In which blocks are moved; words need be no numbers."""
+        return "s16" if self.itemsize == WORD_BYTES else "s32"
 
     @property
     def lanes(self) -> int:
