@@ -46,6 +46,8 @@ class Buffer:
             beginnings and ends, in textual order.
         pipes: that work on it.
         filled_by: pipes that write it.
+        scope: the times of the innermost branch that its alloc is in, which is all of the time that
+            there is for it; -1: of the kernel.
     """
 
     alloc: Any
@@ -54,6 +56,7 @@ class Buffer:
     live: int = 0
     pipes: frozenset[str] = frozenset()
     filled_by: frozenset[str] = frozenset()
+    scope: int = -1
 
 
 def lifetimes(kernel: Op) -> list[Buffer]:
@@ -121,6 +124,7 @@ class _Walk:
         self._roots: dict[Any, _Uses] = {}
 
     def block(self, block: ir.Block) -> None:
+        first, start = len(self.uses), self._time
         for view in block.operations:
             op = view.operation
             statement = _Statement(op, block, self._tick())
@@ -131,6 +135,10 @@ class _Walk:
                     self.block(inner)
             self._path.pop()
             statement.end = self._tick()
+        if block.owner.operation.name == "scf.if":
+            for uses in [*self.uses.values()][first:]:
+                if uses.buffer.scope < 0:
+                    uses.buffer.scope = (1 << self._time) - (1 << start)
 
     def _tick(self) -> int:
         self._time += 1

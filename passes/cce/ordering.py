@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -119,6 +120,7 @@ class Orderer:
 
     def _tasks(self, nodes: list[_Node], dependences: Dependences) -> list[Task]:
         numbers = {node.op: number for number, node in enumerate(nodes)}
+        fresh = self._fresh(nodes)
         tasks = []
         for number, node in enumerate(nodes):
             before = dependences.add(number, node.reads, node.writes)
@@ -131,10 +133,26 @@ class Orderer:
                     node.duration.issue,
                     tuple((e, self._distance(nodes[e], node, w)) for e, w in before.items()),
                     node.pipe == Pipe.S,
-                    node.duration.of_memory,
+                    math.ceil(node.duration.of_memory * fresh.get(_source(node), 1.0)),
                 )
             )
         return tasks
+
+    def _fresh(self, nodes: list[_Node]) -> dict[Any, float]:
+        """How much of what a line reads of an array in global memory comes from the memory: no more
+        than there is, however many cores read it; the L2 has the rest.
+
+        All blocks are taken to read as much of it.
+        """
+        cycles: dict[Any, int] = {}
+        for node in nodes:
+            if node.duration.of_memory:
+                source = _source(node)
+                cycles[source] = cycles.get(source, 0) + node.duration.of_memory
+        rate = self._machine.gm.read_bytes_per_cycle * self._machine.cores
+        return {
+            source: min(1.0, _bytes_of(source) / rate / taken) for source, taken in cycles.items()
+        }
 
     def _distance(self, earlier: _Node, later: _Node, written: bool) -> int:
         """Cycles from the start of one operation to that of one that depends on it.
@@ -148,6 +166,16 @@ class Orderer:
         if not written or earlier.pipe in self._sequential:
             return 0
         return earlier.duration.result + 2 * flag
+
+
+def _source(node: _Node) -> Any:
+    """The array that an operation reads first."""
+    return node.reads[0].memory if node.reads else None
+
+
+def _bytes_of(array: Any) -> int:
+    kind = ir.MemRefType(array.type)
+    return math.prod(kind.shape) * kind.element_type.width // 8
 
 
 def is_free(op: Any) -> bool:

@@ -16,7 +16,7 @@ its queue, so such buffers share first; then what a pipe of the core writes and 
 what a transfer fills last, because a transfer that waits for its buffer comes late. Two share only
 if one holds nothing that is needed while the other does (`davinci.passes.analysis.lifetimes`), so
 buffers that a loop reuses in every iteration share, too. As many buffers as fit have a place of
-their own.
+their own; if they all do, among those of other branches too.
 
 In UB, places are chosen so that the operands of a vector instruction do not meet in a bank
 (`davinci.passes.analysis.bank_conflicts`): sources begin in different halves of the bank groups, a
@@ -44,6 +44,7 @@ from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up
 
 TRANSFERS = frozenset(["MTE1", "MTE2", "MTE3"])
 """Pipes that fill buffers ahead of the work on them."""
+
 
 ALWAYS = -1
 """The lifetime, as bits, of a buffer that shares its place with none."""
@@ -110,6 +111,7 @@ class _Planner:
         self._buffers, self._memory = buffers, machine.buffer(space)
         self._unit = machine.vector
         self._conflicts = BankConflicts(kernel, machine.vector) if space == "UB" else None
+        self._scopes = [buffer.scope for buffer in buffers]
         self._by_need = sorted(range(len(buffers)), key=lambda number: _need(buffers[number]))
 
     def best(self) -> list[int] | None:
@@ -147,9 +149,10 @@ class _Planner:
     def _most_apart(self, steps: Steps) -> tuple[int, list[int]] | None:
         """The largest number of buffers that have a place of their own, and all addresses."""
         low, high = 0, len(self._buffers)
-        best = self._place(high, steps, self._memory.bytes)
-        if best:
-            return high, best
+        for scopes in ([ALWAYS] * high, self._scopes):
+            best = self._place(high, steps, self._memory.bytes, scopes)
+            if best:
+                return high, best
         while low < high:
             middle = (low + high) // 2
             found = self._place(middle, steps, self._memory.bytes)
@@ -159,11 +162,14 @@ class _Planner:
                 high = middle
         return (low - 1, best) if best else None
 
-    def _place(self, apart: int, steps: Steps, capacity: int) -> list[int] | None:
-        """Addresses with the first `apart` buffers by need in places of their own."""
+    def _place(
+        self, apart: int, steps: Steps, capacity: int, scopes: Sequence[int] | None = None
+    ) -> list[int] | None:
+        """Addresses with the first `apart` buffers by need in places of their own, at the times of
+        their `scopes`."""
         lives = [buffer.live for buffer in self._buffers]
         for number in self._by_need[:apart]:
-            lives[number] = ALWAYS
+            lives[number] = (scopes or self._scopes)[number]
         pieces = [
             Piece(_rounded(buffer, self._memory), live, _given(buffer))
             for buffer, live in zip(self._buffers, lives, strict=True)

@@ -82,6 +82,13 @@ def test_the_longer_chain_goes_first() -> None:
     assert schedule([short, long, tail], FREE).order[0] == 1
 
 
+@given(lines())
+def test_no_later_than_by_one_rank(tasks: list[Task]) -> None:
+    ranks = [range(len(tasks)), [-path for path in critical_paths(tasks)]]
+    least = min(greedy(tasks, rank, FREE).cycles for rank in ranks)
+    assert schedule(tasks, FREE).cycles <= least
+
+
 def test_nothing_is_issued_while_the_scalar_unit_waits() -> None:
     tasks = [Task(0, 50, 50, 1, (), blocks=True), Task(1, 10, 10, 1, ())]
     assert in_order(tasks, FREE).cycles == 62

@@ -105,6 +105,28 @@ def test_what_is_transferred_shares_last(kib: int, shared: set[str], tmp_path: P
     assert overlaps(addresses(FOUR, machine_with(tmp_path, kib * 1024))) == shared
 
 
+BRANCH = """
+    %a = memref.alloc() : !ub
+    %b = memref.alloc() : !ub
+    "cce.copy"(%in0, %a) : (!tile, !ub) -> ()
+    "cce.vexp"(%a, %b) : (!ub, !ub) -> ()
+    "cce.copy"(%b, %out) : (!ub, !tile) -> ()
+"""
+BRANCHES = tile_loop(
+    f"%yes = arith.constant true\nscf.if %yes {{{BRANCH}}} else {{{BRANCH}}}",
+    count=4,
+    size=1024,
+    unroll=0,
+)
+
+
+def test_branches_share_with_each_other_only(tmp_path: Path) -> None:
+    assert overlaps(addresses(BRANCHES, machine_with(tmp_path, 20 * 1024))) == set()
+    assert overlaps(addresses(BRANCHES, machine_with(tmp_path, 9 * 1024))) <= {
+        *("02", "03", "12", "13")
+    }
+
+
 @pytest.mark.parametrize("seed", range(6, 14))
 def test_shared_places_change_no_result(seed: int, tmp_path: Path) -> None:
     """Random kernels in the smallest UB that holds them, as the error for a smaller one says."""
