@@ -21,9 +21,15 @@ from davinci.passes.ascend_to_cce.products.cube_columns import PAIRS, Columns
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, fill_zeros
 from davinci.passes.ascend_to_cce.vector.program import scalar
 from davinci.passes.builder import IndexLike, alloc, reshaped, restride
-from davinci.schedule.attention.attention import HIDDEN, LOST, Attention, AttentionSchedule
+from davinci.schedule.attention.attention import (
+    HIDDEN,
+    LOST,
+    STAGES,
+    Attention,
+    AttentionSchedule,
+)
 from davinci.schedule.attention.blocks import LOWEST
-from davinci.schedule.attention.cost import STAGES, column_slots
+from davinci.schedule.attention.cost import column_slots
 from davinci.schedule.attention.fold import kept
 from davinci.schedule.attention.lines import Line
 from davinci.schedule.products.events import Span

@@ -9,6 +9,7 @@ from functools import partial
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.attention.kernel import AttentionKernel, Buffers
+from davinci.passes.ascend_to_cce.attention.together import TogetherKernel
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
 from davinci.passes.builder import IndexLike, reshaped
 from davinci.schedule.attention.attention import AttentionSchedule
@@ -57,7 +58,8 @@ def build_attention_group(
     buffers = Buffers(q, k, v, extras, whole(group.output))
 
     def kernel() -> AttentionKernel:
-        return AttentionKernel(attention, schedule, buffers, target.machine)
+        kind = TogetherKernel if schedule.together else AttentionKernel
+        return kind(attention, schedule, buffers, target.machine)
 
     def alone(line: Line, index: IndexLike) -> None:
         kernel().line(line, index)

@@ -14,7 +14,6 @@ this one are multiplied; `multi-buffer` orders what is left.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +23,7 @@ from davinci.machine import Machine
 from davinci.mlir import arith, ir
 from davinci.operators.vector_program import Value
 from davinci.passes.ascend_to_cce.attention.columns import KeyColumns, is_common
+from davinci.passes.ascend_to_cce.attention.feeds import KeyRowsFeed, ScaledFeed
 from davinci.passes.ascend_to_cce.attention.leave import AttentionExit
 from davinci.passes.ascend_to_cce.attention.masks import KeyBlock
 from davinci.passes.ascend_to_cce.attention.softmax import Softmax
@@ -41,11 +41,11 @@ from davinci.passes.builder import (
     mul,
     reshaped,
     restride,
+    row_major,
 )
 from davinci.passes.cce.unroll import mark
-from davinci.schedule.attention.attention import Attention, AttentionSchedule, Turn
+from davinci.schedule.attention.attention import STAGES, Attention, AttentionSchedule, Turn
 from davinci.schedule.attention.cost import (
-    STAGES,
     is_direct,
     is_scaled,
     pieces_of,
@@ -90,36 +90,6 @@ class Unit:
         return ceil_div(self.rows.elements, SIDE)
 
 
-class ScaledFeed(Feed):
-    """Multiplies an operand on its way, in UB."""
-
-    scale = 1.0
-    ring: Ring | None = None
-    columns: KeyColumns | None = None
-
-    def stored(self, block: Block, region: Region) -> ir.Value:
-        fractals = super().stored(block, region)
-        if self.scale == 1.0 and self.columns is None:
-            return fractals
-        kind = ir.MemRefType(fractals.type)
-        if self.ring is not None:
-            columns, rows, *_ = kind.shape
-            flat = self.ring.next(columns * rows * FRACTAL, kind.element_type)
-            place = restride(flat, kind.shape, [rows * FRACTAL, FRACTAL, SIDE, 1])
-            cce.copy(fractals, place)
-            fractals = place
-        whole = fractals
-        if self.ring is not None or (self.crossing is not None and self.crossing.direct):
-            whole = restride(fractals, [math.prod(kind.shape) // SIDE, SIDE], [SIDE, 1])
-        if self.columns is None:
-            cce.vmuls(whole, scalar("f16", self.scale), whole)
-        else:
-            shape = ir.MemRefType(whole.type).shape
-            factor = restride(self.columns.factor, shape, [*[0] * (len(shape) - 1), 1])
-            cce.vmul(whole, factor, whole)
-        return fractals
-
-
 class LessHighest:
     """What takes maxima off scores in L0C: ones beside K, in L0A, times fractals whose first rows
     are less the maxima."""
@@ -155,7 +125,7 @@ class AttentionKernel:
         # Q passes the vector unit, which K and V should not wait for.
         staged = {
             names: self.staging(staged_bytes(attention, schedule, names), count)
-            for names, count in (("q", 1), ("kv", STAGES))
+            for names, count in (("q", schedule.queries), ("kv", STAGES))
         }
 
         def feeding(name: str, source: ir.Value) -> tuple[Any, ...]:
@@ -167,7 +137,12 @@ class AttentionKernel:
         self.q.scale = attention.scale
         if attention.q.nz and is_scaled(attention, schedule):
             self.q.ring = Ring(STAGES, schedule.rows * self.sizes.depth * FRACTAL * 2)
-        self.k, self.v = Feed(*feeding("k", gm.k)), Feed(*feeding("v", gm.v))
+        self.k = (
+            Feed(*feeding("k", gm.k))
+            if not schedule.windows
+            else KeyRowsFeed(gm.k, attention.k, pieces["k"])
+        )
+        self.v = Feed(*feeding("v", gm.v))
         rows, tile, depth = schedule.rows, schedule.tile, self.sizes.depth
         columns, f16, f32 = self.sizes.columns, ir.F16Type.get(), ir.F32Type.get()
 
@@ -180,15 +155,15 @@ class AttentionKernel:
         self.l0b_q = buffers(schedule.l0b[0], rows * depth, f16, "L0B")
         self.l0b_v = buffers(schedule.l0b[1], tile * columns, f16, "L0B")
         made = element_type(attention.chain.scores.dtype)
-        self.l0c_s = buffers(schedule.l0c, rows * tile, made, "L0C")
+        self.l0c_s = buffers(schedule.l0c, schedule.scored * tile, made, "L0C")
         self.l0c_o = buffers(schedule.sums, rows * (columns + 1), f32, "L0C")
-        self.p = buffers(STAGES, rows * schedule.block, f16, "L1")
+        self.p = buffers(schedule.p_slots, rows * schedule.block, f16, "L1")
         self.exit = AttentionExit(attention, schedule, gm.o, machine)
         self.less = LessHighest(schedule) if schedule.twice else None
         self.ones = self._ones(max(tile, rows))
         if schedule.twice and attention.chain.extras:
             self.q.columns = KeyColumns(attention, schedule, gm.extras, machine)
-        self.scores: dict[int, ir.Value] = {}
+        self.scores: dict[int, list[ir.Value]] = {}
         self.begun: set[Unit] = set()
         self.there: dict[tuple[bool, int], int] = {}
         self.common = False
@@ -353,18 +328,31 @@ class AttentionKernel:
 
     def score(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         """S^T of a tile of keys, in L0C; `turn` counts tiles."""
-        rows, depth = unit.fractals, self.sizes.depth
         number = turn + (unit.matrix - unit.turn) * self.tiles
-        held = Held(Block(0, Span(0, depth), tile), number % len(self.k.l1))
+        l0a = self.load_k(unit, keys, tile, number, self.l0a_k[turn % len(self.l0a_k)])
+        self.multiply(unit, tile, l0a, self.l0c_s[turn % len(self.l0c_s)])
+
+    def load_k(
+        self, unit: Unit, keys: KeyBlock, tile: Span, number: int, l0a: ir.Value
+    ) -> ir.Value:
+        """A tile of K to L0A; tiles of the matrices of a line are numbered."""
+        held = Held(Block(0, Span(0, self.sizes.depth), tile), number % len(self.k.l1))
         region = Region(
             self.matrix(unit, self.attention.of_k),
             Range(0, self.attention.depth, True),
             Range(keys.start, keys.elements, True),
         )
         self.bring_once(self.k, held, region, number)
-        l0a = self.l0a_k[turn % len(self.l0a_k)]
         self.k.load(held, held.piece, l0a, k_first=False)
-        scores = reshaped(self.l0c_s[turn % len(self.l0c_s)], [rows, tile.size, SIDE, SIDE])
+        return l0a
+
+    def multiply(
+        self, unit: Unit, tile: Span, l0a: ir.Value, l0c: ir.Value, place: int = 0
+    ) -> None:
+        """K of a tile times Q of a unit, to `place` elements behind the beginning of `l0c`."""
+        rows, depth = unit.fractals, self.sizes.depth
+        shape = [rows, tile.size, SIDE, SIDE]
+        scores = restride(l0c, shape, row_major(shape), place)
         cce.mad(
             reshaped(l0a, [tile.size, depth, SIDE, SIDE]),
             reshaped(self.l0b_q[unit.turn % len(self.l0b_q)], [depth, rows, SIDE, SIDE]),
@@ -380,18 +368,21 @@ class AttentionKernel:
         if tile.start == 0:
             # Not earlier: there is room for the masks of one unit.
             self.softmax.masks.bring(self.own(unit), keys)
-            size = self.schedule.rows * self.schedule.block * FRACTAL
-            self.scores[unit.turn] = self.softmax.scores.next(size, self.softmax.element)
+            self.scores[unit.turn] = self.softmax.next_scores(unit.fractals, self.tiles_of(keys))
         self._take(unit, tile, turn)
-        scores, rows, start = self.scores[unit.turn], unit.fractals, unit.rows.start
+        scores, rows, start = self.place(unit, tile), unit.fractals, unit.rows.start
         if not self.schedule.twice:
             self.softmax.chain(scores, rows, keys, tile, start, self.own(unit))
         self.softmax.hide(scores, rows, keys, tile)
 
     def _take(self, unit: Unit, tile: Span, turn: int) -> None:
-        rows, l0c = unit.fractals, self.l0c_s[turn % len(self.l0c_s)]
-        source = reshaped(l0c, [rows, tile.size, SIDE, SIDE])
-        self.softmax.take(source, self.scores[unit.turn], tile, rows)
+        l0c = self.l0c_s[turn % len(self.l0c_s)]
+        source = reshaped(l0c, [unit.fractals, tile.size, SIDE, SIDE])
+        self.softmax.take(source, self.place(unit, tile))
+
+    def place(self, unit: Unit, tile: Span) -> ir.Value:
+        """Of the scores of a tile in UB."""
+        return self.scores[unit.turn][tile.start // self.schedule.tile]
 
     def find_highest(self, unit: Unit, tiles: Sequence[Span]) -> ir.Value | None:
         """The maxima of a unit's scores; where these come twice, in L0B, to be taken off there."""
@@ -412,13 +403,13 @@ class AttentionKernel:
             flag(False),
         )
         self._take(unit, tile, turn)
-        self.softmax.stretch(self.scores[unit.turn], rows, tile)
-        self.softmax.hide(self.scores[unit.turn], rows, keys, tile)
+        self.softmax.stretch(self.place(unit, tile))
+        self.softmax.hide(self.place(unit, tile), rows, keys, tile)
 
     def soften(self, unit: Unit, tiles: Sequence[Span], tile: Span) -> None:
         """Scores of a tile become weights."""
         p = self.p[unit.turn % len(self.p)]
-        self.softmax.weights(self.scores[unit.turn], unit.fractals, p, tiles, tile)
+        self.softmax.weights(self.place(unit, tile), unit.fractals, p, tiles, tile)
 
     def own(self, unit: Unit) -> dict[Value, IndexLike]:
         """For each extra the matrix or row that the unit takes."""
@@ -441,9 +432,7 @@ class AttentionKernel:
     def weigh(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         """O += P V and the sums of P, over a tile of keys; the first of a block begins anew."""
         rows, columns = unit.fractals, self.sizes.columns
-        l0b = self.l0b_v[turn % len(self.l0b_v)]
-        block = Block(0, tile, Span(0, columns))
-        self.v.load(self.held(unit, keys), block, l0b, k_first=False)
+        l0b = self.load_v(unit, keys, tile, turn)
         l0a = self.l0a_p[turn % len(self.l0a_p)]
         shape = [rows, tile.size, SIDE, SIDE]
         strides = [tile.size * FRACTAL, FRACTAL, SIDE, 1]
@@ -460,6 +449,13 @@ class AttentionKernel:
                 b = reshaped(restride(self.ones, [tile.size * FRACTAL], [1]), shape_b)
             c = restride(sums, shape_c, steps_c, column * rows * FRACTAL)
             cce.mad(reshaped(l0a, shape), b, c, first)
+
+    def load_v(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> ir.Value:
+        """A tile of V to L0B."""
+        l0b = self.l0b_v[turn % len(self.l0b_v)]
+        block = Block(0, tile, Span(0, self.sizes.columns))
+        self.v.load(self.held(unit, keys), block, l0b, k_first=False)
+        return l0b
 
     def bring_once(self, feed: Feed, held: Held, region: Region, number: int) -> None:
         """A piece of K or V to L1, unless the unit before has brought it; pieces of a line are

@@ -13,9 +13,9 @@ from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, fill
 from davinci.passes.builder import IndexLike, alloc, mul, restride, subview
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
 from davinci.schedule.attention.blocks import KEPT, PART, SPREAD, taking
-from davinci.schedule.attention.cost import pitch_of
+from davinci.schedule.attention.cost import pitch_of, sum_lanes
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import ceil_div
+from davinci.units import REPEAT_BYTES, ceil_div
 
 
 class AttentionExit:
@@ -32,13 +32,13 @@ class AttentionExit:
         self.columns = attention.fractals.columns
         self.dtype = "f16" if attention.o.itemsize == 2 else "f32"
         rows, f32 = schedule.rows, ir.F32Type.get()
-        self.sums = alloc([(self.columns + 1) * rows * FRACTAL], f32, "UB")
+        self.sums = alloc([sum_lanes(attention, rows)], f32, "UB")
         self.part: ir.Value | None = None
         if schedule.blocks(attention) > 1:
             self.part = alloc([(self.columns + 1) * rows * FRACTAL], f32, "UB")
         wide = pitch_of(attention) if not attention.o.nz else self.columns * SIDE
         self.size = rows * SIDE * wide
-        self.leaving = Ring(1, self.size * DTYPES[self.dtype].itemsize)
+        self.leaving = Ring(schedule.leaving, self.size * DTYPES[self.dtype].itemsize)
 
     def copy(self, sums: ir.Value, height: int) -> None:
         """O and its sums from L0C."""
@@ -65,8 +65,13 @@ class AttentionExit:
         height, columns = ceil_div(rows.elements, SIDE), self.columns
         size = height * FRACTAL
         total = restride(self.sums, [size], [1], columns * size)
-        cce.vrec(total, total)
+        cce.vrec(total, restride(self.sums, [size], [1], self._inverse(height)))
         self._divide(height, batch, rows)
+
+    def _inverse(self, height: int) -> int:
+        """Where one over the sums lies: apart from O in such a way that the two are in different
+        banks, though they are read together."""
+        return (self.columns + 1) * height * FRACTAL + REPEAT_BYTES // 4
 
     def _divide(self, height: int, batch: IndexLike, rows: Range) -> None:
         element = ir.F16Type.get() if self.dtype == "f16" else ir.F32Type.get()
@@ -77,7 +82,7 @@ class AttentionExit:
         own = [height * FRACTAL, SIDE, 1]
         there = own if nz else [SIDE, wide, 1]
         source = restride(self.sums, shape, own)
-        inverse = restride(self.sums, shape, [0, SIDE, 1], columns * height * FRACTAL)
+        inverse = restride(self.sums, shape, [0, SIDE, 1], self._inverse(height))
         target = restride(made, shape, there)
         if self.dtype == "f16":
             cce.vmul(source, inverse, source)

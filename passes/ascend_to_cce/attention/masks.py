@@ -19,8 +19,7 @@ from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, scratch_buffers
 from davinci.passes.builder import IndexLike, add, alloc, mul, reshaped, subview
-from davinci.schedule.attention.attention import Attention, AttentionSchedule, Extra
-from davinci.schedule.attention.cost import STAGES
+from davinci.schedule.attention.attention import STAGES, Attention, AttentionSchedule, Extra
 from davinci.schedule.products.events import Span
 from davinci.schedule.vector.row_packing import unpacking
 from davinci.schedule.vector.steps import RESULT, SOURCE

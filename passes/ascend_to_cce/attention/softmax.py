@@ -22,7 +22,7 @@ from davinci.passes.ascend_to_cce.attention.masks import KeyBlock, Masks
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, fill_zeros
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, scratch_buffers
-from davinci.passes.builder import IndexLike, alloc, op, restride
+from davinci.passes.builder import IndexLike, alloc, op, restride, row_major, viewed
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
 from davinci.schedule.attention.blocks import (
     BEFORE,
@@ -41,6 +41,7 @@ from davinci.schedule.attention.fold import (
     negated,
     result_lanes,
     spread_again,
+    tile_name,
 )
 from davinci.schedule.products.events import Span
 from davinci.schedule.vector.steps import RESULT, SOURCE, Step, Steps
@@ -66,12 +67,15 @@ class Softmax:
         self.attention, self.schedule, self.machine = attention, schedule, machine
         self.dtype = schedule.dtype(attention)
         self.element, self.itemsize = element_type(self.dtype), schedule.itemsize(attention)
-        rows, keys = schedule.rows, schedule.block
-        self.scores = Ring(schedule.scores, rows * keys * FRACTAL * self.itemsize)
+        rows, keys = schedule.scored, schedule.block
+        whole = 0 if schedule.together else rows * keys * FRACTAL * self.itemsize
+        self.scores = Ring(schedule.scores, whole)
         lanes = rows * result_lanes(self.dtype)
         self.highest = alloc([lanes], self.element, "UB")
         # What is folded is folded before there are weights.
-        self.shared = Ring(1, shared_bytes(attention, schedule))
+        first, second = shared_bytes(attention, schedule)
+        self.shared = Ring(1, first)
+        self.second = alloc([second], ir.IntegerType.get_signless(8), "UB")
         self.turn = 0
         self.spread_out = self._spread_out()
         self.masks = Masks(attention, schedule, masks, machine)
@@ -96,6 +100,10 @@ class Softmax:
         schedule, f16 = self.schedule, ir.F16Type.get()
         if self.itemsize > 2:
             return []
+        if schedule.together:
+            # Where all is folded: both are read beside all tiles, so what is good for one is good
+            # for the other.
+            return [self.shared.at(0, schedule.scored * schedule.tile * FRACTAL, f16)]
         if not schedule.twice:
             return [alloc([schedule.rows * schedule.tile * FRACTAL], f16, "UB")]
         buffers: list[ir.Value] = [alloc([schedule.rows * FRACTAL], f16, "UB") for _ in range(2)]
@@ -107,21 +115,29 @@ class Softmax:
         """A unit begins, of several blocks of keys."""
         cce.vector_dup(scalar(self.dtype, LOWEST[self.dtype]), self.before)
 
-    def take(self, tile: ir.Value, scores: ir.Value, keys: Span, rows: int) -> None:
+    def next_scores(self, rows: int, tiles: Sequence[Span]) -> list[ir.Value]:
+        """A place for the scores of each tile."""
+        if self.schedule.together:
+            # Buffers of their own, which are free as soon as weights are in L1.
+            return [alloc([rows * tile.size * FRACTAL], self.element, "UB") for tile in tiles]
+        whole = self.scores.next(self.schedule.rows * self.schedule.block * FRACTAL, self.element)
+        return [
+            restride(whole, [rows * tile.size * FRACTAL], [1], rows * tile.start * FRACTAL)
+            for tile in tiles
+        ]
+
+    def take(self, tile: ir.Value, scores: ir.Value) -> None:
         """A tile of scores from L0C, [rows][keys][16][16], to its place in UB."""
-        strides = [keys.size * FRACTAL, FRACTAL, SIDE, 1]
-        place = restride(
-            scores, [rows, keys.size, SIDE, SIDE], strides, rows * keys.start * FRACTAL
-        )
-        cce.copy_l0c(tile, place)
+        shape = ir.MemRefType(tile.type).shape
+        cce.copy_l0c(tile, restride(scores, shape, row_major(shape), start_of(scores)))
 
     def hide(self, scores: ir.Value, rows: int, keys: KeyBlock, tile: Span) -> None:
         """-inf where a tile has no keys."""
         size = tile.size * SIDE
         there = keys.elements - tile.start * SIDE
         if there < size:
-            place = (rows * tile.start * SIDE + there) * SIDE
-            rest = restride(scores, [rows, (size - there) * SIDE], [size * SIDE, 1], place)
+            shape = [rows, (size - there) * SIDE]
+            rest = restride(scores, shape, [size * SIDE, 1], start_of(scores) + there * SIDE)
             cce.vector_dup(scalar(self.dtype, -math.inf), rest)
 
     def chain(
@@ -155,32 +171,36 @@ class Softmax:
                     buffer, strides, offset = held[value]
                     operands.append(restride(buffer, shape, strides, offset))
                 else:
-                    operands.append(restride(scores, shape, own, rows * tile.start * FRACTAL))
+                    operands.append(restride(scores, shape, own, start_of(scores)))
             if step.scalar is not None:
                 operands.insert(-1, scalar(self.dtype, step.scalar))
             op(f"cce.{step.name}", operands, **step.attributes)
 
-    def stretch(self, scores: ir.Value, rows: int, tile: Span) -> None:
+    def stretch(self, scores: ir.Value) -> None:
         """The chain's factors, on the differences of a tile."""
         factor = self.attention.chain.factor
         if factor != 1.0:
-            size = rows * tile.size * FRACTAL
-            flat = restride(scores, [size], [1], rows * tile.start * FRACTAL)
-            cce.vmuls(flat, scalar(self.dtype, factor), flat)
+            cce.vmuls(scores, scalar(self.dtype, factor), scores)
 
-    def find_highest(self, scores: ir.Value, rows: int, tiles: Sequence[Span]) -> ir.Value | None:
+    def find_highest(
+        self, scores: Sequence[ir.Value], rows: int, tiles: Sequence[Span], above: int = 0
+    ) -> ir.Value | None:
         """The maxima of a block of keys, to where they are taken off; where scores come again,
-        what is to be added to them, in fractals."""
+        what is to be added to them, in fractals.
+
+        Args:
+            above: fractals of rows of a line above these.
+        """
         whole = self.schedule.blocks(self.attention) == 1
         spread = bool(self.spread_out) and whole and not self.schedule.twice
         work = fold(rows, [tile.size * SIDE for tile in tiles], self.dtype, self.machine, spread)
-        total = sum(work.scratch.values())
-        folded = self.shared.next(total, self.element)
-        second = restride(folded, [work.scratch[SECOND]], [1], work.scratch[FIRST])
-        buffers = {SOURCE: scores, RESULT: self.highest, FIRST: folded, SECOND: second}
+        folded, second = self._scratch(work, rows, above)
+        buffers = {RESULT: self.highest, FIRST: folded, SECOND: second}
+        buffers |= {tile_name(number): place for number, place in enumerate(scores)}
         if self.spread_out:
             self.turn += 1
-            buffers[SPREAD_OUT] = self.spread_out[self.turn % len(self.spread_out)]
+            place = self.spread_out[self.turn % len(self.spread_out)]
+            buffers[SPREAD_OUT] = self._beside(place, rows, above, tiles) if spread else place
         build_steps(work, buffers)
         if not whole:
             self._take_in(rows)
@@ -190,24 +210,45 @@ class Softmax:
             self._step(spread_again(rows, tiles[0].size * SIDE, self.dtype), buffers)
         return buffers.get(SPREAD_OUT)
 
+    def _scratch(self, work: Steps, rows: int, above: int) -> list[ir.Value]:
+        """The two buffers of a fold; each row of a line has its part of them."""
+        parts = []
+        for buffer, name in ((self.shared.take(), FIRST), (self.second, SECOND)):
+            count = work.scratch[name]
+            start = above * count // rows
+            whole = viewed(buffer, [start + count], self.element)
+            parts.append(restride(whole, [count], [1], start))
+        return parts
+
     def weights(
-        self, scores: ir.Value, rows: int, p: ir.Value, tiles: Sequence[Span], tile: Span
+        self,
+        scores: ir.Value,
+        rows: int,
+        p: ir.Value,
+        tiles: Sequence[Span],
+        tile: Span,
+        above: int = 0,
     ) -> None:
-        """Scores of a tile become weights, in L1."""
+        """Scores of a tile become weights, in L1; `above`: fractals of rows above these whose
+        maxima were looked for together with theirs."""
         count, start = rows * tile.size * FRACTAL, rows * tile.start * FRACTAL
-        flat = restride(scores, [count], [1], start)
         if not self.schedule.twice:
             keys, first = tile.size * SIDE, tiles[0].size * SIDE
             buffers = {SOURCE: scores, RESULT: self.highest}
             if self.spread_out:
-                buffers[SPREAD_OUT] = self.spread_out[0]
-            self._step(less_highest(rows, keys, first, start, self.dtype), buffers)
+                buffers[SPREAD_OUT] = self._beside(self.spread_out[0], rows, above, tiles)
+            self._step(less_highest(rows, keys, first, self.dtype), buffers)
+        flat = scores
         if self.itemsize > 2:
-            weights = self._weights(count)
-            cce.vconv(flat, weights)
-            flat = weights
+            flat = self._weights(count)
+            cce.vconv(scores, flat)
         cce.vexp(flat, flat)
         cce.copy(flat, restride(p, [count], [1], start))
+
+    def _beside(self, place: ir.Value, rows: int, above: int, tiles: Sequence[Span]) -> ir.Value:
+        """The part of some rows of a line of the maxima beside tiles."""
+        each = tiles[0].size * FRACTAL
+        return restride(place, [rows * each], [1], above * each)
 
     def _step(self, step: Step, buffers: dict[str, ir.Value]) -> None:
         build_steps(Steps(self.dtype, (step,), {}), buffers)
@@ -230,3 +271,9 @@ class Softmax:
         self.turn = (self.turn + 1) % count
         place: ir.Value = restride(shared, [size], [1], self.turn * most)
         return place
+
+
+def start_of(place: ir.Value) -> int:
+    """Elements before a place in its buffer."""
+    _, start = ir.MemRefType(place.type).get_strides_and_offset()
+    return int(start)

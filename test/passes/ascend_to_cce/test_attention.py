@@ -108,6 +108,22 @@ def test_several_units_on_a_core() -> None:
     Attention(rows=160, keys=160, heads=3, batch=2, mask="key").check(cores=2)
 
 
+@pytest.mark.parametrize(
+    ("options", "cores"),
+    [
+        ({"rows": 60, "keys": 130}, 2),
+        ({"rows": 64, "keys": 500, "result": "f32"}, 8),
+        ({"rows": 64, "keys": 500, "nz": "vo"}, 8),
+        ({"rows": 64, "keys": 300, "spread": 6.0}, 1),
+    ],
+    ids=["ragged", "rows", "fractals", "one-core"],
+)
+def test_units_of_a_line_together(options: dict[str, Any], cores: int) -> None:
+    """Scores of f16 of three matrices, lines of which have rows of two."""
+    made = Attention(heads=3, scores="f16", **options).check(None, cores=cores)
+    assert any("a line at once" in k.get("schedule", "") for k in made.profile["kernels"])
+
+
 @pytest.mark.parametrize("machine", ["ascend310"])
 def test_machines(machine: str) -> None:
     Attention(rows=33, keys=50, mask="key").check(None, machine=machine)

@@ -29,6 +29,7 @@ from davinci.schedule.attention.fold import (
     negated,
     result_lanes,
     spread_again,
+    tile_name,
 )
 from davinci.schedule.vector.steps import RESULT, SOURCE, Step, Steps, View
 
@@ -77,15 +78,15 @@ def test_the_highest_score(dtype: str, tiles: tuple[int, ...], rows: int) -> Non
     less = scores - scores.max(1, keepdims=True)
     starts = [0, *np.cumsum(tiles)[:-1]]
 
-    def by_tile(array: Array) -> Array:
-        parts = zip(starts, tiles, strict=True)
-        return np.concatenate([turned(array[:, start : start + size]) for start, size in parts])
+    def by_tile(array: Array) -> dict[str, Array]:
+        parts = enumerate(zip(starts, tiles, strict=True))
+        return {tile_name(i): turned(array[:, start : start + size]) for i, (start, size) in parts}
 
     steps = fold(rows, tiles, dtype, machine)
     buffers = {name: np.zeros(size, TYPES[dtype]) for name, size in steps.scratch.items()}
     assert set(buffers) == {FIRST, SECOND}
     buffers |= {
-        SOURCE: by_tile(scores),
+        **by_tile(scores),
         RESULT: np.zeros(rows * result_lanes(dtype), TYPES[dtype]),
         SPREAD_OUT: np.zeros(rows * max(tiles) * SIDE, TYPES[dtype]),
     }
@@ -101,10 +102,10 @@ def test_the_highest_score(dtype: str, tiles: tuple[int, ...], rows: int) -> Non
         copies = np.zeros_like(buffers[SPREAD_OUT])
         perform(fold(rows, tiles, dtype, machine, spread=True), {**buffers, SPREAD_OUT: copies})
         np.testing.assert_array_equal(copies, buffers[SPREAD_OUT])
-    for start, size in zip(starts, tiles, strict=True):
-        step = less_highest(rows, size, tiles[0], rows * SIDE * int(start), dtype)
-        perform(Steps(dtype, (step,), {}), buffers)
-    np.testing.assert_array_equal(buffers[SOURCE], by_tile(less))
+    for number, (name, wanted) in enumerate(by_tile(less).items()):
+        step = less_highest(rows, tiles[number], tiles[0], dtype)
+        perform(Steps(dtype, (step,), {}), {**buffers, SOURCE: buffers[name]})
+        np.testing.assert_array_equal(buffers[name], wanted)
 
 
 @pytest.mark.parametrize("spread", [1.0, 30.0])

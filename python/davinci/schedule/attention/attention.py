@@ -44,6 +44,10 @@ LOST = 5e8
 """A mask of this size makes sums of f32 the same for all scores."""
 
 
+STAGES = 2
+"""Buffers of each kind for rows that cross UB, for Q and for P in L1."""
+
+
 @dataclass(frozen=True)
 class Turn:
     """Which matrix of an array belongs to matrix i of the scores: i // each % count."""
@@ -179,6 +183,9 @@ class AttentionSchedule:
         l0c: tiles of scores in L0C.
         sums: tiles of O in L0C.
         l0a, l0b: buffers for tiles of K and of P, of Q and of V.
+        windows: whether K comes to L1 in rows, of which loads of windows make fractals.
+        together: whether the maxima of all units of a line are looked for together, in scores of a
+            line that all lie in UB. What units share of K and V is loaded once.
     """
 
     rows: int
@@ -196,6 +203,28 @@ class AttentionSchedule:
     l0b: tuple[int, int] = (2, 2)
     twice: bool = False
     mixed: bool = True
+    windows: bool = False
+    together: bool = False
+
+    @property
+    def scored(self) -> int:
+        """Rows whose maxima are looked for at once."""
+        return self.line if self.together else self.rows
+
+    @property
+    def p_slots(self) -> int:
+        """Buffers of L1 for weights of a unit."""
+        return self.units if self.together else STAGES
+
+    @property
+    def queries(self) -> int:
+        """Buffers of UB for rows of Q: those of a line come before there are scores."""
+        return self.units if self.together else 1
+
+    @property
+    def leaving(self) -> int:
+        """Buffers of UB for units of O on their way out."""
+        return self.units if self.together else 1
 
     def dtype(self, attention: Attention) -> str:
         """Of scores in UB."""
@@ -219,4 +248,5 @@ class AttentionSchedule:
             f"units of {self.rows * SIDE} rows, {self.line * SIDE} in a line, "
             f"{self.block * SIDE} keys at once in tiles of {self.tile * SIDE}"
             f"{', scores twice' if self.twice else ''}"
+            f"{', a line at once' if self.together else ''}"
         )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import product
 
 from davinci.machine import Machine
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
-from davinci.schedule.attention.cost import estimate, footprint
+from davinci.schedule.attention.cost import estimate, footprint, takes_windows
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import ceil_div, even_cuts
 
@@ -61,14 +62,29 @@ def require_schedule(attention: Attention, machine: Machine, cores: int) -> None
         raise NoSpace(NONE_FITS)
 
 
+@dataclass(frozen=True)
+class Way:
+    """Fields of a schedule that nothing else follows from."""
+
+    twice: bool
+    windows: bool
+
+
+def ways(attention: Attention, machine: Machine) -> list[Way]:
+    """Those that there are for some attention."""
+    twice = (False, True) if attention.chain.differences else (False,)
+    windows = (True, False) if takes_windows(attention, machine) else (False,)
+    return [Way(*each) for each in product(twice, windows)]
+
+
 def candidates(attention: Attention, machine: Machine, cores: int) -> Iterator[AttentionSchedule]:
     """Schedules that may be good and fit the memories."""
     sizes = attention.fractals
     for rows in even_cuts(sizes.rows, min(MOST_ROWS, sizes.rows)):
         for tile in even_cuts(sizes.keys, min(MOST_KEYS, sizes.keys))[:TILES]:
-            for twice in (False, True) if attention.chain.differences else (False,):
+            for way in ways(attention, machine):
                 for buffers in BUFFERS:
-                    found = list(with_tiles(attention, rows, tile, buffers, twice, machine, cores))
+                    found = list(with_tiles(attention, rows, tile, buffers, way, machine, cores))
                     yield from found
                     if found:
                         break
@@ -79,7 +95,7 @@ def with_tiles(
     rows: int,
     tile: int,
     buffers: tuple[Pair, Pair],
-    twice: bool,
+    way: Way,
     machine: Machine,
     cores: int,
 ) -> Iterator[AttentionSchedule]:
@@ -91,9 +107,10 @@ def with_tiles(
     units = ceil_div(line, rows)
     if ceil_div(line, units) != rows:
         return  # Smaller units do as well.
-    l0a, l0b = buffers
+    (l0a, l0b), twice = buffers, way.twice
     whole = AttentionSchedule(rows, units, line, sizes.keys, tile, 8, (1, 1), 1, 1, 1, 1, l0a, l0b)
-    whole = few_forms(attention, replace(whole, twice=twice), MOST_WRITTEN // tiles)
+    whole = replace(whole, twice=twice, windows=way.windows)
+    whole = few_forms(attention, whole, MOST_WRITTEN // tiles)
     units = max(len(each.parts) for each in whole.lines(attention))
     whole = replace(whole, units=units)
     if tiles * units <= 2 * MOST_TILES:
@@ -102,6 +119,11 @@ def with_tiles(
         # Scores that come twice stay until all maxima are known.
         ahead = range(min(tiles * units, tiles + 4 if twice else 6), twice * (tiles - 1), -1)
         yield from in_ub(attention, start, ahead, machine)
+        if not (twice or attention.chain.extras) and attention.chain.itemsize == 2:
+            matrices = max(line.matrices for line in whole.lines(attention))
+            start = replace(start, pieces=(tiles * matrices, matrices), l0b=(units, l0b[1]))
+            start = replace(start, together=True, sums=units)
+            yield from in_ub(attention, start, [tiles], machine)
     if twice and attention.chain.extras:
         return  # Whether all keys are hidden is known of all keys only.
     for count in range(min(8, tiles - 1), 0, -1):
@@ -138,7 +160,9 @@ def in_ub(
 
     fitting = (
         found
-        for sums in sorted({schedule.sums, 1}, reverse=True)
+        for sums in (
+            [schedule.sums] if schedule.together else sorted({schedule.sums, 1}, reverse=True)
+        )
         for tiles in l0c
         if excess(found := replace(schedule, l0c=tiles, sums=sums)) in ("", "UB")
     )
@@ -148,7 +172,7 @@ def in_ub(
     buffers = (3, 2, 1) if schedule.itemsize(attention) > 2 else (1,)
     for scores in {1, min(2, schedule.units)}:
         for weights in buffers:
-            for feed in (8, 4, 2, 1):
+            for feed in (8, 4, 3, 2, 1):
                 found = replace(held, scores=scores, weights=weights, feed=feed)
                 if not excess(found):
                     yield found

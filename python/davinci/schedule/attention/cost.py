@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import lru_cache
 
 from davinci.isa.core import DTYPES
+from davinci.isa.img2col import FIELDS
 from davinci.machine import Machine
-from davinci.schedule.attention.attention import Attention, AttentionSchedule
+from davinci.schedule.attention.attention import STAGES, Attention, AttentionSchedule
 from davinci.schedule.attention.blocks import taking
 from davinci.schedule.attention.fold import (
+    FIRST,
+    SECOND,
     fold,
     less_highest,
     negated,
@@ -26,9 +29,6 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 FRACTAL = SIDE * SIDE
 
-STAGES = 2
-"""Buffers of each kind for rows that cross UB, for Q and for P in L1."""
-
 LINKS = 20
 """Steps of softmax that wait for the one before."""
 
@@ -43,6 +43,9 @@ CHAIN = 1500
 
 TILE = 50
 """Cycles that a tile takes beside its work, for its flags."""
+
+MOST_PIXELS = min(f.limit for f in FIELDS if f.name in ("filter_w", "stride_w"))
+"""Of a window, and from window to window."""
 
 START = 1500
 """Cycles before the first scores are there and after the last product."""
@@ -60,9 +63,13 @@ def pieces_of(attention: Attention, schedule: AttentionSchedule) -> dict[str, Pi
     k_slots, v_slots = schedule.pieces
     # Rows that are picked out come as columns of fractals, each by one instruction.
     together = 1 if is_direct(attention, "k") else depth
+    of_q = rows(attention.q, depth, schedule.rows)
+    if schedule.together and not attention.q.k_rows:
+        of_q = schedule.rows
+    at_once = tile if schedule.windows else rows(attention.k, depth, tile)
     return {
-        "q": Pieces(depth, schedule.rows, 1, rows(attention.q, depth, schedule.rows), STAGES),
-        "k": Pieces(depth, tile, together, rows(attention.k, depth, tile), k_slots),
+        "q": Pieces(depth, schedule.rows, 1, of_q, STAGES),
+        "k": Pieces(depth, tile, together, at_once, k_slots),
         "v": Pieces(block, columns, tile, rows(attention.v, block, columns), v_slots),
     }
 
@@ -73,7 +80,7 @@ def staged_bytes(
     """Bytes of UB for rows that came, and for fractals made of them; 0 if none come."""
     came, made = 0, 0
     for name, pieces in pieces_of(attention, schedule).items():
-        if name in names:
+        if name in names and not (name == "k" and schedule.windows):
             inbox, crossing = crossing_bytes(getattr(attention, name), pieces)
             came = max(came, inbox)
             if not is_direct(attention, name):
@@ -89,6 +96,17 @@ def is_direct(attention: Attention, name: str) -> bool:
     other = {"q": attention.rows, "k": attention.keys, "v": attention.keys}[name]
     stored = width if operand.k_rows == (name == "v") else other
     return not operand.nz and operand.itemsize == 2 and stored % SIDE == 0
+
+
+def takes_windows(attention: Attention, machine: Machine) -> bool:
+    """Whether K may come to L1 in rows. They are an image of one row there, whose pixels are 16
+    elements; a window is a row of K."""
+    return (
+        "img2col_cbuf_to_ca" in machine.intrinsics
+        and is_direct(attention, "k")
+        and not attention.k.k_rows
+        and attention.fractals.depth <= MOST_PIXELS
+    )
 
 
 def is_scaled(attention: Attention, schedule: AttentionSchedule) -> bool:
@@ -120,18 +138,42 @@ def pitch_of(attention: Attention) -> int:
     return (attention.fractals.columns * SIDE // lanes | 1) * lanes
 
 
+def sum_lanes(attention: Attention, rows: int) -> int:
+    """Elements of UB for a unit of O as it comes from L0C, its sums, and one over these."""
+    return (attention.fractals.columns + 2) * rows * FRACTAL + REPEAT_BYTES // 4
+
+
+def exit_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
+    """Bytes of UB that O takes on its way out."""
+    out = pitch_of(attention) if not attention.o.nz else attention.fractals.columns * SIDE
+    left = schedule.leaving * schedule.rows * SIDE * out * attention.o.itemsize
+    return sum_lanes(attention, schedule.rows) * 4 + left
+
+
+def query_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
+    """Bytes of UB that Q takes on its way in."""
+    found = schedule.queries * sum(staged_bytes(attention, schedule, "q"))
+    if is_scaled(attention, schedule) and attention.q.nz:
+        found += STAGES * schedule.rows * attention.fractals.depth * FRACTAL_BYTES
+    return found
+
+
 def tiles_of(block: int, tile: int) -> tuple[int, ...]:
     """Keys of the tiles of a block; sizes in fractals."""
     whole, rest = divmod(block, tile)
     return (tile * SIDE,) * whole + (rest * SIDE,) * bool(rest)
 
 
-def shared_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
-    """Bytes of UB that folds and, behind them, weights take."""
-    item = schedule.itemsize(attention)
-    lanes = scratch_lanes(schedule.rows, tiles_of(schedule.block, schedule.tile))
-    weights = schedule.weights * schedule.rows * schedule.tile * FRACTAL_BYTES
-    return max(sum(lanes.values()) * item, weights if item > 2 else 0)
+def shared_bytes(attention: Attention, schedule: AttentionSchedule) -> tuple[int, int]:
+    """Bytes of UB for the two buffers in which maxima are looked for; behind that, weights of f32
+    lie in the first, or maxima beside tiles."""
+    item, rows = schedule.itemsize(attention), schedule.rows
+    tiles = tiles_of(schedule.block, schedule.tile)
+    lanes = scratch_lanes(schedule.scored, tiles, schedule.dtype(attention))
+    behind = schedule.weights * rows * schedule.tile * FRACTAL_BYTES if item > 2 else 0
+    if schedule.together:
+        behind = schedule.scored * schedule.tile * FRACTAL_BYTES
+    return max(lanes[FIRST] * item, behind), lanes[SECOND] * item
 
 
 def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machine) -> Footprint:
@@ -141,18 +183,23 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
     item, twice = schedule.itemsize(attention), schedule.twice
     lanes = result_lanes(schedule.dtype(attention))
     pieces = pieces_of(attention, schedule)
-    l1 = sum(p.fractals * p.slots for p in pieces.values()) + STAGES * rows * (block + twice)
+    l1 = sum(p.fractals * p.slots for p in pieces.values())
+    l1 += schedule.p_slots * rows * block + twice * STAGES * rows
     l1 += max(tile, rows)
-    ub = schedule.scores * rows * block * FRACTAL * item + shared_bytes(attention, schedule)
+    if schedule.together:
+        return Footprint(
+            l1 * FRACTAL_BYTES,
+            *_factors(attention, schedule),
+            _sums(attention, schedule),
+            _together_bytes(attention, schedule),
+        )
+    ub = schedule.scores * rows * block * FRACTAL * item
+    ub += sum(shared_bytes(attention, schedule))
     ub += rows * lanes * item
     if item == 2:
         ub += (STAGES * rows if twice else rows * tile) * FRACTAL_BYTES
-    out = pitch_of(attention) if not attention.o.nz else sizes.columns * SIDE
-    ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + SIDE * out * attention.o.itemsize)
-    if is_scaled(attention, schedule) and attention.q.nz:
-        ub += STAGES * rows * sizes.depth * FRACTAL_BYTES
+    ub += exit_bytes(attention, schedule) + query_bytes(attention, schedule)
     ub += STAGES * sum(staged_bytes(attention, schedule))
-    ub += sum(staged_bytes(attention, schedule, "q"))
     if schedule.blocks(attention) > 1:
         ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + lanes * item)
         ub += rows * SIDE * (item + 4 + BLOCK_BYTES)
@@ -168,16 +215,42 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
         ub += block * SIDE * (BLOCK_BYTES + DTYPES[extra.value.dtype].itemsize)
         ub += spread_cost(extra.value.dtype, block * SIDE, machine)[0]
     ub += len(chain.numbers) * BLOCK_BYTES
+    return Footprint(
+        l1 * FRACTAL_BYTES,
+        *_factors(attention, schedule),
+        _sums(attention, schedule),
+        ub,
+    )
+
+
+def _factors(attention: Attention, schedule: AttentionSchedule) -> tuple[int, int]:
+    """Bytes of L0A and L0B."""
+    sizes, rows, tile, twice = attention.fractals, schedule.rows, schedule.tile, schedule.twice
+    columns = twice and bool(attention.chain.extras)
     l0a = schedule.l0a[0] * tile * sizes.depth + schedule.l0a[1] * tile * rows
     l0a += (twice + columns * STAGES) * tile
     l0b = schedule.l0b[0] * rows * sizes.depth + schedule.l0b[1] * tile * sizes.columns
-    l0b += max(tile, rows)
-    l0c = schedule.l0c * rows * tile * chain.itemsize
-    l0c += schedule.sums * rows * (sizes.columns + 1) * 4
-    l0b += twice * STAGES * rows
-    return Footprint(
-        l1 * FRACTAL_BYTES, l0a * FRACTAL_BYTES, l0b * FRACTAL_BYTES, l0c * FRACTAL, ub
-    )
+    l0b += max(tile, rows) + twice * STAGES * rows
+    return l0a * FRACTAL_BYTES, l0b * FRACTAL_BYTES
+
+
+def _sums(attention: Attention, schedule: AttentionSchedule) -> int:
+    """Bytes of L0C."""
+    scores = schedule.l0c * schedule.scored * schedule.tile * attention.chain.itemsize
+    of_o = schedule.sums * schedule.rows * (attention.fractals.columns + 1) * 4
+    return (scores + of_o) * FRACTAL
+
+
+def _together_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
+    """Bytes of UB where the maxima of a line are looked for together: Q is gone before the last
+    tiles of scores are there, O comes when the first ones are gone."""
+    item, tile = schedule.itemsize(attention), schedule.tile * schedule.scored * FRACTAL
+    scores = schedule.scored * schedule.block * FRACTAL * item
+    half = (schedule.l0c // 2) * tile * item
+    over = max(0, exit_bytes(attention, schedule) - half)
+    over += max(0, query_bytes(attention, schedule) - tile * item)
+    maxima = sum(shared_bytes(attention, schedule))
+    return scores + maxima + over + STAGES * sum(staged_bytes(attention, schedule))
 
 
 @lru_cache(maxsize=KEPT)
@@ -197,7 +270,7 @@ def highest_cycles(
 @lru_cache(maxsize=KEPT)
 def less_cycles(rows: int, keys: int, dtype: str, machine: Machine) -> int:
     """Cycles in which the maxima are taken off a tile."""
-    return cost_of(less_highest(rows, keys, keys, 0, dtype), dtype, machine)[1]
+    return cost_of(less_highest(rows, keys, keys, dtype), dtype, machine)[1]
 
 
 @lru_cache(maxsize=KEPT)
@@ -238,6 +311,7 @@ class Costs:
         lines = schedule.lines(attention) if schedule.blocks(attention) == 1 else []
         # K and V come once for all units of a matrix in a line.
         self.fresh = max((line.matrices for line in lines), default=self.units) / self.units
+        self.loads = self.fresh if schedule.together else 1.0
 
     def unit(self) -> Busy:
         """All pipes."""
@@ -261,7 +335,10 @@ class Costs:
         rows, dtype = schedule.rows, schedule.dtype(attention)
         sizes, tiles = attention.fractals, tiles_of(schedule.block, schedule.tile)
         blocks = schedule.blocks(attention)
-        found = float(highest_cycles(rows, tiles, dtype, schedule.twice, blocks == 1, self.machine))
+        scored, once = schedule.scored, blocks == 1
+        found = float(highest_cycles(scored, tiles, dtype, schedule.twice, once, self.machine))
+        if schedule.together:
+            found /= self.units
         found += sum(self._tile(keys, dtype) for keys in tiles)
         found += self._masks(blocks > 1)
         fixed = self.machine.vector.fixed_cycles
@@ -327,7 +404,7 @@ class Costs:
             operand, width = self._operand(name)
             part = 1.0 if name == "q" else self.fresh
             size = part * count * width * FRACTAL * operand.itemsize / rate
-            if operand.nz:
+            if operand.nz or (name == "k" and self.schedule.windows):
                 found += size + part * self.tiles() * unit.issue_cycles
             else:
                 # Of a few buffers each is free again only when its rows came and went.
@@ -345,7 +422,7 @@ class Costs:
         size, count = float(schedule.rows * sizes.keys * FRACTAL_BYTES), float(schedule.rows)
         for name, number in (("q", schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):
             operand, width = self._operand(name)
-            if not operand.nz:
+            if not operand.nz and not (name == "k" and self.schedule.windows):
                 part = 1.0 if name == "q" else self.fresh
                 size += part * number * width * FRACTAL_BYTES
                 count += part * ceil_div(number, schedule.feed) * width
@@ -362,11 +439,17 @@ class Costs:
         rows, tiles, fixed = schedule.rows, self.tiles(), unit.fixed_cycles
         a, b = (FRACTAL_BYTES / x for x in (unit.l0a_bytes_per_cycle, unit.l0b_bytes_per_cycle))
         k_loads = sizes.keys if is_direct(self.attention, "k") else tiles
+        of_k = sizes.keys * sizes.depth * a + k_loads * fixed
+        if schedule.windows:
+            load = unit.load3d
+            assert load is not None
+            of_k = sizes.keys * sizes.depth * load.of_fractal(sizes.depth, 1)
+            of_k += tiles * min(schedule.tile, sizes.depth) * load.fixed_cycles
         return (
-            sizes.keys * sizes.depth * a + k_loads * fixed,
+            of_k * self.loads,
             sizes.keys * rows * a + tiles * fixed,
             rows * sizes.depth * b + fixed,
-            sizes.keys * sizes.columns * b + tiles * fixed,
+            (sizes.keys * sizes.columns * b + tiles * fixed) * self.loads,
         )
 
     def _cube(self) -> float:
@@ -391,6 +474,10 @@ def estimate(
     rounds = ceil_div(sum(line.count for line in lines), cores) * costs.units
     busy, tiles = costs.unit(), costs.tiles()
     each = busy.most
+    if schedule.together:
+        each += LINKS * machine.sync.barrier_cycles / costs.units
+        lines_each = ceil_div(sum(line.count for line in lines), cores)
+        return lines_each * (START + tiles * TILE) + (busy.sum - busy.most) / 4 + rounds * each
     if schedule.scores == 1:
         # The next unit's scores cannot come while this one's maximum is looked for.
         each += LINKS * machine.sync.barrier_cycles + schedule.twice * AWAY

@@ -1,7 +1,7 @@
 """The largest score of every row: tiles of keys are combined, then keys until one is left.
 
-scores  [tile][rows][keys][16]   the largest of all tiles, for each key of one, into scratch
-scratch [rows][kept][16]         halves or neighbours, whichever takes less, from buffer to buffer
+scores  [rows][keys][16] a tile  the largest of all tiles, for each key of one, into scratch
+scratch [rows][kept][16]         halves into another buffer, or neighbours, in place
 result  [rows][copies][16]       the last two; a repeat of copies where a key is several blocks
 
 Where a key is a block, as of f16, a maximum is read eight times in a repeat. Scores of a tile are
@@ -26,6 +26,12 @@ SPREAD_OUT = "spread_out"
 """Buffer of maxima beside a tile of scores."""
 
 MAXIMUM = "vmax"
+
+
+def tile_name(number: int) -> str:
+    """Buffer of a tile of scores."""
+    return f"scores {number}"
+
 
 WORTH = 24
 """Repeats that make up for an instruction."""
@@ -56,16 +62,17 @@ def result_lanes(dtype: str) -> int:
     return SIDE if block_lanes(dtype) == SIDE else repeat_lanes(dtype)
 
 
-def scratch_lanes(rows: int, tiles: Sequence[int]) -> dict[str, int]:
+def scratch_lanes(rows: int, tiles: Sequence[int], dtype: str) -> dict[str, int]:
     """Elements of the scratch buffers."""
     most = tiles[0] if len(tiles) > 1 else kept(tiles[0])
-    return {FIRST: rows * most * SIDE, SECOND: rows * kept(most) * SIDE}
+    in_place = most == 2 * kept(most) and block_lanes(dtype) == SIDE
+    return {FIRST: rows * most * SIDE, SECOND: rows * (2 if in_place else kept(most)) * SIDE}
 
 
 def fold(
     rows: int, tiles: Sequence[int], dtype: str, machine: Machine, spread: bool = False
 ) -> Steps:
-    """The steps from `SOURCE` to `RESULT`.
+    """The steps from the buffers of tiles to `RESULT`.
 
     Args:
         rows: fractals.
@@ -73,24 +80,28 @@ def fold(
         spread: whether to `SPREAD_OUT` instead, for tiles of the first's keys.
     """
     steps = gathered(rows, tiles, dtype)
-    name, other = (FIRST, SECOND) if steps else (SOURCE, FIRST)
+    name, other = (FIRST, SECOND) if steps else (tile_name(0), FIRST)
     keys = tiles[0]
     while keys > 2:
         size = kept(keys)
-        pitch, run = keys * SIDE, size * SIDE
-
-        def part(first: int, name: str = name, pitch: int = pitch, run: int = run) -> View:
-            return View(name, (rows, run), (pitch, 1), first * SIDE)
-
-        halves = Step(MAXIMUM, (part(0), part(keys - size), View(other, (rows, run), (run, 1))))
-        ways = [halves]
-        if keys == 2 * size:
-            ways.append(neighbours(name, other, rows * size, dtype))
-        steps.append(min(ways, key=lambda step: cost_of(step, dtype, machine)[1]))
-        name, other = other, SECOND if other == FIRST else FIRST
+        in_place = keys == 2 * size and block_lanes(dtype) == SIDE
+        if in_place:
+            # What is written was read before.
+            result = other if name == tile_name(0) else name
+            if size == 2:
+                # A few bytes, so that maxima may lie where there was more.
+                result = SECOND
+            steps.append(neighbours(name, result, rows * size, dtype))
+            name = result
+        else:
+            ways = [halves(name, other, rows, keys)]
+            if keys == 2 * size:
+                ways.append(neighbours(name, other, rows * size, dtype))
+            steps.append(min(ways, key=lambda step: cost_of(step, dtype, machine)[1]))
+            name, other = other, SECOND if other == FIRST else FIRST
         keys = size
     steps.append(spread_out(name, rows, tiles[0], dtype) if spread else last(name, rows, dtype))
-    return Steps(dtype, tuple(steps), scratch_lanes(rows, tiles))
+    return Steps(dtype, tuple(steps), scratch_lanes(rows, tiles, dtype))
 
 
 def gathered(rows: int, tiles: Sequence[int], dtype: str) -> list[Step]:
@@ -100,41 +111,48 @@ def gathered(rows: int, tiles: Sequence[int], dtype: str) -> list[Step]:
     pitch = tiles[0] * SIDE
     size, lanes = rows * pitch, repeat_lanes(dtype)
 
+    a, b = tile_name(0), tile_name(1)
+
     def place(name: str, tile: int, first: int, stop: int) -> View:
         """Lanes of each row of a tile."""
         own = tiles[tile] * SIDE
-        return View(name, (rows, stop - first), (own, 1), tile * size + first)
+        return View(name, (rows, stop - first), (own, 1), first)
 
-    def flat(name: str, start: int) -> View:
-        return View(name, (size,), (1,), start)
+    def flat(name: str) -> View:
+        return View(name, (size,), (1,))
 
     steps: list[Step] = []
     if tiles[1] < tiles[0]:
         width = tiles[1] * SIDE
-        rest = place(SOURCE, 0, width, pitch)
+        rest = place(a, 0, width, pitch)
         steps = [
-            Step(
-                MAXIMUM, tuple(place(*x, 0, width) for x in ((SOURCE, 0), (SOURCE, 1), (FIRST, 0)))
-            ),
+            Step(MAXIMUM, tuple(place(*x, 0, width) for x in ((a, 0), (b, 1), (FIRST, 0)))),
             Step(MAXIMUM, (rest, rest, place(FIRST, 0, width, pitch))),
         ]
     elif size // lanes > WORTH:
         # Keys of a repeat further in the second tile lie in the other half of the bank groups.
         shape, strides = (size // lanes // 2, lanes), (2 * lanes, 1)
         for half in (0, lanes):
-            sources = (half, size + lanes - half)
-            views = [View(SOURCE, shape, strides, start) for start in sources]
+            views = [View(a, shape, strides, half), View(b, shape, strides, lanes - half)]
             steps.append(Step(MAXIMUM, (*views, View(FIRST, shape, strides, half))))
     else:
-        steps = [Step(MAXIMUM, (flat(SOURCE, 0), flat(SOURCE, size), flat(FIRST, 0)))]
+        steps = [Step(MAXIMUM, (flat(a), flat(b), flat(FIRST)))]
     for tile in range(2, len(tiles)):
         if tiles[tile] == tiles[0]:
-            steps.append(Step(MAXIMUM, (flat(FIRST, 0), flat(SOURCE, tile * size), flat(FIRST, 0))))
+            steps.append(Step(MAXIMUM, (flat(FIRST), flat(tile_name(tile)), flat(FIRST))))
         else:
             part = place(FIRST, 0, 0, tiles[tile] * SIDE)
-            source = place(SOURCE, tile, 0, tiles[tile] * SIDE)
+            source = place(tile_name(tile), tile, 0, tiles[tile] * SIDE)
             steps.append(Step(MAXIMUM, (part, source, part)))
     return steps
+
+
+def halves(source: str, result: str, rows: int, keys: int) -> Step:
+    """The first keys with the last ones, the largest power of two of each."""
+    size = kept(keys)
+    shape, strides = (rows, size * SIDE), (keys * SIDE, 1)
+    a, b = (View(source, shape, strides, first * SIDE) for first in (0, keys - size))
+    return Step(MAXIMUM, (a, b, View(result, shape, (size * SIDE, 1))))
 
 
 def neighbours(source: str, result: str, keys: int, dtype: str) -> Step:
@@ -171,17 +189,16 @@ def spread_again(rows: int, keys: int, dtype: str) -> Step:
     return copy_of(source, View(SPREAD_OUT, shape, (repeats * lanes, lanes, 1)), dtype)
 
 
-def less_highest(rows: int, keys: int, first: int, place: int, dtype: str) -> Step:
-    """Scores of a tile less the highest of their rows, in place.
+def less_highest(rows: int, keys: int, first: int, dtype: str) -> Step:
+    """Scores of a tile, in `SOURCE`, less the highest of their rows, in place.
 
     Args:
         keys, first: of this tile, and of the first.
-        place: of it in `SOURCE`.
     """
     lanes = repeat_lanes(dtype)
     run = result_lanes(dtype)
     shape = (rows, keys * SIDE // lanes, lanes // run, run)
-    scores = View(SOURCE, shape, (keys * SIDE, lanes, run, 1), place)
+    scores = View(SOURCE, shape, (keys * SIDE, lanes, run, 1))
     if run == SIDE:
         maxima = View(SPREAD_OUT, shape, (first * SIDE, lanes, 0, 1))
     else:
