@@ -57,6 +57,7 @@ class Limits:
 
     Attributes:
         credit: cycles for which the memory can catch up on what it did not serve.
+        mixed: whether orders between the given one and that of critical paths are tried.
         window: a task starts only when fewer than so many tasks, in their given order, lie between
             it and the first that has not started; 1 is the given order. What tasks hold for each
             other to use takes less room if they stay close together.
@@ -64,6 +65,7 @@ class Limits:
 
     credit: int = 0
     window: int = 1 << 30
+    mixed: bool = True
 
 
 def schedule(tasks: Sequence[Task], limits: Limits) -> Plan:
@@ -79,7 +81,7 @@ def schedule(tasks: Sequence[Task], limits: Limits) -> Plan:
         in_order(tasks, limits),
     ]
     best = min(plans, key=lambda plan: plan.cycles)
-    if best.cycles <= GOOD * _least(tasks):
+    if not limits.mixed or best.cycles <= GOOD * _least(tasks):
         return best
     longest = max(paths)
     for share in SHARES:

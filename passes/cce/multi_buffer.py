@@ -41,7 +41,7 @@ from davinci.machine import Machine
 from davinci.mlir import operations, run_unverified
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.cce.ordering import Orderer, Ordering
-from davinci.passes.cce.plan_memory import fits
+from davinci.passes.cce.plan_memory import needed_bytes
 from davinci.passes.cce.unroll import ORDER, UNROLL, unroll
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 
@@ -98,11 +98,28 @@ def _order(kernel: Any, machine: Machine, orderings: list[Ordering]) -> None:
     """Orders blocks so that buffers fit: operations far from their places hold them for longer."""
     window = max(ordering.longest for ordering in orderings)
     while True:
-        for ordering in orderings:
-            ordering.order(max(window, 1))
-        if window <= 1 or fits(kernel, machine):
-            return
+        plain = _needed(kernel, machine, orderings, max(window, 1), mixed=False)
+        if window <= 1 or all(size <= machine.buffer(space).bytes for space, size in plain.items()):
+            break
         window //= NARROWER
+    # An order that is better for the pipes alone is not, if it takes the room that buffers have.
+    mixed = _needed(kernel, machine, orderings, max(window, 1), mixed=True)
+
+    def room(needed: dict[str, int], space: str) -> int:
+        return machine.buffer(space).bytes - needed[space]
+
+    if any(room(mixed, space) < room(plain, space) / 2 for space in plain):
+        _needed(kernel, machine, orderings, max(window, 1), mixed=False)
+
+
+def _needed(
+    kernel: Any, machine: Machine, orderings: list[Ordering], window: int, mixed: bool
+) -> dict[str, int]:
+    """Orders blocks; bytes that buffers then need of each memory that cannot hold all of them side
+    by side."""
+    for ordering in orderings:
+        ordering.order(window, mixed)
+    return needed_bytes(kernel, machine)
 
 
 def _to_order(kernel: Any) -> list[Any]:

@@ -63,11 +63,11 @@ class Ordering:
         """Tasks of the longest line."""
         return max(len(line.tasks) for line in self.lines)
 
-    def order(self, window: int) -> None:
-        """Moves the operations; for `window` see `list_scheduler.Limits`."""
+    def order(self, window: int, mixed: bool) -> None:
+        """Moves the operations; for `window` and `mixed` see `list_scheduler.Limits`."""
         placed: list[Any] = []
         for line in self.lines:
-            plan = schedule(line.tasks, Limits(self.credit, window))
+            plan = schedule(line.tasks, Limits(self.credit, window, mixed))
             placed += [line.nodes[number].op for number in plan.order]
             placed += [] if line.end is None else [line.end]
         first = [op for op in self.ops if op.name in ("memref.alloc", "arith.constant")]

@@ -66,8 +66,9 @@ class PlanMemoryPass(Pass):
                 _plan(kernel, buffers, machine, space)
 
 
-def fits(kernel: Any, machine: Machine) -> bool:
-    """Whether a kernel's buffers can be given addresses."""
+def needed_bytes(kernel: Any, machine: Machine) -> dict[str, int]:
+    """Bytes that a kernel's buffers need at least, of each memory that cannot hold all of them side
+    by side."""
     total: dict[str, int] = {}
     for alloc in operations(kernel, "memref.alloc"):
         space = space_name(alloc.result.type)
@@ -76,12 +77,12 @@ def fits(kernel: Any, machine: Machine) -> bool:
             total[space] = total.get(space, 0) + round_up(alloc_bytes(alloc), align)
     tight = {space for space, size in total.items() if size > machine.buffer(space).bytes}
     if not tight:
-        return True
-    return all(
-        _Planner(kernel, buffers, machine, space).least_bytes() <= machine.buffer(space).bytes
+        return {}
+    return {
+        space: _Planner(kernel, buffers, machine, space).least_bytes()
         for space, buffers in _by_space(kernel).items()
         if space in tight
-    )
+    }
 
 
 def _by_space(kernel: Any) -> dict[str, list[Buffer]]:
