@@ -15,7 +15,8 @@ after:
 What a QuantizeLinear divides by its step is computed in f16, counted in steps, if sums of products
 of bytes are in it: also additions of bytes and of other sums, a `relu`, maxima of windows. Zero
 points, bias and all other terms that are the same for all rows are added to the integers, exact.
-Where a product of bytes has become one of f16, its weights are scaled and what it gives is rounded.
+Where a product of bytes has become one of f16, or is a convolution of floats, its weights are
+scaled and what it gives is rounded.
 
 An f16 holds a byte's steps to an eighth or better, so a result may be the neighbour of what f32
 would give. What ONNX defines to the last bit stays as it is: the results of QLinearConv and
@@ -35,12 +36,14 @@ from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import ir
+from davinci.operators.products import TRANSPOSE_B
 from davinci.operators.quantize import weights_of_digits
 from davinci.operators.tensors import ND, NZ
 from davinci.passes.ascend.dequantized_parts import (
     Bytes,
     Number,
     OfBytes,
+    OfFloats,
     OfHalves,
     Part,
     Relu,
@@ -189,6 +192,13 @@ class Reader:
         left = 0.0 if part.take(number) else number
         return Relu(op.results[0], [part], left), 0.0
 
+    def convolved(self, op: Any, factor: Number) -> tuple[Part, Number]:
+        """Of floats."""
+        of = tensor_of(op.operands[0].type).element, tensor_of(op.results[0].type).element
+        if of != ("f16", "f32") or attribute(op, TRANSPOSE_B, False):
+            raise Unfit
+        return OfFloats(op.results[0], product=op, scales=factor), 0.0
+
     def moved(self, op: Any, factor: Number) -> tuple[Part, Number]:
         """To rows: all of it is computed in fractals, as products give it."""
         if tensor_of(op.operands[0].type).layout != NZ:
@@ -243,6 +253,7 @@ RULES: dict[str, Rule] = {
     "ascend.relu": Reader.rectified,
     "ascend.cast": Reader.widened,
     POOL: Reader.pooled,
+    CONVOLUTION: Reader.convolved,
     RELAYOUT: Reader.moved,
 }
 """How operators are read."""

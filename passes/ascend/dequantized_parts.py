@@ -43,6 +43,9 @@ MOST_SHIFT = 7
 ALLOWED = 1 / 8
 """Steps that the rounding of a small scale may move a result by."""
 
+FINE = 2.0**-8
+"""The least that the largest weight of a column may become: f16 then rounds as well as any."""
+
 DEAD_SCALE = 2.0**-6
 """Of columns whose weights are all 0, whose scale may be any."""
 
@@ -271,6 +274,25 @@ class OfHalves(Sums):
             raise Unfit
         if np.abs(self.scales).max() * 2.0 ** (7 + self.shift) > LARGEST:
             raise Unfit
+
+
+@dataclass
+class OfFloats(OfHalves):
+    """Of a convolution of floats, rounded to f16, whose range is not known."""
+
+    def settle(self, bounded: bool) -> None:
+        sizes = np.abs(self.weights.astype(np.float64)).max(0)
+        self.numbers, self.scales, self.given = (
+            np.broadcast_to(np.asarray(x, np.float64), sizes.shape)
+            for x in (self.numbers, self.scales, self.given)
+        )
+        scaled = sizes * np.abs(self.scales)
+        for shift in range(MOST_SHIFT + 1):
+            fine = scaled[scaled > 0].min(initial=1.0) * 2.0**shift >= FINE
+            if fine and not bounded and scaled.max(initial=0.0) * 2.0**shift <= LARGEST:
+                self.shift = shift
+                return
+        raise Unfit
 
 
 def shift_of(scales: Array, most: Array, results: Array, bounded: bool) -> int:

@@ -21,12 +21,18 @@ def test_random_layer(seed: int) -> None:
     Draw(seed).layer().check(**WAYS[seed % len(WAYS)])
 
 
-def kernels_of(model: onnx.ModelProto, inputs: dict[str, Any]) -> Any:
-    """The kernels of a model whose results are onnxruntime's."""
+def kernels_of(model: onnx.ModelProto, inputs: dict[str, Any], neighbours: float = 0) -> Any:
+    """The kernels of a model whose results are onnxruntime's, or, so large a share of them, the
+    integers beside those."""
     executable = davinci.compile(model)
     (found,) = executable.run(inputs).values()
     (wanted,) = check.reference_onnx(model, inputs).values()
-    np.testing.assert_array_equal(found, wanted)
+    if neighbours:
+        apart = np.abs(found.astype(int) - wanted.astype(int))
+        assert apart.max() <= 1
+        assert apart.mean() <= neighbours
+    else:
+        np.testing.assert_array_equal(found, wanted)
     return executable.profile["kernels"]
 
 
@@ -70,7 +76,8 @@ def dequantized(name: str, value: Any, scale: Any, zero: Any, constants: dict[st
 @pytest.mark.parametrize("operator", ["Conv", "Gemm", "MatMul"])
 def test_dequantized_operands(operator: str) -> None:
     """Products of floats that were bytes are products of bytes; quantized again they are
-    onnxruntime's to the last bit."""
+    onnxruntime's to the last bit, but of convolutions, of which those of few channels are products
+    of f16, some are beside."""
     rng = np.random.default_rng(3)
     x_shape, w_shape = [3, 70], [20, 70]
     attributes: dict[str, Any] = {"transB": 1} if operator == "Gemm" else {}
@@ -90,7 +97,8 @@ def test_dequantized_operands(operator: str) -> None:
         helper.make_node("Relu", ["c"], ["r"]),
         helper.make_node("QuantizeLinear", ["r", "s", "z"], ["y"]),
     ]
-    kernels = kernels_of(model_of(nodes, {"x": x}, constants=constants), {"x": x})
+    model = model_of(nodes, {"x": x}, constants=constants)
+    kernels = kernels_of(model, {"x": x}, 0.05 if operator == "Conv" else 0)
     assert {kernel["unit"] for kernel in kernels} == {"cube", "vector"}
 
 

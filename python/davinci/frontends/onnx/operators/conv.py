@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.convolution import add_bias, convolution
-from davinci.frontends.onnx.operators.quantized_products import dequantized_convolution
+from davinci.frontends.onnx.operators.quantized_products import (
+    dequantized_convolution,
+    known_floats,
+)
 from davinci.frontends.onnx.tensor import Tensor
 from davinci.frontends.onnx.windows import windows_of
 
@@ -19,5 +22,6 @@ def lower_conv(node: Call) -> Tensor:
     x, w, bias = node.take(0), node.take(1), node.optional(2)
     made = dequantized_convolution(node, x, w)
     if made is None:
+        w = known_floats(w)
         made = convolution(x, w, windows_of(node, x, w.shape[2:]), node.attr("group"))
     return add_bias(made, bias)

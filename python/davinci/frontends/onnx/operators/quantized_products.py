@@ -19,6 +19,7 @@ from davinci.frontends.onnx.operators.normalization import per_channel
 from davinci.frontends.onnx.operators.quantization import UNSIGNED, is_zero, lowered, saturated
 from davinci.frontends.onnx.tensor import BadNode, Tensor, constant, convert
 from davinci.frontends.onnx.windows import windows_of
+from davinci.units import BLOCK_BYTES
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -139,11 +140,30 @@ def lower_conv_integer(node: Call) -> Tensor:
     return integer_convolution(node, node.take(0), node.take(1), node.optional(2), node.optional(3))
 
 
+def known_floats(w: Tensor) -> Tensor:
+    """Weights that were bytes, one scale for each output channel, as constants."""
+    of = w.dequantized
+    if of is None or of.integers.known is None or of.scale.known is None or w.known is not None:
+        return w
+    if of.scale.count > 1 and of.axis != 0:
+        return w
+    zero = np.zeros(1) if of.zero is None else of.zero.known
+    if zero is None:
+        return w
+    each = (-1, *[1] * (w.rank - 1))
+    integers = of.integers.known.astype(np.float32) - zero.astype(np.float32).reshape(each)
+    scales = of.scale.known.astype(np.float32).reshape(each)
+    return constant(integers * scales, name=w.name)
+
+
 def dequantized_convolution(node: Call, x: Tensor, w: Tensor) -> Tensor | None:
     """A convolution of floats that were bytes, as one of bytes: exact up to its scale. None if they
-    were not, or their scales do not go outside of the sums."""
+    were not, if their scales do not go outside of the sums, or if the cube does not take as few
+    channels of bytes: floats then are as good."""
     a, b = x.dequantized, w.dequantized
     if a is None or b is None or a.scale.count > 1 or (b.scale.count > 1 and b.axis != 0):
+        return None
+    if w.shape[1] % BLOCK_BYTES:
         return None
     found = integer_convolution(node, a.integers, b.integers, a.zero, b.zero)
     each = per_channel(b.scale, x.rank) if b.scale.count > 1 else collapsed(b.scale)
