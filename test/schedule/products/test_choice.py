@@ -35,3 +35,15 @@ def test_deep_products_fit_small_memories(
     for cores in (1, 32):
         schedule = choose(product, machine, cores, Wanted())
         assert not footprint(product, schedule).excess(machine)
+
+
+@pytest.mark.parametrize("columns", [20, 49, 196, 209])
+@pytest.mark.parametrize("cores", [1, 32])
+def test_last_columns_of_ragged_rows_leave_with_others(columns: int, cores: int) -> None:
+    """Less than a block of them would leave element by element."""
+    product = Product(
+        1, 384, 196, columns, Operand(True, 2, False), Operand(True, 2, True), Result(False, 2)
+    )
+    schedule = choose(product, machines.load("ascend910"), cores, Wanted())
+    cuts = schedule.share.n, schedule.tile.n, schedule.part[0]
+    assert product.narrow(1) and not product.narrow(*cuts)

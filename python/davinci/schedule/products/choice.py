@@ -234,6 +234,8 @@ class Candidates:
             return False
         if self.product.flush and 0 < self.product.n % (n * SIDE) < SIDE:
             return False
+        if self.product.narrow(n):
+            return False
         return self.wanted.strategy != "os" or self.few(batch, m, n)
 
     def few(self, batch: int, m: int, n: int) -> bool:
@@ -253,6 +255,7 @@ class Candidates:
         rows = [min(wanted.m, share.m)] if wanted.m else even_cuts(share.m, 32)
         columns = [min(wanted.n, share.n)] if wanted.n else even_cuts(share.n, 32)
         columns = [n for n in columns if n % self.together == 0] or [self.together]
+        columns = [n for n in columns if not self.product.narrow(share.n, n)] or columns
         found: list[tuple[float, Tile]] = []
         for m in rows:
             for n in columns:
@@ -360,7 +363,7 @@ class Candidates:
             1 if together == 1 else l0b if beside[0] > 1 else l0a,
             a,
             b,
-            self.part(tile, staged, leaving, ragged),
+            self.part(share, tile, staged, leaving, ragged),
             l0a=l0a,
             l0b=l0b,
             l0c=min(2, tiles),
@@ -408,7 +411,9 @@ class Candidates:
                 found[best] = None
         return list(found)
 
-    def part(self, tile: Tile, staged: int, leaving: int, ragged: str) -> tuple[int, int]:
+    def part(
+        self, share: Share, tile: Tile, staged: int, leaving: int, ragged: str
+    ) -> tuple[int, int]:
         """Columns and rows of C that leave at once: as much as fits UB, but if little is done to it
         no more than a sixteenth of UB of sums, so that the next part is not held up.
 
@@ -430,7 +435,8 @@ class Candidates:
             columns, rows = (first, second) if end.nz else (second, first)
             fits = end.part_bytes(columns, rows, LOADS, leaving) <= room
             least = (first, second) == together
-            if (fits and columns * rows <= most) or least:
+            alone = self.product.narrow(share.n, tile.n, columns)
+            if (fits and columns * rows <= most and not alone) or least:
                 return columns, rows
             if first > together[0]:
                 first = round_up(ceil_div(first, 2), together[0])

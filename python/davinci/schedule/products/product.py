@@ -124,6 +124,19 @@ class Product:
         it is. A B in fractals has its own idea of that."""
         return self.ragged and self.n > SIDE and not self.b.nz
 
+    def narrow(self, *cuts: int) -> bool:
+        """Whether the last columns of C are less than a block of a ragged row, which leaves element
+        by element.
+
+        Args:
+            cuts: columns in fractals, of C, and of the last of the cuts before.
+        """
+        last = self.n
+        for cut in cuts:
+            last = last % (cut * SIDE) or cut * SIDE
+        row, last = self.n * self.c.itemsize, last * self.c.itemsize
+        return self.ragged and not self.flush and last < BLOCK_BYTES < row
+
     def end_of(self, schedule: ProductSchedule) -> Epilogue:
         """What is done to C before it leaves, in the way of a schedule."""
         return self.end.dense(self.n) if schedule.ragged == DENSE else self.end
