@@ -27,6 +27,7 @@ from davinci.passes.ascend_to_cce.attention.feeds import KeyRowsFeed, ScaledFeed
 from davinci.passes.ascend_to_cce.attention.leave import AttentionExit
 from davinci.passes.ascend_to_cce.attention.masks import KeyBlock
 from davinci.passes.ascend_to_cce.attention.softmax import Softmax
+from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.feed import Feed, Range, Region, Staging
 from davinci.passes.ascend_to_cce.products.kernel import flag
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
@@ -51,6 +52,7 @@ from davinci.schedule.attention.cost import (
     pieces_of,
     staged_bytes,
 )
+from davinci.schedule.attention.dense import dense_buffers
 from davinci.schedule.attention.lines import Line
 from davinci.schedule.products.events import Block, Fill, Held, Span, spans
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -123,8 +125,9 @@ class AttentionKernel:
         self.sizes = attention.fractals
         pieces = pieces_of(attention, schedule)
         # Q passes the vector unit, which K and V should not wait for.
+        parts = scratch_of(dense_buffers(attention, pieces, schedule.rows))
         staged = {
-            names: self.staging(staged_bytes(attention, schedule, names), count)
+            names: self.staging(staged_bytes(attention, schedule, names), count, parts)
             for names, count in (("q", schedule.queries), ("kv", STAGES))
         }
 
@@ -158,7 +161,7 @@ class AttentionKernel:
         self.l0c_s = buffers(schedule.l0c, schedule.scored * tile, made, "L0C")
         self.l0c_o = buffers(schedule.sums, rows * (columns + 1), f32, "L0C")
         self.p = buffers(schedule.p_slots, rows * schedule.block, f16, "L1")
-        self.exit = AttentionExit(attention, schedule, gm.o, machine)
+        self.exit = AttentionExit(attention, schedule, gm.o, machine, parts)
         self.less = LessHighest(schedule) if schedule.twice else None
         self.ones = self._ones(max(tile, rows))
         if schedule.twice and attention.chain.extras:
@@ -170,10 +173,10 @@ class AttentionKernel:
         self.tiles = 0
 
     @staticmethod
-    def staging(sizes: tuple[int, int], count: int) -> Staging:
-        """Buffers for rows that came, and for fractals made of them."""
+    def staging(sizes: tuple[int, int], count: int, parts: dict[str, ir.Value]) -> Staging:
+        """Buffers for rows that came, for fractals made of them, and what parts dense rows."""
         came, made = sizes
-        return Staging(Ring(count if came else 0, came), Ring(count if made else 0, made))
+        return Staging(Ring(count if came else 0, came), Ring(count if made else 0, made), parts)
 
     def _ones(self, count: int) -> ir.Value:
         """Ones beside V, in L0B for good; where scores come twice, beside K too."""

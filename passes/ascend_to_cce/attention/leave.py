@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, store_rows
+from davinci.passes.ascend_to_cce.products.dense_runs import Run, build_dense, store_run
 from davinci.passes.ascend_to_cce.products.feed import Range
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, fill_zeros
+from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, fill_lanes
-from davinci.passes.builder import IndexLike, alloc, mul, restride, subview
+from davinci.passes.builder import IndexLike, alloc, mul, restride, subview, viewed
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
 from davinci.schedule.attention.blocks import KEPT, PART, SPREAD, taking
-from davinci.schedule.attention.cost import pitch_of, sum_lanes
+from davinci.schedule.attention.cost import sum_lanes
+from davinci.schedule.attention.dense import leaves_dense, packing_of, pitch_of, run_bytes
+from davinci.schedule.vector.steps import RESULT, SOURCE
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import REPEAT_BYTES, ceil_div
 
@@ -23,11 +29,18 @@ class AttentionExit:
 
     Args:
         gm: [matrices][rows][columns], or [matrices][columns][rows][16][16].
+        parts: scratch in which rows that are no whole blocks are packed.
     """
 
     def __init__(
-        self, attention: Attention, schedule: AttentionSchedule, gm: ir.Value, machine: Machine
+        self,
+        attention: Attention,
+        schedule: AttentionSchedule,
+        gm: ir.Value,
+        machine: Machine,
+        parts: Mapping[str, ir.Value],
     ) -> None:
+        self.parts = parts
         self.attention, self.gm, self.machine = attention, gm, machine
         self.columns = attention.fractals.columns
         self.dtype = "f16" if attention.o.itemsize == 2 else "f32"
@@ -38,7 +51,11 @@ class AttentionExit:
             self.part = alloc([(self.columns + 1) * rows * FRACTAL], f32, "UB")
         wide = pitch_of(attention) if not attention.o.nz else self.columns * SIDE
         self.size = rows * SIDE * wide
-        self.leaving = Ring(schedule.leaving, self.size * DTYPES[self.dtype].itemsize)
+        size_bytes = self.size * DTYPES[self.dtype].itemsize
+        self.apart: Ring | None = None
+        if leaves_dense(attention):
+            self.apart, size_bytes = Ring(1, size_bytes), run_bytes(attention, rows)
+        self.leaving = Ring(schedule.leaving, size_bytes)
 
     def copy(self, sums: ir.Value, height: int) -> None:
         """O and its sums from L0C."""
@@ -75,7 +92,7 @@ class AttentionExit:
 
     def _divide(self, height: int, batch: IndexLike, rows: Range) -> None:
         element = ir.F16Type.get() if self.dtype == "f16" else ir.F32Type.get()
-        made = self.leaving.next(self.size, element)
+        made = (self.apart or self.leaving).next(self.size, element)
         columns, nz = self.columns, self.attention.o.nz
         wide = pitch_of(self.attention)
         shape = [columns, height * SIDE, SIDE]
@@ -91,11 +108,26 @@ class AttentionExit:
             cce.vmul(source, inverse, target)
         if nz:
             self._store_fractals(made, height, batch, rows)
+        elif self.apart is not None:
+            self._store_run(made, height, batch, rows)
         else:
             place = Piece(
                 self.gm, batch, mul(rows.start, SIDE), 0, rows.elements, self.attention.columns
             )
             store_rows(restride(made, [height * SIDE, columns * SIDE], [wide, 1]), place)
+
+    def _store_run(self, made: ir.Value, height: int, batch: IndexLike, rows: Range) -> None:
+        way = packing_of(self.attention, height)
+        held = self.leaving.take()
+        size, element = way.rows * way.width, element_type(way.dtype)
+        source = restride(made, [ir.MemRefType(made.type).shape[0]], [1])
+        if self.dtype == "f32":
+            assert self.apart is not None
+            source = self.apart.at(0, self.size, element)
+        result = viewed(held, [size], element)
+        build_dense(way.packed(), {SOURCE: source, RESULT: result}, self.parts)
+        run = Run(self.gm, batch, mul(rows.start, SIDE), rows.elements)
+        store_run(viewed(held, [size], ir.MemRefType(self.gm.type).element_type), run)
 
     def _store_fractals(self, made: ir.Value, height: int, batch: IndexLike, rows: Range) -> None:
         """With zeros where the matrix ends inside a fractal."""

@@ -92,6 +92,22 @@ def test_columns(low: float, scale: float, shape: tuple[int, int, int]) -> None:
     Attention(**options, low=low, scale=scale).check(cores=cores)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"heads": 20, "rows": 16, "keys": 16, "depth": 6, "scores": "f16"},
+        {"rows": 40, "keys": 77, "depth": 20, "columns": 24},
+        {"rows": 33, "keys": 50, "depth": 40, "columns": 20, "result": "f32"},
+        {"rows": 15, "keys": 17, "depth": 7, "columns": 5},
+    ],
+    ids=lambda options: "x".join(map(str, options.values())),
+)
+def test_rows_that_are_no_whole_blocks(options: dict[str, Any]) -> None:
+    """They come and leave as runs: the scalar unit moves no more than the end of a matrix."""
+    made = Attention(**options).check(cores=4)
+    assert made.launches[0].scalar_accesses < 4 * 16 * 2 * options.get("heads", 2)
+
+
 def test_two_masks() -> None:
     Attention(rows=40, keys=70, batch=2, mask="key+row").check(cores=3)
 

@@ -8,7 +8,8 @@ from itertools import product
 
 from davinci.machine import Machine
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
-from davinci.schedule.attention.cost import estimate, footprint, takes_windows
+from davinci.schedule.attention.cost import estimate, takes_windows
+from davinci.schedule.attention.footprint import footprint
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import ceil_div, even_cuts
 

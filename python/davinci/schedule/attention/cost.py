@@ -1,4 +1,4 @@
-"""What a schedule of attention takes: bytes of each memory, and about how many cycles."""
+"""What a schedule of attention takes: bytes of its buffers, and about how many cycles."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from davinci.isa.img2col import FIELDS
 from davinci.machine import Machine
 from davinci.schedule.attention.attention import STAGES, Attention, AttentionSchedule
 from davinci.schedule.attention.blocks import taking
+from davinci.schedule.attention.dense import (
+    is_dense,
+    leaves_dense,
+    packing_of,
+    parting,
+    pitch_of,
+    run_bytes,
+)
 from davinci.schedule.attention.fold import (
     FIRST,
     SECOND,
     fold,
     less_highest,
     negated,
-    result_lanes,
     scratch_lanes,
     spread_again,
 )
-from davinci.schedule.products.cost import Busy, Footprint, crossing_bytes
+from davinci.schedule.products.cost import Busy, crossing_bytes
 from davinci.schedule.products.product import Operand, Pieces
 from davinci.schedule.vector.row_packing import unpacking
 from davinci.schedule.vector.row_statistics import KEPT
@@ -66,11 +73,12 @@ def pieces_of(attention: Attention, schedule: AttentionSchedule) -> dict[str, Pi
     of_q = rows(attention.q, depth, schedule.rows)
     if schedule.together and not attention.q.k_rows:
         of_q = schedule.rows
+    of_v = rows(attention.v, block, columns)
     at_once = tile if schedule.windows else rows(attention.k, depth, tile)
     return {
-        "q": Pieces(depth, schedule.rows, 1, of_q, STAGES),
-        "k": Pieces(depth, tile, together, at_once, k_slots),
-        "v": Pieces(block, columns, tile, rows(attention.v, block, columns), v_slots),
+        "q": Pieces(depth, schedule.rows, 1, of_q, STAGES, dense=is_dense(attention, "q")),
+        "k": Pieces(depth, tile, together, at_once, k_slots, dense=is_dense(attention, "k")),
+        "v": Pieces(block, columns, tile, of_v, v_slots, dense=is_dense(attention, "v")),
     }
 
 
@@ -132,12 +140,6 @@ def column_cycles(keys: int, machine: Machine) -> float:
     return steps * fixed + COLUMN_STEPS * keys * 4 / REPEAT_BYTES
 
 
-def pitch_of(attention: Attention) -> int:
-    """Elements from row to row of O in UB: an odd number of blocks."""
-    lanes = BLOCK_BYTES // attention.o.itemsize
-    return (attention.fractals.columns * SIDE // lanes | 1) * lanes
-
-
 def sum_lanes(attention: Attention, rows: int) -> int:
     """Elements of UB for a unit of O as it comes from L0C, its sums, and one over these."""
     return (attention.fractals.columns + 2) * rows * FRACTAL + REPEAT_BYTES // 4
@@ -146,7 +148,10 @@ def sum_lanes(attention: Attention, rows: int) -> int:
 def exit_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
     """Bytes of UB that O takes on its way out."""
     out = pitch_of(attention) if not attention.o.nz else attention.fractals.columns * SIDE
-    left = schedule.leaving * schedule.rows * SIDE * out * attention.o.itemsize
+    made = schedule.rows * SIDE * out * attention.o.itemsize
+    left = schedule.leaving * made
+    if leaves_dense(attention):
+        left = made + schedule.leaving * run_bytes(attention, schedule.rows)
     return sum_lanes(attention, schedule.rows) * 4 + left
 
 
@@ -174,83 +179,6 @@ def shared_bytes(attention: Attention, schedule: AttentionSchedule) -> tuple[int
     if schedule.together:
         behind = schedule.scored * schedule.tile * FRACTAL_BYTES
     return max(lanes[FIRST] * item, behind), lanes[SECOND] * item
-
-
-def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machine) -> Footprint:
-    """Bytes that the buffers of a schedule take."""
-    sizes, rows, tile = attention.fractals, schedule.rows, schedule.tile
-    chain, block = attention.chain, schedule.block
-    item, twice = schedule.itemsize(attention), schedule.twice
-    lanes = result_lanes(schedule.dtype(attention))
-    pieces = pieces_of(attention, schedule)
-    l1 = sum(p.fractals * p.slots for p in pieces.values())
-    l1 += schedule.p_slots * rows * block + twice * STAGES * rows
-    l1 += max(tile, rows)
-    if schedule.together:
-        return Footprint(
-            l1 * FRACTAL_BYTES,
-            *_factors(attention, schedule),
-            _sums(attention, schedule),
-            _together_bytes(attention, schedule),
-        )
-    ub = schedule.scores * rows * block * FRACTAL * item
-    ub += sum(shared_bytes(attention, schedule))
-    ub += rows * lanes * item
-    if item == 2:
-        ub += (STAGES * rows if twice else rows * tile) * FRACTAL_BYTES
-    ub += exit_bytes(attention, schedule) + query_bytes(attention, schedule)
-    ub += STAGES * sum(staged_bytes(attention, schedule))
-    if schedule.blocks(attention) > 1:
-        ub += rows * ((sizes.columns + 1) * FRACTAL * 4 + lanes * item)
-        ub += rows * SIDE * (item + 4 + BLOCK_BYTES)
-        ub += spread_cost("f32", rows * SIDE, machine)[0]
-    ub += attention.whole_masks * STAGES * rows * tile * FRACTAL * item
-    columns = twice and bool(chain.extras)
-    if columns:
-        ub += column_bytes(attention, schedule)
-        l1 += block * column_slots(attention)
-    for extra in chain.extras:
-        if extra.whole or columns:
-            continue
-        ub += block * SIDE * (BLOCK_BYTES + DTYPES[extra.value.dtype].itemsize)
-        ub += spread_cost(extra.value.dtype, block * SIDE, machine)[0]
-    ub += len(chain.numbers) * BLOCK_BYTES
-    return Footprint(
-        l1 * FRACTAL_BYTES,
-        *_factors(attention, schedule),
-        _sums(attention, schedule),
-        ub,
-    )
-
-
-def _factors(attention: Attention, schedule: AttentionSchedule) -> tuple[int, int]:
-    """Bytes of L0A and L0B."""
-    sizes, rows, tile, twice = attention.fractals, schedule.rows, schedule.tile, schedule.twice
-    columns = twice and bool(attention.chain.extras)
-    l0a = schedule.l0a[0] * tile * sizes.depth + schedule.l0a[1] * tile * rows
-    l0a += (twice + columns * STAGES) * tile
-    l0b = schedule.l0b[0] * rows * sizes.depth + schedule.l0b[1] * tile * sizes.columns
-    l0b += max(tile, rows) + twice * STAGES * rows
-    return l0a * FRACTAL_BYTES, l0b * FRACTAL_BYTES
-
-
-def _sums(attention: Attention, schedule: AttentionSchedule) -> int:
-    """Bytes of L0C."""
-    scores = schedule.l0c * schedule.scored * schedule.tile * attention.chain.itemsize
-    of_o = schedule.sums * schedule.rows * (attention.fractals.columns + 1) * 4
-    return (scores + of_o) * FRACTAL
-
-
-def _together_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
-    """Bytes of UB where the maxima of a line are looked for together: Q is gone before the last
-    tiles of scores are there, O comes when the first ones are gone."""
-    item, tile = schedule.itemsize(attention), schedule.tile * schedule.scored * FRACTAL
-    scores = schedule.scored * schedule.block * FRACTAL * item
-    half = (schedule.l0c // 2) * tile * item
-    over = max(0, exit_bytes(attention, schedule) - half)
-    over += max(0, query_bytes(attention, schedule) - tile * item)
-    maxima = sum(shared_bytes(attention, schedule))
-    return scores + maxima + over + STAGES * sum(staged_bytes(attention, schedule))
 
 
 @lru_cache(maxsize=KEPT)
@@ -350,9 +278,16 @@ class Costs:
         found += self._operation("vmul", "f32", column, sizes.columns)
         if attention.o.itemsize == 2:
             found += self._operation("vconv", "", column, sizes.columns)
+        if leaves_dense(attention):
+            found += packing_of(attention, rows).packed().estimate(self.machine).cycles
+        pieces = pieces_of(attention, schedule)
         for name, count in (("q", rows), ("k", sizes.keys), ("v", sizes.keys)):
             operand, width = self._operand(name)
-            if not operand.nz and not is_direct(attention, name):
+            if is_dense(attention, name):
+                times = ceil_div(count, pieces[name].rows)
+                steps = parting(attention, name, pieces[name]).parted()
+                found += times * steps.estimate(self.machine).cycles
+            elif not operand.nz and not is_direct(attention, name):
                 wide = count * width * FRACTAL * operand.itemsize / REPEAT_BYTES
                 wide *= 1.0 if name == "q" else self.fresh
                 found += self._operation("vconv" if operand.itemsize > 2 else "vadds", "", wide, 1)
