@@ -4,7 +4,7 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-dequantize-sums{machine=ascend910b})' | FileCheck %s --check-prefix=EXACT
 
 // EXACT-NOT: dequantize
-// EXACT-COUNT-4: ascend.quantize
+// EXACT-COUNT-5: ascend.quantize
 
 // Scales and the step are one; bias and zero points are added to the integers. Of the first column
 // these are -10 + 3 / 0.01 + 5 / 0.005 = 1290 = 20 + 127 * 10, the digits 0x14 and 0x0A.
@@ -82,4 +82,24 @@ func.func @floats(%r: tensor<16x2xi8>) -> tensor<16x2xi8> {
   %8 = "ascend.div"(%3, %step) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
   %9 = "ascend.quantize"(%8) {zero = -128 : i64} : (tensor<16x2xf32>) -> tensor<16x2xi8>
   return %9 : tensor<16x2xi8>
+}
+
+// What was to go to rows is computed in fractals, as bytes, which readers in fractals take as they are.
+// CHECK-LABEL: func.func @rows
+// CHECK: %[[HALF:.*]] = "ascend.dequantize"
+// CHECK-NEXT: %[[BYTES:.*]] = "ascend.quantize"(%[[HALF]]) {zero = 0 : i64} : (tensor<16x64xf16, #ascend.layout<"nz">>) -> tensor<16x64xi8, #ascend.layout<"nz">>
+// CHECK-NEXT: %[[ROWS:.*]] = "ascend.relayout"(%[[BYTES]])
+// CHECK-NEXT: return %[[ROWS]], %[[BYTES]]
+func.func @rows(%x: tensor<16x32xi8, #ascend.layout<"nz">>) -> (tensor<16x64xi8>, tensor<16x64xi8, #ascend.layout<"nz">>) {
+  %w = "ascend.constant"() {value = dense<1> : tensor<1x4x16x32xi8>} : () -> tensor<64x32xi8, #ascend.layout<"nz">>
+  %s = "ascend.full"() {value = 0.01 : f32} : () -> tensor<16x64xf32>
+  %step = "ascend.full"() {value = 0.5 : f32} : () -> tensor<16x64xf32>
+  %0 = "ascend.matmul"(%x, %w) {transpose_b = true} : (tensor<16x32xi8, #ascend.layout<"nz">>, tensor<64x32xi8, #ascend.layout<"nz">>) -> tensor<16x64xi32, #ascend.layout<"nz">>
+  %1 = "ascend.relayout"(%0) : (tensor<16x64xi32, #ascend.layout<"nz">>) -> tensor<16x64xi32>
+  %2 = "ascend.cast"(%1) : (tensor<16x64xi32>) -> tensor<16x64xf32>
+  %3 = "ascend.mul"(%2, %s) : (tensor<16x64xf32>, tensor<16x64xf32>) -> tensor<16x64xf32>
+  %4 = "ascend.div"(%3, %step) : (tensor<16x64xf32>, tensor<16x64xf32>) -> tensor<16x64xf32>
+  %5 = "ascend.quantize"(%4) {zero = 2 : i64} : (tensor<16x64xf32>) -> tensor<16x64xi8>
+  %6 = "ascend.relayout"(%5) : (tensor<16x64xi8>) -> tensor<16x64xi8, #ascend.layout<"nz">>
+  return %5, %6 : tensor<16x64xi8>, tensor<16x64xi8, #ascend.layout<"nz">>
 }
