@@ -387,6 +387,21 @@ class Costs:
             (sizes.keys * sizes.columns * b + tiles * fixed) * self.loads,
         )
 
+    def later(self) -> float:
+        """How much later the first tile of K is in L0A, if loads of windows take longer than what
+        they are instead of."""
+        load, schedule, machine = self.machine.mte1.load3d, self.schedule, self.machine
+        depth, tile, unit = self.attention.fractals.depth, schedule.tile, machine.mte3
+        if not schedule.windows:
+            return 0.0
+        assert load is not None and unit.on_chip_start_cycles is not None
+        assert unit.ub_to_l1_bytes_per_cycle is not None
+        size = tile * depth * FRACTAL_BYTES
+        found = tile * depth * load.of_fractal(depth, 1) + min(tile, depth) * load.fixed_cycles
+        instead = depth * unit.on_chip_start_cycles + size / unit.ub_to_l1_bytes_per_cycle
+        instead += tile * machine.mte1.fixed_cycles + size / machine.mte1.l0a_bytes_per_cycle
+        return max(0.0, found - instead)
+
     def _cube(self) -> float:
         schedule, sizes = self.schedule, self.attention.fractals
         work = schedule.rows * sizes.keys * (sizes.depth + sizes.columns + 1 + schedule.twice)
@@ -408,14 +423,14 @@ def estimate(
     costs = Costs(attention, schedule, machine)
     rounds = ceil_div(sum(line.count for line in lines), cores) * costs.units
     busy, tiles = costs.unit(), costs.tiles()
-    each = busy.most
+    each, start = busy.most, START + costs.later()
     if schedule.together:
         each += LINKS * machine.sync.barrier_cycles / costs.units
         lines_each = ceil_div(sum(line.count for line in lines), cores)
-        return lines_each * (START + tiles * TILE) + (busy.sum - busy.most) / 4 + rounds * each
+        return lines_each * (start + tiles * TILE) + (busy.sum - busy.most) / 4 + rounds * each
     if schedule.scores == 1:
         # The next unit's scores cannot come while this one's maximum is looked for.
         each += LINKS * machine.sync.barrier_cycles + schedule.twice * AWAY
     if (blocks := schedule.blocks(attention)) > 1:
         each += blocks * CHAIN
-    return START + (busy.sum - busy.most) / 4 + tiles * TILE + rounds * each
+    return start + (busy.sum - busy.most) / 4 + tiles * TILE + rounds * each
