@@ -34,6 +34,7 @@ from davinci.passes.ascend.layout_costs import UNIT, Costs
 from davinci.passes.ascend.layout_support import (
     Support,
     behind_products_of_bytes,
+    ends_of_products,
     goes_by_fractals,
     joins_nz,
     keeps_matrices,
@@ -95,6 +96,7 @@ class Choice:
         self._product = last_makers(block, ON_CUBE, "ascend.reshape")
         self._following = last_makers(block, (*ON_CUBE, POOL))
         self._of_bytes = behind_products_of_bytes(block)
+        self._ends = ends_of_products(block)
         for operation in reversed(list(block.operations)):
             self._visit(operation.operation)
         for value, uses in self._uses.items():
@@ -120,7 +122,8 @@ class Choice:
         elif op.name in ON_CUBE or op.name == POOL:
             self._visit_product(op)
         elif is_elementwise(op):
-            node = self._node(op, takes_nz(op) or self._makes_bytes_behind_product(op))
+            cleared = op in self._ends
+            node = self._node(op, takes_nz(op, cleared) or self._makes_bytes_behind_product(op))
             for operand in op.operands:
                 self._use(operand, node, op)
         elif op.name == "ascend.broadcast":

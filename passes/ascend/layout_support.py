@@ -18,8 +18,10 @@ from davinci.operators.layouts import joins_blocks
 from davinci.operators.tensors import NZ, lanes, width_of
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.tensor_ops import (
+    CONSTANTS,
     DEQUANTIZE,
     ON_CUBE,
+    POOL,
     defining_op,
     evaluate,
     full_value,
@@ -73,10 +75,11 @@ class Support:
         return self._known[key]
 
 
-def takes_nz(op: Any) -> bool:
+def takes_nz(op: Any, cleared: bool = False) -> bool:
     """Whether an elementwise operator has a kernel for operands and result in nz.
 
-    It does to padding what it does to elements, so that must leave zeros.
+    It does to padding what it does to elements, so that must leave zeros, unless these are put
+    there behind it (`cleared`).
     """
     result = tensor_of(op.results[0].type)
     tensors = [result, *(tensor_of(v.type) for v in op.operands)]
@@ -85,7 +88,7 @@ def takes_nz(op: Any) -> bool:
     if len({lanes(x.element) for x in tensors}) > 1:
         return False
     stored = replace(result, layout=NZ).stored_shape
-    return result.count == math.prod(stored) or keeps_zero(op)
+    return cleared or result.count == math.prod(stored) or keeps_zero(op)
 
 
 def goes_by_fractals(x: Tensor) -> bool:
@@ -105,6 +108,26 @@ def behind_products_of_bytes(block: Any) -> set[Any]:
                 found.add(op)
         elif is_elementwise(op) and any(defining_op(v) in found for v in op.operands):
             found.add(op)
+    return found
+
+
+def ends_of_products(block: Any) -> set[Any]:
+    """Products, pools, and the operators that their kernels will do: of what these make, of
+    constants, and of rows of constants."""
+    found: set[Any] = set()
+
+    def is_there(value: Any) -> bool:
+        owner = defining_op(value)
+        if owner is not None and owner.name == "ascend.broadcast":
+            owner = defining_op(owner.operands[0])
+        return owner in found or (owner is not None and owner.name in CONSTANTS)
+
+    for operation in block.operations:
+        op = operation.operation
+        if op.name in ON_CUBE or op.name == POOL:
+            found.add(op)
+        elif is_elementwise(op) and any(defining_op(value) in found for value in op.operands):
+            found |= {op} if all(map(is_there, op.operands)) else set()
     return found
 
 

@@ -31,13 +31,13 @@ func.func @chain(%a: tensor<8x8xf16>, %b: tensor<8x8xf16>, %x: tensor<1x8x8xf32>
 
 // -----
 
-// Padding must stay zero, so exp of a padded matrix is computed in rows; of whole fractals it need not be. Numbers
-// that are the same everywhere are so in padding, too.
+// Kernels of products see to padding: what follows them may make other numbers than zeros of it. Numbers that are the
+// same everywhere are so in padding, too.
 // CHECK-LABEL: func.func @padding
-// CHECK: "ascend.matmul"({{.*}}) -> tensor<17x32xf32>
-// CHECK-NEXT: "ascend.exp"({{.*}}) : (tensor<17x32xf32>) -> tensor<17x32xf32>
-// CHECK: "ascend.full"() {value = 1.000000e+00 : f32} : () -> tensor<17x32xf32>
-// CHECK-NEXT: "ascend.add"({{.*}}) : (tensor<17x32xf32>, tensor<17x32xf32>) -> tensor<17x32xf32>
+// CHECK: %[[A:.*]] = "ascend.matmul"({{.*}}) -> tensor<17x32xf32, #ascend.layout<"nz">>
+// CHECK-NEXT: %[[B:.*]] = "ascend.exp"(%[[A]])
+// CHECK-NEXT: %[[D:.*]] = "ascend.full"() {value = 1.000000e+00 : f32} : () -> tensor<17x32xf32, #ascend.layout<"nz">>
+// CHECK-NEXT: "ascend.add"(%[[B]], %[[D]])
 // CHECK: %[[C:.*]] = "ascend.matmul"({{.*}}) -> tensor<32x32xf32, #ascend.layout<"nz">>
 // CHECK-NEXT: %[[E:.*]] = "ascend.exp"(%[[C]])
 // CHECK-NEXT: %[[F:.*]] = "ascend.full"() {value = 1.000000e+00 : f32} : () -> tensor<32x32xf32, #ascend.layout<"nz">>
@@ -56,6 +56,20 @@ func.func @padding(%a: tensor<17x32xf16>, %b: tensor<32x32xf16>, %c: tensor<32x3
   %10 = "ascend.cast"(%9) : (tensor<32x32xf32>) -> tensor<32x32xf16>
   %11 = "ascend.matmul"(%10, %b) : (tensor<32x32xf16>, tensor<32x32xf16>) -> tensor<32x32xf32>
   return %5, %11 : tensor<17x32xf32>, tensor<32x32xf32>
+}
+
+// -----
+
+// Where others compute, padding must stay zero, so exp of a padded matrix is computed in rows.
+// CHECK-LABEL: func.func @padding_of_others
+// CHECK: "ascend.exp"({{.*}}) : (tensor<17x32xf32>) -> tensor<17x32xf32>
+func.func @padding_of_others(%a: tensor<17x32xf16>, %b: tensor<32x32xf16>, %x: tensor<17x32xf32>) -> tensor<17x32xf32> {
+  %0 = "ascend.matmul"(%a, %b) : (tensor<17x32xf16>, tensor<32x32xf16>) -> tensor<17x32xf32>
+  %1 = "ascend.mul"(%0, %x) : (tensor<17x32xf32>, tensor<17x32xf32>) -> tensor<17x32xf32>
+  %2 = "ascend.exp"(%1) : (tensor<17x32xf32>) -> tensor<17x32xf32>
+  %3 = "ascend.cast"(%2) : (tensor<17x32xf32>) -> tensor<17x32xf16>
+  %4 = "ascend.matmul"(%3, %b) : (tensor<17x32xf16>, tensor<32x32xf16>) -> tensor<17x32xf32>
+  return %4 : tensor<17x32xf32>
 }
 
 // -----

@@ -20,13 +20,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
 
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF
-from davinci.schedule.graph import Graph, Node
+from davinci.schedule.graph import Graph, Node, Operand, Scalar
 from davinci.schedule.vector.row_places import block_lanes
-from davinci.units import FRACTAL_SIDE
+from davinci.units import FRACTAL_SIDE, round_up
 
 MOVES = frozenset({"broadcast", "reshape", "transpose", "reduce"})
 """Operators besides the elementwise ones that a space can hold."""
@@ -141,10 +144,14 @@ def space_of(graph: Graph) -> Space:
                 _unify([a], [b])
     for value, array in enumerate(graph.arrays):
         if array.layout == NZ:
-            _split_columns(dims[value])
+            _split_columns(dims[value], padded=value not in graph.outputs)
     orders = [_memory_order(dims[v], array.layout) for v, array in enumerate(graph.arrays)]
     main = max(range(len(orders)), key=lambda v: (len(_leaves(orders[v])), v in graph.outputs))
     steps = {value: _steps(dims[value], window.strides) for value, window in graph.windows.items()}
+    for value in graph.inputs:
+        array = graph.arrays[value]
+        if array.layout == NZ and array.shape[-2] % FRACTAL_SIDE:
+            steps[value] = _steps_of_padded(orders[value], array.stored_shape)
     merged = _merged(graph, [_leaves(order) for order in orders], main, steps)
     return _with_lanes(graph, merged)
 
@@ -156,10 +163,57 @@ def _as_stored(graph: Graph) -> Graph:
     padded = any(array.count != math.prod(array.stored_shape) for array in graph.arrays)
     alike = len(stored) == 1 and all(array.layout == NZ for array in graph.arrays)
     plain = all(OPERATORS[node.name].elementwise for node in graph.nodes) and not graph.windows
-    if not (padded and alike and plain):
+    if padded and alike and plain:
+        (shape,) = stored
+        return replace(graph, arrays=[replace(a, shape=shape, layout=ND) for a in graph.arrays])
+    return _with_padding_as_rows(graph) if padded else graph
+
+
+def _with_padding_as_rows(graph: Graph) -> Graph:
+    """Fractals whose last rows are padding as ones with more rows, where rows of lanes repeated
+    over all of them meet zeros that stay zeros whatever these are."""
+    fractals = {v for v, array in enumerate(graph.arrays) if array.layout == NZ}
+    shapes = {graph.arrays[v].shape for v in fractals}
+    if len(shapes) > 1 or graph.windows:
         return graph
-    (shape,) = stored
-    return replace(graph, arrays=[replace(a, shape=shape, layout=ND) for a in graph.arrays])
+    (shape,) = shapes
+    zeros = fractals.intersection(graph.inputs)
+    for node in graph.nodes:
+        inside = fractals.intersection(node.values)
+        if not inside and node.result not in fractals:
+            continue
+        if node.name == "broadcast":
+            if inside or len(shape) - 2 in node.attributes["dims"]:
+                return graph
+        elif not OPERATORS[node.name].elementwise or 0 < len(inside) < len(node.values):
+            return graph
+        elif inside and _keeps_zeros(node, zeros, graph):
+            zeros.add(node.result)
+    if not fractals.intersection(graph.outputs) <= zeros:
+        return graph
+    more = (*shape[:-2], round_up(shape[-2], FRACTAL_SIDE), shape[-1])
+    arrays = [replace(a, shape=more) if a.layout == NZ else a for a in graph.arrays]
+    return replace(graph, arrays=arrays)
+
+
+def _keeps_zeros(node: Node, zeros: set[int], graph: Graph) -> bool:
+    """Whether an elementwise operator makes zeros of zeros, its other operands being any numbers
+    but 0 (where these are not finite, or 0 in a division, zeros become NaN)."""
+    record, result = OPERATORS[node.name], replace(graph.arrays[node.result], shape=())
+
+    def value(operand: Operand, other: float) -> np.ndarray[Any, Any]:
+        if isinstance(operand, Scalar):
+            return np.asarray(operand.value)
+        return np.asarray(0.0 if operand in zeros else other)
+
+    try:
+        made = [
+            record.values([value(v, other) for v in node.operands], result, node.attributes)
+            for other in (1.0, -2.5)
+        ]
+    except TypeError:  # an operator of integers
+        return False
+    return not any(array.any() for array in made)
 
 
 def _steps(dims: Dims, strides: Sequence[int]) -> dict[_Factor, int]:
@@ -167,6 +221,24 @@ def _steps(dims: Dims, strides: Sequence[int]) -> dict[_Factor, int]:
     found = {}
     for dim, stride in zip(dims, strides, strict=True):
         for leaf in reversed(_leaves([dim])):
+            found[leaf] = stride
+            stride *= leaf.size
+    return found
+
+
+def _steps_of_padded(order: Dims, stored: Sequence[int]) -> dict[_Factor, int]:
+    """Elements from one to the next along each factor of fractals whose last rows are padding.
+
+    Args:
+        order: of the value: columns of fractals, rows, lanes innermost.
+        stored: sizes of the array of fractals.
+    """
+    found = {}
+    *outer, rows, lanes = order
+    column = math.prod(stored[-3:])
+    for factors, first in (([lanes], 1), ([rows], FRACTAL_SIDE), (outer, column)):
+        stride = first
+        for leaf in reversed(_leaves(factors)):
             found[leaf] = stride
             stride *= leaf.size
     return found
@@ -213,9 +285,14 @@ def _relate(node: Node, graph: Graph, dims: list[Dims]) -> None:
                 _unify([a], [b])
 
 
-def _split_columns(dims: Dims) -> None:
+def _split_columns(dims: Dims, padded: bool) -> None:
+    """Makes columns those of fractals and lanes.
+
+    Args:
+        padded: whether the last rows may be padding, which a result would have to fill.
+    """
     rows, columns = dims[-2:]
-    if rows.size % FRACTAL_SIDE or columns.size % FRACTAL_SIDE:
+    if (rows.size % FRACTAL_SIDE and not padded) or columns.size % FRACTAL_SIDE:
         raise NoSpace("fractals with padding")
     _unify([columns], [_Factor(columns.size // FRACTAL_SIDE), _Factor(FRACTAL_SIDE)])
 
