@@ -1,7 +1,8 @@
 """Products: the schedule that is chosen against the best of a search by timing-only simulation.
 
     python benchmarks/speed/product_search.py [--machine NAME] [--random N --seed S] [--trials T]
-                                              [--show] [--write] [MxKxN[@cores][+KIND] ...]
+                                              [--workers W] [--show] [--write]
+                                              [MxKxN[@cores][+KIND] ...]
 
 The space is wider than the one from which is chosen: three times as many shares of C, three times
 as many tiles of each, down to a quarter as deep as L0 allows, in all orders, with all pieces and
@@ -18,6 +19,7 @@ each of these, on one core and on all. --write writes docs/product-search.md.
 from __future__ import annotations
 
 import argparse
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -253,6 +255,11 @@ def searched(kernel: Searched, trials: int) -> dict[ProductSchedule, float]:
     return found
 
 
+def found_for(case: Case, machine_name: str, trials: int) -> dict[ProductSchedule, float]:
+    """What is searched for one product, in a process of its own."""
+    return searched(Searched.of(case, machine_name), trials)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("shapes", nargs="*")
@@ -260,6 +267,7 @@ def main() -> None:
     parser.add_argument("--random", type=int, default=0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--trials", type=int, default=160)
+    parser.add_argument("--workers", type=int, default=1, help="products searched at once")
     parser.add_argument("--show", action="store_true", help="print both schedules")
     parser.add_argument("--write", action="store_true", help="write the page in docs")
     options = parser.parse_args()
@@ -270,15 +278,16 @@ def main() -> None:
     lines = [f"{'m x k x n @ cores':26}{'tried':>8}{'chosen':>10}{'best':>10}{'ratio':>8}"]
     print(lines[0])
     ratios: list[float] = []
-    for case in cases:
-        found = searched(Searched.of(case, options.machine), options.trials)
-        chosen, best = next(iter(found)), min(found, key=lambda schedule: found[schedule])
-        ratios.append(found[chosen] / found[best])
-        row = f"{len(found):8}{found[chosen]:10,.0f}{found[best]:10,.0f}{ratios[-1]:8.3f}"
-        lines.append(f"{case!s:26}{row}")
-        print(lines[-1], flush=True)
-        if options.show:
-            print(f"  chosen {chosen}\n  best   {best}", flush=True)
+    search = partial(found_for, machine_name=options.machine, trials=options.trials)
+    with ProcessPoolExecutor(options.workers) as pool:
+        for case, found in zip(cases, pool.map(search, cases), strict=True):
+            chosen, best = next(iter(found)), min(found, key=lambda schedule: found[schedule])
+            ratios.append(found[chosen] / found[best])
+            row = f"{len(found):8}{found[chosen]:10,.0f}{found[best]:10,.0f}{ratios[-1]:8.3f}"
+            lines.append(f"{case!s:26}{row}")
+            print(lines[-1], flush=True)
+            if options.show:
+                print(f"  chosen {chosen}\n  best   {best}", flush=True)
     lines.append(f"chosen over best: {median(ratios):.3f} (median), {max(ratios):.3f} at worst")
     print(lines[-1])
     if options.write:
