@@ -127,7 +127,8 @@ def ends_of_products(block: Any) -> set[Any]:
         if op.name in ON_CUBE or op.name == POOL:
             found.add(op)
         elif is_elementwise(op) and any(defining_op(value) in found for value in op.operands):
-            found |= {op} if all(map(is_there, op.operands)) else set()
+            flags = tensor_of(op.results[0].type).element == "i1"  # do not come to rows again
+            found |= {op} if all(map(is_there, op.operands)) and not flags else set()
     return found
 
 
