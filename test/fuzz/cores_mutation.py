@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import numpy as np
 
 from davinci.isa.core import INSTRUCTIONS
 from fuzz.happens_before import Order
-from fuzz.interleaving_fuzz import SHAPES
+from fuzz.interleaving_fuzz import SHAPES, early
 from fuzz.random_cores import FLAG_BIT, CoresPool, Seat, Team, seats
 from fuzz.random_programs import Row
-from fuzz.stream_steps import AWAIT, SIGNAL, SYNC, Conflicts, matched, opcode_of
+from fuzz.stream_steps import AWAIT, SIGNAL, SYNC, Conflicts, Step, matched, opcode_of
 
-OUTCOMES = ("mutants", "reported", "redundant", "escaped", "false alarm")
+EARLY = "ordered by an early wait"
+"""What is reported though it is ordered: a wait precedes its set (`interleaving_fuzz.early`)."""
+
+OUTCOMES = ("mutants", "reported", "redundant", EARLY, "escaped", "false alarm")
 OPCODES = {name: INSTRUCTIONS[name].opcode for name in (*SYNC, SIGNAL, AWAIT)}
 Programs = Sequence[Sequence[Row]]
 
@@ -49,13 +53,22 @@ def mutants(programs: Programs) -> Iterator[list[list[Row]]]:
         yield without(programs, left_out)
 
 
+def steps_of(pool: CoresPool, where: Sequence[Seat], programs: Programs) -> list[list[Step]]:
+    """Of each core."""
+    return [
+        pool.pools[seat.kind].steps(rows, core)
+        for core, (seat, rows) in enumerate(zip(where, programs, strict=True))
+    ]
+
+
+def reported(pool: CoresPool, where: Sequence[Seat], programs: Programs) -> str:
+    """What a report on programs counts as that are sound."""
+    return EARLY if any(map(early, steps_of(pool, where, programs))) else "false alarm"
+
+
 def sound(pool: CoresPool, where: Sequence[Seat], programs: Programs) -> bool:
     """Whether the order worked out independently finds nothing wrong."""
-    steps = [
-        step
-        for core, (seat, rows) in enumerate(zip(where, programs, strict=True))
-        for step in pool.pools[seat.kind].steps(rows, core)
-    ]
+    steps = list(chain(*steps_of(pool, where, programs)))
     order = Order(steps, pool.sequential, places=[seat.place for seat in where])
     return order.verdict(Conflicts(steps)).sound
 
@@ -75,12 +88,12 @@ def judge(seed: int, programs: int) -> Counter[str]:
         if not sound(pool, where, rows):
             continue
         counts["programs"] += 1
-        counts["false alarm"] += bool(pool.simulate(where, rows))
+        counts[reported(pool, where, rows)] += bool(pool.simulate(where, rows))
         for mutant in mutants(rows):
             fault, fine = bool(pool.simulate(where, mutant)), sound(pool, where, mutant)
             counts["mutants"] += 1
             if fault:
-                counts["false alarm" if fine else "reported"] += 1
+                counts[reported(pool, where, mutant) if fine else "reported"] += 1
             else:
                 counts["redundant" if fine else "escaped"] += 1
     return counts
