@@ -7,6 +7,7 @@ that f16 need not hold both. `settle` decides how a part is computed, or that it
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -59,7 +60,7 @@ Number = Any
 
 
 @dataclass
-class Part:
+class Part(ABC):
     """A value in steps, without what is the same for all rows.
 
     Attributes:
@@ -74,9 +75,9 @@ class Part:
         """Takes a number to be added, if that is possible."""
         return any(part.take(number) for part in self.parts[:1])
 
+    @abstractmethod
     def emit(self, ops: TensorOps) -> Any:
         """Builds it."""
-        raise NotImplementedError
 
     @property
     def tensor(self) -> Tensor:
@@ -225,8 +226,9 @@ class Sums(Part):
             return made
         return ops.binary("mul", made, full(self.tensor, 2.0**-self.shift, ops))
 
+    @abstractmethod
     def _scaled(self, ops: TensorOps) -> Any:
-        raise NotImplementedError
+        """What it is times 2 to the power of `shift`."""
 
 
 @dataclass

@@ -7,13 +7,10 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute, python_value
-from davinci.element_types import dtype_of
 from davinci.machine import Machine
-from davinci.operators import Tensor
+from davinci.operators import OPERATORS, Tensor
 from davinci.operators.layouts import joins_blocks
 from davinci.operators.tensors import NZ, lanes, width_of
 from davinci.passes.analysis.group_graph import graph_of
@@ -23,7 +20,6 @@ from davinci.passes.ascend.tensor_ops import (
     ON_CUBE,
     POOL,
     defining_op,
-    evaluate,
     full_value,
     is_elementwise,
 )
@@ -122,13 +118,15 @@ def ends_of_products(block: Any) -> set[Any]:
             owner = defining_op(owner.operands[0])
         return owner in found or (owner is not None and owner.name in CONSTANTS)
 
+    def goes_on(op: Any) -> bool:
+        if not is_elementwise(op) or tensor_of(op.results[0].type).element == "i1":
+            return False  # Flags do not come to rows again.
+        return any(defining_op(v) in found for v in op.operands) and all(map(is_there, op.operands))
+
     for operation in block.operations:
         op = operation.operation
-        if op.name in ON_CUBE or op.name == POOL:
+        if op.name in ON_CUBE or op.name == POOL or goes_on(op):
             found.add(op)
-        elif is_elementwise(op) and any(defining_op(value) in found for value in op.operands):
-            flags = tensor_of(op.results[0].type).element == "i1"  # do not come to rows again
-            found |= {op} if all(map(is_there, op.operands)) and not flags else set()
     return found
 
 
@@ -149,14 +147,13 @@ def joins_in_place(op: Any) -> bool:
 
 def keeps_zero(op: Any) -> bool:
     """Whether the result is zero where operands are, those apart that are one value everywhere."""
-    inputs = []
+    numbers = []
     for operand in op.operands:
         known = full_value(operand)
-        zero = np.zeros((), dtype_of(tensor_of(operand.type).element))
-        inputs.append(zero if known is None else known)
+        numbers.append((tensor_of(operand.type).element, 0 if known is None else known))
     attributes = {key: python_value(op.attributes[key]) for key in op.attributes}
-    result = Tensor((), tensor_of(op.results[0].type).element)
-    return not evaluate(op.name.removeprefix("ascend."), inputs, result, attributes).any()
+    record = OPERATORS[op.name.removeprefix("ascend.")]
+    return record.makes_zero(numbers, tensor_of(op.results[0].type).element, attributes)
 
 
 def spreads_row(op: Any) -> bool:

@@ -91,8 +91,7 @@ class TensorOps:
         result = Tensor(array.shape, element, layout)
         if array.size and is_splat(array):
             return self._filled(result, array.flat[0])
-        kind = element_type(element)
-        return self._constant(elements.to_attribute(stored_array(array, result), kind), result)
+        return self.array(array, result)
 
     def array(self, array: Array, result: Tensor) -> Any:
         """A constant that is an array, even if all elements are the same."""

@@ -45,7 +45,6 @@ from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up
 TRANSFERS = frozenset(["MTE1", "MTE2", "MTE3"])
 """Pipes that fill buffers ahead of the work on them."""
 
-
 ALWAYS = -1
 """The lifetime, as bits, of a buffer that shares its place with none."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd
 
-from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.dialects.cce.instructions import COPIES, NAMES
 from davinci.isa import Instruction
 from davinci.isa.strides import Dim, merge_dims, split_run
@@ -36,16 +36,26 @@ def lower_copy_l0c(emitter: Emitter, op: Op) -> None:
     src, dst = (buffer_of(v) for v in op.operands)
     kind = src.dtype if src.dtype == dst.dtype else f"{src.dtype}2{dst.dtype}"
     record = emitter.record(op, NAMES["copy_l0c"], kind)
-    shape = [*src.shape[:2], FRACTAL]
-    strides = [[*b.strides[:2], 1] for b in (src, dst)]
-    outer, run = split_run(merge_dims(shape, strides))
-    sizes = (src.itemsize, dst.itemsize)
+    start = [emitter.addresses.of(v) for v in op.operands]
+    emit_runs(emitter, record, start, *fractal_runs(src, dst, src.shape[:2], slice(2)))
+
+
+def fractal_runs(
+    src: Buffer, dst: Buffer, shape: Sequence[int], dims: slice
+) -> tuple[list[Dim], int, tuple[int, int]]:
+    """Outer dimensions, bytes of a run and units of a copy of fractals, as `emit_runs` takes them.
+
+    Args:
+        shape: fractals along the dimensions `dims` of both sides.
+    """
+    sides = (src, dst)
+    strides = [[*b.strides[dims], 1] for b in sides]
+    outer, run = split_run(merge_dims([*shape, FRACTAL], strides))
     in_bytes = [
-        Dim(d.size, tuple(s * size for s, size in zip(d.strides, sizes, strict=True)))
+        Dim(d.size, tuple(s * b.itemsize for s, b in zip(d.strides, sides, strict=True)))
         for d in outer
     ]
-    units = (FRACTAL * sizes[0], FRACTAL * sizes[1])
-    emit_bursts(emitter, record, list(op.operands), in_bytes, run * sizes[0], units)
+    return in_bytes, run * src.itemsize, (FRACTAL * src.itemsize, FRACTAL * dst.itemsize)
 
 
 @lowering("dequantize_l0c")
@@ -55,19 +65,13 @@ def lower_dequantize_l0c(emitter: Emitter, op: Op) -> None:
     src, scales, dst = (buffer_of(v) for v in op.operands)
     kind = f"{src.dtype}2{dst.dtype}v"
     record = emitter.record(op, NAMES["dequantize_l0c"], kind)
-    sides = (src, dst)
-    outer, run = split_run(merge_dims([src.shape[1], FRACTAL], [[b.strides[1], 1] for b in sides]))
-    in_bytes = [
-        Dim(d.size, tuple(s * b.itemsize for s, b in zip(d.strides, sides, strict=True)))
-        for d in outer
-    ]
-    units = (FRACTAL * src.itemsize, FRACTAL * dst.itemsize)
+    runs = fractal_runs(src, dst, src.shape[1:2], slice(1, 2))
     begin = [emitter.addresses.of(v) for v in (source, target)]
     first = emitter.addresses.of(factors)
     for column in range(src.shape[0]):
         emitter.set_scales(first.plus(Shift(column * scales.strides[0] * scales.itemsize)))
-        at = move(begin, [Shift(column * b.strides[0] * b.itemsize) for b in sides])
-        emit_runs(emitter, record, at, in_bytes, run * src.itemsize, units)
+        at = move(begin, [Shift(column * b.strides[0] * b.itemsize) for b in (src, dst)])
+        emit_runs(emitter, record, at, *runs)
 
 
 def emit_bursts(

@@ -61,8 +61,8 @@ def steps_of(pool: CoresPool, where: Sequence[Seat], programs: Programs) -> list
     ]
 
 
-def reported(pool: CoresPool, where: Sequence[Seat], programs: Programs) -> str:
-    """What a report on programs counts as that are sound."""
+def alarm(pool: CoresPool, where: Sequence[Seat], programs: Programs) -> str:
+    """What a report on sound programs counts as."""
     return EARLY if any(map(early, steps_of(pool, where, programs))) else "false alarm"
 
 
@@ -88,12 +88,12 @@ def judge(seed: int, programs: int) -> Counter[str]:
         if not sound(pool, where, rows):
             continue
         counts["programs"] += 1
-        counts[reported(pool, where, rows)] += bool(pool.simulate(where, rows))
+        counts[alarm(pool, where, rows)] += bool(pool.simulate(where, rows))
         for mutant in mutants(rows):
             fault, fine = bool(pool.simulate(where, mutant)), sound(pool, where, mutant)
             counts["mutants"] += 1
             if fault:
-                counts[reported(pool, where, mutant) if fine else "reported"] += 1
+                counts[alarm(pool, where, mutant) if fine else "reported"] += 1
             else:
                 counts["redundant" if fine else "escaped"] += 1
     return counts

@@ -26,7 +26,6 @@ from davinci.isa.core import (
     Compute,
     Field,
     Instruction,
-    Operand,
     Pipe,
     Registers,
     Space,
@@ -34,7 +33,7 @@ from davinci.isa.core import (
     define,
     no_regions,
 )
-from davinci.isa.mte import L0C_ELEMENTS, burst_fields, bursts, move, narrow
+from davinci.isa.mte import define_l0c_copy, from_l0c, narrow
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -102,7 +101,7 @@ def by_columns(values: Values, registers: Registers, arrays: Sequence[Array]) ->
     return [made]
 
 
-OF_SUMS = bursts((Space.L0C, "s32", L0C_ELEMENTS), (Space.UB, "f16", L0C_ELEMENTS))
+OF_SUMS = from_l0c("s32", "f16")
 
 
 def with_scales(values: Values, registers: Registers) -> Accesses:
@@ -124,56 +123,35 @@ def not_negative(compute: Compute) -> Compute:
     return made
 
 
-COPY = Instruction(
-    name="copy_matrix_cc_to_ubuf",
-    type="",
-    pipe=Pipe.V,
-    operands=(Operand("dst", Space.UB, True), Operand("src", Space.L0C, False)),
-    fields=burst_fields("fractals of 256 elements of their side"),
-    accesses=no_regions,
-    compute=move,
-    timing="l0c_to_ub",
-    doc="",
-    source=SOURCE,
-)
-
 for kind, src_type, dst_type in [
     ("f32relu", "f32", "f32"),
     ("f16relu", "f16", "f16"),
     ("s32relu", "s32", "s32"),
     ("f322f16relu", "f32", "f16"),
 ]:
-    define(
-        replace(
-            COPY,
-            type=kind,
-            accesses=bursts(
-                (Space.L0C, src_type, L0C_ELEMENTS), (Space.UB, dst_type, L0C_ELEMENTS)
-            ),
-            compute=not_negative(narrow(dst_type)),
-            doc=f"Copies 16 x 16 fractals of {src_type} from L0C to UB as {dst_type}; negative "
-            "values become 0.",
-        )
+    define_l0c_copy(
+        kind,
+        from_l0c(src_type, dst_type),
+        not_negative(narrow(dst_type)),
+        f"Copies 16 x 16 fractals of {src_type} from L0C to UB as {dst_type}; negative values "
+        "become 0.",
+        SOURCE,
     )
 
-define(
-    replace(
-        COPY,
-        type="s322f16",
-        accesses=OF_SUMS,
-        compute=by_number,
-        doc="Copies 16 x 16 fractals of s32 from L0C to UB as f16, times the number in DEQSCALE, "
-        "rounded once, to nearest, halves to even (assumed).",
-    )
+define_l0c_copy(
+    "s322f16",
+    OF_SUMS,
+    by_number,
+    "Copies 16 x 16 fractals of s32 from L0C to UB as f16, times the number in DEQSCALE, rounded "
+    "once, to nearest, halves to even (assumed).",
+    SOURCE,
 )
-define(
-    replace(
-        COPY,
-        type="s322f16v",
-        accesses=with_scales,
-        compute=by_columns,
-        doc="Copies 16 x 16 fractals of s32 from L0C to UB as f16, their columns times the 16 "
-        "numbers of f16 in UB that DEQSCALE names, rounded once, to nearest, halves to even "
-        "(assumed); negative ones become 0 if it says so.",
-    )
+define_l0c_copy(
+    "s322f16v",
+    with_scales,
+    by_columns,
+    "Copies 16 x 16 fractals of s32 from L0C to UB as f16, their columns times the 16 numbers of "
+    "f16 in UB that DEQSCALE names, rounded once, to nearest, halves to even (assumed); negative "
+    "ones become 0 if it says so.",
+    SOURCE,
 )

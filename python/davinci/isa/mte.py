@@ -160,25 +160,39 @@ def narrow(dtype: str) -> Compute:
     return compute
 
 
+def from_l0c(src_type: str, dst_type: str) -> Regions:
+    """Regions of a copy of fractals from L0C to UB."""
+    return bursts((Space.L0C, src_type, L0C_ELEMENTS), (Space.UB, dst_type, L0C_ELEMENTS))
+
+
+def define_l0c_copy(kind: str, accesses: Regions, compute: Compute, doc: str, source: str) -> None:
+    """A type of the copies of fractals from L0C to UB."""
+    define(
+        Instruction(
+            name="copy_matrix_cc_to_ubuf",
+            type=kind,
+            pipe=Pipe.V,
+            operands=(Operand("dst", Space.UB, True), Operand("src", Space.L0C, False)),
+            fields=burst_fields("fractals of 256 elements of their side"),
+            accesses=accesses,
+            compute=compute,
+            timing="l0c_to_ub",
+            doc=doc,
+            source=source,
+        )
+    )
+
+
 for type_name, src_type, dst_type in [
     ("f32", "f32", "f32"),
     ("f16", "f16", "f16"),
     ("s32", "s32", "s32"),
     ("f322f16", "f32", "f16"),
 ]:
-    define(
-        Instruction(
-            name="copy_matrix_cc_to_ubuf",
-            type=type_name,
-            pipe=Pipe.V,
-            operands=(Operand("dst", Space.UB, True), Operand("src", Space.L0C, False)),
-            fields=burst_fields("fractals of 256 elements of their side"),
-            accesses=bursts(
-                (Space.L0C, src_type, L0C_ELEMENTS), (Space.UB, dst_type, L0C_ELEMENTS)
-            ),
-            compute=narrow(dst_type),
-            timing="l0c_to_ub",
-            doc=f"Copies 16 x 16 fractals of {src_type} from L0C to UB as {dst_type}.",
-            source="docs/hardware.md a1 (rates), c (L0C to UB goes through the vector pipe)",
-        )
+    define_l0c_copy(
+        type_name,
+        from_l0c(src_type, dst_type),
+        narrow(dst_type),
+        f"Copies 16 x 16 fractals of {src_type} from L0C to UB as {dst_type}.",
+        "docs/hardware.md a1 (rates), c (L0C to UB goes through the vector pipe)",
     )

@@ -138,6 +138,21 @@ class Operator:
         with np.errstate(all="ignore"):
             return np.asarray(self.formula(*inputs, **given), dtype_of(result.element))
 
+    def makes_zero(
+        self,
+        operands: Sequence[tuple[str, Any]],
+        element: str,
+        attributes: Mapping[str, Any],
+    ) -> bool:
+        """Whether an elementwise result of some numbers is 0.
+
+        Args:
+            operands: the element type and the number of each.
+            element: type of the result.
+        """
+        inputs = [np.asarray(number, dtype_of(kind)) for kind, number in operands]
+        return not self.values(inputs, Tensor((), element), attributes).any()
+
     def tile(
         self,
         program: VectorProgram,

@@ -421,12 +421,12 @@ def estimate(
     """Cycles on that many cores."""
     lines = schedule.lines(attention)
     costs = Costs(attention, schedule, machine)
-    rounds = ceil_div(sum(line.count for line in lines), cores) * costs.units
+    lines_each = ceil_div(sum(line.count for line in lines), cores)
+    rounds = lines_each * costs.units
     busy, tiles = costs.unit(), costs.tiles()
     each, start = busy.most, START + costs.later()
     if schedule.together:
         each += LINKS * machine.sync.barrier_cycles / costs.units
-        lines_each = ceil_div(sum(line.count for line in lines), cores)
         return lines_each * (start + tiles * TILE) + (busy.sum - busy.most) / 4 + rounds * each
     if schedule.scores == 1:
         # The next unit's scores cannot come while this one's maximum is looked for.

@@ -20,9 +20,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
 
 from davinci.operators import OPERATORS
 from davinci.operators.tensors import ND, NZ
@@ -199,21 +196,17 @@ def _with_padding_as_rows(graph: Graph) -> Graph:
 def _keeps_zeros(node: Node, zeros: set[int], graph: Graph) -> bool:
     """Whether an elementwise operator makes zeros of zeros, its other operands being any numbers
     but 0 (where these are not finite, or 0 in a division, zeros become NaN)."""
-    record, result = OPERATORS[node.name], replace(graph.arrays[node.result], shape=())
+    record, element = OPERATORS[node.name], graph.arrays[node.result].element
 
-    def value(operand: Operand, other: float) -> np.ndarray[Any, Any]:
+    def number(operand: Operand, other: float) -> tuple[str, float]:
         if isinstance(operand, Scalar):
-            return np.asarray(operand.value)
-        return np.asarray(0.0 if operand in zeros else other)
+            return element, operand.value
+        return graph.arrays[operand].element, 0 if operand in zeros else other
 
-    try:
-        made = [
-            record.values([value(v, other) for v in node.operands], result, node.attributes)
-            for other in (1.0, -2.5)
-        ]
-    except TypeError:  # an operator of integers
-        return False
-    return not any(array.any() for array in made)
+    return all(
+        record.makes_zero([number(v, other) for v in node.operands], element, node.attributes)
+        for other in (1, -2.5)
+    )
 
 
 def _steps(dims: Dims, strides: Sequence[int]) -> dict[_Factor, int]:
