@@ -29,12 +29,13 @@ outermost loop and waited for once after it. Within a pipe the order goes over f
 and back (a relay) if other work of the pipe lies between the two and fills the time; else there is
 a barrier before the second one (`sync_completion`).
 
-What is missing is found by running the kernel on paper with a clock for each pipe (`sync_trace`),
-and what that has to look for by memory and segments (`sync_record`), so that the time grows with
-the number of operations. What other syncs imply is not put. Flags whose uses cannot meet share an
-event id. Where ids run out, a pipe is told in front of a loop that flags before it are clear, flags
-are set later than they could be, or wait for an answer, or two become one: `cce.sync_merged` on the
-kernel says how many; `cce.sync_degraded` counts those that became barriers of all pipes.
+What is missing is found by running the kernel on paper with a clock for each pipe (`sync_trace`).
+What each operation has to wait for is found before, once, by memory and segments (`sync_record`),
+so that the time grows with the number of operations. What other syncs imply is not put. Flags whose
+uses cannot meet share an event id. Where ids run out, a pipe is told in front of a loop that flags
+before it are clear, flags are set later than they could be, or wait for an answer, or two become
+one: `cce.sync_merged` on the kernel says how many; `cce.sync_degraded` counts those that became
+barriers of all pipes.
 
 Needs planned buffers (`plan-memory`). Kernels that are `cce.synced`, or have flags or barriers of
 their own, are left alone.
@@ -56,6 +57,7 @@ from davinci.passes.cce.sync_completion import Resources
 from davinci.passes.cce.sync_memory import Memory
 from davinci.passes.cce.sync_plan import Action
 from davinci.passes.cce.sync_program import Node, Program
+from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_solver import solve
 from davinci.passes.pipeline.base import Pass, option, register_pass
 
@@ -87,7 +89,7 @@ def _synchronise(kernel: Op, machine: Machine) -> None:
         return
     program = Program(kernel)
     resources = Resources(machine.sync.event_ids, _relays(machine, pipes, sequential))
-    solution = solve(program, Memory(program, sequential), resources)
+    solution = solve(Record(program, Memory(program, sequential)), resources)
     for node in solution.plan.nodes():
         _emit(ir.InsertionPoint(node.op), node, solution.plan.before(node))
         _emit(ir.InsertionPoint.after(node.op), node, solution.plan.after(node))

@@ -30,7 +30,8 @@ from dataclasses import dataclass
 
 from davinci.isa.core import Pipe
 from davinci.passes.analysis.accesses import FORWARD
-from davinci.passes.cce.sync_plan import Flag, Plan, Sync
+from davinci.passes.cce.sync_observer import Instance, ObservedTrace
+from davinci.passes.cce.sync_plan import Plan, Sync
 from davinci.passes.cce.sync_program import (
     Block,
     Leaf,
@@ -39,9 +40,8 @@ from davinci.passes.cce.sync_program import (
     common_block,
     common_loops,
 )
-from davinci.passes.cce.sync_record import Instance, differs_at
+from davinci.passes.cce.sync_record import differs_at
 from davinci.passes.cce.sync_room import Room
-from davinci.passes.cce.sync_trace import Trace
 
 Place = Callable[[Block], Node]
 """Around which statement a flag for a later iteration of a loop's body is set and waited for."""
@@ -78,7 +78,7 @@ class Completion:
         self._keys = {sync.key for sync in plan.syncs}
         self.asked = self.added = 0
 
-    def missing(self, trace: Trace, earlier: Instance, later: Leaf) -> None:
+    def missing(self, trace: ObservedTrace, earlier: Instance, later: Leaf) -> None:
         block, after, before = _span(trace, earlier, later)
         if after is not earlier.node or before is not later:
             self._order(block, after, before, earlier.pipe, later.pipe)
@@ -87,11 +87,8 @@ class Completion:
         else:
             self._between_pipes(trace, earlier, later)
 
-    def unclear(self, trace: Trace, earlier: Instance, pipe: Pipe, node: Node) -> None:
+    def unclear(self, trace: ObservedTrace, earlier: Instance, pipe: Pipe, node: Node) -> None:
         self._order(*_span(trace, earlier, node), earlier.pipe, pipe)
-
-    def sets(self, flag: Flag, others: set[Flag]) -> None:
-        pass
 
     def _order(self, block: Block, after: Node, before: Node, src: Pipe, dst: Pipe) -> None:
         """A flag or barrier for operations of which one lies in an inner loop or branch, or that
@@ -110,14 +107,14 @@ class Completion:
             self._plan.add(sync)
             self.added += 1
 
-    def _add_here(self, trace: Trace, sync: Sync) -> None:
+    def _add_here(self, trace: ObservedTrace, sync: Sync) -> None:
         """Adds a sync of operations that the trace passes now, or does as if."""
         if self._steady and trace.loops and trace.loops[-1].trips != 1 and not trace.iteration[-1]:
             self.asked += 1
         else:
             self._add(sync)
 
-    def _within_pipe(self, trace: Trace, earlier: Instance, later: Leaf) -> None:
+    def _within_pipe(self, trace: ObservedTrace, earlier: Instance, later: Leaf) -> None:
         """A relay, or a barrier if there is nothing between the two that fills its time."""
         pipe, block = later.pipe, later.block
         over = self._relays.get(pipe)
@@ -134,10 +131,10 @@ class Completion:
         self._add_here(trace, relay)
         trace.wait(relay, relay.flags[0], point.sent, after)
         sent = [*trace.state.clocks[over]]
-        sent[over] = len(trace.instances[over])
+        sent[over] = trace.numbers[over]
         trace.wait(relay, relay.flags[1], sent, later)
 
-    def _between_pipes(self, trace: Trace, earlier: Instance, later: Leaf) -> None:
+    def _between_pipes(self, trace: ObservedTrace, earlier: Instance, later: Leaf) -> None:
         """A flag, perhaps a late one, or one that needs an answer."""
         src, dst, block = earlier.pipe, later.pipe, later.block
         room = Room(trace, block, self._event_ids)
@@ -155,7 +152,7 @@ class Completion:
         trace.wait(sync, sync.flags[-1], sent, later)
 
 
-def _span(trace: Trace, earlier: Instance, later: Node) -> tuple[Block, Node, Node]:
+def _span(trace: ObservedTrace, earlier: Instance, later: Node) -> tuple[Block, Node, Node]:
     """The block where a sync from an instance to a node lies, and its nodes that contain the two:
     of several iterations the body of the outermost loop that they differ in."""
     depth = common_loops(earlier.loops, trace.loops)

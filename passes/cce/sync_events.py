@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from heapq import heappop, heappush
 
 from davinci.isa.core import Pipe
-from davinci.passes.cce.sync_memory import Memory
 from davinci.passes.cce.sync_plan import Flag, Plan, Scarcity, Sync
-from davinci.passes.cce.sync_program import Leaf, Node, Program, lies_in
-from davinci.passes.cce.sync_record import Instance
-from davinci.passes.cce.sync_trace import Trace
+from davinci.passes.cce.sync_program import Node, lies_in
+from davinci.passes.cce.sync_record import Record
+from davinci.passes.cce.sync_trace import FlagPair, Trace
 
 
 class _Clashes:
@@ -24,12 +24,6 @@ class _Clashes:
 
     def __init__(self) -> None:
         self.of: dict[Flag, set[Flag]] = {}
-
-    def missing(self, trace: Trace, earlier: Instance, later: Leaf) -> None:
-        raise AssertionError("the plan is complete")
-
-    def unclear(self, trace: Trace, earlier: Instance, pipe: Pipe, node: Node) -> None:
-        raise AssertionError("the plan is complete")
 
     def sets(self, flag: Flag, others: set[Flag]) -> None:
         self.of.setdefault(flag, set()).update(others)
@@ -61,7 +55,7 @@ class Shortage:
         return Sync(route, node.block, ahead, node, scarcity=Scarcity.ANSWER)
 
 
-def allocate(program: Program, memory: Memory, plan: Plan, event_ids: int) -> list[Shortage]:
+def allocate(record: Record, plan: Plan, event_ids: int) -> list[Shortage]:
     """Gives every flag an event id; returns syncs with a flag for which none was left.
 
     It is a colouring of the graph of clashes. Next is always a flag with the fewest ids left: where
@@ -69,17 +63,23 @@ def allocate(program: Program, memory: Memory, plan: Plan, event_ids: int) -> li
     their order alone would not do.
     """
     clashes = _Clashes()
-    Trace(program, memory, plan, clashes)
+    Trace(record, plan, listener=clashes.sets)
     events = _coloured(list(clashes.of), clashes, event_ids)
     for flag, event in events.items():
         flag.event = event
     owners = {flag: sync for sync in plan.syncs for flag in sync.flags}
     short = {owners[flag]: None for flag, event in events.items() if event < 0}
-    return [
-        Shortage(sync, _roomy(sync, owners, clashes, event_ids))
-        for sync in plan.syncs
-        if sync in short
-    ]
+
+    @cache
+    def suffices(pairs: frozenset[FlagPair], node: Node) -> bool:
+        inside = [
+            flag
+            for flag in clashes.of
+            if (flag.src, flag.dst) in pairs and lies_in(owners[flag].block, node)
+        ]
+        return min(_coloured(inside, clashes, event_ids).values()) >= 0
+
+    return [Shortage(sync, _roomy(sync, suffices)) for sync in plan.syncs if sync in short]
 
 
 def _coloured(flags: Sequence[Flag], clashes: _Clashes, event_ids: int) -> dict[Flag, int]:
@@ -100,21 +100,16 @@ def _coloured(flags: Sequence[Flag], clashes: _Clashes, event_ids: int) -> dict[
     return found
 
 
-def _roomy(
-    sync: Sync, owners: Mapping[Flag, Sync], clashes: _Clashes, event_ids: int
-) -> Node | None:
+def _roomy(sync: Sync, suffices: Callable[[frozenset[FlagPair], Node], bool]) -> Node | None:
     """The outermost statement around a sync whose flags alone have event ids enough, and that
-    something lies in front of."""
+    something lies in front of.
+
+    Args:
+        suffices: whether the flags of some pairs of pipes in a statement alone have.
+    """
     node, found = sync.around or sync.block.owner, None
-    pairs = {(flag.src, flag.dst) for flag in sync.flags}
-    while node is not None:
-        inside = [
-            flag
-            for flag in clashes.of
-            if (flag.src, flag.dst) in pairs and lies_in(owners[flag].block, node)
-        ]
-        if min(_coloured(inside, clashes, event_ids).values()) < 0:
-            break
+    pairs = frozenset((flag.src, flag.dst) for flag in sync.flags)
+    while node is not None and suffices(pairs, node):
         found = node if node.index else found
         node = node.block.owner
     return found

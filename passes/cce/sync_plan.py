@@ -115,7 +115,8 @@ class Plan:
 
     def __init__(self, syncs: Iterable[Sync] = ()) -> None:
         self._syncs: dict[Sync, None] = {}
-        self._actions: dict[Node, list[list[Action]]] = {}
+        self._after: dict[Node, list[list[Action]]] = {}
+        self._before: dict[Node, list[list[Action]]] = {}
         for sync in syncs:
             self.add(sync)
 
@@ -127,26 +128,37 @@ class Plan:
     def add(self, sync: Sync) -> None:
         self._syncs[sync] = None
         for node, stage, action in _actions(sync):
-            if node not in self._actions:
-                self._actions[node] = [[] for _ in range(STAGES)]
-            self._actions[node][stage].append(action)
+            self._at(node, stage).append(action)
 
     def remove(self, sync: Sync) -> None:
         del self._syncs[sync]
         for node, stage, action in _actions(sync):
-            self._actions[node][stage].remove(action)
+            self._at(node, stage).remove(action)
 
-    def nodes(self) -> list[Node]:
+    def _at(self, node: Node, stage: Stage) -> list[Action]:
+        """Actions of a stage between a node and the next or the one before."""
+        if stage < Stage.WAIT:
+            return _stages(self._after, node, Stage.WAIT)[stage]
+        return _stages(self._before, node, STAGES - Stage.WAIT)[stage - Stage.WAIT]
+
+    def nodes(self) -> Iterable[Node]:
         """Those with actions before or after them."""
-        return list(self._actions)
+        return {**self._after, **self._before}
 
-    def after(self, node: Node) -> Iterator[Action]:
+    def after(self, node: Node) -> Iterable[Action]:
         """What follows a node, in order."""
-        return chain.from_iterable(self._actions.get(node, ())[: Stage.WAIT])
+        return chain.from_iterable(self._after[node]) if node in self._after else ()
 
-    def before(self, node: Node) -> Iterator[Action]:
+    def before(self, node: Node) -> Iterable[Action]:
         """What precedes a node, in order."""
-        return chain.from_iterable(self._actions.get(node, ())[Stage.WAIT :])
+        return chain.from_iterable(self._before[node]) if node in self._before else ()
+
+
+def _stages(nodes: dict[Node, list[list[Action]]], node: Node, count: int) -> list[list[Action]]:
+    """The actions of a node, stage by stage."""
+    if node not in nodes:
+        nodes[node] = [[] for _ in range(count)]
+    return nodes[node]
 
 
 def _actions(sync: Sync) -> Iterator[tuple[Node, Stage, Action]]:

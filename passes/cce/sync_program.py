@@ -57,6 +57,11 @@ class Loop(Node):
     def __post_init__(self) -> None:
         self.body = Block(self)
 
+    @property
+    def turns(self) -> int:
+        """How often it is run on paper, see `sync_trace`."""
+        return 2 if self.trips is None else min(self.trips, 2)
+
 
 @dataclass(eq=False)
 class Branch(Node):

@@ -3,7 +3,10 @@
 For each segment (`sync_memory`) is kept who read and who wrote it, in order of execution, so that
 the last of them is found without a look at all others. Where offsets depend on loops, segments tell
 something within an iteration only; between iterations, and between areas of a buffer, all accesses
-are looked through that are not known to be complete.
+are looked through.
+
+None of it depends on flags and barriers, so it is found once for a kernel, however often those are
+tried.
 """
 
 from __future__ import annotations
@@ -14,41 +17,21 @@ from typing import NamedTuple
 
 from davinci.isa.core import Pipe
 from davinci.passes.analysis.accesses import FORWARD
+from davinci.passes.cce.sync_clock import PIPES
 from davinci.passes.cce.sync_memory import Area, Kind, Memory, Spot
-from davinci.passes.cce.sync_program import Leaf, Loop, Node, common_loops
-
-Clock = list[int]
-"""For each pipe the number of its instances up to which all are complete."""
+from davinci.passes.cce.sync_program import Block, Branch, Leaf, Loop, Program, common_loops
 
 
 @dataclass(eq=False)
-class Instance:
-    """One execution of an operation, or of a wait.
+class _Execution:
+    """One of an operation: its number among all, and the iteration of each loop around it."""
 
-    Attributes:
-        node: the operation, or the node that the wait precedes or follows.
-        is_wait: which of the two it is.
-        pipe, number: where it runs, and its number there, from 1.
-        order: its number among all.
-        work: number of operations that its pipe had before.
-        loops, iteration: loops around it, outermost first, and the iteration of each.
-        clock: what is complete once it is, it too.
-    """
-
-    node: Node
-    is_wait: bool
-    pipe: Pipe
+    leaf: Leaf
     number: int
-    order: int
-    work: int
-    loops: tuple[Loop, ...]
     iteration: tuple[int, ...]
-    clock: Clock
 
 
-Entry = tuple[Instance, Spot]
-Absent = Sequence[tuple[int, int]]
-"""Ranges of instances that are not executed where others are."""
+Entry = tuple[_Execution, Spot]
 
 
 @dataclass(eq=False)
@@ -75,45 +58,67 @@ class _Entries(NamedTuple):
 
 
 class Record:
-    """Who touched what in a run of a program."""
+    """Who touches what when a program is run: every loop twice, and branches one after the other.
 
-    def __init__(self, memory: Memory) -> None:
+    Attributes:
+        program: the program.
+        before: for each execution of an operation, in order, those that must be complete before it:
+            of each pipe the number, from 0, of the last one, the latest first.
+    """
+
+    def __init__(self, program: Program, memory: Memory) -> None:
+        self.program = program
+        self.before: list[tuple[tuple[Pipe, int], ...]] = []
         self._memory = memory
         self._notes: dict[Area, dict[tuple[int, ...], _Notes]] = {}
+        self._absent: list[tuple[int, int]] = []
+        """Ranges of executions that there are not where the present ones are."""
+        self._block(program.body, ())
 
-    def add(self, instance: Instance) -> None:
-        assert isinstance(instance.node, Leaf)
-        for spot in self._memory.spots[instance.node]:
-            epochs = self._notes.setdefault(spot.area, {})
-            notes = epochs.setdefault(_epoch(spot, instance.iteration), _Notes())
-            kind, entry = (spot.is_write, instance.pipe), (instance, spot)
-            notes.all.setdefault(kind, []).append(entry)
-            if spot.is_wide:
-                notes.wide.setdefault(kind, []).append(entry)
-                continue
-            for segment in spot.segments:
-                notes.of_segment.setdefault((segment, kind), []).append(entry)
+    def _block(self, block: Block, iteration: tuple[int, ...]) -> None:
+        for node in block.nodes:
+            if isinstance(node, Leaf):
+                self._leaf(node, iteration)
+            elif isinstance(node, Loop):
+                for number in range(node.turns):
+                    self._block(node.body, (*iteration, number))
+            elif isinstance(node, Branch):
+                self._branch(node, iteration)
 
-    def before(
-        self, leaf: Leaf, iteration: tuple[int, ...], known: Clock, absent: Absent
-    ) -> list[Instance]:
-        """Of each pipe the last instance that must be complete before `leaf`, the latest first.
+    def _branch(self, branch: Branch, iteration: tuple[int, ...]) -> None:
+        begin = len(self.before)
+        for block in branch.blocks:
+            self._absent.append((begin, len(self.before)))
+            self._block(block, iteration)
+            self._absent.pop()
 
-        Args:
-            iteration: of the loops around it.
-            known: what is complete, and left out.
-        """
-        last: dict[Pipe, Instance] = {}
-        floors = [*known]
-        for spot in self._memory.spots[leaf]:
-            for each in self._entries(spot, iteration, floors):
-                found = self._last(each, spot, iteration, floors[each.pipe], absent)
-                if found:
-                    last[each.pipe] = found
-                    floors[each.pipe] = found.number
-        return sorted(last.values(), key=lambda instance: -instance.order)
+    def _leaf(self, leaf: Leaf, iteration: tuple[int, ...]) -> None:
+        last = [-1] * len(PIPES)
+        spots = self._memory.spots[leaf]
+        for spot in spots:
+            for each in self._entries(spot, iteration, last):
+                found = self._last(each, spot, iteration, last[each.pipe])
+                last[each.pipe] = max(found, last[each.pipe])
+        execution = _Execution(leaf, len(self.before), iteration)
+        latest = sorted(((last[pipe], pipe) for pipe in PIPES if last[pipe] >= 0), reverse=True)
+        self.before.append(tuple((pipe, number) for number, pipe in latest))
+        for spot in spots:
+            self._add(execution, spot)
 
-    def _entries(self, spot: Spot, iteration: tuple[int, ...], floors: Clock) -> Iterator[_Entries]:
+    def _add(self, execution: _Execution, spot: Spot) -> None:
+        epochs = self._notes.setdefault(spot.area, {})
+        notes = epochs.setdefault(_epoch(spot, execution.iteration), _Notes())
+        kind, entry = (spot.is_write, spot.leaf.pipe), (execution, spot)
+        notes.all.setdefault(kind, []).append(entry)
+        if spot.is_wide:
+            notes.wide.setdefault(kind, []).append(entry)
+            return
+        for segment in spot.segments:
+            notes.of_segment.setdefault((segment, kind), []).append(entry)
+
+    def _entries(
+        self, spot: Spot, iteration: tuple[int, ...], floors: Sequence[int]
+    ) -> Iterator[_Entries]:
         """Accesses that a spot may meet, those of each pipe that are numbered above its floor."""
         own_epoch = _epoch(spot, iteration)
         for area in spot.areas:
@@ -133,29 +138,22 @@ class Record:
                             entries = notes.of_segment[segment, kind]
                             yield _Entries(pipe, entries, of_segment=True)
 
-    def _last(
-        self,
-        each: _Entries,
-        spot: Spot,
-        iteration: tuple[int, ...],
-        floor: int,
-        absent: Absent,
-    ) -> Instance | None:
-        """The last instance that `spot` meets, numbered above `floor`."""
-        for instance, other in reversed(each.entries):
-            if instance.number <= floor:
-                return None
-            if any(begin <= instance.order < end for begin, end in absent):
+    def _last(self, each: _Entries, spot: Spot, iteration: tuple[int, ...], floor: int) -> int:
+        """The number of the last execution that `spot` meets, if it is above `floor`, else -1."""
+        for execution, other in reversed(each.entries):
+            if execution.number <= floor:
+                return -1
+            if any(begin <= execution.number < end for begin, end in self._absent):
                 continue
             if each.of_segment and other.exact and spot.exact:
-                return instance
+                return execution.number
             depth = common_loops(other.leaf.loops, spot.leaf.loops)
-            carrier = differs_at(instance.iteration, iteration, depth)
+            carrier = differs_at(execution.iteration, iteration, depth)
             if each.area and not self._memory.meets_any(each.area, spot, carrier, depth):
                 continue
             if self._memory.meet(other, spot, carrier):
-                return instance
-        return None
+                return execution.number
+        return -1
 
 
 def reaches(entries: list[Entry] | None, floor: int) -> bool:

@@ -33,10 +33,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from davinci.isa.core import Pipe
+from davinci.passes.cce.sync_clock import Clock, learn
+from davinci.passes.cce.sync_observer import Instance, ObservedTrace
 from davinci.passes.cce.sync_plan import Flag, Scarcity, Sync
 from davinci.passes.cce.sync_program import Block
-from davinci.passes.cce.sync_record import Clock, Instance
-from davinci.passes.cce.sync_trace import Trace, learn
 
 _LAST = 1 << 62
 """More than any number of an instance."""
@@ -73,7 +73,7 @@ class Room:
         event_ids: flags of a pair of pipes that can be set at a time.
     """
 
-    def __init__(self, trace: Trace, block: Block, event_ids: int) -> None:
+    def __init__(self, trace: ObservedTrace, block: Block, event_ids: int) -> None:
         self._trace, self._block, self._event_ids = trace, block, event_ids
 
     def first(self, earlier: Instance, dst: Pipe) -> Point | None:

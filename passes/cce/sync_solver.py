@@ -11,14 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from davinci.isa.core import Pipe
+from davinci.passes.cce.sync_clock import PIPES
 from davinci.passes.cce.sync_completion import Completion, Place, Resources
 from davinci.passes.cce.sync_events import allocate, give_up
-from davinci.passes.cce.sync_memory import Memory
-from davinci.passes.cce.sync_plan import Flag, Plan, Scarcity, Sync
-from davinci.passes.cce.sync_program import Block, Leaf, Node, Program
-from davinci.passes.cce.sync_record import Instance
+from davinci.passes.cce.sync_observer import ObservedTrace
+from davinci.passes.cce.sync_plan import Plan, Scarcity, Sync
+from davinci.passes.cce.sync_program import Block, Leaf, Node
+from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_teachers import Teachers
-from davinci.passes.cce.sync_trace import PIPES, Trace
+from davinci.passes.cce.sync_trace import Incomplete, Trace
 
 
 @dataclass
@@ -40,7 +41,7 @@ class Solution:
         return sum(sync.scarcity != Scarcity.NONE for sync in self.plan.syncs)
 
 
-def solve(program: Program, memory: Memory, resources: Resources) -> Solution:
+def solve(record: Record, resources: Resources) -> Solution:
     """Finds the syncs of a kernel.
 
     Flags for a later iteration are first set before, and last waited for after, the outermost loop,
@@ -49,19 +50,17 @@ def solve(program: Program, memory: Memory, resources: Resources) -> Solution:
     statements before keep the ids, a pipe is told in front of a statement that they are clear; if
     that does not help, it is left out.
     """
-    first = _solve(program, memory, resources, _outermost, True)
+    first = _solve(record, resources, _outermost, True)
     found = [first]
     inside = (s for s in first.plan.syncs if s.around and s.around is not _innermost(s.block))
     if first.given_up and any(inside):
-        found.append(_solve(program, memory, resources, _innermost, True))
+        found.append(_solve(record, resources, _innermost, True))
     if all(solution.degraded for solution in found):
-        found.append(_solve(program, memory, resources, _outermost, False))
+        found.append(_solve(record, resources, _outermost, False))
     return min(found, key=lambda solution: (solution.degraded, solution.given_up))
 
 
-def _solve(
-    program: Program, memory: Memory, resources: Resources, place: Place, answered: bool
-) -> Solution:
+def _solve(record: Record, resources: Resources, place: Place, answered: bool) -> Solution:
     """The syncs of a kernel.
 
     Args:
@@ -72,8 +71,8 @@ def _solve(
     idle = frozenset(resources.relays.values())
     asked: set[object] = set()
     while True:
-        plan = solution.plan = _needed(program, memory, solution.plan, resources, place)
-        failed = allocate(program, memory, plan, resources.event_ids)
+        plan = solution.plan = _needed(record, solution.plan, resources, place)
+        failed = allocate(record, plan, resources.event_ids)
         if not failed:
             return solution
         answers = {answer.key: answer for each in failed if (answer := each.answer)}
@@ -89,12 +88,10 @@ def _solve(
         asked |= fresh.keys()
 
 
-def _needed(
-    program: Program, memory: Memory, plan: Plan, resources: Resources, place: Place
-) -> Plan:
+def _needed(record: Record, plan: Plan, resources: Resources, place: Place) -> Plan:
     """Adds syncs until nothing is missing, and leaves out what others imply."""
-    _complete(program, memory, plan, resources, place)
-    doubtful = _doubtful(program, memory, plan)
+    _complete(record, plan, resources, place)
+    doubtful = _doubtful(record, plan)
     # An answer, or a sync around a loop, may have been added after others that it implies. What
     # there is for want of event ids may imply each other; without all of it they are missed again.
     stale = [
@@ -107,65 +104,51 @@ def _needed(
     if stale:
         for sync in stale:
             plan.remove(sync)
-        _complete(program, memory, plan, resources, place)
-        doubtful = _doubtful(program, memory, plan)
-    return _without(program, memory, plan, doubtful[::-1])
+        _complete(record, plan, resources, place)
+        doubtful = _doubtful(record, plan)
+    gone = _implied(record, plan, doubtful[::-1], frozenset())
+    return Plan(sync for sync in plan.syncs if sync not in gone)
 
 
-def _without(program: Program, memory: Memory, plan: Plan, doubtful: list[Sync]) -> Plan:
-    """The plan without those of some syncs that others imply: all of them if that will do, else
-    what is left of one half, then of the other."""
+def _implied(
+    record: Record, plan: Plan, doubtful: list[Sync], gone: frozenset[Sync]
+) -> frozenset[Sync]:
+    """What may be left out of a plan, one after the other of the doubtful syncs: all of them if
+    that will do, else those of one half, then of the other.
+
+    Args:
+        gone: what is left out already, and part of the result.
+    """
     if not doubtful:
-        return plan
-    gone = set(doubtful)
-    rest = Plan(sync for sync in plan.syncs if sync not in gone)
+        return gone
     try:
-        Trace(program, memory, rest, _Strict())
-    except _Missing:
+        Trace(record, plan, without=gone.union(doubtful))
+    except Incomplete:
         if len(doubtful) == 1:
-            return plan
+            return gone
         half = len(doubtful) // 2
-        plan = _without(program, memory, plan, doubtful[:half])
-        return _without(program, memory, plan, doubtful[half:])
-    return rest
+        gone = _implied(record, plan, doubtful[:half], gone)
+        return _implied(record, plan, doubtful[half:], gone)
+    return gone.union(doubtful)
 
 
-def _doubtful(program: Program, memory: Memory, plan: Plan) -> list[Sync]:
+def _doubtful(record: Record, plan: Plan) -> list[Sync]:
     """Syncs that may not be needed. An answer is, for its event id."""
     teachers = Teachers(len(PIPES))
-    Trace(program, memory, plan, _Strict(), teachers)
+    Trace(record, plan, teachers)
     return [s for s in plan.syncs if s not in teachers.needed and s.scarcity != Scarcity.ANSWER]
 
 
-def _complete(
-    program: Program, memory: Memory, plan: Plan, resources: Resources, place: Place
-) -> None:
+def _complete(record: Record, plan: Plan, resources: Resources, place: Place) -> None:
     """Adds syncs until nothing is missing."""
     steady = True
     while True:
         completion = Completion(plan, resources, place, steady)
-        Trace(program, memory, plan, completion)
+        ObservedTrace(record, plan, completion)
         if not completion.asked:
             return
         assert completion.added or steady, "a sync in place does not order what it is for"
         steady = steady and completion.added > 0
-
-
-class _Missing(Exception):
-    """Ends a trace at the first thing missing."""
-
-
-class _Strict:
-    """Observes a trace until something is missing."""
-
-    def missing(self, trace: Trace, earlier: Instance, later: Leaf) -> None:
-        raise _Missing
-
-    def unclear(self, trace: Trace, earlier: Instance, pipe: Pipe, node: Node) -> None:
-        raise _Missing
-
-    def sets(self, flag: Flag, others: set[Flag]) -> None:
-        pass
 
 
 def _innermost(block: Block) -> Node:

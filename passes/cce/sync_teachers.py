@@ -12,8 +12,8 @@ from bisect import bisect_left
 from typing import NamedTuple
 
 from davinci.isa.core import Pipe
+from davinci.passes.cce.sync_clock import Clock
 from davinci.passes.cce.sync_plan import Flag, Sync
-from davinci.passes.cce.sync_record import Clock
 
 
 class _Lesson(NamedTuple):

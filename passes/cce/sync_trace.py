@@ -12,20 +12,21 @@ pipe knows never shrinks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from davinci.isa.core import Pipe
-from davinci.passes.cce.sync_memory import Memory
+from davinci.passes.cce.sync_clock import PIPES, Clock, learn
 from davinci.passes.cce.sync_plan import Action, Flag, Plan, Sync
-from davinci.passes.cce.sync_program import Block, Branch, Leaf, Loop, Node, Program
-from davinci.passes.cce.sync_record import Clock, Instance, Record
+from davinci.passes.cce.sync_program import Block, Branch, Leaf, Loop, Node
+from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_teachers import Teachers
 
-PIPES = [pipe for pipe in Pipe if pipe < Pipe.ALL]
 FlagPair = tuple[Pipe, Pipe]
+
+Listener = Callable[[Flag, set[Flag]], None]
+"""Is told of each flag that is set, and of those of the same pipes that may not be clear then."""
 
 
 @dataclass
@@ -36,7 +37,8 @@ class State:
         clocks: of each pipe.
         sent: for each set flag, what its waiter will know.
         waited: for each flag, the number of its latest wait.
-        live: for each pair of pipes, flags of which the setter may not know that they are clear.
+        live: for each pair of pipes, flags of which the setter may not know that they are clear;
+            kept for a listener.
     """
 
     clocks: list[Clock]
@@ -58,60 +60,46 @@ class _Path:
     end: Clock
 
 
-class Observer(Protocol):
-    """Who wants to know what a trace finds."""
-
-    def missing(self, trace: Trace, earlier: Instance, later: Leaf) -> None:
-        """`earlier` must be complete before the operation `later`, which comes now, and its pipe
-        does not know that it is. The trace goes on as if it did."""
-
-    def unclear(self, trace: Trace, earlier: Instance, pipe: Pipe, node: Node) -> None:
-        """The wait `earlier` must be over before `pipe` sets the flag again, after `node`, and is
-        not known to be. The trace goes on as if it were."""
-
-    def sets(self, flag: Flag, others: set[Flag]) -> None:
-        """A flag is set while `others` of the same pipes may not be clear."""
+class Incomplete(Exception):
+    """Ends a trace at the first thing missing."""
 
 
 class Trace:
-    """One run over a program with a plan, which the observer may extend.
+    """One run over a program with a plan.
 
     Attributes:
         state: what is known now.
         loops, iteration: the loops around this point, and the iteration of each.
-        instances: of each pipe, those so far.
-        waits: for flags from one pipe to another in a block, the waits so far, in order: (order of
-            what it comes before, number that its pipe is past when it is over).
+        numbers: of each pipe, how many operations and waits it had so far.
     """
 
     def __init__(
         self,
-        program: Program,
-        memory: Memory,
+        record: Record,
         plan: Plan,
-        observer: Observer,
         teachers: Teachers | None = None,
+        listener: Listener | None = None,
+        without: Collection[Sync] = (),
     ) -> None:
         """Runs the program.
 
+        Raises:
+            Incomplete: something is missing.
+
         Args:
             teachers: who is told of each lesson and of all that pipes must know, if somebody is.
+            listener: who is told of flags that are set, if somebody is.
+            without: syncs of the plan that are left out.
         """
-        self._plan, self._observer, self._teachers = plan, observer, teachers
-        self._record = Record(memory)
-        self.instances: list[list[Instance]] = [[] for _ in PIPES]
-        self.waits: dict[tuple[Block, Pipe, Pipe], list[tuple[int, int]]] = {}
+        self._plan, self._teachers = plan, teachers
+        self._listener, self._without = listener, without
+        self._before = record.before
+        self._executed: list[int] = []
+        self.numbers = [0] * len(PIPES)
         self.state = State([[0] * len(PIPES) for _ in PIPES])
         self.loops: tuple[Loop, ...] = ()
         self.iteration: tuple[int, ...] = ()
-        self._work = [0] * len(PIPES)
-        self._order = 0
-        self._absent: list[tuple[int, int]] = []
-        self._block(program.body)
-
-    def work(self, pipe: Pipe) -> int:
-        """Number of operations of a pipe so far."""
-        return self._work[pipe]
+        self._block(record.program.body)
 
     def _block(self, block: Block) -> None:
         for node in block.nodes:
@@ -129,47 +117,39 @@ class Trace:
     def _leaf(self, leaf: Leaf) -> None:
         """Executes an operation."""
         clock = self.state.clocks[leaf.pipe]
-        known = [0] * len(PIPES) if self._teachers else [*clock]
-        for earlier in self._record.before(leaf, self.iteration, known, self._absent):
-            if earlier.number > clock[earlier.pipe]:
-                self._observer.missing(self, earlier, leaf)
-                learn(clock, earlier.clock)
+        for pipe, execution in self._before[len(self._executed)]:
+            number = self._executed[execution]
+            if number > clock[pipe]:
+                self._missing(pipe, number, leaf)
             if self._teachers:
-                self._teachers.require(leaf.pipe, earlier.pipe, earlier.number)
-        self._record.add(self._issue(leaf, leaf.pipe, is_wait=False))
-        self._work[leaf.pipe] += 1
+                self._teachers.require(leaf.pipe, pipe, number)
+        self._executed.append(self._issue(leaf, leaf.pipe, is_wait=False))
 
-    def _issue(self, node: Node, pipe: Pipe, is_wait: bool) -> Instance:
-        """Adds an instance."""
-        instances = self.instances[pipe]
-        clock = [*self.state.clocks[pipe]]
-        clock[pipe] = len(instances) + 1
-        instance = Instance(
-            node,
-            is_wait,
-            pipe,
-            clock[pipe],
-            self._order,
-            self._work[pipe],
-            self.loops,
-            self.iteration,
-            clock,
-        )
-        instances.append(instance)
-        self._order += 1
-        return instance
+    def _issue(self, node: Node, pipe: Pipe, is_wait: bool) -> int:
+        """Counts an operation, or a wait that precedes or follows a node; its number."""
+        self.numbers[pipe] += 1
+        return self.numbers[pipe]
+
+    def _missing(self, pipe: Pipe, number: int, later: Leaf) -> None:
+        """What has a number on a pipe must be complete before the operation `later`, which comes
+        now, and is not known to be."""
+        raise Incomplete
+
+    def _unclear(self, flag: Flag, number: int, node: Node) -> None:
+        """The wait of a number must be over before the flag is set again, after `node`, and is not
+        known to be."""
+        raise Incomplete
 
     def _loop(self, loop: Loop) -> None:
-        trips = 2 if loop.trips is None else min(loop.trips, 2)
         paths = []
-        begin = self._numbers()
-        for iteration in range(trips):
+        begin = [*self.numbers]
+        for iteration in range(loop.turns):
             if loop.trips is None:
-                paths.append(_Path(self.state.copy(), begin, self._numbers()))
+                paths.append(_Path(self.state.copy(), begin, [*self.numbers]))
             with self._inside(loop, iteration):
                 self._block(loop.body)
         if loop.trips is None:
-            paths.append(_Path(self.state, begin, self._numbers()))
+            paths.append(_Path(self.state, begin, [*self.numbers]))
             self._join(paths, begin)
 
     @contextmanager
@@ -180,20 +160,18 @@ class Trace:
         self.loops, self.iteration = outside
 
     def _branch(self, branch: Branch) -> None:
-        start, begin, order = self.state, self._numbers(), self._order
+        start, begin = self.state, [*self.numbers]
         paths = []
         for block in branch.blocks:
             self.state = start.copy()
-            own = self._numbers()
+            own = [*self.numbers]
             for clock in self.state.clocks:
                 for pipe in PIPES:
                     # What the branches before did is not there.
                     if clock[pipe] >= begin[pipe]:
                         clock[pipe] = own[pipe]
-            self._absent.append((order, self._order))
             self._block(block)
-            self._absent.pop()
-            paths.append(_Path(self.state, own, self._numbers()))
+            paths.append(_Path(self.state, own, [*self.numbers]))
         if len(paths) == 1:
             paths.append(_Path(start, begin, begin))
         self._join(paths, begin)
@@ -204,7 +182,7 @@ class Trace:
         Args:
             begin: numbers where the paths split.
         """
-        end = self._numbers()
+        end = [*self.numbers]
 
         def known(path: _Path, clock: Clock) -> Clock:
             return [_reach(clock[p], begin[p], path.begin[p], path.end[p], end[p]) for p in PIPES]
@@ -229,11 +207,10 @@ class Trace:
                 joined.live.setdefault(pair, set()).update(flags)
         self.state = joined
 
-    def _numbers(self) -> Clock:
-        return [len(instances) for instances in self.instances]
-
     def _act(self, action: Action, node: Node) -> None:
         sync, flag = action.sync, action.flag
+        if sync in self._without:
+            return
         if flag is None:
             self.barrier(sync)
         elif action.kind == "set":
@@ -246,32 +223,34 @@ class Trace:
 
     def barrier(self, sync: Sync) -> None:
         """All pipes, or one, learn what they have done."""
-        numbers, everything = self._numbers(), sync.dst == Pipe.ALL
-        told = [n if everything or pipe == sync.dst else 0 for pipe, n in enumerate(numbers)]
-        for clock in self.state.clocks if everything else [self.state.clocks[sync.dst]]:
-            learn(clock, told)
-        if self._teachers:
-            for pipe in PIPES if everything else [sync.dst]:
-                self._teachers.barrier(sync, pipe, told)
+        if sync.dst != Pipe.ALL:
+            self.state.clocks[sync.dst][sync.dst] = self.numbers[sync.dst]
+            if self._teachers:
+                told = [n if pipe == sync.dst else 0 for pipe, n in enumerate(self.numbers)]
+                self._teachers.barrier(sync, sync.dst, told)
+            return
+        for pipe, clock in zip(PIPES, self.state.clocks, strict=True):
+            clock[:] = self.numbers
+            if self._teachers:
+                self._teachers.barrier(sync, pipe, [*self.numbers])
 
     def _set(self, flag: Flag, node: Node) -> None:
         clock = self.state.clocks[flag.src]
         # What the scalar unit waited for is over before anything else is issued.
         number = 0 if flag.dst == Pipe.S else self.state.waited.get(flag, 0)
         if number > clock[flag.dst]:
-            earlier = self.instances[flag.dst][number - 1]
-            self._observer.unclear(self, earlier, flag.src, node)
-            learn(clock, earlier.clock)
+            self._unclear(flag, number, node)
         if self._teachers:
             if number:
                 self._teachers.require(flag.src, flag.dst, number)
             self._teachers.sets(flag)
-        live = self.state.live.setdefault((flag.src, flag.dst), set())
-        live -= {other for other in live if self._is_clear(other)}
-        self._observer.sets(flag, live - {flag})
-        live.add(flag)
+        if self._listener:
+            live = self.state.live.setdefault((flag.src, flag.dst), set())
+            live -= {other for other in live if self._is_clear(other)}
+            self._listener(flag, live - {flag})
+            live.add(flag)
         sent = self.state.sent[flag] = [*clock]
-        sent[flag.src] = len(self.instances[flag.src])
+        sent[flag.src] = self.numbers[flag.src]
 
     def _is_clear(self, flag: Flag) -> bool:
         """Whether the pipe that sets a flag knows that the latest wait for it is over."""
@@ -287,17 +266,7 @@ class Trace:
             learn(self.state.clocks[pipe], sent)
             if self._teachers:
                 self._teachers.wait(sync, flag, pipe, sent)
-        instance = self._issue(node, flag.dst, is_wait=True)
-        self.state.waited[flag] = instance.number
-        waits = self.waits.setdefault((sync.block, flag.src, flag.dst), [])
-        waits.append((instance.order, instance.number))
-
-
-def learn(clock: Clock, told: Clock) -> None:
-    """Adds to a clock what another one knows."""
-    for pipe, number in enumerate(told):
-        if number > clock[pipe]:
-            clock[pipe] = number
+        self.state.waited[flag] = self._issue(node, flag.dst, is_wait=True)
 
 
 def _reach(number: int, begin: int, own_begin: int, own_end: int, end: int) -> int:
