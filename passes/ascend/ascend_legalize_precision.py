@@ -9,10 +9,12 @@ after, precision=mixed:
 
 A cast goes in front of reshapes, and of transposes and slices that lead to products only, so that
 less is moved and one cast serves several products.
-`mixed`: products f16 x f16 -> f32, everything else stays as it is. `fp16`: every f32 value of
-`@main` becomes f16 as well; arguments and results keep their type and are cast. Constant matrices
-beyond the range of f16 are scaled by powers of two (`rescale`). `fp32`: nothing is rounded; a
-product of f32 becomes several of f16 parts (`split_products`). Integer products are left alone.
+`mixed`: products f16 x f16 -> f32, everything else is computed as it is, but what a product reads
+is stored as f16 only, which its other readers widen again (`store_once`). `fp16`: every f32 value
+of `@main` becomes f16 as well; arguments and results keep their type and are cast. Constant
+matrices beyond the range of f16 are scaled by powers of two (`rescale`). `fp32`: nothing is
+rounded; a product of f32 becomes several of f16 parts (`split_products`). Integer products are left
+alone.
 """
 
 from __future__ import annotations
@@ -74,6 +76,36 @@ class AscendLegalizePrecisionPass(Pass):
                     with op.location, ir.InsertionPoint(op):
                         op.operands[0] = narrowed(op.operands[0], TensorOps())
             merge_equal(block)
+            if self.precision == "mixed":
+                store_once(block)
+
+
+def store_once(block: Any) -> None:
+    """Gives values that are rounded to f16 for products to all other readers rounded.
+
+    They are stored once, narrow; what is computed of them stays f32, and so do sums that no
+    product reads, as the residuals in front of normalizations, and the results of the function.
+    """
+    for operation in list(block.operations):
+        rounded = operation.operation
+        if rounded.name != "ascend.cast" or tensor_of(rounded.result.type).element != HALF:
+            continue
+        value = rounded.operands[0]
+        if not is_f32(value) or definition(value) or defining_op(value) is None:
+            continue
+        uses = [use for use in value.uses if reads_rounded(use.owner.operation, rounded)]
+        if not uses:
+            continue
+        rounded.move_after(defining_op(value))
+        with rounded.location, ir.InsertionPoint.after(rounded):
+            wide = TensorOps().cast(rounded.result, "f32")
+        for use in uses:
+            use.owner.operands[use.operand_number] = wide
+
+
+def reads_rounded(reader: Any, rounded: Any) -> bool:
+    """Whether an operation may read a value as another one rounds it."""
+    return bool(reader != rounded and reader.name.startswith("ascend."))
 
 
 def narrow(op: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.mlir import ir
-from davinci.passes.ascend.grouping import FREE
+from davinci.passes.ascend.grouping import is_free
 from davinci.passes.ascend.product_grouping import is_rounding
 from davinci.passes.ascend.tensor_ops import ON_CUBE, TensorOps, defining_op, erase_unused
 
@@ -18,7 +18,7 @@ from davinci.passes.ascend.tensor_ops import ON_CUBE, TensorOps, defining_op, er
 def sink(block: Any) -> None:
     """Gives each user of a free operator one of its own, right in front of it."""
     for op in reversed([o.operation for o in block.operations]):
-        if op.name not in FREE:
+        if not is_free(op):
             continue
         uses = [(use.owner.operation, use.operand_number) for use in op.result.uses]
         for user, number in uses[1:]:

@@ -13,7 +13,7 @@ from davinci.operators.layouts import slice_offset
 from davinci.operators.tensors import NZ
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.layout_support import joins_in_place
-from davinci.passes.ascend.product_grouping import outputs_of
+from davinci.passes.ascend.product_grouping import is_widening, outputs_of
 from davinci.passes.ascend.tensor_ops import defining_op, users_of
 from davinci.schedule.graph import Graph
 from davinci.schedule.moves.piece_rules import RULES
@@ -215,7 +215,7 @@ class Grouping:
 
     def _join(self, op: Any) -> None:
         """Lets an operator join the groups of what it reads, where that pays."""
-        if op.name in FREE:
+        if is_free(op):
             return
         for value in op.operands:
             chain, producer = self._chain(value)
@@ -260,9 +260,7 @@ class Grouping:
         """The free operators that lead to a value, and the candidate that they begin with."""
         chain: list[Any] = []
         producer = defining_op(value)
-        while (
-            producer is not None and producer.name in FREE and len(self._group[producer].ops) == 1
-        ):
+        while producer is not None and is_free(producer) and len(self._group[producer].ops) == 1:
             chain.append(producer)
             producer = defining_op(producer.operands[0])
         return chain, producer if producer is not None and is_candidate(producer) else None
@@ -325,10 +323,19 @@ def _without_loose_ends(ops: list[Any]) -> list[Any]:
     """Without free operators of which none of the others needs the result."""
     found: list[Any] = []
     for op in reversed(ops):
-        users = users_of(op) if op.name in FREE else []
-        if op.name not in FREE or any(user in found for user in users):
+        users = users_of(op) if is_free(op) else []
+        if not is_free(op) or any(user in found for user in users):
             found.insert(0, op)
     return found
+
+
+def is_free(op: Any) -> bool:
+    """Whether an operator costs next to nothing in the group that needs its result: free ones, and
+    casts to wider numbers of what leaves the group that makes it anyway, which brings fewer bytes.
+    """
+    if not is_widening(op):
+        return op.name in FREE
+    return not all(is_widening(use.owner.operation) for use in op.operands[0].uses)
 
 
 def is_candidate(op: Any) -> bool:

@@ -90,20 +90,21 @@ class _Growing:
         return self._ops
 
     def _left_to_products(self, op: Any) -> bool:
-        """Whether an operator makes wider numbers of bytes that leave the kernel anyway, for what
-        later products take in: there fewer bytes come, and less is done in all."""
-        source = bytes_behind(op)
-        if source is None or defining_op(source) not in self._ops:
+        """Whether an operator makes wider numbers of what leaves the kernel anyway, for what later
+        products take in: there fewer bytes come, and less is done in all."""
+        source = narrow_behind(op)
+        maker = None if source is None else defining_op(source)
+        if maker is None or maker not in self._ops:
             return False
-        readers = users_of(defining_op(source))
-        leaves = any(user not in self._ops and bytes_behind(user) is None for user in readers)
+        readers = users_of(maker)
+        leaves = any(user not in self._ops and narrow_behind(user) is None for user in readers)
         users = users_of(op)
         return (
             leaves
             and bool(users)
             and all(
                 user not in self._ops
-                and (bytes_behind(user) is not None or self._goes_with_later(user, op))
+                and (narrow_behind(user) is not None or self._goes_with_later(user, op))
                 for user in users
             )
         )
@@ -207,7 +208,12 @@ def is_widening(op: Any) -> bool:
 
 def widens(op: Any) -> bool:
     """Whether an operator makes numbers of more bytes."""
-    return is_widening(op) or bytes_behind(op) is not None
+    return narrow_behind(op) is not None
+
+
+def narrow_behind(op: Any) -> Any:
+    """What an operator makes numbers of more bytes of; None if it does not."""
+    return op.operands[0] if is_widening(op) else bytes_behind(op)
 
 
 def bytes_behind(op: Any) -> Any:

@@ -111,3 +111,27 @@ func.func @others(%a: tensor<8x16xi8>, %b: tensor<16x4xi8>, %c: tensor<8x16xf16>
   %1 = "ascend.matmul"(%c, %d) : (tensor<8x16xf16>, tensor<16x4xf16>) -> tensor<8x4xf16>
   return %0, %1 : tensor<8x4xi32>, tensor<8x4xf16>
 }
+
+// -----
+
+// What a product reads rounded others read rounded, too, but for results of the function; sums that no product reads
+// stay f32.
+// CHECK-LABEL: func.func @residual
+// CHECK: %[[S:.*]] = "ascend.add"
+// CHECK: %[[Y:.*]] = "ascend.exp"(%[[S]])
+// CHECK: %[[N:.*]] = "ascend.cast"(%[[Y]]) : (tensor<8x16xf32>) -> tensor<8x16xf16>
+// CHECK: %[[W:.*]] = "ascend.cast"(%[[N]]) : (tensor<8x16xf16>) -> tensor<8x16xf32>
+// CHECK: %[[P:.*]] = "ascend.matmul"(%[[N]]
+// CHECK: %[[Z:.*]] = "ascend.add"(%[[P]], %[[W]])
+// CHECK: %[[T:.*]] = "ascend.add"(%[[Z]], %[[S]])
+// CHECK: return %[[T]], %[[Y]]
+// FP16-LABEL: func.func @residual
+// FP32-LABEL: func.func @residual
+func.func @residual(%a: tensor<8x16xf32>, %b: tensor<16x16xf32>) -> (tensor<8x16xf32>, tensor<8x16xf32>) {
+  %s = "ascend.add"(%a, %a) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  %y = "ascend.exp"(%s) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  %p = "ascend.matmul"(%y, %b) : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %z = "ascend.add"(%p, %y) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  %t = "ascend.add"(%z, %s) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  return %t, %y : tensor<8x16xf32>, tensor<8x16xf32>
+}
