@@ -15,6 +15,7 @@ MAY_IMPORT = {
     "units": "",
     "tables": "",
     "narrow": "",
+    "garbage": "",
     "element_types": "narrow",
     "files": "errors",
     "arrays": "errors files narrow",
@@ -44,7 +45,9 @@ MAY_IMPORT = {
     "quantization": "arrays errors frontends",
     "tuning": ("compiler dialects errors frontends machine mlir passes runtime schedule version"),
     "compile_cache": "errors machine runtime version",
-    "compiler": "compile_cache diagnostics errors frontends machine mlir passes runtime schedule",
+    "compiler": (
+        "compile_cache diagnostics errors frontends garbage machine mlir passes runtime schedule"
+    ),
     "version": "mlir",
     "onnx_backend": "compiler errors machine runtime",
     "torch_backend": "compiler errors frontends runtime",

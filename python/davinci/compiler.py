@@ -12,6 +12,7 @@ from davinci import frontends
 from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError, shipped
+from davinci.garbage import no_search
 from davinci.mlir import MLIRError, ir, is_public, make_context, operations, symbol_name
 from davinci.passes.ascend.ascend_fold_constants import lost_constants
 from davinci.passes.pipeline import pipelines, runner
@@ -28,6 +29,7 @@ Progress = Callable[[str], None]
 """Called with what is about to be done."""
 
 
+@no_search()
 def compile(  # the API's name; inside this module nothing needs the builtin
     model: Any,
     *,

@@ -1,0 +1,39 @@
+"""While a model is compiled, Python does not look for garbage in cycles; before and after it does
+what it did."""
+
+from __future__ import annotations
+
+import gc
+
+import pytest
+
+from davinci import compiler
+from davinci.garbage import no_search
+
+MODEL = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
+
+
+@pytest.mark.parametrize("searches", [True, False])
+def test_restored(searches: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if searches else gc.disable)()
+        with no_search():
+            assert not gc.isenabled()
+            with no_search():
+                pass
+            assert not gc.isenabled()
+        assert gc.isenabled() == searches
+        with pytest.raises(KeyError), no_search():
+            raise KeyError
+        assert gc.isenabled() == searches
+    finally:
+        (gc.enable if before else gc.disable)()
+
+
+def test_compile() -> None:
+    searching: list[bool] = []
+    compiler.compile(MODEL, timing_only=True, progress=lambda _: searching.append(gc.isenabled()))
+    assert len(searching) > 2
+    assert not any(searching)
+    assert gc.isenabled()
