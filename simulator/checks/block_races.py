@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from davinci.errors import DeviceFault
-from davinci.simulator.checks.races import GmAccess
+from davinci.simulator.checks.races import GmAccess, members
 from davinci.simulator.core.core import Core
 from davinci.simulator.core.regions import Ints, Region
 
@@ -72,10 +72,11 @@ class BlockRaces:
 
     def _touching(self, log: list[GmAccess], byte: int) -> str:
         for access in log:
-            starts, lengths = access.region.runs
-            starts = starts + access.address
-            if ((starts <= byte) & (byte < starts + lengths)).any():
-                return self._core.describe(access.party)
+            for region, address, party in members(access.region, access.address, access.party):
+                starts, lengths = region.runs
+                starts = starts + address
+                if ((starts <= byte) & (byte < starts + lengths)).any():
+                    return self._core.describe(party)
         return "unknown instruction"
 
 

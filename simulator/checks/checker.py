@@ -1,43 +1,22 @@
 """The checks of one core while it runs: unwritten bytes, and races inside a block.
 
-What the instructions of a block do on the chip is the same wherever their operands lie in global
-memory. So is whether it is legal: the blocks of a launch, and launches of a kernel for other
-buffers, mostly issue the same but for addresses there. A part of a stream that was checked before,
-behind the same beginning, is only checked in global memory; its instructions' clocks are those of
-the first time. Where the stream goes on otherwise, what was passed over is noted first.
+A part of a stream that is known (`core.parts`) was legal on the chip, and is again. It is only
+checked in global memory; its instructions' clocks are those of the first time. Where the stream
+goes on otherwise, what was passed over is noted first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from hashlib import blake2b
 
-from davinci.isa.core import LOCATION_SHIFT, Pipe, Records, Space
-from davinci.native import Ints
-from davinci.simulator.checks.races import Clock, GmAccess, Party, Races
+from davinci.isa.core import LOCATION_SHIFT, Pipe, Space
+from davinci.simulator.checks.races import GmAccess, Party, Races, Run
 from davinci.simulator.core.forms import Form, Port
 from davinci.simulator.core.memory import Memory
+from davinci.simulator.core.parts import Order
+from davinci.simulator.core.plan import Part
 from davinci.simulator.core.problems import Problem
 from davinci.simulator.core.tables import Tables, event_named
-
-MOST_KEPT = 1 << 18
-"""Instructions of a block that are passed over at most: their records are kept."""
-
-MOST_KNOWN = 1 << 20
-"""Accesses of global memory in the parts that are known; with more, all are forgotten."""
-
-Order = list[tuple[int, Clock]]
-"""Of the instructions of a part that access global memory: number in the pipe, its clock."""
-
-
-@dataclass(frozen=True)
-class Part:
-    """Instructions that follow each other: records, steps, number of the first in the block."""
-
-    records: Records
-    steps: Ints
-    first: int
 
 
 class Checker:
@@ -55,15 +34,12 @@ class Checker:
     def __init__(self, tables: Tables, memories: Sequence[Memory]) -> None:
         self._tables, self._memories = tables, memories
         self.races = Races(Pipe[name] for name in tables.machine.sync.sequential_pipes)
-        self._known: dict[bytes, Order] = {}
-        self._known_accesses = 0
 
-    def begin(self, alone: bool) -> None:
-        """Starts a block; `alone`: nothing that other cores do orders its instructions."""
+    def begin(self) -> None:
+        """Starts a block."""
         self.races.reset()
         self.gm_reads: list[GmAccess] = []
         self.gm_writes: list[GmAccess] = []
-        self._digest = b"" if alone else None
         self._passed: list[Part] = []
         self._part: Part | None = None
         self._order: Order = []
@@ -74,39 +50,26 @@ class Checker:
         """The present part is checked in global memory only."""
         return self._next >= 0
 
-    def begin_part(self, records: Records, steps: Ints, first: int) -> None:
-        """Starts with instructions that compiled code has executed as these steps.
+    def begin_part(self, part: Part, order: Order | None) -> None:
+        """Starts with instructions that compiled code has executed.
 
         Args:
-            first: number of the first one in the block.
+            order: of a part that was checked before, behind the same beginning.
         """
-        self._part = Part(records, steps, first)
+        self._part = part
         self._order, self._next = [], -1
-        if self._digest is None:
-            return
-        if first > MOST_KEPT or self._tables.any_unseen(steps):
-            # What they touch is not all in the records.
-            self._digest = None
+        if order is not None:
+            self._order, self._next = order, 0
         else:
-            masked = self._tables.without_gm(records, steps)
-            self._digest = blake2b(self._digest + masked.tobytes(), digest_size=16).digest()
-            known = self._known.get(self._digest)
-            if known is not None:
-                self._order, self._next = known, 0
-                return
-        self._catch_up()
+            self._catch_up()
 
-    def end_part(self) -> None:
-        """Everything since `begin_part` was legal."""
+    def end_part(self) -> Order:
+        """Everything since `begin_part` was legal. Returns its order."""
         assert self._part is not None, "a part was begun"
         if self.passes_over:
             self._passed.append(self._part)
-        elif self._digest is not None:
-            self._known_accesses += len(self._order)
-            if self._known_accesses > MOST_KNOWN:
-                self._known, self._known_accesses = {}, len(self._order)
-            self._known[self._digest] = self._order
         self._part = None
+        return self._order
 
     def synchronise(self, form: Form, index: int) -> None:
         """Notes a flag or barrier inside the core.
@@ -154,6 +117,28 @@ class Checker:
             self.races.access(party, words)
             raise AssertionError("the order of a part that is known is another one")
         self._note_gm(party, words, number)
+
+    def run_gm(self, run: Run, words: list[int]) -> bool:
+        """Checks what instructions in a row touch in global memory, in a part that is passed over.
+
+        Args:
+            words: of the first.
+
+        Returns:
+            Whether they are legal; if not, `access_gm` says which of them is not.
+        """
+        form = run.form
+        for port in form.far_ports[0]:
+            region, base = port.region, words[port.word] + port.offset
+            if self._memories[port.space].first_unwritten(region, base) is not None:
+                return False
+        last = self._next + len(run.records) - 1
+        number, clock = self._order[last]
+        if not self.races.access_gm(run, words, number, clock):
+            return False
+        self._next = last + 1
+        self._note_gm(run, words, number)
+        return True
 
     def written(self, ports: Sequence[Port], words: list[int]) -> None:
         """Checks regions that are read.

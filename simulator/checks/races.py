@@ -19,11 +19,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from davinci.isa.core import Pipe, Space
+from davinci.isa.core import LOCATION_SHIFT, Pipe, Records, Space
 from davinci.simulator.core.events import ALL, PIPES, Event, S, name_of
 from davinci.simulator.core.forms import Form, Port
 from davinci.simulator.core.problems import Problem
-from davinci.simulator.core.regions import Region
+from davinci.simulator.core.regions import Region, Repeated
 from davinci.simulator.split.cross_core import WAITS, Knowledge, join
 
 FEW = 24
@@ -37,6 +37,31 @@ class Party:
     index: int
     form: Form
     location: int
+
+
+@dataclass(frozen=True)
+class Run(Party):
+    """Instructions in a row that count as one, whose regions are `Repeated`; the first is `index`.
+
+    Attributes:
+        records: of them.
+    """
+
+    records: Records
+
+    def member(self, number: int) -> Party:
+        """One of them."""
+        location = int(self.records[number, 0]) >> LOCATION_SHIFT
+        return Party(self.index + number, self.form, location)
+
+
+def members(region: Region, address: int, party: Party) -> Iterator[LogEntry]:
+    """Of an access its region, address and instruction; of a run those of each in it."""
+    if not isinstance(party, Run) or not isinstance(region, Repeated):
+        yield region, address, party
+        return
+    for i in range(region.count):
+        yield region.one, address + i * region.step, party.member(i)
 
 
 class GmAccess(NamedTuple):
@@ -102,10 +127,13 @@ class Log:
         region = port.region
         if region.empty:
             return
-        for other, address, before in self.meeting(known, base + region.low, base + region.high):
-            common = region.overlaps(base, other, address)
-            if common is not None:
-                yield Conflict(before, port.space, common, does, did)
+        for entry in self.meeting(known, base + region.low, base + region.high):
+            if region.overlaps(base, entry[0], entry[1]) is None:
+                continue
+            for other, address, before in members(*entry):
+                common = region.overlaps(base, other, address)
+                if common is not None:
+                    yield Conflict(before, port.space, common, does, did)
 
 
 class Races:
@@ -157,10 +185,10 @@ class Races:
         self._note(party, words, party.form.chip_ports, number)
 
     def access_gm(self, party: Party, words: list[int], number: int, known: Clock) -> bool:
-        """Notes what an instruction touches in global memory, unless it races there.
+        """Notes what an instruction, or a run, touches in global memory, unless it races there.
 
         Args:
-            number: of it in its pipe.
+            number: of it in its pipe; of a run that of the last.
             known: the clock of its pipe.
 
         Returns:

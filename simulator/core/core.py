@@ -15,7 +15,6 @@ from davinci.errors import DeviceFault
 from davinci.isa.core import (
     LOCATION_SHIFT,
     RECORD_WORDS,
-    Array,
     Pipe,
     Records,
     Registers,
@@ -24,18 +23,14 @@ from davinci.isa.core import (
 from davinci.machine import Machine
 from davinci.simulator.checks.checker import Checker
 from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
-from davinci.simulator.checks.races import GmAccess, Party, Race
+from davinci.simulator.checks.races import GmAccess, Party, Race, Run
 from davinci.simulator.core.columns import VA_WORDS
 from davinci.simulator.core.events import EVENTS, flags_left, set_twice
 from davinci.simulator.core.forms import ALL_BITS, Form
-from davinci.simulator.core.half_range import (
-    NOTHING,
-    Lost,
-    lost_by_arithmetic,
-    lost_by_conversion,
-    taking_part,
-)
+from davinci.simulator.core.half_range import NOTHING
 from davinci.simulator.core.memory import GlobalMemory, Memory, on_chip
+from davinci.simulator.core.parts import Known, Order, Parts
+from davinci.simulator.core.plan import Operation, Part, Plan, sources_of
 from davinci.simulator.core.problems import Problem
 from davinci.simulator.core.tables import Tables, event_named
 from davinci.simulator.split.cross_core import Knowledge, Link, Set, Unset
@@ -90,6 +85,7 @@ class Core:
         chip = on_chip(machine, kind, shadowed=data)
         self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
         self._checker = Checker(tables, self._memories) if checks else None
+        self._parts = Parts(tables)
         self._used: set[Space] = set()
 
     def memory(self, space: Space) -> Memory:
@@ -131,9 +127,10 @@ class Core:
         self._used = set()
         self._kernel, self._block, self._locations = kernel, block, locations
         self._link = link
-        self._registers = Registers()
+        self.registers = Registers()
+        self._parts.begin(alone=link is None)
         if self._checker is not None:
-            self._checker.begin(alone=link is None)
+            self._checker.begin()
         self.timeline = Timeline(self._tables, keep_rows, rates, min(LOG_ROOM, self._most))
         sizes = int(self.timeline.state[Word.SIZES])
         for space in Space:
@@ -264,34 +261,69 @@ class Core:
         """
         if not (self._data or self._checker) or not len(records):
             return
-        steps = self.timeline.steps(index, index + len(records))
-        checker, passes_over = self._checker, False
+        part = Part(records, self.timeline.steps(index, index + len(records)), index)
+        known, checker, order = self._parts.find(part), self._checker, Order()
         if checker is not None:
-            checker.begin_part(records, steps, index)
-            passes_over = checker.passes_over
+            checker.begin_part(part, None if known is None else known.order)
         with np.errstate(all="ignore"):
-            for step, words in zip(steps.tolist(), records.tolist(), strict=True):
-                words.append(0)
-                self._index, self._words = index, words
-                form = self._form = self._tables.form_of(step, words)
-                if form.sync:
-                    if checker is not None and not passes_over:
-                        checker.synchronise(form, index)
-                    index += 1
-                    continue
-                self._tables.locate(form, words)
-                if form.finds and self._data:
-                    form = self._form = self._found(form, words)
-                if checker is not None and (form.reads or form.writes):
-                    if not passes_over:
-                        checker.access(form, words, index)
-                    elif form.moves_gm:
-                        checker.access_gm(form, words, index)
-                if self._data:
-                    self._compute(form, words)
-                index += 1
+            if known is None:
+                self._one_by_one(part)
+            else:
+                self._follow(part, known)
         if checker is not None:
-            checker.end_part()
+            order = checker.end_part()
+        if known is None:
+            self._parts.learn(part, order)
+
+    def _one_by_one(self, part: Part) -> None:
+        """Data and checks of a part that is not known."""
+        checker, index = self._checker, part.first
+        for step, words in zip(part.steps.tolist(), part.records.tolist(), strict=True):
+            words.append(0)
+            self._index, self._words = index, words
+            form = self._form = self._tables.form_of(step, words)
+            if form.sync:
+                if checker is not None:
+                    checker.synchronise(form, index)
+                index += 1
+                continue
+            self._tables.locate(form, words)
+            if form.finds and self._data:
+                form = self._form = self._found(form, words)
+            if checker is not None and (form.reads or form.writes):
+                checker.access(form, words, index)
+            if self._data:
+                self._compute(form, words)
+            index += 1
+
+    def _follow(self, part: Part, known: Known) -> None:
+        """Data and checks of a part that is known."""
+        plan = known.plan
+        if plan is None:
+            plan = known.plan = Plan(part, self._tables, self.registers, self._memories)
+        self._used |= plan.spaces
+        for item in plan.items:
+            try:
+                item.follow(self, part.records, part.first)
+            except Problem:
+                if isinstance(item, Operation):
+                    self._index, self._form = part.first + item.at, item.form
+                    self._words = [*part.records[item.at].tolist(), 0]
+                raise
+
+    def transfer(self, form: Form, words: list[int], index: int) -> None:
+        """Executes an instruction of a known part that touches global memory."""
+        self._index, self._words, self._form = index, words, form
+        if self._checker is not None:
+            self._checker.access_gm(form, words, index)
+        self._compute(form, words)
+
+    def transfers(self, words: list[int], run: Run) -> bool:
+        """Executes such instructions in a row, if they are legal; returns whether they are."""
+        if self._checker is not None and not self._checker.run_gm(run, words):
+            return False
+        self._compute(run.form, words)
+        return True
 
     def _cross(self, form: Form, index: int) -> None:
         """Sets a flag of other cores, or waits for one; then compiled code may go on."""
@@ -381,7 +413,9 @@ class Core:
         addresses = dict(zip(form.names, words[1:], strict=False))
         try:
             found = form.record.finds(
-                {**form.fields(words), **addresses}, self._registers, self._sources(form, words)
+                {**form.fields(words), **addresses},
+                self.registers,
+                sources_of(form, words, self._memories),
             )
         except ValueError as error:
             raise Problem(f"malformed instruction: {error}") from error
@@ -389,33 +423,20 @@ class Core:
         self._bounds(form, words)
         return form
 
-    def _sources(self, form: Form, words: list[int]) -> list[Array]:
-        """The regions read, as arrays that may be views."""
-        memories = self._memories
-        if form.reads_empty:
-            return [
-                memories[port.space].view(port.region, words[port.word] + port.offset)
-                for port in form.reads
-            ]
-        # The same, without a call for each: this is done for all instructions.
-        return [
-            np.ndarray(shape, dtype, memories[space].backing, words[word] + offset, strides)
-            for space, word, offset, shape, dtype, strides in form.sources
-        ]
-
     def _compute(self, form: Form, words: list[int]) -> None:
         if form.summary:
             return
-        memories = self._memories
+        self.compute(Operation(form, words, self._memories))
+        self._used.update([port.space for port in form.writes])
+
+    def compute(self, operation: Operation) -> None:
+        """Computes what an instruction writes.
+
+        Raises:
+            Problem: its fields do not fit each other.
+        """
         try:
-            arrays = self._sources(form, words)
-            results = form.record.compute(form.fields(words), self._registers, arrays)
-            if form.converts_to_half or form.computes_half:
-                self.lost += lost(form, arrays, results[0])
-            for port, result in zip(form.writes, results, strict=True):
-                base = words[port.word] + port.offset
-                memories[port.space].store(port.region, base, result)
-                self._used.add(port.space)
+            self.lost += operation.run(self.registers)
         except (ValueError, TypeError, IndexError, ArithmeticError) as error:
             raise Problem(f"malformed instruction: {error}") from error
 
@@ -475,13 +496,3 @@ def too_many(limit: int) -> Problem:
         expected=f"at most {limit:,} in a block",
         hint="look at the loop at this place; npu-run --instruction-limit N allows more",
     )
-
-
-def lost(form: Form, sources: Sequence[Array], result: Array) -> Lost:
-    """What the lanes that take part in an instruction lost of what is rounded to f16."""
-    masks = [port.region.mask for port in form.reads]
-    taken = [taking_part(x, mask) for x, mask in zip(sources, masks, strict=True)]
-    result = taking_part(result, form.writes[0].region.mask)
-    if form.converts_to_half:
-        return lost_by_conversion(taken[0], result)
-    return lost_by_arithmetic(taken, result)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from davinci.isa.core import (
@@ -28,7 +28,7 @@ from davinci.machine.legality import align_bytes, illegal_instruction, illegal_p
 from davinci.machine.vector_banks import BankLayout, bank_bits
 from davinci.simulator.core.half_range import computes, converts
 from davinci.simulator.core.problems import Problem
-from davinci.simulator.core.regions import Region
+from davinci.simulator.core.regions import Region, Repeated
 from davinci.simulator.timing.rules import COPIES, FLAGS, StridedOperand, UnitWork
 
 ABSOLUTE = RECORD_WORDS
@@ -70,8 +70,6 @@ class Form:
         values: its fields.
         pipe: the queue it goes to.
         reads, writes: the regions it touches.
-        sources, reads_empty: those read as arrays, memory, word, offset, shape, type and strides;
-            whether any of them is empty.
         chip_ports, far_ports: those on the chip, and those in global memory: reads, writes.
         names: of its operands, whose words are addresses.
         alignments: what its addresses must be multiples of.
@@ -104,7 +102,6 @@ class Form:
         self.record, self.values, self.entry, self.loose = record, values, entry, entry.loose
         self.pipe = record.pipe_of(values)
         self.reads, self.writes = reads, writes
-        self.look_at(reads)
         self.scalar = entry.scalar
         self.chip_ports = _ports_in(reads, False), _ports_in(writes, False)
         self.far_ports = _ports_in(reads, True), _ports_in(writes, True)
@@ -139,14 +136,6 @@ class Form:
         self._layout = BankLayout.of(machine.vector)
         self._fmatrix = fmatrix
 
-    def look_at(self, reads: Sequence[Port]) -> None:
-        """Notes how the regions read become arrays."""
-        self.reads_empty = any(port.region.empty for port in reads)
-        self.sources = [
-            (p.space, p.word, p.offset, p.region.shape, p.region.dtype, p.region.strides)
-            for p in reads
-        ]
-
     def fields(self, words: Sequence[int]) -> dict[str, int]:
         """Values of the fields of a record, with those that are data."""
         if self.loose:
@@ -158,9 +147,28 @@ class Form:
         form = copy(self)
         found = [Port(a.space, ABSOLUTE, a.address, Region(a)) for a in accesses]
         form.reads = [*self.reads, *found]
-        form.look_at(form.reads)
         form.chip_ports = _ports_in(form.reads, False), self.chip_ports[1]
         form.far_ports = _ports_in(form.reads, True), self.far_ports[1]
+        return form
+
+    def repeated(self, count: int, far: int, near: int) -> Form:
+        """`count` copies in a row, as one.
+
+        Args:
+            far, near: bytes from one to the next in global memory and on the chip.
+        """
+        form = copy(self)
+
+        def several(ports: Sequence[Port]) -> list[Port]:
+            steps = [far if port.space == Space.GM else near for port in ports]
+            return [
+                replace(port, region=Repeated(port.space, port.region, count, step))
+                for port, step in zip(ports, steps, strict=True)
+            ]
+
+        form.reads, form.writes = several(self.reads), several(self.writes)
+        form.chip_ports = _ports_in(form.reads, False), _ports_in(form.writes, False)
+        form.far_ports = _ports_in(form.reads, True), _ports_in(form.writes, True)
         return form
 
     def work(self, words: Sequence[int]) -> UnitWork:

@@ -31,6 +31,30 @@ WRITTEN: dict[int, tuple[Any, int]] = {
 """How the shadow of a written element looks, by its size in bytes."""
 
 
+class Place:
+    """A region to be written: its elements, and the marks that say so.
+
+    Args:
+        view, marks: of the memory and its shadow.
+        mask: elements that are written, None if all are.
+        full: a mark.
+    """
+
+    __slots__ = ("_full", "_marks", "_mask", "_view")
+
+    def __init__(self, view: Array, marks: Array, mask: Array | None, full: int) -> None:
+        self._view, self._marks, self._mask, self._full = view, marks, mask, full
+
+    def store(self, values: Array) -> None:
+        """Writes what broadcasts to the shape of the region, but for what its mask leaves out."""
+        if self._mask is None:
+            self._view[...] = values
+            self._marks[...] = self._full
+        else:
+            np.copyto(self._view, values, where=self._mask, casting="unsafe")
+            np.copyto(self._marks, self._full, where=self._mask)
+
+
 class Memory:
     """One memory. Regions of instructions lie at a base address.
 
@@ -57,22 +81,17 @@ class Memory:
             return np.zeros(region.shape, region.dtype)
         return np.ndarray(region.shape, region.dtype, self.backing, base, region.strides)
 
-    def store(self, region: Region, base: int, values: Array) -> None:
-        """Writes what broadcasts to the shape of a region, but for what its mask leaves out."""
+    def place(self, region: Region, base: int) -> Place:
+        """A region to be written."""
+        view = self.view(region, base)
         if region.empty:
-            return
-        view, shadow = self.view(region, base), self.shadow
+            return Place(view, view, None, 0)
+        kind, full, shape, strides = WRITTEN[1][0], 1, region.byte_shape, region.byte_strides
         if region.mask is not None:
-            np.copyto(view, values, where=region.mask, casting="unsafe")
             kind, full = WRITTEN[region.dtype.itemsize]
-            marks: Array = np.ndarray(region.shape, kind, shadow, base, region.strides)
-            np.copyto(marks, full, where=region.mask)
-            return
-        view[...] = values
-        if region.contiguous:
-            shadow[base : base + region.run_bytes] = True
-        else:
-            np.ndarray(region.byte_shape, np.bool_, shadow, base, region.byte_strides)[...] = True
+            shape, strides = region.shape, region.strides
+        marks: Array = np.ndarray(shape, kind, self.shadow, base, strides)
+        return Place(view, marks, region.mask, full)
 
     def first_unwritten(self, region: Region, base: int) -> int | None:
         """Address of the first byte of a region that nobody wrote, None if there is none."""

@@ -13,7 +13,7 @@ from math import gcd
 import numpy as np
 import numpy.typing as npt
 
-from davinci.isa.core import Access
+from davinci.isa.core import Access, Space
 
 Ints = npt.NDArray[np.int64]
 """Offsets, addresses, and numbers of lines, grains or instructions."""
@@ -77,6 +77,14 @@ class Region:
         last = np.concatenate([breaks, [touched.size]]).astype(np.int64) - 1
         return touched[first], touched[last] - touched[first] + size
 
+    @cached_property
+    def disjoint(self) -> bool:
+        """Whether it names no byte twice."""
+        starts, lengths = self.runs
+        return self.size_bytes == int(lengths.sum()) and bool(
+            (starts[1:] >= starts[:-1] + lengths[:-1]).all()
+        )
+
     def overlaps(self, address: int, other: Region, other_address: int) -> tuple[int, int] | None:
         """First common range of bytes of two regions at their addresses, or None."""
         low = max(address + self.low, other_address + other.low)
@@ -100,6 +108,21 @@ class Region:
     def _absolute(self, address: int) -> tuple[Ints, Ints]:
         starts, lengths = self.runs
         return starts + address, starts + lengths + address
+
+
+class Repeated(Region):
+    """The same region several times, at a constant distance.
+
+    Attributes:
+        one: the region, without a mask.
+        count: how often.
+        step: bytes from one to the next.
+    """
+
+    def __init__(self, space: Space, one: Region, count: int, step: int) -> None:
+        dims = zip(one.shape[:-1], one.strides[:-1], strict=True)
+        super().__init__(Access(space, 0, ((count, step), *dims), one.shape[-1], one.dtype))
+        self.one, self.count, self.step = one, count, step
 
 
 def first_common(

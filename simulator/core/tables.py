@@ -209,7 +209,7 @@ class Tables:
         self._works.append(work)
         self._note_cost(count)
         self.scalar_accesses.append(values["loads"] + values["stores"] if form.summary else 0)
-        self.forms_of_steps.append(form)
+        self.forms_of_steps.append(self.forms[number])
         return count
 
     def _note_cost(self, step: int) -> None:

@@ -54,7 +54,8 @@ class OrderCore(Core):
         super().__init__(machine, kind, memory, tables, checks=True, data=False)
         self._checker = OrderChecker(tables, self._memories)
         self.begin("k", 0, rates_of(machine, 1), [], keep_rows=False)
-        self._checker.begin(alone=False)  # Each stream is another one.
+        self._parts.begin(alone=False)  # Each stream is another one.
+        self._checker.begin()
         self.timeline.state[Word.BOUNDS] = 0
 
     def _bounds(self, form: Form, words: list[int]) -> None:
@@ -63,7 +64,7 @@ class OrderCore(Core):
     def branch(self) -> OrderCore:
         """A core in the same state, that goes on by itself."""
         other = copy(self)
-        for name in ("_checker", "_registers", "timeline"):
+        for name in ("_checker", "registers", "timeline"):
             setattr(other, name, branched(getattr(self, name)))
         other._checker.gm_reads, other._checker.gm_writes = [], []  # for other blocks
         return other

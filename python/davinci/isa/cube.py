@@ -64,20 +64,24 @@ class Product:
         self, values: Values, registers: Registers, arrays: Sequence[Array]
     ) -> Sequence[Array]:
         m1, k1, n1 = self.sizes(values)
-        a = arrays[0].astype(self.work).reshape(m1, k1, SIDE, self.columns).swapaxes(0, 1)
-        b = arrays[1].astype(self.work).reshape(k1, n1, 1, SIDE, self.columns).swapaxes(3, 4)
-        shape = (n1, m1, SIDE, SIDE)
-        c = np.zeros(shape, self.work)
-        if not values["init"]:
-            c += arrays[2].reshape(shape)
+        m, n = m1 * SIDE, n1 * SIDE
+        fractals = arrays[0].astype(self.work).reshape(m1, k1, SIDE, self.columns)
+        a = fractals.swapaxes(0, 1).reshape(k1, m, self.columns)
+        b = arrays[1].astype(self.work).reshape(k1, n, self.columns).swapaxes(1, 2).copy()
         # One fractal of k after another, as the cube does: how k is cut into instructions does not
-        # change the sum. The fractals' products are one call each of the BLAS library, whose larger
-        # ones add up in another order; of this size they stay on one thread.
-        for part in np.matmul(a[:, None], b):  # [n1, m1, 16, 16] for each k
-            c += part
+        # change the sum. The library of linear algebra adds the few products of a fractal in their
+        # order, longer rows in another one.
+        terms = np.empty((k1 + 1, m, n), self.work)
+        terms[0] = 0
+        if not values["init"]:
+            c = arrays[2].reshape(n1, m, SIDE).swapaxes(0, 1)
+            terms[0].reshape(m, n1, SIDE)[...] = c
+        np.matmul(a, b, out=terms[1:])
+        sums = np.add.reduce(terms, axis=0)
         if self.c.kind == "i":
-            c = c.astype(np.int64)
-        return [c.reshape(-1).astype(self.c, copy=False)]
+            sums = sums.astype(np.int64)
+        c = sums.reshape(m, n1, SIDE).swapaxes(0, 1).reshape(-1)
+        return [c.astype(self.c, copy=False)]
 
 
 TYPES: list[tuple[str, str, str, str]] = [

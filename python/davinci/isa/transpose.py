@@ -35,6 +35,7 @@ SOURCE = "docs/hardware.md b2 (time), c (TransDataTo5HD); layout of the words as
 
 def set_va_reg(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
     start = HALF_ROWS * values["half"]
+    registers.va = registers.va.copy()  # others may hold the former addresses
     registers.va[values["va"], start : start + HALF_ROWS] = [
         values[f"address{i}"] * BLOCK_BYTES for i in range(HALF_ROWS)
     ]
@@ -70,12 +71,23 @@ define(
 )
 
 
+def addresses_of(values: Values, registers: Registers, side: str) -> list[int]:
+    """Those of the 16 rows of "src" or "dst"."""
+    low, high = values[f"{side}_va0"], values[f"{side}_va1"]
+    return [*registers.va[low].tolist(), *registers.va[high].tolist()]
+
+
+def evenly_spaced(addresses: list[int]) -> bool:
+    """Whether rows that never go back are one region."""
+    first, step = addresses[0], addresses[1] - addresses[0]
+    return step >= 0 and addresses == [first + i * step for i in range(ROWS)]
+
+
 def rows(space_dims: tuple[int, int], addresses: list[int]) -> list[Access]:
     """One region [16, repeat, 16] if the row addresses are evenly spaced, else one a row."""
-    step = addresses[1] - addresses[0]
-    first = addresses[0]
-    if step >= 0 and addresses == [first + i * step for i in range(ROWS)]:
-        return [Access(Space.UB, first, ((ROWS, step), space_dims), ROWS, ROW_TYPE)]
+    if evenly_spaced(addresses):
+        step = addresses[1] - addresses[0]
+        return [Access(Space.UB, addresses[0], ((ROWS, step), space_dims), ROWS, ROW_TYPE)]
     return [Access(Space.UB, address, (space_dims,), ROWS, ROW_TYPE) for address in addresses]
 
 
@@ -85,18 +97,16 @@ def transpose_regions(values: Values, registers: Registers) -> Accesses:
     for side in ("src", "dst"):
         # With one repeat the strides are ignored.
         stride = values[f"{side}_stride"] * BLOCK_BYTES if repeat > 1 else 0
-        low, high = values[f"{side}_va0"], values[f"{side}_va1"]
-        addresses = [*registers.va[low].tolist(), *registers.va[high].tolist()]
-        found.append(rows((repeat, stride), addresses))
+        found.append(rows((repeat, stride), addresses_of(values, registers, side)))
     return found[0], found[1]
 
 
 def transpose(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
     source = arrays[0] if len(arrays) == 1 else np.stack(arrays)
     result = source.transpose(2, 1, 0)
-    _, writes = transpose_regions(values, registers)
     # Row by row the source, which may be a view of memory, would change under the later rows.
-    return [result] if len(writes) == 1 else list(result.copy())
+    one = evenly_spaced(addresses_of(values, registers, "dst"))
+    return [result] if one else list(result.copy())
 
 
 define(

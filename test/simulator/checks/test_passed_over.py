@@ -127,3 +127,89 @@ def test_what_the_scalar_unit_stores_is_looked_at_again(
         asm.emit("scalar_access", space=6, stores=1, store_low=64, store_high=68)
         verdict(device, gm, np.concatenate([asm.array(), copies(new_asm(), gm, gm + 64)]))
     assert counted == [0]
+
+
+COPIES = 4
+"""In a row, 64 bytes each."""
+
+
+def in_a_row(asm: Any, source: int, target: int, step: int = 64) -> Any:
+    """Copies from `source` on, after one that writes `target`."""
+    asm.emit("copy_gm_to_ubuf", dst=0, src=source, n_burst=1, len_burst=2)
+    asm.flag(Pipe.MTE2, Pipe.MTE3)
+    asm.emit("copy_ubuf_to_gm", dst=target, src=0, n_burst=1, len_burst=2)
+    for i in range(COPIES):
+        place = 64 + 64 * i
+        asm.emit("copy_gm_to_ubuf", dst=place, src=source + step * i, n_burst=1, len_burst=2)
+    asm.flag(Pipe.MTE2, Pipe.MTE3, 1)
+    for i in range(COPIES):
+        place = source + 1024 + 64 * i
+        asm.emit("copy_ubuf_to_gm", dst=place, src=64 + 64 * i, n_burst=1, len_burst=2)
+    return asm.array()
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Of copies that were checked as one whether they were legal."""
+    found: list[bool] = []
+    plain = Checker.run_gm
+
+    def run_gm(self: Checker, *arguments: Any) -> bool:
+        found.append(plain(self, *arguments))
+        return found[-1]
+
+    monkeypatch.setattr(Checker, "run_gm", run_gm)
+    return found
+
+
+def whole(device: Device, rows: Any, blocks: int = 1) -> str:
+    """The message of the fault of a program in one part, if there is one."""
+
+    def program(arguments: Sequence[int], block: int, blocks: int, core: Any) -> None:
+        core.consume(rows(block) if callable(rows) else rows)
+
+    try:
+        device.launch("test", program, [], blocks)
+    except DeviceFault as fault:
+        return str(fault)
+    return ""
+
+
+@pytest.mark.parametrize("step", [64, 96, 32, 0])
+def test_copies_in_a_row_are_one(new_asm: Callable[[], Any], runs: list[bool], step: int) -> None:
+    """Wherever they lie, as long as they are evenly apart there."""
+    device, gm = fresh()
+    assert not whole(device, in_a_row(new_asm(), gm, gm + 2048))
+    assert not whole(device, in_a_row(new_asm(), gm + 32, gm + 2048, step))
+    assert runs == ([True, True] if step else [True])
+    data = device.read(gm, np.uint8, (2048,))
+    for i in range(COPIES):
+        first = 32 + step * i
+        copied = data[32 + 1024 + 64 * i :][:64]
+        assert np.array_equal(copied, data[first : first + 64])
+
+
+def test_one_of_them_races(new_asm: Callable[[], Any], runs: list[bool]) -> None:
+    device, gm = fresh()
+    assert not whole(device, in_a_row(new_asm(), gm, gm + 2048))
+    found = whole(device, in_a_row(new_asm(), gm, gm + 128))
+    assert runs == [False] and "#6 copy_gm_to_ubuf" in found and "#3 copy_ubuf_to_gm" in found
+
+
+def test_one_of_them_reads_what_nobody_wrote(new_asm: Callable[[], Any], runs: list[bool]) -> None:
+    device, gm = fresh()
+    assert not whole(device, in_a_row(new_asm(), gm, gm + 2048))
+    end = gm + 8 * SPACE_BYTES - 64
+    found = whole(device, in_a_row(new_asm(), end, gm))
+    assert runs == [False] and "#5 copy_gm_to_ubuf" in found and "nobody wrote" in found
+
+
+def test_another_block_touches_what_one_of_them_writes(
+    new_asm: Callable[[], Any], runs: list[bool]
+) -> None:
+    device, gm = fresh()
+    assert not whole(device, in_a_row(new_asm(), gm, gm + 2048))
+    found = whole(device, lambda b: in_a_row(new_asm(), gm + 64 * b, gm + 2048 + 64 * b), 2)
+    assert runs == [True] * 4
+    assert "block 1 writes" in found and "which block 0 writes" in found
+    assert "(#10 copy_ubuf_to_gm" in found and "(#11 copy_ubuf_to_gm" in found

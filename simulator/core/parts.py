@@ -1,0 +1,72 @@
+"""Parts of streams that were executed before.
+
+What the instructions of a block do on the chip is the same wherever their operands lie in global
+memory. The blocks of a launch, and launches of a kernel for other buffers, mostly issue the same
+but for addresses there: a part of a stream that was executed before, behind the same beginning, is
+known but for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from davinci.simulator.checks.races import Clock
+from davinci.simulator.core.plan import Part, Plan
+from davinci.simulator.core.tables import Tables
+
+MOST_KEPT = 1 << 18
+"""Instructions of a block that are passed over at most: their records are kept."""
+
+MOST_KNOWN = 1 << 17
+"""Instructions in the parts that are known; with more, all are forgotten."""
+
+Order = list[tuple[int, Clock]]
+"""Of the instructions of a part that access global memory: number in the pipe, its clock."""
+
+
+@dataclass
+class Known:
+    """What is known of a part: the order that its checks have found, and from the second time on
+    how it is executed."""
+
+    order: Order
+    plan: Plan | None = None
+
+
+class Parts:
+    """The parts of streams that one core knows.
+
+    Args:
+        tables: of its kind of core.
+    """
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._known: dict[bytes, Known] = {}
+        self._instructions = 0
+
+    def begin(self, alone: bool) -> None:
+        """Starts a block; `alone`: nothing that other cores do orders its instructions."""
+        self._digest = b"" if alone else None
+
+    def find(self, part: Part) -> Known | None:
+        """What is known of the next part of the block."""
+        if self._digest is None:
+            return None
+        if part.first > MOST_KEPT or self._tables.any_unseen(part.steps):
+            # What they touch is not all in the records.
+            self._digest = None
+            return None
+        masked = self._tables.without_gm(part.records, part.steps)
+        self._digest = blake2b(self._digest + masked.tobytes(), digest_size=16).digest()
+        return self._known.get(self._digest)
+
+    def learn(self, part: Part, order: Order) -> None:
+        """The part that was looked for last was legal."""
+        if self._digest is None:
+            return
+        self._instructions += len(part.records)
+        if self._instructions > MOST_KNOWN:
+            self._known, self._instructions = {}, len(part.records)
+        self._known[self._digest] = Known(order)

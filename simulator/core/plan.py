@@ -1,0 +1,234 @@
+"""How instructions are executed: one by one, or a part of a stream that is known as a whole.
+
+An `Operation` is an instruction at its addresses, with the arrays that it reads and writes as views
+of the memories. A `Plan` keeps those of a part that only touch the chip; copies that follow each
+other at a constant distance become one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from dataclasses import dataclass, fields
+from itertools import pairwise
+from typing import Any, Protocol
+
+from davinci.isa.core import LOCATION_SHIFT, Array, Records, Registers, Space
+from davinci.isa.mte import move
+from davinci.native import Ints
+from davinci.simulator.checks.races import Run
+from davinci.simulator.core.forms import Form, Port
+from davinci.simulator.core.half_range import (
+    NOTHING,
+    Lost,
+    lost_by_arithmetic,
+    lost_by_conversion,
+    taking_part,
+)
+from davinci.simulator.core.memory import Memory
+from davinci.simulator.core.regions import Repeated
+from davinci.simulator.core.tables import Tables
+
+LOADED = [f.name for f in fields(Registers) if f.name != "cmpmask"]
+"""Registers that instructions load with what their records hold."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Instructions that follow each other: records, steps, number of the first in the block."""
+
+    records: Records
+    steps: Ints
+    first: int
+
+
+class Follower(Protocol):
+    """The core that follows a plan."""
+
+    registers: Registers
+
+    def compute(self, operation: Operation) -> None: ...
+
+    def transfer(self, form: Form, words: list[int], index: int) -> None: ...
+
+    def transfers(self, words: list[int], run: Run) -> bool: ...
+
+
+class Operation:
+    """An instruction at its addresses.
+
+    Args:
+        form: of it.
+        words: of its record.
+        memories: by number of their space.
+
+    Attributes:
+        at: number in its part.
+    """
+
+    __slots__ = ("_fields", "_places", "_sources", "at", "form")
+
+    def __init__(
+        self, form: Form, words: list[int], memories: Sequence[Memory], at: int = 0
+    ) -> None:
+        self.form, self.at = form, at
+        self._fields = form.fields(words)
+        self._sources = sources_of(form, words, memories)
+        self._places = [
+            memories[p.space].place(p.region, words[p.word] + p.offset) for p in form.writes
+        ]
+
+    def run(self, registers: Registers) -> Lost:
+        """Computes it; returns what left the range of f16."""
+        form = self.form
+        results = form.record.compute(self._fields, registers, self._sources)
+        found = NOTHING
+        if form.converts_to_half or form.computes_half:
+            found = lost(form, self._sources, results[0])
+        for place, result in zip(self._places, results, strict=True):
+            place.store(result)
+        return found
+
+    def follow(self, core: Follower, records: Records, first: int) -> None:
+        """Computes it as an item of a plan."""
+        core.compute(self)
+
+
+class Load:
+    """What the registers hold from here on, but for results of comparisons."""
+
+    def __init__(self, registers: Registers) -> None:
+        self._values: dict[str, Any] = {name: getattr(registers, name) for name in LOADED}
+
+    def follow(self, core: Follower, records: Records, first: int) -> None:
+        """Loads them."""
+        vars(core.registers).update(self._values)
+
+
+class Transfers:
+    """Instructions in a row that touch global memory.
+
+    Args:
+        form: of all of them.
+        at: number of the first in its part.
+        count: of them.
+        step: bytes from one to the next on the chip.
+    """
+
+    def __init__(self, tables: Tables, form: Form, at: int, count: int, step: int) -> None:
+        self._tables, self._form, self._at = tables, form, at
+        self._count, self._step = count, step
+        self._forms: dict[int, Form] = {}
+
+    def follow(self, core: Follower, records: Records, first: int) -> None:
+        """Executes them, with the addresses of these records."""
+        rows = records[self._at : self._at + self._count]
+        words = [[*row, 0] for row in rows.tolist()]
+        form, index = self._form, first + self._at
+        for each in words:
+            self._tables.locate(form, each)
+        if self._count > 1:
+            addresses = [each[form.gm_word] for each in words]
+            step = addresses[1] - addresses[0]
+            if all(b - a == step for a, b in pairwise(addresses)) and self._are_one(step):
+                run = Run(index, self._forms[step], words[0][0] >> LOCATION_SHIFT, rows)
+                if core.transfers(words[0], run):
+                    return
+        for i, each in enumerate(words):
+            core.transfer(form, each, index + i)
+
+    def _are_one(self, step: int) -> bool:
+        """Whether they do together, that far apart in global memory, what they do in turn."""
+        if step <= 0:
+            return False
+        form = self._forms.get(step)
+        if form is None:
+            form = self._forms[step] = self._form.repeated(self._count, step, self._step)
+        return all(
+            isinstance(port.region, Repeated) and port.region.disjoint for port in form.writes
+        )
+
+
+Item = Operation | Load | Transfers
+
+
+class Plan:
+    """A part of a stream that is known, but for its addresses in global memory.
+
+    Args:
+        part: of a stream.
+        registers: before it.
+        memories: by number of their space.
+
+    Attributes:
+        items: in order.
+        spaces: that they write.
+    """
+
+    def __init__(
+        self, part: Part, tables: Tables, registers: Registers, memories: Sequence[Memory]
+    ) -> None:
+        self.items: list[Item] = []
+        self.spaces: set[Space] = set()
+        registers = copy(registers)
+        words = [[*row, 0] for row in part.records.tolist()]
+        forms = [tables.form_of(*pair) for pair in zip(part.steps.tolist(), words, strict=True)]
+        at, loaded = 0, False
+        while at < len(forms):
+            form, count = forms[at], 1
+            if form.loose:
+                form.record.compute(form.fields(words[at]), registers, ())
+                loaded = True
+            elif not form.sync:
+                if loaded:
+                    self.items.append(Load(registers))
+                    loaded = False
+                self.spaces.update(port.space for port in form.writes)
+                if form.moves_gm:
+                    count, step = run_of(forms, words, at)
+                    self.items.append(Transfers(tables, form, at, count, step))
+                else:
+                    self.items.append(Operation(form, words[at], memories, at))
+            at += count
+        if loaded:
+            self.items.append(Load(registers))
+
+
+def run_of(forms: Sequence[Form], words: Sequence[list[int]], at: int) -> tuple[int, int]:
+    """How many copies from number `at` on are alike, and their constant distance on the chip."""
+    form = forms[at]
+    port = chip_port(form)
+    if port is None:
+        return 1, 0
+    end, step = at + 1, 0
+    while end < len(forms) and forms[end] is form:
+        distance = words[end][port.word] - words[end - 1][port.word]
+        if distance != step and end > at + 1:
+            break
+        end, step = end + 1, distance
+    return (end - at, step) if step > 0 else (1, 0)
+
+
+def chip_port(form: Form) -> Port | None:
+    """The region on the chip of a copy between it and global memory; None of all others."""
+    reads, writes = form.chip_ports
+    ports = (*reads, *writes)
+    if form.record.compute is not move or len(ports) != 1 or not form.gm_word:
+        return None
+    (port,) = ports
+    return None if port.region.empty or port.word > len(form.names) else port
+
+
+def sources_of(form: Form, words: Sequence[int], memories: Sequence[Memory]) -> list[Array]:
+    """The regions that an instruction reads, as arrays that may be views."""
+    return [memories[p.space].view(p.region, words[p.word] + p.offset) for p in form.reads]
+
+
+def lost(form: Form, sources: Sequence[Array], result: Array) -> Lost:
+    """What the lanes that take part in an instruction lost of what is rounded to f16."""
+    masks = [port.region.mask for port in form.reads]
+    taken = [taking_part(x, mask) for x, mask in zip(sources, masks, strict=True)]
+    result = taking_part(result, form.writes[0].region.mask)
+    if form.converts_to_half:
+        return lost_by_conversion(taken[0], result)
+    return lost_by_arithmetic(taken, result)
