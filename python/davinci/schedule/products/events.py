@@ -6,16 +6,16 @@
     Ask    what a part of C is combined with comes from GM
     Leave  a part of C goes from L0C to GM
 
-Positions count fractals from where the share begins.
+Positions count fractals from where the share begins. All are tuples: an order holds thousands, and
+looks for them in tables.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True)
-class Span:
+class Span(NamedTuple):
     """Fractals `start` to `stop` of a dimension."""
 
     start: int
@@ -26,8 +26,7 @@ class Span:
         return self.stop - self.start
 
 
-@dataclass(frozen=True)
-class Block:
+class Block(NamedTuple):
     """A block of an operand, along k and along the other dimension, in one matrix of the share."""
 
     batch: int
@@ -35,8 +34,7 @@ class Block:
     other: Span
 
 
-@dataclass(frozen=True)
-class TileOfC:
+class TileOfC(NamedTuple):
     """A tile of the share: its matrix, rows and columns, and its buffer in L0C."""
 
     batch: int
@@ -45,16 +43,14 @@ class TileOfC:
     slot: int
 
 
-@dataclass(frozen=True)
-class Held:
+class Held(NamedTuple):
     """A piece of an operand and its place in L1."""
 
     piece: Block
     slot: int
 
 
-@dataclass(frozen=True)
-class Fill:
+class Fill(NamedTuple):
     """The part `block` of a piece of the operand "a" or "b" comes to its place in L1."""
 
     operand: str
@@ -62,8 +58,7 @@ class Fill:
     block: Block
 
 
-@dataclass(frozen=True)
-class Load:
+class Load(NamedTuple):
     """What a piece in L1 has of `block` goes to a buffer of L0A or L0B."""
 
     operand: str
@@ -72,8 +67,7 @@ class Load:
     slot: int
 
 
-@dataclass(frozen=True)
-class Mad:
+class Mad(NamedTuple):
     """C += A B, or C = A B if `first`; `a` and `b` are buffers of L0A and L0B."""
 
     tile: TileOfC
@@ -83,8 +77,7 @@ class Mad:
     b: int
 
 
-@dataclass(frozen=True)
-class Leave:
+class Leave(NamedTuple):
     """A part of a complete tile goes from L0C to GM.
 
     Attributes:
@@ -100,8 +93,7 @@ class Leave:
     turn: int
 
 
-@dataclass(frozen=True)
-class Ask:
+class Ask(NamedTuple):
     """What comes from GM to be combined with a part of C; `rows`: with its whole tile, too."""
 
     part: Leave

@@ -13,8 +13,10 @@ parts of a tile leave while the next tile is multiplied. Nothing here knows of M
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from itertools import count
+from typing import NamedTuple
 
 from davinci.schedule.products.events import (
     Ask,
@@ -32,21 +34,24 @@ from davinci.schedule.products.events import (
 from davinci.schedule.products.product import Pieces, Product, ProductSchedule, Share
 from davinci.units import ceil_div
 
+ORDERS_KEPT = 64
+"""Orders that are asked for again: to play a schedule, for its length, and when it is written."""
+
 
 class Places:
     """Buffers that are filled in turn, the oldest content making room."""
 
     def __init__(self, count: int) -> None:
         self._keys: list[Hashable | None] = [None] * count
+        self._slots: dict[Hashable, int] = {}
         self._used = [-1] * count
         self._next = 0
 
     def find(self, key: Hashable, step: int) -> int | None:
         """Where `key` is, which `step` uses; None if it is not there."""
-        if key not in self._keys:
-            return None
-        slot = self._keys.index(key)
-        self._used[slot] = step
+        slot = self._slots.get(key)
+        if slot is not None:
+            self._used[slot] = step
         return slot
 
     def put(self, key: Hashable, step: int) -> tuple[int, int]:
@@ -57,12 +62,13 @@ class Places:
             self._next = (self._next + 1) % len(self._keys)
         slot = self._next
         self._next = (slot + 1) % len(self._keys)
-        before, self._used[slot], self._keys[slot] = self._used[slot], step, key
+        before, self._used[slot] = self._used[slot], step
+        self._slots.pop(self._keys[slot], None)
+        self._keys[slot], self._slots[key] = key, slot
         return slot, before
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """One mad, and the blocks of A and B it multiplies."""
 
     tile: TileOfC
@@ -127,11 +133,16 @@ def pieces_of(block: Block, pieces: Pieces, k: int, other: int) -> list[Block]:
 
 
 def order(share: Share, product: Product, schedule: ProductSchedule) -> list[list[Event]]:
-    """All that is done for a share of C, in the order of issue.
+    """All that is done for a share of C, in the order of issue, whatever is done to C then.
 
     Returns:
         What comes before the first mad, what goes with each one, and what follows the last.
     """
+    return _order(share, replace(product, epilogue=None), schedule)
+
+
+@lru_cache(ORDERS_KEPT)
+def _order(share: Share, product: Product, schedule: ProductSchedule) -> list[list[Event]]:
     k = product.fractals.k
     groups = groups_of(share, product, schedule)
     steps = steps_of(groups, k, product, schedule)
@@ -192,8 +203,7 @@ class _Side:
         return [Block(piece.batch, piece.k, span) for span in cut]
 
 
-@dataclass(frozen=True)
-class _Wanted:
+class _Wanted(NamedTuple):
     """A fill, the step that needs it, and the step after whose loads it comes; -1: before all."""
 
     step: int
@@ -214,12 +224,17 @@ class _Plan:
     def bring(self, side: _Side, k: int) -> None:
         """Plans the fills and loads of an operand."""
         l1, l0, needed = Places(side.pieces.slots), Places(side.buffers), -1
+
+        @cache
+        def pieces(block: Block) -> list[Block]:
+            return pieces_of(block, side.pieces, k, side.other)
+
         for number, step in enumerate(self.steps):
             block = side.block(step)
             slot = l0.find(block, number)
             if slot is None:
                 slot, _ = l0.put(block, number)
-                for piece in pieces_of(block, side.pieces, k, side.other):
+                for piece in pieces(block):
                     place = l1.find(piece, number)
                     if place is None:
                         place, before = l1.put(piece, number)
