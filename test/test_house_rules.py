@@ -31,6 +31,7 @@ REFUSE_NOTHING = (
     "ascend-outline-loops",
     "ascend-sink-rearrangements",
     "ascend-split-reductions",
+    "ascend-winograd",
     "chlo-keep-operators",
     "order-issue",
     "stablehlo-expand-operators",

@@ -44,6 +44,7 @@ def make_parser() -> Parser:
     add("--accuracy", type=float, metavar="C", help="least cosine --quantize may leave of outputs")
     add("--save-quantized", metavar="F.onnx", help="write the model that --quantize made")
     add("--fusion", metavar="F", help="all (default), or none: a kernel an operator")
+    add("--winograd", metavar="W", help="3x3 convolutions by tiles: cost (default), none, 2x2, 4x4")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--inputs", metavar="F.npz", help="inputs by name")
     source.add_argument("--seed", type=int, default=0, metavar="N", help="random inputs (default)")
@@ -149,7 +150,7 @@ def execute(options: Any) -> int:
                 found=f"--{name}",
                 hint="leave one of them out",
             )
-    passed = ("machine", "cores", "precision", "fusion", "schedules")
+    passed = ("machine", "cores", "precision", "fusion", "winograd", "schedules")
     chosen = {name: getattr(options, name) for name in passed}
     chosen = {name: value for name, value in chosen.items() if value is not None}
     check_options(pipelines.Options(**chosen))

@@ -18,6 +18,7 @@ PRECISIONS = ("mixed", "fp16", "fp32")
 STRATEGIES = ("os", "is", "ws")
 FRACTALIZE = ("improved", "naive")
 FUSION = ("all", "none")
+WINOGRAD = ("cost", "none", "2x2", "4x4")
 
 
 @dataclass(frozen=True)
@@ -34,6 +35,7 @@ class Options:
     fractalize: str = option("improved", "the algorithm of fractalisation", FRACTALIZE)
     fusion: str = option("all", "which operators share a kernel", FUSION)
     schedules: str = option("", "a file of schedules for kernels; the others are chosen")
+    winograd: str = option("cost", "3x3 convolutions by transformed tiles", WINOGRAD)
 
 
 STAGES = (
@@ -108,6 +110,7 @@ def ascend_to_memref(options: Options) -> list[str]:
         "ascend-combine-operators",
         _pass("ascend-outline-loops", options, "machine", "cores"),
         "ascend-sink-rearrangements",
+        _pass("ascend-winograd", options, "machine", "cores", "precision", "winograd"),
         _pass("ascend-legalize-precision", options, "precision"),
         "ascend-absorb-transposes",
         _pass("ascend-merge-products", options, "machine"),

@@ -41,6 +41,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     tile: tuple[int, int, int] = (0, 0, 0),
     fractalize: str = "improved",
     fusion: str = "all",
+    winograd: str = "cost",
     schedules: str | os.PathLike[str] | None = None,
     checks: bool = True,
     timing_only: bool = False,
@@ -62,6 +63,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         tile: (m, n, k) of a matmul tile, zeros to choose.
         fractalize: "improved" or "naive".
         fusion: "all", or "none" for a kernel an operator.
+        winograd: 3x3 convolutions by tiles: by "cost", "none", or all by "2x2" or "4x4".
         schedules: a file of schedules for kernels, see `Executable.schedules`; the others are
             chosen.
         checks: whether the simulator looks for races and unwritten bytes.
@@ -78,7 +80,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         raise InputError("bad value", where="tile", found=repr(tile), expected="(m, n, k)")
     given = os.fspath(schedules) if schedules is not None else ""
     options = pipelines.Options(
-        machine, cores, precision, matmul_strategy, *tile, fractalize, fusion, given
+        machine, cores, precision, matmul_strategy, *tile, fractalize, fusion, given, winograd
     )
     description = check_options(options)
     progress("reading the model")

@@ -26,7 +26,7 @@ from davinci.tuning import tune
 
 ZOO = "zoo:"
 
-TUNED = ("machine", "cores", "precision", "fusion", "cache")
+TUNED = ("machine", "cores", "precision", "fusion", "winograd", "cache")
 """Options of `davinci.compile` that `davinci.tune` has too."""
 
 

@@ -64,6 +64,7 @@ def tune(
     cores: int = 0,
     precision: str = "mixed",
     fusion: str = "all",
+    winograd: str = "cost",
     trials: int = TRIALS,
     cache: str | os.PathLike[str] | None = None,
     workers: int = 1,
@@ -73,7 +74,8 @@ def tune(
     """Simulates the kernels of a model in several ways, and says which is best for each.
 
     Args:
-        model, example_inputs, machine, cores, precision, fusion: as of `davinci.compile`.
+        model, example_inputs, machine, cores, precision, fusion, winograd: as of
+            `davinci.compile`.
         trials: candidates of a kernel that are measured at most.
         cache: a folder that keeps what was measured for the next time; several processes may share
             it.
@@ -95,7 +97,7 @@ def tune(
         raise InputError(
             f"tuning needs {error.name}", hint="pip install 'davinci-mlir[tune]'"
         ) from None
-    options = pipelines.Options(machine, cores, precision, fusion=fusion)
+    options = pipelines.Options(machine, cores, precision, fusion=fusion, winograd=winograd)
     description = check_options(options)
     progress("reading the model")
     module = frontends.load(model, make_context(), example_inputs)

@@ -27,7 +27,7 @@ from davinci.schedule.vector.row_parts import beside_each_other, in_tile
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.row_siblings import Beside
 from davinci.schedule.vector.space import NoSpace, Space, space_of
-from davinci.schedule.vector.step_costs import moving_cycles, step_cycles
+from davinci.schedule.vector.step_costs import moving_cycles, step_cycles, transfers
 from davinci.schedule.vector.tile_layout import (
     CHAINS,
     COPIED_SHARES,
@@ -456,10 +456,10 @@ class _Chooser:
         return int(once + together + left * alone)
 
     def _copies(self, values: list[int], layout: TileLayout) -> int:
-        """Transfers of a tile; values beside each other have one."""
+        """Transfers of a tile; values beside each other have those of one."""
         held = {**self.program.loads, **self.program.stores}
-        rows = (layout.beside.get(held[number], (held[number],))[0] for number in values)
-        return sum(not layout.once(value) for value in set(rows))
+        found = {layout.beside.get(held[n], (held[n],))[0]: n for n in values}
+        return sum(transfers(n, layout) for value, n in found.items() if not layout.once(value))
 
     def _by_scalars(self, layout: TileLayout) -> int:
         """Cycles of elements that the scalar unit moves: runs shorter than a block."""

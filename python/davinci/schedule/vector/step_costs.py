@@ -77,6 +77,20 @@ def _transfer(number: int, value: Value, layout: TileLayout) -> tuple[int, float
     return total, runs * (1 + (run * item - begin) / line)
 
 
+def transfers(number: int, layout: TileLayout) -> int:
+    """Transfers that bring the tile of a value: each moves runs of elements at equal distances."""
+    strides, sizes = layout.space.strides(number), layout.tile.sizes
+    dims: list[tuple[int, int]] = []  # stride in GM and size, neighbours joined where they are one
+    for axis in layout.space.of(number):
+        stride, size = strides[axis], sizes[axis]
+        if dims and dims[-1][0] == stride * size:
+            dims[-1] = stride, dims[-1][1] * size
+        elif size > 1:
+            dims.append((stride, size))
+    apart = [size for stride, size in dims if stride > 1]
+    return math.prod(apart) // max(apart, default=1)
+
+
 def step_cycles(step: Step, layout: TileLayout) -> float:
     """Cycles of a step on a tile, barriers apart."""
     machine = layout.machine
