@@ -57,7 +57,6 @@ class Limits:
 
     Attributes:
         credit: cycles for which the memory can catch up on what it did not serve.
-        mixed: whether orders between the given one and that of critical paths are tried.
         window: a task starts only when fewer than so many tasks, in their given order, lie between
             it and the first that has not started; 1 is the given order. What tasks hold for each
             other to use takes less room if they stay close together.
@@ -65,11 +64,10 @@ class Limits:
 
     credit: int = 0
     window: int = 1 << 30
-    mixed: bool = True
 
 
-def schedule(tasks: Sequence[Task], limits: Limits) -> Plan:
-    """The best order found; every task comes after those it follows.
+def plain(tasks: Sequence[Task], limits: Limits) -> Plan:
+    """The best of three orders: tasks by their given order, by critical paths, and as they are.
 
     Args:
         tasks: each follows earlier ones only.
@@ -80,10 +78,16 @@ def schedule(tasks: Sequence[Task], limits: Limits) -> Plan:
         greedy(tasks, [-path for path in paths], limits),
         in_order(tasks, limits),
     ]
-    best = min(plans, key=lambda plan: plan.cycles)
-    if not limits.mixed or best.cycles <= GOOD * _least(tasks):
+    return min(plans, key=lambda plan: plan.cycles)
+
+
+def mixed(tasks: Sequence[Task], limits: Limits, best: Plan) -> Plan:
+    """The best of orders between the given one and that of critical paths, and of `best`, the plain
+    one; if that is good, others are not looked for."""
+    if best.cycles <= GOOD * _least(tasks):
         return best
-    longest = max(paths)
+    paths = critical_paths(tasks)
+    longest, plans = max(paths), [best]
     for share in SHARES:
         # The given order, spread over the longest path, and that of the paths.
         rank = [

@@ -40,6 +40,7 @@ from davinci.dialects.cce.effects import SYNC_OPS
 from davinci.machine import Machine
 from davinci.mlir import operations, run_unverified
 from davinci.passes.analysis.kernels import kernels
+from davinci.passes.cce.list_scheduler import Plan
 from davinci.passes.cce.ordering import Orderer, Ordering
 from davinci.passes.cce.plan_memory import needed_bytes
 from davinci.passes.cce.unroll import ORDER, UNROLL, unroll
@@ -96,30 +97,38 @@ def _transform(kernel: Any, machine: Machine) -> None:
 
 def _order(kernel: Any, machine: Machine, orderings: list[Ordering]) -> None:
     """Orders blocks so that buffers fit: operations far from their places hold them for longer."""
-    window = max(ordering.longest for ordering in orderings)
+    window = max(1, *(ordering.longest for ordering in orderings))
     while True:
-        plain = _needed(kernel, machine, orderings, max(window, 1), mixed=False)
-        if window <= 1 or all(size <= machine.buffer(space).bytes for space, size in plain.items()):
+        plans = [ordering.plain(window) for ordering in orderings]
+        plain = _needed(kernel, machine, orderings, plans)
+        if window == 1 or all(size <= machine.buffer(space).bytes for space, size in plain.items()):
             break
-        window //= NARROWER
+        window = max(1, window // NARROWER)
     # An order that is better for the pipes alone is not, if it takes the room that buffers have.
-    mixed = _needed(kernel, machine, orderings, max(window, 1), mixed=True)
+    others = [each.mixed(window, own) for each, own in zip(orderings, plans, strict=True)]
+    if others == plans:
+        return
+    mixed = _needed(kernel, machine, orderings, others)
 
     def room(needed: dict[str, int], space: str) -> int:
         return machine.buffer(space).bytes - needed[space]
 
     if any(room(mixed, space) < room(plain, space) / 2 for space in plain):
-        _needed(kernel, machine, orderings, max(window, 1), mixed=False)
+        _place(orderings, plans)
 
 
 def _needed(
-    kernel: Any, machine: Machine, orderings: list[Ordering], window: int, mixed: bool
+    kernel: Any, machine: Machine, orderings: list[Ordering], plans: list[list[Plan]]
 ) -> dict[str, int]:
     """Orders blocks; bytes that buffers then need of each memory that cannot hold all of them side
     by side."""
-    for ordering in orderings:
-        ordering.order(window, mixed)
+    _place(orderings, plans)
     return needed_bytes(kernel, machine)
+
+
+def _place(orderings: list[Ordering], plans: list[list[Plan]]) -> None:
+    for ordering, own in zip(orderings, plans, strict=True):
+        ordering.place(own)
 
 
 def _to_order(kernel: Any) -> list[Any]:

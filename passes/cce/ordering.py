@@ -16,7 +16,7 @@ from davinci.passes.analysis.affine import Forms
 from davinci.passes.analysis.dependences import Dependences
 from davinci.passes.analysis.durations import Duration, Durations
 from davinci.passes.analysis.lifetimes import VIEWS
-from davinci.passes.cce.list_scheduler import Limits, Task, schedule
+from davinci.passes.cce.list_scheduler import Limits, Plan, Task, mixed, plain
 
 FREE = VIEWS | {"memref.alloc"}
 """Operations, besides those of arith and the scalar unit's registers, that touch nothing."""
@@ -63,11 +63,20 @@ class Ordering:
         """Tasks of the longest line."""
         return max(len(line.tasks) for line in self.lines)
 
-    def order(self, window: int, mixed: bool) -> None:
-        """Moves the operations; for `window` and `mixed` see `list_scheduler.Limits`."""
+    def plain(self, window: int) -> list[Plan]:
+        """Of each line the order by `list_scheduler.plain`; for `window` see its `Limits`."""
+        return [plain(line.tasks, Limits(self.credit, window)) for line in self.lines]
+
+    def mixed(self, window: int, plans: Sequence[Plan]) -> list[Plan]:
+        """Of each line the order by `list_scheduler.mixed`, given the plain ones."""
+        limits = Limits(self.credit, window)
+        lines = zip(self.lines, plans, strict=True)
+        return [mixed(line.tasks, limits, plan) for line, plan in lines]
+
+    def place(self, plans: Sequence[Plan]) -> None:
+        """Moves the operations."""
         placed: list[Any] = []
-        for line in self.lines:
-            plan = schedule(line.tasks, Limits(self.credit, window, mixed))
+        for line, plan in zip(self.lines, plans, strict=True):
             placed += [line.nodes[number].op for number in plan.order]
             placed += [] if line.end is None else [line.end]
         first = [op for op in self.ops if op.name in ("memref.alloc", "arith.constant")]

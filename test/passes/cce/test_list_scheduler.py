@@ -7,14 +7,20 @@ from hypothesis import strategies as st
 
 from davinci.passes.cce.list_scheduler import (
     Limits,
+    Plan,
     Task,
     critical_paths,
     greedy,
     in_order,
-    schedule,
+    mixed,
+    plain,
 )
 
 FREE = Limits()
+
+
+def schedule(tasks: list[Task], limits: Limits) -> Plan:
+    return mixed(tasks, limits, plain(tasks, limits))
 
 
 @st.composite
