@@ -12,12 +12,13 @@ from davinci.errors import CompileError
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
 from davinci.schedule.products.cost import (
+    Costs,
     crossing_bytes,
     footprint,
     parting_buffers,
     windows_cycles,
 )
-from davinci.schedule.products.estimate import estimate
+from davinci.schedule.products.estimate import estimate_of
 from davinci.schedule.products.pieces import PieceWays
 from davinci.schedule.products.play import played
 from davinci.schedule.products.product import (
@@ -116,9 +117,10 @@ def estimated(
             "unknown matmul strategy", found=repr(wanted.strategy), expected=" or ".join(STRATEGIES)
         )
     found: list[tuple[float, ProductSchedule]] = []
+    costs = Costs(product, machine)
     for shallow in (False, True):
         found = found or [
-            (estimate(product, schedule, machine, cores), schedule)
+            (estimate_of(costs, schedule, cores), schedule)
             for schedule in Candidates(product, machine, cores, wanted, shallow).all()
             if not footprint(product, schedule).excess(machine)
         ]

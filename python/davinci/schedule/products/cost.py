@@ -35,9 +35,9 @@ MOST_STRIDE = (1 << 16) - 1, (1 << 8) - 1
 """Largest strides, of blocks and of repeats, of instructions with one source."""
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Busy:
-    """Cycles of pipes, in the order in which data passes them."""
+    """Cycles of pipes, in the order in which data passes them; not changed once it is made."""
 
     mte2: float = 0
     v: float = 0
@@ -155,6 +155,13 @@ class Costs:
     ) -> None:
         self.product, self.machine = product, machine
         self.missing, self.slower, self.shares = missing, slower, shares or {}
+        self._steps_of: dict[tuple[int, int, int], list[float]] = {}
+
+    def beside_others(self, missing: float, slower: float, shares: Mapping[str, int]) -> Costs:
+        """The same where other cores read as well; for arguments see the class."""
+        found = Costs(self.product, self.machine, missing, slower, shares)
+        found._steps_of = self._steps_of
+        return found
 
     def fill(self, name: str, pieces: Pieces, k: int, other: int) -> Busy:
         """One transfer of `k` x `other` fractals of A or B to L1."""
@@ -231,7 +238,17 @@ class Costs:
         return Busy(mte2=mte2, v=v, mte3=sum(outputs))
 
     def steps_of(self, end: Epilogue, columns: int, rows: int) -> list[float]:
-        """V, each step of what is done to a part of C, and the barrier before it."""
+        """V, each step of what is done to a part of C, and the barrier before it.
+
+        Args:
+            end: the product's, perhaps on dense parts.
+        """
+        key = end.width, columns, rows
+        if key not in self._steps_of:
+            self._steps_of[key] = self._cycles_of_steps(end, columns, rows)
+        return self._steps_of[key]
+
+    def _cycles_of_steps(self, end: Epilogue, columns: int, rows: int) -> list[float]:
         found = []
         for step in end.program.steps:
             shape, strides = end.operands(step, columns, rows)

@@ -198,6 +198,11 @@ class Epilogue:
                     free[source.dtype].append(slots[source][1])
         return slots
 
+    @cached_property
+    def _held(self) -> tuple[str, ...]:
+        """Types of the buffers of what is neither input nor output nor constant."""
+        return tuple(dtype for dtype, _ in set(self.slots().values()))
+
     def pitch(self, columns: int, dtype: str) -> int:
         """Elements from row to row of a part in rows: an odd number of blocks."""
         itemsize = DTYPES[dtype].itemsize
@@ -234,7 +239,7 @@ class Epilogue:
             sums
             + scratch
             + loads * size([x.value.dtype for x in self.extras if not x.row])
-            + size([dtype for dtype, _ in set(self.slots().values())])
+            + size(self._held)
             + leaving * size([v.dtype for v in outputs if v != self.sums])
         )
 

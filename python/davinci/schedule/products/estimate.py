@@ -88,10 +88,13 @@ class Traffic:
     l2_rate: float
 
 
-def traffic_of(
-    product: Product, schedule: ProductSchedule, machine: Machine, cores: int, tiles: list[Tiles]
-) -> Traffic:
-    """The traffic of a product on that many cores."""
+def traffic_of(plain: Costs, schedule: ProductSchedule, cores: int, tiles: list[Tiles]) -> Traffic:
+    """The traffic of a product on that many cores.
+
+    Args:
+        plain: costs of the product on one core alone.
+    """
+    product, machine = plain.product, plain.machine
     share, whole = schedule.share, product.fractals
     rows, columns = ceil_div(whole.m, share.m), ceil_div(whole.n, share.n)
     shares = ceil_div(product.batch, share.batch) * rows * columns
@@ -101,7 +104,6 @@ def traffic_of(
     each = product.panel_bytes("a", schedule.tile.m), product.panel_bytes("b", schedule.tile.n)
     panels = [sum(kind.count * kind.fills[i] for kind in tiles) for i in (0, 1)]
     of_share = [panel * size for panel, size in zip(panels, each, strict=True)]
-    plain = Costs(product, machine)
     read = shares * sum(
         size * plain.lines_of(name, schedule) for size, name in zip(of_share, "ab", strict=True)
     )
@@ -116,7 +118,7 @@ def traffic_of(
         if product.operand(name).k_rows and size == tile and turns == 1
     }
     return Traffic(
-        Costs(product, machine, min(1.0, once / read), slower, alone),
+        plain.beside_others(min(1.0, once / read), slower, alone),
         turns,
         once / (machine.gm.read_bytes_per_cycle * machine.cores),
         machine.cores * machine.l2.read_bytes_per_cycle / used,
@@ -125,9 +127,14 @@ def traffic_of(
 
 def estimate(product: Product, schedule: ProductSchedule, machine: Machine, cores: int) -> float:
     """Cycles on that many cores."""
-    tiles = tiles_of(product, schedule)
-    traffic = traffic_of(product, schedule, machine, cores, tiles)
-    crowd = max(1.0, machine.mte2.port_bytes_per_cycle / traffic.l2_rate)
+    return estimate_of(Costs(product, machine), schedule, cores)
+
+
+def estimate_of(plain: Costs, schedule: ProductSchedule, cores: int) -> float:
+    """The same, given the costs of the product on one core alone."""
+    tiles = tiles_of(plain.product, schedule)
+    traffic = traffic_of(plain, schedule, cores, tiles)
+    crowd = max(1.0, plain.machine.mte2.port_bytes_per_cycle / traffic.l2_rate)
     first, more = share_cycles(traffic.costs, schedule, tiles, crowd)
     return max(traffic.memory, first + (traffic.turns - 1) * more)
 

@@ -11,7 +11,7 @@ from collections import deque
 from functools import lru_cache
 
 from davinci.machine import Machine
-from davinci.schedule.products.cost import Busy, windows_cycles
+from davinci.schedule.products.cost import Busy, Costs, windows_cycles
 from davinci.schedule.products.estimate import Traffic, tiles_of, traffic_of
 from davinci.schedule.products.events import Ask, Event, Fill, Leave, Load, Mad
 from davinci.schedule.products.order import order
@@ -25,7 +25,7 @@ one takes."""
 
 def played(product: Product, schedule: ProductSchedule, machine: Machine, cores: int) -> float:
     """Cycles on that many cores."""
-    traffic = traffic_of(product, schedule, machine, cores, tiles_of(product, schedule))
+    traffic = traffic_of(Costs(product, machine), schedule, cores, tiles_of(product, schedule))
     player = Player(schedule, traffic)
     events = [event for step in order(schedule.share, product, schedule) for event in step]
     ends: list[float] = []

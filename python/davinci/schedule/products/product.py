@@ -21,6 +21,7 @@ weight stationary; a few slots of each: both come for every tile (output station
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from davinci.schedule.plain_data import CONFIG
 from davinci.schedule.products.epilogue import Epilogue, plain
@@ -78,7 +79,7 @@ class Product:
     matrices: int = 0
     factor: str = "f16"
 
-    @property
+    @cached_property
     def end(self) -> Epilogue:
         """What is done to C before it leaves."""
         if self.epilogue is not None:
@@ -139,9 +140,13 @@ class Product:
 
     def end_of(self, schedule: ProductSchedule) -> Epilogue:
         """What is done to C before it leaves, in the way of a schedule."""
-        return self.end.dense(self.n) if schedule.ragged == DENSE else self.end
+        return self._dense_end if schedule.ragged == DENSE else self.end
 
-    @property
+    @cached_property
+    def _dense_end(self) -> Epilogue:
+        return self.end.dense(self.n)
+
+    @cached_property
     def fractals(self) -> Tile:
         """m, k and n of one matrix, in fractals."""
         return Tile(ceil_div(self.m, SIDE), ceil_div(self.k, SIDE), ceil_div(self.n, SIDE))
