@@ -33,12 +33,13 @@ class Layer:
     case: Conv
     x: Any
     w: Any
+    bias: Any
 
     @staticmethod
     def of(case: Conv, seed: int) -> Layer:
         random = np.random.default_rng(seed)
-        x, w = (random.standard_normal(shape).astype(np.float32) for shape in case.shapes)
-        return Layer(case, x, w)
+        shapes = (*case.shapes, (case.o,))
+        return Layer(case, *(random.standard_normal(s).astype(np.float32) for s in shapes))
 
     @property
     def text(self) -> str:
@@ -46,13 +47,29 @@ class Layer:
 
     @property
     def wanted(self) -> Any:
-        return self.case.values(self.x, self.w)
+        """With a bias, and nothing negative."""
+        return np.maximum(self.case.values(self.x, self.w) + self.bias[:, None, None], 0)
 
     @property
     def module(self) -> str:
-        kind = f"tensor<{'x'.join(map(str, self.w.shape))}xf32>"
-        known = f'%w = stablehlo.constant dense<"0x{self.w.tobytes().hex()}"> : {kind}\n%0 ='
-        return self.case.text().replace(f", %w: {kind}", "").replace("%0 =", known, 1)
+        def constant(name: str, values: Any) -> str:
+            kind = f"tensor<{'x'.join(map(str, values.shape))}xf32>"
+            return f'{name} = stablehlo.constant dense<"0x{values.tobytes().hex()}"> : {kind}'
+
+        x, y = (
+            f"tensor<{'x'.join(map(str, shape))}xf32>" for shape in (self.x.shape, self.case.result)
+        )
+        lines = [
+            constant("%w", self.w),
+            constant("%b", self.bias),
+            f"%zero = stablehlo.constant dense<0.0> : {y}",
+            f"%0 = {self.case.call('%x', '%w')}",
+            f"%1 = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<{self.case.o}xf32>) -> {y}",
+            f"%2 = stablehlo.add %0, %1 : {y}",
+            f"%3 = stablehlo.maximum %2, %zero : {y}",
+        ]
+        body = "\n".join(lines)
+        return f"func.func @main(%x: {x}) -> {y} {{\n{body}\nreturn %3 : {y}\n}}"
 
     def run(self, **options: Any) -> tuple[Any, Any]:
         """The result and the executable."""
@@ -64,9 +81,12 @@ class Layer:
         """Asserts that errors are within their bound; returns the executable."""
         found, executable = self.run(winograd=winograd, **options)
         (form,) = (form for form in FORMS if form.name == winograd)
-        bound, wanted = bound_of_tiles(form, self.case, self.x, self.w), self.wanted
-        # The result is rounded to f16 on its way.
-        worst = (np.abs(found - wanted) / (bound + HALF * (np.abs(wanted) + bound))).max()
+        wanted = self.wanted
+        bound = bound_of_tiles(form, self.case, self.x, self.w)
+        # The result is rounded to f16 on its way, and in fp16 with the bias and when it leaves.
+        sums = np.abs(self.case.values(self.x, self.w)) + bound
+        bound += 3 * HALF * (sums + np.abs(self.bias)[:, None, None])
+        worst = (np.abs(found - wanted) / bound).max()
         assert worst <= 1, f"{worst:.2f} of the bound"
         kernels = (k for k in executable.profile["kernels"] if k["op"].startswith("conv"))
         assert sum(k["launches"] for k in kernels) == 4, "not by tiles"

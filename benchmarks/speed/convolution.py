@@ -39,8 +39,9 @@ from davinci import machine
 from davinci.errors import InputError
 from davinci.machine import Machine
 from davinci.operators.conv import Geometry
-from davinci.passes.ascend.ascend_winograd import Chooser, Tiled, Windows
+from davinci.passes.ascend.ascend_winograd import Chooser
 from davinci.passes.ascend.winograd_forms import FORMS, KERNEL
+from davinci.passes.ascend.winograd_tiles import Tiled, Windows
 from davinci.passes.stablehlo_to_ascend.convolution import Packing
 from davinci.schedule.products.choice import Wanted, choose
 from davinci.schedule.products.epilogue import plain

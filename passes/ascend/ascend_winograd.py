@@ -13,8 +13,8 @@ after, as F(4x4, 3x3), transposes apart:
     %y = "ascend.conv"(%m, %a) {kernel = array<i64: 1, 1>, ..}
         : (tensor<256x256x576xf32>, tensor<1x576x256xf32>) -> tensor<256x256x256xf32>
 
-A tile of m x m pixels of the result is A ((G g G') * (B d B')) A' (`winograd_forms`), and takes (m
-+ 2)^2 multiplications for 9 m^2. G g G' is made at compile time, so weights must be known. The
+A tile of m x m pixels of the result is A ((G g G') * (B d B')) A' (`winograd_forms`), of (m + 2)^2
+multiplications instead of 9 m^2. G g G' is made at compile time, so weights must be known. The
 vector unit is weak here, and the transforms are work of the cube too: B d B' is two convolutions,
 along columns and along rows, whose windows begin m pixels apart. load3d cuts the tiles, and what
 pads the image and ragged tiles is its padding. A channel meets itself only, so weights are B with a
@@ -43,18 +43,15 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-import numpy as np
-
 from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.elements import Array
 from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.operators import OPERATORS, Tensor
 from davinci.operators.call import Call
-from davinci.operators.conv import LENGTHS, MOST_PADDING, Geometry, geometry
+from davinci.operators.conv import LENGTHS, Geometry, geometry
 from davinci.operators.tensors import ND, NZ
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
 from davinci.passes.ascend.grouping import Judge
@@ -63,10 +60,13 @@ from davinci.passes.ascend.tensor_ops import (
     TensorOps,
     definition,
     erase_unused,
+    is_elementwise,
     merge_equal,
     tensor_functions,
+    users_of,
 )
 from davinci.passes.ascend.winograd_forms import FORMS, KERNEL, Form
+from davinci.passes.ascend.winograd_tiles import HALF, Tiled
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import PRECISIONS, WINOGRAD
 from davinci.schedule.graph import Graph, Node
@@ -74,7 +74,6 @@ from davinci.schedule.products.choice import Wanted, choose
 from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.group import read_group
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import FRACTAL_SIDE, ceil_div
 
 WORTH = 1.25
 """How many times what it takes at least a direct convolution takes at most, about: forms that take
@@ -83,9 +82,6 @@ more at least are not looked at."""
 GAIN = 0.9
 """The part of a direct convolution's cycles that a form may take at most: estimates of several
 kernels are that near."""
-
-HALF = "f16"
-"""What factors are rounded to."""
 
 
 @register_pass
@@ -114,10 +110,10 @@ class AscendWinogradPass(Pass):
                 conv = operation.operation
                 if conv.name != CONVOLUTION or not may_be_tiled(conv, foldable):
                     continue
-                ways = [way for form in forms if (way := Tiled.of(conv, form)).legal]
+                ways = [way for form in forms if (way := tiled(conv, form)).legal]
                 best = chooser.best(conv, ways) if by_cost else next(iter(ways), None)
                 if best is not None:
-                    best.replace(conv, self.precision != "fp32")
+                    replace_by(best, conv, self.precision != "fp32")
             erase_unused(block)
             merge_equal(block)
 
@@ -137,283 +133,26 @@ def geometry_of(conv: Any) -> Geometry:
     return geometry({name: attribute(conv, name) for name in LENGTHS})
 
 
-@dataclass(frozen=True)
-class Windows:
-    """A convolution of one block of channels, or of groups of windows that are pixels.
+def tiled(conv: Any, form: Form) -> Tiled:
+    images, _, channels = tensor_of(conv.operands[0].type).shape
+    outputs = tensor_of(conv.result.type).shape[2]
+    return Tiled.fitted(form, geometry_of(conv), images, channels, outputs)
 
-    Attributes:
-        images: how many.
-        channels, outputs: of each group.
+
+def replace_by(way: Tiled, conv: Any, rounded: bool) -> None:
+    """Computes a convolution by tiles.
+
+    Args:
+        rounded: whether the result is rounded to f16 on its way through memory.
     """
-
-    images: int
-    channels: int
-    outputs: int
-    image: tuple[int, int]
-    kernel: tuple[int, int] = (1, 1)
-    strides: tuple[int, int] = (1, 1)
-    pads: tuple[int, int, int, int] = (0, 0, 0, 0)
-    groups: int = 1
-
-    @property
-    def lies(self) -> Geometry:
-        return Geometry(self.image, self.kernel, self.strides, (1, 1), self.pads)
-
-    @property
-    def attributes(self) -> dict[str, Any]:
-        lengths = {name: list(getattr(self.lies, name)) for name in LENGTHS}
-        return {"groups": self.groups, **lengths}
-
-    @property
-    def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Of images, weights and result."""
-        rows = self.channels * self.lies.elements
-        return (
-            (self.images, math.prod(self.image), self.groups * self.channels),
-            (self.groups, rows, self.outputs),
-            (self.images, math.prod(self.lies.windows), self.groups * self.outputs),
-        )
-
-    def emit(self, x: Any, w: Any, ops: TensorOps) -> Any:
-        """The result in the element type of the images, which sums in f32 are rounded to."""
-        made = ops.emit("conv", [x, w], Tensor(self.shapes[2], "f32"), **self.attributes)
-        return ops.cast(made, tensor_of(x.type).element)
-
-    def graph(self) -> Graph:
-        """Of factors and a result of f16 in fractals."""
-        values = [Tensor(shape, HALF, NZ) for shape in self.shapes]
-        return Graph(values, [Node("conv", (0, 1), 2, self.attributes)], [0, 1], [2])
-
-
-@dataclass(frozen=True)
-class Turn:
-    """Blocks of 16 channels that change places in memory.
-
-    Attributes:
-        shape: the last dimension is a block's channels.
-        result: what is made of the transposed shape.
-    """
-
-    shape: tuple[int, ...]
-    permutation: tuple[int, ...]
-    result: tuple[int, ...]
-
-    def emit(self, value: Any, ops: TensorOps) -> Any:
-        turned = ops.transpose(ops.reshape(value, self.shape), self.permutation)
-        return ops.reshape(turned, self.result)
-
-    def graph(self) -> Graph:
-        turned = tuple(self.shape[dim] for dim in self.permutation)
-        values = [Tensor(self.shape, HALF), Tensor(turned, HALF)]
-        node = Node("transpose", (0,), 1, {"permutation": self.permutation})
-        return Graph(values, [node], [0], [1])
-
-
-def blocks_apart(value: Any, ops: TensorOps) -> Any:
-    """Images [n, p, k 16] of one block of channels each: [n k, p, 16]; in fractals a view."""
-    n, pixels, channels = tensor_of(value.type).shape
-    blocks = channels // FRACTAL_SIDE
-    value = ops.reshape(value, [n, pixels, blocks, FRACTAL_SIDE])
-    return ops.reshape(ops.transpose(value, [0, 2, 1, 3]), [n * blocks, pixels, FRACTAL_SIDE])
-
-
-def blocks_together(value: Any, images: int, ops: TensorOps) -> Any:
-    """The other way: [n k, p, 16] to [n, p, k 16]."""
-    count, pixels, _ = tensor_of(value.type).shape
-    blocks = count // images
-    value = ops.reshape(value, [images, blocks, pixels, FRACTAL_SIDE])
-    return ops.reshape(ops.transpose(value, [0, 2, 1, 3]), [images, pixels, blocks * FRACTAL_SIDE])
-
-
-def for_each_channel(matrix: Array) -> Array:
-    """Weights [1, k 16, i 16] of a matrix [i, k]: a channel meets itself only."""
-    return np.kron(matrix.T, np.eye(FRACTAL_SIDE))[None]
-
-
-@dataclass(frozen=True)
-class Tiled:
-    """A convolution by tiles of a form.
-
-    Attributes:
-        images: how many.
-        tiles: rows and columns of them, as many as fill whole fractals.
-    """
-
-    form: Form
-    lies: Geometry
-    images: int
-    channels: int
-    outputs: int
-    tiles: tuple[int, int]
-
-    @staticmethod
-    def of(conv: Any, form: Form) -> Tiled:
-        images, _, channels = tensor_of(conv.operands[0].type).shape
-        outputs = tensor_of(conv.result.type).shape[2]
-        return Tiled.fitted(form, geometry_of(conv), images, channels, outputs)
-
-    @staticmethod
-    def fitted(form: Form, lies: Geometry, images: int, channels: int, outputs: int) -> Tiled:
-        """With the fewest tiles that are whole fractals."""
-        rows, columns = (ceil_div(size, form.size) for size in lies.windows)
-        ways = [
-            (rows + i, columns + j)
-            for i in range(FRACTAL_SIDE)
-            for j in range(FRACTAL_SIDE)
-            if (rows + i) * (columns + j) % FRACTAL_SIDE == 0
-        ]
-        return Tiled(form, lies, images, channels, outputs, min(ways, key=math.prod))
-
-    @property
-    def legal(self) -> bool:
-        """Whether load3d has such padding."""
-        return max(self.pads) <= MOST_PADDING
-
-    @property
-    def pads(self) -> tuple[int, int, int, int]:
-        """Around images, behind them as far as tiles go."""
-        top, _, left, _ = self.lies.pads
-        ends = [
-            self.form.size * (count - 1) + self.form.reach - before - size
-            for count, before, size in zip(self.tiles, (top, left), self.lies.image, strict=True)
-        ]
-        return top, ends[0], left, ends[1]
-
-    @property
-    def blocks(self) -> tuple[int, int]:
-        """Of channels and of outputs."""
-        return ceil_div(self.channels, FRACTAL_SIDE), ceil_div(self.outputs, FRACTAL_SIDE)
-
-    @property
-    def columns(self) -> Windows:
-        """The image transformed along its columns: [n c, tiles w, (i, 16)]."""
-        top, bottom, _, _ = self.pads
-        form, count = self.form, self.images * self.blocks[0]
-        side, kernel, strides = form.reach * FRACTAL_SIDE, (form.reach, 1), (form.size, 1)
-        pads = (top, bottom, 0, 0)
-        return Windows(count, FRACTAL_SIDE, side, self.lies.image, kernel, strides, pads)
-
-    @property
-    def rows(self) -> Windows:
-        """And along its rows: [n c i, tiles, (j, 16)]."""
-        _, _, left, right = self.pads
-        form, count = self.form, self.images * self.blocks[0] * self.form.reach
-        side, kernel, strides = form.reach * FRACTAL_SIDE, (1, form.reach), (1, form.size)
-        image, pads = (self.tiles[0], self.lies.image[1]), (0, 0, left, right)
-        return Windows(count, FRACTAL_SIDE, side, image, kernel, strides, pads)
-
-    @property
-    def products(self) -> Windows:
-        """One for each element of a tile: [n, tiles, (i, j, o)]."""
-        channels, outputs = (count * FRACTAL_SIDE for count in self.blocks)
-        return Windows(self.images, channels, outputs, self.tiles, groups=self.form.reach**2)
-
-    @property
-    def results(self) -> Windows:
-        """Tiles of the result: [n o, tiles, (a, b, 16)]."""
-        inner, outer = (side**2 * FRACTAL_SIDE for side in (self.form.reach, self.form.size))
-        return Windows(self.images * self.blocks[1], inner, outer, self.tiles)
-
-    @property
-    def turns(self) -> tuple[Turn, Turn, Turn, Turn]:
-        """Elements of tiles in front of blocks of channels, behind them; pixels in the order of
-        rows, then rows in that of images: both at once are more, and shorter, runs."""
-        n, elements, size = self.images, self.form.reach**2, self.form.size
-        (channels, outputs), (rows, columns) = self.blocks, self.tiles
-        swap, block = (0, 2, 1, 3, 4), (rows * columns, FRACTAL_SIDE)
-        lines, line = (n * outputs * size, size, *block), columns * size * FRACTAL_SIDE
-        image = (n * outputs, size * rows, size * columns, FRACTAL_SIDE)
-        return (
-            Turn((n, channels, elements, *block), swap, (n * elements * channels, *block)),
-            Turn((n, elements, outputs, *block), swap, (n * outputs * elements, *block)),
-            Turn(lines, (0, 2, 1, 3), (n * outputs, size, rows, line)),
-            Turn((n * outputs, size, rows, line), (0, 2, 1, 3), image),
-        )
-
-    def weights(self, w: Array) -> Array:
-        """U = G g G' of weights as `conv` has them: [(i, j), channels, outputs], padded."""
-        channels, outputs = self.blocks
-        g = w.reshape(channels, *KERNEL, FRACTAL_SIDE, self.outputs).transpose(1, 2, 0, 3, 4)
-        g = g.reshape(math.prod(KERNEL), -1).astype(np.float32)
-        both = np.kron(self.form.g, self.form.g).astype(np.float32)
-        u = (both @ g).reshape(self.form.reach**2, channels * FRACTAL_SIDE, self.outputs)
-        more = outputs * FRACTAL_SIDE - self.outputs
-        return np.pad(u, ((0, 0), (0, 0), (0, more)))
-
-    def replace(self, conv: Any, rounded: bool) -> None:
-        """Computes the convolution so.
-
-        Args:
-            rounded: whether the result is rounded to f16 on its way through memory.
-        """
-        x, w = conv.operands
-        result = tensor_of(conv.result.type)
-        with conv.location, ir.InsertionPoint(conv):
-            ops = TensorOps()
-            made = self.tiles_of_result(x, value_of(w), rounded, ops)
-            made = ops.cast(self.in_order(made, ops), result.element)
-        conv.result.replace_all_uses_with(made)
-        conv.erase()
-
-    def tiles_of_result(self, x: Any, w: Array, rounded: bool, ops: TensorOps) -> Any:
-        """[n o, tiles, (a, b, 16)]."""
-        form, (first, second, *_) = self.form, self.turns
-        element = tensor_of(x.type).element
-
-        def constant(array: Array) -> Any:
-            return ops.cast(ops.constant(array.astype(np.float32), "f32"), element)
-
-        lines = constant(for_each_channel(form.b))
-        x = blocks_apart(self.with_whole_blocks(x, ops), ops)
-        x = blocks_apart(self.columns.emit(x, lines, ops), ops)
-        x = blocks_apart(self.rows.emit(x, lines, ops), ops)
-        x = blocks_together(first.emit(x, ops), self.images, ops)
-        x = blocks_apart(self.products.emit(x, constant(self.weights(w)), ops), ops)
-        x = blocks_together(second.emit(x, ops), self.results.images, ops)
-        x = self.results.emit(x, constant(for_each_channel(np.kron(form.a, form.a))), ops)
-        return ops.cast(x, HALF) if rounded else x
-
-    def with_whole_blocks(self, x: Any, ops: TensorOps) -> Any:
-        """Images with channels of zeros, where their channels are no whole blocks."""
-        found = tensor_of(x.type)
-        more = self.blocks[0] * FRACTAL_SIDE - self.channels
-        if not more:
-            return x
-        wide = Tensor((*found.shape[:2], self.channels + more), found.element)
-        zero, none = ops.full((), found.element, 0), [0, 0, 0]
-        return ops.emit("pad", [x, zero], wide, low=none, high=[0, 0, more], interior=none)
-
-    def in_order(self, tiles: Any, ops: TensorOps) -> Any:
-        """Tiles of the result as images [n, pixels, outputs]."""
-        windows, count = self.lies.windows, self.results.images
-        made = blocks_apart(tiles, ops)
-        for turn in self.turns[2:]:
-            made = turn.emit(made, ops)
-        made = first_of(made, [count, *windows, FRACTAL_SIDE], ops)
-        made = ops.reshape(made, [count, math.prod(windows), FRACTAL_SIDE])
-        made = blocks_together(made, self.images, ops)
-        return first_of(made, [self.images, math.prod(windows), self.outputs], ops)
-
-    @cached_property
-    def graphs(self) -> list[Graph]:
-        """Of its kernels, and one of what follows, which a direct one does on its way: in f32, as
-        a bias is added and an activation computed."""
-        kernels = (self.columns, self.rows, self.products, self.results, *self.turns)
-        shape = self.images, math.prod(self.lies.windows), self.outputs
-        values = [Tensor(shape, element) for element in (HALF, "f32", "f32", "f32", HALF)]
-        steps = [("cast", (0,)), ("add", (1, 1)), ("relu", (2,)), ("cast", (3,))]
-        nodes = [Node(name, read, i + 1) for i, (name, read) in enumerate(steps)]
-        after = Graph(values, nodes, [0], [4])
-        return [*(kernel.graph() for kernel in kernels), after]
-
-
-def first_of(value: Any, shape: Sequence[int], ops: TensorOps) -> Any:
-    """The first elements along each dimension."""
-    found = tensor_of(value.type)
-    if found.shape == tuple(shape):
-        return value
-    bounds = {"starts": [0] * len(shape), "limits": list(shape), "strides": [1] * len(shape)}
-    return ops.emit("slice", [value], Tensor(tuple(shape), found.element), **bounds)
+    x, w = conv.operands
+    with conv.location, ir.InsertionPoint(conv):
+        ops = TensorOps()
+        made = way.emit(x, value_of(w), ops)
+        made = way.in_order(ops.cast(made, HALF) if rounded else made, ops)
+        made = ops.cast(made, tensor_of(conv.result.type).element)
+    conv.result.replace_all_uses_with(made)
+    conv.erase()
 
 
 @dataclass
@@ -430,17 +169,26 @@ class Chooser:
 
     def best(self, conv: Any, ways: Sequence[Tiled]) -> Tiled | None:
         """The form of fewest cycles, None if that is the direct one."""
-        key = tensor_of(conv.operands[0].type), tensor_of(conv.result.type), geometry_of(conv)
+        after = following(conv) if any(map(is_elementwise, users_of(conv))) else []
+        shapes = [tensor_of(value.type).shape for value in (conv.operands[0], conv.result)]
+        key = (*shapes, geometry_of(conv), len(after))
         if key not in self._known:
-            self._known[key] = self.least_of(direct_graph(conv), ways)
+            self._known[key] = self.least_of(direct_graph(conv), ways, after)
         return self._known[key]
 
-    def least_of(self, direct: Graph, ways: Sequence[Tiled]) -> Tiled | None:
+    def least_of(
+        self, direct: Graph, ways: Sequence[Tiled], after: Sequence[Graph] = ()
+    ) -> Tiled | None:
+        """The same of kernels.
+
+        Args:
+            after: those that follow tiles, and a direct one has on its way.
+        """
         most = WORTH * self.least(direct)
         ways = [way for way in ways if sum(map(self.least, way.graphs)) < most]
         best, cycles = None, GAIN * self.cycles([direct], math.inf) if ways else 0
         for way in ways:
-            found = self.cycles(way.graphs, cycles)
+            found = self.cycles([*way.graphs, *after], cycles)
             if found < cycles:
                 best, cycles = way, found
         return best
@@ -489,3 +237,13 @@ def direct_graph(conv: Any) -> Graph:
     attributes = {"groups": 1, **{name: list(attribute(conv, name)) for name in LENGTHS}}
     values = [Tensor(shape, HALF, NZ) for shape in shapes]
     return Graph(values, [Node("conv", (0, 1), 2, attributes)], [0, 1], [2])
+
+
+def following(conv: Any) -> list[Graph]:
+    """What follows tiles in a kernel of its own, and a direct convolution on its way: in f32, as a
+    bias is added and an activation computed."""
+    shape = tensor_of(conv.result.type).shape
+    values = [Tensor(shape, element) for element in (HALF, "f32", "f32", "f32", HALF)]
+    steps = [("cast", (0,)), ("add", (1, 1)), ("relu", (2,)), ("cast", (3,))]
+    nodes = [Node(name, read, i + 1) for i, (name, read) in enumerate(steps)]
+    return [Graph(values, nodes, [0], [4])]
