@@ -39,7 +39,7 @@ from davinci import machine
 from davinci.errors import InputError
 from davinci.machine import Machine
 from davinci.operators.conv import Geometry
-from davinci.passes.ascend.ascend_winograd import Chooser
+from davinci.passes.ascend.ascend_winograd import Chooser, following
 from davinci.passes.ascend.winograd_forms import FORMS, KERNEL
 from davinci.passes.ascend.winograd_tiles import Tiled, Windows
 from davinci.passes.stablehlo_to_ascend.convolution import Packing
@@ -135,7 +135,8 @@ class Layer:
         direct = Windows(
             self.batch, self.channels, self.outputs, lies.image, lies.kernel, pads=lies.pads
         )
-        best = Chooser(found, cores).least_of(direct.graph(), self.tiled())
+        after = following((self.batch, math.prod(lies.windows), self.outputs))
+        best = Chooser(found, cores).least_of(direct.graph(), self.tiled(), after)
         return best.form.name if best else "direct"
 
     def tiled(self) -> list[Tiled]:

@@ -169,7 +169,8 @@ class Chooser:
 
     def best(self, conv: Any, ways: Sequence[Tiled]) -> Tiled | None:
         """The form of fewest cycles, None if that is the direct one."""
-        after = following(conv) if any(map(is_elementwise, users_of(conv))) else []
+        followed = any(map(is_elementwise, users_of(conv)))
+        after = following(tensor_of(conv.result.type).shape) if followed else []
         shapes = [tensor_of(value.type).shape for value in (conv.operands[0], conv.result)]
         key = (*shapes, geometry_of(conv), len(after))
         if key not in self._known:
@@ -184,7 +185,7 @@ class Chooser:
         Args:
             after: those that follow tiles, and a direct one has on its way.
         """
-        most = WORTH * self.least(direct)
+        most = GAIN * WORTH * self.least(direct)
         ways = [way for way in ways if sum(map(self.least, way.graphs)) < most]
         best, cycles = None, GAIN * self.cycles([direct], math.inf) if ways else 0
         for way in ways:
@@ -206,18 +207,24 @@ class Chooser:
         return total
 
     def least(self, graph: Graph) -> float:
-        """What a kernel takes at least: a launch, its multiplications, or its bytes by the L2."""
-        node, values = graph.nodes[0], graph.arrays
-        macs, cube, l2 = 0, self.machine.cube, self.machine.l2
+        """What a kernel takes at least: a launch, and its multiplications or its bytes, by the L2
+        and, as far as that cannot hold them, by memory."""
+        node, values, machine = graph.nodes[0], graph.arrays, self.machine
+        macs, cube, gm, l2 = 0, machine.cube, machine.gm, machine.l2
         if node.name == "conv":
             call = Call(tuple(values[:-1]), (values[-1],), node.attributes)
             macs = OPERATORS[node.name].work(call).macs
-        busy = max(
-            macs / (cube.m * cube.n * cube.k_b16),
-            sum(values[i].size_bytes for i in graph.inputs) / l2.read_bytes_per_cycle,
-            sum(values[i].size_bytes for i in graph.outputs) / l2.write_bytes_per_cycle,
+        read, written = (
+            sum(values[i].size_bytes for i in numbers) for numbers in (graph.inputs, graph.outputs)
         )
-        return self._judge.launch + busy / self.cores
+        busy = max(
+            macs / (cube.m * cube.n * cube.k_b16 * self.cores),
+            read / (l2.read_bytes_per_cycle * self.cores),
+            written / (l2.write_bytes_per_cycle * self.cores),
+            (read - l2.bytes) / (gm.read_bytes_per_cycle * machine.cores),
+            (written - l2.bytes) / (gm.write_bytes_per_cycle * machine.cores),
+        )
+        return self._judge.launch + busy
 
     def _estimated(self, graph: Graph) -> float:
         if graph.nodes[0].name != "conv":
@@ -239,10 +246,9 @@ def direct_graph(conv: Any) -> Graph:
     return Graph(values, [Node("conv", (0, 1), 2, attributes)], [0, 1], [2])
 
 
-def following(conv: Any) -> list[Graph]:
+def following(shape: tuple[int, ...]) -> list[Graph]:
     """What follows tiles in a kernel of its own, and a direct convolution on its way: in f32, as a
     bias is added and an activation computed."""
-    shape = tensor_of(conv.result.type).shape
     values = [Tensor(shape, element) for element in (HALF, "f32", "f32", "f32", HALF)]
     steps = [("cast", (0,)), ("add", (1, 1)), ("relu", (2,)), ("cast", (3,))]
     nodes = [Node(name, read, i + 1) for i, (name, read) in enumerate(steps)]
