@@ -26,6 +26,7 @@ from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.elements import Array
 from davinci.mlir import ir
+from davinci.operators.arithmetic import FINITE
 from davinci.operators.tensors import Tensor, is_integer
 from davinci.passes import builder
 from davinci.passes.ascend import rescale
@@ -78,6 +79,7 @@ class AscendLegalizePrecisionPass(Pass):
             merge_equal(block)
             if self.precision == "mixed":
                 store_once(block)
+            mark_finite(block)
 
 
 def store_once(block: Any) -> None:
@@ -101,6 +103,26 @@ def store_once(block: Any) -> None:
             wide = TensorOps().cast(rounded.result, "f32")
         for use in uses:
             use.owner.operands[use.operand_number] = wide
+
+
+def mark_finite(block: Any) -> None:
+    """Says of sums with what products read that they are finite: where that is not, the products
+    are lost, and with them what follows."""
+    for operation in block.operations:
+        op = operation.operation
+        if op.name == "ascend.add" and any(is_factor(value) for value in op.operands):
+            op.attributes[FINITE] = ir.UnitAttr.get()
+
+
+def is_factor(value: Any) -> bool:
+    """Whether a value, or what it widens, is f16 and computed, and a product reads it."""
+    owner = defining_op(value)
+    if owner is not None and owner.name == "ascend.cast":
+        value = owner.operands[0]
+        owner = defining_op(value)
+    if owner is None or tensor_of(value.type).element != HALF:
+        return False
+    return any(user.name in ON_CUBE for user in users_of(owner))
 
 
 def reads_rounded(reader: Any, rounded: Any) -> bool:

@@ -83,6 +83,10 @@ def shortened(parts: Sequence[str]) -> list[str]:
     return [*(parts[i] for i in sorted(ranked[:NAMED])), *MORE]
 
 
+ON_THE_WAY = frozenset({"ascend.add", "ascend.cast", "ascend.relu"})
+"""What the vector unit need not do behind a product: the cube adds, copies out of L0C round."""
+
+
 def facts_of_group(
     ops: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any], parts: Sequence[str]
 ) -> Facts:
@@ -100,7 +104,10 @@ def facts_of_group(
     call = Call(tuple(tensor_of(v.type) for v in inputs), tuple(tensor_of(v.type) for v in outputs))
     works = [facts.work for _, facts in known]
     bits = max((work.factor_bits for work in works if work.macs), default=16)
-    macs, repeats = (sum(getattr(w, count) for w in works) for count in ("macs", "vector_repeats"))
+    macs = sum(work.macs for work in works)
+    repeats = sum(
+        facts.work.vector_repeats for op, facts in known if not (macs and op.name in ON_THE_WAY)
+    )
     read, written = traffic(call)
     read -= sum(_unread(value, ops) for value in inputs)
     work = Work(macs, bits, repeats, read, written)

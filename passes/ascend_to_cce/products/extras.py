@@ -24,6 +24,7 @@ from davinci.passes.ascend_to_cce.products.dense_runs import (
     load_run,
     scratch_of,
 )
+from davinci.passes.ascend_to_cce.products.matrix import Matrix
 from davinci.passes.ascend_to_cce.products.parts import PartOfC
 from davinci.passes.ascend_to_cce.products.rows import Ring, RowReader, Rows, bands
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
@@ -70,9 +71,13 @@ class Extras:
         rows = self._height
         self._parts, self._rows, self._raw = {}, {}, {}
         self.column: RowColumn | ByteColumn | None = None
+        self.matrix: Matrix | None = None
         for extra in end.extras:
             dtype = extra.value.dtype
             itemsize = DTYPES[dtype].itemsize
+            if extra.matrix:
+                self.matrix = Matrix(schedule, self._gm[extra.value])
+                continue
             if not extra.row:
                 size = end.elements(self._columns, rows, dtype) * itemsize
                 self._parts[extra.value] = Ring(schedule.loads, size)
@@ -100,7 +105,10 @@ class Extras:
         """Fills the buffers for a part, and those for its tile if they are not."""
         buffers = self.take(event.part)
         for extra in self._end.extras:
-            if not extra.row:
+            if extra.matrix and self.matrix is not None:
+                if event.rows:
+                    self.matrix.bring(event.part, part.place)
+            elif not extra.row:
                 self._whole(extra, part, buffers[extra.value])
             elif isinstance(self.column, ByteColumn) and extra.digits:
                 if event.rows:
@@ -112,12 +120,18 @@ class Extras:
             elif event.rows and not self._end.width:
                 self._row(extra, event.part, part, buffers[extra.value])
 
+    def add(self, event: Leave, sums: ir.Value, false: ir.Value) -> None:
+        """Adds to a tile in L0C what the cube adds."""
+        for added in (self.column, self.matrix):
+            if added is not None:
+                added.add(event, sums, false)
+
     def take(self, event: Leave) -> dict[Value, ir.Value]:
         """The buffers of what a part is combined with."""
         found = dict(self._once)
         n, m, columns = event.n.size, event.m.size, event.tile.n.size
         for extra in self._end.extras:
-            if extra.value in found or extra.column:
+            if extra.value in found or extra.column or extra.matrix:
                 continue
             dtype = extra.value.dtype
             elements = self._end.elements(n, m, dtype)

@@ -230,9 +230,8 @@ class ProductKernel:
         shape = [event.n.size, event.m.size, SIDE, SIDE]
         strides = [tile.m.size * FRACTAL, FRACTAL, SIDE, 1]
         offset = (event.n.start * tile.m.size + event.m.start) * FRACTAL
-        column = self.exit.extras.column
-        if column is not None and event.n.start == event.m.start == 0:
-            column.add(event, self.l0c[tile.slot], flag(False))
+        if event.n.start == event.m.start == 0:
+            self.exit.extras.add(event, self.l0c[tile.slot], flag(False))
         source = restride(self.l0c[tile.slot], shape, strides, offset)
         self.exit.leave(event, source, self.part_of_c(event, corner))
 

@@ -9,10 +9,21 @@ import numpy as np
 from davinci.operators.core import FLOATS, NUMBERS, Array, elementwise
 from davinci.operators.vector_program import Operand, Value, VectorProgram
 
+FINITE = "finite"
+"""Attribute of sums of finite numbers."""
 
-@elementwise(values=np.add, types=NUMBERS)
-def add(p: VectorProgram, a: Operand, b: Operand) -> Value:
-    """a + b."""
+
+def total(a: Array, b: Array, *, finite: bool = False) -> Any:
+    return np.add(a, b)
+
+
+@elementwise(values=total, types=NUMBERS)
+def add(p: VectorProgram, a: Operand, b: Operand, *, finite: bool = False) -> Value:
+    """a + b.
+
+    `finite` says that neither has infinities, or that what is computed is lost anyway where they
+    do, so that the cube may add one to sums: it would spread infinities.
+    """
     return p.add(a, b)
 
 

@@ -11,13 +11,15 @@ written. What they combine it with is an input of the same shape and layout, or 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from davinci.operators import OPERATORS, Tensor
+from davinci.operators.arithmetic import FINITE
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 from davinci.schedule.graph import Graph, Node, Scalar
-from davinci.schedule.products.epilogue import DEQUANTIZE, PAIR, Extra
+from davinci.schedule.products.epilogue import DEQUANTIZE, PAIR, Extra, is_widening
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -110,7 +112,16 @@ class Followers:
         operands = [self._operand(x) for x in node.operands]
         if not any(isinstance(x, Value) for x in operands):
             raise NoSpace(f"an operator that does not need {self.node.name}")
+        if node.attributes.get(FINITE):
+            self._mark_finite(operands)
         return record.tile(self.program, operands, node.attributes, result.element)
+
+    def _mark_finite(self, operands: Sequence[Operand]) -> None:
+        """Notes that extras are finite that are added, or made wider and added."""
+        narrow = {step.result: step.sources[0] for step in self.program.steps if is_widening(step)}
+        found = [narrow.get(value, value) for value in operands if isinstance(value, Value)]
+        for key, extra in self.extras.items():
+            self.extras[key] = replace(extra, finite=extra.finite or extra.value in found)
 
     def _dequantized(self, node: Node, result: Tensor) -> Operand:
         """Sums of bytes that are scaled on their way out of L0C."""

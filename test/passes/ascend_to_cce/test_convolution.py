@@ -162,3 +162,42 @@ def test_between_convolutions_nothing_is_rearranged() -> None:
     launched = [one["kernel"] for one in executable.profile["launches_list"]]
     places = [i for i, name in enumerate(launched) if "conv" in name]
     assert len(places) == 3 and places[2] - places[0] == 2, launched
+
+
+@pytest.mark.parametrize(
+    ("case", "options"),
+    [
+        (Conv(2, 32, (12, 11), 32, (1, 1)), {"cores": 1}),
+        (Conv(1, 20, (9, 8), 20, (3, 3), pads=PADDED), {"cores": 1}),
+        (Conv(1, 160, (13, 14), 160, (1, 1)), {"cores": 2}),
+        (Conv(1, 64, (30, 30), 64, (1, 1)), {"machine": "ascend310"}),
+    ],
+    ids=str,
+)
+def test_the_cube_adds_residuals(case: Conv, options: dict[str, Any]) -> None:
+    """What a product reads as f16 is added to sums in L0C: no vector instruction adds."""
+    x, w = case.arrays()
+    w = (np.sign(w) * (np.random.default_rng(2).random(w.shape) < 0.05)).astype(np.float32)
+    y = f"tensor<{'x'.join(map(str, case.result))}xf32>"
+    kind = f"tensor<{'x'.join(map(str, w.shape))}xf32>"
+    text = f"""
+    func.func @main(%x: {y}, %w: {kind}, %b: tensor<{case.o}xf32>) -> {y} {{
+      %c = stablehlo.broadcast_in_dim %b, dims = [1] : (tensor<{case.o}xf32>) -> {y}
+      %zero = stablehlo.constant dense<0.0> : {y}
+      %0 = {case.call("%x", "%w")}
+      %1 = stablehlo.maximum %0, %zero : {y}
+      %2 = {case.call("%1", "%w")}
+      %3 = stablehlo.add %2, %c : {y}
+      %4 = stablehlo.add %3, %1 : {y}
+      %5 = stablehlo.maximum %4, %zero : {y}
+      %6 = {case.call("%5", "%w")}
+      return %6 : {y}
+    }}"""
+    bias = np.random.default_rng(1).integers(-9, 9, case.o).astype(np.float32)
+    executable = compile_text(text, **options)
+    (found,) = executable.run({"arg0": x, "arg1": w, "arg2": bias}).values()
+    first = np.maximum(case.values(x, w), 0)
+    second = np.maximum(case.values(first, w) + bias[:, None, None] + first, 0)
+    np.testing.assert_array_equal(found, case.values(second, w))
+    (launch,) = [one for one in executable.launches if "conv_add_relu" in one.name]
+    assert "vadd.f32" not in launch.instructions

@@ -272,7 +272,7 @@ class Candidates:
 
     def room(self, memory: str, other: int) -> int:
         """Fractals of L0A or L0B for factors of tiles of `other` rows or columns."""
-        return self.rooms[memory] - self.product.end.columns * other
+        return self.rooms[memory] - self.product.end.taken(memory, other, other)
 
     def loads(self, m: int, n: int, depth: int) -> float:
         """Cycles of the loads of a mad, about."""
@@ -351,7 +351,7 @@ class Candidates:
         sizes = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
         inbox, crossing = (max(size) for size in zip(*sizes, strict=True))
         # What comes to be combined with C has flags to the vector unit as rows have.
-        came = min(INBOX[long], self.turns - min(1, len(end.extras)))
+        came = min(INBOX[long], self.turns - any(not extra.matrix for extra in end.extras))
         staged = inbox * came + crossing * CROSSING
         staged += sum(parting_buffers(product, (a, b)).values())
         l0a = max(1, min(4, self.room("L0A", tile.m) // (tile.m * tile.k)))
@@ -402,12 +402,13 @@ class Candidates:
         if self.wanted.strategy != "os":
             kept = 0 if self.wanted.strategy == "is" else 1
             ways = [way for way in ways if way[kept] is stay[kept] or not stay[kept]]
+        room = self.rooms["L1"] - self.product.end.taken("L1", tile.m, tile.n)
         found: dict[tuple[int, int], None] = {}
         for way in ways:
             fits = (
                 (a, b)
                 for a, b in itertools.product(*way)
-                if a * pieces[0].fractals + b * pieces[1].fractals <= self.rooms["L1"]
+                if a * pieces[0].fractals + b * pieces[1].fractals <= room
             )
             if best := max(fits, key=lambda slots: min(slots[0], slots[1]), default=None):
                 found[best] = None

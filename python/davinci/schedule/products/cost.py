@@ -125,12 +125,11 @@ def footprint(product: Product, schedule: ProductSchedule) -> Footprint:
     leaving = end.part_bytes(*schedule.part, schedule.loads, schedule.leaving)
     leaving += end.tile_bytes(tile.n, schedule.part[1])
     leaving += sum(parting_buffers(product, (a, b)).values())
-    columns = end.columns
-    held = a.fractals * a.slots + b.fractals * b.slots + columns * (2 * tile.n + 1)
+    l1, l0a, l0b = (end.taken(memory, tile.m, tile.n) for memory in ("L1", "L0A", "L0B"))
     return Footprint(
-        held * FRACTAL_BYTES,
-        (schedule.l0a * tile.k + columns) * tile.m * FRACTAL_BYTES,
-        (schedule.l0b * tile.k + columns) * tile.n * FRACTAL_BYTES,
+        (a.fractals * a.slots + b.fractals * b.slots + l1) * FRACTAL_BYTES,
+        (schedule.l0a * tile.k * tile.m + l0a) * FRACTAL_BYTES,
+        (schedule.l0b * tile.k * tile.n + l0b) * FRACTAL_BYTES,
         schedule.l0c * tile.m * tile.n * SUM_BYTES,
         inbox * schedule.inbox + crossing * schedule.crossing + leaving,
     )
@@ -233,7 +232,7 @@ class Costs:
         if end.width:
             v += self._steps(end.packing(columns, rows).packed())
         v += sum(self.steps_of(end, columns, rows))
-        mte2 = sum(self._part(end, x.value, columns, rows) for x in end.extras if not x.row)
+        mte2 = sum(self._part(end, x.value, columns, rows) for x in end.extras if x.apart)
         outputs = [self._part(end, v, columns, rows, True) for v in end.program.outputs]
         return Busy(mte2=mte2, v=v, mte3=sum(outputs))
 
@@ -276,11 +275,24 @@ class Costs:
                 found += self._digits(tile, extra.blocks)
             elif extra.column:
                 found += self._column(tile)
+            elif extra.matrix:
+                found += self.matrix(tile)
             elif extra.beside and end.nz:
                 found += Busy(v=self._repeated(end, extra.value, tile.n))
             if extra.column or (extra.row and not end.width):
                 found += Busy(mte2=self.machine.mte2.issue_cycles)
         return found
+
+    def matrix(self, tile: Tile) -> Busy:
+        """A matrix to L1, its columns of fractals to L0A, and their products with ones on a
+        diagonal."""
+        unit, column = self.machine.mte1, tile.m * FRACTAL_BYTES
+        whole = tile.m == self.product.fractals.m
+        return Busy(
+            mte2=self._read(tile.n, column, 0 if whole else FRACTAL_BYTES),
+            mte1=tile.n * (unit.fixed_cycles + column / unit.l0a_bytes_per_cycle),
+            m=tile.n * (tile.m + self.machine.cube.occupancy_cycles),
+        )
 
     def _repeated(self, end: Epilogue, value: Value, columns: int) -> float:
         """V, a row's fractals as repeats."""

@@ -34,6 +34,9 @@ BYTE = "s8"
 DEQUANTIZE = "dequantize"
 """A step that is no operation of the vector unit: sums become f16 on their way out of L0C."""
 
+MATRIX_BUFFERS = 2
+"""Columns of fractals of a matrix that L0A holds."""
+
 PAIR = 2
 """Columns of fractals of 16 that a fractal of bytes has."""
 
@@ -50,6 +53,9 @@ class Extra:
             numbers that are digits of bytes (`operators.quantize.dequantize`).
         scale: whether it scales sums on their way out of L0C.
         blocks: of k that the cube adds it in.
+        finite: whether it has no infinities, or sums are lost anyway where it has.
+        matrix: whether the cube adds it to sums, as `column` says of a row: f16 of C's shape, times
+            ones on a diagonal, which would spread infinities.
     """
 
     value: Value
@@ -58,6 +64,13 @@ class Extra:
     column: bool = False
     scale: bool = False
     blocks: int = 1
+    finite: bool = False
+    matrix: bool = False
+
+    @property
+    def apart(self) -> bool:
+        """Whether it has the shape of C and comes part by part."""
+        return not self.row and not self.matrix
 
     @property
     def beside(self) -> bool:
@@ -107,12 +120,8 @@ class Epilogue:
                 return Epilogue.of(program, step.result, extras, nz)
         program = rounded_early(program)
         program = inverted(program)
-        if cube and (row := added_row(program, sums, extras)) is not None:
-            (first,) = (step for step in program.steps if sums in step.sources)
-            steps = [step for step in program.steps if step is not first]
-            program = replace(program, steps=steps, inputs=[first.result, *program.inputs[1:]])
-            marked = [replace(x, column=x is row) for x in extras]
-            return Epilogue.of(program, first.result, marked, nz)
+        if cube and (added := added_by_cube(program, sums, extras, nz)) is not None:
+            program, extras = added
         steps = list(program.steps)
         users = [step for step in steps if sums in step.sources]
         if len(users) == 1 and sums not in program.outputs and is_rounding(users[0]):
@@ -238,7 +247,7 @@ class Epilogue:
         return (
             sums
             + scratch
-            + loads * size([x.value.dtype for x in self.extras if not x.row])
+            + loads * size([x.value.dtype for x in self.extras if x.apart])
             + size(self._held)
             + leaving * size([v.dtype for v in outputs if v != self.sums])
         )
@@ -275,11 +284,28 @@ class Epilogue:
         """What scales sums on their way out of L0C."""
         return next((extra for extra in self.extras if extra.scale), None)
 
+    @property
+    def matrices(self) -> int:
+        """How many matrices the cube adds."""
+        return sum(extra.matrix for extra in self.extras)
+
+    def taken(self, memory: str, m: int, n: int) -> int:
+        """Fractals of L1, L0A or L0B that what the cube adds to a tile of m x n fractals takes."""
+        fractals = {
+            "L1": self.columns * (2 * n + 1) + self.matrices * (2 * m * n + 1),
+            "L0A": (self.columns + MATRIX_BUFFERS * self.matrices) * m,
+            "L0B": self.columns * n + self.matrices,
+        }
+        return fractals[memory]
+
     def column_bytes(self, columns: int) -> int:
-        """Bytes of UB in which a row of a tile of so many fractal columns becomes a column."""
+        """Bytes of UB in which a row of a tile of so many fractal columns becomes a column, and
+        ones on a diagonal are made."""
+        size = self.matrices * FRACTAL_BYTES
         if any(extra.digits for extra in self.extras):
-            return FRACTAL_BYTES
-        return self.columns * (columns * SIDE * (3 * 4 + 2 * 2 + BLOCK_BYTES) + FRACTAL_BYTES)
+            return size + FRACTAL_BYTES
+        size += self.columns * (columns * SIDE * (3 * 4 + 2 * 2 + BLOCK_BYTES) + FRACTAL_BYTES)
+        return size
 
     def operands(self, step: Step, columns: int, rows: int) -> tuple[list[int], list[list[int]]]:
         """The shape in which a step walks a part; strides of its sources and of its result."""
@@ -413,21 +439,62 @@ def inverted(program: VectorProgram) -> VectorProgram:
     return replace(program, steps=steps, constants=constants)
 
 
-def added_row(program: VectorProgram, sums: Value, extras: Sequence[Extra]) -> Extra | None:
-    """The row of f32 that is all that sums are added to, before they are rounded; None if that is
-    not all that is done with both."""
-    uses = [value for step in program.steps for value in step.sources]
-    for step in program.steps:
-        if step.name != "vadd" or sums not in step.sources:
-            continue
-        others = [v for v in step.sources if v != sums]
-        rows = [x for x in extras if x.row and x.value in others and x.value.dtype == "f32"]
-        users = [user for user in program.steps if step.result in user.sources]
-        alone = uses.count(sums) == 1 and bool(rows) and uses.count(rows[0].value) == 1
-        kept = {sums, step.result}.isdisjoint(program.outputs)
-        if alone and kept and len(users) == 1 and is_rounding(users[0]):
-            return rows[0]
-    return None
+def added_by_cube(
+    program: VectorProgram, sums: Value, extras: Sequence[Extra], nz: bool
+) -> tuple[VectorProgram, list[Extra]] | None:
+    """The program without what the cube adds to sums, and extras that say what that is: a row of
+    f32, and in fractals a matrix of f16; None if there is neither.
+
+    Sums of f32 are rounded next, and nothing else is done with them or with what they are added to.
+    """
+    wide, here = sums.dtype == "f32", sums
+    found: dict[bool, Extra] = {}
+    while (step := only_user(here, program)) is not None and step.name == "vadd":
+        (other,) = (value for value in step.sources if value != here)
+        way, made = [step], [step for step in program.steps if step.result == other]
+        if made and is_widening(made[0]):
+            way, other = [*made, step], made[0].sources[0]
+        extra = next((x for x in extras if x.value == other and x.row not in found), None)
+        alone = all(only_user(v, program) in way for v in (other, *(s.result for s in way[:-1])))
+        if extra is not None and alone and may_be_added(extra, nz, wide):
+            found[extra.row] = extra
+            program = without(program, way, step.result, here)
+        elif wide:
+            break
+        else:
+            here = step.result
+    if not found or (wide and (step is None or not is_rounding(step))):
+        return None
+    marked = [
+        replace(x, column=x.row, matrix=not x.row) if x in found.values() else x for x in extras
+    ]
+    return program, marked
+
+
+def only_user(value: Value, program: VectorProgram) -> Step | None:
+    """The step that reads a value, if nobody else needs it."""
+    users = [step for step in program.steps for source in step.sources if source == value]
+    return users[0] if len(users) == 1 and value not in program.outputs else None
+
+
+def may_be_added(extra: Extra, nz: bool, wide: bool) -> bool:
+    """Whether the cube can add an extra to sums, `wide` ones of f32, and should."""
+    if extra.row:
+        return wide and extra.value.dtype == "f32"
+    return wide and nz and extra.finite and extra.value.dtype == "f16"
+
+
+def without(
+    program: VectorProgram, steps: Sequence[Step], result: Value, instead: Value
+) -> VectorProgram:
+    """The program without steps, and one value instead of their result."""
+    kept = [with_source(step, result, instead) for step in program.steps if step not in steps]
+    outputs = [instead if value == result else value for value in program.outputs]
+    return replace(program, steps=kept, outputs=outputs)
+
+
+def is_widening(step: Step) -> bool:
+    return (step.name, step.sources[0].dtype, step.result.dtype) == ("vconv", "f16", "f32")
 
 
 def values_of(program: VectorProgram) -> list[Value]:

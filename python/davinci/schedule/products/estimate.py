@@ -178,6 +178,8 @@ def share_cycles(
     late = sum(stalls(schedule, tiles, k, i) * each.sum for i, each in enumerate(single))
     for kind in tiles:
         work = mad * steps + part * parts
+        if product.end.matrices:
+            work += costs.matrix(tile)
         for i in (0, 1):
             work = work + panels[i] * kind.fills[i] + loads[i] * (steps * kind.loads[i])
         busy += work * kind.count

@@ -99,6 +99,7 @@ class Player:
         self.schedule, self.costs = schedule, traffic.costs
         machine, product = traffic.costs.machine, traffic.costs.product
         self.machine, self.product, self.end_of = machine, product, product.end_of(schedule)
+        self.added = self.end_of.columns + self.end_of.matrices
         self.flag = machine.sync.flag_cycles
         self.read_latency, self.write_latency = (
             machine.mte2.start_cycles,
@@ -155,7 +156,7 @@ class Player:
         steps, end = self.costs.steps_of(self.end_of, n, m), self.end_of
         left = [0.0, 0.0]
         for row in (False, True):
-            values = {x.value for x in end.extras if x.row == row}
+            values = {x.value for x in end.extras if x.row == row and not x.matrix}
             uses = [values.isdisjoint(step.sources) for step in end.program.steps]
             last = len(uses) - uses[::-1].index(False) if False in uses else 0
             left[row] = sum(steps[last:])
@@ -288,10 +289,14 @@ class Player:
         tile, (n, m) = event.tile, (event.n.size, event.m.size)
         cost = self._leave(n, m)
         ready = self.sums[tile.slot]
-        if event.n.start == event.m.start == 0 and self.end_of.columns:
+        if event.n.start == event.m.start == 0 and self.added:
             beside = self._beside(tile.m.size, tile.n.size)
-            self.mte1 = max(self.mte1, self.rows[event.turn]) + beside.mte1
-            self.m = max(self.m, self.mte1 + self.flag) + beside.m
+            begin = max(self.mte1, self.rows[event.turn])
+            self.mte1 = begin + beside.mte1
+            # A matrix comes and is added column by column.
+            each = tile.n.size if self.end_of.matrices else 1
+            first = max(self.m, begin + beside.mte1 / each + self.flag) + beside.m
+            self.m = max(first, self.mte1 + self.flag + beside.m / each)
             ready = self.sums[tile.slot] = self.m + self.drain + self.flag
         ready = max(ready, self.asked.get(event.slot, 0.0), self.rows.get(event.turn, 0.0))
         begin = max(self.v, ready, self.leaving.next)
