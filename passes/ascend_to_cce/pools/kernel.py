@@ -50,7 +50,8 @@ from davinci.schedule.pools.pool import (
     phases,
     tile_fractals,
 )
-from davinci.schedule.products.epilogue import UNCHANGED, Extra
+from davinci.schedule.products.extras import Extra
+from davinci.schedule.products.rewrites import UNCHANGED
 from davinci.units import BLOCK_BYTES, ceil_div, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 

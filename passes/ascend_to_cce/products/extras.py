@@ -40,9 +40,11 @@ from davinci.passes.builder import (
     subview,
     viewed,
 )
-from davinci.schedule.products.epilogue import PAIR, UNCHANGED, Extra
+from davinci.schedule.products.epilogue import PAIR
 from davinci.schedule.products.events import Ask, Leave
+from davinci.schedule.products.extras import Extra
 from davinci.schedule.products.product import FLUSH, Product, ProductSchedule
+from davinci.schedule.products.rewrites import UNCHANGED
 from davinci.schedule.vector.steps import RESULT, SOURCE
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE

@@ -19,7 +19,9 @@ from davinci.operators.arithmetic import FINITE
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF, Operand, Value, VectorProgram
 from davinci.schedule.graph import Graph, Node, Scalar
-from davinci.schedule.products.epilogue import DEQUANTIZE, PAIR, Extra, is_widening
+from davinci.schedule.products.epilogue import DEQUANTIZE, PAIR
+from davinci.schedule.products.extras import Extra
+from davinci.schedule.products.rewrites import is_widening
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE

@@ -15,7 +15,7 @@ from davinci.isa.vector_plan import Limits, cost_of, plan_vector
 from davinci.machine import Machine
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.products.dense_rows import WIDE, DenseRows, parting_of, scratch_bytes
-from davinci.schedule.products.epilogue import PAIR, Epilogue, copied
+from davinci.schedule.products.epilogue import PAIR, Epilogue
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import (
     Operand,
@@ -24,6 +24,7 @@ from davinci.schedule.products.product import (
     ProductSchedule,
     Tile,
 )
+from davinci.schedule.products.rewrites import copied
 from davinci.schedule.vector.steps import Steps
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE

@@ -14,8 +14,6 @@ in UB as well, and so does what they are converted from or to: f16, whose blocks
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -23,13 +21,19 @@ from functools import cached_property
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import Step, Value, VectorProgram
 from davinci.schedule.products.dense_rows import TURNED, DenseRows, fractal_rows, scratch_bytes
+from davinci.schedule.products.extras import Extra, added_by_cube
+from davinci.schedule.products.rewrites import (
+    BYTE,
+    apart,
+    copied,
+    inverted,
+    is_rounding,
+    rounded_early,
+    values_of,
+    with_source,
+)
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
-
-UNCHANGED = -0.0
-"""What changes no number by addition."""
-
-BYTE = "s8"
 
 DEQUANTIZE = "dequantize"
 """A step that is no operation of the vector unit: sums become f16 on their way out of L0C."""
@@ -39,48 +43,6 @@ MATRIX_BUFFERS = 2
 
 PAIR = 2
 """Columns of fractals of 16 that a fractal of bytes has."""
-
-
-@dataclass(frozen=True)
-class Extra:
-    """An input besides A and B.
-
-    Attributes:
-        value: of the program.
-        row: whether it is one row of C; else it has the shape of C.
-        batch: whether each matrix has its own.
-        column: whether the cube adds it to sums, so that the program does not: a row of f32, or of
-            numbers that are digits of bytes (`operators.quantize.dequantize`).
-        scale: whether it scales sums on their way out of L0C.
-        blocks: of k that the cube adds it in.
-        finite: whether it has no infinities, or sums are lost anyway where it has.
-        matrix: whether the cube adds it to sums, as `column` says of a row: f16 of C's shape, times
-            ones on a diagonal, which would spread infinities.
-    """
-
-    value: Value
-    row: bool
-    batch: bool
-    column: bool = False
-    scale: bool = False
-    blocks: int = 1
-    finite: bool = False
-    matrix: bool = False
-
-    @property
-    def apart(self) -> bool:
-        """Whether it has the shape of C and comes part by part."""
-        return not self.row and not self.matrix
-
-    @property
-    def beside(self) -> bool:
-        """Whether it is a row that the program reads."""
-        return self.row and not self.column and not self.scale
-
-    @property
-    def digits(self) -> bool:
-        """Whether it is a row of numbers that are digits of bytes."""
-        return self.column and self.value.dtype == BYTE
 
 
 @dataclass(frozen=True)
@@ -361,149 +323,6 @@ class Epilogue:
 
     def is_row(self, value: Value) -> bool:
         return any(extra.row and extra.value == value for extra in self.extras)
-
-
-def is_rounding(step: Step) -> bool:
-    conversion = (step.name, step.sources[0].dtype, step.result.dtype)
-    return conversion == ("vconv", "f32", "f16") and step.attributes.get("round") in (None, "none")
-
-
-def copied(source: Value, result: Value) -> Step:
-    """result = source."""
-    if source.dtype in ("f16", "f32"):
-        return Step("vadds", (source,), UNCHANGED, result, {})
-    return Step("vmax", (source, source), None, result, {})
-
-
-def apart(program: VectorProgram, given: Sequence[Value]) -> VectorProgram:
-    """The program with copies of what is given where bytes are made of it: the copies lie in pairs.
-
-    vconv f16 -> s8, an output   ->   vadds f16, vconv f16 -> s8
-    """
-    numbers = itertools.count(1 + max((v.number for v in values_of(program)), default=0))
-    steps = []
-    for step in program.steps:
-        leaves = step.result.dtype == BYTE and step.result in program.outputs
-        if leaves and step.sources[0] in given:
-            copy = Value(next(numbers), step.sources[0].dtype)
-            steps.append(copied(step.sources[0], copy))
-            step = with_source(step, step.sources[0], copy)
-        steps.append(step)
-    return replace(program, steps=steps)
-
-
-MONOTONE = frozenset({"vrelu"})
-"""Steps that give the same of rounded numbers as rounding gives of their results."""
-
-
-def rounded_early(program: VectorProgram) -> VectorProgram:
-    """The program with roundings in front of what may as well be done to rounded numbers.
-
-    vrelu f32, vconv f32 -> f16   ->   vconv f32 -> f16, vrelu f16
-    """
-    steps, made = list(program.steps), {step.result: step for step in program.steps}
-    uses = Counter(value for step in steps for value in step.sources)
-    uses.update(program.outputs)
-    numbers = itertools.count(1 + max(value.number for value in values_of(program)))
-    for rounding in filter(is_rounding, program.steps):
-        before = made.get(rounding.sources[0])
-        if before is None or before.name not in MONOTONE or uses[before.result] > 1:
-            continue
-        half = Value(next(numbers), rounding.result.dtype)
-        steps[steps.index(before)] = replace(rounding, sources=before.sources, result=half)
-        steps[steps.index(rounding)] = replace(before, sources=(half,), result=rounding.result)
-    return replace(program, steps=steps)
-
-
-def inverted(program: VectorProgram) -> VectorProgram:
-    """The program with products for quotients by a number that are rounded to f16 and nothing else.
-
-    vdiv f32 by n, vconv f32 -> f16   ->   vmuls f32 by 1 / n, vconv f32 -> f16
-
-    A product is an ulp of f32 off at most, a thousandth of what rounding takes.
-    """
-    numbers = {value: number for (_, number), value in program.constants.items()}
-    rounded = {step.sources[0] for step in program.steps if is_rounding(step)}
-    uses = Counter(value for step in program.steps for value in step.sources)
-    uses.update(program.outputs)
-
-    def cheaper(step: Step) -> Step:
-        legal = step.name == "vdiv" and step.result in rounded and uses[step.result] == 1
-        if not legal or (number := numbers.get(step.sources[1], 0.0)) == 0:
-            return step
-        return replace(step, name="vmuls", sources=step.sources[:1], scalar=1 / number)
-
-    steps = [cheaper(step) for step in program.steps]
-    read = {value for step in steps for value in step.sources}
-    constants = {key: value for key, value in program.constants.items() if value in read}
-    return replace(program, steps=steps, constants=constants)
-
-
-def added_by_cube(
-    program: VectorProgram, sums: Value, extras: Sequence[Extra], nz: bool
-) -> tuple[VectorProgram, list[Extra]] | None:
-    """The program without what the cube adds to sums, and extras that say what that is: a row of
-    f32, and in fractals a matrix of f16; None if there is neither.
-
-    Sums of f32 are rounded next, and nothing else is done with them or with what they are added to.
-    """
-    wide, here = sums.dtype == "f32", sums
-    found: dict[bool, Extra] = {}
-    while (step := only_user(here, program)) is not None and step.name == "vadd":
-        (other,) = (value for value in step.sources if value != here)
-        way, made = [step], [step for step in program.steps if step.result == other]
-        if made and is_widening(made[0]):
-            way, other = [*made, step], made[0].sources[0]
-        extra = next((x for x in extras if x.value == other and x.row not in found), None)
-        alone = all(only_user(v, program) in way for v in (other, *(s.result for s in way[:-1])))
-        if extra is not None and alone and may_be_added(extra, nz, wide):
-            found[extra.row] = extra
-            program = without(program, way, step.result, here)
-        elif wide:
-            break
-        else:
-            here = step.result
-    if not found or (wide and (step is None or not is_rounding(step))):
-        return None
-    marked = [
-        replace(x, column=x.row, matrix=not x.row) if x in found.values() else x for x in extras
-    ]
-    return program, marked
-
-
-def only_user(value: Value, program: VectorProgram) -> Step | None:
-    """The step that reads a value, if nobody else needs it."""
-    users = [step for step in program.steps for source in step.sources if source == value]
-    return users[0] if len(users) == 1 and value not in program.outputs else None
-
-
-def may_be_added(extra: Extra, nz: bool, wide: bool) -> bool:
-    """Whether the cube can add an extra to sums, `wide` ones of f32, and should."""
-    if extra.row:
-        return wide and extra.value.dtype == "f32"
-    return wide and nz and extra.finite and extra.value.dtype == "f16"
-
-
-def without(
-    program: VectorProgram, steps: Sequence[Step], result: Value, instead: Value
-) -> VectorProgram:
-    """The program without steps, and one value instead of their result."""
-    kept = [with_source(step, result, instead) for step in program.steps if step not in steps]
-    outputs = [instead if value == result else value for value in program.outputs]
-    return replace(program, steps=kept, outputs=outputs)
-
-
-def is_widening(step: Step) -> bool:
-    return (step.name, step.sources[0].dtype, step.result.dtype) == ("vconv", "f16", "f32")
-
-
-def values_of(program: VectorProgram) -> list[Value]:
-    results = [step.result for step in program.steps]
-    return [*program.inputs, *program.constants.values(), *results]
-
-
-def with_source(step: Step, old: Value, new: Value) -> Step:
-    return replace(step, sources=tuple(new if v == old else v for v in step.sources))
 
 
 def plain(dtype: str, nz: bool) -> Epilogue:

@@ -1,0 +1,96 @@
+"""What C is combined with on its way out, and what of it the cube adds to sums instead."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from davinci.operators.vector_program import Value, VectorProgram
+from davinci.schedule.products.rewrites import (
+    BYTE,
+    is_rounding,
+    is_widening,
+    only_user,
+    without,
+)
+
+
+@dataclass(frozen=True)
+class Extra:
+    """An input besides A and B.
+
+    Attributes:
+        value: of the program.
+        row: whether it is one row of C; else it has the shape of C.
+        batch: whether each matrix has its own.
+        column: whether the cube adds it to sums, so that the program does not: a row of f32, or of
+            numbers that are digits of bytes (`operators.quantize.dequantize`).
+        scale: whether it scales sums on their way out of L0C.
+        blocks: of k that the cube adds it in.
+        finite: whether it has no infinities, or sums are lost anyway where it has.
+        matrix: whether the cube adds it to sums, as `column` says of a row: f16 of C's shape, times
+            ones on a diagonal, which would spread infinities.
+    """
+
+    value: Value
+    row: bool
+    batch: bool
+    column: bool = False
+    scale: bool = False
+    blocks: int = 1
+    finite: bool = False
+    matrix: bool = False
+
+    @property
+    def apart(self) -> bool:
+        """Whether it has the shape of C and comes part by part."""
+        return not self.row and not self.matrix
+
+    @property
+    def beside(self) -> bool:
+        """Whether it is a row that the program reads."""
+        return self.row and not self.column and not self.scale
+
+    @property
+    def digits(self) -> bool:
+        """Whether it is a row of numbers that are digits of bytes."""
+        return self.column and self.value.dtype == BYTE
+
+
+def added_by_cube(
+    program: VectorProgram, sums: Value, extras: Sequence[Extra], nz: bool
+) -> tuple[VectorProgram, list[Extra]] | None:
+    """The program without what the cube adds to sums, and extras that say what that is: a row of
+    f32, and in fractals a matrix of f16; None if there is neither.
+
+    Sums of f32 are rounded next, and nothing else is done with them or with what they are added to.
+    """
+    wide, here = sums.dtype == "f32", sums
+    found: dict[bool, Extra] = {}
+    while (step := only_user(here, program)) is not None and step.name == "vadd":
+        (other,) = (value for value in step.sources if value != here)
+        way, made = [step], [step for step in program.steps if step.result == other]
+        if made and is_widening(made[0]):
+            way, other = [*made, step], made[0].sources[0]
+        extra = next((x for x in extras if x.value == other and x.row not in found), None)
+        alone = all(only_user(v, program) in way for v in (other, *(s.result for s in way[:-1])))
+        if extra is not None and alone and may_be_added(extra, nz, wide):
+            found[extra.row] = extra
+            program = without(program, way, step.result, here)
+        elif wide:
+            break
+        else:
+            here = step.result
+    if not found or (wide and (step is None or not is_rounding(step))):
+        return None
+    marked = [
+        replace(x, column=x.row, matrix=not x.row) if x in found.values() else x for x in extras
+    ]
+    return program, marked
+
+
+def may_be_added(extra: Extra, nz: bool, wide: bool) -> bool:
+    """Whether the cube can add an extra to sums, `wide` ones of f32, and should."""
+    if extra.row:
+        return wide and extra.value.dtype == "f32"
+    return wide and nz and extra.finite and extra.value.dtype == "f16"
