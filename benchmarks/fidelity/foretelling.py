@@ -24,6 +24,7 @@ import published_memory
 import published_products
 import published_vector
 from published import Row
+from published_memory import RATE
 
 from davinci.machine.reader import parse
 
@@ -139,6 +140,16 @@ NUMBERS: list[Number] = [
         121,
         {PTO: of_group(published_products.pto_product, PTO, "fixpipe")},
         (V1,),
+    ),
+    Number(
+        ("gm", "read_bytes_per_cycle"),
+        32,
+        {
+            V4: of_group(published_memory.vector_addition, V4, *published_memory.PAST_THE_L2),
+            V5: readings(
+                *(name for name, *_, keys in published_memory.READINGS if keys == RATE),
+            ),
+        },
     ),
     Number(
         ("gm", "same_line_percent"),

@@ -152,6 +152,15 @@ def convolution(how: Convolution) -> tuple[float, ...]:
 
 
 IMAGES = Convolution(4, 16, 12, 64, 3072)
+LACKS = (
+    "what lines that several cores read cost plain copies, which have no rows of fractals to make "
+    "meanwhile. 4 cores read the same weights and 6 the same image here; 8 % for each other core, "
+    "not 1.2, would put MTE2 where it is, but PTO's product of 3072 a third too high. Tiles are "
+    "published for another size; a mad of 48 of the depth takes 407 cycles, 384 and 23, where one "
+    "of 64 in PTO's product takes 512 and 13"
+)
+"""Why the times of a core are short."""
+
 SHARES = (147.3, 86.1, 57.3, 75.1, 4.0)
 """Microseconds of the task; of it, per cent in which cube, MTE1, MTE2 and fixpipe work."""
 
@@ -165,4 +174,4 @@ def pto_convolution() -> Iterator[Row]:
     found = convolution(IMAGES)
     for name, real, time, target in zip(names, measured, found, targets, strict=True):
         key = evidence("mte1.load3d.fixed_cycles" if name == "MTE1" else "")
-        yield Row(GROUP, name, "us", real, time, target, "", key)
+        yield Row(GROUP, name, "us", real, time, target, LACKS, key)

@@ -341,11 +341,15 @@ TUNING: list[tuple[str, Product, dict[str, float]]] = [
 def tuning(cases: Sequence[tuple[str, Product, dict[str, float]]] = TUNING) -> Iterator[Row]:
     """BP: 4096 x 5120 x 4096 on a part of 20 cores, and one whose rows are not aligned."""
     other = (
-        "what a transfer to fractals costs on another part, of 20 cores, or with rows 8 and 10 KB "
-        "apart, where V1 has 16: 2.0 cycles a row and no fixed part, not 2.54 and 40.5, put all "
-        "five rows within 2 % at 1850 MHz, 1.9 do at 1800. Its cores and clock alone do not: 20 "
-        "cores change nothing, and at 1800 MHz (910B3) these rows would be 19 to 32 % above the "
-        "measured ones, at 1500 (910B4) 42 to 58 %"
+        "what a transfer to fractals costs on another part, of 20 cores: 2.0 cycles a row and no "
+        "fixed part, not 2.54 and 40.5, put all five rows within 2 % at 1850 MHz, 1.9 do at 1800. "
+        "The three published times of MTE2 are as many equations for bytes, rows and the fixed "
+        "part; they give 146 bytes a cycle, 2.08 cycles a row and -2. The first is the 153 of the "
+        "vendor at 1770 MHz, so bytes pass as here, on a 910B3 of 1800 MHz, and rows do not. The "
+        "distance of rows, 8 and 10 KB where V1 has 16, is not it: those of PTO's product are 6 KB "
+        "apart and take 5 % less than here. Cores and clock alone are not either: 20 cores change "
+        "nothing, and at 1800 MHz these rows would be 19 to 32 % above the measured ones, at 1500 "
+        "(910B4) 42 to 58 %"
     )
     for name, how, measured in cases:
         times = product(how)
