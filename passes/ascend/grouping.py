@@ -83,6 +83,8 @@ class Grouping:
         self._block, self._judge, self._fuse = block, judge, fuse
         self._growing = True
         self._group: dict[Any, Group] = {}
+        self._weighed: dict[Group, int | None] = {}
+        """Cycles of groups that grow."""
         self._read_block()
 
     def _read_block(self) -> None:
@@ -280,15 +282,16 @@ class Grouping:
             return False
         ops = sorted((o for g in members for o in g.ops), key=self._place.__getitem__)
         cycles = self._cycles(ops)
-        apart = [c for g in (own, *others) if (c := self._cycles(g.ops)) is not None]
+        apart = [c for g in (own, *others) if (c := self._cycles_of(g)) is not None]
         if all(o.name in MOVES_ONLY for o in ops):
             # Each of them could be a kernel.
-            apart += [self._cycles(g.ops) or 0 for g in links if not may_be_view(g.ops[0])]
+            apart += [self._cycles_of(g) or 0 for g in links if not may_be_view(g.ops[0])]
             if not self._fuse or cycles is None or cycles > sum(apart):
                 return False
         if cycles is None or (others and len(apart) > 1 and cycles > sum(apart)):
             return False
         joined = Group(ops)
+        self._weighed[joined] = cycles
         for member in ops:
             self._group[member] = joined
         return True
@@ -313,6 +316,12 @@ class Grouping:
                     seen.add(id(found))
                     stack.append(found)
         return False
+
+    def _cycles_of(self, group: Group) -> int | None:
+        """Of a group that grows: its operators, and who reads them, stay as they are meanwhile."""
+        if group not in self._weighed:
+            self._weighed[group] = self._cycles(group.ops)
+        return self._weighed[group]
 
     def _cycles(self, ops: list[Any]) -> int | None:
         graph, _ = graph_of(ops, outputs_of(ops))
