@@ -436,7 +436,9 @@ class Core:
             Problem: its fields do not fit each other.
         """
         try:
-            self.lost += operation.run(self.registers)
+            found = operation.run(self.registers)
+            if found is not NOTHING:
+                self.lost += found
         except (ValueError, TypeError, IndexError, ArithmeticError) as error:
             raise Problem(f"malformed instruction: {error}") from error
 

@@ -26,7 +26,6 @@ from davinci.simulator.core.half_range import (
     taking_part,
 )
 from davinci.simulator.core.memory import Memory
-from davinci.simulator.core.regions import Repeated
 from davinci.simulator.core.tables import Tables
 
 LOADED = [f.name for f in fields(Registers) if f.name != "cmpmask"]
@@ -118,35 +117,42 @@ class Transfers:
     def __init__(self, tables: Tables, form: Form, at: int, count: int, step: int) -> None:
         self._tables, self._form, self._at = tables, form, at
         self._count, self._step = count, step
-        self._forms: dict[int, Form] = {}
+        self._last: tuple[int, Form | None] = 0, None
 
     def follow(self, core: Follower, records: Records, first: int) -> None:
         """Executes them, with the addresses of these records."""
         rows = records[self._at : self._at + self._count]
-        words = [[*row, 0] for row in rows.tolist()]
-        form, index = self._form, first + self._at
-        for each in words:
-            self._tables.locate(form, each)
-        if self._count > 1:
-            addresses = [each[form.gm_word] for each in words]
-            step = addresses[1] - addresses[0]
-            if all(b - a == step for a, b in pairwise(addresses)) and self._are_one(step):
-                run = Run(index, self._forms[step], words[0][0] >> LOCATION_SHIFT, rows)
-                if core.transfers(words[0], run):
-                    return
-        for i, each in enumerate(words):
-            core.transfer(form, each, index + i)
+        index = first + self._at
+        run = self._as_one(rows, index) if self._count > 1 else None
+        if run is not None:
+            words = [*rows[0].tolist(), 0]
+            self._tables.locate(run.form, words)
+            if core.transfers(words, run):
+                return
+        for i, row in enumerate(rows.tolist()):
+            row.append(0)
+            self._tables.locate(self._form, row)
+            core.transfer(self._form, row, index + i)
 
-    def _are_one(self, step: int) -> bool:
-        """Whether they do together, that far apart in global memory, what they do in turn."""
+    def _as_one(self, rows: Records, index: int) -> Run | None:
+        """Them as one, if they are evenly apart in global memory and do together what they do in
+        turn."""
+        addresses = self._tables.located(rows[:, self._form.gm_word].tolist())
+        step = addresses[1] - addresses[0]
+        if any(b - a != step for a, b in pairwise(addresses)):
+            return None
+        if step != self._last[0]:
+            self._last = step, self._repeated(step)
+        form = self._last[1]
+        return None if form is None else Run(index, form, int(rows[0, 0]) >> LOCATION_SHIFT, rows)
+
+    def _repeated(self, step: int) -> Form | None:
+        """The form of them so far apart, None if they write a byte twice or go back."""
         if step <= 0:
-            return False
-        form = self._forms.get(step)
-        if form is None:
-            form = self._forms[step] = self._form.repeated(self._count, step, self._step)
-        return all(
-            isinstance(port.region, Repeated) and port.region.disjoint for port in form.writes
-        )
+            return None
+        form = self._form.repeated(self._count, step, self._step)
+        regions = [port.region for port in form.writes]
+        return form if all(region.disjoint for region in regions) else None
 
 
 Item = Operation | Load | Transfers

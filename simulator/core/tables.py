@@ -161,6 +161,10 @@ class Tables:
             words[form.gm_word] -= self._bypass
         return direct
 
+    def located(self, addresses: list[int]) -> list[int]:
+        """Addresses in global memory without the bit that bypasses the L2."""
+        return [each - self._bypass if each >= self._bypass else each for each in addresses]
+
     def issued(self, step: int, index: int, location: int) -> Issued:
         """An instruction for messages."""
         form = self.forms_of_steps[step]
