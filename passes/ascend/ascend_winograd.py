@@ -9,7 +9,7 @@ after, as F(4x4, 3x3), transposes apart:
     %v = "ascend.conv"(%r, %b) {kernel = array<i64: 1, 6>, strides = array<i64: 1, 4>, ..}
         : (tensor<1536x1024x16xf32>, tensor<1x96x96xf32>) -> tensor<1536x256x96xf32>
     %m = "ascend.conv"(%v, %u) {kernel = array<i64: 1, 1>, groups = 36, ..}
-        : (tensor<4x256x36864xf32>, tensor<36x1024x1024xf32>) -> tensor<4x256x36864xf32>
+        : (tensor<1x1024x36864xf32>, tensor<36x1024x1024xf32>) -> tensor<1x1024x36864xf32>
     %y = "ascend.conv"(%m, %a) {kernel = array<i64: 1, 1>, ..}
         : (tensor<256x256x576xf32>, tensor<1x576x256xf32>) -> tensor<256x256x256xf32>
 
@@ -207,8 +207,8 @@ class Chooser:
         return total
 
     def least(self, graph: Graph) -> float:
-        """What a kernel takes at least: a launch, and its multiplications or its bytes, by the L2
-        and, as far as that cannot hold them, by memory."""
+        """What a kernel takes at least: a launch, and its multiplications or its bytes: by the L2,
+        and those of values that it cannot hold by memory, which reads and writes share."""
         node, values, machine = graph.nodes[0], graph.arrays, self.machine
         macs, cube, gm, l2 = 0, machine.cube, machine.gm, machine.l2
         if node.name == "conv":
@@ -217,25 +217,27 @@ class Chooser:
         read, written = (
             sum(values[i].size_bytes for i in numbers) for numbers in (graph.inputs, graph.outputs)
         )
+        sizes = [values[i].size_bytes for i in (*graph.inputs, *graph.outputs)]
+        streamed = sum(size for size in sizes if size > l2.bytes)
         busy = max(
             macs / (cube.m * cube.n * cube.k_b16 * self.cores),
             read / (l2.read_bytes_per_cycle * self.cores),
             written / (l2.write_bytes_per_cycle * self.cores),
-            (read - l2.bytes) / (gm.read_bytes_per_cycle * machine.cores),
-            (written - l2.bytes) / (gm.write_bytes_per_cycle * machine.cores),
+            streamed / (gm.read_bytes_per_cycle * machine.cores),
         )
         return self._judge.launch + busy
 
     def _estimated(self, graph: Graph) -> float:
         if graph.nodes[0].name != "conv":
-            cycles = self._judge.cycles(graph, growing=False)
-            return math.inf if cycles is None else cycles
+            found = self._judge.cycles(graph, growing=False)
+            return math.inf if found is None else max(found, self.least(graph))
         try:
             product = read_group(graph).product
             schedule = choose(product, self.machine, self.cores, Wanted())
         except (NoSpace, CompileError):
             return math.inf
-        return self._judge.launch + estimate(product, schedule, self.machine, self.cores)
+        cycles = estimate(product, schedule, self.machine, self.cores)
+        return max(self._judge.launch + cycles, self.least(graph))
 
 
 def direct_graph(conv: Any) -> Graph:

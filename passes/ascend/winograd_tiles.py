@@ -18,7 +18,7 @@ import numpy as np
 from davinci.dialects.ascend_types import tensor_of
 from davinci.elements import Array
 from davinci.operators import Tensor
-from davinci.operators.conv import LENGTHS, MOST_PADDING, Geometry
+from davinci.operators.conv import LENGTHS, MOST_PADDING, MOST_SIDE, Geometry
 from davinci.operators.tensors import NZ
 from davinci.passes.ascend.tensor_ops import TensorOps
 from davinci.passes.ascend.winograd_forms import KERNEL, Form
@@ -151,8 +151,8 @@ class Tiled:
 
     @property
     def legal(self) -> bool:
-        """Whether load3d has such padding."""
-        return max(self.pads) <= MOST_PADDING
+        """Whether load3d has such padding and images."""
+        return max(self.pads) <= MOST_PADDING and max(self.products.image) <= MOST_SIDE
 
     @property
     def pads(self) -> tuple[int, int, int, int]:
@@ -189,9 +189,10 @@ class Tiled:
 
     @property
     def products(self) -> Windows:
-        """One for each element of a tile: [n, tiles, (i, j, o)]."""
+        """One for each element of a tile, of all images: [1, n tiles, (i, j, o)]."""
         channels, outputs = (count * FRACTAL_SIDE for count in self.blocks)
-        return Windows(self.images, channels, outputs, self.tiles, groups=self.form.reach**2)
+        image = self.images * self.tiles[0], self.tiles[1]
+        return Windows(1, channels, outputs, image, groups=self.form.reach**2)
 
     @property
     def results(self) -> Windows:
@@ -201,16 +202,17 @@ class Tiled:
 
     @property
     def turns(self) -> tuple[Turn, Turn, Turn, Turn]:
-        """Elements of tiles in front of blocks of channels, behind them; pixels in the order of
-        rows, then rows in that of images: both at once are more, and shorter, runs."""
+        """Elements of tiles in front of blocks of channels and these of images, and back; pixels in
+        the order of rows, then rows in that of images: both at once are more, shorter runs."""
         n, elements, size = self.images, self.form.reach**2, self.form.size
         (channels, outputs), (rows, columns) = self.blocks, self.tiles
-        swap, block = (0, 2, 1, 3, 4), (rows * columns, FRACTAL_SIDE)
+        swap, block = (2, 1, 0, 3, 4), (rows * columns, FRACTAL_SIDE)
+        of_all = n * rows * columns, FRACTAL_SIDE
         lines, line = (n * outputs * size, size, *block), columns * size * FRACTAL_SIDE
         image = (n * outputs, size * rows, size * columns, FRACTAL_SIDE)
         return (
-            Turn((n, channels, elements, *block), swap, (n * elements * channels, *block)),
-            Turn((n, elements, outputs, *block), swap, (n * outputs * elements, *block)),
+            Turn((n, channels, elements, *block), swap, (elements * channels, *of_all)),
+            Turn((elements, outputs, n, *block), swap, (n * outputs * elements, *block)),
             Turn(lines, (0, 2, 1, 3), (n * outputs, size, rows, line)),
             Turn((n * outputs, size, rows, line), (0, 2, 1, 3), image),
         )
@@ -244,7 +246,7 @@ class Tiled:
         x = blocks_apart(padded(x, whole, ops), ops)
         x = blocks_apart(ops.cast(self.columns.emit(x, lines, ops), element), ops)
         x = blocks_apart(ops.cast(self.rows.emit(x, lines, ops), element), ops)
-        x = blocks_together(first.emit(x, ops), self.images, ops)
+        x = blocks_together(first.emit(x, ops), 1, ops)
         x = self.products.emit(x, constant(self.weights(w)), ops)
         x = blocks_apart(ops.cast(x, element), ops)
         x = blocks_together(second.emit(x, ops), self.results.images, ops)

@@ -10,7 +10,7 @@
 // CHECK-LABEL: func.func @image
 // CHECK: %[[C:.*]] = "ascend.conv"({{.*}} kernel = array<i64: 4, 1>, pads = array<i64: 1, 1, 0, 0>, strides = array<i64: 2, 1>} : (tensor<2x64x16xf32>, tensor<1x64x64xf32>) -> tensor<2x32x64xf32>
 // CHECK: "ascend.conv"({{.*}} kernel = array<i64: 1, 4>, pads = array<i64: 0, 0, 1, 1>, strides = array<i64: 1, 2>} : (tensor<8x32x16xf32>, tensor<1x64x64xf32>) -> tensor<8x16x64xf32>
-// CHECK: "ascend.transpose"({{.*}} -> tensor<1x16x2x16x16xf32>
+// CHECK: "ascend.transpose"({{.*}} -> tensor<16x2x1x16x16xf32>
 // CHECK: "ascend.conv"({{.*}} groups = 16 : i64{{.*}} : (tensor<1x16x512xf32>, tensor<16x32x16xf32>) -> tensor<1x16x256xf32>
 // CHECK: "ascend.conv"({{.*}} : (tensor<1x16x256xf32>, tensor<1x256x64xf32>) -> tensor<1x16x64xf32>
 // CHECK: "ascend.cast"({{.*}} -> tensor<1x16x64xf16>

@@ -84,7 +84,8 @@ class Best(Chooser):
         (16, 64, 56, 1, None),  # of few channels transforms take more than products save
         (1, 512, 14, 32, None),  # launches take more
         (1, 1024, 32, 1, "4x4"),
-        (16, 1024, 32, 32, "4x4"),
+        (16, 512, 28, 32, None),  # what tiles pass through memory takes more
+        (1, 2048, 32, 1, "4x4"),
     ],
 )
 def test_choice_by_cost(
