@@ -31,6 +31,7 @@ from davinci.operators.tensors import Tensor, is_integer
 from davinci.passes import builder
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
+from davinci.passes.ascend.layout_support import last_makers
 from davinci.passes.ascend.split_products import kept_dimensions, split_product
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
@@ -79,6 +80,7 @@ class AscendLegalizePrecisionPass(Pass):
             merge_equal(block)
             if self.precision == "mixed":
                 store_once(block)
+                round_shortcuts(block)
             mark_finite(block)
 
 
@@ -105,12 +107,45 @@ def store_once(block: Any) -> None:
             use.owner.operands[use.operand_number] = wide
 
 
+def round_shortcuts(block: Any) -> None:
+    """Rounds to f16 what the later one of two products brings to a sum that is only needed rounded:
+    the kernel of the first one makes the sum, and what the other one brings it crosses GM."""
+    products = last_makers(block, ON_CUBE)
+    for operation in list(block.operations):
+        op = operation.operation
+        if op.name != "ascend.add" or not is_f32(op.results[0]) or not is_rounded(op.results[0]):
+            continue
+        owners = [defining_op(value) for value in op.operands]
+        made = [products.get(owner, -1) for owner in owners]
+        stored = any(owner is not None and owner.name == "ascend.cast" for owner in owners)
+        if stored or min(made) < 0 or made[0] == made[1]:
+            continue
+        late = made.index(max(made))
+        if len(list(op.operands[late].uses)) == 1:
+            with op.location, ir.InsertionPoint.after(defining_op(op.operands[late])):
+                ops = TensorOps()
+                op.operands[late] = ops.cast(ops.cast(op.operands[late], HALF), "f32")
+
+
+def is_rounded(value: Any) -> bool:
+    """Whether only products need a value, rounded, or what an elementwise operator makes of it."""
+    users = [use.owner.operation for use in value.uses]
+    return bool(users) and all(
+        tensor_of(user.results[0].type).element == HALF
+        if user.name == "ascend.cast"
+        else user.name == "ascend.relu" and is_rounded(user.results[0])
+        for user in users
+    )
+
+
 def mark_finite(block: Any) -> None:
-    """Says of sums with what products read that they are finite: where that is not, the products
-    are lost, and with them what follows."""
+    """Says of sums that they are finite if products read them, or what they are sums of, as f16:
+    where that is not, the products are lost, and with them what follows."""
     for operation in block.operations:
         op = operation.operation
-        if op.name == "ascend.add" and any(is_factor(value) for value in op.operands):
+        if op.name == "ascend.add" and (
+            any(is_factor(value) for value in op.operands) or is_rounded(op.results[0])
+        ):
             op.attributes[FINITE] = ir.UnitAttr.get()
 
 

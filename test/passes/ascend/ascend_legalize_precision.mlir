@@ -135,3 +135,23 @@ func.func @residual(%a: tensor<8x16xf32>, %b: tensor<16x16xf32>) -> (tensor<8x16
   %t = "ascend.add"(%z, %s) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
   return %t, %y : tensor<8x16xf32>, tensor<8x16xf32>
 }
+
+// -----
+
+// Of two products that are added and then rounded the later one is rounded first: its sums cross GM.
+// CHECK-LABEL: func.func @shortcut
+// CHECK: %[[P:.*]] = "ascend.matmul"
+// CHECK: %[[Q:.*]] = "ascend.matmul"
+// CHECK: %[[N:.*]] = "ascend.cast"(%[[Q]]) : (tensor<8x16xf32>) -> tensor<8x16xf16>
+// CHECK: %[[W:.*]] = "ascend.cast"(%[[N]]) : (tensor<8x16xf16>) -> tensor<8x16xf32>
+// CHECK: "ascend.add"(%[[P]], %[[W]]) {finite}
+// FP16-LABEL: func.func @shortcut
+// FP32-LABEL: func.func @shortcut
+func.func @shortcut(%a: tensor<8x16xf32>, %b: tensor<16x16xf32>, %c: tensor<16x16xf32>) -> tensor<8x16xf32> {
+  %p = "ascend.matmul"(%a, %b) : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %q = "ascend.matmul"(%a, %c) : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  %s = "ascend.add"(%p, %q) : (tensor<8x16xf32>, tensor<8x16xf32>) -> tensor<8x16xf32>
+  %r = "ascend.relu"(%s) : (tensor<8x16xf32>) -> tensor<8x16xf32>
+  %z = "ascend.matmul"(%r, %b) : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
+  return %z : tensor<8x16xf32>
+}
