@@ -162,6 +162,12 @@ def convolution_with_residual(x: Images) -> Images:
     return x.conv(x.channels, 3).plus(x).relu()
 
 
+def residual_that_the_cube_adds(x: Images) -> Images:
+    """The next convolution reads the sum, rounded; nothing else does."""
+    y = x.conv(x.channels, 1).relu()
+    return y.conv(x.channels, 3).plus(y).relu().conv(16, 1)
+
+
 def convolution_of_each_channel(x: Images) -> Images:
     return x.conv(x.channels, 3, groups=x.channels).relu6()
 
@@ -182,6 +188,7 @@ def averages_of_windows(x: Images) -> Images:
 LAYERS: dict[Callable[[Images], Images], tuple[int, int, int]] = {
     strided_convolution: (40, 23, 1),
     convolution_with_residual: (32, 19, 2),
+    residual_that_the_cube_adds: (32, 17, 1),
     convolution_of_each_channel: (48, 17, 1),
     convolutions_joined: (33, 14, 1),
     maxima_of_windows: (40, 23, 1),

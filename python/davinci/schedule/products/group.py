@@ -30,8 +30,8 @@ from davinci.units import ceil_div
 CONVOLUTION = "conv"
 
 COLUMN_ROWS = 64
-"""Rows of C from which on a row is better added by the cube, where that saves the vector unit sums
-of f32."""
+"""Rows of C from which on a row, or a matrix, is better added by the cube, where that saves the
+vector unit sums of f32."""
 
 
 @dataclass(frozen=True)
