@@ -111,11 +111,14 @@ vcadd = _row_reduction("vcadd")
 vcmax = _row_reduction("vcmax")
 vcmin = _row_reduction("vcmin")
 
-copy_l0c = _move("copy_l0c")
 vcgadd = _move("vcgadd")
 vcgmax = _move("vcgmax")
 vcgmin = _move("vcgmin")
 vnchwconv = _move("vnchwconv")
+
+
+def copy_l0c(src: Value, dst: Value, *, relu: bool = False) -> None:
+    operation("copy_l0c", (src, dst), relu=relu or None)
 
 
 def dequantize_l0c(src: Value, scales: Value, dst: Value) -> None:

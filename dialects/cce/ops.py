@@ -73,13 +73,15 @@ class CopyOp(Cce.Operation, name="copy"):
 
 
 class CopyL0cOp(Cce.Operation, name="copy_l0c"):
-    """Moves the cube's results to UB, converting f32 to f16 if the destination is f16.
+    """Moves the cube's results to UB, converting f32 to f16 if the destination is f16; with `relu`
+    negative ones become 0.
 
     C1 source in L0C, destination in UB, both [n1, m1, 16, 16].
     C2 types f32 to f32 or f16, f16 to f16, i32 to i32.
     C3 fractals are contiguous in both; the source's outer strides are whole fractals.
     """
 
+    ATTRIBUTES = {"relu": FLAG}  # noqa: RUF012 - an annotation would make an operand of it
     src: Operand[Any]
     dst: Operand[Any]
 

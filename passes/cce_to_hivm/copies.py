@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import gcd
 
+from davinci.dialects.base import attribute
 from davinci.dialects.cce.buffers import Buffer, buffer_of
 from davinci.dialects.cce.instructions import COPIES, NAMES
 from davinci.isa import Instruction
@@ -35,6 +36,7 @@ def lower_copy_l0c(emitter: Emitter, op: Op) -> None:
     """Units are fractals of 256 elements, 1024 or 512 bytes on each side by its own type."""
     src, dst = (buffer_of(v) for v in op.operands)
     kind = src.dtype if src.dtype == dst.dtype else f"{src.dtype}2{dst.dtype}"
+    kind += "relu" if attribute(op, "relu", False) else ""
     record = emitter.record(op, NAMES["copy_l0c"], kind)
     start = [emitter.addresses.of(v) for v in op.operands]
     emit_runs(emitter, record, start, *fractal_runs(src, dst, src.shape[:2], slice(2)))

@@ -111,7 +111,7 @@ class Exit:
             held[value] = ring.next(self.end.elements(n, m, value.dtype), element_type(value.dtype))
         fractals = restride(stage, [n, m, SIDE, SIDE], fractal_strides(m))
         if self.end.scale is None:
-            cce.copy_l0c(source, fractals)
+            cce.copy_l0c(source, fractals, relu=self.end.rectified)
         else:
             of_tile = held[self.end.scale.value]
             scales = restride(of_tile, [n, SIDE], [SIDE, 1], part.n.start * SIDE)
@@ -126,7 +126,7 @@ class Exit:
         for value, gm in self.outputs.items():
             if self.end.nz:
                 cleared = value in self.end.paired
-                if not cleared and (program.steps or self.product.image is not None):
+                if not cleared and (self.end.changes or self.product.image is not None):
                     self._clear(held[value], value, part)
                 self._store_fractals(held[value], gm, part, self._lanes(value))
             elif self.end.width:

@@ -175,7 +175,8 @@ def test_between_convolutions_nothing_is_rearranged() -> None:
     ids=str,
 )
 def test_the_cube_adds_residuals(case: Conv, options: dict[str, Any]) -> None:
-    """What a product reads as f16 is added to sums in L0C: no vector instruction adds."""
+    """What a product reads as f16 is added to sums in L0C: no vector instruction adds, and sums are
+    rounded and rectified on their way out."""
     x, w = case.arrays()
     w = (np.sign(w) * (np.random.default_rng(2).random(w.shape) < 0.05)).astype(np.float32)
     y = f"tensor<{'x'.join(map(str, case.result))}xf32>"
@@ -200,4 +201,5 @@ def test_the_cube_adds_residuals(case: Conv, options: dict[str, Any]) -> None:
     second = np.maximum(case.values(first, w) + bias[:, None, None] + first, 0)
     np.testing.assert_array_equal(found, case.values(second, w))
     (launch,) = [one for one in executable.launches if "conv_add_relu" in one.name]
-    assert "vadd.f32" not in launch.instructions
+    assert not {"vadd.f32", "vrelu.f16"} & set(launch.instructions)
+    assert "copy_matrix_cc_to_ubuf.f322f16relu" in launch.instructions

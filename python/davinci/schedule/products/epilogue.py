@@ -28,6 +28,7 @@ from davinci.schedule.products.rewrites import (
     copied,
     inverted,
     is_rounding,
+    only_user,
     rounded_early,
     values_of,
     with_source,
@@ -40,6 +41,9 @@ DEQUANTIZE = "dequantize"
 
 MATRIX_BUFFERS = 2
 """Columns of fractals of a matrix that L0A holds."""
+
+L0C_ITEMSIZE = 4
+"""Bytes of a sum."""
 
 PAIR = 2
 """Columns of fractals of 16 that a fractal of bytes has."""
@@ -56,6 +60,7 @@ class Epilogue:
         nz: whether C lies in fractals.
         unmoved: the program without what brings sums to rows.
         width: elements of a row of C, where parts are dense.
+        rectified: whether negative sums become 0 on their way out of L0C.
     """
 
     program: VectorProgram
@@ -64,6 +69,7 @@ class Epilogue:
     nz: bool
     unmoved: VectorProgram
     width: int = 0
+    rectified: bool = False
 
     @staticmethod
     def of(
@@ -101,6 +107,23 @@ class Epilogue:
             outputs = [moved if value == sums else value for value in program.outputs]
             program = replace(program, steps=steps, outputs=outputs)
         return Epilogue(program, sums, tuple(extras), nz, unmoved)
+
+    def rectify(self) -> Epilogue:
+        """The same with negative sums made 0 on their way out of L0C, in fractals, where that is
+        what is done with them first."""
+        step = only_user(self.sums, self.program)
+        if step is None or step.name != "vrelu" or not self.nz or self.scale is not None:
+            return self
+        steps = [other for other in self.program.steps if other is not step]
+        inputs = [step.result, *self.program.inputs[1:]]
+        program = replace(self.program, steps=steps, inputs=inputs)
+        made = Epilogue.of(program, step.result, self.extras, self.nz)
+        return replace(made, rectified=True)
+
+    @property
+    def changes(self) -> bool:
+        """Whether sums that are 0 may leave as something else."""
+        return bool(self.program.steps) or self.rectified or self.columns + self.matrices > 0
 
     def dense(self, width: int) -> Epilogue:
         """The same on dense parts."""
@@ -186,6 +209,13 @@ class Epilogue:
         if self.nz:
             return columns * rows * SIDE * SIDE
         return rows * SIDE * self.pitch(columns, dtype)
+
+    @property
+    def cycles_each(self) -> int:
+        """Cycles of the vector unit for a fractal of sums, at a repeat a cycle."""
+        kinds = [[v.dtype for v in (*step.sources, step.result)] for step in self.program.steps]
+        widths = [max(DTYPES[dtype].itemsize for dtype in dtypes) for dtypes in kinds]
+        return (L0C_ITEMSIZE + sum(widths)) * SIDE * SIDE // REPEAT_BYTES
 
     def part_bytes(self, columns: int, rows: int, loads: int, leaving: int) -> int:
         """Bytes of UB for parts.

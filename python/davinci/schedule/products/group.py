@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
 from davinci.operators.conv import geometry
@@ -32,6 +32,10 @@ CONVOLUTION = "conv"
 COLUMN_ROWS = 64
 """Rows of C from which on a row, or a matrix, is better added by the cube, where that saves the
 vector unit sums of f32."""
+
+NARROW, SHARE_OF_VECTOR = 4, 0.5
+"""Fractals of columns up to which tiles are high, so that what the cube would multiply them with
+takes half of L0A, and the part of its time in which the vector unit may as well add instead."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +124,13 @@ class _Reader(Followers):
         ):
             raise NoSpace("sums that are scaled on their way, and needed as they are")
         extras = list(self.extras.values())
-        cube = self.c.shape[-2] >= COLUMN_ROWS
-        epilogue = Epilogue.of(self.program, self.sums, extras, nz, cube)
+        epilogue = Epilogue.of(self.program, self.sums, extras, nz)
         product = self._product(factors[0], factors[1], epilogue)
+        narrow, idle = product.fractals.n <= NARROW, product.fractals.k * SHARE_OF_VECTOR
+        if product.m >= COLUMN_ROWS and not (narrow and idle >= epilogue.cycles_each):
+            adding = Epilogue.of(self.program, self.sums, extras, nz, cube=True)
+            product = replace(product, epilogue=adding)
+        product = replace(product, epilogue=product.end.rectify())
         numbers = tuple(number for number, _ in self.extras)
         return ProductGroup(product, (factors[0], factors[1]), numbers, outputs)
 
