@@ -43,7 +43,7 @@ def graph_of(ops: Iterable[Op], outputs: Sequence[Any]) -> tuple[Graph, list[Any
     """The graph of operators in order, and the values that are its inputs.
 
     Args:
-        outputs: the results that others need.
+        outputs: the results that others need, or inputs as they are.
     """
     graph, inputs = Graph(), []
     known: dict[Any, int] = {}
@@ -62,5 +62,7 @@ def graph_of(ops: Iterable[Op], outputs: Sequence[Any]) -> tuple[Graph, list[Any
         operands = [operand(v) for v in op.operands]
         known[op.result] = graph.add(stored(op.result))
         graph.nodes.append(node_of(op, operands, known[op.result]))
+    for value in outputs:
+        operand(value)
     graph.outputs = [known[value] for value in outputs]
     return graph, inputs

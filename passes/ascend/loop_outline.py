@@ -19,7 +19,7 @@ from davinci.operators import Call, Tensor
 from davinci.operators.tensors import NZ
 from davinci.operators.work import Work, traffic
 from davinci.passes import builder
-from davinci.passes.analysis.group_graph import graph_of
+from davinci.passes.analysis.group_graph import graph_of, number_of
 from davinci.passes.ascend.group_names import parts_of, shortened
 from davinci.passes.ascend.group_outline import store, tensor_in
 from davinci.passes.ascend.kernel_facts import Facts, facts_of
@@ -146,6 +146,8 @@ class LoopOutliner:
         if any(not op.name.startswith("ascend.") for op in ops):
             raise NoSpace("a step with scalar calls")
         self.operators = [op for op in ops if op.name != "ascend.full"]
+        if any(number_of(value) is not None for value in end.operands):
+            raise NoSpace("an output of a loop that is a number")
         self.graph, inputs = graph_of(self.operators, list(end.operands))
         arguments = list(loop.block.arguments)
         if any(value not in arguments for value in inputs):

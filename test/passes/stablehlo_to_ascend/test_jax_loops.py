@@ -54,6 +54,11 @@ CASES: dict[str, tuple[Callable[..., Any], list[Any], bool]] = {
         [normal(3000, 2)],
         False,
     ),
+    "an output of ones": (
+        lambda x: lax.scan(lambda c, t: (jnp.abs(c) * 0.5 + t, jnp.ones(3)), x[0], x),
+        [normal(5, 3)],
+        False,
+    ),
     "states that change places": (
         lambda x: lax.scan(
             lambda c, t: ((c[1].reshape(2), c[0] * 0.5 + t), (c[1], t, c[0])), (x[0], x[1]), x
@@ -112,3 +117,51 @@ def test_a_scan_has_no_kernel_of_the_scalar_unit() -> None:
     executable = davinci.compile(jax.jit(function).lower(*arguments).as_text(), cores=2)
     executable.run(dict(zip(executable.input_names, arguments, strict=True)))
     assert executable.profile["ops"]["scalar"] == 0
+
+
+def scanned(step: Callable[..., Any], states: int, **options: Any) -> Callable[..., Any]:
+    """A scan over x whose states begin as its first rows; `step` takes what else is given."""
+
+    def scan(x: Any, *more: Any) -> Any:
+        first = tuple(x[i] for i in range(states))
+        return lax.scan(lambda c, t: step(c, t, *more), first, x, **options)
+
+    return scan
+
+
+BEFORE: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+    "before": (scanned(lambda c, t: ((c[0] * 0.9 + t,), c), 1), [normal(12, 5, 20)]),
+    "before and after": (
+        scanned(lambda c, t: ((d := jnp.tanh(c[0]) + t,), (c[0], d, c[0])), 1, reverse=True),
+        [normal(9, 20)],
+    ),
+    "of statistics": (
+        lambda x: lax.scan(
+            lambda c, t: ((c[0] * 0.5 + t.sum(1), c[1] * 0.5 + t), c), (x[0, :, 0], x[1]), x
+        ),
+        [normal(6, 5, 20)],
+    ),
+    "of two, one of the other": (
+        scanned(lambda c, t: ((c[0] * 0.5 + t, jnp.tanh(c[0])), (c, c[1])), 2),
+        [normal(6, 5, 20)],
+    ),
+    "with products": (
+        scanned(lambda c, t, u: ((c[0] @ u, jnp.tanh(t + (p := c[1] @ u))), (c, p)), 2),
+        [normal(6, 5, 16), normal(16, 16)],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_states_before_a_step(name: str) -> None:
+    """They are outputs, and steps write over them on the core."""
+    function, arguments = BEFORE[name]
+    lowered = jax.jit(function).lower(*arguments)
+    wanted = jax.tree.leaves(lowered.compile()(*arguments))
+    executable = davinci.compile(lowered.as_text(), cores=2)
+    found = executable.run(dict(zip(executable.input_names, arguments, strict=True))).values()
+    for array, reference in zip(found, wanted, strict=True):
+        limit = (1e-2 if "products" in name else 1e-5) * max(1.0, float(np.abs(reference).max()))
+        np.testing.assert_allclose(array, reference, rtol=0, atol=limit)
+    kernels = [row["kernel"] for row in executable.profile["launches_list"]]
+    assert sum(kernel.startswith("loop_") for kernel in kernels) == 1

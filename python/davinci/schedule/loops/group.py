@@ -20,7 +20,7 @@ from typing import Literal
 
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ
-from davinci.operators.vector_program import Value
+from davinci.operators.vector_program import Step, Value
 from davinci.schedule.graph import Graph, Node, Scalar, Window
 from davinci.schedule.vector.regions import regions_of
 from davinci.schedule.vector.space import NoSpace, Space, space_of
@@ -195,10 +195,22 @@ class LoopGroup:
             space = replace(space, axes=space.axes[:-1])  # rows in UB begin at blocks
         object.__setattr__(self, "space", replace(space, windows={}))
         object.__setattr__(self, "program", program_of(self.graph, space))
-        written = [n for n in self.graph.outputs if self.roles[n].kind != "product"]
-        if not {self.program.stores[n] for n in written}.isdisjoint(self.program.loads.values()):
-            raise NoSpace("an output that is an input: a state would be written over before it")
+        self._copy_states()
         object.__setattr__(self, "products", self._in_order())
+
+    def _copy_states(self) -> None:
+        """Copies outputs that are states before the step, as its first steps, since these may be
+        written over; and states after it that are inputs, as its last ones."""
+        program, first = self.program, list[Step]()
+        old = {program.loads[n] for n in self.inputs("state")}
+        for number in self.graph.outputs:
+            value, kind = program.stores[number], self.roles[number].kind
+            if value in program.loads.values() and kind == "state":
+                program.stores[number] = program.copy(value)
+            elif value in old and kind != "product":
+                program.stores[number] = program.copy(value)
+                first.append(program.steps.pop())
+        program.steps[:0] = first
 
     def _in_order(self) -> tuple[Factors, ...]:
         """The products, of those with one left factor first that which most steps wait for one

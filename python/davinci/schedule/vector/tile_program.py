@@ -32,6 +32,7 @@ from davinci.operators.vector_program import (
 from davinci.schedule.graph import Graph, Node, Scalar
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.space import NoSpace, Space
+from davinci.schedule.vector.steps import copying
 
 Form = tuple[int, ...] | None
 """Axes of a value in the order of the space; None of a constant, the same number everywhere."""
@@ -202,6 +203,22 @@ class TileProgram(VectorProgram):
         """A value as it is stored, with all axes of `form`."""
         result = self._pack(self.expand(value, form))
         self.output(result)
+        return result
+
+    def copy(self, value: Value) -> Value:
+        """A step whose result is a value as it is.
+
+        Raises:
+            NoSpace: the vector unit does not copy its type.
+        """
+        if value.dtype not in MOVABLE:
+            raise NoSpace(f"a copy of {value.dtype}")
+        name, scalar = copying(value.dtype)
+        sources = [value] if scalar is not None else [value, value]
+        result = super().step(name, sources, scalar=scalar)
+        self.forms[result] = self.forms[value]
+        if value in self.packed:
+            self.packed.add(result)
         return result
 
     @property
