@@ -97,6 +97,8 @@ def store_once(block: Any) -> None:
         value = rounded.operands[0]
         if not is_f32(value) or definition(value) or defining_op(value) is None:
             continue
+        if not reaches_product(rounded.result):
+            continue
         uses = [use for use in value.uses if reads_rounded(use.owner.operation, rounded)]
         if not uses:
             continue
@@ -105,6 +107,14 @@ def store_once(block: Any) -> None:
             wide = TensorOps().cast(rounded.result, "f32")
         for use in uses:
             use.owner.operands[use.operand_number] = wide
+
+
+def reaches_product(value: Any) -> bool:
+    """Whether a product reads a value, directly or moved."""
+    return any(
+        user.name in ON_CUBE or (user.name in MOVES and reaches_product(user.results[0]))
+        for user in (use.owner.operation for use in value.uses)
+    )
 
 
 def round_shortcuts(block: Any) -> None:
@@ -131,7 +141,7 @@ def is_rounded(value: Any) -> bool:
     """Whether only products need a value, rounded, or what an elementwise operator makes of it."""
     users = [use.owner.operation for use in value.uses]
     return bool(users) and all(
-        tensor_of(user.results[0].type).element == HALF
+        tensor_of(user.results[0].type).element == HALF and reaches_product(user.results[0])
         if user.name == "ascend.cast"
         else user.name == "ascend.relu" and is_rounded(user.results[0])
         for user in users

@@ -194,5 +194,5 @@ for type_name, src_type, dst_type in [
         from_l0c(src_type, dst_type),
         narrow(dst_type),
         f"Copies 16 x 16 fractals of {src_type} from L0C to UB as {dst_type}.",
-        "docs/hardware.md a1 (rates), c (L0C to UB goes through the vector pipe)",
+        source="docs/hardware.md a1 (rates), c (L0C to UB goes through the vector pipe)",
     )
