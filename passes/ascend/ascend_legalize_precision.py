@@ -171,8 +171,13 @@ def is_factor(value: Any) -> bool:
 
 
 def reads_rounded(reader: Any, rounded: Any) -> bool:
-    """Whether an operation may read a value as another one rounds it."""
-    return bool(reader != rounded and reader.name.startswith("ascend."))
+    """Whether an operation may read a value as another one rounds it: not what brings it to results
+    of the function."""
+    if reader == rounded or not reader.name.startswith("ascend."):
+        return False
+    return reader.name not in MOVES or all(
+        reads_rounded(user, rounded) for user in users_of(reader)
+    )
 
 
 def narrow(op: Any) -> None:
