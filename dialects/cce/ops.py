@@ -81,7 +81,7 @@ class CopyL0cOp(Cce.Operation, name="copy_l0c"):
     C3 fractals are contiguous in both; the source's outer strides are whole fractals.
     """
 
-    ATTRIBUTES = {"relu": FLAG}  # noqa: RUF012 - an annotation would make an operand of it
+    ATTRIBUTES = {"relu": FLAG}  # noqa: RUF012 - see CopyOp
     src: Operand[Any]
     dst: Operand[Any]
 

@@ -33,7 +33,7 @@ from davinci.isa.core import (
     define,
     no_regions,
 )
-from davinci.isa.mte import define_l0c_copy, from_l0c, narrow
+from davinci.isa.mte import L0C_TYPES, define_l0c_copy, from_l0c, narrow
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -123,14 +123,9 @@ def not_negative(compute: Compute) -> Compute:
     return made
 
 
-for kind, src_type, dst_type in [
-    ("f32relu", "f32", "f32"),
-    ("f16relu", "f16", "f16"),
-    ("s32relu", "s32", "s32"),
-    ("f322f16relu", "f32", "f16"),
-]:
+for kind, (src_type, dst_type) in L0C_TYPES.items():
     define_l0c_copy(
-        kind,
+        f"{kind}relu",
         from_l0c(src_type, dst_type),
         not_negative(narrow(dst_type)),
         f"Copies 16 x 16 fractals of {src_type} from L0C to UB as {dst_type}; negative values "

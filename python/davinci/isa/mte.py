@@ -183,14 +183,17 @@ def define_l0c_copy(kind: str, accesses: Regions, compute: Compute, doc: str, so
     )
 
 
-for type_name, src_type, dst_type in [
-    ("f32", "f32", "f32"),
-    ("f16", "f16", "f16"),
-    ("s32", "s32", "s32"),
-    ("f322f16", "f32", "f16"),
-]:
+L0C_TYPES = {
+    "f32": ("f32", "f32"),
+    "f16": ("f16", "f16"),
+    "s32": ("s32", "s32"),
+    "f322f16": ("f32", "f16"),
+}
+"""Types of fractals in L0C and UB, by the types of copies that do not scale them."""
+
+for kind, (src_type, dst_type) in L0C_TYPES.items():
     define_l0c_copy(
-        type_name,
+        kind,
         from_l0c(src_type, dst_type),
         narrow(dst_type),
         f"Copies 16 x 16 fractals of {src_type} from L0C to UB as {dst_type}.",

@@ -25,6 +25,7 @@ from davinci.schedule.products.extras import Extra, added_by_cube
 from davinci.schedule.products.rewrites import (
     BYTE,
     apart,
+    begun,
     copied,
     inverted,
     is_rounding,
@@ -41,9 +42,6 @@ DEQUANTIZE = "dequantize"
 
 MATRIX_BUFFERS = 2
 """Columns of fractals of a matrix that L0A holds."""
-
-L0C_ITEMSIZE = 4
-"""Bytes of a sum."""
 
 PAIR = 2
 """Columns of fractals of 16 that a fractal of bytes has."""
@@ -83,27 +81,22 @@ class Epilogue:
         """
         for step in program.steps:
             if step.name == DEQUANTIZE:
-                steps = [other for other in program.steps if other is not step]
-                program = replace(program, steps=steps, inputs=[step.result, *program.inputs[1:]])
-                return Epilogue.of(program, step.result, extras, nz)
+                return Epilogue.of(begun(program, step), step.result, extras, nz)
         program = rounded_early(program)
         program = inverted(program)
         if cube and (added := added_by_cube(program, sums, extras, nz)) is not None:
             program, extras = added
-        steps = list(program.steps)
-        users = [step for step in steps if sums in step.sources]
-        if len(users) == 1 and sums not in program.outputs and is_rounding(users[0]):
-            steps.remove(users[0])
-            half = users[0].result
-            program = replace(program, steps=steps, inputs=[half, *program.inputs[1:]])
-            return Epilogue.of(program, half, extras, nz)
+        first = only_user(sums, program)
+        if first is not None and is_rounding(first):
+            return Epilogue.of(begun(program, first), first.result, extras, nz)
+        users = [step for step in program.steps if sums in step.sources]
         if nz:
             program = apart(program, (sums, *(extra.value for extra in extras)))
         unmoved = program
         if not nz and (len(users) != 1 or sums in program.outputs):
             moved = Value(1 + max(v.number for v in values_of(program)), sums.dtype)
-            first = copied(sums, moved)
-            steps = [first, *(with_source(step, sums, moved) for step in steps)]
+            others = (with_source(step, sums, moved) for step in program.steps)
+            steps = [copied(sums, moved), *others]
             outputs = [moved if value == sums else value for value in program.outputs]
             program = replace(program, steps=steps, outputs=outputs)
         return Epilogue(program, sums, tuple(extras), nz, unmoved)
@@ -114,10 +107,7 @@ class Epilogue:
         step = only_user(self.sums, self.program)
         if step is None or step.name != "vrelu" or not self.nz or self.scale is not None:
             return self
-        steps = [other for other in self.program.steps if other is not step]
-        inputs = [step.result, *self.program.inputs[1:]]
-        program = replace(self.program, steps=steps, inputs=inputs)
-        made = Epilogue.of(program, step.result, self.extras, self.nz)
+        made = Epilogue.of(begun(self.program, step), step.result, self.extras, self.nz)
         return replace(made, rectified=True)
 
     @property
@@ -215,7 +205,7 @@ class Epilogue:
         """Cycles of the vector unit for a fractal of sums, at a repeat a cycle."""
         kinds = [[v.dtype for v in (*step.sources, step.result)] for step in self.program.steps]
         widths = [max(DTYPES[dtype].itemsize for dtype in dtypes) for dtypes in kinds]
-        return (L0C_ITEMSIZE + sum(widths)) * SIDE * SIDE // REPEAT_BYTES
+        return (DTYPES["f32"].itemsize + sum(widths)) * SIDE * SIDE // REPEAT_BYTES
 
     def part_bytes(self, columns: int, rows: int, loads: int, leaving: int) -> int:
         """Bytes of UB for parts.

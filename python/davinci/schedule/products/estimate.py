@@ -176,10 +176,11 @@ def share_cycles(
         last = each if each.sum > last.sum else last
     busy, alike, count = Busy(), 0.0, sum(kind.count for kind in tiles)
     late = sum(stalls(schedule, tiles, k, i) * each.sum for i, each in enumerate(single))
+    of_tile = mad * steps + part * parts
+    if product.end.matrices:
+        of_tile += costs.matrix(tile)
     for kind in tiles:
-        work = mad * steps + part * parts
-        if product.end.matrices:
-            work += costs.matrix(tile)
+        work = of_tile
         for i in (0, 1):
             work = work + panels[i] * kind.fills[i] + loads[i] * (steps * kind.loads[i])
         busy += work * kind.count

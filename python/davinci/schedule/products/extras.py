@@ -63,25 +63,21 @@ def added_by_cube(
     """The program without what the cube adds to sums, and extras that say what that is: a row of
     f32, and in fractals a matrix of f16; None if there is neither.
 
-    Sums of f32 are rounded next, and nothing else is done with them or with what they are added to.
+    Sums are rounded next, and nothing else is done with them or with what they are added to.
     """
-    wide, here = sums.dtype == "f32", sums
     found: dict[bool, Extra] = {}
-    while (step := only_user(here, program)) is not None and step.name == "vadd":
-        (other,) = (value for value in step.sources if value != here)
+    while (step := only_user(sums, program)) is not None and step.name == "vadd":
+        (other,) = (value for value in step.sources if value != sums)
         way, made = [step], [step for step in program.steps if step.result == other]
         if made and is_widening(made[0]):
             way, other = [*made, step], made[0].sources[0]
         extra = next((x for x in extras if x.value == other and x.row not in found), None)
         alone = all(only_user(v, program) in way for v in (other, *(s.result for s in way[:-1])))
-        if extra is not None and alone and may_be_added(extra, nz, wide):
-            found[extra.row] = extra
-            program = without(program, way, step.result, here)
-        elif wide:
+        if extra is None or not alone or not may_be_added(extra, nz):
             break
-        else:
-            here = step.result
-    if not found or (wide and (step is None or not is_rounding(step))):
+        found[extra.row] = extra
+        program = without(program, way, step.result, sums)
+    if not found or step is None or not is_rounding(step):
         return None
     marked = [
         replace(x, column=x.row, matrix=not x.row) if x in found.values() else x for x in extras
@@ -89,8 +85,8 @@ def added_by_cube(
     return program, marked
 
 
-def may_be_added(extra: Extra, nz: bool, wide: bool) -> bool:
-    """Whether the cube can add an extra to sums, `wide` ones of f32, and should."""
+def may_be_added(extra: Extra, nz: bool) -> bool:
+    """Whether the cube can add an extra to sums of f32."""
     if extra.row:
-        return wide and extra.value.dtype == "f32"
-    return wide and nz and extra.finite and extra.value.dtype == "f16"
+        return extra.value.dtype == "f32"
+    return nz and extra.finite and extra.value.dtype == "f16"

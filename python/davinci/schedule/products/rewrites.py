@@ -110,6 +110,12 @@ def without(
     return replace(program, steps=kept, outputs=outputs)
 
 
+def begun(program: VectorProgram, step: Step) -> VectorProgram:
+    """The program behind a step on sums, the first input: its result comes in their place."""
+    steps = [other for other in program.steps if other is not step]
+    return replace(program, steps=steps, inputs=[step.result, *program.inputs[1:]])
+
+
 def values_of(program: VectorProgram) -> list[Value]:
     results = [step.result for step in program.steps]
     return [*program.inputs, *program.constants.values(), *results]
