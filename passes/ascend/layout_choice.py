@@ -30,6 +30,7 @@ from davinci.machine import Machine
 from davinci.operators.layouts import is_view, slice_offset
 from davinci.operators.tensors import NZ
 from davinci.passes.analysis.min_cut import NEVER, Network
+from davinci.passes.ascend.grouping import is_free
 from davinci.passes.ascend.layout_costs import UNIT, Costs
 from davinci.passes.ascend.layout_support import (
     Support,
@@ -42,6 +43,7 @@ from davinci.passes.ascend.layout_support import (
     spreads_row,
     takes_nz,
 )
+from davinci.passes.ascend.product_grouping import is_widening
 from davinci.passes.ascend.rearrangement import REARRANGED, Rearrangement, rearrangement, traces
 from davinci.passes.ascend.tensor_ops import ON_CUBE, POOL, defining_op, is_elementwise, users_of
 
@@ -161,7 +163,11 @@ class Choice:
             self._uses[value].append(Use(node, shares))
 
     def _goes_with_product(self, user: Any, value: Any) -> bool:
-        """Whether a user of a value takes in the result of a product that comes after it."""
+        """Whether a user of a value takes in the result of a product that comes after it, or widens
+        the value for such users, which do it."""
+        if is_widening(user) and is_free(user):
+            wide = user.results[0]
+            return all(self._goes_with_product(reader, wide) for reader in users_of(user))
         others = (defining_op(operand) for operand in user.operands if operand != value)
         last = max((self._product.get(op, -1) for op in others), default=-1)
         return last > self._product.get(defining_op(value), -1)

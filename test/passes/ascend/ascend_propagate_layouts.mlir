@@ -161,3 +161,25 @@ func.func @left_alone(%a: tensor<16x16xf16, #ascend.layout<"nz">>, %b: tensor<8x
   %1 = "ascend.exp"(%b) : (tensor<8x8xf32>) -> tensor<8x8xf32>
   return %0, %1 : tensor<16x16xf32, #ascend.layout<"nz">>, tensor<8x8xf32>
 }
+
+// -----
+
+// A residual that is stored as f16 comes to fractals as such: the kernel that adds it widens it.
+// CHECK-LABEL: func.func @residual
+// CHECK: %[[HALF:.*]] = "ascend.cast"(%arg0)
+// CHECK: %[[NZ:.*]] = "ascend.relayout"(%[[HALF]]) : (tensor<512x768xf16>) -> tensor<512x768xf16, #ascend.layout<"nz">>
+// CHECK: %[[WIDE:.*]] = "ascend.cast"(%[[NZ]])
+// CHECK: "ascend.matmul"(%[[NZ]]
+// CHECK: "ascend.add"(%{{.*}}, %[[WIDE]])
+func.func @residual(%x: tensor<512x768xf32>, %b: tensor<768x768xf16>, %c: tensor<768x768xf16>, %d: tensor<12x64x64xf16>) -> tensor<12x512x64xf32> {
+  %h = "ascend.cast"(%x) : (tensor<512x768xf32>) -> tensor<512x768xf16>
+  %w = "ascend.cast"(%h) : (tensor<512x768xf16>) -> tensor<512x768xf32>
+  %0 = "ascend.matmul"(%h, %b) : (tensor<512x768xf16>, tensor<768x768xf16>) -> tensor<512x768xf16>
+  %1 = "ascend.matmul"(%0, %c) : (tensor<512x768xf16>, tensor<768x768xf16>) -> tensor<512x768xf32>
+  %2 = "ascend.add"(%1, %w) : (tensor<512x768xf32>, tensor<512x768xf32>) -> tensor<512x768xf32>
+  %3 = "ascend.cast"(%2) : (tensor<512x768xf32>) -> tensor<512x768xf16>
+  %4 = "ascend.reshape"(%3) : (tensor<512x768xf16>) -> tensor<512x12x64xf16>
+  %5 = "ascend.transpose"(%4) {permutation = array<i64: 1, 0, 2>} : (tensor<512x12x64xf16>) -> tensor<12x512x64xf16>
+  %6 = "ascend.batch_matmul"(%5, %d) : (tensor<12x512x64xf16>, tensor<12x64x64xf16>) -> tensor<12x512x64xf32>
+  return %6 : tensor<12x512x64xf32>
+}
