@@ -153,7 +153,7 @@ class Layer:
         k = ceil_div(self.channels, FRACTAL_SIDE) * lies.elements * FRACTAL_SIDE
         column_bytes = 2 * windows * self.channels * lies.elements
         moved = column_bytes / (found.gm.write_bytes_per_cycle * cores)
-        launch = found.launch.overhead_us * found.clock_mhz
+        launch = found.launch_cycles
         inner = self.channels * lies.elements
         forms = {
             "windows": self._product(windows, k, lies, found, cores),
@@ -208,7 +208,7 @@ def launches(profile: dict[str, Any]) -> int:
 
 def print_by_tiles(texts: Sequence[str], name: str, found: Machine, cores: int, batch: int) -> None:
     """The crossover of direct convolutions and ones by tiles."""
-    launch = int(found.launch.overhead_us * found.clock_mhz)
+    launch = found.launch_cycles
     names = ["direct", *(form.name for form in FORMS)]
     print(f"{name}, {cores} cores, batch {batch}; a launch {launch:,} cycles")
     print(f"{'layer':24}" + "".join(f"{n:>12}" for n in names) + "  with launches, taken by cost")

@@ -46,7 +46,7 @@ class Judge:
 
     def __init__(self, machine: Machine, cores: int) -> None:
         self._machine, self._cores = machine, cores
-        self.launch = int(machine.launch.overhead_us * machine.clock_mhz)
+        self.launch = machine.launch_cycles
         self._known: dict[Any, int | None] = {}
 
     def cycles(self, graph: Graph, growing: bool) -> int | None:

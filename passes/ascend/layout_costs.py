@@ -55,10 +55,9 @@ class Costs:
 
     @staticmethod
     def of(machine: Machine) -> Costs:
-        launch_cycles = int(machine.launch.overhead_us * machine.clock_mhz)
         cube = machine.cube.m * machine.cube.n * machine.cube.k_b16
         rate = machine.gm.read_bytes_per_cycle * machine.cores
-        return Costs(launch_cycles * UNIT, rate, machine.cores, cube)
+        return Costs(machine.launch_cycles * UNIT, rate, machine.cores, cube)
 
     def moved(self, size_bytes: int) -> int:
         return ceil_div(size_bytes * UNIT, self.bytes_per_cycle)

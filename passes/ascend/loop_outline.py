@@ -264,28 +264,11 @@ class LoopOutliner:
         front of the loop."""
         emit = TensorOps()
         value = self.loop.call.operands[columns.operand]
-        found = tensor_of(value.type)
         shape = (columns.rows, columns.columns)
-        if shape != found.shape:
-            value = emit.emit(
-                "slice",
-                [value],
-                replace(found, shape=shape),
-                starts=[columns.row, columns.column],
-                limits=[columns.row + columns.rows, columns.column + columns.columns],
-                strides=[1, 1],
-            )
-        value = emit.cast(value, "f16")
+        ends = (columns.row + columns.rows, columns.column + columns.columns)
+        value = emit.cast(emit.cut(value, (columns.row, columns.column), ends), "f16")
         tall, wide = (round_up(size, SIDE) for size in shape)
-        if (tall, wide) != shape:
-            value = emit.emit(
-                "pad",
-                [value, emit.full((), "f16", 0.0)],
-                Tensor((tall, wide), "f16"),
-                low=[0, 0],
-                high=[tall - shape[0], wide - shape[1]],
-                interior=[0, 0],
-            )
+        value = emit.padded(value, (tall, wide))
         blocks = emit.reshape(value, (tall // SIDE, SIDE, wide // SIDE, SIDE))
         return emit.transpose(blocks, [0, 2, 3, 1])
 

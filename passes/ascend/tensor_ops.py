@@ -22,6 +22,7 @@ from davinci.mlir import ir, is_public, location_text
 from davinci.operators import OPERATORS, products
 from davinci.operators.fractals import from_nz, to_nz
 from davinci.operators.layouts import is_reshape_view
+from davinci.operators.parts import slice_shape
 from davinci.operators.reduce import reduce_shape
 from davinci.operators.tensors import ND, NZ, Tensor, lanes
 from davinci.passes import builder
@@ -199,6 +200,32 @@ class TensorOps:
         shape = list(found.shape)
         shape[dim] += tensor_of(b.type).shape[dim]
         return self.emit("concat", [a, b], Tensor(tuple(shape), found.element), dim=dim)
+
+    def padded(self, operand: Any, shape: Sequence[int], fill: float = 0) -> Any:
+        """`operand` in a larger shape, with a number behind its elements along each dimension."""
+        found = tensor_of(operand.type)
+        if found.shape == tuple(shape):
+            return operand
+        high = [size - own for size, own in zip(shape, found.shape, strict=True)]
+        number, none = self.full((), found.element, fill), [0] * found.rank
+        result = replace(found, shape=tuple(shape))
+        return self.emit("pad", [operand, number], result, low=none, high=high, interior=none)
+
+    def cut(
+        self,
+        operand: Any,
+        starts: Sequence[int],
+        limits: Sequence[int],
+        strides: Sequence[int] | None = None,
+    ) -> Any:
+        """The elements from `starts` to `limits`, all or every `strides`th of them."""
+        found = tensor_of(operand.type)
+        strides = strides or [1] * found.rank
+        shape = slice_shape(starts, limits, strides)
+        if shape == found.shape:
+            return operand
+        bounds = {"starts": list(starts), "limits": list(limits), "strides": list(strides)}
+        return self.emit("slice", [operand], replace(found, shape=shape), **bounds)
 
     def relayout(self, operand: Any, layout: str) -> Any:
         found = tensor_of(operand.type)

@@ -9,7 +9,6 @@ two of them, not named, is a view in fractals.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -243,7 +242,7 @@ class Tiled:
         lines = constant(for_each_channel(form.b))
         results = constant(for_each_channel(np.kron(form.a, form.a)))
         whole = [*tensor_of(x.type).shape[:2], self.blocks[0] * FRACTAL_SIDE]
-        x = blocks_apart(padded(x, whole, ops), ops)
+        x = blocks_apart(ops.padded(x, whole), ops)
         x = blocks_apart(ops.cast(self.columns.emit(x, lines, ops), element), ops)
         x = blocks_apart(ops.cast(self.rows.emit(x, lines, ops), element), ops)
         x = blocks_together(first.emit(x, ops), 1, ops)
@@ -258,33 +257,13 @@ class Tiled:
         made = blocks_apart(tiles, ops)
         for turn in self.turns[2:]:
             made = turn.emit(made, ops)
-        made = first_of(made, [count, *windows, FRACTAL_SIDE], ops)
+        made = ops.cut(made, [0] * 4, [count, *windows, FRACTAL_SIDE])
         made = ops.reshape(made, [count, math.prod(windows), FRACTAL_SIDE])
         made = blocks_together(made, self.images, ops)
-        return first_of(made, [self.images, math.prod(windows), self.outputs], ops)
+        return ops.cut(made, [0] * 3, [self.images, math.prod(windows), self.outputs])
 
     @property
     def graphs(self) -> list[Graph]:
         """Of its kernels."""
         kernels = (self.columns, self.rows, self.products, self.results, *self.turns)
         return [kernel.graph() for kernel in kernels]
-
-
-def padded(value: Any, shape: Sequence[int], ops: TensorOps) -> Any:
-    """Zeros behind the elements along each dimension."""
-    found = tensor_of(value.type)
-    if found.shape == tuple(shape):
-        return value
-    high = [size - own for size, own in zip(shape, found.shape, strict=True)]
-    zero, none = ops.full((), found.element, 0), [0] * found.rank
-    made = Tensor(tuple(shape), found.element)
-    return ops.emit("pad", [value, zero], made, low=none, high=high, interior=none)
-
-
-def first_of(value: Any, shape: Sequence[int], ops: TensorOps) -> Any:
-    """The first elements along each dimension."""
-    found = tensor_of(value.type)
-    if found.shape == tuple(shape):
-        return value
-    bounds = {"starts": [0] * len(shape), "limits": list(shape), "strides": [1] * len(shape)}
-    return ops.emit("slice", [value], Tensor(tuple(shape), found.element), **bounds)

@@ -50,7 +50,6 @@ from davinci.passes.ascend.tensor_ops import (
     full_value,
 )
 from davinci.passes.stablehlo_to_ascend import conversion
-from davinci.passes.stablehlo_to_ascend.movement import cut
 from davinci.passes.stablehlo_to_ascend.padding import edges_of
 from davinci.units import FRACTAL_SIDE, ceil_div, round_up
 
@@ -187,7 +186,7 @@ def part_of(value: ir.Value, dim: int, start: int, end: int, ops: TensorOps) -> 
         return ops.constant(constant_array(known)[places], tensor_of(value.type).element)
     starts = [start if i == dim else 0 for i in range(len(shape))]
     limits = [end if i == dim else size for i, size in enumerate(shape)]
-    return cut(value, starts, limits, [1] * len(shape), ops)
+    return ops.cut(value, starts, limits)
 
 
 def exact_parts(w: ir.Value, order: Order) -> list[tuple[int, int]] | None:
@@ -398,12 +397,7 @@ class Packing:
         (high, wide), (sh, sw) = self.geometry.image, self.before.strides
         height, width = self.before.image
         x = ops.reshape(x, [n, height, width, channels])
-        if (height, width) != (high * sh, wide * sw):
-            found, none = tensor_of(x.type), [0] * 4
-            more = [0, high * sh - height, wide * sw - width, 0]
-            zero = ops.full((), found.element, padding)
-            kind = Tensor((n, high * sh, wide * sw, channels), found.element)
-            x = ops.emit("pad", [x, zero], kind, low=none, high=more, interior=none)
+        x = ops.padded(x, [n, high * sh, wide * sw, channels], padding)
         x = ops.transpose(ops.reshape(x, [n, high, sh, wide, sw, channels]), [0, 1, 3, 5, 2, 4])
         return ops.reshape(x, [n, high * wide, channels * sh * sw])
 
@@ -441,12 +435,7 @@ def matrices(w: ir.Value, order: Order, groups: int, ops: TensorOps) -> Any:
     inner, outer, count = joined * channels, joined * outputs, groups // joined
     w = ops.reshape(w, [elements, inner, count, outer])
     blocks = ceil_div(inner, FRACTAL_SIDE)
-    more = blocks * FRACTAL_SIDE - inner
-    if more:
-        zero = ops.full((), found.element, 0)
-        wide = Tensor((elements, blocks * FRACTAL_SIDE, count, outer), found.element)
-        high, none = [0, more, 0, 0], [0] * 4
-        w = ops.emit("pad", [w, zero], wide, low=none, high=high, interior=none)
+    w = ops.padded(w, [elements, blocks * FRACTAL_SIDE, count, outer])
     w = ops.reshape(w, [elements, blocks, FRACTAL_SIDE, count, outer])
     w = ops.transpose(w, [3, 1, 0, 2, 4])
     return ops.reshape(w, [count, blocks * elements * FRACTAL_SIDE, outer])

@@ -26,7 +26,6 @@ from davinci.passes.ascend.tensor_ops import (
     definition,
 )
 from davinci.passes.stablehlo_to_ascend import conversion
-from davinci.passes.stablehlo_to_ascend.movement import cut
 from davinci.units import BLOCK_BYTES
 
 EXACT_BYTES = 1024
@@ -98,13 +97,13 @@ def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps
     *outer, m, k = tensor_of(left.type).shape
     n = result.shape[-1]
     wide, high = ops.cast(left, "f16"), ops.cast(right, "f16")
-    zeros, ones = [0] * len(outer), [1] * (len(outer) + 2)
+    zeros = [0] * len(outer)
     total = None
     for start in range(0, k, EXACT_BYTES):
         end = min(k, start + EXACT_BYTES)
         operands = [
-            cut(wide, [*zeros, 0, start], [*outer, m, end], ones, ops),
-            cut(high, [*zeros, start, 0], [*outer, end, n], ones, ops),
+            ops.cut(wide, [*zeros, 0, start], [*outer, m, end]),
+            ops.cut(high, [*zeros, start, 0], [*outer, end, n]),
         ]
         product = ops.emit(product_name(result.shape), operands, Tensor(result.shape, "f32"))
         exact = ops.cast(product, result.element)

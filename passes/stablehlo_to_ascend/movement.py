@@ -9,8 +9,8 @@ import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
-from davinci.mlir import Op, ir, stablehlo
-from davinci.operators.parts import pad_shape, slice_shape
+from davinci.mlir import Op, stablehlo
+from davinci.operators.parts import pad_shape
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
@@ -45,18 +45,7 @@ def convert_transpose(op: Op, ops: TensorOps) -> Sequence[Any]:
 def convert_slice(op: Op, ops: TensorOps) -> Sequence[Any]:
     names = ("start_indices", "limit_indices", "strides")
     starts, limits, strides = (attribute(op, name) for name in names)
-    return [cut(op.operands[0], starts, limits, strides, ops)]
-
-
-def cut(
-    operand: ir.Value, starts: list[int], limits: list[int], strides: list[int], ops: TensorOps
-) -> Any:
-    """`ascend.slice`, or the operand if it is whole."""
-    found = tensor_of(operand.type)
-    result = Tensor(slice_shape(starts, limits, strides), found.element)
-    if result.shape == found.shape:
-        return operand
-    return ops.emit("slice", [operand], result, starts=starts, limits=limits, strides=strides)
+    return [ops.cut(op.operands[0], starts, limits, strides)]
 
 
 @conversion("dynamic_slice")
@@ -73,7 +62,7 @@ def convert_dynamic_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None:
         for v, n, size in zip(values, shape, sizes, strict=True)
     ]
     limits = [start + size for start, size in zip(starts, sizes, strict=True)]
-    return [cut(operand, starts, limits, [1] * len(sizes), ops)]
+    return [ops.cut(operand, starts, limits)]
 
 
 @conversion("concatenate")
@@ -198,7 +187,7 @@ def gather_rows(table: Any, indices: Any, ops: TensorOps) -> Any:
     if known is not None and count == 1:
         row = int(np.clip(constant_array(known).flat[0], 0, found.shape[0] - 1))
         rank = found.rank - 1
-        return cut(table, [row] + [0] * rank, [row + 1, *found.shape[1:]], [1] * found.rank, ops)
+        return ops.cut(table, [row] + [0] * rank, [row + 1, *found.shape[1:]])
     flat = ops.reshape(indices, [count])
     if tensor_of(indices.type).element not in ("i32", "i64"):
         flat = ops.cast(flat, "i32")

@@ -39,7 +39,7 @@ from davinci.operators.pool import KINDS, has_pixels
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
-from davinci.passes.stablehlo_to_ascend.movement import cut, kind_of_body, neutral
+from davinci.passes.stablehlo_to_ascend.movement import kind_of_body, neutral
 from davinci.passes.stablehlo_to_ascend.padding import edges_of
 from davinci.units import FRACTAL_SIDE
 
@@ -251,4 +251,4 @@ def part(x: Any, dim: int, start: int, limit: int, stride: int, ops: TensorOps) 
     shape = tensor_of(x.type).shape
     starts, limits, strides = [0] * len(shape), list(shape), [1] * len(shape)
     starts[dim], limits[dim], strides[dim] = start, limit, stride
-    return cut(x, starts, limits, strides, ops)
+    return ops.cut(x, starts, limits, strides)

@@ -412,6 +412,11 @@ class Machine(Section):
         return sum(core.count for core in self.core_types.values() if "V" in core.pipes)
 
     @property
+    def launch_cycles(self) -> int:
+        """Of a launch, by which the compiler weighs them."""
+        return int(self.launch.overhead_us * self.clock_mhz)
+
+    @property
     def core_types(self) -> dict[str, CoreType]:
         """The kinds of cores by name."""
         types = {name: getattr(self.core, name) for name in type(self.core).model_fields}
