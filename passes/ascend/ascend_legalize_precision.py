@@ -10,8 +10,8 @@ after, precision=mixed:
 A cast goes in front of reshapes, and of transposes and slices that lead to products only, so that
 less is moved and one cast serves several products.
 `mixed`: products f16 x f16 -> f32, everything else is computed as it is, but what a product reads
-is stored as f16 only, which its other readers widen again (`store_once`). `fp16`: every f32 value
-of `@main` becomes f16 as well; arguments and results keep their type and are cast. Constant
+is stored as f16 only, which its other readers widen again (`narrow_storage`). `fp16`: every f32
+value of `@main` becomes f16 as well; arguments and results keep their type and are cast. Constant
 matrices beyond the range of f16 are scaled by powers of two (`rescale`). `fp32`: nothing is
 rounded; a product of f32 becomes several of f16 parts (`split_products`). Integer products are left
 alone.
@@ -26,22 +26,25 @@ from davinci.dialects.ascend_types import tensor_of, tensor_type
 from davinci.dialects.base import attribute
 from davinci.elements import Array
 from davinci.mlir import ir
-from davinci.operators.arithmetic import FINITE
 from davinci.operators.tensors import Tensor, is_integer
 from davinci.passes import builder
 from davinci.passes.ascend import rescale
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
-from davinci.passes.ascend.layout_support import last_makers
+from davinci.passes.ascend.narrow_storage import mark_finite, round_shortcuts, store_once
 from davinci.passes.ascend.split_products import kept_dimensions, split_product
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
+    HALF,
+    MOVES,
     ON_CUBE,
     POOL,
     TensorOps,
     defining_op,
     definition,
     full_value,
+    is_f32,
     merge_equal,
+    readers_of,
     tensor_functions,
     users_of,
 )
@@ -82,102 +85,6 @@ class AscendLegalizePrecisionPass(Pass):
                 store_once(block)
                 round_shortcuts(block)
             mark_finite(block)
-
-
-def store_once(block: Any) -> None:
-    """Gives values that are rounded to f16 for products to all other readers rounded.
-
-    They are stored once, narrow; what is computed of them stays f32, and so do sums that no
-    product reads, as the residuals in front of normalizations, and the results of the function.
-    """
-    for operation in list(block.operations):
-        rounded = operation.operation
-        if rounded.name != "ascend.cast" or tensor_of(rounded.result.type).element != HALF:
-            continue
-        value = rounded.operands[0]
-        if not is_f32(value) or definition(value) or defining_op(value) is None:
-            continue
-        if not reaches_product(rounded.result):
-            continue
-        uses = [use for use in value.uses if reads_rounded(use.owner.operation, rounded)]
-        if not uses:
-            continue
-        rounded.move_after(defining_op(value))
-        with rounded.location, ir.InsertionPoint.after(rounded):
-            wide = TensorOps().cast(rounded.result, "f32")
-        for use in uses:
-            use.owner.operands[use.operand_number] = wide
-
-
-def reaches_product(value: Any) -> bool:
-    """Whether a product reads a value, directly or moved."""
-    return any(
-        user.name in ON_CUBE or (user.name in MOVES and reaches_product(user.results[0]))
-        for user in (use.owner.operation for use in value.uses)
-    )
-
-
-def round_shortcuts(block: Any) -> None:
-    """Rounds to f16 what the later one of two products brings to a sum that is only needed rounded:
-    the kernel of the first one makes the sum, and what the other one brings it crosses GM."""
-    products = last_makers(block, ON_CUBE)
-    for operation in list(block.operations):
-        op = operation.operation
-        if op.name != "ascend.add" or not is_f32(op.results[0]) or not is_rounded(op.results[0]):
-            continue
-        owners = [defining_op(value) for value in op.operands]
-        made = [products.get(owner, -1) for owner in owners]
-        stored = any(owner is not None and owner.name == "ascend.cast" for owner in owners)
-        if stored or min(made) < 0 or made[0] == made[1]:
-            continue
-        late = made.index(max(made))
-        if len(list(op.operands[late].uses)) == 1:
-            with op.location, ir.InsertionPoint.after(defining_op(op.operands[late])):
-                ops = TensorOps()
-                op.operands[late] = ops.cast(ops.cast(op.operands[late], HALF), "f32")
-
-
-def is_rounded(value: Any) -> bool:
-    """Whether only products need a value, rounded, or what an elementwise operator makes of it."""
-    users = [use.owner.operation for use in value.uses]
-    return bool(users) and all(
-        tensor_of(user.results[0].type).element == HALF and reaches_product(user.results[0])
-        if user.name == "ascend.cast"
-        else user.name == "ascend.relu" and is_rounded(user.results[0])
-        for user in users
-    )
-
-
-def mark_finite(block: Any) -> None:
-    """Says of sums that they are finite if products read them, or what they are sums of, as f16:
-    where that is not, the products are lost, and with them what follows."""
-    for operation in block.operations:
-        op = operation.operation
-        if op.name == "ascend.add" and (
-            any(is_factor(value) for value in op.operands) or is_rounded(op.results[0])
-        ):
-            op.attributes[FINITE] = ir.UnitAttr.get()
-
-
-def is_factor(value: Any) -> bool:
-    """Whether a value, or what it widens, is f16 and computed, and a product reads it."""
-    owner = defining_op(value)
-    if owner is not None and owner.name == "ascend.cast":
-        value = owner.operands[0]
-        owner = defining_op(value)
-    if owner is None or tensor_of(value.type).element != HALF:
-        return False
-    return any(user.name in ON_CUBE for user in users_of(owner))
-
-
-def reads_rounded(reader: Any, rounded: Any) -> bool:
-    """Whether an operation may read a value as another one rounds it: not what brings it to results
-    of the function."""
-    if reader == rounded or not reader.name.startswith("ascend."):
-        return False
-    return reader.name not in MOVES or all(
-        reads_rounded(user, rounded) for user in users_of(reader)
-    )
 
 
 def narrow(op: Any) -> None:
@@ -256,13 +163,6 @@ def rebuild(op: Any) -> None:
     op.erase()
 
 
-HALF = "f16"
-"""What operands of the cube and, in fp16, all values are narrowed to."""
-
-MOVES = frozenset({"ascend.concat", "ascend.reshape", "ascend.transpose", "ascend.slice"})
-"""Operations that only move data, which is cheaper for narrow types."""
-
-
 SCALINGS = frozenset({"ascend.mul", "ascend.div"})
 """Operations that may multiply by a number."""
 
@@ -304,7 +204,7 @@ def goes_in_front(move: Any) -> bool:
         return not alone or defining_op(move.operands[0]) is not None
     if move.name == "ascend.slice":
         source = move.operands[0]
-        users = (use.owner.operation for use in source.uses)
+        users = readers_of(source)
         sliced = sum(tensor_of(u.results[0].type).count for u in users if u.name == move.name)
         if 2 * sliced < tensor_of(source.type).count:
             return False
@@ -317,7 +217,7 @@ def narrows_all(value: Any) -> bool:
         user.name in ON_CUBE
         or (rounds_alike(user) and narrows_all(user.results[0]))
         or is_average(user)
-        for user in (use.owner.operation for use in value.uses)
+        for user in readers_of(value)
     )
 
 
@@ -335,14 +235,10 @@ def scaled_down(value: Any) -> bool:
         scaled_down(user.results[0])
         if is_scaling(user) or user.name in MOVES
         else user.name in ON_CUBE
-        for user in (use.owner.operation for use in value.uses)
+        for user in readers_of(value)
     )
 
 
 def is_scaling(op: Any) -> bool:
     """Whether an operation multiplies by a number, or divides by one."""
     return op.name in SCALINGS and full_value(op.operands[1]) is not None
-
-
-def is_f32(value: Any) -> bool:
-    return tensor_of(value.type).element == "f32"

@@ -57,6 +57,7 @@ from davinci.passes.ascend.ascend_fold_constants import mark_foldable, value_of
 from davinci.passes.ascend.grouping import Judge
 from davinci.passes.ascend.tensor_ops import (
     CONVOLUTION,
+    HALF,
     TensorOps,
     definition,
     erase_unused,
@@ -66,7 +67,7 @@ from davinci.passes.ascend.tensor_ops import (
     users_of,
 )
 from davinci.passes.ascend.winograd_forms import FORMS, KERNEL, Form
-from davinci.passes.ascend.winograd_tiles import HALF, Tiled
+from davinci.passes.ascend.winograd_tiles import Tiled
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import PRECISIONS, WINOGRAD
 from davinci.schedule.graph import Graph, Node

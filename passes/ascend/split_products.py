@@ -35,10 +35,7 @@ from davinci.elements import Array
 from davinci.mlir import ir
 from davinci.operators.conversion import part_of, scale_of
 from davinci.operators.tensors import Tensor
-from davinci.passes.ascend.tensor_ops import CONVOLUTION, TensorOps, defining_op
-
-HALF = "f16"
-"""The element type of the parts."""
+from davinci.passes.ascend.tensor_ops import CONVOLUTION, HALF, TensorOps, defining_op
 
 PARTS = 3
 """f16 values that an f32 is the sum of."""

@@ -40,6 +40,12 @@ POOL = "ascend.pool"
 OF_WINDOWS = (CONVOLUTION, POOL)
 """What takes and gives images, pixels by channels, in fractals."""
 
+MOVES = frozenset({"ascend.concat", "ascend.reshape", "ascend.transpose", "ascend.slice"})
+"""Operations that only move data, which is cheaper for narrow types."""
+
+HALF = "f16"
+"""Elements of what the cube multiplies."""
+
 FOLD_BYTES = 1 << 20
 """Constants up to this size are computed with at once, larger ones by ascend-fold-constants."""
 
@@ -255,7 +261,16 @@ def is_elementwise(op: Any) -> bool:
 
 def users_of(op: Any) -> list[Any]:
     """The operations that read the result of one."""
-    return [use.owner.operation for use in op.results[0].uses]
+    return readers_of(op.results[0])
+
+
+def readers_of(value: Any) -> list[Any]:
+    """The operations that read a value, once for each use."""
+    return [use.owner.operation for use in value.uses]
+
+
+def is_f32(value: Any) -> bool:
+    return tensor_of(value.type).element == "f32"
 
 
 def defining_op(value: Any) -> Any:

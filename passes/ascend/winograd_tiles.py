@@ -19,13 +19,10 @@ from davinci.elements import Array
 from davinci.operators import Tensor
 from davinci.operators.conv import LENGTHS, MOST_PADDING, MOST_SIDE, Geometry
 from davinci.operators.tensors import NZ
-from davinci.passes.ascend.tensor_ops import TensorOps
+from davinci.passes.ascend.tensor_ops import HALF, TensorOps
 from davinci.passes.ascend.winograd_forms import KERNEL, Form
 from davinci.schedule.graph import Graph, Node
 from davinci.units import FRACTAL_SIDE, ceil_div
-
-HALF = "f16"
-"""What factors are rounded to."""
 
 
 @dataclass(frozen=True)
