@@ -20,7 +20,7 @@ from davinci.schedule.products.cost import (
 )
 from davinci.schedule.products.estimate import estimate_of
 from davinci.schedule.products.pieces import PieceWays
-from davinci.schedule.products.play import played
+from davinci.schedule.products.play import by_play, fastest
 from davinci.schedule.products.product import (
     DENSE,
     FLUSH,
@@ -83,7 +83,11 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
     Raises:
         CompileError: unknown strategy, or no schedule that fits the memories.
     """
-    ways = estimated(product, machine, cores, wanted)
+    ways, count = candidates(product, machine, cores, wanted)
+    best = fastest(product, ways[:count], machine, cores)
+    if mads_written(product, best) <= MOST_WRITTEN:
+        return best
+    ways = [*by_play(product, ways[:count], machine, cores), *ways[count:]]
     for schedule in ways[:TRIED]:
         if mads_written(product, schedule) <= MOST_WRITTEN:
             return schedule
@@ -98,16 +102,17 @@ def ranked(product: Product, machine: Machine, cores: int) -> list[ProductSchedu
         CompileError: as of `choose`.
     """
     best = choose(product, machine, cores, Wanted())
-    ways = estimated(product, machine, cores, Wanted())[:RANKED]
+    ways, count = candidates(product, machine, cores, Wanted())
+    ways = [*by_play(product, ways[:count], machine, cores), *ways[count:RANKED]]
     short = [each for each in ways if mads_written(product, each) <= MOST_WRITTEN]
     return list(dict.fromkeys([best, *short]))
 
 
-def estimated(
+def candidates(
     product: Product, machine: Machine, cores: int, wanted: Wanted
-) -> list[ProductSchedule]:
-    """Schedules that fit the memories, those of fewest estimated cycles first, the best of which
-    are played and come in the order of that; if any may be short, no others.
+) -> tuple[list[ProductSchedule], int]:
+    """Schedules that fit the memories, by estimated cycles, and how many of them are to be played;
+    if any may be short, no others.
 
     Raises:
         CompileError: as of `choose`.
@@ -132,8 +137,7 @@ def estimated(
     ways = [each for _, each in found]
     ways = [each for each in ways if may_be_short(product, each)] or ways
     count = max(FEWEST_PLAYED, min(PLAYED, PLAYED_MADS // mads_of_share(product, ways[0])))
-    first = sorted(ways[:count], key=lambda way: played(product, way, machine, cores))
-    return [*first, *ways[count:]]
+    return ways, count
 
 
 def may_be_short(product: Product, schedule: ProductSchedule) -> bool:

@@ -135,25 +135,53 @@ def pieces_of(block: Block, pieces: Pieces, k: int, other: int) -> list[Block]:
 def order(share: Share, product: Product, schedule: ProductSchedule) -> list[list[Event]]:
     """All that is done for a share of C, in the order of issue, whatever is done to C then.
 
+    Schedules that differ in nothing that an order follows from have the same one; what comes of an
+    operand is planned once for all that differ in the other one only.
+
     Returns:
         What comes before the first mad, what goes with each one, and what follows the last.
     """
-    return _order(share, replace(product, epilogue=None), schedule)
+    plain = replace(schedule, a=_ANY, b=_ANY, part=(1, 1), l0a=1, l0b=1, loads=1)
+    plain = replace(plain, inbox=1, crossing=1, leaving=1, ragged="")
+    work = _Work(share, replace(product, epilogue=None), plain)
+    a, b = (
+        replace(pieces, together=1, held=0, dense=False) for pieces in (schedule.a, schedule.b)
+    )
+    sides = (
+        _Side("a", product.a.k_rows, a, schedule.l0a, share.m),
+        _Side("b", product.b.k_rows, b, schedule.l0b, share.n),
+    )
+    return _order(work, sides, schedule.part, schedule.loads)
+
+
+_ANY = Pieces(1, 1, 1, 1, 1)
+
+
+class _Work(NamedTuple):
+    """What mads follow from: of the schedule nothing but tiles, loops over them and `ahead`."""
+
+    share: Share
+    product: Product
+    schedule: ProductSchedule
 
 
 @lru_cache(ORDERS_KEPT)
-def _order(share: Share, product: Product, schedule: ProductSchedule) -> list[list[Event]]:
-    k = product.fractals.k
-    groups = groups_of(share, product, schedule)
-    steps = steps_of(groups, k, product, schedule)
-    plan = _Plan(steps, schedule)
-    for side in (
-        _Side("a", product.a.k_rows, schedule.a, schedule.l0a, share.m),
-        _Side("b", product.b.k_rows, schedule.b, schedule.l0b, share.n),
-    ):
-        plan.bring(side, k)
-    plan.leave([tile for group in groups for tile in group])
+def _order(
+    work: _Work, sides: tuple[_Side, _Side], part: tuple[int, int], loads: int
+) -> list[list[Event]]:
+    tiles, steps = _steps(work)
+    schedule = replace(work.schedule, part=part, loads=loads)
+    plan = _Plan(steps, schedule, [_feed(work, side) for side in sides])
+    plan.leave(tiles)
     return plan.events()
+
+
+@lru_cache(ORDERS_KEPT)
+def _steps(work: _Work) -> tuple[list[TileOfC], list[Step]]:
+    """Tiles and mads of a share."""
+    groups = groups_of(*work)
+    steps = steps_of(groups, work.product.fractals.k, work.product, work.schedule)
+    return [tile for group in groups for tile in group], steps
 
 
 def parts_of(tile: TileOfC, part: tuple[int, int]) -> list[tuple[Span, Span]]:
@@ -211,54 +239,73 @@ class _Wanted(NamedTuple):
     fill: Fill
 
 
+@dataclass
+class _Feed:
+    """What comes of an operand: loads of each step, the buffer of L0 that its mad takes, and fills
+    by the step after whose loads they come."""
+
+    loads: list[list[Load]]
+    buffers: list[int]
+    fills: dict[int, list[_Wanted]]
+
+
+@lru_cache(ORDERS_KEPT)
+def _feed(work: _Work, side: _Side) -> _Feed:
+    """Plans the fills and loads of an operand."""
+    _, steps = _steps(work)
+    l1, l0, needed = Places(side.pieces.slots), Places(side.buffers), -1
+    feed, k = _Feed([], [], {}), work.product.fractals.k
+
+    @cache
+    def pieces(block: Block) -> list[Block]:
+        return pieces_of(block, side.pieces, k, side.other)
+
+    for number, step in enumerate(steps):
+        block = side.block(step)
+        slot, loads = l0.find(block, number), []
+        if slot is None:
+            slot, _ = l0.put(block, number)
+            for piece in pieces(block):
+                place = l1.find(piece, number)
+                if place is None:
+                    place, before = l1.put(piece, number)
+                    held = Held(piece, place)
+                    for wanted in _fill(work, side, held, (needed, number), step.k.start, before):
+                        feed.fills.setdefault(wanted.at, []).append(wanted)
+                    needed = number
+                loads.append(Load(side.name, Held(piece, place), block, slot))
+        feed.loads.append(loads)
+        feed.buffers.append(slot)
+    return feed
+
+
+def _fill(
+    work: _Work, side: _Side, held: Held, steps: tuple[int, int], first: int, before: int
+) -> Iterator[_Wanted]:
+    """The transfers of a piece, spread over the steps since the piece before was needed.
+
+    Args:
+        steps: the one that needed the piece before, and the one that needs this piece.
+        first: where k begins in that.
+        before: the last step that uses what is in its place.
+    """
+    (start, number), ahead = steps, work.schedule.ahead
+    transfers = side.transfers(held.piece)
+    time = max(0, number - ahead - start)
+    for turn, block in enumerate(transfers, 1):
+        later = max(0, block.k.start - first) // work.schedule.tile.k if side.k_rows else 0
+        at = min(start + ceil_div(time * turn, len(transfers)), number + later - ahead)
+        yield _Wanted(number + later, max(at, before, -1), Fill(side.name, held, block))
+
+
 class _Plan:
     """Events by the step that they go with."""
 
-    def __init__(self, steps: Sequence[Step], schedule: ProductSchedule) -> None:
-        self.steps, self.schedule = steps, schedule
-        self._loads: list[list[Load]] = [[] for _ in steps]
-        self._buffers: list[list[int]] = [[] for _ in steps]
-        self._fills: list[_Wanted] = []
+    def __init__(
+        self, steps: Sequence[Step], schedule: ProductSchedule, feeds: Sequence[_Feed]
+    ) -> None:
+        self.steps, self.schedule, self.feeds = steps, schedule, feeds
         self._leaves: list[tuple[int, Leave]] = []
-
-    def bring(self, side: _Side, k: int) -> None:
-        """Plans the fills and loads of an operand."""
-        l1, l0, needed = Places(side.pieces.slots), Places(side.buffers), -1
-
-        @cache
-        def pieces(block: Block) -> list[Block]:
-            return pieces_of(block, side.pieces, k, side.other)
-
-        for number, step in enumerate(self.steps):
-            block = side.block(step)
-            slot = l0.find(block, number)
-            if slot is None:
-                slot, _ = l0.put(block, number)
-                for piece in pieces(block):
-                    place = l1.find(piece, number)
-                    if place is None:
-                        place, before = l1.put(piece, number)
-                        self._fill(side, Held(piece, place), (needed, number), before)
-                        needed = number
-                    self._loads[number].append(Load(side.name, Held(piece, place), block, slot))
-            self._buffers[number].append(slot)
-
-    def _fill(self, side: _Side, held: Held, steps: tuple[int, int], before: int) -> None:
-        """Plans the transfers of a piece, spread over the steps since the piece before was needed.
-
-        Args:
-            steps: the one that needed the piece before, and the one that needs this piece.
-            before: the last step that uses what is in its place.
-        """
-        start, number = steps
-        ahead, first = self.schedule.ahead, self.steps[number].k.start
-        transfers = side.transfers(held.piece)
-        time = max(0, number - ahead - start)
-        for turn, block in enumerate(transfers, 1):
-            later = max(0, block.k.start - first) // self.schedule.tile.k if side.k_rows else 0
-            at = min(start + ceil_div(time * turn, len(transfers)), number + later - ahead)
-            fill = Fill(side.name, held, block)
-            self._fills.append(_Wanted(number + later, max(at, before, -1), fill))
 
     def leave(self, tiles: Sequence[TileOfC]) -> None:
         """Plans the parts of all tiles: after the tile's last mad and the one that follows it, and
@@ -278,14 +325,12 @@ class _Plan:
 
         What came last is loaded first: the pipes work in order, so one flag then tells of all.
         """
-        fills: dict[int, list[_Wanted]] = {}
-        for wanted in self._fills:
-            fills.setdefault(wanted.at, []).append(wanted)
         came: dict[tuple[str, Held], int] = {}
         turns = count()
 
         def bring(step: int) -> list[Fill]:
-            wanted = sorted(fills.get(step, []), key=lambda wanted: wanted.step)
+            wanted = [wanted for feed in self.feeds for wanted in feed.fills.get(step, ())]
+            wanted.sort(key=lambda wanted: wanted.step)
             for each in wanted:
                 came[each.fill.operand, each.fill.held] = next(turns)
             return [each.fill for each in wanted]
@@ -295,8 +340,9 @@ class _Plan:
             leaving.setdefault(at, []).append(event)
         found: list[list[Event]] = [list(bring(-1))]
         for number, step in enumerate(self.steps):
-            loads = sorted(self._loads[number], key=lambda load: -came[load.operand, load.held])
-            a, b = self._buffers[number]
+            loads = [load for feed in self.feeds for load in feed.loads[number]]
+            loads.sort(key=lambda load: -came[load.operand, load.held])
+            a, b = (feed.buffers[number] for feed in self.feeds)
             mad = Mad(step.tile, step.k, step.k.start == 0, a, b)
             found.append([*leaving.get(number, []), *loads, *bring(number), mad])
         return [*found, list(leaving.get(len(self.steps), []))]

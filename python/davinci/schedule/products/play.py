@@ -7,8 +7,11 @@ Left out are the event ids of other flags, and what the scalar unit may hold up.
 
 from __future__ import annotations
 
-from collections import deque
+import math
+from collections import Counter, deque
+from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from davinci.machine import Machine
 from davinci.schedule.products.cost import Busy, Costs, windows_cycles
@@ -23,18 +26,53 @@ FILLS_KEPT, MOST_TAKEN = 8, 0.5
 one takes."""
 
 
-def played(product: Product, schedule: ProductSchedule, machine: Machine, cores: int) -> float:
-    """Cycles on that many cores."""
-    traffic = traffic_of(Costs(product, machine), schedule, cores, tiles_of(product, schedule))
-    player = Player(schedule, traffic)
-    events = [event for step in order(schedule.share, product, schedule) for event in step]
-    ends: list[float] = []
-    for _ in range(min(2, traffic.turns)):
-        for event in events:
-            player.play(event)
-        ends.append(player.end)
-    return max(traffic.memory, ends[0] + (traffic.turns - 1) * (ends[-1] - ends[0]))
+def fastest(
+    product: Product, schedules: Sequence[ProductSchedule], machine: Machine, cores: int
+) -> ProductSchedule:
+    """The first of those that are played in the fewest cycles."""
+    best, least = schedules[0], math.inf
+    for schedule in schedules:
+        cycles = played(product, schedule, machine, cores, least)
+        if cycles < least:
+            best, least = schedule, cycles
+    return best
 
+
+def by_play(
+    product: Product, schedules: Sequence[ProductSchedule], machine: Machine, cores: int
+) -> list[ProductSchedule]:
+    """Those that are played in fewer cycles first."""
+    return sorted(schedules, key=lambda schedule: played(product, schedule, machine, cores))
+
+
+def played(
+    product: Product,
+    schedule: ProductSchedule,
+    machine: Machine,
+    cores: int,
+    limit: float = math.inf,
+) -> float:
+    """Cycles on that many cores. If they reach `limit`, a number that does, too: such a schedule is
+    played no longer than until that is certain."""
+    traffic = traffic_of(Costs(product, machine), schedule, cores, tiles_of(product, schedule))
+    if traffic.memory >= limit:
+        return traffic.memory
+    player = Player(schedule, traffic)
+    steps = order(schedule.share, product, schedule)
+    player.expect([event for step in steps for event in step])
+    for step in steps:
+        player.play(step)
+        if player.least > limit * CERTAIN:
+            return player.least
+    first = player.end
+    if traffic.turns > 1:
+        for step in steps:
+            player.play(step)
+    return max(traffic.memory, first + (traffic.turns - 1) * (player.end - first))
+
+
+CERTAIN = 1 + 1e-9
+"""Sums of the same numbers, in whatever order, differ by less."""
 
 Place = tuple[str, int]
 """A buffer of A or B, by operand and number."""
@@ -92,6 +130,33 @@ class Flags:
         return found
 
 
+class Filled(NamedTuple):
+    """A transfer to L1: cycles, bytes of L1, bytes that come, and whether by way of UB."""
+
+    busy: Busy
+    held: float
+    size: float
+    crossing: bool
+
+
+def fill_size(event: Fill) -> tuple[str, int, int]:
+    """Operand, and fractals along k and along the other dimension."""
+    return event.operand, event.block.k.size, event.block.other.size
+
+
+def load_size(event: Load) -> tuple[str, int, int, int]:
+    """Operand, and fractals along m, k and n, 1 of what it has not."""
+    piece, block = event.held.piece.k, event.block
+    k = min(piece.stop, block.k.stop) - max(piece.start, block.k.start)
+    other = block.other.size
+    return ("a", other, k, 1) if event.operand == "a" else ("b", 1, k, other)
+
+
+def mad_size(event: Mad) -> tuple[int, int, int]:
+    """Fractals along m, k and n."""
+    return event.tile.m.size, event.k.size, event.tile.n.size
+
+
 class Player:
     """Pipes and buffers of a core, with when they are free, and when what they hold is there."""
 
@@ -122,6 +187,10 @@ class Player:
         self.answered: dict[int, float] = {}
         self.flags = {"mte2": Flags(machine), "mte3": Flags(machine)}
         self.fills: deque[tuple[float, float, float]] = deque(maxlen=FILLS_KEPT)
+        nz = {"a": product.a.nz or product.image is not None, "b": product.b.nz}
+        self.sources = {name: "mte2" if each else "mte3" for name, each in nz.items()}
+        """Pipes that fill L1, by operand."""
+        self.ahead, self.lane_ahead = Busy(), 0.0
         self._fill = lru_cache(None)(self._fill_cost)
         self._load = lru_cache(None)(self._load_cost)
         self._mad = lru_cache(None)(lambda m, k, n: self.costs.mad(Tile(m, k, n)).m)
@@ -129,21 +198,57 @@ class Player:
         self._over = lru_cache(None)(self._last_steps)
         self._beside = lru_cache(None)(lambda m, n: self.costs.beside(schedule, Tile(m, 1, n)))
 
-    def play(self, event: Event) -> None:
-        if isinstance(event, Mad):
-            self.mad(event)
-        elif isinstance(event, Load):
-            self.load(event)
-        elif isinstance(event, Fill):
-            self.fill(event)
-        elif isinstance(event, Ask):
-            self.ask(event)
-        else:
-            self.leave(event)
+    def play(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, Mad):
+                self.mad(event)
+            elif isinstance(event, Load):
+                self.load(event)
+            elif isinstance(event, Fill):
+                self.fill(event)
+            elif isinstance(event, Ask):
+                self.ask(event)
+            else:
+                self.leave(event)
         self.end = max(self.end, self.m + self.drain, self.v)
 
-    def _fill_cost(self, name: str, k: int, other: int) -> Busy:
-        return self.costs.fill(name, self.schedule.pieces(name), k, other)
+    def expect(self, events: Sequence[Event]) -> None:
+        """Counts what pipes will do for the fills, loads and mads of a share that begins."""
+        busy, lane = Busy(), 0.0
+        fills = Counter(fill_size(event) for event in events if isinstance(event, Fill))
+        for fill, count in fills.items():
+            filled = self._fill(*fill)
+            busy += filled.busy * count
+            lane += filled.size / self.rate * count
+        loads = Counter(load_size(event) for event in events if isinstance(event, Load))
+        busy.mte1 += sum(self._load(*load) * count for load, count in loads.items())
+        mads = Counter(mad_size(event) for event in events if isinstance(event, Mad))
+        busy.m += sum(self._mad(*mad) * count for mad, count in mads.items())
+        self.ahead, self.lane_ahead = busy, lane
+
+    @property
+    def least(self) -> float:
+        """When the share is done at the earliest: each pipe has to do what it is expected to."""
+        ahead = self.ahead
+        return max(
+            self.mte2 + ahead.mte2,
+            self.lane + self.lane_ahead,
+            self.v + ahead.v,
+            self.mte3 + ahead.mte3,
+            self.mte1 + ahead.mte1,
+            self.m + ahead.m + self.drain,
+        )
+
+    def _fill_cost(self, name: str, k: int, other: int) -> Filled:
+        operand, image = self.product.operand(name), self.product.image
+        busy = self.costs.fill(name, self.schedule.pieces(name), k, other)
+        held = size = k * other * FRACTAL_BYTES
+        crossing = self.sources[name] == "mte3"
+        if name == "a" and image is not None:
+            held = size = image.piece_bytes(ceil_div(k, image.elements), other)
+        elif crossing:
+            size = size // 2 * operand.itemsize
+        return Filled(busy, held, size, crossing)
 
     def _load_cost(self, name: str, m: int, k: int, n: int) -> float:
         if name == "a" and self.product.image is not None:
@@ -172,17 +277,13 @@ class Player:
 
     def fill(self, event: Fill) -> None:
         name, block, place = event.operand, event.block, (event.operand, event.held.slot)
-        cost = self._fill(name, block.k.size, block.other.size)
-        operand, image = self.product.operand(name), self.product.image
-        held = size = block.k.size * block.other.size * FRACTAL_BYTES
-        free, crossing = self.loaded.get(place, 0.0), self.source(name) == "mte3"
-        if name == "a" and image is not None:
-            held = size = image.piece_bytes(
-                ceil_div(block.k.size, image.elements), block.other.size
-            )
-        elif crossing:
-            size = size // 2 * operand.itemsize
+        free = self.loaded.get(place, 0.0)
+        cost, held, size, crossing = self._fill(*fill_size(event))
+        self.ahead.mte2 -= cost.mte2
+        self.lane_ahead -= size / self.rate
         if crossing:
+            self.ahead.v -= cost.v
+            self.ahead.mte3 -= cost.mte3
             _, came = self.read(self.inbox.next, cost.mte2, size)
             changed = self.cross(came + self.read_latency + self.flag, cost.v)
             self.inbox.take(changed + self.flag)
@@ -195,7 +296,7 @@ class Player:
             stall = held / self.machine.mte1.stall_bytes / max(free - begin, 1)
             self.fills.append((begin, free, min(stall, MOST_TAKEN)))
             done = free + self.read_latency
-        number = self.flags[self.source(name)].fill(place, begin)
+        number = self.flags[self.sources[name]].fill(place, begin)
         pieces = self.came.setdefault(place, [])
         if pieces and block.k.start <= event.held.piece.k.start and free:
             pieces.clear()
@@ -208,25 +309,17 @@ class Player:
     def load(self, event: Load) -> None:
         name, held, block = event.operand, event.held, event.block
         place = name, held.slot
-        k = min(held.piece.k.stop, block.k.stop) - max(held.piece.k.start, block.k.start)
-        if name == "a":
-            cycles = self._load(name, block.other.size, k, 1)
-        else:
-            cycles = self._load(name, 1, k, block.other.size)
+        cycles = self._load(*load_size(event))
+        self.ahead.mte1 -= cycles
         needed = [(t, fill) for start, t, fill in self.came[place] if start < block.k.stop]
         came = max(t for t, _ in needed)
-        source = self.source(name)
+        source = self.sources[name]
         ready = self.flags[source].load(place, max(fill for _, fill in needed))
         came = max(came, self.asked_by_mte1(source) if ready is None else ready + self.flag)
         begin = max(self.mte1, came, self.used.get((name, event.slot), 0.0))
         self.mte1 = self.stalled(begin, cycles)
         self.loaded[place] = self.mte1 + self.flag
         self.l0[name, event.slot] = self.mte1 + self.flag
-
-    def source(self, name: str) -> str:
-        """The pipe that fills L1 with an operand."""
-        whole = self.product.operand(name).nz or (name == "a" and self.product.image is not None)
-        return "mte2" if whole else "mte3"
 
     def asked_by_mte1(self, source: str) -> float:
         """When MTE1 has a flag that it has to ask for: the pipe has done all that was issued."""
@@ -259,7 +352,9 @@ class Player:
         begin = max(self.m, self.l0["a", event.a], self.l0["b", event.b])
         if event.first:
             begin = max(begin, self.left.get(tile.slot, 0.0))
-        self.m = begin + self._mad(tile.m.size, event.k.size, tile.n.size)
+        cycles = self._mad(*mad_size(event))
+        self.ahead.m -= cycles
+        self.m = begin + cycles
         free = self.m + self.drain + self.flag
         self.used["a", event.a] = self.used["b", event.b] = free
         self.sums[tile.slot] = free
