@@ -8,10 +8,10 @@ import pytest
 
 import davinci
 from davinci import arrays, machine
-from davinci.schedule.products.choice import Wanted, choose
+from davinci.schedule.products.choice import Wanted, candidates, choose
 from davinci.schedule.products.cost import Costs
 from davinci.schedule.products.estimate import estimate
-from davinci.schedule.products.play import Flags, played
+from davinci.schedule.products.play import Flags, by_play, fastest, played
 from davinci.schedule.products.product import Operand, Pieces, Product, Result
 
 ASCEND910 = machine.load("ascend910")
@@ -47,6 +47,19 @@ def test_chosen_is_not_slower_than_that_of_the_estimate() -> None:
     assert cycles < 1.2 * estimate(given, chosen, ASCEND910, 32)
     alone = replace(chosen, a=replace(chosen.a, slots=1), b=replace(chosen.b, slots=1))
     assert cycles < played(given, alone, ASCEND910, 32)
+
+
+@pytest.mark.parametrize("cores", [1, 32])
+def test_the_fastest_is_found_without_playing_all_to_the_end(cores: int) -> None:
+    given = product(512, 768, 768)
+    ways, count = candidates(given, ASCEND910, cores, Wanted())
+    found = fastest(given, ways[:count], ASCEND910, cores)
+    assert found == by_play(given, ways[:count], ASCEND910, cores)[0]
+    cycles = [played(given, way, ASCEND910, cores) for way in ways[:count]]
+    limit = sorted(cycles)[count // 2]
+    for way, whole in zip(ways[:count], cycles, strict=True):
+        short = played(given, way, ASCEND910, cores, limit)
+        assert short == whole if whole < limit else limit <= short <= whole
 
 
 def test_the_worst_core_reads_more_lines() -> None:

@@ -127,7 +127,6 @@ def candidates(
         found = found or [
             (estimate_of(costs, schedule, cores), schedule)
             for schedule in Candidates(product, machine, cores, wanted, shallow).all()
-            if not footprint(product, schedule).excess(machine)
         ]
     if not found:
         raise no_schedule(product, machine, wanted)
@@ -316,12 +315,17 @@ class Candidates:
             for a, b in itertools.product(
                 self.ways.pieces("a", tile), self.ways.pieces("b", tile, ragged)
             ):
+                plain = self.schedule(share, tile, outer, beside, (a, b), ragged)
+                # It is the same with all slots for which L1 has room.
+                if footprint(self.product, plain).excess(self.machine):
+                    continue
                 # A mad may take parts of several pieces of an image, all of which are in L1.
                 most = min(ceil_div(self.whole.k, a.k), (tile.k + a.k - 2) // a.k + 1)
                 for slots in self.slots((a, b), share, tile, outer, beside):
                     if a.held and slots[0] < most:
                         continue
-                    yield self.schedule(share, tile, outer, beside, (a, b), slots, ragged)
+                    held = replace(a, slots=slots[0]), replace(b, slots=slots[1])
+                    yield replace(plain, a=held[0], b=held[1])
 
     def ways_out(self, tile: Tile) -> list[str]:
         """How rows of C that are no whole blocks may leave."""
@@ -339,25 +343,24 @@ class Candidates:
         outer: str,
         beside: tuple[int, int],
         pieces: tuple[Pieces, Pieces],
-        slots: tuple[int, int],
         ragged: str,
     ) -> ProductSchedule:
-        """The rest of a schedule: buffers, and the part of C that leaves at once."""
+        """The rest of a schedule but for slots: buffers, and the part of C that leaves at once."""
         product = self.product
         tiles = share.batch * ceil_div(share.m, tile.m) * ceil_div(share.n, tile.n)
-        a, b = (replace(p, slots=n) for p, n in zip(pieces, slots, strict=True))
         rows = not (product.a.nz and product.b.nz)
         long = len(product.end.program.steps) > FEW_STEPS
         end = product.end
         leaving = self.turns - (CROSSING + end.columns if rows else end.columns)
         if long:
             leaving = min(2, leaving)
+        a, b = pieces
         sizes = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
         inbox, crossing = (max(size) for size in zip(*sizes, strict=True))
         # What comes to be combined with C has flags to the vector unit as rows have.
         came = min(INBOX[long], self.turns - any(not extra.matrix for extra in end.extras))
         staged = inbox * came + crossing * CROSSING
-        staged += sum(parting_buffers(product, (a, b)).values())
+        staged += sum(parting_buffers(product, pieces).values())
         l0a = max(1, min(4, self.room("L0A", tile.m) // (tile.m * tile.k)))
         l0b = max(1, min(4, self.room("L0B", tile.n) // (tile.n * tile.k)))
         together = math.prod(beside)

@@ -38,7 +38,7 @@ MOST_STRIDE = (1 << 16) - 1, (1 << 8) - 1
 
 @dataclass(slots=True)
 class Busy:
-    """Cycles of pipes, in the order in which data passes them; not changed once it is made."""
+    """Cycles of pipes, in the order in which data passes them; who makes one may change it."""
 
     mte2: float = 0
     v: float = 0
@@ -156,11 +156,12 @@ class Costs:
         self.product, self.machine = product, machine
         self.missing, self.slower, self.shares = missing, slower, shares or {}
         self._steps_of: dict[tuple[int, int, int], list[float]] = {}
+        self._left: dict[tuple[int, int, int], tuple[float, float]] = {}
 
     def beside_others(self, missing: float, slower: float, shares: Mapping[str, int]) -> Costs:
         """The same where other cores read as well; for arguments see the class."""
         found = Costs(self.product, self.machine, missing, slower, shares)
-        found._steps_of = self._steps_of
+        found._steps_of, found._left = self._steps_of, self._left
         return found
 
     def fill(self, name: str, pieces: Pieces, k: int, other: int) -> Busy:
@@ -229,13 +230,17 @@ class Costs:
         """A part of C and what it is combined with; `part`: columns and rows of a smaller one."""
         columns, rows = part or schedule.part
         end = self.product.end_of(schedule)
-        v = self.from_l0c(columns, rows)
-        if end.width:
-            v += self._steps(end.packing(columns, rows).packed())
-        v += sum(self.steps_of(end, columns, rows))
+        key = end.width, columns, rows
+        if key not in self._left:
+            v = self.from_l0c(columns, rows)
+            if end.width:
+                v += self._steps(end.packing(columns, rows).packed())
+            v += sum(self.steps_of(end, columns, rows))
+            outputs = [self._part(end, v, columns, rows, True) for v in end.program.outputs]
+            self._left[key] = v, sum(outputs)
+        v, mte3 = self._left[key]
         mte2 = sum(self._part(end, x.value, columns, rows) for x in end.extras if x.apart)
-        outputs = [self._part(end, v, columns, rows, True) for v in end.program.outputs]
-        return Busy(mte2=mte2, v=v, mte3=sum(outputs))
+        return Busy(mte2=mte2, v=v, mte3=mte3)
 
     def steps_of(self, end: Epilogue, columns: int, rows: int) -> list[float]:
         """V, each step of what is done to a part of C, and the barrier before it.

@@ -256,17 +256,17 @@ class Epilogue:
         wide = 1 if self.nz else columns
         return size + sum(DTYPES[v].itemsize * self.row_elements(wide, v) for v in numbers)
 
-    @property
+    @cached_property
     def columns(self) -> int:
         """Blocks of k in which the cube adds a row."""
         return sum(extra.blocks for extra in self.extras if extra.column)
 
-    @property
+    @cached_property
     def scale(self) -> Extra | None:
         """What scales sums on their way out of L0C."""
         return next((extra for extra in self.extras if extra.scale), None)
 
-    @property
+    @cached_property
     def matrices(self) -> int:
         """How many matrices the cube adds."""
         return sum(extra.matrix for extra in self.extras)

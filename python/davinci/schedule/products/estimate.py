@@ -7,7 +7,7 @@ MTE2, then V and MTE3 if it comes in rows, MTE1, M, and V and MTE3 as the result
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from davinci.machine import Machine
 from davinci.schedule.products.cost import Busy, Costs
@@ -179,15 +179,23 @@ def share_cycles(
     of_tile = mad * steps + part * parts
     if product.end.matrices:
         of_tile += costs.matrix(tile)
+    (a, b), (load_a, load_b) = panels, loads
     for kind in tiles:
-        work = of_tile
-        for i in (0, 1):
-            work = work + panels[i] * kind.fills[i] + loads[i] * (steps * kind.loads[i])
+        of_a, of_b = kind.fills
+        work = Busy(
+            of_tile.mte2 + a.mte2 * of_a + b.mte2 * of_b,
+            of_tile.v + a.v * of_a + b.v * of_b,
+            of_tile.mte3 + a.mte3 * of_a + b.mte3 * of_b,
+            of_tile.mte1
+            + load_a.mte1 * (steps * kind.loads[0])
+            + load_b.mte1 * (steps * kind.loads[1]),
+            of_tile.m,
+        )
         busy += work * kind.count
         alike += work.most * kind.count
     # A core that did not read for a while makes up for that.
     stretched = busy.mte2 * crowd - machine.gm.idle_credit_cycles
-    busy = replace(busy, mte2=max(busy.mte2, stretched))
+    busy.mte2 = max(busy.mte2, stretched)
     begin, end = machine.mte2.start_cycles, machine.mte3.start_cycles
     # The first mad waits for the pieces of its step; the last tile leaves after the last one.
     to_mad = begin + first.most + last.sum - last.most + load.sum

@@ -144,9 +144,7 @@ def order(share: Share, product: Product, schedule: ProductSchedule) -> list[lis
     plain = replace(schedule, a=_ANY, b=_ANY, part=(1, 1), l0a=1, l0b=1, loads=1)
     plain = replace(plain, inbox=1, crossing=1, leaving=1, ragged="")
     work = _Work(share, replace(product, epilogue=None), plain)
-    a, b = (
-        replace(pieces, together=1, held=0, dense=False) for pieces in (schedule.a, schedule.b)
-    )
+    a, b = (replace(pieces, together=1, held=0, dense=False) for pieces in (schedule.a, schedule.b))
     sides = (
         _Side("a", product.a.k_rows, a, schedule.l0a, share.m),
         _Side("b", product.b.k_rows, b, schedule.l0b, share.n),
