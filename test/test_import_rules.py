@@ -19,7 +19,7 @@ MAY_IMPORT = {
     "element_types": "narrow",
     "files": "errors",
     "arrays": "errors files narrow",
-    "isa": "errors units",
+    "isa": "errors native units",
     "machine": "errors isa units",
     "operators": "element_types errors isa units",
     "schedule": "errors isa machine operators units",
@@ -35,7 +35,7 @@ MAY_IMPORT = {
     ),
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
-        "diagnostics dialects elements errors files isa machine mlir narrow passes report "
+        "diagnostics dialects elements errors files isa machine mlir narrow native passes report "
         "schedule simulator units version"
     ),
     "frontends": (

@@ -9,7 +9,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from davinci.native import Bytes, Floats, Ints, Library, bytes_at, floats_at, ints_at
+from davinci.native import (
+    Bytes,
+    Floats,
+    Halves,
+    Ints,
+    Library,
+    Singles,
+    bytes_at,
+    floats_at,
+    interleaved,
+    ints_at,
+    multiply_add,
+    put_row,
+    row,
+    rows,
+    spread,
+    unrolled,
+)
 
 LIBRARY = Library()
 LIMIT = 100
@@ -55,6 +72,30 @@ def far(address: int) -> int:
     return ints_at(places[0])[1] + bytes_at(places[1])[1] + ceil(floats_at(places[2])[1])
 
 
+@LIBRARY.entry
+def converted(halves: Halves, singles: Singles, back: Halves, count: int) -> int:
+    """Halves as singles, those above one as halves again; how often a loop in a loop turns."""
+    turns = 0
+    for i in range(count):
+        singles[i] = halves[i]
+        back[i] = singles[i] if singles[i] > 1.0 else 0.0
+    for _ in range(3):
+        for _ in range(5):
+            turns += 1
+    return turns
+
+
+@LIBRARY.entry
+def in_rows(values: Singles, result: Singles, count: int) -> None:
+    """All that there is for rows."""
+    kept = rows(2)
+    for i in range(count):
+        kept[0] = row(values, 16 * i)
+        for j in unrolled(2):
+            kept[1] = multiply_add(kept[j], spread(values[i + j]), kept[0] - spread(0.5))
+            put_row(result, 32 * i + 16 * j, interleaved(kept[1], kept[0] * kept[0], j))
+
+
 @given(st.lists(st.integers(0, 150), min_size=1, max_size=20), st.floats(-10, 100))
 def test_as_in_python(values: list[int], low: float) -> None:
     array, other = np.array(values), np.array(values)
@@ -73,6 +114,25 @@ def test_arrays_at_addresses() -> None:
     arrays = np.array([1, 20]), np.array([1, 200], dtype=np.uint8), np.array([0.0, 2.5])
     places = np.array([array.ctypes.data for array in arrays])
     assert LIBRARY.call("far", places.ctypes.data) == 20 + 200 + 3
+
+
+def test_halves_and_singles() -> None:
+    halves = np.array([1.5, -2.0, 3.25, 65504, 0.1] * 9, np.float16)
+    found, wanted = (
+        (np.zeros(halves.size, np.float32), np.zeros(halves.size, np.float16)) for _ in range(2)
+    )
+    assert LIBRARY.call("converted", halves, *found, halves.size) == 15
+    assert converted(halves, *wanted, halves.size) == 15
+    assert found[0].tolist() == halves.tolist() == wanted[0].tolist()
+    assert found[1].tolist() == wanted[1].tolist()
+
+
+def test_rows() -> None:
+    values = np.arange(64, dtype=np.float32)
+    found, wanted = np.zeros(128, np.float32), np.zeros(128, np.float32)
+    LIBRARY.call("in_rows", values, found, 4)
+    in_rows(values, wanted, 4)
+    assert found.tolist() == wanted.tolist()
 
 
 def test_what_there_is_not() -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from davinci.isa.core import DTYPES, Array, Compute, Instruction, Pipe, Registers, Values, define
+from davinci.isa.halves import converted
 from davinci.isa.vector_regions import (
     Lanes,
     binary_fields,
@@ -53,7 +54,7 @@ CONVERSIONS: list[tuple[str, str, tuple[str, ...]]] = [
 def to_float(src: str, dst: str) -> Callable[[Array], Array]:
     """Conversion to a floating-point type, to the nearest value; overflow gives infinity."""
     result = DTYPES[dst]
-    return lambda x: x.astype(result)
+    return lambda x: converted(x, result)
 
 
 def to_integer(dst: str, rounding: str) -> Callable[[Array], Array]:

@@ -16,7 +16,8 @@ written. Bounds, alignment, unwritten bytes and races are checked by the simulat
 alone, the same way for every instruction. A gather reads more than `accesses` says: `finds` names
 it from the data that those read.
 Floating-point overflow gives infinity: run `compute` under `np.errstate(all="ignore")`.
-Records import neither MLIR nor the simulator.
+Records import neither MLIR nor the simulator; what takes long to compute are native functions
+(`davinci.native`), for which MLIR is imported when the first one is called.
 """
 
 from __future__ import annotations

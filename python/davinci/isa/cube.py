@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -21,6 +20,18 @@ from davinci.isa.core import (
     Values,
     define,
 )
+from davinci.isa.halves import LIBRARY, converted
+from davinci.native import (
+    Halves,
+    Singles,
+    interleaved,
+    multiply_add,
+    put_row,
+    row,
+    rows,
+    spread,
+    unrolled,
+)
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -30,6 +41,10 @@ FIELDS = (
     Field("n", 24, 35, doc="columns of B and C, in elements; 0: no operation"),
     Field("init", 63, 63, doc="1: C = A*B; 0: C += A*B"),
 )
+
+EXACT_FRACTALS = 16
+"""Of k, 32 bytes each: sums of so many products of bytes need at most the 24 bits that single
+precision keeps, 255 * 128 * 512 < 2**24."""
 
 
 class Product:
@@ -42,8 +57,6 @@ class Product:
     def __init__(self, a: str, b: str, c: str) -> None:
         self.a, self.b, self.c = DTYPES[a], DTYPES[b], DTYPES[c]
         self.columns = BLOCK_BYTES // self.a.itemsize
-        # Sums of 8-bit products need more than the 24 bits that float32 keeps exact.
-        self.work: np.dtype[Any] = np.dtype(np.float64 if self.c.kind == "i" else np.float32)
 
     def sizes(self, values: Values) -> tuple[int, int, int]:
         """(m1, k1, n1), all 0 if there is nothing to do."""
@@ -64,24 +77,101 @@ class Product:
         self, values: Values, registers: Registers, arrays: Sequence[Array]
     ) -> Sequence[Array]:
         m1, k1, n1 = self.sizes(values)
-        m, n = m1 * SIDE, n1 * SIDE
-        fractals = arrays[0].astype(self.work).reshape(m1, k1, SIDE, self.columns)
-        a = fractals.swapaxes(0, 1).reshape(k1, m, self.columns)
-        b = arrays[1].astype(self.work).reshape(k1, n, self.columns).swapaxes(1, 2).copy()
-        # One fractal of k after another, as the cube does: how k is cut into instructions does not
-        # change the sum. The library of linear algebra adds the few products of a fractal in their
-        # order, longer rows in another one.
-        terms = np.empty((k1 + 1, m, n), self.work)
-        terms[0] = 0
-        if not values["init"]:
-            c = arrays[2].reshape(n1, m, SIDE).swapaxes(0, 1)
-            terms[0].reshape(m, n1, SIDE)[...] = c
-        np.matmul(a, b, out=terms[1:])
-        sums = np.add.reduce(terms, axis=0)
-        if self.c.kind == "i":
-            sums = sums.astype(np.int64)
-        c = sums.reshape(m, n1, SIDE).swapaxes(0, 1).reshape(-1)
-        return [c.astype(self.c, copy=False)]
+        a, b = arrays[0], arrays[1]
+        start: Array = np.zeros(m1 * n1 * SIDE * SIDE, self.c) if values["init"] else arrays[2]
+        space: Array = np.empty(a.size + 2 * b.size, np.float32)
+        if self.a.kind == "f":
+            sums = start.astype(np.float32)
+            LIBRARY.call("multiply_halves", a, b, sums, space, m1, k1, n1)
+            return [converted(sums, self.c) if self.c == np.float16 else sums]
+        space[: a.size], space[a.size + b.size :] = a, b
+        LIBRARY.call("turn", space, a.size + b.size, a.size, k1 * n1, self.columns)
+        total = start.copy()
+        for first in range(0, k1, EXACT_FRACTALS):
+            sums = np.zeros(total.size, np.float32)
+            last = min(first + EXACT_FRACTALS, k1)
+            LIBRARY.call("multiply", space, sums, m1, k1, n1, self.columns, first, last)
+            total += sums.astype(np.int32)
+        return [total]
+
+
+GROUP = 8
+"""Rows of C that are computed together: their sums of a fractal stay in registers."""
+
+
+@LIBRARY.entry
+def turn(space: Singles, source: int, result: int, fractals: int, columns: int) -> None:
+    """Transposes fractals of [16 n, columns k], in squares of 16: four times, lines of the upper
+    half are interleaved with those of the lower one."""
+    lines = rows(SIDE)
+    mixed = rows(SIDE)
+    for _ in range(fractals):
+        for _ in range(columns // SIDE):
+            for n in unrolled(SIDE):
+                lines[n] = row(space, source + n * columns)
+            for _ in unrolled(4):
+                for n in unrolled(SIDE // 2):
+                    mixed[2 * n] = interleaved(lines[n], lines[n + SIDE // 2], 0)
+                    mixed[2 * n + 1] = interleaved(lines[n], lines[n + SIDE // 2], 1)
+                for n in unrolled(SIDE):
+                    lines[n] = mixed[n]
+            for k in unrolled(SIDE):
+                put_row(space, result + k * SIDE, lines[k])
+            source += SIDE
+            result += SIDE * SIDE
+        source += SIDE * columns - columns
+
+
+@LIBRARY.entry
+def multiply(
+    space: Singles, c: Singles, m1: int, k1: int, n1: int, columns: int, first: int, last: int
+) -> None:
+    """C += A * B, for fractals of k from number `first` to `last`.
+
+    The products of a fractal are added in their order, then their sum to C, as the cube does: how k
+    is cut into instructions does not change the sum. Products of halves and of bytes are exact.
+
+    Args:
+        space: A[m1, k1, 16 m, columns k], then B[k1, n1, columns k, 16 n].
+        c: [n1, m1, 16 m, 16 n].
+    """
+    sums = rows(GROUP)
+    b = m1 * k1 * SIDE * columns
+    for n in range(n1):
+        for group in range(m1 * SIDE // GROUP):
+            m = group * GROUP
+            at_c = (n * m1 * SIDE + m) * SIDE
+            for k in range(first, last):
+                at_a = ((m // SIDE * k1 + k) * SIDE + m % SIDE) * columns
+                at_b = b + (k * n1 + n) * columns * SIDE
+                for i in unrolled(GROUP):
+                    sums[i] = spread(0.0)
+                for _ in range(columns // SIDE):
+                    for j in unrolled(SIDE):
+                        line = row(space, at_b + j * SIDE)
+                        for i in unrolled(GROUP):
+                            factor = spread(space[at_a + i * columns + j])
+                            sums[i] = multiply_add(factor, line, sums[i])
+                    at_a += SIDE
+                    at_b += SIDE * SIDE
+                for i in unrolled(GROUP):
+                    put_row(c, at_c + i * SIDE, row(c, at_c + i * SIDE) + sums[i])
+
+
+@LIBRARY.entry
+def multiply_halves(
+    a: Halves, b: Halves, c: Singles, space: Singles, m1: int, k1: int, n1: int
+) -> None:
+    """As `multiply`, of all fractals; B has fractals of [16 n, 16 k]. `space` is written."""
+    fractal = SIDE * SIDE
+    last = m1 * k1 * fractal
+    for i in range(last):
+        space[i] = a[i]
+    turned = last + k1 * n1 * fractal
+    for i in range(k1 * n1 * fractal):
+        space[turned + i] = b[i]
+    turn(space, turned, last, k1 * n1, SIDE)
+    multiply(space, c, m1, k1, n1, SIDE, 0, k1)
 
 
 TYPES: list[tuple[str, str, str, str]] = [

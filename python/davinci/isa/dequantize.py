@@ -33,6 +33,7 @@ from davinci.isa.core import (
     define,
     no_regions,
 )
+from davinci.isa.halves import converted
 from davinci.isa.mte import L0C_TYPES, define_l0c_copy, from_l0c, narrow
 from davinci.units import BLOCK_BYTES
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -80,8 +81,7 @@ define(
 
 def dequantized(sums: Array, scale: Array) -> Array:
     """i32 times f16, rounded to f16 once."""
-    made: Array = (sums.astype(np.float32) * scale.astype(np.float32)).astype(HALF)
-    return made
+    return converted(sums.astype(np.float32) * scale.astype(np.float32), HALF)
 
 
 def by_number(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:

@@ -22,6 +22,7 @@ from davinci.isa.core import (
     Values,
     define,
 )
+from davinci.isa.halves import converted
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -95,7 +96,7 @@ def convert(dst_type: str) -> Compute:
         (blocks,) = arrays
         if values["relu"]:
             blocks = np.maximum(blocks, blocks.dtype.type(0))
-        blocks = blocks.astype(dst, copy=False)
+        blocks = blocks if blocks.dtype == dst else converted(blocks, dst)
         n1, m, _ = blocks.shape
         if values["nz2nd"]:
             return [blocks.transpose(1, 0, 2).reshape(m, n1 * SIDE)[:, : values["n_size"]]]

@@ -22,6 +22,7 @@ from davinci.isa.core import (
     Values,
     define,
 )
+from davinci.isa.halves import converted
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_SIDE
 
 L0C_ELEMENTS = FRACTAL_SIDE * FRACTAL_SIDE
@@ -155,7 +156,8 @@ def narrow(dtype: str) -> Compute:
     element: np.dtype[np.generic] = DTYPES[dtype]
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
-        return [arrays[0].astype(element, copy=False)]
+        (source,) = arrays
+        return [source if source.dtype == element else converted(source, element)]
 
     return compute
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from davinci.isa.core import Array, Instruction, Pipe, define
+from davinci.isa.halves import converted, of_type
 from davinci.isa.vector_regions import (
     binary_fields,
     check_repeats,
@@ -35,13 +36,15 @@ BINARY: list[tuple[str, Callable[..., Array], tuple[str, ...], str]] = [
 
 def rsqrt(x: Array) -> Array:
     """1 / sqrt(x), rounded once for half precision."""
-    return np.reciprocal(np.sqrt(x.astype(np.float32, copy=False)))
+    single = x if x.dtype == np.float32 else converted(x, np.float32)
+    return converted(np.reciprocal(np.sqrt(single)), x.dtype)
 
 
 def relu(x: Array) -> Array:
     """max(x, 0)."""
     zero: Array = np.zeros((), dtype=x.dtype)
-    return np.maximum(x, zero)
+    larger = of_type(np.maximum, "f16") if x.dtype == np.float16 else np.maximum
+    return larger(x, zero)
 
 
 UNARY: list[tuple[str, Callable[..., Array], tuple[str, ...], str]] = [
@@ -65,7 +68,7 @@ for name, function, dtypes, doc in BINARY:
                 operands=(ub("dst"), ub("src0"), ub("src1")),
                 fields=binary_fields("dst", "src0", "src1"),
                 accesses=elementwise([("dst", dtype), ("src0", dtype), ("src1", dtype)]).regions,
-                compute=lanewise(function, dtype),
+                compute=lanewise(of_type(function, dtype), dtype),
                 timing="vector",
                 doc=f"{doc}.",
                 source=SOURCE,
@@ -83,7 +86,7 @@ for name, function, dtypes, doc in UNARY:
                 operands=(ub("dst"), ub("src")),
                 fields=unary_fields("dst", "src"),
                 accesses=elementwise([("dst", dtype), ("src", dtype)]).regions,
-                compute=lanewise(function, dtype),
+                compute=lanewise(of_type(function, dtype), dtype),
                 timing="vector",
                 doc=f"{doc}.",
                 source=SOURCE,

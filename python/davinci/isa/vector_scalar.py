@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from davinci.isa.core import DTYPES, Array, Compute, Instruction, Pipe, Registers, Values, define
+from davinci.isa.halves import of_type
 from davinci.isa.vector_regions import SCALAR, check_repeats, elementwise, ub, unary_fields
 
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (strides, repeat, mask)"
@@ -51,7 +52,7 @@ for name, function, doc in [
                 operands=(ub("dst"), ub("src")),
                 fields=(*unary_fields("dst", "src"), SCALAR),
                 accesses=elementwise([("dst", dtype), ("src", dtype)]).regions,
-                compute=with_scalar(function, dtype),
+                compute=with_scalar(of_type(function, dtype), dtype),
                 timing="vector",
                 doc=f"{doc}.",
                 source=SOURCE,

@@ -19,8 +19,8 @@ from davinci.errors import CompileError, DeviceFault
 from davinci.isa import RECORD_WORDS, Space
 from davinci.isa.core import LOCATION_SHIFT, Records
 from davinci.mlir import MLIRError, Op, execution_engine, ir, passmanager, symbol_name
+from davinci.native import half
 from davinci.passes.hivm_to_llvm.convert_hivm_to_llvm import UPSTREAM
-from davinci.runtime import half
 from davinci.runtime.device_code import (
     INTRINSIC,
     check_functions,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from davinci.mlir import execution_engine, ir, make_context, passmanager
+from davinci.native import half
 from davinci.passes.hivm_to_llvm.convert_hivm_to_llvm import UPSTREAM
-from davinci.runtime import half
 
 # A loop calls each conversion, because a call from Python takes longer than the conversion.
 LOOPS = """

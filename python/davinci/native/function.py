@@ -1,50 +1,15 @@
-"""Python functions of numbers and arrays as native code, made by the LLVM that comes with MLIR.
-
-    LIBRARY = Library()
-
-    @LIBRARY.entry
-    def total(values: Ints, count: int) -> int:
-        found = 0
-        for i in range(count):
-            found += values[i]
-        return found
-
-    LIBRARY.call("total", array, 10)
-
-The functions of a library are compiled together when the first one is called, in some tenths of a
-second. They are a small part of Python, with types known beforehand: integers of 64 bits, doubles,
-and one-dimensional arrays of both and of bytes (`Ints`, `Floats`, `Bytes`), which nothing keeps
-from being indexed outside. A variable has the type of its first value. There are assignments, `if`,
-`while`, `for` over a `range`, calls of functions of the same library, constants of their modules,
-`min`, `max`, `ceil`, `float`, and `ints_at`: the array at an address. Integers wrap around, `//`
-and `%` truncate, `>>` keeps the sign. Annotations name the types of arguments and results.
-"""
+"""One function of a library, from Python to the LLVM dialect."""
 
 from __future__ import annotations
 
 import ast
-import ctypes
 import inspect
 import textwrap
-import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from davinci.mlir import execution_engine, ir
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Bytes = npt.NDArray[np.uint8]
-
-OPT_LEVEL = 2
-"""Of the native compiler."""
-
-TYPES = {"int": "i64", "float": "f64", "Ints": "ints", "Floats": "floats", "Bytes": "bytes"}
-ELEMENTS = {"ints": "i64", "floats": "f64", "bytes": "i8"}
-"""Arrays by what they hold."""
+from davinci.native.arrays import ADDRESSED, ELEMENTS, TYPES
+from davinci.native.rows import LANES, OPERATIONS, VECTOR
 
 INTEGER = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.FloorDiv: "sdiv", ast.Mod: "srem",
@@ -57,93 +22,20 @@ COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
 }  # fmt: skip
 """Operations of the LLVM dialect by those of Python, for integers and for doubles."""
 
+ROW, ROWS = "row", "rows"
+
+READ = {"i8": "i64", "f16": "f32"}
+"""What elements of arrays become when they are read, by what they are stored as."""
+
+CONVERSIONS = {
+    ("i64", "f64"): "sitofp", ("i64", "i8"): "trunc", ("i8", "i64"): "zext",
+    ("f16", "f32"): "fpext", ("f32", "f16"): "fptrunc",
+    ("f32", "f64"): "fpext", ("f64", "f32"): "fptrunc",
+}  # fmt: skip
+"""Operations that convert a value from one type to another."""
+
 Value = tuple[str, str]
-"""Name of a value in the text, and its type: i64, f64, ints, floats or bytes."""
-
-
-def ints_at(address: int) -> Ints:
-    """The array at an address; in functions of a library only."""
-    raise NotImplementedError
-
-
-def floats_at(address: int) -> Floats:
-    """As `ints_at`."""
-    raise NotImplementedError
-
-
-def bytes_at(address: int) -> Bytes:
-    """As `ints_at`."""
-    raise NotImplementedError
-
-
-def address(array: npt.NDArray[Any]) -> int:
-    """Of an array's first element."""
-    found: int = array.__array_interface__["data"][0]
-    return found
-
-
-ADDRESSED = {"ints_at": "ints", "floats_at": "floats", "bytes_at": "bytes"}
-
-
-class Library:
-    """Functions that are compiled together, and may call each other."""
-
-    def __init__(self) -> None:
-        self._functions: dict[str, Function] = {}
-        self._engine: Any = None
-        self._entries: dict[str, Entry] = {}
-        self._lock = threading.Lock()
-
-    def function(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Adds a function that others of the library call; a decorator."""
-        self._functions[function.__name__] = Function(function, self._functions, "internal ")
-        return function
-
-    def entry(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """Adds a function that `call` calls; a decorator."""
-        self._functions[function.__name__] = Function(function, self._functions, "")
-        return function
-
-    def call(self, name: str, *arguments: Any) -> Any:
-        """Calls a function; arrays must be contiguous and of the type that it takes."""
-        entry = self._entries.get(name)
-        if entry is None:
-            with self._lock:
-                entry = self._entries[name] = self._entry(name)
-        return entry(*arguments)
-
-    def _entry(self, name: str) -> Entry:
-        if self._engine is None:
-            text = "\n".join(function.text() for function in self._functions.values())
-            with ir.Context(load_on_create_dialects=["llvm"]) as context, ir.Location.unknown():
-                context.enable_multithreading(False)
-                module = ir.Module.parse(text)
-                self._engine = execution_engine.ExecutionEngine(module, opt_level=OPT_LEVEL)
-        return Entry(self._functions[name], self._engine.raw_lookup(name))
-
-
-class Entry:
-    """A function as the host calls it."""
-
-    def __init__(self, function: Function, address: int) -> None:
-        self._kinds = [kind for _, kind in function.parameters]
-        self._native = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(address)
-        self._result, self._count = function.result, len(self._kinds) + 1
-
-    def __call__(self, *arguments: Any) -> Any:
-        """Each call has words of its own: threads may call at the same time."""
-        words = (ctypes.c_int64 * self._count)()
-        base = ctypes.addressof(words)
-        for i, (kind, value) in enumerate(zip(self._kinds, arguments, strict=True)):
-            if kind == "f64":
-                ctypes.c_double.from_buffer(words, 8 * i).value = value
-            else:
-                words[i] = value if kind == "i64" else address(value)
-        pointers = (ctypes.c_void_p * self._count)(*range(base, base + 8 * self._count, 8))
-        self._native(ctypes.addressof(pointers))
-        if self._result == "f64":
-            return ctypes.c_double.from_buffer(words, 8 * self._count - 8).value
-        return words[self._count - 1]
+"""Name of a value in the text, and its type: i64, f64, f32, the name of an array, row or rows."""
 
 
 class Function:
@@ -153,12 +45,14 @@ class Function:
         name: of the function.
         parameters: names and types.
         result: type of what it returns, i64 if nothing.
+        address_name: of the function that returns where an entry is.
     """
 
     def __init__(
         self, function: Callable[..., Any], others: dict[str, Function], linkage: str
     ) -> None:
         self.name, self._linkage = function.__name__, linkage
+        self.address_name = f"{self.name}.address"
         self._globals, self._others = inspect.unwrap(function).__globals__, others
         source = textwrap.dedent(inspect.getsource(function))
         (definition,) = ast.parse(source).body
@@ -175,6 +69,7 @@ class Function:
         self._allocated: list[str] = []
         self._variables: dict[str, Value] = {}
         self._loops: list[tuple[str, str]] = []
+        self._unrolled: dict[str, int] = {}
         self._count = 0
         arguments = []
         for i, (name, kind) in enumerate(self.parameters):
@@ -185,7 +80,20 @@ class Function:
         self._do(f"llvm.return {zero[0]} : {self.result}")
         head = f"llvm.func {self._linkage}@{self.name}({', '.join(arguments)}) -> {self.result} {{"
         one = ["%one = llvm.mlir.constant(1 : i64) : i64"]
-        return "\n".join([head, *one, *self._allocated, *self._lines, "}"])
+        lines = [head, *one, *self._allocated, *self._lines, "}"]
+        if not self._linkage:
+            lines += self._address()
+        return "\n".join(lines)
+
+    def _address(self) -> list[str]:
+        """A function that says where this one is."""
+        return [
+            f"llvm.func @{self.address_name}() -> i64 {{",
+            f"%function = llvm.mlir.addressof @{self.name} : !llvm.ptr",
+            "%address = llvm.ptrtoint %function : !llvm.ptr to i64",
+            "llvm.return %address : i64",
+            "}",
+        ]
 
     def _do(self, line: str) -> None:
         self._lines.append(line)
@@ -245,17 +153,26 @@ class Function:
             raise self._error(node, "no such statement in native code")
 
     def _for(self, node: ast.For) -> None:
-        """`for i in range(...)`: as a loop whose test compares the variable."""
+        """`for i in range(...)`: as a loop over a hidden variable."""
         assert isinstance(node.iter, ast.Call) and isinstance(node.target, ast.Name)
         bounds = node.iter.args
+        if ast.unparse(node.iter.func) == "unrolled":
+            for i in range(int(self._known(bounds[0]))):
+                self._unrolled[node.target.id] = i
+                self._statements(node.body)
+            del self._unrolled[node.target.id]
+            return
+        self._count += 1
+        counter, last = f".at{self._count}", f".last{self._count}"
         first = bounds[0] if len(bounds) > 1 else ast.Constant(0)
-        self._assign(node.target.id, self._value(first))
-        last = f"{node.target.id}.last"
+        self._assign(counter, self._value(first))
         self._assign(last, self._value(bounds[-1] if len(bounds) < 3 else bounds[1]))
         step: ast.expr = bounds[2] if len(bounds) == 3 else ast.Constant(1)
-        name = ast.Name(node.target.id, ast.Load())
+        name = ast.Name(counter, ast.Load())
         test = ast.Compare(name, [ast.Lt()], [ast.Name(last, ast.Load())])
-        self._loop(test, node.body, [ast.AugAssign(node.target, ast.Add(), step)])
+        begin = ast.Assign([node.target], name)
+        onward = ast.AugAssign(ast.Name(counter, ast.Store()), ast.Add(), step)
+        self._loop(test, [begin, *node.body], [onward])
 
     def _loop(self, test: ast.expr, body: list[ast.stmt], again: list[ast.stmt]) -> None:
         head, inside, onward, end = (self._label() for _ in range(4))
@@ -278,11 +195,7 @@ class Function:
             return
         assert isinstance(target, ast.Subscript)
         pointer, kind = self._element(target)
-        if kind == "i8":
-            byte = self._new(f"llvm.trunc {self._as(value, 'i64')} : i64 to i8")
-            self._do(f"llvm.store {byte}, {pointer} : i8, !llvm.ptr")
-        else:
-            self._do(f"llvm.store {self._as(value, kind)}, {pointer} : {kind}, !llvm.ptr")
+        self._do(f"llvm.store {self._as(value, kind)}, {pointer} : {machine_type(kind)}, !llvm.ptr")
 
     def _assign(self, name: str, value: Value) -> None:
         known = self._variables.get(name)
@@ -297,16 +210,21 @@ class Function:
     def _element(self, node: ast.Subscript) -> Value:
         """Address of an element, and its type."""
         array, kind = self._value(node.value)
-        index, element = self._as(self._value(node.slice), "i64"), ELEMENTS[kind]
-        pointer = f"llvm.getelementptr {array}[{index}] : (!llvm.ptr, i64) -> !llvm.ptr, {element}"
-        return self._new(pointer), element
+        index = self._as(self._value(node.slice), "i64")
+        element = ROW if kind == ROWS else ELEMENTS[kind]
+        return self._pointer(array, index, machine_type(element)), element
+
+    def _pointer(self, array: str, index: str, element: str) -> str:
+        return self._new(
+            f"llvm.getelementptr {array}[{index}] : (!llvm.ptr, i64) -> !llvm.ptr, {element}"
+        )
 
     def _as(self, value: Value, kind: str) -> str:
         name, found = value
         if found == kind:
             return name
-        if (found, kind) == ("i64", "f64"):
-            return self._new(f"llvm.sitofp {name} : i64 to f64")
+        if (found, kind) in CONVERSIONS:
+            return self._new(f"llvm.{CONVERSIONS[found, kind]} {name} : {found} to {kind}")
         raise SyntaxError(f"{self.name}: found a value of type {found}, expected {kind}")
 
     def _constant(self, value: float | int) -> Value:
@@ -315,6 +233,8 @@ class Function:
         return self._new(f"llvm.mlir.constant({int(value)} : i64) : i64"), "i64"
 
     def _value(self, node: ast.expr) -> Value:
+        if isinstance(node, ast.Name) and node.id in self._unrolled:
+            return self._constant(self._unrolled[node.id])
         if isinstance(node, ast.Name) and node.id in self._variables:
             place, kind = self._variables[node.id]
             return self._new(f"llvm.load {place} : !llvm.ptr -> {machine_type(kind)}"), kind
@@ -322,9 +242,9 @@ class Function:
             return self._constant(self._known(node))
         if isinstance(node, ast.Subscript):
             pointer, kind = self._element(node)
-            found = self._new(f"llvm.load {pointer} : !llvm.ptr -> {kind}")
-            return (self._new(f"llvm.zext {found} : i8 to i64"), "i64") if kind == "i8" else (
-                found, kind)  # fmt: skip
+            found = self._new(f"llvm.load {pointer} : !llvm.ptr -> {machine_type(kind)}")
+            wide = READ.get(kind, kind)
+            return self._as((found, kind), wide), wide
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
             return self._binary(ast.BinOp(ast.Constant(0), ast.Sub(), node.operand))
         if isinstance(node, ast.BinOp):
@@ -339,13 +259,15 @@ class Function:
         if isinstance(node, ast.Constant):
             value = node.value
         else:
-            value = eval(ast.unparse(node), self._globals)
+            value = eval(ast.unparse(node), self._globals, self._unrolled)
         if not isinstance(value, (int, float)):
             raise self._error(node, "no constant")
         return value if isinstance(value, float) else int(value)
 
     def _binary(self, node: ast.BinOp) -> Value:
         left, right = self._value(node.left), self._value(node.right)
+        if left[1] == right[1] == ROW:
+            return self._new(f"llvm.{FLOAT[type(node.op)]} {left[0]}, {right[0]} : {VECTOR}"), ROW
         float_ = isinstance(node.op, ast.Div) or "f64" in (left[1], right[1])
         kind, names = ("f64", FLOAT) if float_ else ("i64", INTEGER)
         operation: str = names[type(node.op)]
@@ -366,7 +288,12 @@ class Function:
 
     def _call(self, node: ast.Call) -> Value:
         assert isinstance(node.func, ast.Name)
-        name, values = node.func.id, [self._value(argument) for argument in node.args]
+        name = node.func.id
+        if name == "rows":
+            return self._rows(int(self._known(node.args[0])))
+        values = [self._value(argument) for argument in node.args]
+        if name in OPERATIONS:
+            return self._row_operation(name, node, values)
         if name in ("min", "max"):
             found = values[0]
             for value in values[1:]:
@@ -388,6 +315,45 @@ class Function:
         types = ", ".join(map(machine_type, kinds))
         call = f"llvm.call @{name}({', '.join(given)}) : ({types}) -> {other.result}"
         return self._new(call), other.result
+
+    def _rows(self, count: int) -> Value:
+        self._count += 1
+        place, number = f"%rows{self._count}", f"%count{self._count}"
+        self._allocated += [
+            f"{number} = llvm.mlir.constant({count} : i64) : i64",
+            f"{place} = llvm.alloca {number} x {VECTOR} : (i64) -> !llvm.ptr",
+        ]
+        return place, ROWS
+
+    def _row_operation(self, name: str, node: ast.Call, values: list[Value]) -> Value:
+        """An operation of `native.rows`."""
+        if name in ("row", "put_row"):
+            (array, kind), index = values[0], self._as(values[1], "i64")
+            pointer = self._pointer(array, index, ELEMENTS[kind])
+            if name == "row":
+                load = f"llvm.load {pointer} {{alignment = 4 : i64}} : !llvm.ptr -> {VECTOR}"
+                return self._new(load), ROW
+            stored = self._as(values[2], ROW)
+            self._do(
+                f"llvm.store {stored}, {pointer} {{alignment = 4 : i64}} : {VECTOR}, !llvm.ptr"
+            )
+            return self._constant(0)
+        if name == "spread":
+            undefined = self._new(f"llvm.mlir.undef : {VECTOR}")
+            zero, value = self._constant(0)[0], self._as(values[0], "f32")
+            one = self._new(f"llvm.insertelement {value}, {undefined}[{zero} : i64] : {VECTOR}")
+            return self._shuffled(one, one, [0] * LANES)
+        if name == "multiply_add":
+            operands = ", ".join(self._as(value, ROW) for value in values)
+            types = ", ".join([VECTOR] * 3)
+            return self._new(f"llvm.intr.fmuladd({operands}) : ({types}) -> {VECTOR}"), ROW
+        half = LANES // 2
+        first = half * int(self._known(node.args[2]))
+        lanes = [lane for i in range(first, first + half) for lane in (i, LANES + i)]
+        return self._shuffled(self._as(values[0], ROW), self._as(values[1], ROW), lanes)
+
+    def _shuffled(self, x: str, y: str, lanes: list[int]) -> Value:
+        return self._new(f"llvm.shufflevector {x}, {y} {lanes} : {VECTOR}"), ROW
 
     def _extreme(self, name: str, left: Value, right: Value) -> Value:
         """As Python has it: the first one, unless the second one is beyond it."""
@@ -416,10 +382,11 @@ class Function:
                 self._branch(pair, onward, no)
                 self._begin(onward)
             left, right = self._value(last.left), self._value(last.comparators[0])
-            kind = "f64" if "f64" in (left[1], right[1]) else "i64"
+            kinds = left[1], right[1]
+            kind = "f64" if "f64" in kinds else "f32" if "f32" in kinds else "i64"
             a, b = self._as(left, kind), self._as(right, kind)
-            name = COMPARISONS[type(last.ops[0])][kind == "f64"]
-            operation = "fcmp" if kind == "f64" else "icmp"
+            name = COMPARISONS[type(last.ops[0])][kind != "i64"]
+            operation = "icmp" if kind == "i64" else "fcmp"
             test = self._new(f'llvm.{operation} "{name}" {a}, {b} : {kind}')
             self._do(f"llvm.cond_br {test}, {yes}, {no}")
         else:
@@ -428,7 +395,7 @@ class Function:
 
 def machine_type(kind: str) -> str:
     """The type in the LLVM dialect."""
-    return "!llvm.ptr" if kind in ELEMENTS else kind
+    return VECTOR if kind == ROW else "!llvm.ptr" if kind in ELEMENTS or kind == ROWS else kind
 
 
 def _pairs(node: ast.Compare) -> Iterator[ast.Compare]:

@@ -1,0 +1,104 @@
+"""Arithmetic of half precision: computed in single precision, rounded once.
+
+NumPy converts halves one by one, in software. Here native code converts them by the processor's
+instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from davinci.isa.core import Array
+from davinci.native import Halves, Library, Singles
+
+LIBRARY = Library()
+"""Native code of the records."""
+
+
+@LIBRARY.entry
+def widen(halves: Halves, singles: Singles, count: int) -> None:
+    """The same numbers."""
+    for i in range(count):
+        singles[i] = halves[i]
+
+
+@LIBRARY.entry
+def narrow(singles: Singles, halves: Halves, count: int) -> None:
+    """The nearest halves, ties to even."""
+    for i in range(count):
+        halves[i] = singles[i]
+
+
+@LIBRARY.entry
+def larger(x: Halves, y: Halves, result: Halves, count: int) -> None:
+    """As `np.maximum`: x if they are equal, a NaN if there is one."""
+    for i in range(count):
+        a = x[i]
+        b = y[i]
+        result[i] = a if a >= b or a != a else b
+
+
+@LIBRARY.entry
+def smaller(x: Halves, y: Halves, result: Halves, count: int) -> None:
+    """As `np.minimum`: x if they are equal, a NaN if there is one."""
+    for i in range(count):
+        a = x[i]
+        b = y[i]
+        result[i] = a if a <= b or a != a else b
+
+
+def converted(array: Array, dtype: npt.DTypeLike) -> Array:
+    """As `array.astype(dtype)`; from f32 to f16 to the nearest, overflow gives infinity."""
+    types = array.dtype.type, np.dtype(dtype).type
+    name = CONVERSIONS.get(types)
+    if name is None:
+        return array.astype(dtype)
+    array = np.ascontiguousarray(array)
+    result: Array = np.empty(array.shape, dtype)
+    LIBRARY.call(name, array, result, array.size)
+    return result
+
+
+CONVERSIONS = {(np.float16, np.float32): "widen", (np.float32, np.float16): "narrow"}
+
+
+def computed(function: Callable[..., Array]) -> Callable[..., Array]:
+    """A function of f16 that is `function` of f32, rounded."""
+
+    def compute(*halves: Array) -> Array:
+        return converted(function(*(converted(x, np.float32) for x in halves)), np.float16)
+
+    return compute
+
+
+def chosen(name: str) -> Callable[[Array, Array], Array]:
+    """`larger` or `smaller`, of arrays that broadcast."""
+
+    def compute(x: Array, y: Array) -> Array:
+        if x.shape != y.shape:
+            x, y = (each.copy() for each in np.broadcast_arrays(x, y))
+        x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+        result: Array = np.empty(x.shape, np.float16)
+        LIBRARY.call(name, x, y, result, x.size)
+        return result
+
+    return compute
+
+
+NATIVE: dict[Callable[..., Array], Callable[..., Array]] = {
+    np.maximum: chosen("larger"),
+    np.minimum: chosen("smaller"),
+    **{
+        function: computed(function)
+        for function in (np.add, np.subtract, np.multiply, np.divide, np.sqrt, np.reciprocal)
+    },
+}
+"""Functions of f16 by those of NumPy that give the same."""
+
+
+def of_type(function: Callable[..., Array], dtype: str) -> Callable[..., Array]:
+    """A function of NumPy as it computes with arrays of a type."""
+    return NATIVE.get(function, function) if dtype == "f16" else function

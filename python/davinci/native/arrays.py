@@ -1,0 +1,50 @@
+"""Arrays that native code takes: types of NumPy arrays by their names in annotations."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Halves = npt.NDArray[np.float16]
+Bytes = npt.NDArray[np.uint8]
+
+ELEMENTS = {"ints": "i64", "floats": "f64", "singles": "f32", "halves": "f16", "bytes": "i8"}
+"""Arrays by what they hold."""
+
+TYPES = {"int": "i64", "float": "f64", **{name.capitalize(): name for name in ELEMENTS}}
+"""Types by the names that annotations have for them."""
+
+
+def ints_at(address: int) -> Ints:
+    """The array at an address; in functions of a library only."""
+    raise NotImplementedError
+
+
+def floats_at(address: int) -> Floats:
+    """As `ints_at`."""
+    raise NotImplementedError
+
+
+def bytes_at(address: int) -> Bytes:
+    """As `ints_at`."""
+    raise NotImplementedError
+
+
+ADDRESSED = {"ints_at": "ints", "floats_at": "floats", "bytes_at": "bytes"}
+
+
+NOTHING = ctypes.c_char * 0
+
+
+def address(array: npt.NDArray[Any]) -> int:
+    """Of a contiguous array's first element."""
+    if array.flags.writeable:  # several times as fast
+        return ctypes.addressof(NOTHING.from_buffer(array.data))
+    found: int = array.__array_interface__["data"][0]
+    return found
