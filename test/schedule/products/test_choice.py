@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from davinci import machine as machines
-from davinci.schedule.products.choice import Wanted, choose
-from davinci.schedule.products.cost import footprint
+from davinci.schedule.products.choice import Candidates, Wanted, candidates, choose
+from davinci.schedule.products.cost import Costs, footprint
+from davinci.schedule.products.estimate import estimate_of, least_of
 from davinci.schedule.products.product import Operand, Product, Result
 
 
@@ -47,3 +48,17 @@ def test_last_columns_of_ragged_rows_leave_with_others(columns: int, cores: int)
     schedule = choose(product, machines.load("ascend910"), cores, Wanted())
     cuts = schedule.share.n, schedule.tile.n, schedule.part[0]
     assert product.narrow(1) and not product.narrow(*cuts)
+
+
+@pytest.mark.parametrize("cores", [2, 32])
+def test_what_is_left_out_early_is_not_among_the_best(cores: int) -> None:
+    machine = machines.load("ascend910")
+    rows = Operand(False, 2, False), Operand(False, 2, True)
+    given = Product(1, 768, 640, 512, *rows, Result(False, 2))
+    costs, every = Costs(given, machine), Candidates(given, machine, cores, Wanted()).all()
+    cycles = {schedule: estimate_of(costs, schedule, cores) for schedule in every}
+    assert all(least_of(costs, each, cores) <= found for each, found in cycles.items())
+    all_of_them, _ = candidates(given, machine, cores, Wanted(), len(cycles))
+    few, _ = candidates(given, machine, cores, Wanted(), 8)
+    assert len(few) < len(all_of_them)
+    assert few[:8] == all_of_them[:8]

@@ -52,7 +52,7 @@ def test_chosen_is_not_slower_than_that_of_the_estimate() -> None:
 @pytest.mark.parametrize("cores", [1, 32])
 def test_the_fastest_is_found_without_playing_all_to_the_end(cores: int) -> None:
     given = product(512, 768, 768)
-    ways, count = candidates(given, ASCEND910, cores, Wanted())
+    ways, count = candidates(given, ASCEND910, cores, Wanted(), 64)
     found = fastest(given, ways[:count], ASCEND910, cores)
     assert found == by_play(given, ways[:count], ASCEND910, cores)[0]
     cycles = [played(given, way, ASCEND910, cores) for way in ways[:count]]

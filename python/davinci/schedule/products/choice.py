@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -18,7 +18,7 @@ from davinci.schedule.products.cost import (
     parting_buffers,
     windows_cycles,
 )
-from davinci.schedule.products.estimate import estimate_of
+from davinci.schedule.products.estimate import Fewest, estimate_of, least_of
 from davinci.schedule.products.pieces import PieceWays
 from davinci.schedule.products.play import by_play, fastest
 from davinci.schedule.products.product import (
@@ -30,7 +30,7 @@ from davinci.schedule.products.product import (
     Share,
     Tile,
 )
-from davinci.schedule.products.rolls import WRITTEN, mads_of_share, mads_written
+from davinci.schedule.products.rolls import mads_of_share, mads_written, may_be_short
 from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -83,7 +83,7 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
     Raises:
         CompileError: unknown strategy, or no schedule that fits the memories.
     """
-    ways, count = candidates(product, machine, cores, wanted)
+    ways, count = candidates(product, machine, cores, wanted, PLAYED)
     best = fastest(product, ways[:count], machine, cores)
     if mads_written(product, best) <= MOST_WRITTEN:
         return best
@@ -102,17 +102,20 @@ def ranked(product: Product, machine: Machine, cores: int) -> list[ProductSchedu
         CompileError: as of `choose`.
     """
     best = choose(product, machine, cores, Wanted())
-    ways, count = candidates(product, machine, cores, Wanted())
+    ways, count = candidates(product, machine, cores, Wanted(), RANKED)
     ways = [*by_play(product, ways[:count], machine, cores), *ways[count:RANKED]]
     short = [each for each in ways if mads_written(product, each) <= MOST_WRITTEN]
     return list(dict.fromkeys([best, *short]))
 
 
 def candidates(
-    product: Product, machine: Machine, cores: int, wanted: Wanted
+    product: Product, machine: Machine, cores: int, wanted: Wanted, kept: int
 ) -> tuple[list[ProductSchedule], int]:
     """Schedules that fit the memories, by estimated cycles, and how many of them are to be played;
     if any may be short, no others.
+
+    Args:
+        kept: the first so many are all there; of those behind them some may be missing.
 
     Raises:
         CompileError: as of `choose`.
@@ -122,28 +125,26 @@ def candidates(
             "unknown matmul strategy", found=repr(wanted.strategy), expected=" or ".join(STRATEGIES)
         )
     found: list[tuple[float, ProductSchedule]] = []
-    costs = Costs(product, machine)
+    costs, fewest = Costs(product, machine), Fewest(kept, 2 / ALIKE)
     for shallow in (False, True):
-        found = found or [
-            (estimate_of(costs, schedule, cores), schedule)
-            for schedule in Candidates(product, machine, cores, wanted, shallow).all()
-        ]
+        if found:
+            break
+        ways = Candidates(product, machine, cores, wanted, shallow)
+        ways.hopeless = lambda schedule: least_of(costs, schedule, cores) > fewest.limit
+        for schedule in ways.all():
+            cycles = estimate_of(costs, schedule, cores)
+            found.append((cycles, schedule))
+            if cycles < fewest.limit and may_be_short(product, schedule):
+                fewest.add(cycles)
     if not found:
         raise no_schedule(product, machine, wanted)
     best = min(cycles for cycles, _ in found)
     # Sorting is stable: of schedules that are about as fast the first ones come first.
     found.sort(key=lambda each: int(each[0] / best * ALIKE))
-    ways = [each for _, each in found]
-    ways = [each for each in ways if may_be_short(product, each)] or ways
-    count = max(FEWEST_PLAYED, min(PLAYED, PLAYED_MADS // mads_of_share(product, ways[0])))
-    return ways, count
-
-
-def may_be_short(product: Product, schedule: ProductSchedule) -> bool:
-    """Whether a share is short, or so regular that loops may make it so."""
-    k = product.fractals.k
-    even = all(k % size == 0 for size in (schedule.tile.k, schedule.a.k, schedule.b.k))
-    return even or mads_of_share(product, schedule) <= WRITTEN
+    every = [each for _, each in found]
+    every = [each for each in every if may_be_short(product, each)] or every
+    count = max(FEWEST_PLAYED, min(PLAYED, PLAYED_MADS // mads_of_share(product, every[0])))
+    return every, count
 
 
 def no_schedule(product: Product, machine: Machine, wanted: Wanted) -> CompileError:
@@ -172,6 +173,7 @@ class Candidates:
 
     Attributes:
         shares_kept, tiles_kept: shares of C, and tiles of each, that are looked at closely.
+        hopeless: whether a schedule is left out, whatever its slots are.
 
     Args:
         shallow: whether a mad takes no more of k than rows of an operand that UB has room for; for
@@ -190,6 +192,7 @@ class Candidates:
     ) -> None:
         self.product, self.machine, self.cores, self.wanted = product, machine, cores, wanted
         self.shallow = shallow
+        self.hopeless: Callable[[ProductSchedule], bool] = lambda schedule: False
         self.whole = product.fractals
         self.rooms = {
             name: machine.buffer(name).bytes // FRACTAL_BYTES for name in ("L0A", "L0B", "L1")
@@ -317,7 +320,7 @@ class Candidates:
             ):
                 plain = self.schedule(share, tile, outer, beside, (a, b), ragged)
                 # It is the same with all slots for which L1 has room.
-                if footprint(self.product, plain).excess(self.machine):
+                if self.hopeless(plain) or footprint(self.product, plain).excess(self.machine):
                     continue
                 # A mad may take parts of several pieces of an image, all of which are in L1.
                 most = min(ceil_div(self.whole.k, a.k), (tile.k + a.k - 2) // a.k + 1)

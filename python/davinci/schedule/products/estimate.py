@@ -6,6 +6,7 @@ MTE2, then V and MTE3 if it comes in rows, MTE1, M, and V and MTE3 as the result
 
 from __future__ import annotations
 
+import heapq
 import math
 from dataclasses import dataclass
 
@@ -137,6 +138,48 @@ def estimate_of(plain: Costs, schedule: ProductSchedule, cores: int) -> float:
     crowd = max(1.0, plain.machine.mte2.port_bytes_per_cycle / traffic.l2_rate)
     first, more = share_cycles(traffic.costs, schedule, tiles, crowd)
     return max(traffic.memory, first + (traffic.turns - 1) * more)
+
+
+def least_of(costs: Costs, schedule: ProductSchedule, cores: int) -> float:
+    """What no estimate of it is below, whatever L1 has room for: of loads and mads alone.
+
+    Args:
+        costs: of the product on one core alone.
+    """
+    product, machine, tile = costs.product, costs.machine, schedule.tile
+    share, whole, steps = schedule.share, product.fractals, ceil_div(product.fractals.k, tile.k)
+    shares = ceil_div(product.batch, share.batch)
+    shares *= ceil_div(whole.m, share.m) * ceil_div(whole.n, share.n)
+    mad, a, b = costs.mad(tile), costs.load(schedule, "a"), costs.load(schedule, "b")
+    m = mte1 = 0.0
+    for kind in tiles_of(product, schedule):
+        m += mad.m * steps * kind.count
+        mte1 += (a.mte1 * kind.loads[0] + b.mte1 * kind.loads[1]) * steps * kind.count
+    once = machine.mte2.start_cycles + max(m, mte1) + CROWDED * min(m, mte1)
+    once *= 1 + TURNS * (math.prod(schedule.beside) - 1)
+    return once + (ceil_div(shares, min(cores, shares)) - 1) * max(m, mte1)
+
+
+class Fewest:
+    """The fewest cycles of estimates, so many of them.
+
+    Attributes:
+        limit: schedules of more cycles come behind those when all are sorted.
+
+    Args:
+        alike: the part of their cycles in which schedules may differ that are alike.
+    """
+
+    def __init__(self, count: int, alike: float) -> None:
+        self._count, self._alike, self.limit = count, alike, math.inf
+        self._found: list[float] = []  # a heap of what is below 0: the most cycles first
+
+    def add(self, cycles: float) -> None:
+        heapq.heappush(self._found, -cycles)
+        if len(self._found) > self._count:
+            heapq.heappop(self._found)
+        if len(self._found) == self._count:
+            self.limit = -self._found[0] * (1 + self._alike)
 
 
 def stalls(schedule: ProductSchedule, tiles: list[Tiles], k: int, side: int) -> float:

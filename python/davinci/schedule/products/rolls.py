@@ -86,6 +86,13 @@ def mads_written(product: Product, schedule: ProductSchedule) -> int:
     return mads if mads <= WRITTEN else mads_of(lines_of(schedule.share, product, schedule))
 
 
+def may_be_short(product: Product, schedule: ProductSchedule) -> bool:
+    """Whether a share is short, or so regular that loops may make it so."""
+    k = product.fractals.k
+    even = all(k % size == 0 for size in (schedule.tile.k, schedule.a.k, schedule.b.k))
+    return even or mads_of_share(product, schedule) <= WRITTEN
+
+
 def position(event: Event, windows: bool = False) -> Position:
     """Where in the matrices an event is at work; it matters only to what touches GM, and to loads
     of windows."""
