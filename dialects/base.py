@@ -8,7 +8,9 @@ the operation with its definition, so the decorator does that first: a check may
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +24,9 @@ def verifier(check: Callable[[Any], None]) -> Callable[[Any], bool]:
     @functools.wraps(check)
     def verify_invariants(self: Any) -> bool:
         operation = self.operation
+        key = None if _checked.found is None else _likeness(self, operation)
+        if key is not None and key in _checked.found:
+            return True
         try:
             # A module may be parsed where no context is current, but checks make types.
             with operation.context:
@@ -31,9 +36,46 @@ def verifier(check: Callable[[Any], None]) -> Callable[[Any], bool]:
         except Invalid as error:
             operation.location.emit_error(f"'{operation.name}' op {error}")
             return False
+        if key is not None:
+            _checked.found.add(key)
         return True
 
     return verify_invariants
+
+
+class _Checked(threading.local):
+    """Likenesses of operations that were found to be valid; None outside of `alike_once`."""
+
+    found: Any = None
+
+
+_checked = _Checked()
+
+
+@contextmanager
+def alike_once() -> Iterator[None]:
+    """Within it operations that differ in the values that they take and make only are checked once:
+    a check looks at names, attributes and types. A class that looks at values as well names the
+    attribute that such operations have, `VALUES`."""
+    before, _checked.found = _checked.found, set()
+    try:
+        yield
+    finally:
+        _checked.found = before
+
+
+def _likeness(op: Any, operation: Any) -> Hashable | None:
+    """All that the check of an operation looks at; None if it looks at values or regions, too."""
+    attributes, values = operation.attributes, getattr(type(op), "VALUES", None)
+    if len(operation.regions) or (values is not None and values in attributes):
+        return None
+    try:
+        pairs = attributes.items()
+    except TypeError:  # a location, which the bindings cannot hand out
+        return None
+    operands = [value.type for value in operation.operands]
+    results = [value.type for value in operation.results]
+    return (operation.name, len(operands), *pairs, *operands, *results)
 
 
 def check_form(op: Any) -> None:

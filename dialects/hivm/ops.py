@@ -158,6 +158,8 @@ class InstructionOp(Hivm.Operation):
     C6 addresses are pointers into the memory of the record; dynamic fields are i64.
     """
 
+    VALUES = "dynamic"  # of which constants are looked at
+
     @verifier
     def verify_invariants(self) -> None:
         record = record_of(self)

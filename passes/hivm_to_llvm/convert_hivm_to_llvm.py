@@ -37,7 +37,6 @@ from davinci.mlir import (
     Op,
     arith,
     ir,
-    llvm,
     location_text,
     operations,
     run_unverified,
@@ -81,6 +80,9 @@ FREE = (
 
 NAME_PIPES = ("flag", "barrier", "cross_core_flag")
 """Timing rules of instructions that name pipes."""
+
+SCALAR_ACCESSES = ("hivm.ld", "hivm.st")
+"""Operations without records."""
 
 SPECIAL_REGISTERS = ("hivm.get_block_idx", "hivm.get_block_num", "hivm.get_sub_block_idx")
 
@@ -182,7 +184,7 @@ class Locations:
 
 def lower_instructions(kernel: Op, machine: Machine, locations: Locations) -> None:
     """Replaces the hivm operations of a kernel by calls, block by block."""
-    core = core_of(kernel, machine)
+    records = Records(machine, core_of(kernel, machine))
     blocks: list[Any] = list(kernel.regions[0])
     if not blocks:
         return
@@ -193,44 +195,56 @@ def lower_instructions(kernel: Op, machine: Machine, locations: Locations) -> No
         scalar_ops = 3 if block.owner.name == "scf.for" else 0
         for view in list(block.operations):
             op = view.operation
+            name = op.name
             for region in op.regions:
                 blocks += list(region)
-            if op.name.startswith(("ascend.", "cce.", "memref.")):
+            if name.startswith(("ascend.", "cce.", "memref.")):
                 fail(op, "is not at the hivm level", hint="run ascend-to-cce and cce-to-hivm first")
-            if not op.name.startswith("hivm."):
-                scalar_ops += op.name not in FREE
+            if not name.startswith("hivm."):
+                scalar_ops += name not in FREE
                 continue
-            with ir.InsertionPoint(op), op.location:
-                if op.name in SPECIAL_REGISTERS:
+            place = op.location
+            with ir.InsertionPoint(op), place:
+                if name in SPECIAL_REGISTERS:
                     scalar_ops += 1
-                    call(op, op.name, [])
+                    call(op, name, [])
                     continue
-                record = record_of(op, machine, core)
-                location = locations.number(op.location)
-                lower_instruction(op, record, constants, scalar_ops, location)
+                record = None if name in SCALAR_ACCESSES else records.of(op)
+                lower_instruction(op, record, constants, scalar_ops, locations.number(place))
             scalar_ops = 0
 
 
-def record_of(op: Op, machine: Machine, core: str) -> Instruction | None:
-    """The record of an operation, None for a scalar access.
+class Records:
+    """Records of the instructions of a kind of core."""
 
-    Raises:
-        CompileError: that kind of core of the machine has no such instruction.
-    """
-    name = op.name.removeprefix("hivm.")
-    if name in ("ld", "st"):
-        return None
-    kind = attribute(op, "type", "")
-    record = INSTRUCTIONS.get(f"{name}.{kind}" if kind else name)
-    if record is None:
-        fail(op, "is no instruction", found=f"type {kind!r}")
-    message = illegal_instruction(machine, core, record)
-    if not message and record.timing in NAME_PIPES:
-        fields = {name: attribute(op, name, int(Pipe.S)) for name in PIPE_FIELDS}
-        message = illegal_pipes(machine, core, record, fields)
-    if message:
-        fail(op, f"is illegal: {message}")
-    return record
+    def __init__(self, machine: Machine, core: str) -> None:
+        self._machine, self._core = machine, core
+        self._legal: dict[tuple[str, str], Instruction] = {}
+
+    def of(self, op: Op) -> Instruction:
+        """The record of an operation.
+
+        Raises:
+            CompileError: that kind of core of the machine has no such instruction.
+        """
+        key = op.name, attribute(op, "type", "")
+        record = self._legal.get(key)
+        if record is None:
+            record = self._legal[key] = self._find(op, *key)
+        if record.timing in NAME_PIPES:
+            fields = {name: attribute(op, name, int(Pipe.S)) for name in PIPE_FIELDS}
+            if message := illegal_pipes(self._machine, self._core, record, fields):
+                fail(op, f"is illegal: {message}")
+        return record
+
+    def _find(self, op: Op, name: str, kind: str) -> Instruction:
+        name = name.removeprefix("hivm.")
+        record = INSTRUCTIONS.get(f"{name}.{kind}" if kind else name)
+        if record is None:
+            fail(op, "is no instruction", found=f"type {kind!r}")
+        if message := illegal_instruction(self._machine, self._core, record):
+            fail(op, f"is illegal: {message}")
+        return record
 
 
 class Constants:
@@ -292,8 +306,11 @@ def packed_operands(op: Op, record: Any, constants: Constants) -> tuple[list[Any
     """Addresses, then configuration words; and the number of operations that packing takes."""
     operands = list(op.operands)
     addresses = operands[: len(record.operands)]
-    names = attribute(op, "dynamic", [])
-    dynamic = dict(zip(names, operands[len(record.operands) :], strict=True))
+    dynamic = {}
+    if len(operands) > len(addresses):
+        names = attribute(op, "dynamic", [])
+        dynamic = dict(zip(names, operands[len(addresses) :], strict=True))
+    attributes = op.attributes
     static = [0] * record.words
     parts: list[list[Any]] = [[] for _ in range(record.words)]
     count = 0
@@ -303,7 +320,7 @@ def packed_operands(op: Op, record: Any, constants: Constants) -> tuple[list[Any
             count += f.lo > 0
         else:
             # A field as wide as the word may be negative as an attribute.
-            static[f.word] |= (attribute(op, f.name) << f.lo) & WORD
+            static[f.word] |= (attributes[f.name].value << f.lo) & WORD
     words = []
     for known, computed in zip(static, parts, strict=True):
         if known or not computed:
@@ -322,10 +339,20 @@ def shifted(value: ir.Value, bits: int, constants: Constants) -> Any:
 
 def call(op: Op, callee: str, operands: list[ir.Value]) -> None:
     """Replaces `op` by a call of `callee`."""
-    result = op.results[0].type if op.results else None
-    built = llvm.CallOp(result, operands, [], [], callee=callee).operation
-    if op.results:
-        op.results[0].replace_all_uses_with(built.results[0])
+    results = list(op.results)
+    # The class of llvm.call takes four times as long.
+    built = ir.Operation.create(
+        "llvm.call",
+        results=[result.type for result in results],
+        operands=operands,
+        attributes={
+            "callee": ir.FlatSymbolRefAttr.get(callee),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([len(operands), 0]),
+            "op_bundle_sizes": ir.DenseI32ArrayAttr.get([]),
+        },
+    )
+    for result, value in zip(results, built.results, strict=True):
+        result.replace_all_uses_with(value)
     op.erase()
 
 
@@ -385,7 +412,8 @@ def declare(module: ir.Module) -> None:
         if "callee" in op.attributes:  # the runtime refuses the others
             name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
             if name not in declared:
-                signatures.setdefault(name, signature(op))
+                declared.add(name)
+                signatures[name] = signature(op)
     text = "\n".join(f"llvm.func @{n}{s}" for n, s in signatures.items())
     declarations = ir.Module.parse(text)
     start = ir.InsertionPoint.at_block_begin(module.body)

@@ -25,7 +25,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -304,7 +304,7 @@ class Instruction:
     def mnemonic(self) -> str:
         return f"{self.name}.{self.type}" if self.type else self.name
 
-    @property
+    @cached_property
     def words(self) -> int:
         """Number of configuration words."""
         return 1 + max((f.word for f in self.fields), default=-1)
