@@ -303,9 +303,10 @@ def build(
     if dtype not in BY_NAME.get(name, {}):
         raise ValueError(f"no instruction {name!r} of type {dtype!r}")
     record = BY_NAME[name][dtype]
-    names = [f.name for f in record.fields]
-    if set(names) != set(fields):
-        raise ValueError(f"{record.mnemonic}: found fields {sorted(fields)}, expected {names}")
+    names = record.field_names
+    if fields.keys() != set(names):
+        found = sorted(fields)
+        raise ValueError(f"{record.mnemonic}: found fields {found}, expected {list(names)}")
     i64 = ir.IntegerType.get_signless(WORD_BITS)
     attributes: dict[str, Any] = {"type": ir.StringAttr.get(dtype)} if dtype else {}
     dynamic: dict[str, ir.Value] = {}

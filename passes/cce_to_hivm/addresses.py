@@ -52,7 +52,7 @@ class Address:
         kind = pointer_type(self.space)
         base, constant = self.base, self.shift.constant
         if base is None:
-            base, constant = llvm.IntToPtrOp(kind, constant_i64(constant)).result, 0
+            base, constant = _built("llvm.inttoptr", kind, [constant_i64(constant)]), 0
         if self.shift.dynamic is not None:
             base = step(base, kind, self.shift.dynamic)
         return step(base, kind, constant) if constant else base
@@ -66,7 +66,16 @@ class Address:
 
 
 def pointer_type(space: Space) -> ir.Type:
-    return ir.Type.parse(f"!llvm.ptr<{int(space)}>")
+    return llvm.PointerType.get(address_space=int(space))
+
+
+def _built(
+    name: str, kind: ir.Type, operands: list[Any], attributes: dict[str, ir.Attribute] | None = None
+) -> ir.Value:
+    """The result of an operation; those of instructions are many, and classes take longer."""
+    return ir.Operation.create(
+        name, results=[kind], operands=operands, attributes=attributes
+    ).result
 
 
 def step(base: ir.Value, kind: ir.Type, distance: Any) -> ir.Value:
@@ -76,13 +85,13 @@ def step(base: ir.Value, kind: ir.Type, distance: Any) -> ir.Value:
     indices = [] if small else [constant_i64(distance) if known else distance]
     raw = ir.DenseI32ArrayAttr.get([distance if small else GEP_DYNAMIC])
     byte = ir.IntegerType.get_signless(8)
-    no_flags = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), 0)
-    return llvm.GEPOp(kind, base, indices, raw, byte, no_flags).result
+    attributes = {"rawConstantIndices": raw, "elem_type": ir.TypeAttr.get(byte)}
+    return _built("llvm.getelementptr", kind, [base, *indices], attributes)
 
 
 def constant_i64(value: int) -> ir.Value:
     i64 = ir.IntegerType.get_signless(64)
-    return arith.ConstantOp(i64, ir.IntegerAttr.get(i64, value)).result
+    return _built("arith.constant", i64, [], {"value": ir.IntegerAttr.get(i64, value)})
 
 
 def scaled(index: ir.Value, scale: int) -> Any:

@@ -112,35 +112,37 @@ def lower_block(block: ir.Block, emitter: Emitter, dead: list[Any]) -> None:
     Registers are unknown at the start of a block and after one that is nested.
     """
     emitter.forget()
-    for view in list(block.operations):
-        op = view.operation
-        if op.name in BUFFERS:
-            dead.append(op)
-            continue
-        for region in op.regions:
-            for inner in region:
-                lower_block(inner, emitter, dead)
-            emitter.forget()
-        lower = lowering_of(op)
-        if lower is not None:
-            with ir.InsertionPoint(op), op.location:
-                lower(emitter, op)
-            op.erase()
+    with emitter.block():
+        for view in list(block.operations):
+            op = view.operation
+            if op.name in BUFFERS:
+                dead.append(op)
+                continue
+            for region in op.regions:
+                for inner in region:
+                    lower_block(inner, emitter, dead)
+                emitter.forget()
+            lower = lowering_of(op)
+            if lower is not None:
+                with ir.InsertionPoint(op), op.location:
+                    lower(emitter, op)
+                op.erase()
 
 
 def lowering_of(op: Op) -> Any:
     """The lowering of an operation, None if it stays."""
     from davinci.passes.cce_to_hivm import control
 
-    if op.name == "memref.load":
+    name = op.name
+    if name == "memref.load":
         return control.lower_load
-    if op.name == "memref.store":
+    if name == "memref.store":
         return control.lower_store
-    if op.name.startswith("ascend."):
+    if name.startswith("ascend."):
         fail(op, "is not at the cce level", hint="run ascend-to-cce first")
-    if not op.name.startswith("cce."):
+    if not name.startswith("cce."):
         return None
-    lower = LOWERINGS.get(op.name.removeprefix("cce."))
+    lower = LOWERINGS.get(name.removeprefix("cce."))
     if lower is None:
         fail(op, "has no lowering to hivm")
     return lower

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from davinci.dialects.hivm import ops as hivm
 from davinci.errors import CompileError
-from davinci.isa import INSTRUCTIONS, Instruction
+from davinci.isa import INSTRUCTIONS, Instruction, Space
 from davinci.isa.strides import Dim
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes
@@ -33,6 +34,7 @@ class Emitter:
         image: the fields of FMATRIX, the same.
         padding: the bits of what lies outside of images, the same.
         scales: the address that DEQSCALE names, in bytes, the same.
+        pointers: to constant addresses on chip, of each block around this point.
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -42,6 +44,25 @@ class Emitter:
         self.image: Mapping[str, int] | None = None
         self.padding: int | None = None
         self.scales: int | None = None
+        self.pointers: list[dict[tuple[Space, int], Any]] = []
+
+    @contextmanager
+    def block(self) -> Iterator[None]:
+        """Operations are built in a block inside the current one, if there is one."""
+        self.pointers.append({})
+        yield
+        self.pointers.pop()
+
+    def pointer(self, address: Address) -> Any:
+        """The `!llvm.ptr` of an address, of a constant one on chip that is there already."""
+        if address.base is not None or address.shift.dynamic is not None:
+            return address.pointer()
+        key = address.space, address.shift.constant
+        for known in self.pointers:
+            if key in known:
+                return known[key]
+        found = self.pointers[-1][key] = address.pointer()
+        return found
 
     def forget(self) -> None:
         """Registers are unknown from here on."""
@@ -62,7 +83,7 @@ class Emitter:
         for operand, address in zip(record.operands, addresses, strict=True):
             role = f"address of operand {operand.name} of {record.mnemonic}"
             self.require_aligned(role, address, align_bytes(self.machine, operand))
-        pointers = [address.pointer() for address in addresses]
+        pointers = [self.pointer(address) for address in addresses]
         hivm.build(record.name, record.type, pointers, fields)
 
     def require_aligned(self, role: str, address: Address, align: int) -> None:
@@ -135,7 +156,7 @@ class Emitter:
             for i in range(dim.size):
                 self.loops(rest, itemsizes, move(addresses, [Shift(i * w) for w in widths]), body)
             return
-        with builder.for_loop(0, dim.size) as index:
+        with builder.for_loop(0, dim.size) as index, self.block():
             shifts = [Shift(0, scaled(index, w)) if w else Shift() for w in widths]
             self.loops(rest, itemsizes, move(addresses, shifts), body)
 

@@ -305,6 +305,10 @@ class Instruction:
         return f"{self.name}.{self.type}" if self.type else self.name
 
     @cached_property
+    def field_names(self) -> tuple[str, ...]:
+        return tuple(f.name for f in self.fields)
+
+    @cached_property
     def words(self) -> int:
         """Number of configuration words."""
         return 1 + max((f.word for f in self.fields), default=-1)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from davinci.dialects.base import alike_once
 from davinci.dialects.hivm import ops as hivm
 from davinci.isa import BY_NAME, INSTRUCTIONS, Pipe, Space
 from davinci.mlir import MLIRError, func, ir, make_context
@@ -237,3 +238,16 @@ def test_build_refuses_unknown_names(
 ) -> None:
     with context, ir.Location.unknown(), pytest.raises(ValueError, match=message):
         hivm.build(name, dtype, [], fields)
+
+
+def test_what_is_alike_is_checked_once_and_nothing_else_left_out(context: Any) -> None:
+    barrier = '"hivm.pipe_barrier"() {{pipe = {0} : i64}} : () -> ()'.format
+    moved = '"hivm.pipe_barrier"(%{0}) {{dynamic = ["pipe"]}} : (i64) -> ()'.format
+    constant = "%{0} = arith.constant {1} : i64".format
+    good = [barrier(1), barrier(1), constant("c", 1), moved("c"), moved("i")]
+    with context, alike_once():
+        assert parse(context, "\n".join(good)).operation.verify()
+        for bad in (barrier(99), constant("d", 99) + "\n" + moved("d")):
+            for _ in range(2):
+                with pytest.raises(MLIRError, match="out of range"):
+                    parse(context, "\n".join([*good, bad]))
