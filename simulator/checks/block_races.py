@@ -11,7 +11,7 @@ import numpy as np
 from davinci.errors import DeviceFault
 from davinci.simulator.checks.races import GmAccess, members
 from davinci.simulator.core.core import Core
-from davinci.simulator.core.regions import Ints, Region
+from davinci.simulator.core.regions import Ints, union
 
 
 class BlockRaces:
@@ -82,28 +82,7 @@ class BlockRaces:
 
 def merged(log: list[GmAccess]) -> tuple[Ints, Ints]:
     """Starts and ends of the ranges of bytes that a log touches: sorted, disjoint, maximal."""
-    by_region: dict[int, tuple[Region, list[int]]] = {}
-    for access in log:
-        region = access.region
-        by_region.setdefault(id(region), (region, []))[1].append(access.address)
-    lows: list[Ints] = [np.zeros(0, dtype=np.int64)]
-    highs: list[Ints] = [np.zeros(0, dtype=np.int64)]
-    for region, addresses in by_region.values():
-        if region.empty:
-            continue
-        starts, lengths = region.runs
-        low = (np.array(sorted(set(addresses)))[:, None] + starts).reshape(-1)
-        lows.append(low)
-        highs.append((low.reshape(-1, starts.size) + lengths).reshape(-1))
-    low, high = np.concatenate(lows), np.concatenate(highs)
-    order = np.argsort(low, kind="stable")
-    low, reach = low[order], np.maximum.accumulate(high[order]) if low.size else high
-    if not low.size:
-        return low, reach
-    # A range starts where nothing before reaches; it ends where the next one starts.
-    first = np.concatenate([[True], low[1:] > reach[:-1]])
-    last = np.concatenate([first[1:], [True]])
-    return low[first], reach[last]
+    return union((access.region, access.address) for access in log)
 
 
 def _joined(blocks: dict[int, tuple[Ints, Ints]]) -> tuple[Ints, Ints, Ints]:

@@ -44,6 +44,8 @@ MOST_INSTRUCTIONS = 20_000_000
 TURNS_AN_INSTRUCTION = 50
 """Turns of loops that a scalar program may take for each instruction that it may issue."""
 
+MALFORMED = (ValueError, TypeError, IndexError, ArithmeticError)
+"""What computing an instruction raises whose fields do not fit each other."""
 
 LEARNING = (Stop.ROOM, Stop.UNKNOWN_FORM, Stop.UNKNOWN_STEP)
 """Stops at which compiled code only lacks something."""
@@ -301,15 +303,16 @@ class Core:
         plan = known.plan
         if plan is None:
             plan = known.plan = Plan(part, self._tables, self.registers, self._memories)
-        self._used |= plan.spaces
+        self._used.update(plan.written)
         for item in plan.items:
             try:
                 item.follow(self, part.records, part.first)
-            except Problem:
+            except MALFORMED as error:
                 if isinstance(item, Operation):
                     self._index, self._form = part.first + item.at, item.form
                     self._words = [*part.records[item.at].tolist(), 0]
-                raise
+                raise malformed(error) from error
+        plan.mark()
 
     def transfer(self, form: Form, words: list[int], index: int) -> None:
         """Executes an instruction of a known part that touches global memory."""
@@ -318,12 +321,9 @@ class Core:
             self._checker.access_gm(form, words, index)
         self._compute(form, words)
 
-    def transfers(self, words: list[int], run: Run) -> bool:
-        """Executes such instructions in a row, if they are legal; returns whether they are."""
-        if self._checker is not None and not self._checker.run_gm(run, words):
-            return False
-        self._compute(run.form, words)
-        return True
+    def may_transfer(self, words: list[int], run: Run) -> bool:
+        """Whether such instructions in a row are legal, together."""
+        return self._checker is None or self._checker.run_gm(run, words)
 
     def _cross(self, form: Form, index: int) -> None:
         """Sets a flag of other cores, or waits for one; then compiled code may go on."""
@@ -426,21 +426,15 @@ class Core:
     def _compute(self, form: Form, words: list[int]) -> None:
         if form.summary:
             return
-        self.compute(Operation(form, words, self._memories))
-        self._used.update([port.space for port in form.writes])
-
-    def compute(self, operation: Operation) -> None:
-        """Computes what an instruction writes.
-
-        Raises:
-            Problem: its fields do not fit each other.
-        """
         try:
-            found = operation.run(self.registers)
-            if found is not NOTHING:
-                self.lost += found
-        except (ValueError, TypeError, IndexError, ArithmeticError) as error:
-            raise Problem(f"malformed instruction: {error}") from error
+            found = Operation(form, words, self._memories).run(self.registers)
+        except MALFORMED as error:
+            raise malformed(error) from error
+        if found is not NOTHING:
+            self.lost += found
+        for port in form.writes:
+            self._memories[port.space].mark(port.region, words[port.word] + port.offset)
+            self._used.add(port.space)
 
     def _pipe_waits(self, stuck: Stuck) -> list[str]:
         """What each pipe waits for while the scalar unit waits for another core."""
@@ -489,6 +483,11 @@ class Core:
             expected=problem.expected,
             hint=problem.hint,
         )
+
+
+def malformed(error: Exception) -> Problem:
+    """Fields of an instruction do not fit each other."""
+    return Problem(f"malformed instruction: {error}")
 
 
 def too_many(limit: int) -> Problem:

@@ -12,12 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from davinci.isa.core import Array, Instruction
+from davinci.isa.halves import count_extremes
 
 TINY = 2.0**-25
 """Values up to this are rounded to zero: half of the least f16, and ties go to even."""
-
-INFINITY = 0x7C00
-"""The bits of an infinite f16 without its sign."""
 
 ARITHMETIC = frozenset(
     {"vadd", "vsub", "vmul", "vadds", "vmuls", "vexp", "vaxpy", "vmla", "vmadd", "mad"}
@@ -45,11 +43,6 @@ class Lost:
 NOTHING = Lost()
 
 
-def magnitude_bits(half: Array) -> Array:
-    """f16 values without their signs, as integers, which NumPy compares much faster."""
-    return np.asarray(half.view(np.uint16) & 0x7FFF)
-
-
 def taking_part(values: Array, mask: Array | None) -> Array:
     """The elements that a mask, which broadcasts to the shape of `values`, lets through."""
     return values if mask is None else values[np.broadcast_to(mask, values.shape)]
@@ -57,22 +50,21 @@ def taking_part(values: Array, mask: Array | None) -> Array:
 
 def lost_by_conversion(source: Array, result: Array) -> Lost:
     """What a conversion of `source`, f32, to `result`, f16, lost; shapes may differ."""
-    magnitudes = magnitude_bits(result)
-    overflows = np.count_nonzero(magnitudes == INFINITY)
+    overflows, underflows = count_extremes(result)
     if overflows:
-        overflows -= np.count_nonzero(np.isinf(source))
-    underflows = result.size - np.count_nonzero(magnitudes)
+        overflows -= int(np.count_nonzero(np.isinf(source)))
     if underflows:
-        underflows = np.count_nonzero((np.abs(source) <= TINY) & (source != 0))
+        underflows = int(np.count_nonzero((np.abs(source) <= TINY) & (source != 0)))
     # A rectifier behind a conversion drops infinities as well.
-    return Lost(max(0, int(overflows)), int(underflows), result.size)
+    return Lost(max(0, overflows), underflows, result.size)
 
 
 def lost_by_arithmetic(sources: Sequence[Array], result: Array) -> Lost:
     """Overflows of an instruction on f16 whose operands have the shape of the result."""
-    infinite = magnitude_bits(result) == INFINITY
-    if not infinite.any():
+    overflows, _ = count_extremes(result)
+    if not overflows:
         return NOTHING
+    infinite = np.isinf(result)
     for source in sources:
         if source.size == result.size:
             infinite &= np.isfinite(source.reshape(result.shape))

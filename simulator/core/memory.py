@@ -6,6 +6,7 @@ a byte that nobody wrote is a fault of the program.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy.typing as npt
 from davinci.errors import DeviceFault, InputError
 from davinci.isa.core import Array, Space
 from davinci.machine import Machine
-from davinci.simulator.core.regions import Region
+from davinci.simulator.core.regions import Region, union
 from davinci.units import BLOCK_BYTES, round_up
 
 SLACK_BYTES = 1 << 25
@@ -32,27 +33,24 @@ WRITTEN: dict[int, tuple[Any, int]] = {
 
 
 class Place:
-    """A region to be written: its elements, and the marks that say so.
+    """A region to be written.
 
     Args:
-        view, marks: of the memory and its shadow.
+        view: of the memory.
         mask: elements that are written, None if all are.
-        full: a mark.
     """
 
-    __slots__ = ("_full", "_marks", "_mask", "_view")
+    __slots__ = ("_mask", "_view")
 
-    def __init__(self, view: Array, marks: Array, mask: Array | None, full: int) -> None:
-        self._view, self._marks, self._mask, self._full = view, marks, mask, full
+    def __init__(self, view: Array, mask: Array | None) -> None:
+        self._view, self._mask = view, mask
 
     def store(self, values: Array) -> None:
         """Writes what broadcasts to the shape of the region, but for what its mask leaves out."""
         if self._mask is None:
             self._view[...] = values
-            self._marks[...] = self._full
         else:
             np.copyto(self._view, values, where=self._mask, casting="unsafe")
-            np.copyto(self._marks, self._full, where=self._mask)
 
 
 class Memory:
@@ -82,16 +80,27 @@ class Memory:
         return np.ndarray(region.shape, region.dtype, self.backing, base, region.strides)
 
     def place(self, region: Region, base: int) -> Place:
-        """A region to be written."""
-        view = self.view(region, base)
+        """A region to be written; that it was is marked by others."""
+        return Place(self.view(region, base), None if region.empty else region.mask)
+
+    def mark(self, region: Region, base: int) -> None:
+        """Marks a region as written."""
         if region.empty:
-            return Place(view, view, None, 0)
-        kind, full, shape, strides = WRITTEN[1][0], 1, region.byte_shape, region.byte_strides
-        if region.mask is not None:
+            return
+        if region.contiguous:
+            self.shadow[base : base + region.run_bytes] = True
+        elif region.mask is None:
+            shape, strides = region.byte_shape, region.byte_strides
+            np.ndarray(shape, np.bool_, self.shadow, base, strides)[...] = True
+        else:
             kind, full = WRITTEN[region.dtype.itemsize]
-            shape, strides = region.shape, region.strides
-        marks: Array = np.ndarray(shape, kind, self.shadow, base, strides)
-        return Place(view, marks, region.mask, full)
+            marks: Array = np.ndarray(region.shape, kind, self.shadow, base, region.strides)
+            np.copyto(marks, full, where=region.mask)
+
+    def marks(self, places: Iterable[tuple[Region, int]]) -> list[npt.NDArray[np.bool_]]:
+        """The parts of the shadow that say that these regions were written."""
+        starts, ends = union(places)
+        return [self.shadow[i:j] for i, j in zip(starts.tolist(), ends.tolist(), strict=True)]
 
     def first_unwritten(self, region: Region, base: int) -> int | None:
         """Address of the first byte of a region that nobody wrote, None if there is none."""

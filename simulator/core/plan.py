@@ -26,6 +26,7 @@ from davinci.simulator.core.half_range import (
     taking_part,
 )
 from davinci.simulator.core.memory import Memory
+from davinci.simulator.core.regions import Region
 from davinci.simulator.core.tables import Tables
 
 LOADED = [f.name for f in fields(Registers) if f.name != "cmpmask"]
@@ -45,12 +46,11 @@ class Follower(Protocol):
     """The core that follows a plan."""
 
     registers: Registers
-
-    def compute(self, operation: Operation) -> None: ...
+    lost: Lost
 
     def transfer(self, form: Form, words: list[int], index: int) -> None: ...
 
-    def transfers(self, words: list[int], run: Run) -> bool: ...
+    def may_transfer(self, words: list[int], run: Run) -> bool: ...
 
 
 class Operation:
@@ -78,7 +78,7 @@ class Operation:
         ]
 
     def run(self, registers: Registers) -> Lost:
-        """Computes it; returns what left the range of f16."""
+        """Computes it; returns what left the range of f16. Nothing is marked as written."""
         form = self.form
         results = form.record.compute(self._fields, registers, self._sources)
         found = NOTHING
@@ -90,7 +90,9 @@ class Operation:
 
     def follow(self, core: Follower, records: Records, first: int) -> None:
         """Computes it as an item of a plan."""
-        core.compute(self)
+        found = self.run(core.registers)
+        if found is not NOTHING:
+            core.lost += found
 
 
 class Load:
@@ -114,10 +116,20 @@ class Transfers:
         step: bytes from one to the next on the chip.
     """
 
-    def __init__(self, tables: Tables, form: Form, at: int, count: int, step: int) -> None:
-        self._tables, self._form, self._at = tables, form, at
+    def __init__(
+        self,
+        tables: Tables,
+        memories: Sequence[Memory],
+        form: Form,
+        at: int,
+        count: int,
+        step: int,
+    ) -> None:
+        self._tables, self._memories = tables, memories
+        self._form, self._at = form, at
         self._count, self._step = count, step
         self._last: tuple[int, Form | None] = 0, None
+        self._near: tuple[Form, Array] | None = None
 
     def follow(self, core: Follower, records: Records, first: int) -> None:
         """Executes them, with the addresses of these records."""
@@ -127,12 +139,29 @@ class Transfers:
         if run is not None:
             words = [*rows[0].tolist(), 0]
             self._tables.locate(run.form, words)
-            if core.transfers(words, run):
+            if core.may_transfer(words, run):
+                self._move(run.form, words)
                 return
         for i, row in enumerate(rows.tolist()):
             row.append(0)
             self._tables.locate(self._form, row)
             core.transfer(self._form, row, index + i)
+
+    def _move(self, form: Form, words: list[int]) -> None:
+        """Copies, with the region on the chip found once."""
+        written = bool(form.far_ports[1])
+        (gm,) = form.far_ports[written]
+        if self._near is None or self._near[0] is not form:
+            (port,) = form.chip_ports[not written]
+            base = words[port.word] + port.offset
+            self._near = form, self._memories[port.space].view(port.region, base)
+        memory, base = self._memories[Space.GM], words[gm.word] + gm.offset
+        far = memory.view(gm.region, base)
+        if written:
+            far[...] = self._near[1]
+            memory.mark(gm.region, base)
+        else:
+            self._near[1][...] = far
 
     def _as_one(self, rows: Records, index: int) -> Run | None:
         """Them as one, if they are evenly apart in global memory and do together what they do in
@@ -168,14 +197,14 @@ class Plan:
 
     Attributes:
         items: in order.
-        spaces: that they write.
+        written: by memories on the chip that they write, what they write of their shadows.
     """
 
     def __init__(
         self, part: Part, tables: Tables, registers: Registers, memories: Sequence[Memory]
     ) -> None:
         self.items: list[Item] = []
-        self.spaces: set[Space] = set()
+        places: dict[Space, list[tuple[Region, int]]] = {}
         registers = copy(registers)
         words = [[*row, 0] for row in part.records.tolist()]
         forms = [tables.form_of(*pair) for pair in zip(part.steps.tolist(), words, strict=True)]
@@ -189,15 +218,26 @@ class Plan:
                 if loaded:
                     self.items.append(Load(registers))
                     loaded = False
-                self.spaces.update(port.space for port in form.writes)
                 if form.moves_gm:
                     count, step = run_of(forms, words, at)
-                    self.items.append(Transfers(tables, form, at, count, step))
+                    self.items.append(Transfers(tables, memories, form, at, count, step))
                 else:
                     self.items.append(Operation(form, words[at], memories, at))
+                for port in form.chip_ports[1]:
+                    places.setdefault(port.space, []).extend(
+                        (port.region, row[port.word] + port.offset)
+                        for row in words[at : at + count]
+                    )
             at += count
         if loaded:
             self.items.append(Load(registers))
+        self.written = {space: memories[space].marks(found) for space, found in places.items()}
+
+    def mark(self) -> None:
+        """Marks what the items have written."""
+        for runs in self.written.values():
+            for run in runs:
+                run.fill(True)
 
 
 def run_of(forms: Sequence[Form], words: Sequence[list[int]], at: int) -> tuple[int, int]:

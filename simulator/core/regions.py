@@ -7,6 +7,7 @@ is made for the rest.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cached_property
 from math import gcd
 
@@ -138,3 +139,29 @@ def first_common(
     near = np.flatnonzero((other_starts < ends[i]) & (other_ends > starts[i]))
     j = int(near[0])
     return int(max(starts[i], other_starts[j])), int(min(ends[i], other_ends[j]))
+
+
+def union(places: Iterable[tuple[Region, int]]) -> tuple[Ints, Ints]:
+    """Starts and ends of the ranges of bytes that regions at addresses have: sorted, disjoint,
+    maximal."""
+    by_region: dict[int, tuple[Region, list[int]]] = {}
+    for region, address in places:
+        by_region.setdefault(id(region), (region, []))[1].append(address)
+    lows: list[Ints] = [np.zeros(0, dtype=np.int64)]
+    highs: list[Ints] = [np.zeros(0, dtype=np.int64)]
+    for region, addresses in by_region.values():
+        if region.empty:
+            continue
+        starts, lengths = region.runs
+        low = (np.array(sorted(set(addresses)))[:, None] + starts).reshape(-1)
+        lows.append(low)
+        highs.append((low.reshape(-1, starts.size) + lengths).reshape(-1))
+    low, high = np.concatenate(lows), np.concatenate(highs)
+    order = np.argsort(low, kind="stable")
+    low, reach = low[order], np.maximum.accumulate(high[order]) if low.size else high
+    if not low.size:
+        return low, reach
+    # A range starts where nothing before reaches; it ends where the next one starts.
+    first = np.concatenate([[True], low[1:] > reach[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return low[first], reach[last]

@@ -17,6 +17,9 @@ from davinci.native import Halves, Library, Singles
 LIBRARY = Library()
 """Native code of the records."""
 
+LARGEST = 65504.0
+"""Finite number of half precision."""
+
 
 @LIBRARY.entry
 def widen(halves: Halves, singles: Singles, count: int) -> None:
@@ -48,6 +51,23 @@ def smaller(x: Halves, y: Halves, result: Halves, count: int) -> None:
         a = x[i]
         b = y[i]
         result[i] = a if a <= b or a != a else b
+
+
+@LIBRARY.entry
+def infinities_and_zeros(halves: Halves, count: int) -> int:
+    """How many there are of both, zeros times 2**32."""
+    infinities = 0
+    zeros = 0
+    for i in range(count):
+        infinities += 1 if halves[i] > LARGEST or halves[i] < -LARGEST else 0
+        zeros += 1 if halves[i] == 0.0 else 0
+    return infinities | zeros << 32
+
+
+def count_extremes(halves: Array) -> tuple[int, int]:
+    """How many elements of an array of f16 are infinite, and how many are zero."""
+    found = LIBRARY.call("infinities_and_zeros", np.ascontiguousarray(halves), halves.size)
+    return found & 0xFFFFFFFF, found >> 32
 
 
 def converted(array: Array, dtype: npt.DTypeLike) -> Array:
