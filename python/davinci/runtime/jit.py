@@ -18,7 +18,15 @@ from davinci.dialects.base import attribute
 from davinci.errors import CompileError, DeviceFault
 from davinci.isa import RECORD_WORDS, Space
 from davinci.isa.core import LOCATION_SHIFT, Records
-from davinci.mlir import MLIRError, Op, execution_engine, ir, passmanager, symbol_name
+from davinci.mlir import (
+    MLIRError,
+    Op,
+    execution_engine,
+    ir,
+    passmanager,
+    run_unverified,
+    symbol_name,
+)
 from davinci.native import half
 from davinci.passes.hivm_to_llvm.convert_hivm_to_llvm import UPSTREAM
 from davinci.runtime.device_code import (
@@ -189,7 +197,8 @@ class KernelLibrary:
         text = ir.Module.parse(definitions(self._context.ctypes.data, names) + half.DEFINITIONS)
         own = [symbol_name(view) for view in text.body.operations]
         adopt(native, text)
-        passmanager.PassManager.parse(UPSTREAM).run(native.operation)
+        run_unverified(native.operation, UPSTREAM)
+        native.operation.verify()  # once: between the passes it takes five times as long as they do
         # With what upstream's passes declared and defined for operations of `math`.
         functions = {symbol_name(view): view.operation for view in native.body.operations}
         functions = {name: op for name, op in functions.items() if name not in own}
