@@ -33,9 +33,9 @@ What is missing is found by running the kernel on paper with a clock for each pi
 What each operation has to wait for is found before, once, by memory and segments (`sync_record`),
 so that the time grows with the number of operations. What other syncs imply is not put. Flags whose
 uses cannot meet share an event id. Where ids run out, a pipe is told in front of a loop that flags
-before it are clear, flags are set later than they could be, or wait for an answer, or two become
-one: `cce.sync_merged` on the kernel says how many; `cce.sync_degraded` counts those that became
-barriers of all pipes.
+before it are clear, flags are set later than they could be, or wait for an answer, two become one,
+or the scalar unit waits for one: `cce.sync_merged` on the kernel says how many; `cce.sync_degraded`
+counts those that became barriers of all pipes.
 
 Needs planned buffers (`plan-memory`). Kernels that are `cce.synced`, or have flags or barriers of
 their own, are left alone.

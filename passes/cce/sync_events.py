@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from heapq import heappop, heappush
 
@@ -120,7 +120,8 @@ def give_up(sync: Sync, plan: Plan, idle: frozenset[Pipe]) -> bool:
 
     A relay becomes a barrier of its pipe. A flag is merged with another one of the same pipes in
     the same block, into one that is set after the later and waited for before the earlier; if there
-    is none, it becomes a barrier of all pipes.
+    is none, the scalar unit waits for it, and issues what follows then. Where that was tried, it
+    becomes a barrier of all pipes.
     """
     plan.remove(sync)
     if not sync.is_flag and sync.route[1] in idle:
@@ -129,6 +130,11 @@ def give_up(sync: Sync, plan: Plan, idle: frozenset[Pipe]) -> bool:
         return False
     partner = _partner(sync, plan.syncs)
     if partner is None:
+        held = replace(sync, route=(sync.route[-2], Pipe.S), scarcity=Scarcity.MERGED)
+        helps = sync.after is not sync.before and Pipe.S not in sync.route
+        if helps and held.key not in {other.key for other in plan.syncs}:
+            plan.add(held)
+            return False
         plan.add(Sync((Pipe.ALL,), sync.block, sync.before, sync.before))
         return True
     plan.remove(partner)
