@@ -13,8 +13,9 @@ after:
     %2 = "ascend.quantize"(%1) {zero = 0} : (tensor<1x64x32xf16>) -> tensor<1x64x32xi8>
 
 What a QuantizeLinear divides by its step is computed in f16, counted in steps, if sums of products
-of bytes are in it: also additions of bytes and of other sums, a `relu`, maxima of windows. Zero
-points, bias and all other terms that are the same for all rows are added to the integers, exact.
+of bytes are in it: also additions of bytes and of other sums, a `relu`, maxima of windows, and sums
+of rows, which are f32. Zero points, bias and all other terms that are the same for all rows are
+added to the integers, exact.
 Where a product of bytes has become one of f16, or is a convolution of floats, its weights are
 scaled and what it gives is rounded.
 
@@ -48,6 +49,7 @@ from davinci.passes.ascend.dequantized_parts import (
     Part,
     Relu,
     Sum,
+    Total,
     Unfit,
     Windows,
     constant,
@@ -211,6 +213,22 @@ class Reader:
         part, number = self.read(op.operands[0], factor)
         return Windows(op.results[0], [part]), number
 
+    def totalled(self, op: Any, factor: Number) -> tuple[Part, Number]:
+        """Sums of rows, of which each is no more than what is quantized has room for: they are
+        scaled up as far as f16 allows."""
+        whole, made = (tensor_of(value.type) for value in (op.operands[0], op.results[0]))
+        if attribute(op, "kind") != "add" or whole.rank - 1 in attribute(op, "dims"):
+            raise Unfit
+        count = whole.count // max(made.count, 1)
+        for power in range(count.bit_length() - 1, -1, -2):
+            part, number = Reader(drops_relu=False).read(op.operands[0], factor * 2.0**power)
+            try:
+                part.settle(True)
+            except Unfit:
+                continue
+            return Total(op.results[0], [part], power), count * number * 2.0**-power
+        raise Unfit
+
     def widened(self, op: Any, factor: Number) -> tuple[Part, Number]:
         """f32 of integers."""
         source = op.operands[0]
@@ -255,6 +273,7 @@ RULES: dict[str, Rule] = {
     POOL: Reader.pooled,
     CONVOLUTION: Reader.convolved,
     RELAYOUT: Reader.moved,
+    "ascend.reduce": Reader.totalled,
 }
 """How operators are read."""
 

@@ -132,6 +132,35 @@ class Windows(Part):
 
 
 @dataclass
+class Total(Part):
+    """Sums of rows of a part, in f32, over a power of two that the part was scaled up by."""
+
+    power: int = 0
+
+    def take(self, number: Number) -> bool:
+        return False
+
+    @property
+    def tensor(self) -> Tensor:
+        return tensor_of(self.value.type)
+
+    @property
+    def layout(self) -> str:
+        return self.tensor.layout
+
+    def settle(self, bounded: bool) -> None:
+        super().settle(True)
+
+    def emit(self, ops: TensorOps) -> Any:
+        op = defining_op(self.value)
+        (given,) = (part.emit(ops) for part in self.parts)
+        attributes = {name: op.attributes[name] for name in op.attributes}
+        wide = ops.cast(given, "f32")
+        total = builder.op(op.name, [wide], [tensor_type(self.tensor)], **attributes).result
+        return ops.binary("mul", total, full(self.tensor, 2.0**-self.power, ops))
+
+
+@dataclass
 class Relu(Part):
     """A part, and a number that it has not taken, not less than 0."""
 

@@ -130,12 +130,13 @@ class _Growing:
 
     def _left_to_readers(self, op: Any) -> bool:
         """Whether nothing is gained by an operator: only reductions read its result, which compute
-        it themselves, and what it is made of leaves the kernel anyway."""
+        it themselves, and what it is made of has fewer bytes or leaves the kernel anyway."""
         makers = (defining_op(value) for value in op.operands)
         inside = [maker for maker in makers if maker is not None and maker in self._ops]
+        leave = all(any(user not in self._ops for user in users_of(source)) for source in inside)
         return (
             bool(inside)
-            and all(any(user not in self._ops for user in users_of(source)) for source in inside)
+            and (leave or is_widening(op))
             and all(user.name == "ascend.reduce" for user in users_of(op))
         )
 

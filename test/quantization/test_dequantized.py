@@ -28,8 +28,9 @@ def convolution(rng: Any, x: str, y: str, kernel: int, bias: float) -> tuple[Any
 
 
 @cache
-def layers() -> tuple[onnx.ModelProto, dict[str, Any]]:
-    """A residual block, and a product by which its bytes are seen, one by one."""
+def layers(average: bool) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """A residual block, or what its pixels are on average where they are positive, and a product by
+    which its bytes are seen, one by one."""
     rng = np.random.default_rng(0)
     first, one = convolution(rng, "x", "a", 3, 0.3)
     second, two = convolution(rng, "r", "c", 1, 20.0)  # a bias far beyond the sums
@@ -39,10 +40,14 @@ def layers() -> tuple[onnx.ModelProto, dict[str, Any]]:
         helper.make_node("Relu", ["a"], ["r"]),
         second,
         helper.make_node("Add", ["c", "r"], ["s"]),
-        helper.make_node("Conv", ["s", "e"], ["y"]),
+        helper.make_node("Relu", ["s"], ["p"]),
+        helper.make_node("GlobalAveragePool", ["p"], ["m"]),
+        helper.make_node("Conv", ["m" if average else "s", "e"], ["y"]),
     ]
     shape = [1, CHANNELS, SIDE, SIDE]
-    x, y = (helper.make_tensor_value_info(name, 1, shape) for name in "xy")
+    x = helper.make_tensor_value_info("x", 1, shape)
+    y = helper.make_tensor_value_info("y", 1, [*shape[:2], 1, 1] if average else shape)
+    nodes = nodes if average else [*nodes[:4], nodes[-1]]
     graph = helper.make_graph(nodes, "block", [x], [y], [*one, *two, seen])
     sets = [helper.make_opsetid("", 13)]
     model = helper.make_model(graph, opset_imports=sets, ir_version=8)
@@ -50,9 +55,10 @@ def layers() -> tuple[onnx.ModelProto, dict[str, Any]]:
     return davinci.quantize(model, samples).model, samples[0]
 
 
+@pytest.mark.parametrize("average", [False, True])
 @pytest.mark.parametrize(("precision", "most", "share"), [("mixed", 1, 0.05), ("fp32", 0, 0)])
-def test_neighbours_at_most(precision: str, most: int, share: float) -> None:
-    model, given = layers()
+def test_neighbours_at_most(precision: str, most: int, share: float, average: bool) -> None:
+    model, given = layers(average)
     wanted = check.reference_onnx(model, given)["y"]
     executable = davinci.compile(model, machine=MACHINE, precision=precision)
     found = executable.run(given)["y"]

@@ -4,7 +4,7 @@
 // RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-dequantize-sums{machine=ascend910b})' | FileCheck %s --check-prefix=EXACT
 
 // EXACT-NOT: dequantize
-// EXACT-COUNT-5: ascend.quantize
+// EXACT-COUNT-6: ascend.quantize
 
 // Scales and the step are one; bias and zero points are added to the integers. Of the first column
 // these are -10 + 3 / 0.01 + 5 / 0.005 = 1290 = 20 + 127 * 10, the digits 0x14 and 0x0A.
@@ -102,4 +102,29 @@ func.func @rows(%x: tensor<16x32xi8, #ascend.layout<"nz">>) -> (tensor<16x64xi8>
   %5 = "ascend.quantize"(%4) {zero = 2 : i64} : (tensor<16x64xf32>) -> tensor<16x64xi8>
   %6 = "ascend.relayout"(%5) : (tensor<16x64xi8>) -> tensor<16x64xi8, #ascend.layout<"nz">>
   return %5, %6 : tensor<16x64xi8>, tensor<16x64xi8, #ascend.layout<"nz">>
+}
+
+// Sums of rows are taken in f32 of values of f16, which are scaled up as far as f16 allows.
+// CHECK-LABEL: func.func @average
+// CHECK: %[[HALF:.*]] = "ascend.dequantize"
+// CHECK-NEXT: %[[RELU:.*]] = "ascend.relu"(%[[HALF]])
+// CHECK-NEXT: %[[WIDE:.*]] = "ascend.cast"(%[[RELU]]) : (tensor<1x16x32xf16, #ascend.layout<"nz">>) -> tensor<1x16x32xf32, #ascend.layout<"nz">>
+// CHECK-NEXT: %[[SUM:.*]] = "ascend.reduce"(%[[WIDE]]) {dims = array<i64: 1>, kind = "add"}
+// CHECK-NEXT: "ascend.full"() {value = 6.250000e-02 : f32}
+// CHECK-NEXT: %[[MEAN:.*]] = "ascend.mul"(%[[SUM]]
+// CHECK: "ascend.quantize"({{.*}}) {zero = 0 : i64} : (tensor<1x32xf32>) -> tensor<1x32xi8>
+func.func @average(%x: tensor<1x16x32xi8, #ascend.layout<"nz">>) -> tensor<1x32xi8> {
+  %w = "ascend.constant"() {value = dense<1> : tensor<1x1x2x16x32xi8>} : () -> tensor<1x32x32xi8, #ascend.layout<"nz">>
+  %s = "ascend.full"() {value = 0.01 : f32} : () -> tensor<1x16x32xf32, #ascend.layout<"nz">>
+  %n = "ascend.full"() {value = 16.0 : f32} : () -> tensor<1x32xf32>
+  %step = "ascend.full"() {value = 0.5 : f32} : () -> tensor<1x32xf32>
+  %0 = "ascend.conv"(%x, %w) {dilations = array<i64: 1, 1>, groups = 1 : i64, image = array<i64: 4, 4>, kernel = array<i64: 1, 1>, padding = 0 : i64, pads = array<i64: 0, 0, 0, 0>, strides = array<i64: 1, 1>, transpose_b = true} : (tensor<1x16x32xi8, #ascend.layout<"nz">>, tensor<1x32x32xi8, #ascend.layout<"nz">>) -> tensor<1x16x32xi32, #ascend.layout<"nz">>
+  %1 = "ascend.cast"(%0) : (tensor<1x16x32xi32, #ascend.layout<"nz">>) -> tensor<1x16x32xf32, #ascend.layout<"nz">>
+  %2 = "ascend.mul"(%1, %s) : (tensor<1x16x32xf32, #ascend.layout<"nz">>, tensor<1x16x32xf32, #ascend.layout<"nz">>) -> tensor<1x16x32xf32, #ascend.layout<"nz">>
+  %3 = "ascend.relu"(%2) : (tensor<1x16x32xf32, #ascend.layout<"nz">>) -> tensor<1x16x32xf32, #ascend.layout<"nz">>
+  %4 = "ascend.reduce"(%3) {dims = array<i64: 1>, kind = "add"} : (tensor<1x16x32xf32, #ascend.layout<"nz">>) -> tensor<1x32xf32>
+  %5 = "ascend.div"(%4, %n) : (tensor<1x32xf32>, tensor<1x32xf32>) -> tensor<1x32xf32>
+  %6 = "ascend.div"(%5, %step) : (tensor<1x32xf32>, tensor<1x32xf32>) -> tensor<1x32xf32>
+  %7 = "ascend.quantize"(%6) {zero = 3 : i64} : (tensor<1x32xf32>) -> tensor<1x32xi8>
+  return %7 : tensor<1x32xi8>
 }

@@ -192,7 +192,7 @@ class _Chooser:
             order = self.space.order[value]
             if order != self.space.of(value) and order[-1] != self.lane:
                 raise NoSpace("a value in GM whose axes have another order")
-            if value in self.graph.windows:
+            if value in self.space.windows:
                 self._require_whole_rows(value)
 
     def _require_whole_rows(self, value: int) -> None:
