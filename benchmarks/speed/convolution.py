@@ -43,7 +43,8 @@ from davinci.passes.ascend.ascend_winograd import Chooser, following
 from davinci.passes.ascend.winograd_forms import FORMS, KERNEL
 from davinci.passes.ascend.winograd_tiles import Tiled, Windows
 from davinci.passes.stablehlo_to_ascend.convolution import Packing
-from davinci.schedule.products.choice import Wanted, choose
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import choose
 from davinci.schedule.products.epilogue import plain
 from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.image import Image

@@ -33,7 +33,8 @@ from davinci.schedule.loops.schedule import schedule_of
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.pools import pool
 from davinci.schedule.pools.group import is_pool, read_pool
-from davinci.schedule.products.choice import Wanted, choose
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import choose
 from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.side_by_side import parts_of, plans_of

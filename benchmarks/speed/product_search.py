@@ -37,7 +37,8 @@ from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend_to_cce.groups import group_of
 from davinci.passes.pipeline import pipelines
 from davinci.schedule.choices import to_data
-from davinci.schedule.products.choice import MOST_WRITTEN, Candidates, Wanted, choose
+from davinci.schedule.products.candidates import Candidates, Wanted
+from davinci.schedule.products.choice import MOST_WRITTEN, choose
 from davinci.schedule.products.cost import footprint
 from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.group import read_group

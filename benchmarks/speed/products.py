@@ -18,7 +18,8 @@ import numpy as np
 from timed import timed
 
 from davinci import machine
-from davinci.schedule.products.choice import Wanted, choose
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import choose
 from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.product import Operand, Product, Result
 

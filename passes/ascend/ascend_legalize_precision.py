@@ -83,6 +83,7 @@ class AscendLegalizePrecisionPass(Pass):
             merge_equal(block)
             if self.precision == "mixed":
                 store_once(block)
+                round_in_front(block)
                 round_shortcuts(block)
             mark_finite(block)
 
@@ -170,6 +171,23 @@ SCALINGS = frozenset({"ascend.mul", "ascend.div"})
 def rounds_alike(op: Any) -> bool:
     """Whether an operation gives the same of rounded values as rounding gives of its result."""
     return op.name in MOVES or (op.name == POOL and attribute(op, "kind") in ("max", "min"))
+
+
+def round_in_front(block: Any) -> None:
+    """Rounds what windows are taken the largest of, where these are only needed rounded: what makes
+    it stores half as much, and the values are the same."""
+    casts = [op.operation for op in block.operations if op.operation.name == "ascend.cast"]
+    for rounded in casts:
+        pool = defining_op(rounded.operands[0])
+        if pool is None or pool.name != POOL or not rounds_alike(pool):
+            continue
+        narrow = tensor_of(rounded.result.type).element == HALF
+        if narrow and is_f32(pool.operands[0]) and len(readers_of(pool.result)) == 1:
+            rebuild(pool)
+            wide = defining_op(rounded.operands[0])
+            rounded.result.replace_all_uses_with(wide.operands[0])
+            for cast in (rounded, wide):
+                cast.erase()
 
 
 def narrowed(value: Any, ops: TensorOps) -> Any:

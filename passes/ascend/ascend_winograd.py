@@ -71,7 +71,8 @@ from davinci.passes.ascend.winograd_tiles import Tiled
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import PRECISIONS, WINOGRAD
 from davinci.schedule.graph import Graph, Node
-from davinci.schedule.products.choice import Wanted, choose
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import choose
 from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.group import read_group
 from davinci.schedule.vector.space import NoSpace

@@ -15,7 +15,7 @@ from davinci.passes.ascend_to_cce.products.cube_columns import PAIRS, Columns
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
 from davinci.passes.ascend_to_cce.vector.program import scalar
 from davinci.passes.builder import IndexLike, alloc, reshaped, restride, subview, viewed
-from davinci.schedule.products.events import Leave
+from davinci.schedule.products.events import Add, Leave
 from davinci.schedule.products.product import ProductSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -56,7 +56,7 @@ class RowColumn:
         made, there = self.columns.fractals, self.l1[event.turn]
         cce.copy(restride(made, size, [1]), restride(there, size, [1]))
 
-    def add(self, event: Leave, sums: ir.Value, false: ir.Value) -> None:
+    def add(self, event: Add, sums: ir.Value, false: ir.Value) -> None:
         """Adds it to a tile in L0C."""
         n, m = event.tile.n.size, event.tile.m.size
         b = reshaped(self.l0b, [1, n, SIDE, SIDE])
@@ -106,7 +106,7 @@ class ByteColumn:
         here = subview(self.gm, [0, column, 0, 0], shape)
         cce.copy(here, reshaped(self.l1[event.turn], shape))
 
-    def add(self, event: Leave, sums: ir.Value, false: ir.Value) -> None:
+    def add(self, event: Add, sums: ir.Value, false: ir.Value) -> None:
         """Adds the row to a tile in L0C."""
         n, m = event.tile.n.size, event.tile.m.size
         shape = [self.blocks, n, SIDE, DIGITS]

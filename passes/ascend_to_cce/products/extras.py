@@ -41,7 +41,7 @@ from davinci.passes.builder import (
     viewed,
 )
 from davinci.schedule.products.epilogue import PAIR
-from davinci.schedule.products.events import Ask, Leave
+from davinci.schedule.products.events import MATRIX, PART, Add, Ask, Leave, Turn
 from davinci.schedule.products.extras import Extra
 from davinci.schedule.products.product import FLUSH, Product, ProductSchedule
 from davinci.schedule.products.rewrites import UNCHANGED
@@ -78,7 +78,8 @@ class Extras:
             dtype = extra.value.dtype
             itemsize = DTYPES[dtype].itemsize
             if extra.matrix:
-                self.matrix = Matrix(schedule, self._gm[extra.value])
+                columns = end.company(schedule.tile.m).columns
+                self.matrix = Matrix(schedule, self._gm[extra.value], columns)
                 continue
             if not extra.row:
                 size = end.elements(self._columns, rows, dtype) * itemsize
@@ -104,29 +105,41 @@ class Extras:
                     self._once[extra.value] = self._repeated(extra, scratch)
 
     def ask(self, event: Ask, part: PartOfC) -> None:
-        """Fills the buffers for a part, and those for its tile if they are not."""
-        buffers = self.take(event.part)
+        """Brings what a part is combined with, or its tile."""
+        if event.kind == MATRIX:
+            if self.matrix is not None:
+                self.matrix.bring(event.part, part.place)
+            return
+        if event.kind == PART:
+            buffers = self.take(event.part)
+            for extra in self._end.extras:
+                if extra.apart:
+                    self._whole(extra, part, buffers[extra.value])
+            return
         for extra in self._end.extras:
-            if extra.matrix and self.matrix is not None:
-                if event.rows:
-                    self.matrix.bring(event.part, part.place)
-            elif not extra.row:
-                self._whole(extra, part, buffers[extra.value])
-            elif isinstance(self.column, ByteColumn) and extra.digits:
-                if event.rows:
-                    self.column.bring(event.part, part.column_of_tile)
-            elif extra.column and isinstance(self.column, RowColumn):
-                if event.rows:
-                    self._bring(extra, event.part, part, self.column.came(event.part))
-                    self.column.ready(event.part)
-            elif event.rows and not self._end.width:
-                self._row(extra, event.part, part, buffers[extra.value])
+            if isinstance(self.column, ByteColumn) and extra.digits:
+                self.column.bring(event.part, part.column_of_tile)
+            elif came := self._came(extra, event.part):
+                self._bring(extra, event.part, part, came)
 
-    def add(self, event: Leave, sums: ir.Value, false: ir.Value) -> None:
-        """Adds to a tile in L0C what the cube adds."""
-        for added in (self.column, self.matrix):
-            if added is not None:
-                added.add(event, sums, false)
+    def turn(self, event: Turn) -> None:
+        """Makes repeats or columns of the rows that came for a tile."""
+        columns, buffers = event.part.tile.n.size, self.take(event.part)
+        for extra in self._end.extras:
+            if extra.column and isinstance(self.column, RowColumn):
+                self.column.ready(event.part)
+            elif ring := self._raw.get(extra.value):
+                dtype = extra.value.dtype
+                came = ring.at(event.part.turn, columns * SIDE, element_type(dtype))
+                lanes = self._end.row_elements(1, dtype)
+                repeat_row(came, buffers[extra.value], columns, lanes)
+
+    def add(self, event: Add, sums: ir.Value, false: ir.Value) -> None:
+        """Adds to columns of a tile in L0C what the cube adds."""
+        if self.column is not None and event.n.start == 0:
+            self.column.add(event, sums, false)
+        if self.matrix is not None:
+            self.matrix.add(event, sums, false)
 
     def take(self, event: Leave) -> dict[Value, ir.Value]:
         """The buffers of what a part is combined with."""
@@ -205,16 +218,14 @@ class Extras:
             return batch if extra.batch else 0
         return remainder(batch, rows)
 
-    def _row(self, extra: Extra, event: Leave, part: PartOfC, buffer: ir.Value) -> None:
-        """The columns of a tile of a row of C."""
-        dtype, columns = extra.value.dtype, event.tile.n.size
-        element = element_type(dtype)
-        came, repeated = buffer, self._end.nz and not extra.scale
-        if repeated:
-            came = self._raw[extra.value].at(event.turn, columns * SIDE, element)
-        self._bring(extra, event, part, came)
-        if repeated:
-            repeat_row(came, buffer, columns, self._end.row_elements(1, dtype))
+    def _came(self, extra: Extra, event: Leave) -> ir.Value | None:
+        """Where the columns of a tile of a row of C come to; None of what comes otherwise."""
+        if extra.column and isinstance(self.column, RowColumn):
+            return self.column.came(event)
+        ring = self._raw.get(extra.value) or self._rows.get(extra.value)
+        if ring is None:
+            return None
+        return ring.at(event.turn, event.tile.n.size * SIDE, element_type(extra.value.dtype))
 
     def _bring(self, extra: Extra, event: Leave, part: PartOfC, came: ir.Value) -> None:
         """The columns of a tile of a row of C as they are in GM, and zeros behind them."""

@@ -38,7 +38,7 @@ from davinci.passes.builder import (
 )
 from davinci.schedule.products.cost import crossing_bytes, parting_buffers
 from davinci.schedule.products.dense_rows import WORD_BYTES
-from davinci.schedule.products.events import Ask, Event, Fill, Leave, Load, Mad
+from davinci.schedule.products.events import Add, Ask, Event, Fill, Leave, Load, Mad, Turn
 from davinci.schedule.products.product import FLUSH, Product, ProductSchedule, Share
 from davinci.schedule.products.rolls import HERE, Line, Loop, Position, lines_of
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -187,6 +187,10 @@ class ProductKernel:
             self.mad(event)
         elif isinstance(event, Ask):
             self.exit.ask(event, self.part_of_c(event.part, corner))
+        elif isinstance(event, Turn):
+            self.exit.extras.turn(event)
+        elif isinstance(event, Add):
+            self.exit.extras.add(event, self.l0c[event.tile.slot], flag(False))
         else:
             self.leave(event, corner)
 
@@ -230,8 +234,6 @@ class ProductKernel:
         shape = [event.n.size, event.m.size, SIDE, SIDE]
         strides = [tile.m.size * FRACTAL, FRACTAL, SIDE, 1]
         offset = (event.n.start * tile.m.size + event.m.start) * FRACTAL
-        if event.n.start == event.m.start == 0:
-            self.exit.extras.add(event, self.l0c[tile.slot], flag(False))
         source = restride(self.l0c[tile.slot], shape, strides, offset)
         self.exit.leave(event, source, self.part_of_c(event, corner))
 

@@ -97,7 +97,7 @@ class Exit:
         self.temporaries = {value: made[slot] for value, slot in slots.items()}
 
     def ask(self, event: Ask, part: PartOfC) -> None:
-        """Brings what is combined with a part."""
+        """Brings what is combined with a part, or with its tile."""
         self.extras.ask(event, part)
 
     def leave(self, event: Leave, source: ir.Value, part: PartOfC) -> None:

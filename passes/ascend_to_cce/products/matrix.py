@@ -1,6 +1,6 @@
 """A matrix of f16 that the cube adds to sums: columns of its fractals times ones on a diagonal.
 
-    GM [n / 16][m / 16][16][16] -> L1 -> L0A, a column after the other
+    GM [n / 16][m / 16][16][16] -> L1 -> L0A, a few columns at once
 
 for each tile, before it leaves. The vector unit would widen it and add it in f32, which takes it
 eight cycles a fractal; the cube one, and sums may be rounded where they leave L0C.
@@ -14,8 +14,8 @@ from davinci.passes.ascend_to_cce.products.parts import Place
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
 from davinci.passes.ascend_to_cce.vector.program import scalar
 from davinci.passes.builder import alloc, reshaped, restride, subview
-from davinci.schedule.products.epilogue import MATRIX_BUFFERS
-from davinci.schedule.products.events import Leave
+from davinci.schedule.products.events import Add, Leave
+from davinci.schedule.products.extras import BUFFERS
 from davinci.schedule.products.product import ProductSchedule
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -25,13 +25,14 @@ class Matrix:
 
     Args:
         gm: the matrix, [batch][n / 16][m / 16][16][16].
+        columns: that are added at once.
     """
 
-    def __init__(self, schedule: ProductSchedule, gm: ir.Value) -> None:
+    def __init__(self, schedule: ProductSchedule, gm: ir.Value, columns: int) -> None:
         f16, tile = ir.F16Type.get(), schedule.tile
         self.gm = gm
-        self.l1 = [alloc([tile.n * tile.m * FRACTAL], f16, "L1") for _ in range(2)]
-        self.l0a = [alloc([tile.m * FRACTAL], f16, "L0A") for _ in range(MATRIX_BUFFERS)]
+        self.l1 = [alloc([tile.n * tile.m * FRACTAL], f16, "L1") for _ in range(BUFFERS)]
+        self.l0a = [alloc([columns * tile.m * FRACTAL], f16, "L0A") for _ in range(BUFFERS)]
         self.diagonal = self._diagonal()
 
     @staticmethod
@@ -48,19 +49,20 @@ class Matrix:
         return made
 
     def bring(self, event: Leave, place: Place) -> None:
-        """A tile's part of the matrix to L1; `place`: of the first part of the tile."""
+        """A tile's part of the matrix to L1; `place`: of the tile."""
         shape = [event.tile.n.size, event.tile.m.size, SIDE, SIDE]
         at = [place.batch, place.column, place.row, 0, 0]
-        cce.copy(subview(self.gm, at, [1, *shape], drop=[0]), reshaped(self.l1[event.turn], shape))
+        cce.copy(subview(self.gm, at, [1, *shape], drop=[0]), reshaped(self.l1[event.slot], shape))
 
-    def add(self, event: Leave, sums: ir.Value, false: ir.Value) -> None:
-        """Adds it to a tile in L0C."""
-        n, m = event.tile.n.size, event.tile.m.size
-        fractals = [FRACTAL, SIDE, 1]
-        for column in range(n):
-            at = column * m * FRACTAL
-            l0a = reshaped(self.l0a[column % MATRIX_BUFFERS], [m, 1, SIDE, SIDE])
-            source = self.l1[event.turn]
-            cce.load2d(restride(source, [m, 1, SIDE, SIDE], [FRACTAL, *fractals], at), l0a)
-            target = restride(sums, [1, m, SIDE, SIDE], [m * FRACTAL, *fractals], at)
-            cce.mad(l0a, self.diagonal, target, false)
+    def add(self, event: Add, sums: ir.Value, false: ir.Value) -> None:
+        """Adds columns of it to those of a tile in L0C."""
+        m, count = event.tile.m.size, event.n.size
+        column, fractals = m * FRACTAL, [FRACTAL, SIDE, 1]
+        l0a, source = self.l0a[event.slot], self.l1[event.held]
+        shape, at = [count * m, 1, SIDE, SIDE], event.n.start * column
+        strides = [FRACTAL, *fractals]
+        cce.load2d(restride(source, shape, strides, at), reshaped(l0a, shape))
+        for number in range(count):
+            a = restride(l0a, [m, 1, SIDE, SIDE], strides, number * column)
+            target = restride(sums, [1, m, SIDE, SIDE], [column, *fractals], at + number * column)
+            cce.mad(a, self.diagonal, target, false)

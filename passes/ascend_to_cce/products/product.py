@@ -14,7 +14,7 @@ from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.products.rows import fill_zeros
 from davinci.passes.builder import alloc, restride, subview
 from davinci.passes.pipeline.base import fail
-from davinci.schedule.products.choice import Wanted
+from davinci.schedule.products.candidates import Wanted
 from davinci.units import FRACTAL_SIDE as SIDE
 
 

@@ -155,3 +155,24 @@ func.func @shortcut(%a: tensor<8x16xf32>, %b: tensor<16x16xf32>, %c: tensor<16x1
   %z = "ascend.matmul"(%r, %b) : (tensor<8x16xf32>, tensor<16x16xf32>) -> tensor<8x16xf32>
   return %z : tensor<8x16xf32>
 }
+
+// -----
+
+// Pixels are rounded before the largest of windows are taken of them, where only products and sums beside those read
+// these.
+// CHECK-LABEL: func.func @largest
+// CHECK: %[[Y:.*]] = "ascend.exp"
+// CHECK: %[[N:.*]] = "ascend.cast"(%[[Y]]) : (tensor<1x9x16xf32>) -> tensor<1x9x16xf16>
+// CHECK: %[[L:.*]] = "ascend.pool"(%[[N]]) {{.*}} : (tensor<1x9x16xf16>) -> tensor<1x4x16xf16>
+// CHECK: "ascend.matmul"
+// CHECK: "ascend.add"
+// FP16-LABEL: func.func @largest
+// FP32-LABEL: func.func @largest
+func.func @largest(%x: tensor<1x9x16xf32>, %w: tensor<16x16xf32>) -> tensor<4x16xf32> {
+  %y = "ascend.exp"(%x) : (tensor<1x9x16xf32>) -> tensor<1x9x16xf32>
+  %0 = "ascend.pool"(%y) {image = array<i64: 3, 3>, kernel = array<i64: 2, 2>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, kind = "max"} : (tensor<1x9x16xf32>) -> tensor<1x4x16xf32>
+  %1 = "ascend.reshape"(%0) : (tensor<1x4x16xf32>) -> tensor<4x16xf32>
+  %2 = "ascend.matmul"(%1, %w) : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32>
+  %3 = "ascend.add"(%2, %1) : (tensor<4x16xf32>, tensor<4x16xf32>) -> tensor<4x16xf32>
+  return %3 : tensor<4x16xf32>
+}

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from davinci import machine as machines
-from davinci.schedule.products.choice import Candidates, Wanted, candidates, choose
+from davinci.schedule.products.candidates import Candidates, Wanted
+from davinci.schedule.products.choice import candidates, choose
 from davinci.schedule.products.cost import Costs, footprint
 from davinci.schedule.products.estimate import estimate_of, least_of
 from davinci.schedule.products.product import Operand, Product, Result

@@ -14,7 +14,8 @@ import davinci
 from davinci import machine as machines
 from davinci.errors import CompileError
 from davinci.schedule.choices import PartChoice, ProductChoice, of_data, to_data
-from davinci.schedule.products.choice import Wanted, choose, ranked
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import choose, ranked
 from davinci.schedule.products.legality import require_legal
 from davinci.schedule.products.product import (
     DENSE,

@@ -8,7 +8,8 @@ import pytest
 
 import davinci
 from davinci import arrays, machine
-from davinci.schedule.products.choice import Wanted, candidates, choose
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import candidates, choose
 from davinci.schedule.products.cost import Costs
 from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.play import Flags, by_play, fastest, played

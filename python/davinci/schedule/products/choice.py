@@ -1,53 +1,23 @@
-"""The schedule of a product: candidates, and the one of fewest estimated cycles."""
+"""The schedule of a product: of all candidates the one of fewest estimated cycles."""
 
 from __future__ import annotations
 
-import itertools
-import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from functools import partial
 
 from davinci.errors import CompileError
-from davinci.isa.core import DTYPES
 from davinci.machine import Machine
-from davinci.schedule.products.cost import (
-    Costs,
-    crossing_bytes,
-    footprint,
-    parting_buffers,
-    windows_cycles,
-)
+from davinci.schedule.products.candidates import Candidates, Wanted
+from davinci.schedule.products.cost import Costs
 from davinci.schedule.products.estimate import Fewest, estimate_of, least_of
-from davinci.schedule.products.pieces import PieceWays
 from davinci.schedule.products.play import by_play, fastest
-from davinci.schedule.products.product import (
-    DENSE,
-    FLUSH,
-    Pieces,
-    Product,
-    ProductSchedule,
-    Share,
-    Tile,
-)
+from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.schedule.products.rolls import mads_of_share, mads_written, may_be_short
-from davinci.units import FRACTAL_BYTES, ceil_div, even_cuts, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 
 STRATEGIES = {"os": "output stationary", "is": "input stationary", "ws": "weight stationary"}
 
-MOST_MADS, MOST_WRITTEN = 2048, 320
-"""Mads of a share, and those of them that are written out, in loops or not."""
-
-AHEAD = 4
-"""Steps that fills come ahead; half as many more where two tiles take turns."""
-
-INBOX, CROSSING, LOADS = (4, 3), 2, 2
-"""Buffers in UB: for rows that came, with an epilogue of few steps and with one that needs the
-room; for fractals that go to L1; for what parts of C are combined with."""
-
-FEW_STEPS = 2
-"""Steps of an epilogue in whose time a part does not leave."""
+MOST_WRITTEN = 320
+"""Mads of a share that are written out, in loops or not."""
 
 RANKED = 96
 """Schedules that are ranked for a tuner."""
@@ -59,19 +29,6 @@ in which those differ that are not alike."""
 FEWEST_PLAYED, PLAYED, PLAYED_MADS = 6, 64, 2000
 """Schedules that are played on paper after the estimate has sorted all, so many mads of which take
 a tenth of a second."""
-
-SHARE_START = 1000
-"""Cycles, about, in which a share's first pieces come and its last part leaves."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What a user asks for: a strategy, and fractals of a tile's m, k and n, 0 where free."""
-
-    strategy: str = "os"
-    m: int = 0
-    k: int = 0
-    n: int = 0
 
 
 def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> ProductSchedule:
@@ -85,6 +42,8 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
     """
     ways, count = candidates(product, machine, cores, wanted, PLAYED)
     best = fastest(product, ways[:count], machine, cores)
+    others = Candidates(product, machine, cores, wanted).other_parts(best)
+    best = fastest(product, [best, *others], machine, cores)
     if mads_written(product, best) <= MOST_WRITTEN:
         return best
     ways = [*by_play(product, ways[:count], machine, cores), *ways[count:]]
@@ -166,334 +125,3 @@ def no_schedule(product: Product, machine: Machine, wanted: Wanted) -> CompileEr
         expected=broken or "sizes that fit L1, L0A, L0B and L0C",
         hint="give smaller tile sizes, leave them 0, or use matmul-strategy=os",
     )
-
-
-class Candidates:
-    """Schedules of a product that may be good.
-
-    Attributes:
-        shares_kept, tiles_kept: shares of C, and tiles of each, that are looked at closely.
-        hopeless: whether a schedule is left out, whatever its slots are.
-
-    Args:
-        shallow: whether a mad takes no more of k than rows of an operand that UB has room for; for
-            machines whose UB is small beside L0A and L0B.
-    """
-
-    shares_kept, tiles_kept = 10, 4
-
-    def __init__(
-        self,
-        product: Product,
-        machine: Machine,
-        cores: int,
-        wanted: Wanted,
-        shallow: bool = False,
-    ) -> None:
-        self.product, self.machine, self.cores, self.wanted = product, machine, cores, wanted
-        self.shallow = shallow
-        self.hopeless: Callable[[ProductSchedule], bool] = lambda schedule: False
-        self.whole = product.fractals
-        self.rooms = {
-            name: machine.buffer(name).bytes // FRACTAL_BYTES for name in ("L0A", "L0B", "L1")
-        }
-        self.sums = machine.buffer("L0C").bytes // (2 * FRACTAL_BYTES)
-        self.staged = machine.buffer("UB").bytes // 10
-        self.together = product.end.columns_together
-        self.ways = PieceWays(product, machine, self.staged)
-        # What is on its way between two pipes has a flag of its own, so there is no more of it.
-        self.turns = machine.sync.event_ids
-
-    def all(self) -> Iterator[ProductSchedule]:
-        for share in self.shares():
-            for tile in self.tiles(share):
-                for outer, beside in self.loops(share, tile):
-                    yield from self.completed(share, tile, outer, beside)
-
-    def shares(self) -> list[Share]:
-        """Shares of C, those that keep the busiest core's pipes busy for the shortest time."""
-        rough = Rough(self)
-        found = [
-            (rough.cycles(Share(batch, m, n)), Share(batch, m, n))
-            for batch in even_cuts(self.product.batch, self.product.batch)
-            for m in self.cuts(self.whole.m, self.wanted.m, "is")
-            for n in self.cuts(self.whole.n, self.wanted.n, "ws")
-            if n % self.together == 0 and self.is_share(batch, m, n)
-        ]
-        found.sort(key=lambda item: (item[0], item[1].n, item[1].m))
-        return [share for _, share in found[: self.shares_kept]]
-
-    def cuts(self, total: int, wanted: int, unless: str) -> list[int]:
-        """Sizes of a share; whole tiles of what the user wants, all of it where an operand has to
-        stay for all that it is multiplied with."""
-        if self.wanted.strategy not in ("os", unless):
-            return [total]
-        if not wanted or wanted >= total:
-            return even_cuts(total, total) if not wanted else [total]
-        tiles = ceil_div(total, wanted)
-        return [min(total, wanted * size) for size in even_cuts(tiles, tiles)]
-
-    def is_share(self, batch: int, m: int, n: int) -> bool:
-        """Matrices are shared before they are cut, those that take one B of several one at a time,
-        and nothing ragged is alone in a share if it has to reach back into columns before it."""
-        if batch > 1 and (m < self.whole.m or n < self.whole.n):
-            return False
-        if batch > 1 and self.product.matrices not in (0, 1, self.product.batch):
-            return False
-        if self.product.flush and 0 < self.product.n % (n * SIDE) < SIDE:
-            return False
-        if self.product.narrow(n):
-            return False
-        return self.wanted.strategy != "os" or self.few(batch, m, n)
-
-    def few(self, batch: int, m: int, n: int) -> bool:
-        """Whether a share of that size is not too many mads."""
-        wanted, most = self.wanted, self.sums // 2
-        if wanted.m or wanted.n:
-            rows = min(m, wanted.m or max(1, most // wanted.n))
-            columns = min(n, wanted.n or max(1, most // wanted.m))
-            tiles = batch * ceil_div(m, rows) * ceil_div(n, columns)
-        else:
-            tiles = ceil_div(batch * m * n, most)
-        return tiles <= 2 or tiles * ceil_div(self.whole.k, wanted.k or 4) <= MOST_MADS
-
-    def tiles(self, share: Share) -> list[Tile]:
-        """Tiles that keep the cube busiest beside the loads that each mad takes."""
-        wanted, k = self.wanted, self.whole.k
-        rows = [min(wanted.m, share.m)] if wanted.m else even_cuts(share.m, 32)
-        columns = [min(wanted.n, share.n)] if wanted.n else even_cuts(share.n, 32)
-        columns = [n for n in columns if n % self.together == 0] or [self.together]
-        columns = [n for n in columns if not self.product.narrow(share.n, n)] or columns
-        found: list[tuple[float, Tile]] = []
-        for m in rows:
-            for n in columns:
-                tiles = ceil_div(share.m, m) * ceil_div(share.n, n) * share.batch
-                if m * n * min(2, tiles) > self.sums:
-                    continue
-                for depth in self.depths(m, n):
-                    each = max(m * n * depth + 11, self.loads(m, n, depth))
-                    found.append((tiles * ceil_div(k, depth) * each, Tile(m, depth, n)))
-        found.sort(key=lambda item: item[0])
-        return [tile for _, tile in found[: self.tiles_kept]]
-
-    def room(self, memory: str, other: int) -> int:
-        """Fractals of L0A or L0B for factors of tiles of `other` rows or columns."""
-        return self.rooms[memory] - self.product.end.taken(memory, other, other)
-
-    def loads(self, m: int, n: int, depth: int) -> float:
-        """Cycles of the loads of a mad, about."""
-        if self.product.image is None:
-            return depth * (2 * m + 4 * n) + 48
-        return windows_cycles(self.product.image, self.machine, m, depth) + depth * 4 * n + 24
-
-    def depths(self, m: int, n: int) -> list[int]:
-        """How much of k a mad may take: as much as two buffers of each operand hold, and less."""
-        k = self.whole.k
-        if self.wanted.k:
-            return [min(self.wanted.k, k)]
-        a, b = self.room("L0A", m), self.room("L0B", n)
-        most = min(k, a // (2 * m), b // (2 * n)) or min(k, a // m, b // n)
-        if self.shallow:
-            widest = max(self.product.a.itemsize, self.product.b.itemsize)
-            most = min(most, max(1, self.staged // (SIDE * SIDE * widest)))
-        return sorted({ceil_div(k, ceil_div(k, d)) for d in (most, most // 2) if d}, reverse=True)
-
-    def loops(self, share: Share, tile: Tile) -> Iterator[tuple[str, tuple[int, int]]]:
-        """The outer loop, and which tiles take turns."""
-        rows, columns = self.product.rows_of_tiles(share, tile)[1], ceil_div(share.n, tile.n)
-        if self.wanted.strategy != "os":
-            yield "m" if self.wanted.strategy == "is" else "n", (1, 1)
-            return
-        for down, across in ((1, 1), (2, 1), (1, 2)):
-            if down <= rows and across <= columns:
-                both = rows > down and columns > across
-                for outer in ("m", "n") if both else ("n",) if rows > down else ("m",):
-                    yield outer, (down, across)
-
-    def completed(
-        self, share: Share, tile: Tile, outer: str, beside: tuple[int, int]
-    ) -> Iterator[ProductSchedule]:
-        """Pieces, buffers and parts for a share and its tiles."""
-        for ragged in self.ways_out(tile):
-            for a, b in itertools.product(
-                self.ways.pieces("a", tile), self.ways.pieces("b", tile, ragged)
-            ):
-                plain = self.schedule(share, tile, outer, beside, (a, b), ragged)
-                # It is the same with all slots for which L1 has room.
-                if self.hopeless(plain) or footprint(self.product, plain).excess(self.machine):
-                    continue
-                # A mad may take parts of several pieces of an image, all of which are in L1.
-                most = min(ceil_div(self.whole.k, a.k), (tile.k + a.k - 2) // a.k + 1)
-                for slots in self.slots((a, b), share, tile, outer, beside):
-                    if a.held and slots[0] < most:
-                        continue
-                    held = replace(a, slots=slots[0]), replace(b, slots=slots[1])
-                    yield replace(plain, a=held[0], b=held[1])
-
-    def ways_out(self, tile: Tile) -> list[str]:
-        """How rows of C that are no whole blocks may leave."""
-        if not self.product.ragged:
-            return [""]
-        dense = [DENSE] if tile.n == self.whole.n else []
-        if self.product.n <= SIDE and dense:
-            return dense
-        return [*dense, FLUSH if self.product.flush else ""]
-
-    def schedule(
-        self,
-        share: Share,
-        tile: Tile,
-        outer: str,
-        beside: tuple[int, int],
-        pieces: tuple[Pieces, Pieces],
-        ragged: str,
-    ) -> ProductSchedule:
-        """The rest of a schedule but for slots: buffers, and the part of C that leaves at once."""
-        product = self.product
-        tiles = share.batch * ceil_div(share.m, tile.m) * ceil_div(share.n, tile.n)
-        rows = not (product.a.nz and product.b.nz)
-        long = len(product.end.program.steps) > FEW_STEPS
-        end = product.end
-        leaving = self.turns - (CROSSING + end.columns if rows else end.columns)
-        if long:
-            leaving = min(2, leaving)
-        a, b = pieces
-        sizes = [crossing_bytes(product.a, a), crossing_bytes(product.b, b)]
-        inbox, crossing = (max(size) for size in zip(*sizes, strict=True))
-        # What comes to be combined with C has flags to the vector unit as rows have.
-        came = min(INBOX[long], self.turns - any(not extra.matrix for extra in end.extras))
-        staged = inbox * came + crossing * CROSSING
-        staged += sum(parting_buffers(product, pieces).values())
-        l0a = max(1, min(4, self.room("L0A", tile.m) // (tile.m * tile.k)))
-        l0b = max(1, min(4, self.room("L0B", tile.n) // (tile.n * tile.k)))
-        together = math.prod(beside)
-        return ProductSchedule(
-            share,
-            tile,
-            outer,
-            beside,
-            1 if together == 1 else l0b if beside[0] > 1 else l0a,
-            a,
-            b,
-            self.part(share, tile, staged, leaving, ragged),
-            l0a=l0a,
-            l0b=l0b,
-            l0c=min(2, tiles),
-            ahead=AHEAD * (1 + together) // 2,
-            inbox=came,
-            crossing=CROSSING,
-            loads=LOADS,
-            leaving=leaving,
-            ragged=ragged,
-        )
-
-    def slots(
-        self,
-        pieces: tuple[Pieces, Pieces],
-        share: Share,
-        tile: Tile,
-        outer: str,
-        beside: tuple[int, int],
-    ) -> list[tuple[int, int]]:
-        """Slots of A and B for which L1 has room: with all of an operand that is used again, and
-        with a few pieces in turn; the more of them the better."""
-        times, rows = self.product.rows_of_tiles(share, tile)
-        tiles = rows, ceil_div(share.n, tile.n)
-        held = {"m": (beside[0], tiles[1]), "n": (tiles[0], beside[1])}[outer]
-        few, stay = [], []
-        for i in (0, 1):
-            panels = ceil_div(self.whole.k, pieces[i].k)
-            total = panels * tiles[i] * times
-            few.append([min(total, beside[i] * turns) for turns in (self.turns, 2, 1)])
-            again = ceil_div(tiles[1 - i], beside[1 - i])
-            more = [min(total, panels * (held[i] + beside[i])), panels * held[i]]
-            stay.append(more if again > 1 else [])
-        ways = [(stay[0], few[1]), (few[0], stay[1]), (stay[0], stay[1]), (few[0], few[1])]
-        if self.wanted.strategy != "os":
-            kept = 0 if self.wanted.strategy == "is" else 1
-            ways = [way for way in ways if way[kept] is stay[kept] or not stay[kept]]
-        room = self.rooms["L1"] - self.product.end.taken("L1", tile.m, tile.n)
-        found: dict[tuple[int, int], None] = {}
-        for way in ways:
-            fits = (
-                (a, b)
-                for a, b in itertools.product(*way)
-                if a * pieces[0].fractals + b * pieces[1].fractals <= room
-            )
-            if best := max(fits, key=lambda slots: min(slots[0], slots[1]), default=None):
-                found[best] = None
-        return list(found)
-
-    def part(
-        self, share: Share, tile: Tile, staged: int, leaving: int, ragged: str
-    ) -> tuple[int, int]:
-        """Columns and rows of C that leave at once: as much as fits UB, but if little is done to it
-        no more than a sixteenth of UB of sums, so that the next part is not held up.
-
-        Args:
-            staged: bytes of UB that operands take on their way.
-            leaving: buffers of each output.
-        """
-        end, ub = self.product.end, self.machine.buffer("UB").bytes
-        if ragged == DENSE:
-            return tile.n, self.dense_rows(tile, ub - staged, leaving)
-        room = ub - staged - end.tile_bytes(tile.n, tile.m)
-        most = tile.m * tile.n
-        if len(end.program.steps) <= FEW_STEPS:
-            most = max(1, ub // 16 // (SIDE * SIDE * DTYPES[end.sums.dtype].itemsize))
-        # In Nz whole columns are single runs of GM, else whole rows are.
-        first, second = (tile.n, tile.m) if end.nz else (tile.m, tile.n)
-        together = (self.together, 1) if end.nz else (1, self.together)
-        while True:
-            columns, rows = (first, second) if end.nz else (second, first)
-            fits = end.part_bytes(columns, rows, LOADS, leaving) <= room
-            least = (first, second) == together
-            alone = self.product.narrow(share.n, tile.n, columns)
-            if (fits and columns * rows <= most and not alone) or least:
-                return columns, rows
-            if first > together[0]:
-                first = round_up(ceil_div(first, 2), together[0])
-            else:
-                second = round_up(ceil_div(second, 2), together[1])
-
-    def dense_rows(self, tile: Tile, room: int, leaving: int) -> int:
-        """Rows of fractals of a dense part."""
-        end, rows = self.product.end.dense(self.product.n), tile.m
-        while rows > 1:
-            size = end.part_bytes(tile.n, rows, LOADS, leaving) + end.tile_bytes(tile.n, rows)
-            if size <= room:
-                break
-            rows = ceil_div(rows, 2)
-        return rows
-
-
-class Rough:
-    """What a share costs by its size alone."""
-
-    def __init__(self, candidates: Candidates) -> None:
-        self.candidates = candidates
-        self._known: dict[tuple[str, int], tuple[float, ...]] = {}
-
-    def cycles(self, share: Share) -> float:
-        whole, product = self.candidates.whole, self.candidates.product
-        shares = ceil_div(product.batch, share.batch)
-        shares *= ceil_div(whole.m, share.m) * ceil_div(whole.n, share.n)
-        a, b = self._each("a", share.m), self._each("b", share.n)
-        pipes = [x * share.m + y * share.n for x, y in zip(a, b, strict=True)]
-        work = share.batch * whole.k * max(*pipes, share.m * share.n)
-        leaving = share.batch * share.m * share.n * FRACTAL_BYTES * product.c.itemsize / 2
-        work += leaving / self.candidates.machine.mte3.port_bytes_per_cycle / 2
-        return ceil_div(shares, self.candidates.cores) * (work + SHARE_START)
-
-    def _each(self, name: str, other: int) -> tuple[float, ...]:
-        """MTE2, V and MTE3 for a fractal of an operand of which the core takes `other`."""
-        key = name, min(other, 16)
-        if key not in self._known:
-            k = min(4, self.candidates.whole.k)
-            tile = Tile(key[1], k, key[1])
-            pieces = next(self.candidates.ways.pieces(name, tile))
-            k_rows = self.candidates.product.operand(name).k_rows
-            size = (pieces.rows, key[1]) if k_rows else (pieces.k, pieces.rows)
-            busy = self.candidates.ways.costs.fill(name, pieces, *size)
-            self._known[key] = tuple(x / size[0] / size[1] for x in (busy.mte2, busy.v, busy.mte3))
-        return self._known[key]

@@ -274,29 +274,29 @@ class Costs:
         return instructions * self.machine.vector.fixed_cycles + size
 
     def beside(self, schedule: ProductSchedule, tile: Tile) -> Busy:
-        """The rows that a tile is combined with: they come, and are repeated or become columns."""
+        """The rows that a tile is combined with: they come, and are repeated or become columns,
+        which the cube adds."""
         end, found = self.product.end_of(schedule), Busy()
         for extra in end.extras:
             if extra.digits:
                 found += self._digits(tile, extra.blocks)
             elif extra.column:
                 found += self._column(tile)
-            elif extra.matrix:
-                found += self.matrix(tile)
             elif extra.beside and end.nz:
                 found += Busy(v=self._repeated(end, extra.value, tile.n))
             if extra.column or (extra.row and not end.width):
                 found += Busy(mte2=self.machine.mte2.issue_cycles)
         return found
 
-    def matrix(self, tile: Tile) -> Busy:
-        """A matrix to L1, its columns of fractals to L0A, and their products with ones on a
-        diagonal."""
+    def matrix(self, tile: Tile, together: int) -> Busy:
+        """A matrix to L1, `together` of its columns of fractals at once to L0A, and their products
+        with ones on a diagonal."""
         unit, column = self.machine.mte1, tile.m * FRACTAL_BYTES
         whole = tile.m == self.product.fractals.m
+        loads = ceil_div(tile.n, together) * unit.fixed_cycles
         return Busy(
             mte2=self._read(tile.n, column, 0 if whole else FRACTAL_BYTES),
-            mte1=tile.n * (unit.fixed_cycles + column / unit.l0a_bytes_per_cycle),
+            mte1=loads + tile.n * column / unit.l0a_bytes_per_cycle,
             m=tile.n * (tile.m + self.machine.cube.occupancy_cycles),
         )
 

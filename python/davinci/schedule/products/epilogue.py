@@ -21,7 +21,7 @@ from functools import cached_property
 from davinci.isa.core import DTYPES
 from davinci.operators.vector_program import Step, Value, VectorProgram
 from davinci.schedule.products.dense_rows import TURNED, DenseRows, fractal_rows, scratch_bytes
-from davinci.schedule.products.extras import Extra, added_by_cube
+from davinci.schedule.products.extras import BUFFERS, Company, Extra, added_by_cube
 from davinci.schedule.products.rewrites import (
     BYTE,
     apart,
@@ -40,8 +40,9 @@ from davinci.units import FRACTAL_SIDE as SIDE
 DEQUANTIZE = "dequantize"
 """A step that is no operation of the vector unit: sums become f16 on their way out of L0C."""
 
-MATRIX_BUFFERS = 2
-"""Columns of fractals of a matrix that L0A holds."""
+MATRIX_FRACTALS = 32
+"""Of a matrix that go to L0A at once, if that is no more than a column, so that what a load takes
+besides is little."""
 
 PAIR = 2
 """Columns of fractals of 16 that a fractal of bytes has."""
@@ -271,11 +272,21 @@ class Epilogue:
         """How many matrices the cube adds."""
         return sum(extra.matrix for extra in self.extras)
 
+    def company(self, rows: int) -> Company:
+        """What tiles of so many rows of fractals are combined with."""
+        return Company(
+            any(extra.apart for extra in self.extras),
+            any(extra.row for extra in self.extras),
+            any(extra.row and extra.batch for extra in self.extras),
+            self.columns > 0,
+            max(1, MATRIX_FRACTALS // rows) if self.matrices else 0,
+        )
+
     def taken(self, memory: str, m: int, n: int) -> int:
         """Fractals of L1, L0A or L0B that what the cube adds to a tile of m x n fractals takes."""
         fractals = {
             "L1": self.columns * (2 * n + 1) + self.matrices * (2 * m * n + 1),
-            "L0A": (self.columns + MATRIX_BUFFERS * self.matrices) * m,
+            "L0A": (self.columns + BUFFERS * self.company(m).columns) * m,
             "L0B": self.columns * n + self.matrices,
         }
         return fractals[memory]

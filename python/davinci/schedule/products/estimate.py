@@ -218,22 +218,24 @@ def share_cycles(
         first += each * needed
         last = each if each.sum > last.sum else last
     busy, alike, count = Busy(), 0.0, sum(kind.count for kind in tiles)
+    # Mads wait for loads to the only buffer of an operand.
+    alone, waits = (schedule.l0a == 1, schedule.l0b == 1), 0.0
     late = sum(stalls(schedule, tiles, k, i) * each.sum for i, each in enumerate(single))
     of_tile = mad * steps + part * parts
     if product.end.matrices:
-        of_tile += costs.matrix(tile)
-    (a, b), (load_a, load_b) = panels, loads
+        of_tile += costs.matrix(tile, product.end.company(tile.m).columns)
+    a, b = panels
     for kind in tiles:
         of_a, of_b = kind.fills
+        to_l0 = [each.mte1 * steps * n for each, n in zip(loads, kind.loads, strict=True)]
         work = Busy(
             of_tile.mte2 + a.mte2 * of_a + b.mte2 * of_b,
             of_tile.v + a.v * of_a + b.v * of_b,
             of_tile.mte3 + a.mte3 * of_a + b.mte3 * of_b,
-            of_tile.mte1
-            + load_a.mte1 * (steps * kind.loads[0])
-            + load_b.mte1 * (steps * kind.loads[1]),
+            of_tile.mte1 + to_l0[0] + to_l0[1],
             of_tile.m,
         )
+        waits += (alone[0] * to_l0[0] + alone[1] * to_l0[1]) * kind.count
         busy += work * kind.count
         alike += work.most * kind.count
     # A core that did not read for a while makes up for that.
@@ -247,7 +249,7 @@ def share_cycles(
     # Of tiles that take turns, the last but one leaves during the last turn.
     from_mad += (math.prod(schedule.beside) - 1) * max(0, leaving.most - mad.m * schedule.turn)
     around = max(
-        to_mad + busy.m + from_mad,
+        to_mad + busy.m + waits + from_mad,
         to_mad - load.sum + busy.mte1 + mad.sum + from_mad,
         begin + busy.mte2 + last.sum - last.mte2 + load.sum + mad.sum + from_mad,
         begin + last.mte2 + busy.v + part.mte3 + end,

@@ -3,7 +3,9 @@
     Fill   a part of a piece of an operand comes from GM to L1
     Load   a block goes from L1 to L0A or L0B
     Mad    C += A B
-    Ask    what a part of C is combined with comes from GM
+    Ask    what a tile of C, or a part of it, is combined with comes from GM
+    Turn   rows that came are made what they are needed as
+    Add    the cube adds what it can to columns of a complete tile
     Leave  a part of C goes from L0C to GM
 
 Positions count fractals from where the share begins. All are tuples: an order holds thousands, and
@@ -93,14 +95,41 @@ class Leave(NamedTuple):
     turn: int
 
 
+PART, ROWS, MATRIX = "part", "rows", "matrix"
+"""What is asked for: what has C's shape, rows of C, a matrix that the cube adds."""
+
+
 class Ask(NamedTuple):
-    """What comes from GM to be combined with a part of C; `rows`: with its whole tile, too."""
+    """What comes from GM to be combined with a part of C, for all but PART a whole tile; `slot` of
+    that is the buffer of a matrix."""
 
     part: Leave
-    rows: bool
+    kind: str
 
 
-Event = Fill | Load | Mad | Ask | Leave
+class Turn(NamedTuple):
+    """Rows that came for a whole tile become repeats, or columns."""
+
+    part: Leave
+
+
+class Add(NamedTuple):
+    """The cube adds a matrix to columns of a complete tile, and a row to all of it with the first.
+
+    Attributes:
+        n: its columns in the tile.
+        slot: buffer of L0A.
+        held, turn: buffers in L1 of the tile's part of the matrix, and of its rows.
+    """
+
+    tile: TileOfC
+    n: Span
+    slot: int
+    held: int
+    turn: int
+
+
+Event = Fill | Load | Mad | Ask | Turn | Add | Leave
 
 
 def spans(total: int, size: int) -> list[Span]:

@@ -14,6 +14,28 @@ from davinci.schedule.products.rewrites import (
     without,
 )
 
+BUFFERS = 2
+"""In L1 and UB for rows and matrices, and in L0A for columns of a matrix."""
+
+
+@dataclass(frozen=True)
+class Company:
+    """What sums are combined with, as far as an order depends on it.
+
+    Attributes:
+        apart: whether something has the shape of C and comes part by part.
+        rows: whether rows of C come.
+        batch: whether each matrix of the batch has rows of its own.
+        added: whether the cube adds a row.
+        columns: of a matrix that the cube adds at once; 0 if none.
+    """
+
+    apart: bool = False
+    rows: bool = False
+    batch: bool = False
+    added: bool = False
+    columns: int = 0
+
 
 @dataclass(frozen=True)
 class Extra:

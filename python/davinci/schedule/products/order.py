@@ -18,13 +18,12 @@ from functools import cache, lru_cache
 from itertools import count
 from typing import NamedTuple
 
+from davinci.schedule.products.ends import Ends, Mads, Timed, after_tiles
 from davinci.schedule.products.events import (
-    Ask,
     Block,
     Event,
     Fill,
     Held,
-    Leave,
     Load,
     Mad,
     Span,
@@ -133,7 +132,7 @@ def pieces_of(block: Block, pieces: Pieces, k: int, other: int) -> list[Block]:
 
 
 def order(share: Share, product: Product, schedule: ProductSchedule) -> list[list[Event]]:
-    """All that is done for a share of C, in the order of issue, whatever is done to C then.
+    """All that is done for a share of C, in the order of issue.
 
     Schedules that differ in nothing that an order follows from have the same one; what comes of an
     operand is planned once for all that differ in the other one only.
@@ -141,6 +140,7 @@ def order(share: Share, product: Product, schedule: ProductSchedule) -> list[lis
     Returns:
         What comes before the first mad, what goes with each one, and what follows the last.
     """
+    company = product.end_of(schedule).company(schedule.tile.m)
     plain = replace(schedule, a=_ANY, b=_ANY, part=(1, 1), l0a=1, l0b=1, loads=1)
     plain = replace(plain, inbox=1, crossing=1, leaving=1, ragged="")
     work = _Work(share, replace(product, epilogue=None), plain)
@@ -149,7 +149,7 @@ def order(share: Share, product: Product, schedule: ProductSchedule) -> list[lis
         _Side("a", product.a.k_rows, a, schedule.l0a, share.m),
         _Side("b", product.b.k_rows, b, schedule.l0b, share.n),
     )
-    return _order(work, sides, schedule.part, schedule.loads)
+    return _order(work, sides, Ends(schedule.part, schedule.loads, schedule.ahead, company))
 
 
 _ANY = Pieces(1, 1, 1, 1, 1)
@@ -164,13 +164,10 @@ class _Work(NamedTuple):
 
 
 @lru_cache(ORDERS_KEPT)
-def _order(
-    work: _Work, sides: tuple[_Side, _Side], part: tuple[int, int], loads: int
-) -> list[list[Event]]:
+def _order(work: _Work, sides: tuple[_Side, _Side], ends: Ends) -> list[list[Event]]:
     tiles, steps = _steps(work)
-    schedule = replace(work.schedule, part=part, loads=loads)
-    plan = _Plan(steps, schedule, [_feed(work, side) for side in sides])
-    plan.leave(tiles)
+    plan = _Plan(steps, [_feed(work, side) for side in sides])
+    plan.leave(tiles, work.schedule.l0c, ends)
     return plan.events()
 
 
@@ -180,28 +177,6 @@ def _steps(work: _Work) -> tuple[list[TileOfC], list[Step]]:
     groups = groups_of(*work)
     steps = steps_of(groups, work.product.fractals.k, work.product, work.schedule)
     return [tile for group in groups for tile in group], steps
-
-
-def parts_of(tile: TileOfC, part: tuple[int, int]) -> list[tuple[Span, Span]]:
-    """Columns and rows of the parts in which a tile leaves L0C."""
-    columns, rows = part
-    return [(n, m) for m in spans(tile.m.size, rows) for n in spans(tile.n.size, columns)]
-
-
-def with_extras(
-    parts: Sequence[tuple[int, Leave]], schedule: ProductSchedule
-) -> Iterator[tuple[int, Ask | Leave]]:
-    """Parts with the steps before which they leave, in their order, and in front of each what a
-    later one asks for, so that all buffers are in use; the first ask some steps before."""
-    ahead = schedule.loads - 1
-    tiles = [None, *(part.tile for _, part in parts)]
-    asks = [Ask(part, part.tile != before) for (_, part), before in zip(parts, tiles, strict=False)]
-    for ask in asks[:ahead]:
-        yield max(0, parts[0][0] - schedule.ahead), ask
-    for number, (step, part) in enumerate(parts):
-        for ask in asks[number + ahead : number + ahead + 1]:
-            yield step, ask
-        yield step, part
 
 
 @dataclass(frozen=True)
@@ -299,24 +274,21 @@ def _fill(
 class _Plan:
     """Events by the step that they go with."""
 
-    def __init__(
-        self, steps: Sequence[Step], schedule: ProductSchedule, feeds: Sequence[_Feed]
-    ) -> None:
-        self.steps, self.schedule, self.feeds = steps, schedule, feeds
-        self._leaves: list[tuple[int, Leave]] = []
+    def __init__(self, steps: Sequence[Step], feeds: Sequence[_Feed]) -> None:
+        self.steps, self.feeds = steps, feeds
+        self._ends: Sequence[Timed] = ()
 
-    def leave(self, tiles: Sequence[TileOfC]) -> None:
-        """Plans the parts of all tiles: after the tile's last mad and the one that follows it, and
-        before the mad that needs the buffer in L0C again."""
+    def leave(self, tiles: Sequence[TileOfC], l0c: int, ends: Ends) -> None:
+        """Plans what follows the mads of tiles: before the one that needs the buffer in L0C again
+        it is done."""
         last = {step.tile: number for number, step in enumerate(self.steps)}
         first = {step.tile: number for number, step in reversed(list(enumerate(self.steps)))}
-        for number, tile in enumerate(tiles):
-            following = tiles[number + self.schedule.l0c :]
-            latest = first[following[0]] if following else len(self.steps)
-            for turn, (n, m) in enumerate(parts_of(tile, self.schedule.part)):
-                step = min(last[tile] + 2 + turn, latest, len(self.steps))
-                slot = len(self._leaves) % self.schedule.loads
-                self._leaves.append((step, Leave(tile, n, m, slot, number % 2)))
+        again = [*tiles[l0c:], *[None] * l0c]
+        mads = [
+            Mads(first[tile], last[tile], len(self.steps) if other is None else first[other])
+            for tile, other in zip(tiles, again, strict=False)
+        ]
+        self._ends = after_tiles(tiles, mads, ends)
 
     def events(self) -> list[list[Event]]:
         """Of each step: parts of C that leave, loads, fills for later steps, its mad.
@@ -333,8 +305,8 @@ class _Plan:
                 came[each.fill.operand, each.fill.held] = next(turns)
             return [each.fill for each in wanted]
 
-        leaving: dict[int, list[Ask | Leave]] = {}
-        for at, event in with_extras(self._leaves, self.schedule):
+        leaving: dict[int, list[Event]] = {}
+        for at, event in self._ends:
             leaving.setdefault(at, []).append(event)
         found: list[list[Event]] = [list(bring(-1))]
         for number, step in enumerate(self.steps):

@@ -16,7 +16,18 @@ from typing import NamedTuple
 from davinci.machine import Machine
 from davinci.schedule.products.cost import Busy, Costs, windows_cycles
 from davinci.schedule.products.estimate import Traffic, tiles_of, traffic_of
-from davinci.schedule.products.events import Ask, Event, Fill, Leave, Load, Mad
+from davinci.schedule.products.events import (
+    MATRIX,
+    ROWS,
+    Add,
+    Ask,
+    Event,
+    Fill,
+    Leave,
+    Load,
+    Mad,
+    Turn,
+)
 from davinci.schedule.products.order import order
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.units import FRACTAL_BYTES, ceil_div
@@ -75,7 +86,7 @@ CERTAIN = 1 + 1e-9
 """Sums of the same numbers, in whatever order, differ by less."""
 
 Place = tuple[str, int]
-"""A buffer of A or B, by operand and number."""
+"""A buffer of A or B or of what C is combined with, by a name and number."""
 
 
 class Ring:
@@ -164,7 +175,6 @@ class Player:
         self.schedule, self.costs = schedule, traffic.costs
         machine, product = traffic.costs.machine, traffic.costs.product
         self.machine, self.product, self.end_of = machine, product, product.end_of(schedule)
-        self.added = self.end_of.columns + self.end_of.matrices
         self.flag = machine.sync.flag_cycles
         self.read_latency, self.write_latency = (
             machine.mte2.start_cycles,
@@ -183,7 +193,7 @@ class Player:
         self.sums: dict[int, float] = {}
         self.left: dict[int, float] = {}
         self.asked: dict[int, float] = {}
-        self.rows: dict[int, float] = {}
+        self.there: dict[Place, float] = {}
         self.answered: dict[int, float] = {}
         self.flags = {"mte2": Flags(machine), "mte3": Flags(machine)}
         self.fills: deque[tuple[float, float, float]] = deque(maxlen=FILLS_KEPT)
@@ -197,6 +207,7 @@ class Player:
         self._leave = lru_cache(None)(lambda n, m: self.costs.leave(schedule, (n, m)))
         self._over = lru_cache(None)(self._last_steps)
         self._beside = lru_cache(None)(lambda m, n: self.costs.beside(schedule, Tile(m, 1, n)))
+        self._matrix = lru_cache(None)(lambda m, n: self.costs.matrix(Tile(m, 1, n), n))
 
     def play(self, events: Sequence[Event]) -> None:
         for event in events:
@@ -208,6 +219,10 @@ class Player:
                 self.fill(event)
             elif isinstance(event, Ask):
                 self.ask(event)
+            elif isinstance(event, Turn):
+                self.turn(event)
+            elif isinstance(event, Add):
+                self.add(event)
             else:
                 self.leave(event)
         self.end = max(self.end, self.m + self.drain, self.v)
@@ -361,46 +376,63 @@ class Player:
 
     def ask(self, event: Ask) -> None:
         part, tile = event.part, event.part.tile
-        cost = self._leave(part.n.size, part.m.size)
-        came = 0.0
-        if event.rows:
-            beside = self._beside(tile.m.size, tile.n.size)
-            if beside.mte2:
-                _, came = self.read(self.answered.get(-1 - part.turn, 0.0), beside.mte2, 0)
-                came += self.read_latency + self.flag
-            if beside.v:
-                self.v = max(self.v, came) + beside.v
-                came = self.v
-                self.answered[-1 - part.turn] = self.v + self.flag
-            if beside.mte3:
-                self.mte3 = max(self.mte3, self.v + self.flag) + beside.mte3
-                came = self.mte3 + self.flag
-            self.rows[part.turn] = came
-        if cost.mte2:
-            _, came = self.read(self.answered.get(part.slot, 0.0), cost.mte2, 0)
+        if event.kind == ROWS:
+            cycles, place = self._beside(tile.m.size, tile.n.size).mte2, ("rows", part.turn)
+            _, came = self.read(self.used.get(place, 0.0), cycles, 0) if cycles else (0.0, 0.0)
+            self.there[place] = came + self.read_latency + self.flag if cycles else 0.0
+        elif event.kind == MATRIX:
+            cycles, place = self._matrix(tile.m.size, tile.n.size).mte2, ("matrix", part.slot)
+            size = tile.m.size * tile.n.size * FRACTAL_BYTES
+            _, came = self.read(self.used.get(place, 0.0), cycles, size)
+            self.there[place] = came + self.read_latency + self.flag
+        else:
+            cycles = self._leave(part.n.size, part.m.size).mte2
+            _, came = self.read(self.answered.get(part.slot, 0.0), cycles, 0)
             self.asked[part.slot] = came + self.read_latency + self.flag
+
+    def turn(self, event: Turn) -> None:
+        """Rows become repeats, or columns in L1."""
+        tile, place = event.part.tile, ("rows", event.part.turn)
+        cost, came = self._beside(tile.m.size, tile.n.size), self.there[place]
+        if cost.v:
+            self.v = max(self.v, came) + cost.v
+            came = self.used[place] = self.v + self.flag
+        if cost.mte3:
+            self.mte3 = max(self.mte3, came) + cost.mte3
+            came = self.mte3 + self.flag
+        self.there[place] = came
+
+    def add(self, event: Add) -> None:
+        tile, rows, held = event.tile, ("rows", event.turn), ("matrix", event.held)
+        end = self.m
+        if self.end_of.columns and event.n.start == 0:
+            cost = self._beside(tile.m.size, tile.n.size)
+            begin = max(self.mte1, self.there[rows], self.used.get(("row", 0), 0.0))
+            self.mte1 = begin + cost.mte1
+            end = max(end, self.mte1 + self.flag) + cost.m
+            self.used["row", 0] = end + self.drain + self.flag
+        if self.end_of.matrices:
+            cost, place = self._matrix(tile.m.size, event.n.size), ("columns", event.slot)
+            begin = max(self.mte1, self.there[held], self.used.get(place, 0.0))
+            self.mte1 = self.stalled(begin, cost.mte1)
+            self.used[held] = self.mte1 + self.flag
+            end = max(end, self.mte1 + self.flag) + cost.m
+            self.used[place] = end + self.drain + self.flag
+        self.m = end
+        self.sums[tile.slot] = end + self.drain + self.flag
 
     def leave(self, event: Leave) -> None:
         tile, (n, m) = event.tile, (event.n.size, event.m.size)
-        cost = self._leave(n, m)
+        cost, rows = self._leave(n, m), ("rows", event.turn)
         ready = self.sums[tile.slot]
-        if event.n.start == event.m.start == 0 and self.added:
-            beside = self._beside(tile.m.size, tile.n.size)
-            begin = max(self.mte1, self.rows[event.turn])
-            self.mte1 = begin + beside.mte1
-            # A matrix comes and is added column by column.
-            each = tile.n.size if self.end_of.matrices else 1
-            first = max(self.m, begin + beside.mte1 / each + self.flag) + beside.m
-            self.m = max(first, self.mte1 + self.flag + beside.m / each)
-            ready = self.sums[tile.slot] = self.m + self.drain + self.flag
-        ready = max(ready, self.asked.get(event.slot, 0.0), self.rows.get(event.turn, 0.0))
+        ready = max(ready, self.asked.get(event.slot, 0.0), self.there.get(rows, 0.0))
         begin = max(self.v, ready, self.leaving.next)
         self.v = begin + cost.v
         self.left[tile.slot] = begin + self.costs.from_l0c(n, m) + self.flag
         whole, row = self._over(n, m)
         self.answered[event.slot] = self.v - whole + self.flag
         if not self._beside(tile.m.size, tile.n.size).v:
-            self.answered[-1 - event.turn] = self.v - row + self.flag
+            self.used[rows] = self.v - row + self.flag
         self.mte3 = max(self.mte3, self.v + self.flag) + cost.mte3
         self.leaving.take(self.mte3 + self.write_latency + self.flag)
         self.end = max(self.end, self.mte3 + self.write_latency)

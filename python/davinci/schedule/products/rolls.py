@@ -18,7 +18,17 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from davinci.schedule.products.events import Ask, Block, Event, Fill, Load, Mad, Span
+from davinci.schedule.products.events import (
+    Add,
+    Ask,
+    Block,
+    Event,
+    Fill,
+    Load,
+    Mad,
+    Span,
+    Turn,
+)
 from davinci.schedule.products.order import order
 from davinci.schedule.products.product import Product, ProductSchedule, Share
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -106,6 +116,8 @@ def position(event: Event, windows: bool = False) -> Position:
         return 0, 0, event.block.other.start, 0
     if isinstance(event, Load | Mad):
         return HERE
+    if isinstance(event, Turn | Add):
+        return HERE
     tile = event.part.tile if isinstance(event, Ask) else event.tile
     return tile.batch, 0, tile.m.start, tile.n.start
 
@@ -123,9 +135,15 @@ def form(event: Event, edges: Edges) -> tuple[object, ...]:
         tile = event.tile
         sizes = tile.m.size, event.k.size, tile.n.size
         return "mad", tile.slot, event.a, event.b, event.first, *sizes
+    if isinstance(event, Add):
+        tile = event.tile
+        sizes = tile.m.size, tile.n.size, tile.slot
+        return "add", *sizes, event.n, event.slot, event.held, event.turn
+    if isinstance(event, Turn):
+        return "turn", event.part.tile.n.size, event.part.turn
     part = event.part if isinstance(event, Ask) else event
     tile = part.tile
-    kind = ("ask", event.rows) if isinstance(event, Ask) else ("leave", False)
+    kind = ("ask", event.kind) if isinstance(event, Ask) else ("leave", "")
     ends = tile.m.stop == edges.m, tile.n.stop == edges.n
     sizes = tile.m.size, tile.n.size, tile.slot
     return *kind, *sizes, part.n, part.m, part.slot, part.turn, ends
