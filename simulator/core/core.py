@@ -31,7 +31,7 @@ from davinci.simulator.core.half_range import NOTHING
 from davinci.simulator.core.memory import GlobalMemory, Memory, on_chip
 from davinci.simulator.core.parts import Known, Order, Parts
 from davinci.simulator.core.plan import Operation, Part, Plan, sources_of
-from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.problems import MALFORMED, Problem, malformed, too_many
 from davinci.simulator.core.tables import Tables, event_named
 from davinci.simulator.split.cross_core import Knowledge, Link, Set, Unset
 from davinci.simulator.timing.gm_model import Rates
@@ -43,9 +43,6 @@ MOST_INSTRUCTIONS = 20_000_000
 
 TURNS_AN_INSTRUCTION = 50
 """Turns of loops that a scalar program may take for each instruction that it may issue."""
-
-MALFORMED = (ValueError, TypeError, IndexError, ArithmeticError)
-"""What computing an instruction raises whose fields do not fit each other."""
 
 LEARNING = (Stop.ROOM, Stop.UNKNOWN_FORM, Stop.UNKNOWN_STEP)
 """Stops at which compiled code only lacks something."""
@@ -295,7 +292,7 @@ class Core:
             if checker is not None and (form.reads or form.writes):
                 checker.access(form, words, index)
             if self._data:
-                self._compute(form, words)
+                self.compute(form, words)
             index += 1
 
     def _follow(self, part: Part, known: Known) -> None:
@@ -314,12 +311,11 @@ class Core:
                 raise malformed(error) from error
         plan.mark()
 
-    def transfer(self, form: Form, words: list[int], index: int) -> None:
-        """Executes an instruction of a known part that touches global memory."""
+    def check_transfer(self, form: Form, words: list[int], index: int) -> None:
+        """Checks an instruction of a known part that touches global memory."""
         self._index, self._words, self._form = index, words, form
         if self._checker is not None:
             self._checker.access_gm(form, words, index)
-        self._compute(form, words)
 
     def may_transfer(self, words: list[int], run: Run) -> bool:
         """Whether such instructions in a row are legal, together."""
@@ -423,7 +419,12 @@ class Core:
         self._bounds(form, words)
         return form
 
-    def _compute(self, form: Form, words: list[int]) -> None:
+    def compute(self, form: Form, words: list[int]) -> None:
+        """Computes what an instruction writes, and marks it.
+
+        Raises:
+            Problem: its fields do not fit each other.
+        """
         if form.summary:
             return
         try:
@@ -483,17 +484,3 @@ class Core:
             expected=problem.expected,
             hint=problem.hint,
         )
-
-
-def malformed(error: Exception) -> Problem:
-    """Fields of an instruction do not fit each other."""
-    return Problem(f"malformed instruction: {error}")
-
-
-def too_many(limit: int) -> Problem:
-    """A program that issued all that it may."""
-    return Problem(
-        "too many instructions: the program may never end",
-        expected=f"at most {limit:,} in a block",
-        hint="look at the loop at this place; npu-run --instruction-limit N allows more",
-    )

@@ -23,6 +23,9 @@ SLACK_BYTES = 1 << 25
 masked may end inside the memory while its NumPy view reaches past it. Longer than any such tail."""
 
 
+MOST_KEPT = 1 << 16
+"""Regions of global memory that are known to be written; with more, all are forgotten."""
+
 WRITTEN: dict[int, tuple[Any, int]] = {
     1: (np.uint8, 0x01),
     2: (np.uint16, 0x0101),
@@ -159,6 +162,7 @@ class GlobalMemory(Memory):
             )
         super().__init__(Space.GM, size, machine.gm.align_bytes, shadowed)
         self._next = self._line_bytes = machine.gm.line_bytes
+        self._whole: set[tuple[Region, int]] = set()
 
     def allocate(self, nbytes: int) -> int:
         """Returns the address of `nbytes` new bytes, the start of a line.
@@ -212,6 +216,18 @@ class GlobalMemory(Memory):
             )
         return self.data[address:end].view(kind).reshape(shape).copy()
 
+    def first_unwritten(self, region: Region, base: int) -> int | None:
+        """As of any memory. Cores read the same regions over and over; what was written once is
+        until the host discards it."""
+        if (region, base) in self._whole:
+            return None
+        found = super().first_unwritten(region, base)
+        if found is None:
+            if len(self._whole) >= MOST_KEPT:
+                self._whole.clear()
+            self._whole.add((region, base))
+        return found
+
     def discard(self, address: int, nbytes: int) -> None:
         """Marks a buffer's bytes as unwritten, so that the next run cannot read the last one's.
 
@@ -222,6 +238,7 @@ class GlobalMemory(Memory):
         """
         self._inside(address, nbytes)
         self.written[address : address + nbytes] = False
+        self._whole.clear()
         end = address + round_up(nbytes, BLOCK_BYTES)
         self.data[address + nbytes : end] = 0
 

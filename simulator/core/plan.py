@@ -48,7 +48,9 @@ class Follower(Protocol):
     registers: Registers
     lost: Lost
 
-    def transfer(self, form: Form, words: list[int], index: int) -> None: ...
+    def compute(self, form: Form, words: list[int]) -> None: ...
+
+    def check_transfer(self, form: Form, words: list[int], index: int) -> None: ...
 
     def may_transfer(self, words: list[int], run: Run) -> bool: ...
 
@@ -129,7 +131,8 @@ class Transfers:
         self._form, self._at = form, at
         self._count, self._step = count, step
         self._last: tuple[int, Form | None] = 0, None
-        self._near: tuple[Form, Array] | None = None
+        self._moves = chip_port(form) is not None
+        self._near: tuple[Form, int, Array] | None = None
 
     def follow(self, core: Follower, records: Records, first: int) -> None:
         """Executes them, with the addresses of these records."""
@@ -145,23 +148,27 @@ class Transfers:
         for i, row in enumerate(rows.tolist()):
             row.append(0)
             self._tables.locate(self._form, row)
-            core.transfer(self._form, row, index + i)
+            core.check_transfer(self._form, row, index + i)
+            if self._moves:
+                self._move(self._form, row)
+            else:
+                core.compute(self._form, row)
 
     def _move(self, form: Form, words: list[int]) -> None:
         """Copies, with the region on the chip found once."""
         written = bool(form.far_ports[1])
         (gm,) = form.far_ports[written]
-        if self._near is None or self._near[0] is not form:
-            (port,) = form.chip_ports[not written]
-            base = words[port.word] + port.offset
-            self._near = form, self._memories[port.space].view(port.region, base)
+        (port,) = form.chip_ports[not written]
+        base = words[port.word] + port.offset
+        if self._near is None or self._near[0] is not form or self._near[1] != base:
+            self._near = form, base, self._memories[port.space].view(port.region, base)
         memory, base = self._memories[Space.GM], words[gm.word] + gm.offset
         far = memory.view(gm.region, base)
         if written:
-            far[...] = self._near[1]
+            far[...] = self._near[2]
             memory.mark(gm.region, base)
         else:
-            self._near[1][...] = far
+            self._near[2][...] = far
 
     def _as_one(self, rows: Records, index: int) -> Run | None:
         """Them as one, if they are evenly apart in global memory and do together what they do in

@@ -6,6 +6,9 @@ instruction and source location and raises the `DeviceFault`.
 
 from __future__ import annotations
 
+MALFORMED = (ValueError, TypeError, IndexError, ArithmeticError)
+"""What computing an instruction raises whose fields do not fit each other."""
+
 
 class Problem(Exception):
     """A fault of the program, still without its place."""
@@ -15,3 +18,17 @@ class Problem(Exception):
     ) -> None:
         super().__init__(message)
         self.message, self.found, self.expected, self.hint = message, found, expected, hint
+
+
+def malformed(error: Exception) -> Problem:
+    """Fields of an instruction do not fit each other."""
+    return Problem(f"malformed instruction: {error}")
+
+
+def too_many(limit: int) -> Problem:
+    """A program that issued all that it may."""
+    return Problem(
+        "too many instructions: the program may never end",
+        expected=f"at most {limit:,} in a block",
+        hint="look at the loop at this place; npu-run --instruction-limit N allows more",
+    )

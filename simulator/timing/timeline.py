@@ -151,7 +151,7 @@ class Timeline:
         self.doubles[PARTS_AT:] = [
             rate for part in rates.parts for rate in (*part.memory, *part.l2, part.missing)
         ]
-        self._log: Ints = np.zeros(room, dtype=np.int64)
+        self._log: Ints = np.empty(room, dtype=np.int64)
         self._rows: Ints = np.zeros((room * keep_rows, Column.COLUMNS), dtype=np.int64)
         self._transfers: Ints = np.zeros((0, 2), dtype=np.int64)
 

@@ -136,11 +136,14 @@ def multiply(
         c: [n1, m1, 16 m, 16 n].
     """
     sums = rows(GROUP)
+    total = rows(GROUP)
     b = m1 * k1 * SIDE * columns
     for n in range(n1):
         for group in range(m1 * SIDE // GROUP):
             m = group * GROUP
             at_c = (n * m1 * SIDE + m) * SIDE
+            for i in unrolled(GROUP):
+                total[i] = row(c, at_c + i * SIDE)
             for k in range(first, last):
                 at_a = ((m // SIDE * k1 + k) * SIDE + m % SIDE) * columns
                 at_b = b + (k * n1 + n) * columns * SIDE
@@ -155,7 +158,9 @@ def multiply(
                     at_a += SIDE
                     at_b += SIDE * SIDE
                 for i in unrolled(GROUP):
-                    put_row(c, at_c + i * SIDE, row(c, at_c + i * SIDE) + sums[i])
+                    total[i] = total[i] + sums[i]
+            for i in unrolled(GROUP):
+                put_row(c, at_c + i * SIDE, total[i])
 
 
 @LIBRARY.entry

@@ -36,6 +36,27 @@ def narrow(singles: Singles, halves: Halves, count: int) -> None:
 
 
 @LIBRARY.entry
+def add(x: Halves, y: Halves, result: Halves, count: int) -> None:
+    """As `np.add`."""
+    for i in range(count):
+        result[i] = x[i] + y[i]
+
+
+@LIBRARY.entry
+def subtract(x: Halves, y: Halves, result: Halves, count: int) -> None:
+    """As `np.subtract`."""
+    for i in range(count):
+        result[i] = x[i] - y[i]
+
+
+@LIBRARY.entry
+def scale(x: Halves, y: Halves, result: Halves, count: int) -> None:
+    """As `np.multiply`."""
+    for i in range(count):
+        result[i] = x[i] * y[i]
+
+
+@LIBRARY.entry
 def larger(x: Halves, y: Halves, result: Halves, count: int) -> None:
     """As `np.maximum`: x if they are equal, a NaN if there is one."""
     for i in range(count):
@@ -94,8 +115,8 @@ def computed(function: Callable[..., Array]) -> Callable[..., Array]:
     return compute
 
 
-def chosen(name: str) -> Callable[[Array, Array], Array]:
-    """`larger` or `smaller`, of arrays that broadcast."""
+def pairwise(name: str) -> Callable[[Array, Array], Array]:
+    """A native function of two arrays, which broadcast."""
 
     def compute(x: Array, y: Array) -> Array:
         if x.shape != y.shape:
@@ -109,12 +130,12 @@ def chosen(name: str) -> Callable[[Array, Array], Array]:
 
 
 NATIVE: dict[Callable[..., Array], Callable[..., Array]] = {
-    np.maximum: chosen("larger"),
-    np.minimum: chosen("smaller"),
-    **{
-        function: computed(function)
-        for function in (np.add, np.subtract, np.multiply, np.divide, np.sqrt, np.reciprocal)
-    },
+    np.add: pairwise("add"),
+    np.subtract: pairwise("subtract"),
+    np.multiply: pairwise("scale"),
+    np.maximum: pairwise("larger"),
+    np.minimum: pairwise("smaller"),
+    **{function: computed(function) for function in (np.divide, np.sqrt, np.reciprocal)},
 }
 """Functions of f16 by those of NumPy that give the same."""
 

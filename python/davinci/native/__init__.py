@@ -19,8 +19,8 @@ being indexed outside. A variable has the type of its first value. There are ass
 `min`, `max`, `ceil`, `float`, and `ints_at`: the array at an address. Integers wrap around, `//`
 and `%` truncate, `>>` keeps the sign. Annotations name the types of arguments and results.
 
-Numbers of arrays of halves are singles once they are read; singles are compared, moved and stored,
-nothing else. `native.rows` has rows of 16 singles, on which there is arithmetic.
+Numbers of arrays of halves are singles once they are read; arithmetic on two singles is rounded to
+single precision. `native.rows` has rows of 16 singles.
 """
 
 from davinci.native.arrays import (

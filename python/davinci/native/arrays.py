@@ -39,12 +39,14 @@ def bytes_at(address: int) -> Bytes:
 ADDRESSED = {"ints_at": "ints", "floats_at": "floats", "bytes_at": "bytes"}
 
 
-NOTHING = ctypes.c_char * 0
+DATA = object.__basicsize__
+"""Where a NumPy array has the address of its data: behind the head that every object has
+(`PyArrayObject_fields` in NumPy's ndarraytypes.h)."""
 
 
 def address(array: npt.NDArray[Any]) -> int:
-    """Of a contiguous array's first element."""
-    if array.flags.writeable:  # several times as fast
-        return ctypes.addressof(NOTHING.from_buffer(array.data))
-    found: int = array.__array_interface__["data"][0]
-    return found
+    """Of a contiguous array's first element; `array.ctypes.data` takes several times as long."""
+    return ctypes.c_size_t.from_address(id(array) + DATA).value
+
+
+assert address(probe := np.zeros(1)) == probe.ctypes.data, "NumPy's arrays are what they were"

@@ -268,8 +268,11 @@ class Function:
         left, right = self._value(node.left), self._value(node.right)
         if left[1] == right[1] == ROW:
             return self._new(f"llvm.{FLOAT[type(node.op)]} {left[0]}, {right[0]} : {VECTOR}"), ROW
-        float_ = isinstance(node.op, ast.Div) or "f64" in (left[1], right[1])
-        kind, names = ("f64", FLOAT) if float_ else ("i64", INTEGER)
+        kind, names = "f64", FLOAT
+        if left[1] == right[1] == "f32":
+            kind = "f32"
+        elif left[1] == right[1] == "i64" and not isinstance(node.op, ast.Div):
+            kind, names = "i64", INTEGER
         operation: str = names[type(node.op)]
         a, b = self._as(left, kind), self._as(right, kind)
         return self._new(f"llvm.{operation} {a}, {b} : {kind}"), kind
