@@ -50,7 +50,7 @@ class Access:
     @property
     def span(self) -> int:
         """Bytes from the first to one past the last, at a fixed offset."""
-        return sum((count - 1) * stride for count, stride in self.dims) + self.run
+        return _span(self.dims, self.run)
 
 
 def _apart_on_chip(first: Access, second: Access) -> bool:
@@ -202,14 +202,11 @@ class Accesses:
     def _interleaved(first: Access, a: Form, second: Access, b: Form) -> bool:
         """Whether runs lie between each other's: columns of the same rows, say.
 
-        Their distance is known but for multiples of what all strides have in common.
+        Their distance is known but for multiples of the coefficients.
         """
-        steps = [stride for access in (first, second) for _, stride in access.dims]
-        common = math.gcd(*steps, *(coefficient for _, coefficient in (*a.terms, *b.terms)))
-        if not common:
-            return False
-        distance = (b.constant - a.constant) % common
-        return first.run <= distance and distance + second.run <= common
+        unknown = math.gcd(*(coefficient for _, coefficient in (*a.terms, *b.terms)))
+        distance = b.constant - a.constant
+        return _between(first.dims, first.run, second.dims, second.run, distance, unknown)
 
     def _moves_past(self, first: Access, a: Form, second: Access, b: Form, loop: Op) -> bool:
         """Whether in any later iteration of `loop` the second access lies past the first."""
@@ -267,6 +264,47 @@ class Accesses:
         step = bounds.step if bounds else 1
         low, high = self._forms.range_of(Form(0, ((variable, 1),)))
         return step, math.inf if low is None or high is None else (high - low) // step + 1
+
+
+Dims = tuple[tuple[int, int], ...]
+
+
+def _between(
+    first: Dims, first_run: int, second: Dims, second_run: int, distance: int, unknown: int
+) -> bool:
+    """Whether strided runs lie between each other's.
+
+    Counted modulo a step, dimensions whose strides are multiples of it are one place. The others
+    make a shorter pattern each, which repeats: either these lie apart, or, where none is longer
+    than the step, a pattern of one meets at most two of the other's, as if there were no more.
+
+    Args:
+        distance: from the start of the first to that of the second, but for multiples of `unknown`.
+    """
+    strides = {stride for _, stride in (*first, *second)}
+    for step in sorted({*strides, math.gcd(unknown, *strides)} - {0}, reverse=True):
+        if unknown % step:
+            continue
+        inner, other = (tuple(d for d in dims if d[1] % step) for dims in (first, second))
+        size, length = _span(inner, first_run), _span(other, second_run)
+        place = distance % step
+        if size <= place and place + length <= step:
+            return True
+        if max(size, length) > step or (unknown, inner, other) == (0, first, second):
+            continue
+        if all(
+            place <= -length
+            or place >= size
+            or _between(inner, first_run, other, second_run, place, 0)
+            for place in (place, place - step)
+        ):
+            return True
+    return False
+
+
+def _span(dims: Dims, run: int) -> int:
+    """Bytes from the first to one past the last."""
+    return sum((count - 1) * stride for count, stride in dims) + run
 
 
 def _different(first: Form, second: Form, inner: Sequence[Any]) -> tuple[Form, Form]:

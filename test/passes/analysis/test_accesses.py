@@ -70,7 +70,7 @@ class Nest:
 
 
 COEFFICIENTS = st.sampled_from([0, 1, 4, 8, 12, 16, 32, 48])
-DIMS = st.sampled_from([(), ((2, 16),), ((3, 48),), ((2, 8), (2, 32))])
+DIMS = st.sampled_from([(), ((2, 16),), ((3, 48),), ((2, 8), (2, 32)), ((3, 24), (2, 88))])
 
 
 @given(
@@ -132,3 +132,17 @@ def test_columns_beside_each_other_are_disjoint(width: int, met: bool) -> None:
         others = nest.access(16, 0, 96, ((4, 48),), 32)
         for carrier in (FORWARD, 1):
             assert Accesses(nest.forms).may_overlap(first, others, carrier, nest.loops) is met
+
+
+@pytest.mark.parametrize(("place", "met"), [(64, False), (144, False), (56, True), (150, True)])
+def test_rows_in_planes_are_disjoint_from_what_lies_between(place: int, met: bool) -> None:
+    """Three rows of 16 bytes, every 24, in two planes of 152: strides that are no multiples."""
+    with make_context() as context, ir.Location.unknown():
+        context.allow_unregistered_dialects = True
+        nest = Nest(3, 3)
+        rows = nest.access(0, 0, 0, ((3, 24), (2, 152)), 16)
+        gaps = nest.access(16, 0, 0, ((3, 24), (2, 152)), 8)
+        others = nest.access(place, 0, 0, ((2, 152),), 8)
+        overlap = Accesses(nest.forms).may_overlap
+        assert not overlap(rows, gaps, FORWARD, nest.loops)
+        assert overlap(rows, others, FORWARD, nest.loops) is met
