@@ -30,6 +30,7 @@ from davinci.passes.builder import (
     add,
     alloc,
     as_attribute,
+    divided,
     mul,
     op,
     restride,
@@ -82,20 +83,25 @@ class PoolKernel:
         planes = pool.images * pool.blocks
         self.images = [self._every(gm[group.image], first) for first in self._firsts()]
         windows = pool.geometry.windows
-        shape = [planes, windows[0], windows[1] * SIDE]
-        strides = [pool.pixels * SIDE, windows[1] * SIDE, 1]
 
-        def whole(number: int) -> ir.Value:
-            return restride(gm[number], shape, strides)
+        def whole(number: int, wide: int) -> ir.Value:
+            shape = [planes * SIDE // wide, windows[0], windows[1] * wide]
+            return restride(gm[number], shape, [pool.pixels * wide, windows[1] * wide, 1])
 
-        outputs = list(zip(self.end.program.outputs, group.outputs, strict=True))
-        self.outputs = {value: whole(number) for value, number in outputs}
-        self.paddings = {value: self._behind(gm[number]) for value, number in outputs}
+        outputs = [
+            (value, number, self.end.lanes(value))
+            for value, number in zip(self.end.program.outputs, group.outputs, strict=True)
+        ]
+        self.outputs = {value: whole(number, wide) for value, number, wide in outputs}
+        self.paddings = {value: self._behind(gm[number], wide) for value, number, wide in outputs}
         self.extras: dict[Value, ir.Value] = {}
         for extra, number in zip(self.end.extras, group.extras, strict=True):
             of_rows = [pool.images if extra.batch else 1, pool.channels]
-            held = restride(gm[number], of_rows, row_major(of_rows)) if extra.row else whole(number)
-            self.extras[extra.value] = held
+            self.extras[extra.value] = (
+                restride(gm[number], of_rows, row_major(of_rows))
+                if extra.row
+                else whole(number, SIDE)
+            )
         self.numbers = {
             value: self._number(*key) for key, value in self.end.program.constants.items()
         }
@@ -113,14 +119,14 @@ class PoolKernel:
         strides = [plane, step * columns * SIDE, SIDE, 1]
         return restride(gm, shape, strides, first * columns * SIDE)
 
-    def _behind(self, gm: ir.Value) -> ir.Value | None:
-        """What pads the planes of an output; None if nothing does."""
+    def _behind(self, gm: ir.Value, wide: int) -> ir.Value | None:
+        """What pads the planes of an output, of so many channels; None if nothing does."""
         pool = self.pool
         windows = math.prod(pool.geometry.windows)
         if windows == pool.pixels:
             return None
-        shape = [pool.images * pool.blocks, (pool.pixels - windows) * SIDE]
-        return restride(gm, shape, [pool.pixels * SIDE, 1], windows * SIDE)
+        shape = [pool.images * pool.blocks * SIDE // wide, (pool.pixels - windows) * wide]
+        return restride(gm, shape, [pool.pixels * wide, 1], windows * wide)
 
     def build(self) -> int:
         """Builds it at the insertion point; returns the pieces of work."""
@@ -196,6 +202,9 @@ class Tile:
             if value not in held:
                 held[value] = self._buffer(value.dtype, moved=True)
         for step in program.steps:
+            if step.result in program.outputs and step.result in self.end.paired:
+                # Lanes of bytes are cleared before they are bytes.
+                self._clear(held[step.sources[0]], self.end.lanes(step.result))
             self._step(step, held)
         for value in program.outputs:
             self._store(value, held[value])
@@ -282,7 +291,7 @@ class Tile:
         self._combine(
             [restride(lines, sizes, steps, at) for at in starts], restride(made, sizes, to)
         )
-        self._clear(made)
+        self._clear(made, SIDE)
         if not rounded:
             return made
         leaves = self._buffer(sums.dtype, moved=sums in self.end.program.outputs)
@@ -307,12 +316,12 @@ class Tile:
         for term in terms[2:]:
             op(name, [result, term, result])
 
-    def _clear(self, buffer: ir.Value) -> None:
-        """Zeroes the pixels behind the last window."""
+    def _clear(self, buffer: ir.Value, wide: int) -> None:
+        """Zeroes the pixels behind the last window, of planes of so many channels."""
         first, total = self.windows, self.fractals * SIDE
         if first < total:
-            sizes, strides = [self.planes, (total - first) * SIDE], [total * SIDE, 1]
-            fill_zeros(restride(buffer, sizes, strides, first * SIDE))
+            sizes = [self.planes * SIDE // wide, (total - first) * wide]
+            fill_zeros(restride(buffer, sizes, [total * wide, 1], first * wide))
 
     def _row(self, extra: Extra) -> ir.Value:
         """The channels of the tile of a row, each block's repeated to fill a repeat."""
@@ -334,16 +343,19 @@ class Tile:
         gaps = self.pool.row > self.pool.geometry.windows[1] and self.band.rows > 1
         if gaps or self.windows < self.fractals * SIDE:
             cce.vector_dup(scalar(extra.value.dtype, 1.0), buffer)
-        source, target = self._places(self.kernel.extras[extra.value], buffer)
+        source, target = self._places(self.kernel.extras[extra.value], buffer, SIDE)
         cce.copy(source, target)
         return buffer
 
-    def _places(self, gm: ir.Value, buffer: ir.Value) -> tuple[ir.Value, ir.Value]:
-        """The tile of an array of the shape of the result in GM and in UB."""
-        sizes = [self.planes, self.band.rows, self.pool.geometry.windows[1] * SIDE]
+    def _places(self, gm: ir.Value, buffer: ir.Value, wide: int) -> tuple[ir.Value, ir.Value]:
+        """The tile of an array of the shape of the result in GM and in UB, whose fractals have so
+        many channels."""
+        planes, windows = self.planes * SIDE // wide, self.pool.geometry.windows[1]
+        sizes = [planes, self.band.rows, windows * wide]
+        plane = divided(self.plane, wide // SIDE)
         return (
-            subview(gm, [self.plane, self.row, 0], sizes),
-            restride(buffer, sizes, [self.fractals * FRACTAL, self.pool.row * SIDE, 1]),
+            subview(gm, [plane, self.row, 0], sizes),
+            restride(buffer, sizes, [self.fractals * SIDE * wide, self.pool.row * wide, 1]),
         )
 
     def _step(self, step: Step, held: dict[Value, ir.Value]) -> None:
@@ -360,16 +372,18 @@ class Tile:
 
     def _store(self, value: Value, buffer: ir.Value) -> None:
         """An output; what pads it, which the steps may have changed, is zero."""
-        if self.end.program.steps:
-            self._clear(buffer)
+        wide = self.end.lanes(value)
+        if self.end.program.steps and value not in self.end.paired:
+            self._clear(buffer, wide)
             if self.lanes < SIDE:
                 rows = restride(buffer, [self.planes * self.fractals * SIDE, SIDE], [SIDE, 1])
                 fill_lanes(value.dtype, rows, self.lanes, SIDE, 0.0)
-        target, source = self._places(self.kernel.outputs[value], buffer)
+        target, source = self._places(self.kernel.outputs[value], buffer, wide)
         cce.copy(source, target)
         behind = self.kernel.paddings[value]
         if behind is None or not self.band.last:
             return
-        sizes = [self.planes, padding(self.pool, self.band) * SIDE]
-        zeros = restride(buffer, sizes, [self.fractals * FRACTAL, 1], self.windows * SIDE)
-        cce.copy(zeros, subview(behind, [self.plane, 0], sizes))
+        sizes = [self.planes * SIDE // wide, padding(self.pool, self.band) * wide]
+        zeros = restride(buffer, sizes, [self.fractals * SIDE * wide, 1], self.windows * wide)
+        plane = divided(self.plane, wide // SIDE)
+        cce.copy(zeros, subview(behind, [plane, 0], sizes))

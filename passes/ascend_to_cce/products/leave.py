@@ -40,7 +40,6 @@ from davinci.passes.builder import (
     viewed,
 )
 from davinci.schedule.products.dense_rows import ended
-from davinci.schedule.products.epilogue import PAIR
 from davinci.schedule.products.events import Ask, Leave
 from davinci.schedule.products.product import FLUSH, Product, ProductSchedule
 from davinci.schedule.vector.steps import RESULT, SOURCE
@@ -128,7 +127,7 @@ class Exit:
                 cleared = value in self.end.paired
                 if not cleared and (self.end.changes or self.product.image is not None):
                     self._clear(held[value], value, part)
-                self._store_fractals(held[value], gm, part, self._lanes(value))
+                self._store_fractals(held[value], gm, part, self.end.lanes(value))
             elif self.end.width:
                 place = part.place
                 run = Run(gm, place.batch, mul(place.row, SIDE), place.rows)
@@ -168,7 +167,7 @@ class Exit:
 
     def _clear(self, buffer: ir.Value, value: Value, part: PartOfC) -> None:
         """Zeroes what pads a part of Nz, which the steps may have changed."""
-        m, place, lanes = part.m.size, part.place, self._lanes(value)
+        m, place, lanes = part.m.size, part.place, self.end.lanes(value)
         n, column = part.n.size * SIDE // lanes, m * SIDE * lanes
         if (rest := m * SIDE - place.rows) > 0:
             shape, strides = [n, rest * lanes], [column, 1]
@@ -176,10 +175,6 @@ class Exit:
         if place.columns < n * lanes:
             rows = restride(buffer, [m * SIDE, lanes], [lanes, 1], (n - 1) * column)
             fill_lanes(value.dtype, rows, place.columns % lanes, lanes, 0.0)
-
-    def _lanes(self, value: Value) -> int:
-        """Columns of a fractal of a value of C."""
-        return PAIR * SIDE if value in self.end.paired else SIDE
 
     def _store_fractals(self, buffer: ir.Value, gm: ir.Value, part: PartOfC, lanes: int) -> None:
         n, m, place = part.n.size * SIDE // lanes, part.m.size, part.place

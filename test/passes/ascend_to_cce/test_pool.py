@@ -118,3 +118,36 @@ def test_between_convolutions(channels: int, kind: str) -> None:
     launched = [one["kernel"] for one in executable.profile["launches_list"]]
     places = [i for i, name in enumerate(launched) if "conv" in name or "pool" in name]
     assert len(places) == 3 and places[2] - places[0] == 2, launched
+
+
+POOL_OF_BYTES = """
+!x = tensor<{n}x{pixels}x{c}xf16>
+!nz = tensor<{n}x{pixels}x{c}xf16, #ascend.layout<"nz">>
+!y = tensor<{n}x{windows}x{c}xf16, #ascend.layout<"nz">>
+!bytes = tensor<{n}x{windows}x{c}xi8, #ascend.layout<"nz">>
+func.func @main(%x: !x) -> tensor<{n}x{windows}x{c}xi8> {{
+  %0 = "ascend.relayout"(%x) : (!x) -> !nz
+  %1 = "ascend.pool"(%0) {{dilations = array<i64: 1, 1>, image = array<i64: {h}, {w}>,
+    kernel = array<i64: 3, 3>, kind = "max", pads = array<i64: 1, 1, 1, 1>,
+    strides = array<i64: 2, 2>}} : (!nz) -> !y
+  %2 = "ascend.quantize"(%1) {{zero = 3 : i64}} : (!y) -> !bytes
+  %3 = "ascend.relayout"(%2) : (!bytes) -> tensor<{n}x{windows}x{c}xi8>
+  return %3 : tensor<{n}x{windows}x{c}xi8>
+}}
+"""
+
+
+@pytest.mark.parametrize(("n", "h", "w", "c"), [(1, 9, 7, 32), (3, 16, 21, 64), (2, 13, 13, 96)])
+def test_windows_that_become_bytes(n: int, h: int, w: int, c: int) -> None:
+    """Two planes of f16 become one of bytes in the kernel of the windows."""
+    high, wide = (h + 1) // 2, (w + 1) // 2
+    text = POOL_OF_BYTES.format(n=n, h=h, w=w, c=c, pixels=h * w, windows=high * wide)
+    x = np.random.default_rng(0).integers(-200, 200, (n, h, w, c)).astype(np.float16)
+    padded = np.pad(x, ((0, 0), (1, 2), (1, 2), (0, 0)), constant_values=-np.inf)
+    taps = [padded[:, i : i + h : 2, j : j + w : 2] for i in range(3) for j in range(3)]
+    wanted = np.clip(np.max(taps, axis=0) + 3, -128, 127).astype(np.int8)
+    executable = compile_text(text, machine="ascend310")
+    (found,) = executable.run({"arg0": x.reshape(n, h * w, c)}).values()
+    np.testing.assert_array_equal(found, wanted.reshape(n, high * wide, c))
+    (label,) = (k["label"] for k in executable.profile["kernels"] if "pool" in k["label"])
+    assert "quantize" in label

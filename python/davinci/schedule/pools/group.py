@@ -9,8 +9,9 @@ from davinci.operators.tensors import NZ
 from davinci.schedule.followers import Followers
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.pools.pool import Pool
-from davinci.schedule.products.epilogue import Epilogue
+from davinci.schedule.products.epilogue import PAIR, Epilogue
 from davinci.schedule.vector.space import NoSpace
+from davinci.units import FRACTAL_SIDE
 
 POOL = "pool"
 
@@ -55,9 +56,10 @@ def read_pool(graph: Graph) -> PoolGroup:
         reader.known[other.result] = reader.sums if other is node else reader.record(other)
     outputs = reader.outputs()
     end = Epilogue.of(reader.program, reader.sums, list(reader.extras.values()), True)
-    if end.paired:
-        raise NoSpace("bytes in fractals behind windows")
     n, _, channels = image.shape
+    taken = any(extra.value in end.paired for extra in end.extras)
+    if taken or (end.paired and channels % (PAIR * FRACTAL_SIDE)):
+        raise NoSpace("bytes beside windows, or parts of fractals of bytes")
     kind = node.attributes["kind"]
     pool = Pool(geometry(node.attributes), kind, n, channels, image.element, end)
     return PoolGroup(pool, x, tuple(number for number, _ in reader.extras), outputs)

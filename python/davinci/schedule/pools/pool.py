@@ -260,7 +260,8 @@ def candidates(pool: Pool, machine: Machine, cores: int) -> Iterator[PoolSchedul
     total = pool.geometry.windows[0]
     heights = sorted({ceil_div(total, parts) for parts in range(1, total + 1)})
     shared = max(1, pool.whole_blocks)
-    for planes in (n for n in range(1, shared + 1) if shared % n == 0):
+    together = pool.end.columns_together
+    for planes in (n for n in range(together, shared + 1, together) if shared % n == 0):
         for rows in heights:
             cut = bands(pool.geometry, rows)
             tall = max(cut, key=lambda band: tile_bytes(pool, planes, band, 1))

@@ -15,7 +15,7 @@ from davinci.isa.vector_plan import Limits, cost_of, plan_vector
 from davinci.machine import Machine
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.products.dense_rows import WIDE, DenseRows, parting_of, scratch_bytes
-from davinci.schedule.products.epilogue import PAIR, Epilogue
+from davinci.schedule.products.epilogue import Epilogue
 from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import (
     Operand,
@@ -350,7 +350,7 @@ class Costs:
         pitch = self.product.n * itemsize
         runs, run = min(height, self.product.m), columns * SIDE * itemsize
         if end.nz:
-            lanes = SIDE * (PAIR if value in end.paired else 1)
+            lanes = end.lanes(value)
             runs, run = columns * SIDE // lanes, height * lanes * itemsize
             pitch = FRACTAL_BYTES
         elif end.width:

@@ -132,6 +132,10 @@ class Epilogue:
                 found |= {*step.sources, step.result}
         return frozenset(found)
 
+    def lanes(self, value: Value) -> int:
+        """Columns of a fractal of a value of C."""
+        return PAIR * SIDE if value in self.paired else SIDE
+
     @property
     def columns_together(self) -> int:
         """Columns of fractals that no part, tile or share parts."""
