@@ -20,9 +20,10 @@ from davinci.isa.core import (
     Values,
     define,
 )
-from davinci.isa.halves import LIBRARY, converted
+from davinci.isa.halves import converted
 from davinci.native import (
     Halves,
+    Library,
     Singles,
     interleaved,
     multiply_add,
@@ -95,6 +96,8 @@ class Product:
         return [total]
 
 
+LIBRARY = Library()
+
 GROUP = 8
 """Rows of C that are computed together: their sums of a fractal stay in registers."""
 
@@ -150,7 +153,7 @@ def multiply(
                 for i in unrolled(GROUP):
                     sums[i] = spread(0.0)
                 for _ in range(columns // SIDE):
-                    for j in unrolled(SIDE):
+                    for j in range(SIDE):
                         line = row(space, at_b + j * SIDE)
                         for i in unrolled(GROUP):
                             factor = spread(space[at_a + i * columns + j])

@@ -14,49 +14,49 @@ import numpy.typing as npt
 from davinci.isa.core import Array
 from davinci.native import Halves, Library, Singles
 
-LIBRARY = Library()
-"""Native code of the records."""
+CONVERSION, ARITHMETIC = Library(), Library()
+"""Compiled when the first function of each is called."""
 
 LARGEST = 65504.0
 """Finite number of half precision."""
 
 
-@LIBRARY.entry
+@CONVERSION.entry
 def widen(halves: Halves, singles: Singles, count: int) -> None:
     """The same numbers."""
     for i in range(count):
         singles[i] = halves[i]
 
 
-@LIBRARY.entry
+@CONVERSION.entry
 def narrow(singles: Singles, halves: Halves, count: int) -> None:
     """The nearest halves, ties to even."""
     for i in range(count):
         halves[i] = singles[i]
 
 
-@LIBRARY.entry
+@ARITHMETIC.entry
 def add(x: Halves, y: Halves, result: Halves, count: int) -> None:
     """As `np.add`."""
     for i in range(count):
         result[i] = x[i] + y[i]
 
 
-@LIBRARY.entry
+@ARITHMETIC.entry
 def subtract(x: Halves, y: Halves, result: Halves, count: int) -> None:
     """As `np.subtract`."""
     for i in range(count):
         result[i] = x[i] - y[i]
 
 
-@LIBRARY.entry
+@ARITHMETIC.entry
 def scale(x: Halves, y: Halves, result: Halves, count: int) -> None:
     """As `np.multiply`."""
     for i in range(count):
         result[i] = x[i] * y[i]
 
 
-@LIBRARY.entry
+@ARITHMETIC.entry
 def larger(x: Halves, y: Halves, result: Halves, count: int) -> None:
     """As `np.maximum`: x if they are equal, a NaN if there is one."""
     for i in range(count):
@@ -65,7 +65,7 @@ def larger(x: Halves, y: Halves, result: Halves, count: int) -> None:
         result[i] = a if a >= b or a != a else b
 
 
-@LIBRARY.entry
+@ARITHMETIC.entry
 def smaller(x: Halves, y: Halves, result: Halves, count: int) -> None:
     """As `np.minimum`: x if they are equal, a NaN if there is one."""
     for i in range(count):
@@ -74,7 +74,7 @@ def smaller(x: Halves, y: Halves, result: Halves, count: int) -> None:
         result[i] = a if a <= b or a != a else b
 
 
-@LIBRARY.entry
+@CONVERSION.entry
 def infinities_and_zeros(halves: Halves, count: int) -> int:
     """How many there are of both, zeros times 2**32."""
     infinities = 0
@@ -87,7 +87,7 @@ def infinities_and_zeros(halves: Halves, count: int) -> int:
 
 def count_extremes(halves: Array) -> tuple[int, int]:
     """How many elements of an array of f16 are infinite, and how many are zero."""
-    found = LIBRARY.call("infinities_and_zeros", np.ascontiguousarray(halves), halves.size)
+    found = CONVERSION.call("infinities_and_zeros", np.ascontiguousarray(halves), halves.size)
     return found & 0xFFFFFFFF, found >> 32
 
 
@@ -99,7 +99,7 @@ def converted(array: Array, dtype: npt.DTypeLike) -> Array:
         return array.astype(dtype)
     array = np.ascontiguousarray(array)
     result: Array = np.empty(array.shape, dtype)
-    LIBRARY.call(name, array, result, array.size)
+    CONVERSION.call(name, array, result, array.size)
     return result
 
 
@@ -123,7 +123,7 @@ def pairwise(name: str) -> Callable[[Array, Array], Array]:
             x, y = (each.copy() for each in np.broadcast_arrays(x, y))
         x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
         result: Array = np.empty(x.shape, np.float16)
-        LIBRARY.call(name, x, y, result, x.size)
+        ARITHMETIC.call(name, x, y, result, x.size)
         return result
 
     return compute
