@@ -115,16 +115,8 @@ def subview(
         memory_space=source_type.memory_space,
     )
     static = [o if isinstance(o, int) else ir.ShapedType.get_dynamic_size() for o in offsets]
-    return memref.SubViewOp(
-        result,
-        source,
-        [o for o in offsets if not isinstance(o, int)],
-        [],
-        [],
-        static,
-        list(sizes),
-        steps,
-    ).result
+    dynamic_offsets = [o for o in offsets if not isinstance(o, int)]
+    return _view("memref.subview", result, source, dynamic_offsets, static, sizes, steps)
 
 
 def restride(
@@ -141,8 +133,29 @@ def restride(
         layout=ir.StridedLayoutAttr.get(offset, list(strides)),
         memory_space=source_type.memory_space,
     )
-    return memref.ReinterpretCastOp(
-        result, source, [], [], [], [offset], list(shape), list(strides)
+    return _view("memref.reinterpret_cast", result, source, [], [offset], shape, strides)
+
+
+def _view(
+    name: str,
+    result: ir.MemRefType,
+    source: ir.Value,
+    dynamic: Sequence[ir.Value],
+    offsets: Sequence[int],
+    sizes: Sequence[int],
+    strides: Sequence[int],
+) -> ir.Value:
+    """A view whose offsets may be dynamic. Views are many, and their classes take longer."""
+    return ir.Operation.create(
+        name,
+        results=[result],
+        operands=[source, *dynamic],
+        attributes={
+            "static_offsets": ir.DenseI64ArrayAttr.get(list(offsets)),
+            "static_sizes": ir.DenseI64ArrayAttr.get(list(sizes)),
+            "static_strides": ir.DenseI64ArrayAttr.get(list(strides)),
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([1, len(dynamic), 0, 0]),
+        },
     ).result
 
 
