@@ -21,6 +21,9 @@ from davinci.passes.cce.sync_record import Record
 from davinci.passes.cce.sync_teachers import Teachers
 from davinci.passes.cce.sync_trace import Incomplete, Trace
 
+FEW = 8
+"""Doubtful syncs that are rather tried than looked at again."""
+
 
 @dataclass
 class Solution:
@@ -90,8 +93,7 @@ def _solve(record: Record, resources: Resources, place: Place, answered: bool) -
 
 def _needed(record: Record, plan: Plan, resources: Resources, place: Place) -> Plan:
     """Adds syncs until nothing is missing, and leaves out what others imply."""
-    _complete(record, plan, resources, place)
-    doubtful = _doubtful(record, plan)
+    doubtful = _complete(record, plan, resources, place)
     # An answer, or a sync around a loop, may have been added after others that it implies. What
     # there is for want of event ids may imply each other; without all of it they are missed again.
     stale = [
@@ -104,8 +106,7 @@ def _needed(record: Record, plan: Plan, resources: Resources, place: Place) -> P
     if stale:
         for sync in stale:
             plan.remove(sync)
-        _complete(record, plan, resources, place)
-        doubtful = _doubtful(record, plan)
+        doubtful = _complete(record, plan, resources, place)
     gone = _implied(record, plan, doubtful[::-1], frozenset())
     return Plan(sync for sync in plan.syncs if sync not in gone)
 
@@ -127,28 +128,35 @@ def _implied(
         if len(doubtful) == 1:
             return gone
         half = len(doubtful) // 2
-        gone = _implied(record, plan, doubtful[:half], gone)
-        return _implied(record, plan, doubtful[half:], gone)
+        fewer, others = _implied(record, plan, doubtful[:half], gone), doubtful[half:]
+        if fewer != gone and len(others) >= FEW:
+            # Without those, some of the others are needed for sure.
+            teachers = Teachers(len(PIPES))
+            Trace(record, plan, teachers, without=fewer)
+            others = [sync for sync in others if sync not in teachers.needed]
+        return _implied(record, plan, others, fewer)
     return gone.union(doubtful)
 
 
-def _doubtful(record: Record, plan: Plan) -> list[Sync]:
-    """Syncs that may not be needed. An answer is, for its event id."""
-    teachers = Teachers(len(PIPES))
-    Trace(record, plan, teachers)
-    return [s for s in plan.syncs if s not in teachers.needed and s.scarcity != Scarcity.ANSWER]
-
-
-def _complete(record: Record, plan: Plan, resources: Resources, place: Place) -> None:
-    """Adds syncs until nothing is missing."""
+def _complete(record: Record, plan: Plan, resources: Resources, place: Place) -> list[Sync]:
+    """Adds syncs until nothing is missing; returns those that may not be needed."""
     steady = True
-    while True:
+    while (doubtful := _doubtful(record, plan)) is None:
         completion = Completion(plan, resources, place, steady)
         ObservedTrace(record, plan, completion)
-        if not completion.asked:
-            return
         assert completion.added or steady, "a sync in place does not order what it is for"
         steady = steady and completion.added > 0
+    return doubtful
+
+
+def _doubtful(record: Record, plan: Plan) -> list[Sync] | None:
+    """Syncs that may not be needed, as answers are; None if something is missing."""
+    teachers = Teachers(len(PIPES))
+    try:
+        Trace(record, plan, teachers)
+    except Incomplete:
+        return None
+    return [s for s in plan.syncs if s not in teachers.needed and s.scarcity != Scarcity.ANSWER]
 
 
 def _innermost(block: Block) -> Node:
