@@ -7,6 +7,7 @@ Of the 310 is wanted what its boards took with the vendor's compiler, which comp
 910 shares of its peak. Figures are those of the kernels, launches apart:
 
     ms, images/s    at the machine's clock
+    x fp16          cycles in f16 by those of the network quantized with two random samples (int8)
     cube            multiply-accumulates that the network means, of those that all cores could do
     x bound         cycles of a layer's kernel by its bound (convolution.py)
     seconds         of the host, of a process with all that it loads; `compiling` of its compiler
@@ -26,12 +27,17 @@ from pathlib import Path
 from typing import Any
 
 from convolution import Layer
-from timed import timed_network
+from timed import timed, timed_network
+
+import davinci
+from davinci import zoo
 
 Record = dict[str, Any]
 
-LEAST = ("images/s", "cube")
+LEAST = ("images/s", "cube", "x fp16")
 """Figures that should be large."""
+
+INT8 = "int8"
 
 SECONDS = ("seconds", "compiling")
 """Figures of the host."""
@@ -65,6 +71,9 @@ class Row:
             cycles, bound = Layer.of(self.name, False).measured(self.machine, self.cores)
             return cycles / bound
         record = record_of(self.name, self.machine, self.cores, self.precision)
+        if self.figure == "x fp16":
+            halves = record_of(self.name, self.machine, self.cores, "fp16")
+            return float(halves["total_cycles"] / record["total_cycles"])
         return of_record(record, self.figure, batch_of(self.name))
 
     @property
@@ -75,9 +84,21 @@ class Row:
 @cache
 def record_of(network: str, machine: str, cores: int, precision: str) -> Record:
     """The record of a network of the zoo, run without data."""
-    built = timed_network(network, machine=machine, cores=cores, precision=precision)
+    options: dict[str, Any] = {"machine": machine, "cores": cores}
+    if precision == INT8:
+        built = timed(quantized(network), **options)
+    else:
+        built = timed_network(network, precision=precision, **options)
     record: Record = built.profile
     return record
+
+
+@cache
+def quantized(network: str) -> Any:
+    """A network of the zoo of bytes."""
+    model = zoo.build(network)
+    samples = [model.inputs(seed) for seed in range(2)]
+    return davinci.quantize(model.proto, samples).model
 
 
 def of_record(record: Record, figure: str, batch: int) -> float:
@@ -134,6 +155,8 @@ ROWS = (
     Row("resnet50,batch=16", "ascend910", 32, "cube", 0.45, "fp16"),
     Row("resnet50", "ascend910", 1, "cube", 0.60),
     Row("resnet50", "ascend910", 1, "cube", 0.60, "fp16"),
+    Row("resnet50,batch=16", "ascend910", 32, "x fp16", 1.6, INT8),
+    Row("resnet50,batch=16", "ascend310", 2, "x fp16", 1.6, INT8),
     Row("64x56x56:256x1", "ascend910", 1, "x bound", 1.5),
     Row("64x56x56:64x3", "ascend910", 1, "x bound", 1.4),
     Row("3x224x224:64x7/2", "ascend910", 1, "x bound", 3.0),
