@@ -159,13 +159,14 @@ class Choice:
 
     def _use(self, value: Any, node: int, user: Any) -> None:
         if value not in self._free:
-            shares = shares_kernels(user) and not self._goes_with_product(user, value)
-            self._uses[value].append(Use(node, shares))
+            together = is_left_to_readers(defining_op(value))
+            shares = together or not self._goes_with_product(user, value)
+            self._uses[value].append(Use(node, shares_kernels(user) and shares))
 
     def _goes_with_product(self, user: Any, value: Any) -> bool:
         """Whether a user of a value takes in the result of a product that comes after it, or widens
         the value for such users, which do it."""
-        if is_widening(user) and is_free(user):
+        if is_left_to_readers(user):
             wide = user.results[0]
             return all(self._goes_with_product(reader, wide) for reader in users_of(user))
         others = (defining_op(operand) for operand in user.operands if operand != value)
@@ -310,6 +311,11 @@ def reductions_before(broadcast: Any) -> set[Any]:
         elif is_elementwise(owner) or owner.name == "ascend.reshape":
             waiting += owner.operands
     return found
+
+
+def is_left_to_readers(op: Any) -> bool:
+    """Whether an operator widens values for others, whose kernels do it."""
+    return op is not None and is_widening(op) and is_free(op)
 
 
 def shares_kernels(op: Any) -> bool:

@@ -192,8 +192,10 @@ class _Chooser:
             order = self.space.order[value]
             if order != self.space.of(value) and order[-1] != self.lane:
                 raise NoSpace("a value in GM whose axes have another order")
-            if value in self.space.windows:
+            if value in self.graph.windows:
                 self._require_whole_rows(value)
+            elif value in self.space.windows and self.lane not in order:
+                self._require_run(value)
 
     def _require_whole_rows(self, value: int) -> None:
         """Fails at a window whose lanes do not lie together, or that could only be copied with
@@ -202,6 +204,15 @@ class _Chooser:
         size = self.space.axes[self.lane].size
         if strides.get(self.lane) != 1 or (len(self.space.axes) == 1 and size % self.block):
             raise NoSpace("a part of an array that is no rows of lanes")
+
+    def _require_run(self, value: int) -> None:
+        """Fails at a statistic whose elements do not follow each other: fractals with padding."""
+        strides, run = self.space.windows[value], 1
+        for axis in reversed(self.space.order[value]):
+            size = self.space.axes[axis].size
+            if size > 1 and strides[axis] != run:
+                raise NoSpace("a statistic in fractals with padding")
+            run *= size
 
     def best(self) -> VectorSchedule | PhasedSchedule:
         """The schedule that takes least time. Phases are weighed where tiles cannot overlap.
