@@ -115,30 +115,31 @@ def _roomy(sync: Sync, suffices: Callable[[frozenset[FlagPair], Node], bool]) ->
     return found
 
 
-def give_up(sync: Sync, plan: Plan, idle: frozenset[Pipe]) -> bool:
+def give_up(sync: Sync, plan: Plan, idle: frozenset[Pipe], again: bool) -> bool:
     """Replaces a sync for which there is no event id; says whether by a barrier of all pipes.
 
     A relay becomes a barrier of its pipe. A flag is merged with another one of the same pipes in
     the same block, into one that is set after the later and waited for before the earlier; if there
-    is none, the scalar unit waits for it, and issues what follows then. Where that was tried, it
-    becomes a barrier of all pipes.
+    is none, the scalar unit waits for it, and issues what follows then. Where that does not help,
+    it becomes a barrier of all pipes.
+
+    Args:
+        again: whether it is missing though it was replaced before.
     """
     plan.remove(sync)
     if not sync.is_flag and sync.route[1] in idle:
         barrier = (sync.dst,)
         plan.add(Sync(barrier, sync.block, sync.before, sync.before, scarcity=Scarcity.MERGED))
         return False
-    partner = _partner(sync, plan.syncs)
-    if partner is None:
-        held = replace(sync, route=(sync.route[-2], Pipe.S), scarcity=Scarcity.MERGED)
-        helps = sync.after is not sync.before and Pipe.S not in sync.route
-        if helps and held.key not in {other.key for other in plan.syncs}:
-            plan.add(held)
-            return False
+    partner = None if again else _partner(sync, plan.syncs)
+    if partner is not None:
+        plan.remove(partner)
+        plan.add(_merged(sync, partner))
+        return False
+    if again or sync.after is sync.before or Pipe.S in sync.route:
         plan.add(Sync((Pipe.ALL,), sync.block, sync.before, sync.before))
         return True
-    plan.remove(partner)
-    plan.add(_merged(sync, partner))
+    plan.add(replace(sync, route=(sync.route[-2], Pipe.S), scarcity=Scarcity.MERGED))
     return False
 
 

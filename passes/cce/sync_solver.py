@@ -73,6 +73,7 @@ def _solve(record: Record, resources: Resources, place: Place, answered: bool) -
     solution = Solution(Plan())
     idle = frozenset(resources.relays.values())
     asked: set[object] = set()
+    gone: set[object] = set()
     while True:
         plan = solution.plan = _needed(record, solution.plan, resources, place)
         failed = allocate(record, plan, resources.event_ids)
@@ -81,11 +82,14 @@ def _solve(record: Record, resources: Resources, place: Place, answered: bool) -
         answers = {answer.key: answer for each in failed if (answer := each.answer)}
         fresh = {key: each for key, each in answers.items() if answered and key not in asked}
         for each in failed:
-            if each.sync.key in asked:
+            again = each.sync.key in gone
+            if each.sync.key in asked and not again:
                 plan.remove(each.sync)
+                gone.add(each.sync.key)
             elif each.sync in plan.syncs and not (each.answer and each.answer.key in fresh):
                 solution.given_up += 1
-                solution.degraded += give_up(each.sync, plan, idle)
+                solution.degraded += give_up(each.sync, plan, idle, again)
+                gone.add(each.sync.key)
         for answer in fresh.values():
             plan.add(answer)
         asked |= fresh.keys()
