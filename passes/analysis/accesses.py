@@ -28,6 +28,10 @@ FORWARD = -1
 """Relation of two accesses in the same iteration of every loop around both."""
 
 
+Dims = tuple[tuple[int, int], ...]
+"""(count, stride in bytes) of strided dimensions."""
+
+
 @dataclass(frozen=True)
 class Access:
     """Bytes offset + any combination of `dims`, each the start of `run` bytes.
@@ -42,7 +46,7 @@ class Access:
 
     memory: Any
     offset: Form
-    dims: tuple[tuple[int, int], ...]
+    dims: Dims
     run: int
     low: int
     high: int | None
@@ -266,9 +270,6 @@ class Accesses:
         return step, math.inf if low is None or high is None else (high - low) // step + 1
 
 
-Dims = tuple[tuple[int, int], ...]
-
-
 def _between(
     first: Dims, first_run: int, second: Dims, second_run: int, distance: int, unknown: int
 ) -> bool:
@@ -293,10 +294,8 @@ def _between(
         if max(size, length) > step or (unknown, inner, other) == (0, first, second):
             continue
         if all(
-            place <= -length
-            or place >= size
-            or _between(inner, first_run, other, second_run, place, 0)
-            for place in (place, place - step)
+            at <= -length or at >= size or _between(inner, first_run, other, second_run, at, 0)
+            for at in (place, place - step)
         ):
             return True
     return False
@@ -336,9 +335,7 @@ def defined_in(value: ir.Value, loop: Op) -> bool:
     return False
 
 
-def _regions(
-    shape: Sequence[int], strides: Sequence[int], item: int
-) -> tuple[tuple[tuple[int, int], ...], int]:
+def _regions(shape: Sequence[int], strides: Sequence[int], item: int) -> tuple[Dims, int]:
     """Strided dimensions and contiguous run, in bytes, of an array."""
     run = item
     dims: list[tuple[int, int]] = []

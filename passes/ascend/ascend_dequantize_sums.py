@@ -214,8 +214,7 @@ class Reader:
         return Windows(op.results[0], [part]), number
 
     def totalled(self, op: Any, factor: Number) -> tuple[Part, Number]:
-        """Sums of rows, of which each is no more than what is quantized has room for: they are
-        scaled up as far as f16 allows."""
+        """Sums of rows, which are scaled up before as far as f16 has room for the largest."""
         whole, made = (tensor_of(value.type) for value in (op.operands[0], op.results[0]))
         if attribute(op, "kind") != "add" or whole.rank - 1 in attribute(op, "dims"):
             raise Unfit

@@ -73,7 +73,7 @@ def _solve(record: Record, resources: Resources, place: Place, answered: bool) -
     solution = Solution(Plan())
     idle = frozenset(resources.relays.values())
     asked: set[object] = set()
-    gone: set[object] = set()
+    replaced: set[object] = set()
     while True:
         plan = solution.plan = _needed(record, solution.plan, resources, place)
         failed = allocate(record, plan, resources.event_ids)
@@ -82,14 +82,16 @@ def _solve(record: Record, resources: Resources, place: Place, answered: bool) -
         answers = {answer.key: answer for each in failed if (answer := each.answer)}
         fresh = {key: each for key, each in answers.items() if answered and key not in asked}
         for each in failed:
-            again = each.sync.key in gone
-            if each.sync.key in asked and not again:
+            key = each.sync.key
+            if key in asked and key not in replaced:
                 plan.remove(each.sync)
-                gone.add(each.sync.key)
             elif each.sync in plan.syncs and not (each.answer and each.answer.key in fresh):
                 solution.given_up += 1
-                solution.degraded += give_up(each.sync, plan, idle, again)
-                gone.add(each.sync.key)
+                solution.degraded += give_up(each.sync, plan, idle, key in replaced)
+            else:
+                continue
+            # What is missing again, though it was, becomes a barrier: so this comes to an end.
+            replaced.add(key)
         for answer in fresh.values():
             plan.add(answer)
         asked |= fresh.keys()

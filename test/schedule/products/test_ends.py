@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from davinci.schedule.products.ends import Ends, Mads, after_tiles
+from davinci.schedule.products.ends import Ends, Mads, Timed, after_tiles
 from davinci.schedule.products.events import (
     MATRIX,
     PART,
@@ -40,7 +40,7 @@ def mads_of(count: int) -> list[Mads]:
     return [Mads(starts[i], starts[i + 1] - 1, starts[i + 2]) for i in range(count)]
 
 
-def flow(company: Company, columns: int = 3, rows: int = 2, part: int = 2) -> list:  # type: ignore[type-arg]
+def flow(company: Company, columns: int = 3, rows: int = 2, part: int = 2) -> list[Timed]:
     found = tiles(columns, rows)
     return after_tiles(found, mads_of(len(found)), Ends((part, 8), 2, 4, company))
 

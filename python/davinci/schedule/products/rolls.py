@@ -114,9 +114,7 @@ def position(event: Event, windows: bool = False) -> Position:
         return block.batch, block.k.start, along_m, along_n
     if isinstance(event, Load) and windows and event.operand == "a":
         return 0, 0, event.block.other.start, 0
-    if isinstance(event, Load | Mad):
-        return HERE
-    if isinstance(event, Turn | Add):
+    if isinstance(event, Load | Mad | Turn | Add):
         return HERE
     tile = event.part.tile if isinstance(event, Ask) else event.tile
     return tile.batch, 0, tile.m.start, tile.n.start
