@@ -16,6 +16,7 @@ import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
+from davinci.elements import Array
 from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.products import FACTORS
 from davinci.operators.tensors import Tensor
@@ -89,9 +90,9 @@ def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps
     The cube takes bytes whose rows k runs along. No load turns fractals of them, so the right
     matrix is turned at compile time; and only the scalar unit puts bytes elsewhere in a block.
     """
-    known = definition(right)
+    known = known_array(right)
     if known is not None and tensor_of(left.type).shape[-1] % BLOCK_BYTES == 0:
-        turned = np.swapaxes(constant_array(known), -1, -2)
+        turned = np.swapaxes(known, -1, -2)
         operands = [left, ops.constant(np.ascontiguousarray(turned), "i8")]
         return ops.emit(product_name(result.shape), operands, result, transpose_b=True)
     *outer, m, k = tensor_of(left.type).shape
@@ -109,6 +110,20 @@ def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps
         exact = ops.cast(product, result.element)
         total = exact if total is None else ops.binary("add", total, exact)
     return total
+
+
+def known_array(value: ir.Value) -> Array | None:
+    """The elements of a constant, also of one that is turned or reshaped first, as a weight with an
+    output channel a row is; None if they are not known."""
+    if (owner := definition(value)) is not None:
+        return constant_array(owner)
+    moved = defining_op(value)
+    if moved is None or moved.name not in ("ascend.transpose", "ascend.reshape"):
+        return None
+    source = known_array(moved.operands[0])
+    if source is None or moved.name == "ascend.reshape":
+        return None if source is None else source.reshape(tensor_of(value.type).shape)
+    return source.transpose(attribute(moved, "permutation"))
 
 
 def unbatched(value: ir.Value, batch: list[int]) -> tuple[Any, list[int]] | None:

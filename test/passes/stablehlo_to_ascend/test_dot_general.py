@@ -35,3 +35,24 @@ def test_bytes(batch: int, k: int, precision: str) -> None:
     (found,) = executable.run({"arg0": a, "arg1": b}).values()
     np.testing.assert_array_equal(found, a.astype(np.int32) @ b.astype(np.int32))
     assert "cube" in {kernel["unit"] for kernel in executable.profile["kernels"]}
+
+
+def test_turned_weights() -> None:
+    """A known weight with an output channel a row is one factor of bytes, however long its rows."""
+    random = np.random.default_rng(0)
+    a = random.integers(-128, 128, (17, 2112)).astype(np.int8)
+    weight = random.integers(-128, 128, (33, 2112)).astype(np.int8)
+    text = f"""
+func.func @main(%a: tensor<17x2112xi8>) -> tensor<17x33xi32> {{
+  %w = stablehlo.constant dense<"0x{weight.tobytes().hex()}"> : tensor<33x2112xi8>
+  %t = stablehlo.transpose %w, dims = [1, 0] : (tensor<33x2112xi8>) -> tensor<2112x33xi8>
+  %0 = stablehlo.dot_general %a, %t, contracting_dims = [1] x [0] :
+      (tensor<17x2112xi8>, tensor<2112x33xi8>) -> tensor<17x33xi32>
+  return %0 : tensor<17x33xi32>
+}}
+"""
+    executable = davinci.compile(text)
+    (found,) = executable.run({"arg0": a}).values()
+    np.testing.assert_array_equal(found, a.astype(np.int32) @ weight.astype(np.int32).T)
+    products = [k["op"] for k in executable.profile["kernels"] if k["unit"] == "cube"]
+    assert products == ["matmul"]
