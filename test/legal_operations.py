@@ -51,6 +51,7 @@ CCE = [
     ("vadd", [ub("4x8", layout="[0, 1]"), ub("4x8"), ub("4x8")], ""),
     ("vadds", [ub("5"), "f32", ub("5")], ""),
     ("vmuls", [ub("5", "f16"), "f16", ub("5", "f16")], ""),
+    ("vaxpy", [ub("5", "f16"), "f16", ub("5", "f16")], ""),
     ("vector_dup", ["i32", ub("5", "i32")], ""),
     ("vector_dup", ["f32", ub("5x64")], "first_lane = 3 : i64, lanes = 7 : i64"),
     ("vconv", [ub("70"), ub("70", "f16")], ""),

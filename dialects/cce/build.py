@@ -106,6 +106,7 @@ vnot = _unary("vnot")
 
 vadds = _scalar_binary("vadds")
 vmuls = _scalar_binary("vmuls")
+vaxpy = _scalar_binary("vaxpy")
 
 vcadd = _row_reduction("vcadd")
 vcmax = _row_reduction("vcmax")

@@ -7,6 +7,7 @@ from typing import Any
 
 from davinci.dialects.cce.buffers import space_name
 from davinci.dialects.cce.instructions import COPIES, pipe_of
+from davinci.isa.multiply_add import ACCUMULATING
 from davinci.mlir import ir
 
 SYNC_OPS = ("cce.set_flag", "cce.wait_flag", "cce.pipe_barrier")
@@ -47,6 +48,8 @@ def effects_of(op: Any) -> Effects | None:
     else:
         pipe = pipe_of(name)
     reads = tuple(v for v in operands[:-1] if isinstance(v.type, ir.MemRefType))
+    if name in ACCUMULATING:
+        reads += (operands[-1],)
     fills_lanes = name == "vector_dup" and "lanes" in op.attributes
     return Effects(pipe, reads, (operands[-1],), whole=not fills_lanes)
 

@@ -22,7 +22,7 @@ NAMES = {
 
 BINARY = ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor")
 UNARY = ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs", "vrelu", "vnot")
-WITH_SCALAR = ("vadds", "vmuls")
+WITH_SCALAR = ("vadds", "vmuls", "vaxpy")
 ELEMENTWISE = (*BINARY, *UNARY, *WITH_SCALAR, "vector_dup")
 """Operations that are one instruction, element by element."""
 

@@ -26,7 +26,7 @@ class _Operand:
     Attributes:
         buffer: the result of its alloc.
         offset: from the start of the buffer.
-        written: whether they are written.
+        written, read: whether they are written, and read.
     """
 
     buffer: ir.Value
@@ -35,6 +35,7 @@ class _Operand:
     block_stride: int
     repeat_stride: int
     written: bool
+    read: bool
 
     def stream(self, start: int) -> Stream:
         return Stream(start, self.per_repeat, self.block_stride, self.repeat_stride)
@@ -52,7 +53,7 @@ class _Instruction:
     def lost(self, starts: tuple[int, ...], layout: BankLayout) -> float:
         """Cycles lost with operands that begin at these blocks, -1 for those left out."""
         placed = [(o, start) for o, start in zip(self.operands, starts, strict=True) if start >= 0]
-        reads = tuple(operand.stream(start) for operand, start in placed if not operand.written)
+        reads = tuple(operand.stream(start) for operand, start in placed if operand.read)
         writes = tuple(operand.stream(start) for operand, start in placed if operand.written)
         if len(placed) < 2:
             return 0
@@ -141,6 +142,7 @@ class BankConflicts:
                             nest.issue.blk_stride[place],
                             nest.issue.rep_stride[place],
                             operand.writes,
+                            not operand.writes or part.accumulates,
                         )
                     )
                 first += len(operands)

@@ -9,6 +9,7 @@ from davinci.dialects.base import attribute
 from davinci.dialects.cce import instructions
 from davinci.dialects.cce.buffers import buffer_of
 from davinci.isa import INSTRUCTIONS, Instruction
+from davinci.isa.multiply_add import ACCUMULATING
 from davinci.isa.vector_plan import Limits, Nest, plan_vector
 from davinci.machine import Vector
 from davinci.mlir import Op, ir
@@ -34,6 +35,11 @@ class Part:
 
     record: Instruction
     operands: tuple[int, ...]
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether the first one, which is written, is read too."""
+        return self.record.name in ACCUMULATING
 
 
 def parts_of(op: Op) -> list[Part]:

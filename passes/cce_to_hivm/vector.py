@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from davinci.dialects.cce.buffers import buffer_of
+from davinci.dialects.cce.instructions import WITH_SCALAR
 from davinci.isa import Instruction
 from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Issue, Nest
@@ -16,7 +17,7 @@ from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant
 from davinci.passes.cce_to_hivm.reductions import lower_fill_of_lanes
 
-SCALAR_OPS = ("vadds", "vmuls", "vector_dup")
+SCALAR_OPS = (*WITH_SCALAR, "vector_dup")
 
 
 @lowering(*ELEMENTWISE)

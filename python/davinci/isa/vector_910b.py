@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -27,7 +26,6 @@ from davinci.isa.mte import move
 from davinci.isa.vector import relu
 from davinci.isa.vector_regions import (
     SCALAR,
-    Lanes,
     binary_fields,
     check_repeats,
     elementwise,
@@ -35,7 +33,7 @@ from davinci.isa.vector_regions import (
     ub,
     unary_fields,
 )
-from davinci.isa.vector_scalar import scalar_of, with_scalar
+from davinci.isa.vector_scalar import with_scalar
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
 FLOATS = ("f16", "f32")
@@ -108,49 +106,6 @@ for name, function, doc in RELU_OF:
             elementwise([("dst", dtype), ("src0", dtype), ("src1", dtype)]).regions,
             lanewise(function, dtype),
             doc,
-        )
-
-
-def reading_dst(lanes: Lanes) -> Lanes:
-    """The same lanes where the destination is also the first thing read."""
-    return replace(lanes, reads=lanes.sides)
-
-
-def axpy(dtype: str) -> Compute:
-    """`compute` of vaxpy: the destination, then the source."""
-    element = DTYPES[dtype]
-
-    def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
-        old, source = arrays
-        return [old + source * scalar_of(values, element)]
-
-    return compute
-
-
-MULTIPLY_ADD: list[tuple[str, Callable[..., Array], str]] = [
-    ("vmla", lambda old, x, y: old + x * y, "dst = dst + src0 * src1"),
-    ("vmadd", lambda old, x, y: old * x + y, "dst = dst * src0 + src1"),
-]
-
-for dtype in FLOATS:
-    vector(
-        "vaxpy",
-        dtype,
-        (ub("dst"), ub("src")),
-        (*unary_fields("dst", "src"), SCALAR),
-        reading_dst(elementwise([("dst", dtype), ("src", dtype)])).regions,
-        axpy(dtype),
-        "dst = dst + src * value, the product rounded first (assumed).",
-    )
-    for name, function, doc in MULTIPLY_ADD:
-        vector(
-            name,
-            dtype,
-            (ub("dst"), ub("src0"), ub("src1")),
-            binary_fields("dst", "src0", "src1"),
-            reading_dst(elementwise([("dst", dtype), ("src0", dtype), ("src1", dtype)])).regions,
-            lanewise(function, dtype),
-            f"{doc}, the product rounded first (assumed).",
         )
 
 

@@ -137,6 +137,7 @@ func.func @select() attributes {ascend.kernel} {
 // CHECK: [[WORD:%.+]] = arith.extui [[BITS]] : i32 to i64
 // CHECK: "hivm.vadds"({{.*}}, [[WORD]]) {{{.*}}dynamic = ["value"]
 // CHECK: "hivm.vmuls"({{.*}}) {{{.*}}value = 1069547520 : i64}
+// CHECK: "hivm.vaxpy"({{.*}}) {{{.*}}value = 1069547520 : i64}
 // CHECK: "hivm.st"(%arg0, [[X]]) : (!llvm.ptr<1>, f32) -> ()
 func.func @scalar(%x: memref<16xf32>) attributes {ascend.kernel} {
   %u = memref.alloc() {cce.address = 0 : i64} : memref<64xf32, #cce.space<"UB">>
@@ -145,6 +146,7 @@ func.func @scalar(%x: memref<16xf32>) attributes {ascend.kernel} {
   %w = arith.constant 1.5 : f32
   "cce.vadds"(%u, %v, %u) : (memref<64xf32, #cce.space<"UB">>, f32, memref<64xf32, #cce.space<"UB">>) -> ()
   "cce.vmuls"(%u, %w, %u) : (memref<64xf32, #cce.space<"UB">>, f32, memref<64xf32, #cce.space<"UB">>) -> ()
+  "cce.vaxpy"(%u, %w, %u) : (memref<64xf32, #cce.space<"UB">>, f32, memref<64xf32, #cce.space<"UB">>) -> ()
   %c0 = arith.constant 0 : index
   memref.store %v, %x[%c0] : memref<16xf32>
   return
