@@ -53,13 +53,16 @@ def check_elementwise(buffers: list[Buffer]) -> None:
         require(
             buffer.shape == last.shape, f"shape of {role}", list(buffer.shape), list(last.shape)
         )
-    outer, _ = split_run(merge_dims(last.shape, [b.strides for b in buffers]))
+    outer, run = split_run(merge_dims(last.shape, [b.strides for b in buffers]))
+    blocks = run * max(b.itemsize for b in buffers) == BLOCK_BYTES
     for dim in outer:
         for i, buffer in enumerate(buffers):
             role = "destination" if buffer is last else f"source {i}"
             stride = dim.strides[i] * buffer.itemsize
+            # Runs that are blocks of the wide operands are halves of those of bytes.
+            halves = blocks and dim.strides[i] == run and stride * dim.size == BLOCK_BYTES
             require(
-                stride % BLOCK_BYTES == 0,
+                stride % BLOCK_BYTES == 0 or halves,
                 f"{role} has a stride that vector instructions cannot take",
                 f"{stride} bytes for a dimension of size {dim.size}",
                 f"a contiguous innermost run, other strides multiples of {BLOCK_BYTES} bytes",

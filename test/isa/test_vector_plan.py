@@ -117,6 +117,18 @@ def test_conversion_into_fractals() -> None:
     assert sum(nest.count for nest in nests) == 4
 
 
+@pytest.mark.parametrize(("columns", "repeats"), [(16, 96), (8, 48), (10, 96), (2, 48)])
+def test_bytes_of_columns(columns: int, repeats: int) -> None:
+    """Pairs of columns as bytes, columns of f16 apart: eight columns a repeat, both ways."""
+    wide, narrow = [2 * 800, 16, 800, 1], [50 * 32, 32, 16, 1]
+    for strides, sizes in (([wide, narrow], (2, 1)), ([narrow, wide], (1, 2))):
+        nests = plan_vector([columns // 2, 48, 2, 16], strides, sizes, LIMITS)
+        assert {nest.issue.repeat for nest in nests} == {48}
+        assert sum(nest.count * nest.issue.repeat for nest in nests) == repeats
+        masks = sum(nest.count * nest.issue.mask.bit_count() for nest in nests)
+        assert masks == 16 * columns
+
+
 def test_lanes_keep_clear_of_bank_conflicts() -> None:
     """Columns are the lanes, though fewer instructions would do with eight rows of one group."""
     nests = plan_vector([48, 16, 16], [[17 * 16, 16, 1], [16, 48 * 16, 1]], (2, 2), LIMITS)

@@ -26,7 +26,7 @@ from davinci.passes.ascend_to_cce.products.dense_runs import (
 )
 from davinci.passes.ascend_to_cce.products.matrix import Matrix
 from davinci.passes.ascend_to_cce.products.parts import PartOfC
-from davinci.passes.ascend_to_cce.products.rows import Ring, RowReader, Rows, bands
+from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, RowReader, Rows, bands
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import (
     IndexLike,
@@ -36,7 +36,6 @@ from davinci.passes.builder import (
     mul,
     remainder,
     restride,
-    row_major,
     subview,
     viewed,
 )
@@ -192,8 +191,9 @@ class Extras:
         if self._end.nz:
             pair = PAIR if extra.value in self._end.paired else 1
             shape = [part.n.size // pair, part.m.size, SIDE, SIDE * pair]
+            strides = [self._end.of_column(part.m.size) * pair, FRACTAL * pair, SIDE * pair, 1]
             at = [place.batch, divided(place.column, pair), place.row, 0, 0]
-            target = restride(buffer, shape, row_major(shape))
+            target = restride(buffer, shape, strides)
             cce.copy(subview(gm, at, [1, *shape], drop=[0]), target)
         elif self._end.width:
             held = restride(buffer, [self._end.elements(part.n.size, part.m.size, dtype)], [1])

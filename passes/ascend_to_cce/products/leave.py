@@ -35,7 +35,6 @@ from davinci.passes.builder import (
     mul,
     op,
     restride,
-    row_major,
     subview,
     viewed,
 )
@@ -74,11 +73,12 @@ class Exit:
         # The vector unit does one thing after the other, so it needs but one buffer for sums.
         leave_at_once = sums in program.outputs and not self.end.width
         turns = schedule.leaving if leave_at_once else 1
-        self.stages = Ring(turns, columns * rows * FRACTAL * DTYPES[sums.dtype].itemsize)
 
         def size(dtype: str) -> int:
             return self.end.elements(columns, rows, dtype)
 
+        staged = columns * self.end.of_column(rows)
+        self.stages = Ring(turns, staged * DTYPES[sums.dtype].itemsize)
         if self.end.width:
             turns = schedule.leaving if sums in program.outputs else 1
             self.dense = Ring(turns, size(sums.dtype) * DTYPES[sums.dtype].itemsize)
@@ -104,11 +104,12 @@ class Exit:
         n, m = part.n.size, part.m.size
         program, sums = self.end.program, self.end.sums
         staged = self.stages.take()
-        stage = viewed(staged, [n * m * FRACTAL], element_type(sums.dtype))
+        of_column = self.end.of_column(m)
+        stage = viewed(staged, [n * of_column], element_type(sums.dtype))
         held = {sums: stage, **self.temporaries, **self.extras.take(event)}
         for value, ring in self.leaving.items():
             held[value] = ring.next(self.end.elements(n, m, value.dtype), element_type(value.dtype))
-        fractals = restride(stage, [n, m, SIDE, SIDE], fractal_strides(m))
+        fractals = restride(stage, [n, m, SIDE, SIDE], [of_column, FRACTAL, SIDE, 1])
         if self.end.scale is None:
             cce.copy_l0c(source, fractals, relu=self.end.rectified)
         else:
@@ -140,8 +141,10 @@ class Exit:
         shape, strides = self.end.operands(step, part.n.size, part.m.size)
         if not (self.end.nz or self.end.width):
             shape[0] = part.place.rows
-        operands = []
-        for value, steps in zip((*step.sources, step.result), strides, strict=True):
+        if step.accumulates:
+            held[step.result] = held[step.sources[0]]
+        operands, strides = [], strides[step.accumulates :]
+        for value, steps in zip(step.operands, strides, strict=True):
             first = 0
             if self.end.is_row(value) and not self.end.width:
                 first = part.n.start * self.end.row_elements(1, value.dtype)
@@ -168,7 +171,7 @@ class Exit:
     def _clear(self, buffer: ir.Value, value: Value, part: PartOfC) -> None:
         """Zeroes what pads a part of Nz, which the steps may have changed."""
         m, place, lanes = part.m.size, part.place, self.end.lanes(value)
-        n, column = part.n.size * SIDE // lanes, m * SIDE * lanes
+        n, column = part.n.size * SIDE // lanes, self.end.of_column(m) * lanes // SIDE
         if (rest := m * SIDE - place.rows) > 0:
             shape, strides = [n, rest * lanes], [column, 1]
             fill_zeros(restride(buffer, shape, strides, place.rows * lanes))
@@ -178,8 +181,9 @@ class Exit:
 
     def _store_fractals(self, buffer: ir.Value, gm: ir.Value, part: PartOfC, lanes: int) -> None:
         n, m, place = part.n.size * SIDE // lanes, part.m.size, part.place
+        strides = [self.end.of_column(m) * lanes // SIDE, SIDE * lanes, lanes, 1]
         shape = [n, m, SIDE, lanes]
-        fractals = restride(buffer, shape, row_major(shape))
+        fractals = restride(buffer, shape, strides)
         at = [place.batch, divided(place.column, lanes // SIDE), place.row, 0, 0]
         cce.copy(fractals, subview(gm, at, [1, *shape], drop=[0]))
 
@@ -209,8 +213,3 @@ class Exit:
         at = [place.batch, mul(place.row, SIDE), add(mul(place.column, SIDE), band.outside)]
         target = subview(gm, at, [1, place.rows, band.count], drop=[0])
         cce.copy(subview(rows, [0, band.inside], [place.rows, band.count]), target)
-
-
-def fractal_strides(rows: int) -> list[int]:
-    """Of [columns][rows][16][16]."""
-    return [rows * FRACTAL, FRACTAL, SIDE, 1]

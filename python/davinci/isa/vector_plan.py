@@ -10,6 +10,7 @@ Pure arithmetic: no IR is read or built here.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -170,6 +171,7 @@ def candidates(
     """Ways to fill the lanes: with the contiguous run, or with units of any dimension, each a block
     of the widest or of the narrowest type."""
     yield run_segments(outer, run, itemsizes)
+    yield from halved_blocks(outer, run, itemsizes, limits)
     lanes = REPEAT_BYTES // max(itemsizes)
     for unit in sorted({BLOCK_BYTES // size for size in itemsizes}):
         if run > unit and run % unit:
@@ -190,6 +192,40 @@ def candidates(
                         unit_mask(n, min(run, unit), unit, lanes) for n in (count, dim.size % count)
                     ]
                     yield unit_segments(dim, others, count, masks, blk_stride)
+
+
+def halved_blocks(
+    outer: list[Dim], run: int, itemsizes: Sequence[int], limits: Limits
+) -> Iterator[list[Segment]]:
+    """Lanes whose runs are blocks of the wide operands and parts of one of the narrow ones, which
+    another dimension goes on with, at the same distances for the wide ones.
+
+    [rows][2][16]  wide: [2 d][d][1], narrow: [r][16][1]   ->   blocks d, r apart
+    """
+    wide = [run * size == BLOCK_BYTES for size in itemsizes]
+    if all(wide) or run * max(itemsizes) != BLOCK_BYTES:
+        return
+    alone = Dim(1, (0,) * len(itemsizes))
+    for inner, dim in itertools.permutations([*outer, alone], 2):
+        others = [other for other in outer if other not in (inner, dim)]
+        goes_on = inner is not alone and all(
+            dim is alone or dim.strides[i] == inner.size * inner.strides[i]
+            if wide[i]
+            else inner.strides[i] == run and inner.size * run * itemsizes[i] == BLOCK_BYTES
+            for i in range(len(itemsizes))
+        )
+        if not goes_on or not all(whole_blocks(other, itemsizes) for other in others):
+            continue
+        blk_stride = in_blocks(
+            Dim(0, tuple((inner if wide[i] else dim).strides[i] for i in range(len(wide)))),
+            itemsizes,
+        )
+        if any(s > most for s, most in zip(blk_stride, limits.blk_stride, strict=True)):
+            continue
+        lanes, unit = REPEAT_BYTES // max(itemsizes), inner.size * run
+        count = min(dim.size, lanes // unit)
+        masks = [unit_mask(n, unit, unit, lanes) for n in (count, dim.size % count)]
+        yield unit_segments(dim, others, count, masks, blk_stride)
 
 
 def unit_strides(dim: Dim, unit: int, itemsizes: Sequence[int]) -> tuple[int, ...]:

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from davinci.isa.multiply_add import ACCUMULATING
+
 ELEMENTS = {
     "f16": "f16",
     "f32": "f32",
@@ -50,6 +52,16 @@ class Step:
     scalar: float | None
     result: Value
     attributes: Mapping[str, str]
+
+    @property
+    def accumulates(self) -> bool:
+        """Whether the result is made in the place of the first source."""
+        return self.name in ACCUMULATING
+
+    @property
+    def operands(self) -> tuple[Value, ...]:
+        """Of the cce operation, but for its scalar: sources, then the result."""
+        return (*self.sources[self.accumulates :], self.result)
 
 
 Operand = Value | float

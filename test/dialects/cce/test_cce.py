@@ -213,6 +213,12 @@ INCCE = [
     ("vector_dup", ["f32", ub("5x8")], "lanes = 9 : i64", "lanes outside the row"),
     ("vector_dup", ["f32", ub("5x128")], "lanes = 9 : i64", "row is longer than a repeat"),
     ("vconv", [ub("5"), ub("5", "i8")], "", "no such conversion; found f32 to s8"),
+    (
+        "vconv",
+        [ub("9x3x16", "f16", "[128, 32, 1]"), ub("9x3x16", "i8", "[64, 16, 1]")],
+        "",
+        "a stride that vector instructions",
+    ),
     ("vconv", [ub("5"), ub("5", "f16")], 'round = "up"', "attribute round; found 'up'"),
     ("vcmpsel", [ub("9")] * 5, 'predicate = "less"', "attribute predicate; found 'less'"),
     ("vcmpsel", [ub("9")] * 3 + [ub("9", "f16")] * 2, 'predicate = "lt"', "x, y and the"),
@@ -372,6 +378,7 @@ def test_every_operation_has_an_instruction() -> None:
         ("copy_l0c", [L0C, UB4], "V", 1, 1),
         ("dequantize_l0c", DEQUANTIZED, "V", 2, 1),
         ("vadds", [ub("5"), "f32", ub("5")], "V", 1, 1),
+        ("vaxpy", [ub("5"), "f32", ub("5")], "V", 2, 1),
         ("vector_dup", ["f32", ub("5")], "V", 0, 1),
     ],
 )

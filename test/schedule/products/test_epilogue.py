@@ -48,3 +48,49 @@ def test_other_quotients_stay() -> None:
     assert ("vdiv", "f32") in names(end)
     (number,) = end.program.constants.values()
     assert isinstance(number, Value)
+
+
+def residual(ratio: float) -> Epilogue:
+    """Bytes times a number are added to sums, which become bytes."""
+    program = VectorProgram()
+    sums, given = program.input("f16"), program.input("s8")
+    scaled = program.mul(program.convert(given, "f16"), ratio) if ratio else sums
+    made = program.add(sums, scaled) if ratio else sums
+    program.output(program.convert(made, "s8"))
+    return Epilogue.of(program, sums, [Extra(given, False, False)] if ratio else [], True)
+
+
+def test_pairs_of_few_columns() -> None:
+    end = residual(0.5)
+    assert end.of_parts(4) is end
+    assert names(end) == [("vconv", "f16"), ("vmuls", "f16"), ("vadd", "f16"), ("vconv", "s8")]
+
+
+def test_many_columns_lie_apart() -> None:
+    """What is scaled is added to sums where they lie; a conversion walks columns."""
+    end = residual(0.5).of_parts(8)
+    assert names(end) == [("vconv", "f16"), ("vaxpy", "f16"), ("vconv", "s8")]
+    added = end.program.steps[1]
+    assert added.sources[0] == end.sums and added.scalar == 0.5
+    assert added.result not in end.slots()
+    assert end.of_column(3) == (3 * 16 + 2) * 16
+    assert {end.lanes(value) for value in end.program.outputs} == {32}
+    assert end.operands(end.program.steps[-1], 8, 3) == (
+        [4, 48, 2, 16],
+        [[2 * 800, 16, 800, 1], [2 * 800, 32, 16, 1]],
+    )
+
+
+def test_nothing_is_copied_where_columns_lie_apart() -> None:
+    assert names(residual(0)) == [("vadds", "f16"), ("vconv", "s8")]
+    assert names(residual(0).of_parts(4)) == [("vconv", "s8")]
+    assert names(residual(0).of_parts(2)) == names(residual(0))
+
+
+def test_sums_that_are_read_again_are_not_added_to() -> None:
+    program = VectorProgram()
+    sums, given = program.input("f16"), program.input("f16")
+    made = program.add(sums, program.mul(given, 2.0))
+    program.output(program.convert(program.max(made, sums), "s8"))
+    end = Epilogue.of(program, sums, [Extra(given, False, False)], True)
+    assert "vaxpy" not in [name for name, _ in names(end.of_parts(8))]

@@ -155,8 +155,8 @@ class Costs:
     ) -> None:
         self.product, self.machine = product, machine
         self.missing, self.slower, self.shares = missing, slower, shares or {}
-        self._steps_of: dict[tuple[int, int, int], list[float]] = {}
-        self._left: dict[tuple[int, int, int], tuple[float, float]] = {}
+        self._steps_of: dict[tuple[int, bool, int, int], list[float]] = {}
+        self._left: dict[tuple[int, bool, int, int], tuple[float, float]] = {}
 
     def beside_others(self, missing: float, slower: float, shares: Mapping[str, int]) -> Costs:
         """The same where other cores read as well; for arguments see the class."""
@@ -230,7 +230,7 @@ class Costs:
         """A part of C and what it is combined with; `part`: columns and rows of a smaller one."""
         columns, rows = part or schedule.part
         end = self.product.end_of(schedule)
-        key = end.width, columns, rows
+        key = end.width, end.apart, columns, rows
         if key not in self._left:
             v = self.from_l0c(columns, rows)
             if end.width:
@@ -248,7 +248,7 @@ class Costs:
         Args:
             end: the product's, perhaps on dense parts.
         """
-        key = end.width, columns, rows
+        key = end.width, end.apart, columns, rows
         if key not in self._steps_of:
             self._steps_of[key] = self._cycles_of_steps(end, columns, rows)
         return self._steps_of[key]
@@ -259,7 +259,7 @@ class Costs:
             shape, strides = end.operands(step, columns, rows)
             if not (end.nz or end.width):
                 shape[0] = min(shape[0], self.product.m)
-            values = [*step.sources, step.result]
+            values, strides = step.operands, strides[step.accumulates :]
             order = [len(values) - 1, *range(len(values) - 1)]
             sizes = [DTYPES[values[i].dtype].itemsize for i in order]
             cycles = self._vector(step, shape, [strides[i] for i in order], sizes)

@@ -9,7 +9,8 @@ A number that is the same everywhere is a repeat, or a row, of it. Sources may b
 of 0, so nothing is repeated further.
 
 In Nz bytes cross GM in fractals of 32 columns, so they lie in **pairs**, [columns / 2][rows][32],
-in UB as well, and so does what they are converted from or to: f16, whose blocks may go anywhere.
+in UB as well. What they are converted from or to lies in pairs too, or, in parts of many columns,
+**apart**, as sums come: a repeat of a conversion then takes 16 elements of each of 8 columns.
 """
 
 from __future__ import annotations
@@ -24,17 +25,18 @@ from davinci.schedule.products.dense_rows import TURNED, DenseRows, fractal_rows
 from davinci.schedule.products.extras import BUFFERS, Company, Extra, added_by_cube
 from davinci.schedule.products.rewrites import (
     BYTE,
-    apart,
     begun,
     copied,
+    in_pairs,
     inverted,
     is_rounding,
+    multiply_added,
     only_user,
     rounded_early,
     values_of,
     with_source,
 )
-from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES, ceil_div
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, REPEAT_BYTES, ceil_div, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 
 DEQUANTIZE = "dequantize"
@@ -46,6 +48,13 @@ besides is little."""
 
 PAIR = 2
 """Columns of fractals of 16 that a fractal of bytes has."""
+
+APART = 2
+"""Blocks between columns besides their own: those of a repeat are in every other bank group, and
+those of the next repeat in the others, where what is written meanwhile does not meet them."""
+
+COLUMNS = 8
+"""Columns of f16 of which a repeat of a conversion takes a block each."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +69,7 @@ class Epilogue:
         unmoved: the program without what brings sums to rows.
         width: elements of a row of C, where parts are dense.
         rectified: whether negative sums become 0 on their way out of L0C.
+        apart: whether what becomes bytes, or is made of them, lies in columns of 16.
     """
 
     program: VectorProgram
@@ -69,6 +79,7 @@ class Epilogue:
     unmoved: VectorProgram
     width: int = 0
     rectified: bool = False
+    apart: bool = False
 
     @staticmethod
     def of(
@@ -91,9 +102,9 @@ class Epilogue:
         if first is not None and is_rounding(first):
             return Epilogue.of(begun(program, first), first.result, extras, nz)
         users = [step for step in program.steps if sums in step.sources]
-        if nz:
-            program = apart(program, (sums, *(extra.value for extra in extras)))
         unmoved = program
+        if nz:
+            program = in_pairs(program, (sums, *(extra.value for extra in extras)))
         if not nz and (len(users) != 1 or sums in program.outputs):
             moved = Value(1 + max(v.number for v in values_of(program)), sums.dtype)
             others = (with_source(step, sums, moved) for step in program.steps)
@@ -120,6 +131,20 @@ class Epilogue:
         """The same on dense parts."""
         return replace(self, program=self.unmoved, width=width)
 
+    def of_parts(self, columns: int) -> Epilogue:
+        """The same for parts of so many columns, whose bytes lie as that takes fewer repeats."""
+        if self.columns_together == 1:
+            return self
+        other = self._in_columns
+        share = columns / round_up(columns, COLUMNS)
+        each = [1 / share if step.name == "vconv" else 1 for step in other.program.steps]
+        return other if sum(each) <= len(self.program.steps) else self
+
+    @cached_property
+    def _in_columns(self) -> Epilogue:
+        rows = [extra.value for extra in self.extras if extra.row]
+        return replace(self, program=multiply_added(self.unmoved, rows), apart=True)
+
     @cached_property
     def paired(self) -> frozenset[Value]:
         """Values that lie in pairs of columns of fractals."""
@@ -127,6 +152,8 @@ class Epilogue:
             return frozenset()
         found = {extra.value for extra in self.extras} | set(self.program.outputs)
         found = {value for value in found if value.dtype == BYTE}
+        if self.apart:
+            return frozenset(found)
         for step in self.program.steps:
             if step.name == "vconv" and found.intersection((*step.sources, step.result)):
                 found |= {*step.sources, step.result}
@@ -164,14 +191,18 @@ class Epilogue:
 
     def slots(self) -> dict[Value, tuple[str, int]]:
         """Buffers (type, number) of what is neither input nor output nor constant."""
-        program = self.program
-        last = {v: i for i, step in enumerate(program.steps) for v in step.sources}
-        held = {step.result for step in program.steps} - set(program.outputs)
+        program, places = self.program, dict[Value, Value]()
+        for step in program.steps:
+            if step.accumulates:
+                places[step.result] = places.get(step.sources[0], step.sources[0])
+        last = {places.get(v, v): i for i, step in enumerate(program.steps) for v in step.sources}
+        held = {step.result for step in program.steps} - {*program.outputs, *places}
         free: dict[str, list[int]] = {}
         counts: dict[str, int] = {}
         slots: dict[Value, tuple[str, int]] = {}
         for i, step in enumerate(program.steps):
-            done = [v for v in dict.fromkeys(step.sources) if v in slots and last[v] == i]
+            sources = dict.fromkeys(places.get(v, v) for v in step.sources)
+            done = [v for v in sources if v in slots and last[v] == i]
             # What lies in another order than what it is made of is not written over that.
             alike = [v for v in done if (v in self.paired) == (step.result in self.paired)]
             for source in alike:
@@ -185,7 +216,7 @@ class Epilogue:
             for source in done:
                 if source not in alike:
                     free[source.dtype].append(slots[source][1])
-        return slots
+        return slots | {value: slots[at] for value, at in places.items() if at in slots}
 
     @cached_property
     def _held(self) -> tuple[str, ...]:
@@ -202,8 +233,12 @@ class Epilogue:
         if self.width:
             return rows * SIDE * self.width
         if self.nz:
-            return columns * rows * SIDE * SIDE
+            return columns * self.of_column(rows)
         return rows * SIDE * self.pitch(columns, dtype)
+
+    def of_column(self, rows: int) -> int:
+        """Elements from one column of fractals of a part to the next, of 16 lanes each."""
+        return (rows * SIDE + APART * self.apart) * SIDE
 
     @property
     def cycles_each(self) -> int:
@@ -225,7 +260,7 @@ class Epilogue:
             return sum(DTYPES[v].itemsize * self.elements(columns, rows, v) for v in values)
 
         outputs = self.program.outputs
-        sums = columns * rows * SIDE * SIDE * DTYPES[self.sums.dtype].itemsize
+        sums = columns * self.of_column(rows) * DTYPES[self.sums.dtype].itemsize
         turns = leaving if self.sums in outputs else 1
         if self.width:
             sums += turns * size([self.sums.dtype])
@@ -314,17 +349,17 @@ class Epilogue:
             if any(pairs) and not all(pairs):
                 return self._in_pairs(values, columns, rows)
             once = [self.is_repeated(value) for value in values]
+            size, of_column = rows * SIDE * SIDE, self.of_column(rows)
             if not any(once):
-                return [columns * rows * SIDE * SIDE], [[1] for _ in values]
+                return [columns, size], [[of_column, 1] for _ in values]
             lanes = REPEAT_BYTES // max(DTYPES[v.dtype].itemsize for v in values)
-            of_column = rows * SIDE * SIDE
             strides = [[of_column, lanes, 1] for _ in values]
             for i, value in enumerate(values):
                 if value in self.program.constants.values():
                     strides[i] = [0, 0, 1]
                 elif once[i]:
                     strides[i] = [self.row_elements(1, value.dtype), 0, 1]
-            return [columns, of_column // lanes, lanes], strides
+            return [columns, size // lanes, lanes], strides
         strides = [[self.pitch(columns, value.dtype), SIDE, 1] for value in values]
         for i, value in enumerate(values):
             if value == self.sums:
@@ -337,8 +372,7 @@ class Epilogue:
         self, values: Sequence[Value], columns: int, rows: int
     ) -> tuple[list[int], list[list[int]]]:
         """A walk over [columns / 2][rows][2][16] of values of which some lie in pairs."""
-        height = rows * SIDE
-        of_column = height * SIDE
+        height, of_column = rows * SIDE, self.of_column(rows)
         strides = []
         for value in values:
             if value in self.program.constants.values():

@@ -140,7 +140,9 @@ class Product:
 
     def end_of(self, schedule: ProductSchedule) -> Epilogue:
         """What is done to C before it leaves, in the way of a schedule."""
-        return self._dense_end if schedule.ragged == DENSE else self.end
+        if schedule.ragged == DENSE:
+            return self._dense_end
+        return self.end.of_parts(schedule.part[0])
 
     @cached_property
     def _dense_end(self) -> Epilogue:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from davinci.operators.vector_program import Step, Value, VectorProgram
@@ -31,7 +31,7 @@ def copied(source: Value, result: Value) -> Step:
     return Step("vmax", (source, source), None, result, {})
 
 
-def apart(program: VectorProgram, given: Sequence[Value]) -> VectorProgram:
+def in_pairs(program: VectorProgram, given: Sequence[Value]) -> VectorProgram:
     """The program with copies of what is given where bytes are made of it: the copies lie in pairs.
 
     vconv f16 -> s8, an output   ->   vadds f16, vconv f16 -> s8
@@ -93,6 +93,34 @@ def inverted(program: VectorProgram) -> VectorProgram:
     read = {value for step in steps for value in step.sources}
     constants = {key: value for key, value in program.constants.items() if value in read}
     return replace(program, steps=steps, constants=constants)
+
+
+def multiply_added(program: VectorProgram, kept: Collection[Value]) -> VectorProgram:
+    """The program with products by a number that are added to what is read no more added there.
+
+    t = vmuls x by n, r = vadd t, y   ->   r = vaxpy y, x by n, in the place of y
+
+    Args:
+        kept: values that are not written over.
+    """
+    held = {*kept, *program.outputs, *program.constants.values()}
+    steps = list(program.steps)
+    for place, added in enumerate(program.steps):
+        if added.name != "vadd" or added.result in program.outputs:
+            continue
+        for product, other in (added.sources, added.sources[::-1]):
+            made = next((step for step in steps if step.result == product), None)
+            legal = made is not None and made.name == "vmuls" and made.sources[0] != other
+            ends = all(other not in step.sources for step in program.steps[place + 1 :])
+            if not legal or other in held or not ends or only_user(product, program) is None:
+                continue
+            assert made is not None
+            steps[steps.index(added)] = replace(
+                added, name="vaxpy", sources=(other, *made.sources), scalar=made.scalar
+            )
+            steps.remove(made)
+            break
+    return replace(program, steps=steps)
 
 
 def only_user(value: Value, program: VectorProgram) -> Step | None:
