@@ -27,6 +27,7 @@ class WordsBuilder:
         self.walks = way.walks
         self.numbers = range(len(way.move.pieces))
         self.buffers = self._buffers()
+        build_steps(way.filled(), self.buffers)
 
     def _buffers(self) -> Buffers:
         way = self.way

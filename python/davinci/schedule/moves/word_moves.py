@@ -22,6 +22,7 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
@@ -42,6 +43,10 @@ BLOCK_LANES = 8
 
 TURNED, PLACED = "turned", "placed"
 """The blocks of the words that were loaded, and of those that are stored."""
+
+APART = ROWS + 1
+"""Blocks from those of one transposition to the next where equal ones of several are moved at once:
+an odd number, for as many as a repeat has then lie in different banks."""
 
 SPARSE = 4
 """Points whose words are one in so many of what lies there are loaded without the rest."""
@@ -119,6 +124,8 @@ class WordMove:
         loads: of each piece.
         pitch: elements of a point in a run of the result.
         cycles: estimated, of a tile.
+        apart: whether blocks of several transpositions of which equal ones are moved at once lie
+            apart, in `APART` each instead of 16.
     """
 
     move: Move
@@ -130,6 +137,7 @@ class WordMove:
     loads: tuple[Load, ...]
     pitch: int
     cycles: float = 0.0
+    apart: bool = False
 
     @property
     def tile(self) -> int:
@@ -192,7 +200,20 @@ class WordMove:
     def scratch(self) -> dict[str, int]:
         """Lanes of the buffers of blocks."""
         turned = sum(self.turned_blocks(piece) for piece in range(len(self.move.pieces)))
-        return {TURNED: turned * BLOCK_LANES, PLACED: self.placed_blocks * BLOCK_LANES}
+        return {
+            TURNED: _spread(turned, self._apart[TURNED]) * BLOCK_LANES,
+            PLACED: _spread(self.placed_blocks, self._apart[PLACED]) * BLOCK_LANES,
+        }
+
+    @cached_property
+    def _apart(self) -> dict[str, int]:
+        """Blocks from those of one transposition to those of the next, in each buffer."""
+        if not self.apart:
+            return {TURNED: ROWS, PLACED: ROWS}
+        walks = [self._walk(piece) for piece in range(len(self.move.pieces))]
+        turned = [([(n, s) for n, s, _ in dims], first) for dims, first, _ in walks]
+        placed = [([(n, s) for n, _, s in dims], place) for dims, _, place in walks]
+        return {TURNED: _best_apart(turned), PLACED: _best_apart(placed)}
 
     @property
     def bytes(self) -> int:
@@ -210,7 +231,6 @@ class WordMove:
             steps += self._turn(piece, base)
             base += self.turned_blocks(piece)
         base = 0
-        steps += self._filled()
         for piece in range(len(self.move.pieces)):
             steps.append(self._place(piece, base))
             base += self.turned_blocks(piece)
@@ -231,9 +251,9 @@ class WordMove:
 
     def _blocks(self, buffer: str, first: int, count: int) -> View:
         """`count` blocks, 16 at a time."""
-        lanes = BLOCK_LANES
-        shape, strides = (ROWS, count // ROWS, lanes), (lanes, ROWS * lanes, 1)
-        return View(buffer, shape, strides, first * lanes)
+        lanes, apart = BLOCK_LANES, self._apart[buffer]
+        shape, strides = (ROWS, count // ROWS, lanes), (lanes, apart * lanes, 1)
+        return View(buffer, shape, strides, _spread(first, apart) * lanes)
 
     def _turn(self, piece: int, base: int) -> Iterator[Step]:
         row = self.points * self.loads[piece].pitch
@@ -249,48 +269,80 @@ class WordMove:
             blocks = self._blocks(PLACED, run * count, count)
             yield Step(TRANSPOSITION, (blocks, self._rows(STORED, run, row)))
 
-    def _filled(self) -> Iterator[Step]:
-        """The number outside of the pieces; behind a result that is no whole blocks anything."""
+    def filled(self) -> Steps:
+        """The number outside of the pieces, where no tile puts anything; behind a result that is no
+        whole blocks anything."""
         number, words = self.move.number, self.move.words
-        covered = math.prod(self.move.shape) * words
-        if number is None and (self.carrier is not None or covered == self.placed_blocks):
-            return
+        covered, apart = math.prod(self.move.shape) * words, self._apart[PLACED]
+        total = self.scratch[PLACED]
         if number is None:
-            count = (self.placed_blocks - covered) * BLOCK_LANES
-            yield Step("vector_dup", (View(PLACED, (count,), (1,), covered * BLOCK_LANES),), 0)
-            return
+            first = _spread(covered, apart) * BLOCK_LANES
+            if self.carrier is not None or first >= total:
+                return Steps("s32", (), {})
+            view = View(PLACED, (total - first,), (1,), first)
+            return Steps("s32", (Step("vector_dup", (view,), 0),), {})
         parts = [number >> 16 * i & 0xFFFF for i in range(words)]
         if len(set(parts)) == 1:
             parts = parts[:1]
+        steps = []
         for i, word in enumerate(parts):
             twice = word | word << 16
-            shape: tuple[int, ...] = (self.placed_blocks // len(parts), BLOCK_LANES)
-            strides: tuple[int, ...] = (len(parts) * BLOCK_LANES, 1)
-            if len(parts) == 1:
-                shape, strides = (math.prod(shape),), (1,)
+            each, lanes = len(parts), BLOCK_LANES
+            shape: tuple[int, ...] = (self.placed_blocks // ROWS, ROWS // each, lanes)
+            strides: tuple[int, ...] = (apart * lanes, each * lanes, 1)
+            if each == 1:
+                shape, strides = (total,), (1,)
             signed = twice - (1 << 32) * (twice >> 31)
-            yield Step("vector_dup", (View(PLACED, shape, strides, i * BLOCK_LANES),), signed)
+            steps.append(Step("vector_dup", (View(PLACED, shape, strides, i * lanes),), signed))
+        return Steps("s32", tuple(steps), {})
 
     def _place(self, number: int, base: int) -> Step:
         """Moves the blocks of a piece to those of the result."""
+        dims, first, place = self._walk(number)
+        lanes, of, to = BLOCK_LANES, self._apart[TURNED], self._apart[PLACED]
+        shape = (*(size for size, _, _ in dims), lanes)
+        sources = (*(_spread(s, of) * lanes for _, s, _ in dims), 1)
+        results = (*(_spread(s, to) * lanes for _, _, s in dims), 1)
+        turned = View(TURNED, shape, sources, _spread(base + first, of) * lanes)
+        placed = View(PLACED, shape, results, _spread(place, to) * lanes)
+        return Step("vmax", (turned, turned, placed))
+
+    def _walk(self, number: int) -> tuple[list[tuple[int, int, int]], int, int]:
+        """The blocks of a piece: sizes, and how far apart they lie as turned and as placed; which
+        of its own is the first, and where that is placed."""
         piece, load, words = self.move.pieces[number], self.loads[number], self.move.words
         inside = [e for e in range(len(self.move.shape)) if e not in (*self.walked, self.carrier)]
         from_run = _run_strides(load.runs, piece.sizes, self.points * load.pitch * words)
         to_run = _run_strides(self.runs, self.move.shape, self.points * self.pitch * words)
         strides = strides_of(self.move.shape)
         dims = [(self.points, load.pitch * words, self.pitch * words)]
-        first, place = base + load.lead * words, 0
+        first, place = load.lead * words, 0
         for e in inside:
             source = from_run[e] if e in load.runs else piece.strides[e] * words
             result = to_run[e] if e in self.runs else strides[e] * words
             dims.append((piece.sizes[e], source, result * piece.steps[e]))
             place += piece.starts[e] * result
         dims.append((words, 1, 1))
-        lanes = BLOCK_LANES
-        shape = (*(size for size, _, _ in dims), lanes)
-        turned = View(TURNED, shape, (*(s * lanes for _, s, _ in dims), 1), first * lanes)
-        placed = View(PLACED, shape, (*(s * lanes for _, _, s in dims), 1), place * lanes)
-        return Step("vmax", (turned, turned, placed))
+        return dims, first, place
+
+
+def _best_apart(walks: Sequence[tuple[Sequence[tuple[int, int]], int]]) -> int:
+    """Blocks from those of one transposition to those of the next: more than there are where all
+    walks go from each to equal ones of others.
+
+    Args:
+        walks: sizes and strides in blocks, and the first block.
+    """
+    for dims, first in walks:
+        own = first % ROWS + sum((n - 1) * s for n, s in dims if s % ROWS)
+        if own >= ROWS or all(n == 1 or s % ROWS for n, s in dims):
+            return ROWS
+    return APART
+
+
+def _spread(blocks: int, apart: int) -> int:
+    """Where a block is, or how far it is from another, if `apart` stand for 16."""
+    return blocks // ROWS * apart + blocks % ROWS
 
 
 def _run_strides(runs: Sequence[int], sizes: Sequence[int], length: int) -> dict[int, int]:
@@ -427,7 +479,9 @@ class _Ways:
         tiles = ceil_div(size - apart, way.rows * least * times)  # evenly, where the last overlaps
         times = ceil_div((size - apart) // (way.rows * least), tiles)
         way = replace(way, points=least * times)
-        return self._weighed(way)
+        apart = replace(way, apart=True)
+        plain, other = (w.steps().estimate(self.machine).cycles for w in (way, apart))
+        return self._weighed(apart if other <= plain and self._fits(apart, 1) else way)
 
     def _weighed(self, way: WordMove) -> WordMove:
         gm, unit = self.machine.gm, self.machine.vector
