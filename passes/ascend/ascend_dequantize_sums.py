@@ -17,7 +17,8 @@ of bytes are in it: also additions of bytes and of other sums, a `relu`, maxima 
 of rows, which are f32. Zero points, bias and all other terms that are the same for all rows are
 added to the integers, exact.
 Where a product of bytes has become one of f16, or is a convolution of floats, its weights are
-scaled and what it gives is rounded.
+scaled and what it gives is rounded. Floats that were bytes are integers in f16 there, and what
+these count is a factor of the weights (`integer_images`).
 
 An f16 holds a byte's steps to an eighth or better, so a result may be the neighbour of what f32
 would give. What ONNX defines to the last bit stays as it is: the results of QLinearConv and
@@ -56,6 +57,7 @@ from davinci.passes.ascend.dequantized_parts import (
     plus,
     spread,
 )
+from davinci.passes.ascend.integer_images import IntegerImage
 from davinci.passes.ascend.tensor_ops import (
     CONSTANT,
     CONVOLUTION,
@@ -199,7 +201,8 @@ class Reader:
         of = tensor_of(op.operands[0].type).element, tensor_of(op.results[0].type).element
         if of != ("f16", "f32") or attribute(op, TRANSPOSE_B, False):
             raise Unfit
-        return OfFloats(op.results[0], product=op, scales=factor), 0.0
+        image = IntegerImage.of(op.operands[0])
+        return OfFloats(op.results[0], product=op, scales=factor, image=image), 0.0
 
     def moved(self, op: Any, factor: Number) -> tuple[Part, Number]:
         """To rows: all of it is computed in fractals, as products give it."""

@@ -21,6 +21,7 @@ from davinci.operators.products import TRANSPOSE_B
 from davinci.operators.quantize import digits_of
 from davinci.operators.tensors import ND, NZ, Tensor
 from davinci.passes import builder
+from davinci.passes.ascend.integer_images import IntegerImage
 from davinci.passes.ascend.tensor_ops import (
     DEQUANTIZE,
     TensorOps,
@@ -286,11 +287,16 @@ class OfBytes(Sums):
 class OfHalves(Sums):
     """Of bytes as f16, f32."""
 
+    @property
+    def step(self) -> float:
+        """What weights take besides the scales."""
+        return 1.0
+
     def _scaled(self, ops: TensorOps) -> Any:
         op, power = self.product, 2.0**self.shift
         kind = tensor_of(op.operands[1].type)
         array = constant_array(definition(op.operands[1])).astype(np.float64)
-        scaled = (array * self.scales * power).astype(np.float16)
+        scaled = (array * (self.scales * self.step) * power).astype(np.float16)
         weights = constant(scaled, "f16", kind.layout, ops)
         attributes = {name: op.attributes[name] for name in op.attributes}
         made = tensor_of(op.results[0].type)
@@ -309,7 +315,17 @@ class OfHalves(Sums):
 
 @dataclass
 class OfFloats(OfHalves):
-    """Of a convolution of floats, rounded to f16, whose range is not known."""
+    """Of a convolution of floats, rounded to f16, whose range is not known.
+
+    Attributes:
+        image: its image, if that is integers; the weights then take what these count.
+    """
+
+    image: IntegerImage | None = None
+
+    @property
+    def step(self) -> float:
+        return 1.0 if self.image is None else self.image.step
 
     def settle(self, bounded: bool) -> None:
         sizes = np.abs(self.weights.astype(np.float64)).max(0)
@@ -317,7 +333,22 @@ class OfFloats(OfHalves):
             np.broadcast_to(np.asarray(x, np.float64), sizes.shape)
             for x in (self.numbers, self.scales, self.given)
         )
-        scaled = sizes * np.abs(self.scales)
+        if self.image is not None:
+            try:
+                self._find_shift(sizes * np.abs(self.scales * self.image.step), bounded)
+            except Unfit:
+                self.image = None
+            else:
+                return
+        self._find_shift(sizes * np.abs(self.scales), bounded)
+
+    def _scaled(self, ops: TensorOps) -> Any:
+        if self.image is not None:
+            self.image.settle()
+        return super()._scaled(ops)
+
+    def _find_shift(self, scaled: Array, bounded: bool) -> None:
+        """Of weights whose largest are `scaled`."""
         for shift in range(MOST_SHIFT + 1):
             fine = scaled[scaled > 0].min(initial=1.0) * 2.0**shift >= FINE
             if fine and not bounded and scaled.max(initial=0.0) * 2.0**shift <= LARGEST:

@@ -128,3 +128,28 @@ func.func @average(%x: tensor<1x16x32xi8, #ascend.layout<"nz">>) -> tensor<1x32x
   %7 = "ascend.quantize"(%6) {zero = 3 : i64} : (tensor<1x32xf32>) -> tensor<1x32xi8>
   return %7 : tensor<1x32xi8>
 }
+
+// Floats that were bytes are integers in f16, and weights take what these count: 0.5 / 0.25 times 3.
+// CHECK-LABEL: func.func @image
+// CHECK: %[[WIDE:.*]] = "ascend.cast"(%arg0) : (tensor<1x16x16xi8>) -> tensor<1x16x16xf16>
+// CHECK-NEXT: %[[ZERO:.*]] = "ascend.full"() {value = 7.000000e+00 : f16}
+// CHECK-NEXT: %[[WHOLE:.*]] = "ascend.sub"(%[[WIDE]], %[[ZERO]])
+// CHECK-NEXT: %[[MOVED:.*]] = "ascend.relayout"(%[[WHOLE]])
+// CHECK-NEXT: %[[WEIGHTS:.*]] = "ascend.constant"() {value = dense<6.000000e+00>
+// CHECK-NEXT: %[[SUMS:.*]] = "ascend.conv"(%[[MOVED]], %[[WEIGHTS]])
+// CHECK: "ascend.cast"(%[[SUMS]])
+func.func @image(%b: tensor<1x16x16xi8>) -> tensor<1x16x16xi8, #ascend.layout<"nz">> {
+  %z = "ascend.full"() {value = 7.0 : f32} : () -> tensor<1x16x16xf32>
+  %s = "ascend.full"() {value = 0.5 : f32} : () -> tensor<1x16x16xf32>
+  %w = "ascend.constant"() {value = dense<3.0> : tensor<1x1x1x16x16xf16>} : () -> tensor<1x16x16xf16, #ascend.layout<"nz">>
+  %step = "ascend.full"() {value = 0.25 : f32} : () -> tensor<1x16x16xf32, #ascend.layout<"nz">>
+  %0 = "ascend.cast"(%b) : (tensor<1x16x16xi8>) -> tensor<1x16x16xf32>
+  %1 = "ascend.sub"(%0, %z) : (tensor<1x16x16xf32>, tensor<1x16x16xf32>) -> tensor<1x16x16xf32>
+  %2 = "ascend.mul"(%1, %s) : (tensor<1x16x16xf32>, tensor<1x16x16xf32>) -> tensor<1x16x16xf32>
+  %3 = "ascend.cast"(%2) : (tensor<1x16x16xf32>) -> tensor<1x16x16xf16>
+  %4 = "ascend.relayout"(%3) : (tensor<1x16x16xf16>) -> tensor<1x16x16xf16, #ascend.layout<"nz">>
+  %5 = "ascend.conv"(%4, %w) {image = array<i64: 4, 4>, kernel = array<i64: 1, 1>, strides = array<i64: 1, 1>, dilations = array<i64: 1, 1>, pads = array<i64: 0, 0, 0, 0>, groups = 1 : i64} : (tensor<1x16x16xf16, #ascend.layout<"nz">>, tensor<1x16x16xf16, #ascend.layout<"nz">>) -> tensor<1x16x16xf32, #ascend.layout<"nz">>
+  %6 = "ascend.div"(%5, %step) : (tensor<1x16x16xf32, #ascend.layout<"nz">>, tensor<1x16x16xf32, #ascend.layout<"nz">>) -> tensor<1x16x16xf32, #ascend.layout<"nz">>
+  %7 = "ascend.quantize"(%6) {zero = 0 : i64} : (tensor<1x16x16xf32, #ascend.layout<"nz">>) -> tensor<1x16x16xi8, #ascend.layout<"nz">>
+  return %7 : tensor<1x16x16xi8, #ascend.layout<"nz">>
+}

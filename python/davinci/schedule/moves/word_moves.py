@@ -479,9 +479,9 @@ class _Ways:
         tiles = ceil_div(size - apart, way.rows * least * times)  # evenly, where the last overlaps
         times = ceil_div((size - apart) // (way.rows * least), tiles)
         way = replace(way, points=least * times)
-        apart = replace(way, apart=True)
-        plain, other = (w.steps().estimate(self.machine).cycles for w in (way, apart))
-        return self._weighed(apart if other <= plain and self._fits(apart, 1) else way)
+        wider = replace(way, apart=True)
+        plain, other = (w.steps().estimate(self.machine).cycles for w in (way, wider))
+        return self._weighed(wider if other <= plain and self._fits(wider, 1) else way)
 
     def _weighed(self, way: WordMove) -> WordMove:
         gm, unit = self.machine.gm, self.machine.vector
