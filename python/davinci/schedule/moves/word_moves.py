@@ -26,6 +26,7 @@ from functools import cached_property
 
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
+from davinci.schedule.moves.block_banks import best_apart, spread
 from davinci.schedule.moves.index_maps import Piece
 from davinci.schedule.moves.index_maps import rows as strides_of
 from davinci.schedule.moves.portions import Portions
@@ -43,10 +44,6 @@ BLOCK_LANES = 8
 
 TURNED, PLACED = "turned", "placed"
 """The blocks of the words that were loaded, and of those that are stored."""
-
-APART = ROWS + 1
-"""Blocks from those of one transposition to the next where equal ones of several are moved at once:
-an odd number, for as many as a repeat has then lie in different banks."""
 
 SPARSE = 4
 """Points whose words are one in so many of what lies there are loaded without the rest."""
@@ -125,7 +122,7 @@ class WordMove:
         pitch: elements of a point in a run of the result.
         cycles: estimated, of a tile.
         apart: whether blocks of several transpositions of which equal ones are moved at once lie
-            apart, in `APART` each instead of 16.
+            apart (`block_banks`).
     """
 
     move: Move
@@ -201,8 +198,8 @@ class WordMove:
         """Lanes of the buffers of blocks."""
         turned = sum(self.turned_blocks(piece) for piece in range(len(self.move.pieces)))
         return {
-            TURNED: _spread(turned, self._apart[TURNED]) * BLOCK_LANES,
-            PLACED: _spread(self.placed_blocks, self._apart[PLACED]) * BLOCK_LANES,
+            TURNED: spread(turned, self._apart[TURNED]) * BLOCK_LANES,
+            PLACED: spread(self.placed_blocks, self._apart[PLACED]) * BLOCK_LANES,
         }
 
     @cached_property
@@ -213,7 +210,7 @@ class WordMove:
         walks = [self._walk(piece) for piece in range(len(self.move.pieces))]
         turned = [([(n, s) for n, s, _ in dims], first) for dims, first, _ in walks]
         placed = [([(n, s) for n, _, s in dims], place) for dims, _, place in walks]
-        return {TURNED: _best_apart(turned), PLACED: _best_apart(placed)}
+        return {TURNED: best_apart(turned), PLACED: best_apart(placed)}
 
     @property
     def bytes(self) -> int:
@@ -253,7 +250,7 @@ class WordMove:
         """`count` blocks, 16 at a time."""
         lanes, apart = BLOCK_LANES, self._apart[buffer]
         shape, strides = (ROWS, count // ROWS, lanes), (lanes, apart * lanes, 1)
-        return View(buffer, shape, strides, _spread(first, apart) * lanes)
+        return View(buffer, shape, strides, spread(first, apart) * lanes)
 
     def _turn(self, piece: int, base: int) -> Iterator[Step]:
         row = self.points * self.loads[piece].pitch
@@ -276,7 +273,7 @@ class WordMove:
         covered, apart = math.prod(self.move.shape) * words, self._apart[PLACED]
         total = self.scratch[PLACED]
         if number is None:
-            first = _spread(covered, apart) * BLOCK_LANES
+            first = spread(covered, apart) * BLOCK_LANES
             if self.carrier is not None or first >= total:
                 return Steps("s32", (), {})
             view = View(PLACED, (total - first,), (1,), first)
@@ -301,10 +298,10 @@ class WordMove:
         dims, first, place = self._walk(number)
         lanes, of, to = BLOCK_LANES, self._apart[TURNED], self._apart[PLACED]
         shape = (*(size for size, _, _ in dims), lanes)
-        sources = (*(_spread(s, of) * lanes for _, s, _ in dims), 1)
-        results = (*(_spread(s, to) * lanes for _, _, s in dims), 1)
-        turned = View(TURNED, shape, sources, _spread(base + first, of) * lanes)
-        placed = View(PLACED, shape, results, _spread(place, to) * lanes)
+        sources = (*(spread(s, of) * lanes for _, s, _ in dims), 1)
+        results = (*(spread(s, to) * lanes for _, _, s in dims), 1)
+        turned = View(TURNED, shape, sources, spread(base + first, of) * lanes)
+        placed = View(PLACED, shape, results, spread(place, to) * lanes)
         return Step("vmax", (turned, turned, placed))
 
     def _walk(self, number: int) -> tuple[list[tuple[int, int, int]], int, int]:
@@ -324,25 +321,6 @@ class WordMove:
             place += piece.starts[e] * result
         dims.append((words, 1, 1))
         return dims, first, place
-
-
-def _best_apart(walks: Sequence[tuple[Sequence[tuple[int, int]], int]]) -> int:
-    """Blocks from those of one transposition to those of the next: more than there are where all
-    walks go from each to equal ones of others.
-
-    Args:
-        walks: sizes and strides in blocks, and the first block.
-    """
-    for dims, first in walks:
-        own = first % ROWS + sum((n - 1) * s for n, s in dims if s % ROWS)
-        if own >= ROWS or all(n == 1 or s % ROWS for n, s in dims):
-            return ROWS
-    return APART
-
-
-def _spread(blocks: int, apart: int) -> int:
-    """Where a block is, or how far it is from another, if `apart` stand for 16."""
-    return blocks // ROWS * apart + blocks % ROWS
 
 
 def _run_strides(runs: Sequence[int], sizes: Sequence[int], length: int) -> dict[int, int]:
