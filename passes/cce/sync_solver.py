@@ -82,16 +82,16 @@ def _solve(record: Record, resources: Resources, place: Place, answered: bool) -
         answers = {answer.key: answer for each in failed if (answer := each.answer)}
         fresh = {key: each for key, each in answers.items() if answered and key not in asked}
         for each in failed:
-            key = each.sync.key
-            if key in asked and key not in replaced:
-                plan.remove(each.sync)
-            elif each.sync in plan.syncs and not (each.answer and each.answer.key in fresh):
-                solution.given_up += 1
-                solution.degraded += give_up(each.sync, plan, idle, key in replaced)
-            else:
+            if each.sync not in plan.syncs:
                 continue
-            # What is missing again, though it was, becomes a barrier: so this comes to an end.
-            replaced.add(key)
+            if each.sync.scarcity == Scarcity.ANSWER:
+                plan.remove(each.sync)
+            elif each.answer is None or each.answer.key not in fresh:
+                again = each.sync.key in replaced
+                solution.given_up += 1
+                solution.degraded += give_up(each.sync, plan, idle, again)
+                # What is missing again, though it was, becomes a barrier: so this comes to an end.
+                replaced.add(each.sync.key)
         for answer in fresh.values():
             plan.add(answer)
         asked |= fresh.keys()

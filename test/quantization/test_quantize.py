@@ -46,7 +46,7 @@ def small_cnn() -> onnx.ModelProto:
         node("Conv", ["x", "w0", "b0"], ["a"], name="first", pads=[1] * 4),
         node("Relu", ["a"], ["r"]),
         node("Conv", ["r", "w1"], ["c"], name="second"),
-        node("Conv", ["r", "w2", "b2"], ["d"], name="grouped", group=4),
+        node("Conv", ["r", "w2", "b2"], ["d"], name="grouped", group=2),
         node("Add", ["c", "d"], ["sum"]),
         node("Relu", ["sum"], ["s"]),
         node("GlobalAveragePool", ["s"], ["g"]),
@@ -58,23 +58,23 @@ def small_cnn() -> onnx.ModelProto:
         node("Gemm", ["p", "w5", "b5"], ["y"], name="last", transB=1),
     ]
     constants = {
-        "w0": normal(8, 3, 3, 3, scale=0.2),
-        "b0": normal(8, scale=0.1),
-        "w1": normal(8, 8, 1, 1, scale=0.3),
-        "w2": normal(8, 2, 1, 1, scale=0.3),
-        "b2": normal(8, scale=0.1),
-        "w3": normal(8, 17, scale=0.3),
+        "w0": normal(64, 32, 3, 3, scale=0.06),
+        "b0": normal(64, scale=0.1),
+        "w1": normal(64, 64, 1, 1, scale=0.1),
+        "w2": normal(64, 32, 1, 1, scale=0.1),
+        "b2": normal(64, scale=0.1),
+        "w3": normal(64, 17, scale=0.1),
         "b3": normal(17, scale=0.1),
         "w4": normal(17, 16, scale=0.3),
         "w5": normal(5, 16, scale=0.3),
         "b5": normal(5, scale=0.1),
     }
-    return model_of(nodes, constants, [2, 3, 7, 7], [2, 5])
+    return model_of(nodes, constants, [2, 32, 7, 7], [2, 5])
 
 
 CNN = small_cnn()
-SAMPLES = [{"x": normal(2, 3, 7, 7)} for _ in range(8)]
-HELD_OUT = [{"x": normal(2, 3, 7, 7)} for _ in range(8)]
+SAMPLES = [{"x": normal(2, 32, 7, 7)} for _ in range(8)]
+HELD_OUT = [{"x": normal(2, 32, 7, 7)} for _ in range(8)]
 
 
 def error_of(made: davinci.Quantized, model: onnx.ModelProto, samples: list[Arrays]) -> Sums:
@@ -103,12 +103,25 @@ def test_device_computes_what_onnxruntime_does() -> None:
         helper.make_node("Flatten", ["r"], ["f"]),
         helper.make_node("MatMul", ["f", "w1"], ["y"]),
     ]
-    constants = {"w0": normal(4, 3, 3, 3, scale=0.2), "w1": normal(16, 5, scale=0.3)}
-    model = model_of(nodes, constants, [2, 3, 4, 4], [2, 5])
-    samples = [{"x": normal(2, 3, 4, 4)} for _ in range(4)]
+    constants = {"w0": normal(4, 32, 3, 3, scale=0.1), "w1": normal(16, 5, scale=0.3)}
+    model = model_of(nodes, constants, [2, 32, 4, 4], [2, 5])
+    samples = [{"x": normal(2, 32, 4, 4)} for _ in range(4)]
     made = davinci.quantize(model, samples).model
     found = davinci.compile(made, cores=1).run(samples[0])
     check.require(check.compare(found, check.reference_onnx(made, samples[0])), "mixed")
+
+
+def test_convolutions_of_few_channels_stay_in_floats() -> None:
+    """A stem of three channels, and one of four groups of 16."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], name="stem"),
+        helper.make_node("Conv", ["a", "w1"], ["b"], name="groups", group=4),
+        helper.make_node("Conv", ["b", "w2"], ["y"], name="whole"),
+    ]
+    constants = {"w0": normal(64, 3, 1, 1), "w1": normal(64, 16, 1, 1), "w2": normal(4, 64, 1, 1)}
+    model = model_of(nodes, constants, [1, 3, 2, 2], [1, 4, 2, 2])
+    made = davinci.quantize(model, [{"x": normal(1, 3, 2, 2)}])
+    assert [layer.layer for layer in made.report.layers] == ["whole"]
 
 
 def test_biases_have_no_mean_error_left() -> None:
@@ -177,7 +190,7 @@ def test_bound_keeps_the_layer_that_harms_most() -> None:
     weight.CopyFrom(numpy_helper.from_array(values, "w2"))
     (weight,) = (tensor for tensor in model.graph.initializer if tensor.name == "b0")
     values = numpy_helper.to_array(weight).copy()
-    values[[0, 2, 4, 6]] = -100.0  # the first channel of each group is always cut by the Relu
+    values[[0, 32]] = -100.0  # the first channel of each group is always cut by the Relu
     weight.CopyFrom(numpy_helper.from_array(values, "b0"))
     plain = davinci.quantize(model, SAMPLES).report
     bounded = davinci.quantize(model, SAMPLES, accuracy=(1 + plain.cosine) / 2).report
@@ -248,8 +261,8 @@ def test_a_quantized_model_has_nothing_left_to_quantize() -> None:
         ([3], {}, "sample 0: not a sample; found an object of type int"),
         ([{"z": SAMPLES[0]["x"]}], {}, "sample 0: not the model's inputs; found z; expected x"),
         ([{"x": np.ones((2, 3), np.float32)}], {}, r"found float32\[2, 3\]; expected float32\[2, "),
-        ([{"x": np.ones((2, 3, 7, 7))}], {}, r"input 'x' does not fit; found float64\["),
-        ([{"x": np.full((2, 3, 7, 7), np.inf, np.float32)}], {}, "the value 'x' is not finite"),
+        ([{"x": np.ones((2, 32, 7, 7))}], {}, r"input 'x' does not fit; found float64\["),
+        ([{"x": np.full((2, 32, 7, 7), np.inf, np.float32)}], {}, "the value 'x' is not finite"),
     ],
 )
 def test_wrong_calls(data: Any, options: dict[str, Any], message: str) -> None:
@@ -259,7 +272,7 @@ def test_wrong_calls(data: Any, options: dict[str, Any], message: str) -> None:
 
 def test_wrong_files(tmp_path: Path) -> None:
     path = str(tmp_path / "data.npz")
-    np.savez(path, x=np.ones((3, 3, 7, 7), np.float32))
+    np.savez(path, x=np.ones((3, 32, 7, 7), np.float32))
     with pytest.raises(InputError, match=r"data.npz: array 'x' cannot be parted into samples"):
         davinci.quantize(CNN, path)
     with pytest.raises(InputError, match=r"only ONNX models are quantized; found net.mlir"):

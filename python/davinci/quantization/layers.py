@@ -1,7 +1,8 @@
-"""Finds the products of a graph that can be made of bytes: those with a constant operand.
+"""Finds the products of a graph that are worth making of bytes: those with a constant operand.
 
 Products of two computed operands, those of attention, stay in fp16: their kernels keep scores on
-the chip. Graphs inside of nodes are left as they are.
+the chip. So do convolutions of few channels, stems and depthwise ones: the cube takes bytes in
+blocks of 32 channels, which would be mostly padding. Graphs inside of nodes are left as they are.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from davinci.frontends.onnx.errors import name_of
 from davinci.quantization.records import Array, Layer
 
 OPERATORS = ("Conv", "Gemm", "MatMul")
+
+BLOCK = 32
+"""Channels of bytes that the cube multiplies at once (`docs/hardware.md`, fractals)."""
 
 
 def constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
@@ -32,7 +36,8 @@ def array_of(tensor: onnx.TensorProto) -> Array:
 
 
 def layers_of(graph: onnx.GraphProto) -> tuple[Layer, ...]:
-    """The products of float32 whose second operand, and only that, is a constant."""
+    """The products of float32 whose second operand, and only that, is a constant; convolutions of
+    less than a block of channels, of each of their groups, are left out."""
     constants = constants_of(graph)
     readers = readers_of(graph)
     found = []
@@ -45,6 +50,8 @@ def layers_of(graph: onnx.GraphProto) -> tuple[Layer, ...]:
             continue
         if node.op_type == "MatMul" and len(tensor.dims) != 2:
             continue  # a matrix for each of a batch has no one scale for each column
+        if node.op_type == "Conv" and tensor.dims[1] < BLOCK:
+            continue
         if node.op_type == "Gemm" and attribute(node, "transA", 0):
             continue
         found.append(layer_of(place, node, tensor, constants, readers))

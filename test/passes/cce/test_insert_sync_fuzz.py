@@ -199,7 +199,11 @@ def test_random_kernel(seed: int) -> None:
     launch(RandomKernel(seed).text(), "ascend910")
 
 
-@pytest.mark.parametrize("seed", range(40))
+ANSWER_NEEDED = 76
+"""The kernel in which an answer finds no event id either, and what it says is needed."""
+
+
+@pytest.mark.parametrize("seed", [*range(40), ANSWER_NEEDED])
 def test_random_kernel_with_one_event_id(seed: int, one_event_id: str) -> None:
     launch(RandomKernel(seed).text(), one_event_id)
 

@@ -165,8 +165,10 @@ class Epilogue:
 
     @property
     def columns_together(self) -> int:
-        """Columns of fractals that no part, tile or share parts."""
-        values = [*(extra.value for extra in self.extras), *self.program.outputs]
+        """Columns of fractals that no part, tile or share parts: bytes have two in one. What the
+        cube adds as a column has its own fractals, of 16 columns each."""
+        extras = (extra.value for extra in self.extras if not extra.column)
+        values = [*extras, *self.program.outputs]
         return PAIR if any(value.dtype == BYTE for value in values) else 1
 
     def packing(self, columns: int, rows: int) -> DenseRows:
