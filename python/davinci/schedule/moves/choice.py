@@ -42,7 +42,8 @@ from davinci.schedule.moves.transfers import (
     is_small,
     runs_of,
 )
-from davinci.schedule.moves.word_moves import WIDTHS, Move, WordMove, word_move
+from davinci.schedule.moves.word_moves import WIDTHS, WordMove, word_move
+from davinci.schedule.moves.word_pieces import Move
 from davinci.schedule.vector.space import NoSpace
 
 MOST_LOADED = 8

@@ -11,6 +11,8 @@ rows of them:
     moved    |p0c0|p1c0|..   |p0c1|p1c1|..   |p0c2|p1c2|..
     turned   |p0c0 p1c0| of r = 0, of r = 1, ..    |p0c1 p1c1| of r = 0, ..       stored
 
+Where 16 words are whole dimensions the first transposition puts their blocks there at once.
+
 What comes before the carrier on both sides is walked; what lies inside it on one side at least is
 moved with it, a run for each of its dimensions that lie outside. A small array is one row as a
 whole. Bytes are moved as the f16 numbers of the same value.
@@ -26,15 +28,14 @@ from functools import cached_property
 
 from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
-from davinci.schedule.moves.block_banks import best_apart, spread
+from davinci.schedule.moves.block_banks import Parted, best_apart, parted, spread
 from davinci.schedule.moves.index_maps import Piece
 from davinci.schedule.moves.index_maps import rows as strides_of
 from davinci.schedule.moves.portions import Portions
+from davinci.schedule.moves.word_pieces import WORD_BYTES, Load, Move
 from davinci.schedule.vector.row_steps import DIGITS, Digits
 from davinci.schedule.vector.steps import TRANSPOSITION, Step, Steps, View
 from davinci.units import BLOCK_BYTES, ceil_div, round_up
-
-WORD_BYTES = 2
 
 WIDTHS = (1, 2, 4, 8)
 """Bytes of elements that can be moved."""
@@ -64,52 +65,6 @@ STORED = "stored"
 
 
 @dataclass(frozen=True)
-class Move:
-    """An array in rows, made of pieces.
-
-    Attributes:
-        shape: of the result.
-        pieces: that come from arrays; positions along a dimension are equally far apart.
-        totals: elements of the array that each piece comes from.
-        itemsize: bytes of an element, in GM.
-        number: bits of the elements outside of the pieces, of bytes those of the f16 number; None:
-            there are none.
-        first: where in the array in GM the result begins.
-    """
-
-    shape: tuple[int, ...]
-    pieces: tuple[Piece, ...]
-    totals: tuple[int, ...]
-    itemsize: int
-    number: int | None = None
-    first: int = 0
-
-    @property
-    def words(self) -> int:
-        """Words of an element in UB."""
-        return max(1, self.itemsize // WORD_BYTES)
-
-
-@dataclass(frozen=True)
-class Load:
-    """What of an array is loaded for a tile.
-
-    Attributes:
-        runs: dimensions that lie outside of the carrier there, each a run.
-        pitch: elements that a point takes in UB.
-        lead: elements in front of those that are wanted.
-        dense: whether points follow each other without gaps in GM too.
-        last_lead: the same of the last tile along the carrier, so that it ends with the array.
-    """
-
-    runs: tuple[int, ...]
-    pitch: int
-    lead: int
-    dense: bool
-    last_lead: int = 0
-
-
-@dataclass(frozen=True)
 class WordMove:
     """How a move is done.
 
@@ -123,6 +78,7 @@ class WordMove:
         cycles: estimated, of a tile.
         apart: whether blocks of several transpositions of which equal ones are moved at once lie
             apart (`block_banks`).
+        direct: whether the first transposition puts blocks where they belong.
     """
 
     move: Move
@@ -135,6 +91,7 @@ class WordMove:
     pitch: int
     cycles: float = 0.0
     apart: bool = False
+    direct: bool = False
 
     @property
     def tile(self) -> int:
@@ -196,11 +153,11 @@ class WordMove:
     @property
     def scratch(self) -> dict[str, int]:
         """Lanes of the buffers of blocks."""
+        placed = {PLACED: spread(self.placed_blocks, self._apart[PLACED]) * BLOCK_LANES}
+        if self.direct:
+            return placed
         turned = sum(self.turned_blocks(piece) for piece in range(len(self.move.pieces)))
-        return {
-            TURNED: spread(turned, self._apart[TURNED]) * BLOCK_LANES,
-            PLACED: spread(self.placed_blocks, self._apart[PLACED]) * BLOCK_LANES,
-        }
+        return {TURNED: spread(turned, self._apart[TURNED]) * BLOCK_LANES, **placed}
 
     @cached_property
     def _apart(self) -> dict[str, int]:
@@ -223,6 +180,9 @@ class WordMove:
     def steps(self) -> Steps:
         """The work of the vector unit on a tile."""
         steps: list[Step] = []
+        if self.direct:
+            steps = [step for piece in range(len(self.move.pieces)) for step in self._put(piece)]
+            return Steps("s32", (*steps, *self._turn_back()), self.scratch)
         base = 0
         for piece in range(len(self.move.pieces)):
             steps += self._turn(piece, base)
@@ -258,6 +218,39 @@ class WordMove:
         for run in range(self.load_runs(piece)):
             blocks = self._blocks(TURNED, base + run * count, count)
             yield Step(TRANSPOSITION, (self._rows(loaded(piece), run, row), blocks))
+
+    def parted(self, piece: int) -> Parted | None:
+        """The words of what is loaded for a piece, as transpositions put their blocks where they
+        belong; None if these do not lie at equal distances."""
+        dims, first, place = self._walk(piece)
+        if first:
+            return None
+        return parted(dims, self.load_runs(piece) * self.turned_run(piece), place)
+
+    def turned_run(self, piece: int) -> int:
+        """Words of a row of a run of what is loaded for a piece."""
+        return self.points * self.loads[piece].pitch * self.move.words
+
+    def _put(self, number: int) -> Iterator[Step]:
+        """Blocks of the words of a piece, where they belong in the result."""
+        found = self.parted(number)
+        assert found is not None, "blocks at different distances"
+        row, apart = self.turned_run(number) // self.move.words, self._apart[PLACED]
+        lanes, per_run = ROWS // self.move.words, self.turned_run(number) // ROWS
+
+        def source(t: int) -> int:
+            """The place of the squares `t` in what is loaded."""
+            return t // per_run * row * self.rows + t % per_run * lanes
+
+        sizes = (*found.words.sizes, found.repeats.size, BLOCK_LANES)
+        blocks = (*found.words.strides, found.repeats.stride)
+        strides = (*(spread(s, apart) * BLOCK_LANES for s in blocks), 1)
+        rows = (*(2,) * DIGITS, found.repeats.size, lanes)
+        apart_rows = (*(row * stride for stride in self._digits), source(found.repeats.step), 1)
+        for t, block in found.others:
+            loads = View(loaded(number), rows, apart_rows, source(t))
+            placed = View(PLACED, sizes, strides, spread(block, apart) * BLOCK_LANES)
+            yield Step(TRANSPOSITION, (loads, placed))
 
     def _turn_back(self) -> Iterator[Step]:
         row = self.points * self.pitch
@@ -446,7 +439,7 @@ class _Ways:
 
     def _sized(self, way: WordMove, size: int, walks: int) -> WordMove | None:
         """The tile as large as UB and the number of cores allow."""
-        least = way.points
+        least, move = way.points, self.move
         if not self._fits(way, 1):
             return None
         each = way.bytes
@@ -457,9 +450,12 @@ class _Ways:
         tiles = ceil_div(size - apart, way.rows * least * times)  # evenly, where the last overlaps
         times = ceil_div((size - apart) // (way.rows * least), tiles)
         way = replace(way, points=least * times)
-        wider = replace(way, apart=True)
-        plain, other = (w.steps().estimate(self.machine).cycles for w in (way, wider))
-        return self._weighed(wider if other <= plain and self._fits(wider, 1) else way)
+        ways = [way, replace(way, apart=True)]
+        if all(way.parted(piece) for piece in range(len(move.pieces))):
+            ways.append(replace(way, apart=True, direct=True))
+        fitting = [way for way in reversed(ways) if self._fits(way, 1)]
+        best = min(fitting, key=lambda way: way.steps().estimate(self.machine).cycles)
+        return self._weighed(best)
 
     def _weighed(self, way: WordMove) -> WordMove:
         gm, unit = self.machine.gm, self.machine.vector
