@@ -49,6 +49,7 @@ COMPANIES = [
     Company(),
     Company(rows=True),
     Company(rows=True, added=True),
+    Company(rows=True, added=True, digits=True),
     Company(rows=True, added=True, columns=1),
     EVERYTHING,
     replace(EVERYTHING, columns=8),
@@ -95,7 +96,7 @@ def test_what_is_used_has_come_and_is_not_overwritten(company: Company) -> None:
             assert rows[event.part.turn] == event.part.tile.n
             turned[event.part.turn] = event.part.tile.n
         elif isinstance(event, Add):
-            assert turned[event.turn] == event.tile.n
+            assert (rows if company.early else turned)[event.turn] == event.tile.n
             assert not company.columns or matrices[event.held] == event.tile
         elif isinstance(event, Leave):
             assert not company.rows or turned[event.turn] == event.tile.n
@@ -114,3 +115,10 @@ def test_columns_of_a_matrix_lie_between_mads() -> None:
     found = [(at, e) for at, e in flow(company) if isinstance(e, Add) and e.tile == first]
     assert [at for at, _ in found] == [STEPS, STEPS + 1, STEPS + 2, STEPS + 3]
     assert [e.slot for _, e in found] == [i % BUFFERS for i in range(4)]
+
+
+def test_digits_are_added_behind_the_first_mad_of_a_tile() -> None:
+    """To the first tile behind its last, so that its mads do not wait for them."""
+    company = Company(rows=True, added=True, digits=True)
+    adds = [at for at, event in flow(company) if isinstance(event, Add)]
+    assert adds == [STEPS, *(number * STEPS + 1 for number in range(1, 6))]

@@ -4,15 +4,18 @@ What these are combined with comes ahead of that.
 
     Add     a matrix a few columns at a time, between the mads of the next tile: loads of the matrix
             and of the next tile's factors take turns, so the cube waits for neither
+            a row when its tile is complete; digits, which need no other unit first, behind the
+            first mad, so that nothing waits for them
     Leave   a part when its columns are complete, the others of its tile one mad later each
     Ask     a matrix once its buffer in L1 is free, with the parts of the last tile but one; rows if
-            they are others than the tile before has, with its first part; what has C's shape so
-            many parts ahead as there are buffers
+            they are others than the tile before has, once the last tile but one has left; what has
+            C's shape so many parts ahead as there are buffers
     Turn    rows with the last part of the tile before
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -85,9 +88,18 @@ def after_tiles(tiles: Sequence[TileOfC], mads: Sequence[Mads], ends: Ends) -> l
             return False
         return number == 0 or turns[number] != turns[number - 1]
 
+    asked: list[int] = []  # of each tile, what comes before its rows are asked for
+
+    def ask_rows(number: int, at: int) -> None:
+        if other(number):
+            found.append((at, Ask(whole(number), ROWS)))
+        asked.append(len(found))
+
     ask_matrix(0, begin)
+    ask_rows(0, begin)
     if other(0):
-        found += [(begin, Ask(whole(0), ROWS)), (begin, Turn(whole(0)))]
+        found.append((begin, Turn(whole(0))))
+    ask_rows(1, begin)
     at = 0
     for number, work in enumerate(works):
         leaves = [i for i, (_, event) in enumerate(work) if isinstance(event, Leave)]
@@ -96,13 +108,15 @@ def after_tiles(tiles: Sequence[TileOfC], mads: Sequence[Mads], ends: Ends) -> l
             ask_matrix(1, work[0][0])
         for i, (step, event) in enumerate(work):
             at = max(at, step)
-            if i == leaves[0] and other(number + 1):
-                found.append((at, Ask(whole(number + 1), ROWS)))
             if i == leaves[-1] and other(number + 1):
                 found.append((at, Turn(whole(number + 1))))
             found.append((at, event))
+            if i == leaves[-1]:
+                ask_rows(number + 2, at)
             if adds and i == adds[-1]:
                 ask_matrix(number + 2, at)
+    if company.early:
+        found = _with_digits(found, tiles, mads, list(zip(asked, turns, strict=False)))
     return _with_asks(found, begin, ends.loads) if company.apart else found
 
 
@@ -133,7 +147,7 @@ def _after(
         at = min(mads.last + 1 + number * steps // len(groups), mads.latest)
         found.append((at, group.start, Add(tile, group, number % BUFFERS, held, turn)))
         ready.append(at)
-    if company.added and not groups:
+    if company.added and not groups and not company.early:
         at = min(mads.last + 2, mads.latest)
         found.append((at, 0, Add(tile, Span(0, tile.n.size), 0, held, turn)))
     for number, (n, m) in enumerate(parts_of(tile, ends.part)):
@@ -143,6 +157,30 @@ def _after(
         found.append((min(at, mads.latest), n.stop, Leave(tile, n, m, 0, turn)))
     found.sort(key=lambda each: each[:2])
     return [(at, event) for at, _, event in found]
+
+
+def _with_digits(
+    found: Sequence[Timed],
+    tiles: Sequence[TileOfC],
+    mads: Sequence[Mads],
+    rows: Sequence[tuple[int, int]],
+) -> list[Timed]:
+    """With rows of digits, added behind the first mad of each tile; to the first tile, whose mads
+    they would hold up, behind the last.
+
+    Args:
+        rows: of each tile, how many events come before its rows do, and the buffers of these.
+    """
+    made, start = list[Timed](), 0
+    times = [at for at, _ in found]
+    for number, (tile, own, (came, turn)) in enumerate(zip(tiles, mads, rows, strict=False)):
+        at = (own.first if number and own.first < own.last else own.last) + 1
+        stop = max(start, came, bisect_left(times, at))
+        made += found[start:stop]
+        start = stop
+        at = max([at, *times[stop - 1 : stop]])
+        made.append((at, Add(tile, Span(0, tile.n.size), 0, 0, turn)))
+    return made + list(found[start:])
 
 
 def parts_of(tile: TileOfC, part: tuple[int, int]) -> list[tuple[Span, Span]]:

@@ -320,6 +320,7 @@ class Epilogue:
             any(extra.row for extra in self.extras),
             any(extra.row and extra.batch for extra in self.extras),
             self.columns > 0,
+            any(extra.digits for extra in self.extras),
             max(1, MATRIX_FRACTALS // rows) if self.matrices else 0,
         )
 

@@ -27,6 +27,7 @@ class Company:
         rows: whether rows of C come.
         batch: whether each matrix of the batch has rows of its own.
         added: whether the cube adds a row.
+        digits: whether that is a row of digits, which are added as they come.
         columns: of a matrix that the cube adds at once; 0 if none.
     """
 
@@ -34,7 +35,13 @@ class Company:
     rows: bool = False
     batch: bool = False
     added: bool = False
+    digits: bool = False
     columns: int = 0
+
+    @property
+    def early(self) -> bool:
+        """Whether what is added to a tile may be added before its mads are done."""
+        return self.digits and not self.columns
 
 
 @dataclass(frozen=True)
