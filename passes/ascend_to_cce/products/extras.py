@@ -77,7 +77,7 @@ class Extras:
             dtype = extra.value.dtype
             itemsize = DTYPES[dtype].itemsize
             if extra.matrix:
-                columns = end.company(schedule.tile.m).columns
+                columns = end.matrix_columns(schedule.tile.m)
                 self.matrix = Matrix(schedule, self._gm[extra.value], columns)
                 continue
             if not extra.row:

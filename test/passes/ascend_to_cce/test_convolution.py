@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from convolution_support import Conv
+from davinci.schedule.products.candidates import Candidates
+from davinci.schedule.products.product import Share
 from support import compile_text
 
 
@@ -56,6 +58,20 @@ def test_convolution(case: Conv, cores: int) -> None:
 @pytest.mark.parametrize("case", [CASES[1], CASES[5], CASES[13]], ids=str)
 def test_on_the_310(case: Conv) -> None:
     check(case, machine="ascend310")
+
+
+@pytest.mark.parametrize("case", [CASES[5], Conv(3, 20, (7, 5), 40, (1, 1))], ids=str)
+def test_a_share_is_columns_of_several_images(case: Conv, monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = []
+
+    def two_images(ways: Candidates) -> list[Share]:
+        shares.append(Share(2, ways.whole.m, 1))
+        return shares[-1:]
+
+    monkeypatch.setattr(Candidates, "shares", two_images)
+    executable = check(case, cores=2)
+    assert shares
+    assert any("share 2x" in k["schedule"] for k in executable.profile["kernels"])
 
 
 OPTIONS = [{"precision": "fp32"}, {"precision": "fp16"}, {"fusion": "none"}]

@@ -34,6 +34,9 @@ MOST_MADS = 2048
 BESIDE = (1, 1), (2, 1), (1, 2), (4, 1), (1, 4)
 """Rows and columns of tiles that take turns."""
 
+MOST_TURNS = max(down for down, _ in BESIDE)
+"""Tiles of different rows that may take turns."""
+
 AHEAD = 4
 """Steps that fills come ahead; half as many more where two tiles take turns."""
 
@@ -127,9 +130,10 @@ class Candidates:
         return [min(total, wanted * size) for size in even_cuts(tiles, tiles)]
 
     def is_share(self, batch: int, m: int, n: int) -> bool:
-        """Matrices are shared before they are cut, those that take one B of several one at a time,
-        and nothing ragged is alone in a share if it has to reach back into columns before it."""
-        if batch > 1 and (m < self.whole.m or n < self.whole.n):
+        """Matrices are shared before they are cut, but for columns of those that all take one B;
+        those that take one B of several are shared one at a time, and nothing ragged is alone in a
+        share if it has to reach back into columns before it."""
+        if batch > 1 and (m < self.whole.m or (n < self.whole.n and self.product.matrices != 1)):
             return False
         if batch > 1 and self.product.matrices not in (0, 1, self.product.batch):
             return False
@@ -391,11 +395,21 @@ class Candidates:
 
 
 class Rough:
-    """What a share costs by its size alone."""
+    """What a share costs by its size alone.
+
+    Attributes:
+        loads: MTE1 for a fractal of A and of B, what an instruction takes besides left out.
+    """
 
     def __init__(self, candidates: Candidates) -> None:
         self.candidates = candidates
         self._known: dict[tuple[str, int], tuple[float, ...]] = {}
+        unit, image = candidates.machine.mte1, candidates.product.image
+        load = FRACTAL_BYTES / unit.l0a_bytes_per_cycle
+        if image is not None:
+            load = windows_cycles(image, candidates.machine, 1, 2)
+            load -= windows_cycles(image, candidates.machine, 1, 1)
+        self.loads = load, FRACTAL_BYTES / unit.l0b_bytes_per_cycle
 
     def cycles(self, share: Share) -> float:
         whole, product = self.candidates.whole, self.candidates.product
@@ -403,7 +417,11 @@ class Rough:
         shares *= ceil_div(whole.m, share.m) * ceil_div(whole.n, share.n)
         a, b = self._each("a", share.m), self._each("b", share.n)
         pipes = [x * share.m + y * share.n for x, y in zip(a, b, strict=True)]
-        work = share.batch * whole.k * max(*pipes, share.m * share.n)
+        load_a, load_b = self.loads
+        # Tiles of several matrices that take turns load what they have in common once.
+        turns = min(share.batch, MOST_TURNS) if product.matrices == 1 else 1
+        loads = load_a * share.m + load_b * share.n / turns
+        work = share.batch * whole.k * max(*pipes, loads, share.m * share.n)
         leaving = share.batch * share.m * share.n * FRACTAL_BYTES * product.c.itemsize / 2
         work += leaving / self.candidates.machine.mte3.port_bytes_per_cycle / 2
         return ceil_div(shares, self.candidates.cores) * (work + SHARE_START)

@@ -321,14 +321,20 @@ class Epilogue:
             any(extra.row and extra.batch for extra in self.extras),
             self.columns > 0,
             any(extra.digits for extra in self.extras),
-            max(1, MATRIX_FRACTALS // rows) if self.matrices else 0,
+            self.matrix_columns(rows),
         )
+
+    def matrix_columns(self, rows: int) -> int:
+        """Columns of a matrix that the cube adds at once to tiles of so many rows of fractals."""
+        return max(1, MATRIX_FRACTALS // rows) if self.matrices else 0
 
     def taken(self, memory: str, m: int, n: int) -> int:
         """Fractals of L1, L0A or L0B that what the cube adds to a tile of m x n fractals takes."""
+        if not (self.columns or self.matrices):
+            return 0
         fractals = {
             "L1": self.columns * (2 * n + 1) + self.matrices * (2 * m * n + 1),
-            "L0A": (self.columns + BUFFERS * self.company(m).columns) * m,
+            "L0A": (self.columns + BUFFERS * self.matrix_columns(m)) * m,
             "L0B": self.columns * n + self.matrices,
         }
         return fractals[memory]

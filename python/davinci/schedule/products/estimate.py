@@ -12,12 +12,16 @@ from dataclasses import dataclass
 
 from davinci.machine import Machine
 from davinci.schedule.products.cost import Busy, Costs
+from davinci.schedule.products.memory import memory_cycles
 from davinci.schedule.products.product import Product, ProductSchedule
 from davinci.units import ceil_div
 
 UNEVEN, OVERLAP, CROWDED, TURNS = 0.5, 0.2, 0.03, 0.02
 """Parts of the time lost to uneven tiles, gained where shares follow each other, lost because the
 other pipes have work as well, and lost where tiles take turns; measured."""
+
+BESIDE = 4
+"""How well the memory and the cores work side by side: the greater, the less they wait."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +83,7 @@ class Traffic:
     Attributes:
         costs: with what others make longer.
         turns: shares of the busiest core.
-        memory: the fewest cycles in which the memory gives what is read.
+        memory: the fewest cycles in which the memory moves what it has to.
         l2_rate: bytes a cycle that a core has of the L2.
     """
 
@@ -87,6 +91,12 @@ class Traffic:
     turns: int
     memory: float
     l2_rate: float
+
+    def cycles(self, cores: float) -> float:
+        """All in all, of cycles that the cores need: they and the memory work side by side, and
+        wait for each other the more often the longer both take."""
+        more: float = (self.memory**BESIDE + cores**BESIDE) ** (1 / BESIDE)
+        return more
 
 
 def traffic_of(plain: Costs, schedule: ProductSchedule, cores: int, tiles: list[Tiles]) -> Traffic:
@@ -121,7 +131,7 @@ def traffic_of(plain: Costs, schedule: ProductSchedule, cores: int, tiles: list[
     return Traffic(
         plain.beside_others(min(1.0, once / read), slower, alone),
         turns,
-        once / (machine.gm.read_bytes_per_cycle * machine.cores),
+        memory_cycles(product, schedule, machine, used, panels),
         machine.cores * machine.l2.read_bytes_per_cycle / used,
     )
 
@@ -137,7 +147,7 @@ def estimate_of(plain: Costs, schedule: ProductSchedule, cores: int) -> float:
     traffic = traffic_of(plain, schedule, cores, tiles)
     crowd = max(1.0, plain.machine.mte2.port_bytes_per_cycle / traffic.l2_rate)
     first, more = share_cycles(traffic.costs, schedule, tiles, crowd)
-    return max(traffic.memory, first + (traffic.turns - 1) * more)
+    return traffic.cycles(first + (traffic.turns - 1) * more)
 
 
 def least_of(costs: Costs, schedule: ProductSchedule, cores: int) -> float:
@@ -223,7 +233,7 @@ def share_cycles(
     late = sum(stalls(schedule, tiles, k, i) * each.sum for i, each in enumerate(single))
     of_tile = mad * steps + part * parts
     if product.end.matrices:
-        of_tile += costs.matrix(tile, product.end.company(tile.m).columns)
+        of_tile += costs.matrix(tile, product.end.matrix_columns(tile.m))
     a, b = panels
     for kind in tiles:
         of_a, of_b = kind.fills

@@ -38,8 +38,8 @@ def _faults(product: Product, schedule: ProductSchedule) -> Iterator[tuple[bool,
     most = product.batch, whole.m, whole.n
     given = share.batch, share.m, share.n
     yield any(x > y for x, y in zip(given, most, strict=True)), "a share is a part of C"
-    parts = share.batch > 1 and (share.m, share.n) != (whole.m, whole.n)
-    yield parts, "a share of several matrices has all of each"
+    parts = share.m < whole.m or (share.n < whole.n and product.matrices != 1)
+    yield share.batch > 1 and parts, "a share of several matrices has all of each, or columns"
     ones = share.batch > 1 and product.matrices not in (0, 1, product.batch)
     yield ones, "matrices that take several B in turn are shared one by one"
     wide = tile.m > share.m or tile.n > share.n or tile.k > whole.k

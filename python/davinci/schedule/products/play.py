@@ -73,13 +73,13 @@ def played(
     player.expect([event for step in steps for event in step])
     for step in steps:
         player.play(step)
-        if player.least > limit * CERTAIN:
-            return player.least
+        if (least := traffic.cycles(player.least)) > limit * CERTAIN:
+            return least
     first = player.end
     if traffic.turns > 1:
         for step in steps:
             player.play(step)
-    return max(traffic.memory, first + (traffic.turns - 1) * (player.end - first))
+    return traffic.cycles(first + (traffic.turns - 1) * (player.end - first))
 
 
 CERTAIN = 1 + 1e-9

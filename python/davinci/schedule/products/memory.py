@@ -1,0 +1,69 @@
+"""What a product moves between the memory and the L2, which holds what was touched last.
+
+An operand comes from the memory once, and again wherever more than the L2 holds was touched since:
+by the tiles of a share between two rounds over the operand, or by the cores in their turns at
+shares. Cores take shares in their order, columns of C first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from davinci.isa.core import DTYPES
+from davinci.machine import Machine
+from davinci.schedule.products.product import Product, ProductSchedule
+from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import ceil_div
+
+
+def memory_cycles(
+    product: Product,
+    schedule: ProductSchedule,
+    machine: Machine,
+    used: int,
+    panels: Sequence[float],
+) -> float:
+    """The fewest cycles in which the memory moves what it has to.
+
+    Args:
+        used: cores that work at the same time.
+        panels: of A and of B, k deep and as wide as a tile, that come in a share.
+    """
+    share, tile, whole = schedule.share, schedule.tile, product.fractals
+    rows, columns = ceil_div(whole.m, share.m), ceil_div(whole.n, share.n)
+    turns = ceil_div(ceil_div(product.batch, share.batch) * rows * columns, used)
+    times = product.rows_of_tiles(share, tile)[0]
+    rounds_in_share = (
+        panels[0] / (share.batch * ceil_div(share.m, tile.m)),
+        panels[1] / (times * ceil_div(share.n, tile.n)),
+    )
+    rounds_of_turns = ceil_div(columns, used), turns / ceil_div(columns, used)
+    together = min(columns, used)
+    of_turn = (
+        ceil_div(used, together) * share.batch * product.panel_bytes("a", share.m),
+        together * times * product.panel_bytes("b", share.n),
+    )
+    beside = used * share.batch * share.m * share.n * beside_bytes(product)
+    once = (
+        product.batch * product.panel_bytes("a", whole.m),
+        (product.matrices or product.batch) * product.panel_bytes("b", whole.n),
+    )
+    whole_beside = product.batch * whole.m * whole.n * beside_bytes(product)
+    room, moved = machine.l2.bytes, 0.0
+    for i in (0, 1):
+        times_read, in_share = 1.0, max(1.0, rounds_in_share[i])
+        if of_turn[i] + (of_turn[1 - i] + beside) / in_share > room:
+            times_read = in_share
+        if sum(of_turn) + beside > room:
+            times_read *= max(1.0, rounds_of_turns[i])
+        moved += once[i] * times_read
+    if moved + whole_beside > room:
+        moved += whole_beside
+    return moved / (machine.gm.read_bytes_per_cycle * machine.cores)
+
+
+def beside_bytes(product: Product) -> int:
+    """Bytes of GM for a fractal of C: what leaves, and what of its shape comes."""
+    end = product.end
+    values = [extra.value for extra in end.extras if not extra.row]
+    return SIDE * SIDE * sum(DTYPES[v.dtype].itemsize for v in (*values, *end.program.outputs))

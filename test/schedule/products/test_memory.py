@@ -1,0 +1,74 @@
+"""What passes the L2: nothing twice that it holds, and again what was touched too long ago."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from davinci import machine
+from davinci.machine import Machine
+from davinci.schedule.products.cost import Costs
+from davinci.schedule.products.estimate import Traffic, tiles_of, traffic_of
+from davinci.schedule.products.product import (
+    Operand,
+    Pieces,
+    Product,
+    ProductSchedule,
+    Result,
+    Share,
+    Tile,
+)
+
+ASCEND310 = machine.load("ascend310")
+CORES = 2
+IMAGES = Product(
+    16, 784, 512, 512, Operand(True, 2, False), Operand(True, 2, True), Result(True, 2), matrices=1
+)
+MEGABYTE = 1 << 20
+A, B, C = (size / MEGABYTE for size in (16 * 784 * 512 * 2, 512 * 512 * 2, 16 * 784 * 512 * 2))
+SCHEDULE = ProductSchedule(
+    Share(8, 49, 32),
+    Tile(7, 8, 8),
+    "m",
+    (1, 1),
+    1,
+    Pieces(8, 7, 8, 7, 4),
+    Pieces(8, 8, 1, 8, 4),
+    (4, 7),
+)
+
+
+def traffic(schedule: ProductSchedule, described: Machine = ASCEND310) -> Traffic:
+    costs = Costs(IMAGES, described)
+    return traffic_of(costs, schedule, CORES, tiles_of(IMAGES, schedule))
+
+
+def megabytes(schedule: ProductSchedule, described: Machine = ASCEND310) -> float:
+    rate = described.gm.read_bytes_per_cycle * described.cores
+    return traffic(schedule, described).memory * rate / MEGABYTE
+
+
+WIDE_L2 = ASCEND310.model_copy(
+    update={"l2": ASCEND310.l2.model_copy(update={"bytes": 256 * MEGABYTE})}
+)
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({}, A + B + C),  # the 4 rounds over a tile's rows of A meet it in the L2
+        ({"outer": "n"}, 4 * A + B + C),  # rounds over all rows of 8 images do not
+        ({"share": Share(16, 49, 4)}, 4 * A + B + C),  # nor do turns at columns of all images
+    ],
+)
+def test_reads_again_what_is_no_longer_there(change: dict[str, object], expected: float) -> None:
+    schedule = replace(SCHEDULE, **change)
+    assert megabytes(schedule) == pytest.approx(expected, rel=0.01)
+    assert megabytes(schedule, WIDE_L2) == pytest.approx(A + B, rel=0.01)
+
+
+def test_memory_and_cores_work_side_by_side() -> None:
+    both = traffic(SCHEDULE)
+    assert both.memory < both.cycles(0.5 * both.memory) < 1.05 * both.memory
+    assert both.memory < both.cycles(both.memory) < 1.3 * both.memory
