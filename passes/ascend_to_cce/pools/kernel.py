@@ -202,9 +202,10 @@ class Tile:
             if value not in held:
                 held[value] = self._buffer(value.dtype, moved=True)
         for step in program.steps:
-            if step.result in program.outputs and step.result in self.end.paired:
+            (source, *_), made_bytes = step.sources, step.result in self.end.paired
+            if step.result in program.outputs and made_bytes and source != self.end.sums:
                 # Lanes of bytes are cleared before they are bytes.
-                self._clear(held[step.sources[0]], self.end.lanes(step.result))
+                self._clear(held[source], self.end.lanes(step.result))
             self._step(step, held)
         for value in program.outputs:
             self._store(value, held[value])
@@ -282,16 +283,22 @@ class Tile:
         starts = [starts[0] + j * right for j in range(shape.kernel[1])]
         # Blocks of a pixel are taken apart: those of a row of windows are equally far apart.
         block = BLOCK_BYTES // DTYPES[kind].itemsize
-        sizes = [self.planes, SIDE // block, self.windows, block]
-        steps = [plane, block, shape.strides[1] * SIDE, 1]
-        to = [self.fractals * FRACTAL, block, SIDE, 1]
+        wide = self.end.lanes(sums)
+        together = wide // SIDE
+        of_plane = self.fractals * FRACTAL
+        sizes = [self.planes // together, together, SIDE // block, self.windows, block]
+        steps = [together * plane, plane, block, shape.strides[1] * SIDE, 1]
+        to = [together * of_plane, SIDE, block, wide, 1]
         if shape.strides[1] == 1:
-            sizes, steps = [self.planes, self.windows * SIDE], [plane, 1]
-            to = [self.fractals * FRACTAL, 1]
+            sizes[2:], steps[2:], to[2:] = (
+                [self.windows, SIDE],
+                [SIDE, 1],
+                [wide, 1],
+            )
         self._combine(
             [restride(lines, sizes, steps, at) for at in starts], restride(made, sizes, to)
         )
-        self._clear(made, SIDE)
+        self._clear(made, wide)
         if not rounded:
             return made
         leaves = self._buffer(sums.dtype, moved=sums in self.end.program.outputs)

@@ -87,6 +87,14 @@ def test_nothing_is_copied_where_columns_lie_apart() -> None:
     assert names(residual(0).of_parts(2)) == names(residual(0))
 
 
+def test_maxima_come_in_pairs() -> None:
+    program = VectorProgram()
+    found = program.input("f16")
+    program.output(program.convert(found, "s8"))
+    end = Epilogue.of(program, found, [], True, pairs=True)
+    assert names(end) == [("vconv", "s8")] and end.lanes(end.sums) == 32
+
+
 def test_sums_that_are_read_again_are_not_added_to() -> None:
     program = VectorProgram()
     sums, given = program.input("f16"), program.input("f16")

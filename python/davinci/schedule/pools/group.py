@@ -55,7 +55,8 @@ def read_pool(graph: Graph) -> PoolGroup:
     for other in graph.nodes:
         reader.known[other.result] = reader.sums if other is node else reader.record(other)
     outputs = reader.outputs()
-    end = Epilogue.of(reader.program, reader.sums, list(reader.extras.values()), True)
+    extras = list(reader.extras.values())
+    end = Epilogue.of(reader.program, reader.sums, extras, True, pairs=True)
     n, _, channels = image.shape
     taken = any(extra.value in end.paired for extra in end.extras)
     if taken or (end.paired and channels % (PAIR * FRACTAL_SIDE)):

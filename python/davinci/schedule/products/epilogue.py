@@ -83,13 +83,19 @@ class Epilogue:
 
     @staticmethod
     def of(
-        program: VectorProgram, sums: Value, extras: Sequence[Extra], nz: bool, cube: bool = False
+        program: VectorProgram,
+        sums: Value,
+        extras: Sequence[Extra],
+        nz: bool,
+        cube: bool = False,
+        pairs: bool = False,
     ) -> Epilogue:
         """With sums rounded to f16 in L0C where nothing else is done with them first, and brought
         to rows where they are used more than once.
 
         Args:
             cube: whether the cube can add a row to sums; where these are rounded then, it does.
+            pairs: whether sums come in pairs where bytes are made of them.
         """
         for step in program.steps:
             if step.name == DEQUANTIZE:
@@ -104,7 +110,8 @@ class Epilogue:
         users = [step for step in program.steps if sums in step.sources]
         unmoved = program
         if nz:
-            program = in_pairs(program, (sums, *(extra.value for extra in extras)))
+            given = [extra.value for extra in extras]
+            program = in_pairs(program, given if pairs else [sums, *given])
         if not nz and (len(users) != 1 or sums in program.outputs):
             moved = Value(1 + max(v.number for v in values_of(program)), sums.dtype)
             others = (with_source(step, sums, moved) for step in program.steps)
