@@ -373,7 +373,7 @@ class Candidates:
         together = (self.together, 1) if end.nz else (1, self.together)
         while True:
             columns, rows = (first, second) if end.nz else (second, first)
-            fits = end.part_bytes(columns, rows, LOADS, leaving) <= room
+            fits = end.of_parts(columns).part_bytes(columns, rows, LOADS, leaving) <= room
             least = (first, second) == together
             alone = self.product.narrow(share.n, tile.n, columns)
             if (fits and columns * rows <= most and not alone) or least:
