@@ -185,6 +185,7 @@ def drawn_schedule(
             crossing=some(1, 3),
             loads=some(1, 3),
             leaving=some(1, 3),
+            backwards=bool(some(0, 1)),
         )
         fits = not footprint(product, changed).excess(machine)
         if fits and mads_written(product, changed) <= MOST_WRITTEN:

@@ -141,6 +141,8 @@ class ProductKernel:
         share, counts = self.schedule.share, (batches.count, rows.count, columns.count)
 
         def build(index: IndexLike) -> None:
+            if self.schedule.backwards:
+                index = add(math.prod(counts) - 1, mul(index, -1))
             batch, i, j = unflatten(index, counts)
             m, n = (
                 Range(

@@ -8,8 +8,12 @@ import pytest
 
 from davinci import machine
 from davinci.machine import Machine
+from davinci.operators.vector_program import VectorProgram
 from davinci.schedule.products.cost import Costs
+from davinci.schedule.products.epilogue import Epilogue
 from davinci.schedule.products.estimate import Traffic, tiles_of, traffic_of
+from davinci.schedule.products.extras import Extra
+from davinci.schedule.products.memory import goes_backwards
 from davinci.schedule.products.product import (
     Operand,
     Pieces,
@@ -66,6 +70,17 @@ def test_reads_again_what_is_no_longer_there(change: dict[str, object], expected
     schedule = replace(SCHEDULE, **change)
     assert megabytes(schedule) == pytest.approx(expected, rel=0.01)
     assert megabytes(schedule, WIDE_L2) == pytest.approx(A + B, rel=0.01)
+
+
+@pytest.mark.parametrize(("described", "expected"), [(ASCEND310, True), (WIDE_L2, False)])
+def test_what_passes_the_l2_is_met_from_its_end_on(described: Machine, expected: bool) -> None:
+    """Beside a residual, which was there before; of nothing else the end is the fresher."""
+    program = VectorProgram()
+    sums, residual = program.input("f32"), program.input("f16")
+    program.output(program.convert(program.add(sums, program.convert(residual, "f32")), "f16"))
+    epilogue = Epilogue.of(program, sums, [Extra(residual, row=False, batch=True)], nz=True)
+    assert goes_backwards(replace(IMAGES, epilogue=epilogue), described) is expected
+    assert not goes_backwards(IMAGES, described)
 
 
 def test_memory_and_cores_work_side_by_side() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 from davinci.errors import CompileError
@@ -9,6 +10,7 @@ from davinci.machine import Machine
 from davinci.schedule.products.candidates import Candidates, Wanted
 from davinci.schedule.products.cost import Costs
 from davinci.schedule.products.estimate import Fewest, estimate_of, least_of
+from davinci.schedule.products.memory import goes_backwards
 from davinci.schedule.products.play import by_play, fastest
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.schedule.products.rolls import mads_of_share, mads_written, may_be_short
@@ -42,6 +44,7 @@ def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> Pr
     """
     ways, count = candidates(product, machine, cores, wanted, PLAYED)
     best = fastest(product, ways[:count], machine, cores)
+    best = replace(best, backwards=goes_backwards(product, machine))
     others = Candidates(product, machine, cores, wanted).other_parts(best)
     best = fastest(product, [best, *others], machine, cores)
     if mads_written(product, best) <= MOST_WRITTEN:

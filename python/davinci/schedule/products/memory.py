@@ -62,6 +62,19 @@ def memory_cycles(
     return moved / (machine.gm.read_bytes_per_cycle * machine.cores)
 
 
+def goes_backwards(product: Product, machine: Machine) -> bool:
+    """Whether C is better made from its end on.
+
+    What has its shape was made, or read, from the first row on. If all that is touched is more than
+    the L2 holds, that still has the end of it; from the beginning on, each part would leave just
+    before it is read.
+    """
+    whole = product.fractals
+    comes = any(not extra.row for extra in product.end.extras)
+    touched = product.panel_bytes("a", whole.m) + whole.m * whole.n * beside_bytes(product)
+    return comes and product.batch * touched > machine.l2.bytes
+
+
 def beside_bytes(product: Product) -> int:
     """Bytes of GM for a fractal of C: what leaves, and what of its shape comes."""
     end = product.end

@@ -83,7 +83,7 @@ def groups_of(share: Share, product: Product, schedule: ProductSchedule) -> list
     columns = spans(share.n, schedule.tile.n)
     down, across = schedule.beside
     lefts = [columns[i : i + across] for i in range(0, len(columns), across)]
-    slots, groups = count(), []
+    slots, groups = count(), list[list[tuple[int, Span, Span]]]()
     for time in range(times):
         own = along_m[time * rows : (time + 1) * rows]
         tops = [own[i : i + down] for i in range(0, rows, down)]
@@ -91,10 +91,10 @@ def groups_of(share: Share, product: Product, schedule: ProductSchedule) -> list
             corners = [(ms, ns) for ms in tops for ns in lefts]
         else:
             corners = [(ms, ns) for ns in lefts for ms in tops]
-        for ms, ns in corners:
-            places = [(i, m, n) for i, m in ms for n in ns]
-            groups.append([TileOfC(*place, next(slots) % schedule.l0c) for place in places])
-    return groups
+        groups += [[(i, m, n) for i, m in ms for n in ns] for ms, ns in corners]
+    if schedule.backwards:
+        groups.reverse()
+    return [[TileOfC(*place, next(slots) % schedule.l0c) for place in group] for group in groups]
 
 
 def steps_of(

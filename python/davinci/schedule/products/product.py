@@ -229,6 +229,7 @@ class ProductSchedule:
         leaving: those that parts of C are in while they leave.
         ragged: how rows of C that are no whole blocks leave: DENSE, whole rows as one run; FLUSH,
             the last fractal of B holding the last 16 columns; "" as they are.
+        backwards: whether shares and their tiles are taken from the last one on.
     """
 
     __pydantic_config__ = CONFIG
@@ -250,6 +251,7 @@ class ProductSchedule:
     loads: int = 2
     leaving: int = 3
     ragged: str = ""
+    backwards: bool = False
 
     def __str__(self) -> str:
         share, tile = self.share, self.tile
@@ -264,6 +266,7 @@ class ProductSchedule:
             f"share {share.batch}x{share.m}x{share.n}, tile {tile.m}x{tile.n}x{tile.k}{turns}, "
             f"outer {self.outer}, {held}, parts {self.part[1]}x{self.part[0]}"
             f"{f', rows leave {self.ragged}' if self.ragged else ''}"
+            f"{', backwards' if self.backwards else ''}"
         )
 
     def pieces(self, name: str) -> Pieces:
