@@ -17,7 +17,8 @@ after:
     }
 
 Attention is a group (`attention_grouping`): no matrix of scores reaches GM.
-Products take elementwise operators that follow them (`product_grouping`). Other operators join the
+Products take elementwise operators that follow them (`product_grouping`), and the cube adds the
+rows of what lies in fractals where that takes less time (`sums_by_cube`). Other operators join the
 group of what they read wherever the vector unit can compute both in one kernel
 (`davinci.schedule.vector.schedule`), no cycle of kernels comes out and the estimate says that it
 takes no longer. What only lives inside a group never sees GM. An operator alone is a group of one.
@@ -45,7 +46,13 @@ from davinci.passes.ascend.group_preparation import round_behind_reshapes, sink
 from davinci.passes.ascend.grouping import Group, Grouping, Judge
 from davinci.passes.ascend.layout_support import takes_nz
 from davinci.passes.ascend.product_grouping import product_groups
-from davinci.passes.ascend.tensor_ops import is_elementwise, merge_equal, tensor_functions
+from davinci.passes.ascend.sums_by_cube import sums_by_cube
+from davinci.passes.ascend.tensor_ops import (
+    erase_unused,
+    is_elementwise,
+    merge_equal,
+    tensor_functions,
+)
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import FUSION
 
@@ -79,6 +86,10 @@ class AscendFusePass(Pass):
                     outliner.outline(Group(ops))
             for ops in product_groups(block, self.fusion == "all"):
                 outliner.outline(Group(ops))
+            if self.fusion == "all" and sums_by_cube(block, machine, cores):
+                erase_unused(block)
+                for ops in product_groups(block, True):
+                    outliner.outline(Group(ops))
             expand(block)
             rows_of_what_is_left(block)
             # This also brings what was moved into an order in which it can run.
