@@ -46,19 +46,26 @@ class MoveBuilder:
 
     def _parts(self) -> Iterator[Part]:
         """Buffers of a way are made when its turn comes."""
-        for ways, result in zip(self.plan.schedule.outputs, self.results, strict=True):
+        schedule = self.plan.schedule
+        # Where a block does one piece those of all ways are made before the first is built.
+        looped = sum(way.units for way in schedule.ways) > self.target.cores
+        for ways, result in zip(schedule.outputs, self.results, strict=True):
             for way in ways:
-                yield from parts_of(way, self.arrays, result)
+                yield from parts_of(way, self.arrays, result, looped)
 
 
-def parts_of(way: Way, arrays: Arrays, result: Any) -> list[Part]:
-    """The pieces of work of one way."""
+def parts_of(way: Way, arrays: Arrays, result: Any, looped: bool) -> list[Part]:
+    """The pieces of work of one way.
+
+    Args:
+        looped: whether a block does several pieces.
+    """
     if isinstance(way, Runs):
         return RunsBuilder(way, arrays, result).parts()
     if isinstance(way, Squares):
         return SquaresBuilder(way, arrays, result).parts()
     if isinstance(way, WordMove):
-        return WordsBuilder(way, arrays, result).parts()
+        return WordsBuilder(way, arrays, result, looped).parts()
     if isinstance(way, FractalMove):
         return FractalBuilder(way, arrays, result).parts()
     if isinstance(way, Painted):

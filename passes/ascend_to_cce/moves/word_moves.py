@@ -18,16 +18,21 @@ Buffers = dict[str, Any]
 
 
 class WordsBuilder:
-    """Builds the tiles of one move."""
+    """Builds the tiles of one move.
 
-    def __init__(self, way: WordMove, arrays: Arrays, result: Any) -> None:
-        self.way, self.result = way, result
+    Args:
+        looped: whether its tiles follow each other, so that what pads them is filled in once.
+    """
+
+    def __init__(self, way: WordMove, arrays: Arrays, result: Any, looped: bool) -> None:
+        self.way, self.result, self.looped = way, result, looped
         self.sources = [arrays[piece.array] for piece in way.move.pieces]
         self.element = ir.MemRefType(result.type).element_type
         self.walks = way.walks
         self.numbers = range(len(way.move.pieces))
         self.buffers = self._buffers()
-        build_steps(way.filled(), self.buffers)
+        if looped:
+            build_steps(way.filled(), self.buffers)
 
     def _buffers(self) -> Buffers:
         way = self.way
@@ -114,6 +119,8 @@ class WordsBuilder:
     def _compute(self) -> None:
         """Bytes become numbers of 16 bits for it."""
         work = self.way.steps()
+        if not self.looped:
+            build_steps(self.way.filled(), self.buffers)
         if self.way.move.itemsize > 1:
             build_steps(work, self.buffers)
             return
