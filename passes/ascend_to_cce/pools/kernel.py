@@ -53,7 +53,7 @@ from davinci.schedule.pools.pool import (
 )
 from davinci.schedule.products.extras import Extra
 from davinci.schedule.products.rewrites import UNCHANGED
-from davinci.units import BLOCK_BYTES, ceil_div, round_up
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
 
 
@@ -270,10 +270,11 @@ class Tile:
             starts = [self.phases[first].begin + row * pool.pitch for row, first in places]
             size = line_pixels(pool, self.band) * SIDE
             lines = self._alloc([self.planes, size], kind, moved=False)
-            sizes = [
-                self.planes,
-                (self.windows - 1) * shape.strides[1] * SIDE + shape.extent[1] * SIDE,
-            ]
+            reached = (self.windows - 1) * shape.strides[1] * SIDE + shape.extent[1] * SIDE
+            # Whole repeats, where there are pixels: they alternate between halves of the banks.
+            reached = round_up(reached, REPEAT_BYTES // DTYPES[kind].itemsize)
+            there = (self.band.rows * pool.pitch + pool.left) * SIDE
+            sizes = [self.planes, min(reached, there)]
             terms = [restride(came, sizes, [plane, 1], start * SIDE) for start in starts]
             self._combine(terms, restride(lines, sizes, [size, 1]))
             plane, starts = size, [0]
@@ -311,7 +312,11 @@ class Tile:
         if DTYPE_OF[self.pool.element] == kind:
             return came
         wide = self._alloc(sizes, kind, moved=False)
-        cce.vconv(came, wide)
+        plane = came_pixels(self.pool, self.band) * SIDE
+        for phase in self.phases.values():
+            sizes = [self.planes, (phase.rows * self.pool.pitch + self.pool.left) * SIDE]
+            held = [restride(x, sizes, [plane, 1], phase.begin * SIDE) for x in (came, wide)]
+            cce.vconv(*held)
         return wide
 
     def _combine(self, terms: Sequence[ir.Value], result: ir.Value) -> None:

@@ -29,8 +29,11 @@ from davinci.operators.vector_program import DTYPE_OF
 from davinci.schedule.moves.transfers import Costs
 from davinci.schedule.products.epilogue import Epilogue
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
 from davinci.units import FRACTAL_SIDE as SIDE
+
+FEW = 8
+"""Rows may be longer by one of so many columns."""
 
 
 @dataclass(frozen=True)
@@ -85,10 +88,24 @@ class Pool:
 
     @property
     def pitch(self) -> int:
-        """Columns from row to row: a whole number of windows, with the padding of both sides."""
+        """Columns from row to row: a whole number of windows, with the padding of both sides.
+
+        Rows begin in different halves of the banks of UB if that takes few columns more.
+
+        >>> shape = Geometry((112, 112), (3, 3), (2, 2), (1, 1), (1, 0, 1, 0))
+        >>> Pool(shape, "max", 1, 16, "f16", None).pitch
+        120
+        """
         behind = self.columns - self.left - self.inner
         step = self.geometry.strides[1]
-        return ceil_div(self.columns - min(self.left, behind), step) * step
+        least = ceil_div(self.columns - min(self.left, behind), step) * step
+        apart = round_up(least - self.half, 2 * self.half) + self.half
+        return apart if apart % step == 0 and (apart - least) * FEW <= least else least
+
+    @property
+    def half(self) -> int:
+        """Pixels that lie in half of the banks of UB."""
+        return REPEAT_BYTES // (SIDE * DTYPES[self.accumulator].itemsize)
 
     @property
     def row(self) -> int:
@@ -142,20 +159,23 @@ class Phase:
 
 
 def phases(pool: Pool, band: Band) -> dict[int, Phase]:
-    """Those that windows combine, by the number of their first row.
+    """Those that windows combine, by the number of their first row. Every other one begins with the
+    second half of the banks of UB, so that rows of two phases do not meet there.
 
     >>> shape = Geometry((9, 9), (3, 3), (2, 2), (1, 1), (1, 0, 1, 0))
     >>> pool = Pool(shape, "max", 1, 16, "f16", None)
     >>> [(x.first, x.rows, x.above, x.begin) for x in phases(pool, bands(shape, 2)[0]).values()]
-    [(0, 3, 1, 0), (1, 2, 0, 31)]
+    [(0, 3, 1, 0), (1, 2, 0, 40)]
     """
     shape, found, begin = pool.geometry, dict[int, Phase](), 0
-    step = shape.strides[0]
-    for first in sorted({i * shape.dilations[0] % step for i in range(shape.kernel[0])}):
+    step, half = shape.strides[0], pool.half
+    firsts = sorted({i * shape.dilations[0] % step for i in range(shape.kernel[0])})
+    for number, first in enumerate(firsts):
         rows, above, behind = (
             ceil_div(max(0, end - first), step)
             for end in (band.reached, band.above, band.reached - band.below)
         )
+        begin = round_up(begin - number % 2 * half, 2 * half) + number % 2 * half
         found[first] = Phase(first, rows, min(above, rows), rows - behind, begin)
         begin += rows * pool.pitch + pool.left
     return found
@@ -163,12 +183,13 @@ def phases(pool: Pool, band: Band) -> dict[int, Phase]:
 
 def came_pixels(pool: Pool, band: Band) -> int:
     """Pixels of a plane of a tile in UB as they come."""
-    return sum(x.rows * pool.pitch + pool.left for x in phases(pool, band).values())
+    last = max(x.begin + x.rows * pool.pitch + pool.left for x in phases(pool, band).values())
+    return round_up(last, 2 * pool.half)
 
 
 def line_pixels(pool: Pool, band: Band) -> int:
     """The same with rows combined."""
-    return band.rows * pool.pitch + pool.left
+    return round_up(band.rows * pool.pitch + pool.left, 2 * pool.half)
 
 
 @dataclass(frozen=True)
