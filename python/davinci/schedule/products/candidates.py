@@ -275,7 +275,7 @@ class Candidates:
         rows = not (product.a.nz and product.b.nz)
         long = len(product.end.program.steps) > FEW_STEPS
         end = product.end
-        leaving = self.turns - (CROSSING + end.columns if rows else end.columns)
+        leaving = max(1, self.turns - (CROSSING + end.columns if rows else end.columns))
         if long:
             leaving = min(2, leaving)
         a, b = pieces
