@@ -124,6 +124,7 @@ def test_bytes_of_columns(columns: int, repeats: int) -> None:
     for strides, sizes in (([wide, narrow], (2, 1)), ([narrow, wide], (1, 2))):
         nests = plan_vector([columns // 2, 48, 2, 16], strides, sizes, LIMITS)
         assert {nest.issue.repeat for nest in nests} == {48}
+        assert all(min(nest.issue.blk_stride) > 0 for nest in nests), "a result's is 1 or more"
         assert sum(nest.count * nest.issue.repeat for nest in nests) == repeats
         masks = sum(nest.count * nest.issue.mask.bit_count() for nest in nests)
         assert masks == 16 * columns

@@ -205,7 +205,7 @@ def halved_blocks(
     wide = [run * size == BLOCK_BYTES for size in itemsizes]
     if all(wide) or run * max(itemsizes) != BLOCK_BYTES:
         return
-    alone = Dim(1, (0,) * len(itemsizes))
+    alone = Dim(1, tuple(BLOCK_BYTES // size for size in itemsizes))
     for inner, dim in itertools.permutations([*outer, alone], 2):
         others = [other for other in outer if other not in (inner, dim)]
         goes_on = inner is not alone and all(
