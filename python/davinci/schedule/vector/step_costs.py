@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Limits, cost_of, plan_vector
+from davinci.machine import Machine
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.tile_layout import TileLayout
@@ -91,6 +92,32 @@ def transfers(number: int, layout: TileLayout) -> int:
     return math.prod(apart) // max(apart, default=1)
 
 
+def fold_cycles(shape: Sequence[int], axis: int, dtype: str, machine: Machine) -> int:
+    """Cycles of the levels in which an axis of a tile is folded in halves."""
+    unit, size = machine.vector, DTYPES[dtype].itemsize
+    limits = Limits(
+        MAX_REPEAT, *((MOST_STRIDE,) * 3,) * 2, unit.fixed_cycles, unit.bank_groups, cycles=1
+    )
+
+    def strides(count: int) -> tuple[int, ...]:
+        held = (*shape[:axis], count, *shape[axis + 1 :])
+        return tuple(math.prod(held[i + 1 :]) for i in range(len(held)))
+
+    def level(count: int, source: int, result: int) -> int:
+        own = (*shape[:axis], count, *shape[axis + 1 :])
+        steps = [strides(result), strides(source), strides(source)]
+        return cost_of(plan_vector(own, steps, (size,) * 3, limits), (size,) * 3, limits)
+
+    total = shape[axis]
+    half = total // 2
+    cycles = level(half, total, half) + (level(1, total, half) if total % 2 else 0)
+    count = half
+    while count > 1:
+        cycles += level(count // 2, half, half)
+        count -= count // 2
+    return cycles
+
+
 def step_cycles(step: Step, layout: TileLayout) -> float:
     """Cycles of a step on a tile, barriers apart."""
     machine = layout.machine
@@ -100,11 +127,11 @@ def step_cycles(step: Step, layout: TileLayout) -> float:
     if step.name == REDUCE:
         fold = layout.fold(step)
         found = fold.lanes.work.estimate(machine).cycles if fold.lanes else 0
-        size = math.prod(layout.shape(step.sources[0])) * DTYPES[step.result.dtype].itemsize
-        levels = sum(
-            math.ceil(math.log2(layout.shape(step.sources[0])[axis])) for axis in fold.axes
-        )
-        return found + levels * unit.fixed_cycles + size / REPEAT_BYTES * bool(fold.axes)
+        shape = layout.shape(step.sources[0])
+        for axis in fold.axes:
+            found += fold_cycles(shape, axis, step.result.dtype, machine)
+            shape = (*shape[:axis], 1, *shape[axis + 1 :])
+        return found
     width = layout.width(step)
     if not width:
         return 0
