@@ -98,6 +98,10 @@ class Traffic:
         more: float = (self.memory**BESIDE + cores**BESIDE) ** (1 / BESIDE)
         return more
 
+    def longer_than_cores(self, cycles: float) -> bool:
+        """Whether of so many cycles, all in all, the memory takes more than the cores do."""
+        return 2 * self.memory**BESIDE > cycles**BESIDE
+
 
 def traffic_of(plain: Costs, schedule: ProductSchedule, cores: int, tiles: list[Tiles]) -> Traffic:
     """The traffic of a product on that many cores.
