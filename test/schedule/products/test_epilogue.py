@@ -50,20 +50,25 @@ def test_other_quotients_stay() -> None:
     assert isinstance(number, Value)
 
 
-def residual(ratio: float) -> Epilogue:
+def residual(ratio: float, nz: bool = True) -> Epilogue:
     """Bytes times a number are added to sums, which become bytes."""
     program = VectorProgram()
     sums, given = program.input("f16"), program.input("s8")
     scaled = program.mul(program.convert(given, "f16"), ratio) if ratio else sums
     made = program.add(sums, scaled) if ratio else sums
     program.output(program.convert(made, "s8"))
-    return Epilogue.of(program, sums, [Extra(given, False, False)] if ratio else [], True)
+    return Epilogue.of(program, sums, [Extra(given, False, False)] if ratio else [], nz)
 
 
 def test_pairs_of_few_columns() -> None:
     end = residual(0.5)
     assert end.of_parts(4) is end
     assert names(end) == [("vconv", "f16"), ("vmuls", "f16"), ("vadd", "f16"), ("vconv", "s8")]
+
+
+def test_rows_are_not_apart() -> None:
+    end = residual(0.5, nz=False)
+    assert end.of_parts(8) is end
 
 
 def test_many_columns_lie_apart() -> None:

@@ -139,8 +139,8 @@ class Epilogue:
         return replace(self, program=self.unmoved, width=width)
 
     def of_parts(self, columns: int) -> Epilogue:
-        """The same for parts of so many columns, whose bytes lie as that takes fewer repeats."""
-        if self.columns_together == 1:
+        """The same for parts of so many columns: in Nz, bytes lie as that takes fewer repeats."""
+        if not self.nz or self.columns_together == 1:
             return self
         other = self._in_columns
         share = columns / round_up(columns, COLUMNS)
