@@ -21,7 +21,8 @@ class WordsBuilder:
     """Builds the tiles of one move.
 
     Args:
-        looped: whether its tiles follow each other, so that what pads them is filled in once.
+        looped: whether its tiles follow each other, so that they share buffers and what pads them
+            is filled in once.
     """
 
     def __init__(self, way: WordMove, arrays: Arrays, result: Any, looped: bool) -> None:
@@ -30,8 +31,9 @@ class WordsBuilder:
         self.element = ir.MemRefType(result.type).element_type
         self.walks = way.walks
         self.numbers = range(len(way.move.pieces))
-        self.buffers = self._buffers()
+        self.buffers: Buffers = {}
         if looped:
+            self.buffers = self._buffers()
             build_steps(way.filled(), self.buffers)
 
     def _buffers(self) -> Buffers:
@@ -50,7 +52,13 @@ class WordsBuilder:
         walks = math.prod(self.walks)
         return portion_parts(way.portions, lambda i, start, _: self._tile(i, start), walks)
 
+    def _begin(self) -> None:
+        """Makes buffers for a tile that is the only one of its block: others have their own."""
+        if not self.looped:
+            self.buffers = self._buffers()
+
     def _whole(self) -> None:
+        self._begin()
         for number in self.numbers:
             source = self.sources[number]
             total = math.prod(source.type.shape)
@@ -68,6 +76,7 @@ class WordsBuilder:
         if start == move.shape[carrier] - way.tile:
             self.way = way.last
         at = unflatten(walk, self.walks)
+        self._begin()
         for number in self.numbers:
             self._load(number, at, start)
         self._compute()
