@@ -7,6 +7,10 @@ import pytest
 from random_convolutions import WAYS, Draw
 
 
-@pytest.mark.parametrize("seed", range(5000, 5006))
+TWO_WAYS = 1896
+"""The phases of a transposed convolution are put together by a kernel of two ways."""
+
+
+@pytest.mark.parametrize("seed", [*range(5000, 5006), TWO_WAYS])
 def test_random_layer(seed: int) -> None:
     Draw(seed).layer().check(**WAYS[seed % len(WAYS)])
