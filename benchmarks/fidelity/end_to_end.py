@@ -65,7 +65,7 @@ REASONS = """
 
 * Launches: what a queued task costs is the 910B's (`docs/hardware.md` b3); for the 310 and 310P no
   figure is public. The table says how much of the time it is: with 8 cores, where kernels are
-  short, up to 42 %.
+  short, up to 45 %.
 * Precision: boards compute in f16; `mixed` sums in f32 and keeps some values between kernels in it.
 * The 310's 680 MHz follow from its peak, and 51.2 GB/s are what its memory has, not what it gives.
   The 310P has 7 vector cores beside its 8 AI cores, which are left out.

@@ -6,7 +6,6 @@ import pytest
 
 from random_convolutions import WAYS, Draw
 
-
 TWO_WAYS = 1896
 """The phases of a transposed convolution are put together by a kernel of two ways."""
 
