@@ -7,7 +7,14 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from davinci.isa.core import Array, Compute, Field, Instruction, Pipe, Registers, Values, define
-from davinci.isa.vector_regions import Lanes, binary_fields, check_repeats, elementwise, ub
+from davinci.isa.vector_regions import (
+    FLOATS,
+    Lanes,
+    binary_fields,
+    define_lanewise,
+    elementwise,
+    ub,
+)
 
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (select mode 0)"
 
@@ -52,8 +59,8 @@ COMPARES: list[tuple[str, Callable[..., Array], str]] = [
     ("ge", np.greater_equal, "src0 >= src1"),
 ]
 
-for dtype in ("f16", "f32"):
-    compared = elementwise([("src0", dtype), ("src1", dtype)])
+for dtype in FLOATS:
+    compared = elementwise(src0=dtype, src1=dtype)
     for name, function, doc in COMPARES:
         define(
             Instruction(
@@ -69,18 +76,11 @@ for dtype in ("f16", "f32"):
                 source=SOURCE,
             )
         )
-    define(
-        Instruction(
-            name="vsel",
-            type=dtype,
-            pipe=Pipe.V,
-            operands=(ub("dst"), ub("src0"), ub("src1")),
-            fields=binary_fields("dst", "src0", "src1"),
-            accesses=elementwise([("dst", dtype), ("src0", dtype), ("src1", dtype)]).regions,
-            compute=selecting,
-            timing="vector",
-            doc="dst = CMPMASK ? src0 : src1, lane by lane; the same CMPMASK for each repeat.",
-            source=SOURCE,
-            check=check_repeats,
-        )
+    define_lanewise(
+        "vsel",
+        dtype,
+        elementwise(dst=dtype, src0=dtype, src1=dtype),
+        selecting,
+        "dst = CMPMASK ? src0 : src1, lane by lane; the same CMPMASK for each repeat.",
+        SOURCE,
     )

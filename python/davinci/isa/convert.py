@@ -10,16 +10,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from davinci.isa.core import DTYPES, Array, Compute, Instruction, Pipe, Registers, Values, define
+from davinci.isa.core import DTYPES, Array, Compute, Registers, Values
 from davinci.isa.halves import converted
-from davinci.isa.vector_regions import (
-    Lanes,
-    binary_fields,
-    check_repeats,
-    elementwise,
-    ub,
-    unary_fields,
-)
+from davinci.isa.vector_regions import Lanes, define_lanewise, elementwise
 
 
 def round_away(x: Array) -> Array:
@@ -85,30 +78,21 @@ def converting(function: Callable[..., Array], lanes: Lanes) -> Compute:
 
 for src, dst, roundings in CONVERSIONS:
     for rounding in roundings:
-        lanes = elementwise([("dst", dst), ("src", src)])
+        lanes = elementwise(dst=dst, src=src)
         integer = dst[0] in "su"
         how = (
             f"rounded {ROUNDINGS[rounding][1]}, saturated; NaN gives 0"
             if integer
             else "to the nearest value, halves to even"
         )
-        define(
-            Instruction(
-                name=f"vconv_{src}2{dst}{rounding}",
-                type="",
-                pipe=Pipe.V,
-                operands=(ub("dst"), ub("src")),
-                fields=unary_fields("dst", "src"),
-                accesses=lanes.regions,
-                compute=converting(
-                    to_integer(dst, rounding) if integer else to_float(src, dst), lanes
-                ),
-                timing="vector",
-                doc=f"dst = src converted from {src} to {dst}, {how}. "
-                f"A repeat covers {lanes.count} elements.",
-                source="docs/hardware.md a1 (types), b2 (elements a cycle), c (roundings)",
-                check=check_repeats,
-            )
+        define_lanewise(
+            f"vconv_{src}2{dst}{rounding}",
+            "",
+            lanes,
+            converting(to_integer(dst, rounding) if integer else to_float(src, dst), lanes),
+            f"dst = src converted from {src} to {dst}, {how}. "
+            f"A repeat covers {lanes.count} elements.",
+            "docs/hardware.md a1 (types), b2 (elements a cycle), c (roundings)",
         )
 
 
@@ -119,20 +103,13 @@ def product_to_integer(dst: str) -> Callable[[Array, Array], Array]:
 
 
 for dst in ("s8", "u8"):
-    lanes = elementwise([("dst", dst), ("src0", "f16"), ("src1", "f16")])
-    define(
-        Instruction(
-            name=f"vmulconv_f162{dst}",
-            type="",
-            pipe=Pipe.V,
-            operands=(ub("dst"), ub("src0"), ub("src1")),
-            fields=binary_fields("dst", "src0", "src1"),
-            accesses=lanes.regions,
-            compute=converting(product_to_integer(dst), lanes),
-            timing="vector",
-            doc=f"dst = src0 * src1, f16, converted to {dst}: the product rounded to f16, then as "
-            f"vconv_f162{dst} does (both assumed). A repeat covers {lanes.count} elements.",
-            source="docs/hardware.md b2 (time), c (other instructions); encoding assumed",
-            check=check_repeats,
-        )
+    lanes = elementwise(dst=dst, src0="f16", src1="f16")
+    define_lanewise(
+        f"vmulconv_f162{dst}",
+        "",
+        lanes,
+        converting(product_to_integer(dst), lanes),
+        f"dst = src0 * src1, f16, converted to {dst}: the product rounded to f16, then as "
+        f"vconv_f162{dst} does (both assumed). A repeat covers {lanes.count} elements.",
+        "docs/hardware.md b2 (time), c (other instructions); encoding assumed",
     )

@@ -7,33 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from davinci.isa.core import (
-    DTYPES,
-    Array,
-    Compute,
-    Instruction,
-    Pipe,
-    Registers,
-    Values,
-    define,
-)
+from davinci.isa.core import DTYPES, Array, Compute, Registers, Values
 from davinci.isa.halves import of_type
-from davinci.isa.vector_regions import (
-    SCALAR,
-    Lanes,
-    binary_fields,
-    check_repeats,
-    elementwise,
-    lanewise,
-    ub,
-    unary_fields,
-)
+from davinci.isa.vector_regions import FLOATS, Lanes, define_lanewise, elementwise, lanewise
 from davinci.isa.vector_scalar import scalar_of
 
 ACCUMULATING = frozenset({"vaxpy", "vmla", "vmadd"})
 """Instructions that read their destination."""
 
-FLOATS = ("f16", "f32")
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (multiply-add); encoding assumed"
 
 
@@ -59,35 +40,21 @@ MULTIPLY_ADD: list[tuple[str, Callable[..., Array], str]] = [
 ]
 
 for dtype in FLOATS:
-    define(
-        Instruction(
-            name="vaxpy",
-            type=dtype,
-            pipe=Pipe.V,
-            operands=(ub("dst"), ub("src")),
-            fields=(*unary_fields("dst", "src"), SCALAR),
-            accesses=reading_dst(elementwise([("dst", dtype), ("src", dtype)])).regions,
-            compute=axpy(dtype),
-            timing="vector",
-            doc="dst = dst + src * value, the product rounded first (assumed).",
-            source=SOURCE,
-            check=check_repeats,
-        )
+    define_lanewise(
+        "vaxpy",
+        dtype,
+        reading_dst(elementwise(dst=dtype, src=dtype)),
+        axpy(dtype),
+        "dst = dst + src * value, the product rounded first (assumed).",
+        SOURCE,
+        scalar=True,
     )
     for name, function, doc in MULTIPLY_ADD:
-        sides = elementwise([("dst", dtype), ("src0", dtype), ("src1", dtype)])
-        define(
-            Instruction(
-                name=name,
-                type=dtype,
-                pipe=Pipe.V,
-                operands=(ub("dst"), ub("src0"), ub("src1")),
-                fields=binary_fields("dst", "src0", "src1"),
-                accesses=reading_dst(sides).regions,
-                compute=lanewise(function, dtype),
-                timing="vector",
-                doc=f"{doc}, the product rounded first (assumed).",
-                source=SOURCE,
-                check=check_repeats,
-            )
+        define_lanewise(
+            name,
+            dtype,
+            reading_dst(elementwise(dst=dtype, src0=dtype, src1=dtype)),
+            lanewise(function, dtype),
+            f"{doc}, the product rounded first (assumed).",
+            SOURCE,
         )

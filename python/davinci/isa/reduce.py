@@ -20,7 +20,7 @@ from davinci.isa.core import (
     Values,
     define,
 )
-from davinci.isa.vector_regions import check_repeats, ub, unary_fields
+from davinci.isa.vector_regions import FLOATS, check_repeats, ub, unary_fields
 from davinci.units import BLOCK_BYTES, REPEAT_BYTES
 from davinci.units import REPEAT_BLOCKS as BLOCKS
 
@@ -145,7 +145,7 @@ def reduction(name: str, dtype: str, rows: Rows, compute: Compute, doc: str, uni
     )
 
 
-for dtype in ("f16", "f32"):
+for dtype in FLOATS:
     single = Rows(dtype, 1, 1)
     reduction(
         "vcadd",
@@ -167,7 +167,7 @@ GROUPED: list[tuple[str, Callable[..., Any], float, str]] = [
     ("vcgmin", np.min, np.inf, "minimum"),
 ]
 
-for dtype in ("f16", "f32"):
+for dtype in FLOATS:
     pairs, groups = Rows(dtype, 2, 2), Rows(dtype, BLOCKS, BLOCKS)
     half = pairs.lanes // 2
     halves = Rows(dtype, half, half)

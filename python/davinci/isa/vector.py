@@ -6,19 +6,11 @@ from collections.abc import Callable
 
 import numpy as np
 
-from davinci.isa.core import Array, Instruction, Pipe, define
+from davinci.isa.core import Array
 from davinci.isa.halves import converted, of_type
-from davinci.isa.vector_regions import (
-    binary_fields,
-    check_repeats,
-    elementwise,
-    lanewise,
-    ub,
-    unary_fields,
-)
+from davinci.isa.vector_regions import FLOATS, define_lanewise, elementwise, lanewise
 
-ARITHMETIC = ("f16", "f32", "s32")
-FLOATS = ("f16", "f32")
+ARITHMETIC = (*FLOATS, "s32")
 BITS = ("s16",)
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (strides, repeat, mask)"
 
@@ -60,36 +52,11 @@ UNARY: list[tuple[str, Callable[..., Array], tuple[str, ...], str]] = [
 
 for name, function, dtypes, doc in BINARY:
     for dtype in dtypes:
-        define(
-            Instruction(
-                name=name,
-                type=dtype,
-                pipe=Pipe.V,
-                operands=(ub("dst"), ub("src0"), ub("src1")),
-                fields=binary_fields("dst", "src0", "src1"),
-                accesses=elementwise([("dst", dtype), ("src0", dtype), ("src1", dtype)]).regions,
-                compute=lanewise(of_type(function, dtype), dtype),
-                timing="vector",
-                doc=f"{doc}.",
-                source=SOURCE,
-                check=check_repeats,
-            )
-        )
+        compute = lanewise(of_type(function, dtype), dtype)
+        lanes = elementwise(dst=dtype, src0=dtype, src1=dtype)
+        define_lanewise(name, dtype, lanes, compute, f"{doc}.", SOURCE)
 
 for name, function, dtypes, doc in UNARY:
     for dtype in dtypes:
-        define(
-            Instruction(
-                name=name,
-                type=dtype,
-                pipe=Pipe.V,
-                operands=(ub("dst"), ub("src")),
-                fields=unary_fields("dst", "src"),
-                accesses=elementwise([("dst", dtype), ("src", dtype)]).regions,
-                compute=lanewise(of_type(function, dtype), dtype),
-                timing="vector",
-                doc=f"{doc}.",
-                source=SOURCE,
-                check=check_repeats,
-            )
-        )
+        compute = lanewise(of_type(function, dtype), dtype)
+        define_lanewise(name, dtype, elementwise(dst=dtype, src=dtype), compute, f"{doc}.", SOURCE)

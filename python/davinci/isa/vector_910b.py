@@ -11,10 +11,8 @@ from davinci.isa.core import (
     Access,
     Accesses,
     Array,
-    Compute,
     Field,
     Instruction,
-    Operand,
     Pipe,
     Regions,
     Registers,
@@ -25,9 +23,9 @@ from davinci.isa.core import (
 from davinci.isa.mte import move
 from davinci.isa.vector import relu
 from davinci.isa.vector_regions import (
-    SCALAR,
-    binary_fields,
+    FLOATS,
     check_repeats,
+    define_lanewise,
     elementwise,
     lanewise,
     ub,
@@ -36,36 +34,8 @@ from davinci.isa.vector_regions import (
 from davinci.isa.vector_scalar import with_scalar
 from davinci.units import BLOCK_BYTES, REPEAT_BLOCKS
 
-FLOATS = ("f16", "f32")
 BRCB_ELEMENTS = 8
 SOURCE = "docs/hardware.md b2 (time), c (vector instructions of the 910B); encoding assumed"
-
-
-def vector(
-    name: str,
-    dtype: str,
-    operands: tuple[Operand, ...],
-    fields: tuple[Field, ...],
-    accesses: Regions,
-    compute: Compute,
-    doc: str,
-) -> None:
-    """Defines one instruction of the vector pipe."""
-    define(
-        Instruction(
-            name=name,
-            type=dtype,
-            pipe=Pipe.V,
-            operands=operands,
-            fields=fields,
-            accesses=accesses,
-            compute=compute,
-            timing="vector",
-            doc=doc,
-            source=SOURCE,
-            check=check_repeats,
-        )
-    )
 
 
 def leaky_relu(x: Array, slope: Array) -> Array:
@@ -74,22 +44,15 @@ def leaky_relu(x: Array, slope: Array) -> Array:
 
 
 WITH_SCALAR: list[tuple[str, Callable[..., Array], tuple[str, ...], str]] = [
-    ("vmaxs", np.maximum, ("f16", "f32", "s16", "s32"), "dst = the larger of src and value."),
-    ("vmins", np.minimum, ("f16", "f32", "s16", "s32"), "dst = the smaller of src and value."),
+    ("vmaxs", np.maximum, (*FLOATS, "s16", "s32"), "dst = the larger of src and value."),
+    ("vmins", np.minimum, (*FLOATS, "s16", "s32"), "dst = the smaller of src and value."),
     ("vlrelu", leaky_relu, FLOATS, "dst = src where src >= 0, else src * value."),
 ]
 
 for name, function, dtypes, doc in WITH_SCALAR:
     for dtype in dtypes:
-        vector(
-            name,
-            dtype,
-            (ub("dst"), ub("src")),
-            (*unary_fields("dst", "src"), SCALAR),
-            elementwise([("dst", dtype), ("src", dtype)]).regions,
-            with_scalar(function, dtype),
-            doc,
-        )
+        lanes, compute = elementwise(dst=dtype, src=dtype), with_scalar(function, dtype)
+        define_lanewise(name, dtype, lanes, compute, doc, SOURCE, scalar=True)
 
 RELU_OF: list[tuple[str, Callable[..., Array], str]] = [
     ("vaddrelu", lambda x, y: relu(x + y), "dst = max(src0 + src1, 0)."),
@@ -97,16 +60,9 @@ RELU_OF: list[tuple[str, Callable[..., Array], str]] = [
 ]
 
 for name, function, doc in RELU_OF:
-    for dtype in ("f16", "f32", "s16"):
-        vector(
-            name,
-            dtype,
-            (ub("dst"), ub("src0"), ub("src1")),
-            binary_fields("dst", "src0", "src1"),
-            elementwise([("dst", dtype), ("src0", dtype), ("src1", dtype)]).regions,
-            lanewise(function, dtype),
-            doc,
-        )
+    for dtype in (*FLOATS, "s16"):
+        lanes = elementwise(dst=dtype, src0=dtype, src1=dtype)
+        define_lanewise(name, dtype, lanes, lanewise(function, dtype), doc, SOURCE)
 
 
 def broadcast_regions(dtype: str) -> Regions:
@@ -132,24 +88,23 @@ def broadcast(values: Values, registers: Registers, arrays: Sequence[Array]) -> 
 
 
 for dtype in ("b16", "b32"):
-    vector(
-        "vcopy",
-        dtype,
-        (ub("dst"), ub("src")),
-        unary_fields("dst", "src"),
-        elementwise([("dst", dtype), ("src", dtype)]).regions,
-        move,
-        "dst = src.",
-    )
-    vector(
-        "vbrcb",
-        dtype,
-        (ub("dst"), ub("src")),
-        unary_fields("dst"),
-        broadcast_regions(dtype),
-        broadcast,
-        "dst[r, b] = src[8 r + b] in every lane of block b of repeat r. The vector mask has no "
-        "effect.",
+    lanes = elementwise(dst=dtype, src=dtype)
+    define_lanewise("vcopy", dtype, lanes, move, "dst = src.", SOURCE)
+    define(
+        Instruction(
+            name="vbrcb",
+            type=dtype,
+            pipe=Pipe.V,
+            operands=(ub("dst"), ub("src")),
+            fields=unary_fields("dst"),
+            accesses=broadcast_regions(dtype),
+            compute=broadcast,
+            timing="vector",
+            doc="dst[r, b] = src[8 r + b] in every lane of block b of repeat r. The vector mask "
+            "has no effect.",
+            source=SOURCE,
+            check=check_repeats,
+        )
     )
 
 PATTERNS: list[tuple[int, int]] = [(2, 0), (2, 1), (4, 0), (4, 1), (4, 2), (4, 3), (1, 0)]

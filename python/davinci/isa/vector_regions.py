@@ -1,4 +1,5 @@
-"""What the vector instructions share: field layouts, and the regions that their strides describe.
+"""What the vector instructions share: field layouts, the regions that their strides describe, and
+the records of those that work lane by lane.
 
 A repeat covers `lanes` elements. Each operand holds them in blocks of 32 bytes: `blk_stride` is the
 distance from block to block inside a repeat and `rep_stride` from repeat to repeat, both in blocks.
@@ -19,12 +20,17 @@ from davinci.isa.core import (
     Array,
     Compute,
     Field,
+    Instruction,
     Operand,
+    Pipe,
     Registers,
     Space,
     Values,
+    define,
 )
 from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES
+
+FLOATS = ("f16", "f32")
 
 REPEAT = Field("repeat", 56, 63, maximum=MAX_REPEAT, doc="number of repeats; 0: no operation")
 SCALAR = Field("value", 0, 31, word=1, doc="the scalar: raw bits of an element, the lowest first")
@@ -153,10 +159,10 @@ class Lanes:
         return Access(Space.UB, values[side.name], dims, side.block_lanes, side.dtype, mask)
 
 
-def elementwise(operands: Sequence[tuple[str, str]]) -> Lanes:
-    """`Lanes` of (operand name, element type) pairs: as many as the widest fills a repeat with."""
-    count = REPEAT_BYTES // max(DTYPES[dtype].itemsize for _, dtype in operands)
-    sides = tuple(Side(name, dtype, count) for name, dtype in operands)
+def elementwise(**types: str) -> Lanes:
+    """`Lanes` of operands of these element types: as many as the widest fills a repeat with."""
+    count = REPEAT_BYTES // max(DTYPES[dtype].itemsize for dtype in types.values())
+    sides = tuple(Side(name, dtype, count) for name, dtype in types.items())
     return Lanes(
         sides,
         count,
@@ -173,3 +179,38 @@ def lanewise(function: Callable[..., Array], dtype: str) -> Compute:
         return [function(*arrays).astype(result, copy=False)]
 
     return compute
+
+
+def define_lanewise(
+    name: str,
+    dtype: str,
+    lanes: Lanes,
+    compute: Compute,
+    doc: str,
+    source: str,
+    scalar: bool = False,
+) -> None:
+    """Defines an instruction of the vector unit that works lane by lane.
+
+    Args:
+        dtype: what its mnemonic says of element types, if anything.
+        lanes: of its operands: dst, with src or with src0 and src1.
+        scalar: whether a scalar comes besides.
+    """
+    names = [side.name for side in lanes.sides]
+    fields = binary_fields(*names) if "src0" in names else unary_fields(*names)
+    define(
+        Instruction(
+            name=name,
+            type=dtype,
+            pipe=Pipe.V,
+            operands=tuple(map(ub, names)),
+            fields=(*fields, SCALAR) if scalar else fields,
+            accesses=lanes.regions,
+            compute=compute,
+            timing="vector",
+            doc=doc,
+            source=source,
+            check=check_repeats,
+        )
+    )

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from davinci.isa.core import DTYPES, Array, Compute, Instruction, Pipe, Registers, Values, define
+from davinci.isa.core import DTYPES, Array, Compute, Registers, Values
 from davinci.isa.halves import of_type
-from davinci.isa.vector_regions import SCALAR, check_repeats, elementwise, ub, unary_fields
+from davinci.isa.vector_regions import FLOATS, define_lanewise, elementwise
 
 SOURCE = "docs/hardware.md a1 (types), b2 (time), c (strides, repeat, mask)"
 
@@ -43,36 +43,12 @@ for name, function, doc in [
     ("vadds", np.add, "dst = src + value"),
     ("vmuls", np.multiply, "dst = src * value"),
 ]:
-    for dtype in ("f16", "f32"):
-        define(
-            Instruction(
-                name=name,
-                type=dtype,
-                pipe=Pipe.V,
-                operands=(ub("dst"), ub("src")),
-                fields=(*unary_fields("dst", "src"), SCALAR),
-                accesses=elementwise([("dst", dtype), ("src", dtype)]).regions,
-                compute=with_scalar(of_type(function, dtype), dtype),
-                timing="vector",
-                doc=f"{doc}.",
-                source=SOURCE,
-                check=check_repeats,
-            )
-        )
+    for dtype in FLOATS:
+        compute = with_scalar(of_type(function, dtype), dtype)
+        lanes = elementwise(dst=dtype, src=dtype)
+        define_lanewise(name, dtype, lanes, compute, f"{doc}.", SOURCE, scalar=True)
 
-for dtype in ("f16", "f32", "s16", "s32"):
-    define(
-        Instruction(
-            name="vector_dup",
-            type=dtype,
-            pipe=Pipe.V,
-            operands=(ub("dst"),),
-            fields=(*unary_fields("dst"), SCALAR),
-            accesses=elementwise([("dst", dtype)]).regions,
-            compute=fill(dtype),
-            timing="vector",
-            doc="dst = value in every lane.",
-            source=SOURCE,
-            check=check_repeats,
-        )
-    )
+for dtype in (*FLOATS, "s16", "s32"):
+    lanes = elementwise(dst=dtype)
+    doc = "dst = value in every lane."
+    define_lanewise("vector_dup", dtype, lanes, fill(dtype), doc, SOURCE, scalar=True)
