@@ -38,6 +38,7 @@ from davinci.passes.ascend.tensor_ops import (
     definition,
     erase_unused,
     full_value,
+    read_once,
     tensor_functions,
 )
 from davinci.passes.pipeline.base import Pass, register_pass
@@ -93,7 +94,7 @@ def origin(value: Any) -> tuple[Any, Factors, list[Any]]:
     rows = replace(tensor_of(value.type), layout=ND)
     found = [(value, factors(rows.shape, steps(rows)), 0)]
     while (op := defining_op(source)) is not None:
-        alone = alone and len(list(source.uses)) == 1
+        alone = alone and read_once(source)
         if op.name in REARRANGED:
             chain.append(op)
             source = op.operands[0]

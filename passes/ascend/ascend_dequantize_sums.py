@@ -37,6 +37,7 @@ import numpy as np
 from davinci import machine as machines
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
+from davinci.element_types import dtype_of
 from davinci.mlir import ir
 from davinci.operators.products import TRANSPOSE_B
 from davinci.operators.quantize import weights_of_digits
@@ -70,6 +71,7 @@ from davinci.passes.ascend.tensor_ops import (
     definition,
     erase_unused,
     full_value,
+    read_once,
     tensor_functions,
     users_of,
 )
@@ -108,7 +110,7 @@ def narrow(quantize: Any) -> None:
     """Has what `quantize` takes computed in f16, if it is made of sums of bytes."""
     x, zero = quantize.operands[0], attribute(quantize, "zero")
     source, made = defining_op(x), tensor_of(quantize.results[0].type)
-    low = np.iinfo(np.int8 if made.element == "i8" else np.uint8).min
+    low = np.iinfo(dtype_of(made.element)).min
     divides = source is not None and source.name == "ascend.div"
     if not divides or tensor_of(x.type).element != "f32":
         return
@@ -151,7 +153,7 @@ class Reader:
             Unfit: it is made of something else.
         """
         op = defining_op(value)
-        if op is None or (len(list(value.uses)) != 1 and not is_bytes(op)):
+        if op is None or not (read_once(value) or is_bytes(op)):
             raise Unfit
         rule = RULES.get(op.name)
         if rule is None:
@@ -247,18 +249,18 @@ class Reader:
         owner = defining_op(source)
         while owner is not None and owner.name in ("ascend.sub", "ascend.add"):
             number = known(owner.operands[1])
-            if number is None or len(list(source.uses)) != 1:
+            if number is None or not read_once(source):
                 raise Unfit
             numbers = numbers + (number if owner.name == "ascend.add" else -number)
             source = in_fractals(owner.operands[0])
             owner = defining_op(source)
-        if owner is None or len(list(source.uses)) != 1:
+        if owner is None or not read_once(source):
             raise Unfit
         given = {"numbers": numbers, "scales": factor}
         if owner.name in ON_CUBE:
             return OfBytes(op.results[0], product=owner, **given), 0.0
         product = defining_op(owner.operands[0]) if owner.name == "ascend.cast" else None
-        if product is None or product.name != CONVOLUTION or len(users_of(product)) != 1:
+        if product is None or product.name != CONVOLUTION or not read_once(product.results[0]):
             raise Unfit
         return OfHalves(op.results[0], product=product, **given), 0.0
 

@@ -44,6 +44,7 @@ from davinci.passes.ascend.tensor_ops import (
     full_value,
     is_f32,
     merge_equal,
+    read_once,
     readers_of,
     tensor_functions,
     users_of,
@@ -182,7 +183,7 @@ def round_in_front(block: Any) -> None:
         if pool is None or pool.name != POOL or not rounds_alike(pool):
             continue
         narrow = tensor_of(rounded.result.type).element == HALF
-        if narrow and is_f32(pool.operands[0]) and len(readers_of(pool.result)) == 1:
+        if narrow and is_f32(pool.operands[0]) and read_once(pool.result):
             rebuild(pool)
             wide = defining_op(rounded.operands[0])
             rounded.result.replace_all_uses_with(wide.operands[0])
@@ -218,7 +219,7 @@ def goes_in_front(move: Any) -> bool:
     """
     if move.name == "ascend.reshape":
         # A product alone rounds an argument on its way; what makes other values rounds them.
-        alone = all(len(list(v.uses)) == 1 for v in (move.operands[0], move.results[0]))
+        alone = read_once(move.operands[0]) and read_once(move.results[0])
         return not alone or defining_op(move.operands[0]) is not None
     if move.name == "ascend.slice":
         source = move.operands[0]

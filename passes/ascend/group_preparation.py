@@ -12,7 +12,13 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.mlir import ir
 from davinci.passes.ascend.grouping import is_free
 from davinci.passes.ascend.product_grouping import is_rounding
-from davinci.passes.ascend.tensor_ops import ON_CUBE, TensorOps, defining_op, erase_unused
+from davinci.passes.ascend.tensor_ops import (
+    ON_CUBE,
+    TensorOps,
+    defining_op,
+    erase_unused,
+    read_once,
+)
 
 
 def sink(block: Any) -> None:
@@ -31,7 +37,7 @@ def round_behind_reshapes(block: Any) -> None:
     for product in [o.operation for o in block.operations if o.operation.name in ON_CUBE]:
         for number, value in enumerate(product.operands):
             reshape = defining_op(value)
-            if reshape is None or reshape.name != "ascend.reshape" or len(list(value.uses)) != 1:
+            if reshape is None or reshape.name != "ascend.reshape" or not read_once(value):
                 continue
             if is_rounding(reshape.operands[0]):
                 ops, result = TensorOps(), tensor_of(value.type)

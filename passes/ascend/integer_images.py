@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
+from davinci.element_types import dtype_of
 from davinci.mlir import ir
+from davinci.operators.quantize import QUANTIZED
 from davinci.operators.tensors import Tensor
-from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, full_value
+from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, full_value, read_once
 
 MOVES = frozenset({"ascend.transpose", "ascend.reshape", "ascend.relayout", "ascend.slice"})
 """Operators that what is a factor of their operand is one of their result."""
 
 WHOLE = 2048
 """Integers up to this are f16."""
-
-BYTES = ("i8", "ui8")
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,11 @@ class IntegerImage:
         if wide is None or wide.name != "ascend.cast":
             return None
         integers = wide.operands[0]
-        limits = np.iinfo(np.int8 if tensor_of(integers.type).element == "i8" else np.uint8)
-        largest = max(limits.max - zero, zero - limits.min)
-        exact = float(zero).is_integer() and largest <= WHOLE
-        if tensor_of(integers.type).element not in BYTES or not exact or step == 0:
+        element = tensor_of(integers.type).element
+        if element not in QUANTIZED or not zero.is_integer() or step == 0:
+            return None
+        limits = np.iinfo(dtype_of(element))
+        if max(limits.max - zero, zero - limits.min) > WHOLE:
             return None
         return IntegerImage(op, integers, zero, step)
 
@@ -76,10 +77,6 @@ class IntegerImage:
                 number = ops.full(kind.shape, "f16", self.zero)
                 found = ops.binary("sub", found, ops.relayout(number, kind.layout))
         self.rounded.results[0].replace_all_uses_with(found)
-
-
-def read_once(value: Any) -> bool:
-    return len(list(value.uses)) == 1
 
 
 def with_number(value: Any, name: str, neutral: float) -> tuple[Any, float]:

@@ -27,6 +27,7 @@ from davinci.passes.ascend.tensor_ops import (
     defining_op,
     definition,
     is_f32,
+    read_once,
     readers_of,
     users_of,
 )
@@ -79,7 +80,7 @@ def round_shortcuts(block: Any) -> None:
         if stored or min(made) < 0 or made[0] == made[1]:
             continue
         late = made.index(max(made))
-        if len(list(op.operands[late].uses)) == 1:
+        if read_once(op.operands[late]):
             with op.location, ir.InsertionPoint.after(defining_op(op.operands[late])):
                 ops = TensorOps()
                 op.operands[late] = ops.cast(ops.cast(op.operands[late], HALF), "f32")

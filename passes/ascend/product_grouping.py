@@ -25,6 +25,7 @@ from davinci.passes.ascend.tensor_ops import (
     defining_op,
     full_value,
     is_elementwise,
+    read_once,
     users_of,
 )
 from davinci.schedule.graph import Graph
@@ -236,7 +237,7 @@ def is_rounding(value: Any) -> bool:
     """Whether a value is rows of f32 rounded to f16 for one user, and what makes those cannot round
     them: it would bring half the bytes."""
     op = defining_op(value)
-    if op is None or op.name != "ascend.cast" or len(list(value.uses)) != 1:
+    if op is None or op.name != "ascend.cast" or not read_once(value):
         return False
     source = tensor_of(op.operands[0].type)
     maker = defining_op(op.operands[0])

@@ -269,6 +269,11 @@ def readers_of(value: Any) -> list[Any]:
     return [use.owner.operation for use in value.uses]
 
 
+def read_once(value: Any) -> bool:
+    """Whether one operation, and it once, reads a value."""
+    return len(list(value.uses)) == 1
+
+
 def is_f32(value: Any) -> bool:
     return tensor_of(value.type).element == "f32"
 
