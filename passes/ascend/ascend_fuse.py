@@ -72,28 +72,28 @@ class AscendFusePass(Pass):
         machine = machines.load(self.machine)
         if machine.split:
             return
-        cores = self.cores or machine.cores
+        cores, together = self.cores or machine.cores, self.fusion == "all"
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
-            if self.fusion == "all":
+            if together:
                 round_behind_reshapes(block)
             else:
                 expand(block)
             sink(block)
             outliner = Outliner(op)
-            if self.fusion == "all":
+            if together:
                 for ops in attention_groups(block, machine, cores):
                     outliner.outline(Group(ops))
-            for ops in product_groups(block, self.fusion == "all"):
+            for ops in product_groups(block, together):
                 outliner.outline(Group(ops))
-            if self.fusion == "all" and sums_by_cube(block, machine, cores):
+            if together and sums_by_cube(block, machine, cores):
                 erase_unused(block)
-                for ops in product_groups(block, True):
+                for ops in product_groups(block, together):
                     outliner.outline(Group(ops))
             expand(block)
             rows_of_what_is_left(block)
             # This also brings what was moved into an order in which it can run.
-            groups = Grouping(block, Judge(machine, cores), self.fusion == "all").groups()
+            groups = Grouping(block, Judge(machine, cores), together).groups()
             for group in groups:
                 outliner.outline(group)
             merge_equal(block)

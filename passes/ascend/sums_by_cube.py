@@ -19,10 +19,12 @@ from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.mlir import ir
+from davinci.operators.products import product_name
 from davinci.operators.tensors import NZ, Tensor
 from davinci.passes import builder
 from davinci.passes.ascend.grouping import Judge
 from davinci.passes.ascend.tensor_ops import (
+    HALF,
     TensorOps,
     defining_op,
     full_value,
@@ -36,7 +38,7 @@ from davinci.schedule.products.estimate import estimate
 from davinci.schedule.products.group import read_group
 from davinci.schedule.vector.space import NoSpace
 
-HALF, WIDE = "f16", "f32"
+WIDE = "f32"
 
 
 def sums_by_cube(block: Any, machine: Machine, cores: int) -> bool:
@@ -76,13 +78,9 @@ def shapes_of(x: Tensor) -> tuple[Tensor, Tensor]:
     return Tensor((*outer, 1, rows), HALF, NZ), Tensor((*outer, 1, columns), WIDE)
 
 
-def product_name(x: Tensor) -> str:
-    return "matmul" if x.rank == 2 else "batch_matmul"
-
-
 def product_graph(x: Tensor) -> Graph:
     ones, sums = shapes_of(x)
-    return Graph([ones, x, sums], [Node(product_name(x), (0, 1), 2)], [0, 1], [2])
+    return Graph([ones, x, sums], [Node(product_name(x.rank), (0, 1), 2)], [0, 1], [2])
 
 
 def reduction_graph(x: Tensor) -> Graph:
@@ -110,7 +108,7 @@ def replace_sum(op: Any, x: Any) -> None:
     with op.location, ir.InsertionPoint(op):
         ops = TensorOps()
         row = ops.array(np.ones(ones.shape, np.float16), ones)
-        made = builder.op(f"ascend.{product_name(kind)}", [row, x], [tensor_type(sums)]).result
+        made = builder.op(f"ascend.{product_name(kind.rank)}", [row, x], [tensor_type(sums)]).result
         made = ops.cast(made, result.element)
     last = op
     while (follower := only_follower(last)) is not None:

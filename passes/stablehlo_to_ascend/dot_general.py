@@ -18,7 +18,7 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.elements import Array
 from davinci.mlir import Op, ir, stablehlo
-from davinci.operators.products import FACTORS
+from davinci.operators.products import FACTORS, product_name
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
@@ -75,12 +75,8 @@ def convert_dot_general(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     if a.element == "i8":
         product = byte_product(left, right, Tensor(shape, result.element), ops)
     else:
-        product = ops.emit(product_name(shape), [left, right], Tensor(shape, result.element))
+        product = ops.emit(product_name(len(shape)), [left, right], Tensor(shape, result.element))
     return [ops.reshape(product, result.shape)]
-
-
-def product_name(shape: Sequence[int]) -> str:
-    return "batch_matmul" if len(shape) == 3 else "matmul"
 
 
 def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps) -> Any:
@@ -94,7 +90,7 @@ def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps
     if known is not None and tensor_of(left.type).shape[-1] % BLOCK_BYTES == 0:
         turned = np.swapaxes(known, -1, -2)
         operands = [left, ops.constant(np.ascontiguousarray(turned), "i8")]
-        return ops.emit(product_name(result.shape), operands, result, transpose_b=True)
+        return ops.emit(product_name(result.rank), operands, result, transpose_b=True)
     *outer, m, k = tensor_of(left.type).shape
     n = result.shape[-1]
     wide, high = ops.cast(left, "f16"), ops.cast(right, "f16")
@@ -106,7 +102,7 @@ def byte_product(left: ir.Value, right: ir.Value, result: Tensor, ops: TensorOps
             ops.cut(wide, [*zeros, 0, start], [*outer, m, end]),
             ops.cut(high, [*zeros, start, 0], [*outer, end, n]),
         ]
-        product = ops.emit(product_name(result.shape), operands, Tensor(result.shape, "f32"))
+        product = ops.emit(product_name(result.rank), operands, Tensor(result.shape, "f32"))
         exact = ops.cast(product, result.element)
         total = exact if total is None else ops.binary("add", total, exact)
     return total

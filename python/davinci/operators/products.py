@@ -122,6 +122,11 @@ SINGLE, BATCHED = Product(0), Product(1)
 PRODUCTS = {"matmul": SINGLE, "batch_matmul": BATCHED}
 
 
+def product_name(rank: int) -> str:
+    """The product of matrices of this rank."""
+    return "batch_matmul" if rank == 3 else "matmul"
+
+
 @operator(
     windows=SINGLE.windows,
     constraints=(
