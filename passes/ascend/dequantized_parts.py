@@ -285,12 +285,13 @@ class OfBytes(Sums):
 
 @dataclass
 class OfHalves(Sums):
-    """Of bytes as f16, f32."""
+    """Of bytes as f16, f32.
 
-    @property
-    def step(self) -> float:
-        """What weights take besides the scales."""
-        return 1.0
+    Attributes:
+        step: what weights take besides the scales.
+    """
+
+    step: float = 1.0
 
     def _scaled(self, ops: TensorOps) -> Any:
         op, power = self.product, 2.0**self.shift
@@ -318,43 +319,32 @@ class OfFloats(OfHalves):
     """Of a convolution of floats, rounded to f16, whose range is not known.
 
     Attributes:
-        image: its image, if that is integers; the weights then take what these count.
+        image: its image, if that is integers; the weights then take what these count, if they
+            have room for it.
     """
 
     image: IntegerImage | None = None
 
-    @property
-    def step(self) -> float:
-        return 1.0 if self.image is None else self.image.step
-
     def settle(self, bounded: bool) -> None:
+        if bounded:
+            raise Unfit
         sizes = np.abs(self.weights.astype(np.float64)).max(0)
         self.numbers, self.scales, self.given = (
             np.broadcast_to(np.asarray(x, np.float64), sizes.shape)
             for x in (self.numbers, self.scales, self.given)
         )
-        if self.image is not None:
-            try:
-                self._find_shift(sizes * np.abs(self.scales * self.image.step), bounded)
-            except Unfit:
-                self.image = None
-            else:
+        for image in (self.image, None):
+            self.image, self.step = image, 1.0 if image is None else image.step
+            shift = shift_of_weights(sizes * np.abs(self.scales * self.step))
+            if shift is not None:
+                self.shift = shift
                 return
-        self._find_shift(sizes * np.abs(self.scales), bounded)
+        raise Unfit
 
     def _scaled(self, ops: TensorOps) -> Any:
         if self.image is not None:
             self.image.settle()
         return super()._scaled(ops)
-
-    def _find_shift(self, scaled: Array, bounded: bool) -> None:
-        """Of weights whose largest are `scaled`."""
-        for shift in range(MOST_SHIFT + 1):
-            fine = scaled[scaled > 0].min(initial=1.0) * 2.0**shift >= FINE
-            if fine and not bounded and scaled.max(initial=0.0) * 2.0**shift <= LARGEST:
-                self.shift = shift
-                return
-        raise Unfit
 
 
 def shift_of(scales: Array, most: Array, results: Array, bounded: bool) -> int:
@@ -375,6 +365,16 @@ def shift_of(scales: Array, most: Array, results: Array, bounded: bool) -> int:
         if harm <= ALLOWED and within and scales.max(initial=0.0) * power <= LARGEST:
             return shift
     raise Unfit
+
+
+def shift_of_weights(largest: Array) -> int | None:
+    """The least power of two by which weights become f16, of each column the largest of which is
+    given; None if there is none."""
+    for shift in range(MOST_SHIFT + 1):
+        scaled = largest * 2.0**shift
+        if scaled[scaled > 0].min(initial=1.0) >= FINE and scaled.max(initial=0.0) <= LARGEST:
+            return shift
+    return None
 
 
 def full(tensor: Tensor, number: float, ops: TensorOps) -> Any:

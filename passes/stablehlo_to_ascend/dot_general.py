@@ -117,8 +117,10 @@ def known_array(value: ir.Value) -> Array | None:
     if moved is None or moved.name not in ("ascend.transpose", "ascend.reshape"):
         return None
     source = known_array(moved.operands[0])
-    if source is None or moved.name == "ascend.reshape":
-        return None if source is None else source.reshape(tensor_of(value.type).shape)
+    if source is None:
+        return None
+    if moved.name == "ascend.reshape":
+        return source.reshape(tensor_of(value.type).shape)
     return source.transpose(attribute(moved, "permutation"))
 
 
