@@ -373,10 +373,9 @@ class Tile:
     def _step(self, step: Step, held: dict[Value, ir.Value]) -> None:
         """One operation of the epilogue."""
         shape, strides = self.end.operands(step, self.planes, self.fractals)
-        values = (*step.sources, step.result)
         operands: list[Any] = [
             restride(held[value], shape, steps)
-            for value, steps in zip(values, strides, strict=True)
+            for value, steps in zip(step.operands, strides, strict=True)
         ]
         if step.scalar is not None:
             operands.insert(-1, scalar(step.result.dtype, step.scalar))

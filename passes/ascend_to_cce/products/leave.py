@@ -143,7 +143,7 @@ class Exit:
             shape[0] = part.place.rows
         if step.accumulates:
             held[step.result] = held[step.sources[0]]
-        operands, strides = [], strides[step.accumulates :]
+        operands = []
         for value, steps in zip(step.operands, strides, strict=True):
             first = 0
             if self.end.is_row(value) and not self.end.width:

@@ -259,10 +259,10 @@ class Costs:
             shape, strides = end.operands(step, columns, rows)
             if not (end.nz or end.width):
                 shape[0] = min(shape[0], self.product.m)
-            values, strides = step.operands, strides[step.accumulates :]
-            order = [len(values) - 1, *range(len(values) - 1)]
-            sizes = [DTYPES[values[i].dtype].itemsize for i in order]
-            cycles = self._vector(step, shape, [strides[i] for i in order], sizes)
+            sizes = [DTYPES[value.dtype].itemsize for value in step.operands]
+            order = [-1, *range(len(sizes) - 1)]
+            each = [strides[i] for i in order], [sizes[i] for i in order]
+            cycles = self._vector(step, shape, *each)
             found.append(self.machine.sync.barrier_cycles + cycles)
         return found
 

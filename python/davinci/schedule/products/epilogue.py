@@ -356,8 +356,8 @@ class Epilogue:
         return size
 
     def operands(self, step: Step, columns: int, rows: int) -> tuple[list[int], list[list[int]]]:
-        """The shape in which a step walks a part; strides of its sources and of its result."""
-        values = [*step.sources, step.result]
+        """The shape in which a step walks a part; strides of its operands."""
+        values = step.operands
         if self.width:
             return [self.elements(columns, rows, "")], [[1] for _ in values]
         if self.nz:

@@ -110,11 +110,11 @@ def multiply_added(program: VectorProgram, kept: Collection[Value]) -> VectorPro
             continue
         for product, other in (added.sources, added.sources[::-1]):
             made = next((step for step in steps if step.result == product), None)
-            legal = made is not None and made.name == "vmuls" and made.sources[0] != other
-            ends = all(other not in step.sources for step in program.steps[place + 1 :])
-            if not legal or other in held or not ends or only_user(product, program) is None:
+            if made is None or made.name != "vmuls" or made.sources[0] == other:
                 continue
-            assert made is not None
+            read_again = any(other in step.sources for step in program.steps[place + 1 :])
+            if other in held or read_again or only_user(product, program) is None:
+                continue
             steps[steps.index(added)] = replace(
                 added, name="vaxpy", sources=(other, *made.sources), scalar=made.scalar
             )
