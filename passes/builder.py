@@ -5,7 +5,6 @@ All of them build at the current insertion point and take the current location.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +12,7 @@ from typing import Any
 from davinci.dialects.base import as_attribute as as_attribute
 from davinci.dialects.base import create as create
 from davinci.mlir import Op, arith, ir, memref, scf
+from davinci.units import row_major
 
 op = create
 
@@ -165,15 +165,6 @@ def viewed(raw: ir.Value, shape: Sequence[int], element: ir.Type) -> ir.Value:
         list(shape), element, memory_space=ir.MemRefType(raw.type).memory_space
     )
     return memref.ViewOp(kind, raw, constant_index(0), []).result
-
-
-def row_major(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides of a contiguous array.
-
-    >>> row_major([2, 3, 4])
-    (12, 4, 1)
-    """
-    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def reshaped(buffer: ir.Value, shape: Sequence[int]) -> ir.Value:

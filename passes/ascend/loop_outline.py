@@ -29,7 +29,7 @@ from davinci.schedule.graph import Node, Operand, Scalar, Window
 from davinci.schedule.loops.group import CutStep, LoopProduct, cut_step
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import round_up
+from davinci.units import round_up, row_major
 
 SLICES = ("slice", "backwards")
 
@@ -331,7 +331,7 @@ class LoopOutliner:
         if window is None:
             return whole
         of, array = tensor_of(whole.type), self.step.graph.arrays[number]
-        pitches = builder.row_major(of.shape)
+        pitches = row_major(of.shape)
         starts, rest = [], window.offset
         for pitch in pitches:
             starts.append(rest // pitch)
@@ -443,7 +443,7 @@ def first_of(window: Window | None, whole: tuple[int, ...], shape: tuple[int, ..
     """
     if window is None:
         return 0
-    columns = shape[:-1] == whole[:-1] and window.strides == builder.row_major(whole)
+    columns = shape[:-1] == whole[:-1] and window.strides == row_major(whole)
     if not columns or window.offset >= whole[-1]:
         raise NoSpace("a part of the rows of a product")
     return window.offset

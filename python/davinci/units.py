@@ -1,4 +1,4 @@
-"""What the instruction set counts in, and counting in whole units.
+"""What the instruction set counts in, counting in whole units, and in rows.
 
 Fields, masks and fractal shapes encode these numbers, so they are the same on every machine; what
 differs from machine to machine is in its file.
@@ -7,6 +7,9 @@ Sources: docs/hardware.md a1 (block, cube), c (repeat, mask, fractals).
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
 
 BLOCK_BYTES = 32
 """A block: unit of copies and of the strides of vector instructions."""
@@ -35,6 +38,15 @@ def ceil_div(value: float, unit: float) -> int:
 def round_up(value: int, unit: int) -> int:
     """The smallest multiple of `unit` that is no less than `value`."""
     return ceil_div(value, unit) * unit
+
+
+def row_major(shape: Sequence[int]) -> tuple[int, ...]:
+    """Elements between neighbours along each dimension of a contiguous array in rows.
+
+    >>> row_major([2, 3, 4])
+    (12, 4, 1)
+    """
+    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
 
 
 def even_cut(total: int, most: int) -> int:

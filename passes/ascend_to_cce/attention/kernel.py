@@ -42,7 +42,6 @@ from davinci.passes.builder import (
     mul,
     reshaped,
     restride,
-    row_major,
 )
 from davinci.passes.cce.unroll import mark
 from davinci.schedule.attention.attention import STAGES, Attention, AttentionSchedule, Turn
@@ -56,7 +55,7 @@ from davinci.schedule.attention.dense import dense_buffers
 from davinci.schedule.attention.lines import Line
 from davinci.schedule.products.events import Block, Fill, Held, Span, spans
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import ceil_div
+from davinci.units import ceil_div, row_major
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from davinci.passes.ascend_to_cce.attention.masks import KeyBlock, Masks
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, fill_zeros
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, scratch_buffers
-from davinci.passes.builder import IndexLike, alloc, op, restride, row_major, viewed
+from davinci.passes.builder import IndexLike, alloc, op, restride, viewed
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
 from davinci.schedule.attention.blocks import (
     BEFORE,
@@ -45,7 +45,7 @@ from davinci.schedule.attention.fold import (
 )
 from davinci.schedule.products.events import Span
 from davinci.schedule.vector.steps import RESULT, SOURCE, Step, Steps
-from davinci.units import BLOCK_BYTES
+from davinci.units import BLOCK_BYTES, row_major
 from davinci.units import FRACTAL_SIDE as SIDE
 
 

@@ -20,10 +20,11 @@ from davinci.mlir import ir
 from davinci.passes.ascend_to_cce.attention.kernel import AttentionKernel, Buffers, Unit
 from davinci.passes.ascend_to_cce.attention.masks import KeyBlock
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
-from davinci.passes.builder import restride, row_major
+from davinci.passes.builder import restride
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
 from davinci.schedule.products.events import Span
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import row_major
 
 
 @dataclass(frozen=True)

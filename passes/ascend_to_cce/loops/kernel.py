@@ -42,7 +42,6 @@ from davinci.passes.builder import (
     op,
     reshaped,
     restride,
-    row_major,
 )
 from davinci.schedule.loops.group import Factors, LoopGroup, Role
 from davinci.schedule.loops.schedule import (
@@ -57,7 +56,7 @@ from davinci.schedule.loops.schedule import (
 from davinci.schedule.loops.schedule import parts_of as units_of
 from davinci.schedule.vector.steps import copying
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import ceil_div
+from davinci.units import ceil_div, row_major
 
 
 def build_loops(

@@ -32,7 +32,6 @@ from davinci.passes.builder import (
     op,
     reshaped,
     restride,
-    row_major,
     subview,
     viewed,
 )
@@ -40,7 +39,7 @@ from davinci.schedule.moves.fractal_moves import FractalMove
 from davinci.schedule.products.dense_rows import scratch_bytes
 from davinci.schedule.vector.steps import RESULT, SOURCE, Steps
 from davinci.units import FRACTAL_SIDE as SIDE
-from davinci.units import ceil_div
+from davinci.units import ceil_div, row_major
 
 
 @dataclass(frozen=True)

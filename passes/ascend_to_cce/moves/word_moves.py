@@ -11,8 +11,9 @@ from davinci.passes.ascend_to_cce.moves.transfers import Arrays
 from davinci.passes.ascend_to_cce.tiles import Part, portion_parts, unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps
-from davinci.passes.builder import IndexLike, alloc, mul, reshaped, restride, row_major, subview
+from davinci.passes.builder import IndexLike, alloc, mul, reshaped, restride, subview
 from davinci.schedule.moves.word_moves import STORED, WordMove, loaded
+from davinci.units import row_major
 
 Buffers = dict[str, Any]
 

@@ -34,7 +34,6 @@ from davinci.passes.builder import (
     mul,
     op,
     restride,
-    row_major,
     subview,
 )
 from davinci.schedule.graph import Graph
@@ -53,7 +52,7 @@ from davinci.schedule.pools.pool import (
 )
 from davinci.schedule.products.extras import Extra
 from davinci.schedule.products.rewrites import UNCHANGED
-from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES, ceil_div, round_up, row_major
 from davinci.units import FRACTAL_SIDE as SIDE
 
 

@@ -28,13 +28,14 @@ from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
 from davinci.passes.ascend_to_cce.vector.fold_axes import OPERATIONS
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.ascend_to_cce.vector.tile_builder import TileBuilder, tile_buffer
-from davinci.passes.builder import IndexLike, add, as_value, for_loop, mul, op, restride, row_major
+from davinci.passes.builder import IndexLike, add, as_value, for_loop, mul, op, restride
 from davinci.schedule.vector.phased_layout import PhasedLayout
 from davinci.schedule.vector.phases import Phase, phases_of
 from davinci.schedule.vector.row_statistics import neutral
 from davinci.schedule.vector.schedule import Plan
 from davinci.schedule.vector.tile_buffers import Buffer
 from davinci.schedule.vector.tile_layout import Tile
+from davinci.units import row_major
 
 
 class PhasedBuilder(TileBuilder):

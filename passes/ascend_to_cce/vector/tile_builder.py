@@ -35,7 +35,6 @@ from davinci.passes.builder import (
     op,
     reshaped,
     restride,
-    row_major,
     subview,
     viewed,
 )
@@ -47,7 +46,7 @@ from davinci.schedule.vector.schedule import Plan
 from davinci.schedule.vector.steps import RESULT, SOURCE, Steps, View, copy_of, copying
 from davinci.schedule.vector.tile_buffers import Buffer
 from davinci.schedule.vector.tile_program import EXPAND, MOVED, REDUCE
-from davinci.units import BLOCK_BYTES, round_up
+from davinci.units import BLOCK_BYTES, round_up, row_major
 
 WORDS = {"s64": "s32", "s8": "s16", "u8": "s16"}
 """Element types that the vector unit cannot fill buffers with, and as what it can."""

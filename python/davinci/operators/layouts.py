@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from davinci.errors import require
 from davinci.operators.call import Call
 from davinci.operators.tensors import ND, NZ, Tensor, lanes
-from davinci.units import FRACTAL_SIDE, ceil_div
+from davinci.units import FRACTAL_SIDE, ceil_div, row_major
 
 
 @dataclass(frozen=True)
@@ -58,10 +58,9 @@ class Steps:
 def steps(tensor: Tensor) -> Steps:
     """Of the array of a value."""
     if tensor.layout == ND:
-        return Steps(tuple(math.prod(tensor.shape[i + 1 :]) for i in range(tensor.rank)))
+        return Steps(row_major(tensor.shape))
     stored, batch = tensor.stored_shape, tensor.rank - 2
-    leading = (math.prod(stored[i + 1 :]) for i in range(batch))
-    column = math.prod(stored[batch + 1 :])
+    *leading, column = row_major(stored)[: batch + 1]
     return Steps((*leading, stored[-1], column), stored[-1])
 
 

@@ -12,7 +12,6 @@ on, as fractals of [n, k]: [k / 16][n / 16][16][16] is the order in which L0B ta
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
@@ -26,6 +25,7 @@ from davinci.schedule.vector.regions import regions_of
 from davinci.schedule.vector.space import NoSpace, Space, space_of
 from davinci.schedule.vector.tile_program import TileProgram, program_of
 from davinci.units import FRACTAL_SIDE as SIDE
+from davinci.units import row_major
 
 PRODUCT = "matmul"
 APART = 16
@@ -249,8 +249,7 @@ class LoopGroup:
             for number in (product.a, product.c):
                 shape = list(self.graph.arrays[number].shape)
                 shape[-1] += APART
-                steps = tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
-                found[number] = Window(0, 0, steps)
+                found[number] = Window(0, 0, row_major(shape))
         return found
 
     def inputs(self, kind: Kind) -> list[int]:

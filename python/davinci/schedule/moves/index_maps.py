@@ -86,11 +86,6 @@ def repeated(number: Scalar, shape: Sequence[int]) -> Pieces:
     return whole(number, shape, (0,) * len(shape))
 
 
-def rows(shape: Sequence[int]) -> tuple[int, ...]:
-    """Strides of an array in rows."""
-    return tuple(math.prod(shape[i + 1 :]) for i in range(len(shape)))
-
-
 def limited(pieces: Iterable[Piece]) -> Pieces:
     """All of them.
 

@@ -19,19 +19,18 @@ from davinci.schedule.moves.index_maps import (
     padded,
     repeated,
     reshaped,
-    rows,
     sliced,
     transposed,
     whole,
 )
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import FRACTAL_SIDE, ceil_div
+from davinci.units import FRACTAL_SIDE, ceil_div, row_major
 
 
 def from_array(array: Tensor, source: int) -> Pieces:
     """A value as it lies in GM."""
     stored = array.stored_shape
-    pieces = whole(source, stored, rows(stored))
+    pieces = whole(source, stored, row_major(stored))
     if array.layout != NZ:
         return pieces
     *batch, n1, m1, side, c = stored
@@ -152,7 +151,7 @@ def whole_fractals(graph: Graph) -> Pieces:
     *_, side, c = stored = array.stored_shape
     first = (*starts[:-2], starts[-1] // c, starts[-2] // side, 0, 0)
     ends = (*limits[:-2], ceil_div(limits[-1], c), ceil_div(limits[-2], side), side, c)
-    pieces = whole(node.operands[0], stored, rows(stored))
+    pieces = whole(node.operands[0], stored, row_major(stored))
     return sliced(pieces, first, ends, (*steps, 1, 1))
 
 

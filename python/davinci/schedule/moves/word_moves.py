@@ -30,12 +30,11 @@ from davinci.isa.transpose import ROWS
 from davinci.machine import Machine
 from davinci.schedule.moves.block_banks import Parted, best_apart, parted, spread
 from davinci.schedule.moves.index_maps import Piece
-from davinci.schedule.moves.index_maps import rows as strides_of
 from davinci.schedule.moves.portions import Portions
 from davinci.schedule.moves.word_pieces import WORD_BYTES, Load, Move
 from davinci.schedule.vector.row_steps import DIGITS, Digits
 from davinci.schedule.vector.steps import TRANSPOSITION, Step, Steps, View
-from davinci.units import BLOCK_BYTES, ceil_div, round_up
+from davinci.units import BLOCK_BYTES, ceil_div, round_up, row_major
 
 WIDTHS = (1, 2, 4, 8)
 """Bytes of elements that can be moved."""
@@ -304,7 +303,7 @@ class WordMove:
         inside = [e for e in range(len(self.move.shape)) if e not in (*self.walked, self.carrier)]
         from_run = _run_strides(load.runs, piece.sizes, self.points * load.pitch * words)
         to_run = _run_strides(self.runs, self.move.shape, self.points * self.pitch * words)
-        strides = strides_of(self.move.shape)
+        strides = row_major(self.move.shape)
         dims = [(self.points, load.pitch * words, self.pitch * words)]
         first, place = load.lead * words, 0
         for e in inside:
@@ -377,7 +376,7 @@ class _Ways:
 
     def _carried(self, carrier: int) -> WordMove | None:
         move = self.move
-        size, strides = move.shape[carrier], strides_of(move.shape)
+        size, strides = move.shape[carrier], row_major(move.shape)
         if not all(p.dims[carrier].covers(size) and p.strides[carrier] for p in move.pieces):
             return None
         others = [e for e, n in enumerate(move.shape) if e != carrier and n > 1]

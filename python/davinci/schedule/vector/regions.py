@@ -31,6 +31,7 @@ from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.tensors import ND
 from davinci.schedule.graph import Graph, Node, Operand, Scalar, Window
 from davinci.schedule.vector.space import NoSpace
+from davinci.units import row_major
 
 MOVEMENT = frozenset({"slice", "concat", "pad"})
 """Operators that a group has no steps for."""
@@ -388,7 +389,7 @@ class _Cutter:
         array = self.graph.arrays[value]
         if region == whole(array.shape):
             return
-        strides = [math.prod(array.shape[i + 1 :]) for i in range(array.rank)]
+        strides = row_major(array.shape)
         offset = sum(s.first * n for s, n in zip(region, strides, strict=True))
         steps = tuple(s.step * n for s, n in zip(region, strides, strict=True))
         self.made.windows[number] = Window(place, offset, steps)

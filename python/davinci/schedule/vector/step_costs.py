@@ -7,12 +7,12 @@ from collections.abc import Iterable, Sequence
 
 from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Limits, cost_of, plan_vector
-from davinci.machine import Machine
+from davinci.machine import Machine, Vector
 from davinci.operators.vector_program import Step, Value
 from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.tile_layout import TileLayout
 from davinci.schedule.vector.tile_program import MOVED, REDUCE
-from davinci.units import MAX_REPEAT, REPEAT_BYTES
+from davinci.units import MAX_REPEAT, REPEAT_BYTES, row_major
 
 MOST_STRIDE = 255
 """Blocks between neighbouring blocks or repeats of an operand, at most."""
@@ -94,19 +94,15 @@ def transfers(number: int, layout: TileLayout) -> int:
 
 def fold_cycles(shape: Sequence[int], axis: int, dtype: str, machine: Machine) -> int:
     """Cycles of the levels in which an axis of a tile is folded in halves."""
-    unit, size = machine.vector, DTYPES[dtype].itemsize
-    limits = Limits(
-        MAX_REPEAT, *((MOST_STRIDE,) * 3,) * 2, unit.fixed_cycles, unit.bank_groups, cycles=1
-    )
+    unit, sizes = machine.vector, (DTYPES[dtype].itemsize,) * 3
+    limits = limits_of(3, unit, unit.fixed_cycles, 1)
 
-    def strides(count: int) -> tuple[int, ...]:
-        held = (*shape[:axis], count, *shape[axis + 1 :])
-        return tuple(math.prod(held[i + 1 :]) for i in range(len(held)))
+    def part(count: int) -> tuple[int, ...]:
+        return (*shape[:axis], count, *shape[axis + 1 :])
 
     def level(count: int, source: int, result: int) -> int:
-        own = (*shape[:axis], count, *shape[axis + 1 :])
-        steps = [strides(result), strides(source), strides(source)]
-        return cost_of(plan_vector(own, steps, (size,) * 3, limits), (size,) * 3, limits)
+        strides = [row_major(part(held)) for held in (result, source, source)]
+        return cost_of(plan_vector(part(count), strides, sizes, limits), sizes, limits)
 
     total = shape[axis]
     half = total // 2
@@ -116,6 +112,16 @@ def fold_cycles(shape: Sequence[int], axis: int, dtype: str, machine: Machine) -
         cycles += level(count // 2, half, half)
         count -= count // 2
     return cycles
+
+
+def limits_of(operands: int, unit: Vector, fixed: int, each: int) -> Limits:
+    """Of an instruction of so many operands.
+
+    Args:
+        fixed, each: cycles of an instruction, and of a repeat besides.
+    """
+    strides = (MOST_STRIDE,) * operands
+    return Limits(MAX_REPEAT, strides, strides, fixed, unit.bank_groups, each)
 
 
 def step_cycles(step: Step, layout: TileLayout) -> float:
@@ -148,7 +154,7 @@ def step_cycles(step: Step, layout: TileLayout) -> float:
     beside = width == 1 and any(value in layout.beside for value in values)
     if form is None or any(value in layout.placed for value in values) or not (apart or beside):
         return issues * fixed + repeats * each
-    limits = Limits(MAX_REPEAT, *((MOST_STRIDE,) * len(values),) * 2, fixed, unit.bank_groups, each)
+    limits = limits_of(len(values), unit, fixed, each)
     block = block_lanes(kind)
     strides = [tuple(layout.strides(value, form)) for value in values]
     items = tuple(DTYPES[value.dtype].itemsize for value in values)

@@ -22,7 +22,7 @@ from davinci.schedule.vector.space import NoSpace, Space
 from davinci.schedule.vector.steps import Steps
 from davinci.schedule.vector.tile_buffers import Buffer, assigned
 from davinci.schedule.vector.tile_program import MOVED, PACK, PLACE, REDUCE, Form, TileProgram
-from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up
+from davinci.units import BLOCK_BYTES, REPEAT_BYTES, round_up, row_major
 
 SLOTS = 3
 """Buffers of what is loaded or stored: one is filled, one worked on and one drained."""
@@ -171,9 +171,8 @@ class TileLayout:
         outer = [axis for axis in form if axis != self.lane]
         if own is None:
             return [0] * (len(outer) + 1) + [1]
-        shape = self.held_shape(value)
-        sizes = (math.prod(shape[i + 1 :]) for i in range(len(shape)))
-        mine = dict(zip((a for a in own if a != self.lane), sizes, strict=False))
+        steps = row_major(self.held_shape(value))
+        mine = dict(zip((a for a in own if a != self.lane), steps, strict=False))
         block = block_lanes(value.dtype)
         return [*(mine.get(axis, 0) for axis in outer), block if self.lane in own else 0, 1]
 

@@ -23,6 +23,7 @@ from davinci.frontends.onnx.ops.shapes import (
     reverse,
 )
 from davinci.frontends.onnx.tensor import Array, Tensor, broadcast, constant
+from davinci.units import row_major
 
 MOST_RUNS = 16
 """Slices that are cheaper than a gather with an index for each element."""
@@ -117,12 +118,7 @@ def take_rows(table: Tensor, rows: Tensor) -> Tensor:
     return reshape(taken, [*rows.shape, *table.shape[1:]])
 
 
-def strides_of(shape: Sequence[int]) -> list[int]:
-    """Elements between neighbours along each dimension, row-major."""
-    return [math.prod(shape[i + 1 :]) for i in range(len(shape))]
-
-
 def row_numbers(places: Sequence[Tensor], shape: Sequence[int]) -> Tensor:
     """Places in several dimensions of these sizes as one number, row-major."""
-    parts = [place * stride for place, stride in zip(places, strides_of(shape), strict=True)]
+    parts = [place * stride for place, stride in zip(places, row_major(shape), strict=True)]
     return functools.reduce(operator.add, parts)
