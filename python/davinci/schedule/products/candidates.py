@@ -15,6 +15,7 @@ from davinci.schedule.products.cost import (
     parting_buffers,
     windows_cycles,
 )
+from davinci.schedule.products.legality import faults_of_matrices
 from davinci.schedule.products.pieces import PieceWays
 from davinci.schedule.products.product import (
     DENSE,
@@ -109,13 +110,13 @@ class Candidates:
     def shares(self) -> list[Share]:
         """Shares of C, those that keep the busiest core's pipes busy for the shortest time."""
         rough = Rough(self)
-        found = [
-            (rough.cycles(Share(batch, m, n)), Share(batch, m, n))
-            for batch in even_cuts(self.product.batch, self.product.batch)
-            for m in self.cuts(self.whole.m, self.wanted.m, "is")
-            for n in self.cuts(self.whole.n, self.wanted.n, "ws")
-            if n % self.together == 0 and self.is_share(batch, m, n)
-        ]
+        sizes = itertools.product(
+            even_cuts(self.product.batch, self.product.batch),
+            self.cuts(self.whole.m, self.wanted.m, "is"),
+            self.cuts(self.whole.n, self.wanted.n, "ws"),
+        )
+        legal = [share for share in itertools.starmap(Share, sizes) if self.is_share(share)]
+        found = [(rough.cycles(share), share) for share in legal]
         found.sort(key=lambda item: (item[0], item[1].n, item[1].m))
         return [share for _, share in found[: self.shares_kept]]
 
@@ -129,29 +130,28 @@ class Candidates:
         tiles = ceil_div(total, wanted)
         return [min(total, wanted * size) for size in even_cuts(tiles, tiles)]
 
-    def is_share(self, batch: int, m: int, n: int) -> bool:
-        """Matrices are shared before they are cut, but for columns of those that all take one B;
-        those that take one B of several are shared one at a time, and nothing ragged is alone in a
-        share if it has to reach back into columns before it."""
-        if batch > 1 and (m < self.whole.m or (n < self.whole.n and self.product.matrices != 1)):
+    def is_share(self, share: Share) -> bool:
+        """Whether it may be one; nothing ragged is alone in a share if it has to reach back into
+        columns before it."""
+        if share.n % self.together:
             return False
-        if batch > 1 and self.product.matrices not in (0, 1, self.product.batch):
+        if any(wrong for wrong, _ in faults_of_matrices(self.product, share)):
             return False
-        if self.product.flush and 0 < self.product.n % (n * SIDE) < SIDE:
+        if self.product.flush and 0 < self.product.n % (share.n * SIDE) < SIDE:
             return False
-        if self.product.narrow(n):
+        if self.product.narrow(share.n):
             return False
-        return self.wanted.strategy != "os" or self.few(batch, m, n)
+        return self.wanted.strategy != "os" or self.few(share)
 
-    def few(self, batch: int, m: int, n: int) -> bool:
+    def few(self, share: Share) -> bool:
         """Whether a share of that size is not too many mads."""
         wanted, most = self.wanted, self.sums // 2
         if wanted.m or wanted.n:
-            rows = min(m, wanted.m or max(1, most // wanted.n))
-            columns = min(n, wanted.n or max(1, most // wanted.m))
-            tiles = batch * ceil_div(m, rows) * ceil_div(n, columns)
+            rows = min(share.m, wanted.m or max(1, most // wanted.n))
+            columns = min(share.n, wanted.n or max(1, most // wanted.m))
+            tiles = share.batch * ceil_div(share.m, rows) * ceil_div(share.n, columns)
         else:
-            tiles = ceil_div(batch * m * n, most)
+            tiles = ceil_div(share.batch * share.m * share.n, most)
         return tiles <= 2 or tiles * ceil_div(self.whole.k, wanted.k or 4) <= MOST_MADS
 
     def tiles(self, share: Share) -> list[Tile]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from davinci.machine import Machine
 from davinci.schedule.products.cost import footprint
-from davinci.schedule.products.product import DENSE, FLUSH, Product, ProductSchedule
+from davinci.schedule.products.product import DENSE, FLUSH, Product, ProductSchedule, Share
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div
@@ -38,10 +38,7 @@ def _faults(product: Product, schedule: ProductSchedule) -> Iterator[tuple[bool,
     most = product.batch, whole.m, whole.n
     given = share.batch, share.m, share.n
     yield any(x > y for x, y in zip(given, most, strict=True)), "a share is a part of C"
-    parts = share.m < whole.m or (share.n < whole.n and product.matrices != 1)
-    yield share.batch > 1 and parts, "a share of several matrices has all of each, or columns"
-    ones = share.batch > 1 and product.matrices not in (0, 1, product.batch)
-    yield ones, "matrices that take several B in turn are shared one by one"
+    yield from faults_of_matrices(product, share)
     wide = tile.m > share.m or tile.n > share.n or tile.k > whole.k
     yield wide, "a tile is a part of its share"
     yield part[0] > tile.n or part[1] > tile.m, "what leaves at once is a part of a tile"
@@ -68,6 +65,15 @@ def _faults(product: Product, schedule: ProductSchedule) -> Iterator[tuple[bool,
         yield pieces.slots < needed, f"{name}: L1 holds what a mad needs"
         yield from _held(product, schedule, name)
     yield from _ragged(product, schedule)
+
+
+def faults_of_matrices(product: Product, share: Share) -> Iterator[tuple[bool, str]]:
+    """Rules of shares of several matrices; whether each is broken."""
+    whole, several = product.fractals, share.batch > 1
+    parts = share.m < whole.m or (share.n < whole.n and product.matrices != 1)
+    yield several and parts, "a share of several matrices has all of each, or columns with one B"
+    ones = several and product.matrices not in (0, 1, product.batch)
+    yield ones, "matrices that take several B in turn are shared one by one"
 
 
 def _held(product: Product, schedule: ProductSchedule, name: str) -> Iterator[tuple[bool, str]]:
