@@ -129,7 +129,7 @@ class WordsBuilder:
     def _compute(self) -> None:
         """Bytes become numbers of 16 bits for it."""
         work = self.way.steps()
-        if not self.looped:
+        if not self.looped:  # once the loads are on their way
             build_steps(self.way.filled(), self.buffers)
         if self.way.move.itemsize > 1:
             build_steps(work, self.buffers)
