@@ -42,7 +42,7 @@ MAY_IMPORT = {
         "bytecode diagnostics dialects element_types elements errors mlir narrow tables units"
     ),
     "zoo": "errors",
-    "quantization": "arrays errors frontends",
+    "quantization": "arrays errors frontends units",
     "tuning": ("compiler dialects errors frontends machine mlir passes runtime schedule version"),
     "compile_cache": "errors machine runtime version",
     "compiler": (

@@ -149,7 +149,7 @@ def main() -> int:
     ways.add_argument("--write", action="store_true")
     ways.add_argument("--quantize", action="store_true")
     options = parser.parse_args()
-    light = sorted(str(path) for path in LIGHT.glob("light_*.onnx") if not options.quantize)
+    light = [] if options.quantize else sorted(map(str, LIGHT.glob("light_*.onnx")))
     rows = []
     for network in options.networks or [*ZOO, *light]:
         rows.append(row_of(network, options.machine, options.quantize))

@@ -15,11 +15,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from davinci.frontends.onnx.errors import name_of
 from davinci.quantization.records import Array, Layer
+from davinci.units import BLOCK_BYTES
 
 OPERATORS = ("Conv", "Gemm", "MatMul")
-
-BLOCK = 32
-"""Channels of bytes that the cube multiplies at once (`docs/hardware.md`, fractals)."""
 
 
 def constants_of(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
@@ -37,7 +35,10 @@ def array_of(tensor: onnx.TensorProto) -> Array:
 
 def layers_of(graph: onnx.GraphProto) -> tuple[Layer, ...]:
     """The products of float32 whose second operand, and only that, is a constant; convolutions of
-    less than a block of channels, of each of their groups, are left out."""
+    less than a block of channels, of each of their groups, are left out.
+
+    A channel is a byte: the cube multiplies a block of them at once (`docs/hardware.md`, fractals).
+    """
     constants = constants_of(graph)
     readers = readers_of(graph)
     found = []
@@ -50,7 +51,7 @@ def layers_of(graph: onnx.GraphProto) -> tuple[Layer, ...]:
             continue
         if node.op_type == "MatMul" and len(tensor.dims) != 2:
             continue  # a matrix for each of a batch has no one scale for each column
-        if node.op_type == "Conv" and tensor.dims[1] < BLOCK:
+        if node.op_type == "Conv" and tensor.dims[1] < BLOCK_BYTES:
             continue
         if node.op_type == "Gemm" and attribute(node, "transA", 0):
             continue
