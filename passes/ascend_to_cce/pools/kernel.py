@@ -201,10 +201,10 @@ class Tile:
             if value not in held:
                 held[value] = self._buffer(value.dtype, moved=True)
         for step in program.steps:
-            (source, *_), made_bytes = step.sources, step.result in self.end.paired
-            if step.result in program.outputs and made_bytes and source != self.end.sums:
+            made_bytes = step.result in program.outputs and step.result in self.end.paired
+            if made_bytes and step.sources[0] != self.end.sums:
                 # Lanes of bytes are cleared before they are bytes.
-                self._clear(held[source], self.end.lanes(step.result))
+                self._clear(held[step.sources[0]], self.end.lanes(step.result))
             self._step(step, held)
         for value in program.outputs:
             self._store(value, held[value])
@@ -259,51 +259,50 @@ class Tile:
         """The windows of the tile, [planes][fractals][16][16], as the epilogue takes them."""
         pool, shape, sums = self.pool, self.pool.geometry, self.end.sums
         kind = pool.accumulator
-        came = self._widened(self._came())
-        plane = came_pixels(pool, self.band) * SIDE
-        lines, starts = came, [self.phases[0].begin * SIDE]
+        lines, plane = self._widened(self._came()), came_pixels(pool, self.band) * SIDE
+        start = self.phases[0].begin * SIDE
         if shape.kernel[0] > 1:
-            places = [
-                divmod(i * shape.dilations[0], shape.strides[0]) for i in range(shape.kernel[0])
-            ]
-            starts = [self.phases[first].begin + row * pool.pitch for row, first in places]
-            size = line_pixels(pool, self.band) * SIDE
-            lines = self._alloc([self.planes, size], kind, moved=False)
-            reached = (self.windows - 1) * shape.strides[1] * SIDE + shape.extent[1] * SIDE
-            # Whole repeats, where there are pixels: they alternate between halves of the banks.
-            reached = round_up(reached, REPEAT_BYTES // DTYPES[kind].itemsize)
-            there = (self.band.rows * pool.pitch + pool.left) * SIDE
-            sizes = [self.planes, min(reached, there)]
-            terms = [restride(came, sizes, [plane, 1], start * SIDE) for start in starts]
-            self._combine(terms, restride(lines, sizes, [size, 1]))
-            plane, starts = size, [0]
+            lines, plane, start = self._lines(lines, plane), line_pixels(pool, self.band) * SIDE, 0
         rounded = sums.dtype != kind
         made = self._buffer(kind, moved=not rounded and sums in self.end.program.outputs)
         right = shape.dilations[1] * SIDE
-        starts = [starts[0] + j * right for j in range(shape.kernel[1])]
-        # Blocks of a pixel are taken apart: those of a row of windows are equally far apart.
-        block = BLOCK_BYTES // DTYPES[kind].itemsize
         wide = self.end.lanes(sums)
         together = wide // SIDE
-        of_plane = self.fractals * FRACTAL
-        sizes = [self.planes // together, together, SIDE // block, self.windows, block]
-        steps = [together * plane, plane, block, shape.strides[1] * SIDE, 1]
-        to = [together * of_plane, SIDE, block, wide, 1]
+        dims = [
+            (self.planes // together, together * plane, together * self.fractals * FRACTAL),
+            (together, plane, SIDE),
+        ]
         if shape.strides[1] == 1:
-            sizes[2:], steps[2:], to[2:] = (
-                [self.windows, SIDE],
-                [SIDE, 1],
-                [wide, 1],
-            )
-        self._combine(
-            [restride(lines, sizes, steps, at) for at in starts], restride(made, sizes, to)
-        )
+            dims += [(self.windows, SIDE, wide), (SIDE, 1, 1)]
+        else:  # Blocks of a pixel are taken apart: those of a row of windows are equally far apart.
+            block = BLOCK_BYTES // DTYPES[kind].itemsize
+            dims += [(SIDE // block, block, block)]
+            dims += [(self.windows, shape.strides[1] * SIDE, wide), (block, 1, 1)]
+        sizes, steps, to = zip(*dims, strict=True)
+        terms = [restride(lines, sizes, steps, start + j * right) for j in range(shape.kernel[1])]
+        self._combine(terms, restride(made, sizes, to))
         self._clear(made, wide)
         if not rounded:
             return made
         leaves = self._buffer(sums.dtype, moved=sums in self.end.program.outputs)
         cce.vconv(made, leaves)
         return leaves
+
+    def _lines(self, came: ir.Value, plane: int) -> ir.Value:
+        """The rows of windows combined, pixel by pixel, from planes of so many elements."""
+        pool, shape, kind = self.pool, self.pool.geometry, self.pool.accumulator
+        size = line_pixels(pool, self.band) * SIDE
+        lines = self._alloc([self.planes, size], kind, moved=False)
+        reached = (self.windows - 1) * shape.strides[1] * SIDE + shape.extent[1] * SIDE
+        # Whole repeats, where there are pixels: they alternate between halves of the banks.
+        reached = round_up(reached, REPEAT_BYTES // DTYPES[kind].itemsize)
+        there = (self.band.rows * pool.pitch + pool.left) * SIDE
+        sizes = [self.planes, min(reached, there)]
+        places = [divmod(i * shape.dilations[0], shape.strides[0]) for i in range(shape.kernel[0])]
+        starts = [self.phases[first].begin + row * pool.pitch for row, first in places]
+        terms = [restride(came, sizes, [plane, 1], start * SIDE) for start in starts]
+        self._combine(terms, restride(lines, sizes, [size, 1]))
+        return lines
 
     def _widened(self, came: ir.Value) -> ir.Value:
         """Pixels in the type in which they are combined."""
