@@ -114,8 +114,7 @@ def traffic_of(plain: Costs, schedule: ProductSchedule, cores: int, tiles: list[
     rows, columns = ceil_div(whole.m, share.m), ceil_div(whole.n, share.n)
     shares = ceil_div(product.batch, share.batch) * rows * columns
     used = min(cores, shares)
-    once = product.batch * product.panel_bytes("a", whole.m)
-    once += (product.matrices or product.batch) * product.panel_bytes("b", whole.n)
+    once = product.operand_bytes("a") + product.operand_bytes("b")
     each = product.panel_bytes("a", schedule.tile.m), product.panel_bytes("b", schedule.tile.n)
     panels = [sum(kind.count * kind.fills[i] for kind in tiles) for i in (0, 1)]
     of_share = [panel * size for panel, size in zip(panels, each, strict=True)]

@@ -43,20 +43,17 @@ def memory_cycles(
         ceil_div(used, together) * share.batch * product.panel_bytes("a", share.m),
         together * times * product.panel_bytes("b", share.n),
     )
-    beside = used * share.batch * share.m * share.n * beside_bytes(product)
-    once = (
-        product.batch * product.panel_bytes("a", whole.m),
-        (product.matrices or product.batch) * product.panel_bytes("b", whole.n),
-    )
-    whole_beside = product.batch * whole.m * whole.n * beside_bytes(product)
+    of_fractal = beside_bytes(product)
+    beside = used * share.batch * share.m * share.n * of_fractal
+    whole_beside = product.batch * whole.m * whole.n * of_fractal
     room, moved = machine.l2.bytes, 0.0
-    for i in (0, 1):
+    for i, name in enumerate("ab"):
         times_read, in_share = 1.0, max(1.0, rounds_in_share[i])
         if of_turn[i] + (of_turn[1 - i] + beside) / in_share > room:
             times_read = in_share
         if sum(of_turn) + beside > room:
             times_read *= max(1.0, rounds_of_turns[i])
-        moved += once[i] * times_read
+        moved += product.operand_bytes(name) * times_read
     if moved + whole_beside > room:
         moved += whole_beside
     return moved / (machine.gm.read_bytes_per_cycle * machine.cores)

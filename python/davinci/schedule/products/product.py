@@ -110,6 +110,12 @@ class Product:
             return self.image.piece_bytes(self.image.blocks, other)
         return other * self.fractals.k * SIDE * SIDE * self.operand(name).itemsize
 
+    def operand_bytes(self, name: str) -> int:
+        """Bytes in GM of all matrices of A or B."""
+        if name == "a":
+            return self.batch * self.panel_bytes("a", self.fractals.m)
+        return (self.matrices or self.batch) * self.panel_bytes("b", self.fractals.n)
+
     def stored_columns(self, name: str) -> int:
         """Elements of a stored row of A or B."""
         return self.other(name) if self.operand(name).k_rows else self.k
