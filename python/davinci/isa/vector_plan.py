@@ -181,7 +181,7 @@ def candidates(
             blk_stride, others = unit_strides(dim, unit, itemsizes), dims[:i] + dims[i + 1 :]
             if (
                 blk_stride
-                and all(s <= most for s, most in zip(blk_stride, limits.blk_stride, strict=True))
+                and within(blk_stride, limits.blk_stride)
                 and all(whole_blocks(other, itemsizes) for other in others)
             ):
                 for count in unit_counts(dim.size, lanes // unit):
@@ -220,7 +220,7 @@ def halved_blocks(
             Dim(0, tuple((inner if wide[i] else dim).strides[i] for i in range(len(wide)))),
             itemsizes,
         )
-        if any(s > most for s, most in zip(blk_stride, limits.blk_stride, strict=True)):
+        if not within(blk_stride, limits.blk_stride):
             continue
         lanes, unit = REPEAT_BYTES // max(itemsizes), inner.size * run
         count = min(dim.size, lanes // unit)
@@ -300,7 +300,7 @@ def choose_repeat(segment: Segment, itemsizes: Sequence[int], limits: Limits) ->
     best = repeat_over(segment, None, axes, limits, itemsizes)
     for i, axis in enumerate(axes):
         rep_stride = in_blocks(axis, itemsizes)
-        if all(s <= most for s, most in zip(rep_stride, limits.rep_stride, strict=True)):
+        if within(rep_stride, limits.rep_stride):
             found = repeat_over(segment, axis, axes[:i] + axes[i + 1 :], limits, itemsizes)
             if cost_of(found, itemsizes, limits) < cost_of(best, itemsizes, limits):
                 best = found
@@ -333,6 +333,10 @@ def repeat_over(
         issue = Issue(start, tail, segment.mask, segment.blk_stride, rep_stride)
         nests.append(Nest(tuple(loops), issue))
     return nests
+
+
+def within(strides: Sequence[int], largest: Sequence[int]) -> bool:
+    return all(stride <= most for stride, most in zip(strides, largest, strict=True))
 
 
 def in_blocks(axis: Dim, itemsizes: Sequence[int]) -> tuple[int, ...]:

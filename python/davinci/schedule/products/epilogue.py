@@ -323,12 +323,12 @@ class Epilogue:
     def company(self, rows: int) -> Company:
         """What tiles of so many rows of fractals are combined with."""
         return Company(
-            any(extra.apart for extra in self.extras),
-            any(extra.row for extra in self.extras),
-            any(extra.row and extra.batch for extra in self.extras),
-            self.columns > 0,
-            any(extra.digits for extra in self.extras),
-            self.matrix_columns(rows),
+            apart=any(extra.apart for extra in self.extras),
+            rows=any(extra.row for extra in self.extras),
+            batch=any(extra.row and extra.batch for extra in self.extras),
+            added=self.columns > 0,
+            digits=any(extra.digits for extra in self.extras),
+            columns=self.matrix_columns(rows),
         )
 
     def matrix_columns(self, rows: int) -> int:
