@@ -16,4 +16,5 @@ def encoded(mnemonic: str, scalar_ops: int = 0, location: int = 0, **values: int
     record = INSTRUCTIONS[mnemonic]
     full = {field.name: int(field.name.endswith("_blk_stride")) for field in record.fields}
     full |= {operand.name: 0 for operand in record.operands}
+    assert values.keys() <= full.keys(), f"{mnemonic} has no {sorted(values.keys() - full.keys())}"
     return encode_record(record, {**full, **values}, location, scalar_ops)

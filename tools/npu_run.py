@@ -62,6 +62,7 @@ def make_parser() -> Parser:
     add("--scheduler", metavar="ADDRESS", help="of a Dask scheduler whose workers --tune uses")
     add("--save-schedules", metavar="F.json", help="write how kernels are computed, for the former")
     add("--cache", metavar="DIR", help="keep what was compiled and tuned, and take it from there")
+    add("--processes", type=int, metavar="N", help="that compute data; default: one a processor")
     add("--timing-only", action="store_true", help="leave out data, checks and outputs")
     add(
         "--launch",
@@ -127,6 +128,7 @@ def execute(options: Any) -> int:
     from davinci.files import check_distinct, check_writable, write_atomically
     from davinci.passes.pipeline import pipelines
     from davinci.reference import check
+    from davinci.simulator import processors
     from davinci.tools.progress import Progress
 
     written = ("outputs", "save", "save_quantized", "save_schedules", "json", "trace", "report")
@@ -191,6 +193,7 @@ def execute(options: Any) -> int:
             instruction_limit=options.instruction_limit,
             what_if=options.what_if,
             launching=options.launch,
+            processes=processors() if options.processes is None else options.processes,
             **chosen,
             **({"timing_only": True} if options.timing_only else {}),
         )

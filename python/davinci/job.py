@@ -129,6 +129,7 @@ def run(
     instruction_limit: int | None = None,
     what_if: str | None = None,
     launching: str = LAUNCHING[0],
+    processes: int = 1,
     **options: Any,
 ) -> Result:
     """Compiles and runs; `options` are those of `davinci.compile`.
@@ -141,15 +142,19 @@ def run(
         tuning: options of `davinci.tune`; None if nothing is tuned.
         instruction_limit: see `Executable`; None for its default.
         launching: how kernels are launched, see `Executable`.
+        processes: that compute data, see `Executable`; 1 or more.
         what_if: changes whose gains are put into the record, see `davinci.report.what_if`.
     """
     if seed < 0:
         raise InputError("no such seed", where="--seed", found=str(seed), expected="0 or more")
+    if processes < 1:
+        where = "--processes"
+        raise InputError("bad value", where=where, found=str(processes), expected="1 or more")
     if tuning is None:
         executable = make(source, progress, **options)
     else:
         executable = make_tuned(source, progress, tuning, **options)
-    executable.launching = launching
+    executable.launching, executable.processes = launching, processes
     if instruction_limit is not None:
         executable.instruction_limit = instruction_limit
     if inputs is None:

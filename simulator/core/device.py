@@ -10,14 +10,15 @@ from davinci.errors import DeviceFault, shipped
 from davinci.isa.core import Array
 from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
+from davinci.simulator.core import processes
 from davinci.simulator.core.core import MOST_INSTRUCTIONS, BlockProgram, Core
+from davinci.simulator.core.coupled import CoupledLaunch
 from davinci.simulator.core.forms import Decoder
 from davinci.simulator.core.host_threads import one_thread
+from davinci.simulator.core.launch import Launch, Pool
 from davinci.simulator.core.memory import GlobalMemory
 from davinci.simulator.core.tables import Tables
-from davinci.simulator.split.launch import Pool, SplitLaunch
-from davinci.simulator.timing.collect import Collector, Done
-from davinci.simulator.timing.gm_model import rates_of
+from davinci.simulator.split.launch import SplitLaunch
 from davinci.simulator.timing.l2 import L2
 from davinci.simulator.timing.profile import LaunchProfile
 
@@ -34,6 +35,10 @@ class Device:
             the host and the scalar units wrote, every byte counts as written, and there are no
             checks for races.
         most_instructions: of a block; more are a fault.
+
+    Attributes:
+        cores: that do all that the device does.
+        clocks: cores that find times only.
     """
 
     def __init__(
@@ -60,11 +65,15 @@ class Device:
     @most_instructions.setter
     def most_instructions(self, most: int) -> None:
         self._most = most
-        self._pool = Pool(
-            lambda kind: Core(
-                self.machine, kind, self._gm, self._tables[kind], self.checks, self.data, most
+
+        def cores(checks: bool, data: bool) -> Pool:
+            return Pool(
+                lambda kind: Core(
+                    self.machine, kind, self._gm, self._tables[kind], checks, data, most
+                )
             )
-        )
+
+        self.cores, self.clocks = cores(self.checks, self.data), cores(checks=False, data=False)
 
     def allocate(self, nbytes: int) -> int:
         """See `GlobalMemory.allocate`."""
@@ -112,56 +121,74 @@ class Device:
         Raises:
             DeviceFault: the program did something illegal.
         """
-        if blocks < 1:
-            raise DeviceFault("no blocks", where=f"kernel {name}", found=f"blocks = {blocks}")
         programs = program if isinstance(program, Mapping) else {"AICORE": program}
-        self._check_programs(name, programs)
-        profile = LaunchProfile(name, blocks)
-        collector = Collector(profile, self.machine, locations)
         kept = (blocks if timeline_blocks is None else timeline_blocks) if timeline else 0
+        launch = Launch(name, programs, arguments, blocks, locations, alone=True)
+        self._check(launch)
         with one_thread():
-            if self.machine.split:
-                split = SplitLaunch(self.machine, self._pool, name, programs, blocks, collector)
-                profile.cores = split.cores
-                split.run(arguments, locations, kept, self.checks)
-                collector.settle(self._l2, split.at_once)
-            else:
-                self._run_blocks(programs["AICORE"], arguments, locations, kept, collector)
-                collector.settle(self._l2, profile.cores)
-        return profile
+            return self.profile_of(launch, kept)
 
-    def _check_programs(self, name: str, programs: Mapping[str, BlockProgram]) -> None:
-        kinds = self.machine.core_types
-        if not programs or not set(programs) <= set(kinds):
+    def run(
+        self, launches: Sequence[Launch], kept: Sequence[int], count: int = 1
+    ) -> list[LaunchProfile] | None:
+        """Runs launches in order.
+
+        Args:
+            kept: by launch, blocks whose rows are kept, the first ones.
+            count: of processes that compute data, on a machine whose cores do not meet.
+
+        Returns:
+            The profile of each. None, from several processes only: something is wrong, and what is
+            found by running the launches again in one.
+
+        Raises:
+            DeviceFault: a program did something illegal.
+            InputError: a process was killed.
+        """
+        for launch in launches:
+            self._check(launch)
+        count = min(count, max((x.blocks for x in launches if not x.alone), default=1))
+        with one_thread():
+            if count == 1 or self.machine.split or not self.data:
+                return [self.profile_of(x, n) for x, n in zip(launches, kept, strict=True)]
+            return processes.run(self, launches, kept, count)
+
+    def profile_of(self, launch: Launch, kept: int) -> LaunchProfile:
+        """Runs a launch as a whole, in this process.
+
+        Args:
+            kept: blocks whose rows are kept, the first ones.
+
+        Raises:
+            DeviceFault: the program did something illegal.
+        """
+        if self.machine.split:
+            split = SplitLaunch(self.machine, launch, kept, self.cores)
+            split.run(self.checks)
+            return split.settle(self._l2)
+        coupled = CoupledLaunch(self.machine, launch, kept)
+        between = BlockRaces(launch.name) if self.checks and launch.blocks > 1 else None
+        for block in range(launch.blocks):
+            core = coupled.run(block, self.cores)
+            if between is not None:
+                between.add(block, core)
+        if between is not None:
+            between.check()
+        return self.settle(coupled)
+
+    def settle(self, launch: CoupledLaunch) -> LaunchProfile:
+        """The profile of a launch whose blocks have run."""
+        return launch.settle(self._l2)
+
+    def _check(self, launch: Launch) -> None:
+        where, kinds = f"kernel {launch.name}", self.machine.core_types
+        if launch.blocks < 1:
+            raise DeviceFault("no blocks", where=where, found=f"blocks = {launch.blocks}")
+        if not launch.programs or not set(launch.programs) <= set(kinds):
             raise DeviceFault(
                 f"the kernel has no program for the cores of {self.machine.name}",
-                where=f"kernel {name}",
-                found=" and ".join(programs) or "none",
+                where=where,
+                found=" and ".join(launch.programs) or "none",
                 expected=" or ".join(kinds),
                 hint=f"see ascend.core in {shipped('architecture.md')}",
             )
-
-    def _run_blocks(
-        self,
-        program: BlockProgram,
-        arguments: Sequence[int],
-        locations: Sequence[str],
-        kept: int,
-        collector: Collector,
-    ) -> None:
-        """Runs the blocks of a coupled machine one after the other, each to its end."""
-        profile = collector.profile
-        name, blocks = profile.name, profile.blocks
-        cores = profile.cores = min(blocks, self.machine.cores)
-        rates = rates_of(self.machine, cores)
-        between = BlockRaces(name) if self.checks and blocks > 1 else None
-        core = self._pool.take("AICORE")
-        for block in range(blocks):
-            core.begin(name, block, rates, locations, block < kept)
-            program(arguments, block, blocks, core)
-            collector.add(Done.of(core), block % cores, block)
-            if between is not None:
-                between.add(block, core)
-        self._pool.give("AICORE", core)
-        if between is not None:
-            between.check()

@@ -6,6 +6,7 @@ a byte that nobody wrote is a fault of the program.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable
 from typing import Any
 
@@ -71,10 +72,16 @@ class Memory:
 
     def __init__(self, space: Space, size: int, align_bytes: int, shadowed: bool = True) -> None:
         self.space, self.size, self.align_bytes = space, size, align_bytes
-        self.backing: npt.NDArray[np.uint8] = np.zeros(size + SLACK_BYTES, dtype=np.uint8)
-        shadow_bytes = size + SLACK_BYTES if shadowed else 0
-        self.shadow: npt.NDArray[np.bool_] = np.zeros(shadow_bytes, dtype=np.bool_)
+        self.backing: npt.NDArray[np.uint8] = self._bytes(size + SLACK_BYTES)
+        self.shadow: npt.NDArray[np.bool_] = self._bytes(
+            size + SLACK_BYTES if shadowed else 0
+        ).view(np.bool_)
         self.data, self.written = self.backing[:size], self.shadow[:size]
+
+    @staticmethod
+    def _bytes(count: int) -> npt.NDArray[np.uint8]:
+        """Zeros; what nothing touches costs no host memory."""
+        return np.zeros(count, dtype=np.uint8)
 
     def view(self, region: Region, base: int) -> Array:
         """The elements of a region as an array of its shape, which shares the bytes."""
@@ -145,7 +152,7 @@ def on_chip(machine: Machine, core: str, shadowed: bool = True) -> dict[Space, M
 
 
 class GlobalMemory(Memory):
-    """GM with an allocator. Bytes that nothing touches cost no host memory.
+    """GM with an allocator. A process that is forked later has the same bytes, not copies of them.
 
     Raises:
         InputError: more bytes than the machine has.
@@ -163,6 +170,10 @@ class GlobalMemory(Memory):
         super().__init__(Space.GM, size, machine.gm.align_bytes, shadowed)
         self._next = self._line_bytes = machine.gm.line_bytes
         self._whole: set[tuple[Region, int]] = set()
+
+    @staticmethod
+    def _bytes(count: int) -> npt.NDArray[np.uint8]:
+        return np.frombuffer(mmap.mmap(-1, count), dtype=np.uint8) if count else Memory._bytes(0)
 
     def allocate(self, nbytes: int) -> int:
         """Returns the address of `nbytes` new bytes, the start of a line.

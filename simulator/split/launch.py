@@ -7,35 +7,20 @@ blocks that the machine has room for run at the same time, the next ones after t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from davinci.errors import DeviceFault
 from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.checks.core_deadlock import MOST_NAMED, deadlock
 from davinci.simulator.checks.core_races import CoreRaces
-from davinci.simulator.core.core import BlockProgram, Core
+from davinci.simulator.core.launch import Launch, Pool
 from davinci.simulator.split.coroutines import Coroutine
 from davinci.simulator.split.cross_core import Flags, Link, Seat
 from davinci.simulator.timing.collect import Collector, Done
 from davinci.simulator.timing.gm_model import rates_of
-
-
-class Pool:
-    """Cores that are free, by kind: a core is needed only while its program runs."""
-
-    def __init__(self, make: Callable[[str], Core]) -> None:
-        self._make = make
-        self._free: dict[str, list[Core]] = {}
-
-    def take(self, kind: str) -> Core:
-        """A core of that kind."""
-        free = self._free.setdefault(kind, [])
-        return free.pop() if free else self._make(kind)
-
-    def give(self, kind: str, core: Core) -> None:
-        """Takes a core back."""
-        self._free[kind].append(core)
+from davinci.simulator.timing.l2 import L2
+from davinci.simulator.timing.profile import LaunchProfile
 
 
 class SplitLaunch:
@@ -43,43 +28,27 @@ class SplitLaunch:
 
     Args:
         machine: with cube and vector cores.
-        pool: its cores.
-        name: of the kernel.
-        programs: by kind of core, "AIC", "AIV" or both.
-        blocks: number of blocks.
-        collector: of the profile.
-
-    Attributes:
-        cores: cube and vector cores that take part.
-        at_once: blocks that the machine runs at the same time.
+        launch: of programs for "AIC", "AIV" or both.
+        kept: blocks whose rows are kept, the first ones.
+        pool: the machine's cores.
     """
 
-    def __init__(
-        self,
-        machine: Machine,
-        pool: Pool,
-        name: str,
-        programs: Mapping[str, BlockProgram],
-        blocks: int,
-        collector: Collector,
-    ) -> None:
-        self._machine, self._pool, self._name = machine, pool, name
-        self._programs, self._blocks, self._collector = programs, blocks, collector
+    def __init__(self, machine: Machine, launch: Launch, kept: int, pool: Pool) -> None:
+        self._machine, self._launch, self._kept, self._pool = machine, launch, kept, pool
+        self._name, self._blocks, self._programs = launch.name, launch.blocks, launch.programs
         self._vectors = machine.core_types["AIV"].count
-        self.at_once = machine.cores if "AIC" in programs else machine.cores * self._vectors
+        both = len(self._programs) > 1
+        self._at_once = machine.cores * (1 if "AIC" in self._programs else self._vectors)
         self._crossed = False
         self._seats = 0
-        self.cores = min(blocks, self.at_once) * (1 + self._vectors if len(programs) > 1 else 1)
+        cores = min(self._blocks, self._at_once) * (1 + self._vectors if both else 1)
+        profile = LaunchProfile(self._name, self._blocks, cores)
+        self._collector = Collector(profile, machine, launch.locations)
 
-    def run(
-        self, arguments: Sequence[int], locations: Sequence[str], kept: int, checks: bool
-    ) -> None:
+    def run(self, checks: bool) -> None:
         """Runs all blocks.
 
         Args:
-            arguments: addresses in global memory.
-            locations: source locations by id.
-            kept: blocks whose rows are kept, the first ones.
             checks: look for races between cores.
 
         Raises:
@@ -87,10 +56,10 @@ class SplitLaunch:
         """
         races = CoreRaces(self._name) if checks else None
         blocks = BlockRaces(self._name) if checks and self._blocks > 1 else None
-        clocks = [0] * min(self._blocks, self.at_once)
-        for first in range(0, self._blocks, self.at_once):
-            group = range(first, min(first + self.at_once, self._blocks))
-            self._round(group, clocks, arguments, locations, kept, races, blocks)
+        clocks = [0] * min(self._blocks, self._at_once)
+        for first in range(0, self._blocks, self._at_once):
+            group = range(first, min(first + self._at_once, self._blocks))
+            self._round(group, clocks, races, blocks)
         if races is not None:
             races.check_blocks()
         if blocks is not None:
@@ -99,9 +68,14 @@ class SplitLaunch:
             elif races is not None:
                 races.check_all()
 
+    def settle(self, l2: L2) -> LaunchProfile:
+        """The profile, when all blocks have run, with the L2 as it serves them."""
+        self._collector.settle(l2, self._at_once)
+        return self._collector.profile
+
     def seats(self, block: int) -> list[Seat]:
         """Where the programs of a block run."""
-        slot = block % self.at_once
+        slot = block % self._at_once
         width = 1 + self._vectors
         if "AIC" not in self._programs:
             group, which = divmod(slot, self._vectors)
@@ -120,9 +94,6 @@ class SplitLaunch:
         self,
         group: range,
         clocks: list[int],
-        arguments: Sequence[int],
-        locations: Sequence[str],
-        kept: int,
         races: CoreRaces | None,
         blocks: BlockRaces | None,
     ) -> None:
@@ -138,13 +109,15 @@ class SplitLaunch:
         programs: list[Coroutine] = []
 
         def start(seat: Seat) -> None:
-            begin = clocks[seat.block % self.at_once]
+            begin = clocks[seat.block % self._at_once]
 
-            def body(program: Coroutine) -> None:
+            def body(_: Coroutine) -> None:
                 core = self._pool.take(seat.core)
-                keep = seat.block < kept
+                keep = seat.block < self._kept
+                locations = self._launch.locations
                 core.begin(self._name, seat.block, rates[seat.core], locations, keep, link)
-                self._programs[seat.core](arguments, seat.block, self._blocks, core)
+                program = self._programs[seat.core]
+                program(self._launch.arguments, seat.block, self._blocks, core)
                 done = Done.of(core)
                 self._collector.add(done, seat.place, seat.block, seat)
                 ends[seat.block] = max(ends[seat.block], begin + done.cycles)
@@ -175,7 +148,7 @@ class SplitLaunch:
             )
         self._crossed |= flags.crossed
         for block, end in ends.items():
-            clocks[block % self.at_once] = end
+            clocks[block % self._at_once] = end
 
     def _take_turns(
         self, programs: Sequence[Coroutine], links: Sequence[Link], flags: Flags

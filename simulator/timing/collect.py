@@ -158,6 +158,10 @@ class Collector:
         block.copied_bytes.update(counted.copied)
         block.unit_cycles.update(counted.unit_cycles)
 
+    def sort(self) -> None:
+        """Puts programs that were taken over in another order into that of their blocks."""
+        self._runs.sort(key=lambda run: run.stream.block)
+
     def settle(self, l2: L2, at_once: int) -> None:
         """Notes the times, with the L2 as it serves the launch.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 from unittest import mock
 
@@ -18,7 +18,7 @@ from davinci.mlir import ir, make_context
 from davinci.passes.builder import as_attribute, op
 from davinci.passes.pipeline import pipelines
 from davinci.runtime.executable import Executable
-from davinci.simulator import Device
+from davinci.simulator import Device, Launch, LaunchProfile
 from davinci.simulator.core.core import BlockProgram
 from fuzz.stream_steps import SYNC
 
@@ -85,20 +85,18 @@ def record(
     with module.context, ir.Location.unknown():
         number_synchronisation(module.operation)
     kernels: dict[str, Kernel] = {}
-    launch = Device.launch
+    profile_of = Device.profile_of
 
-    def recording(
-        device: Device, name: str, programs: Any, arguments: Any, blocks: int,
-        locations: Sequence[str], *rest: Any, **more: Any,
-    ) -> Any:  # fmt: skip
+    def recording(device: Device, launch: Launch, kept: int) -> LaunchProfile:
+        name = launch.name
         if name in kernels or (only and name not in only):
-            return launch(device, name, programs, arguments, blocks, locations, *rest, **more)
-        program, streams = teed(programs["AICORE"])
-        profile = launch(device, name, program, arguments, blocks, locations, *rest, **more)
-        kernels[name] = kernel_of(name, device, streams, locations)
+            return profile_of(device, launch, kept)
+        program, streams = teed(launch.programs["AICORE"])
+        profile = profile_of(device, replace(launch, programs={"AICORE": program}), kept)
+        kernels[name] = kernel_of(name, device, streams, launch.locations)
         return profile
 
-    with mock.patch.object(Device, "launch", recording):
+    with mock.patch.object(Device, "profile_of", recording):
         Executable(module, machines.load(machine), cores).run(model.inputs(seed=1))
     return list(kernels.values())
 

@@ -72,6 +72,7 @@ RUN = [
     ("good.onnx --inputs dtype.npz", 2, "found float64[2, 3]; expected float32[2, 3]"),
     ("good.onnx --inputs good.npz --seed 1", 2, "--seed: not allowed with argument --inputs"),
     ("good.onnx --seed -1", 2, "--seed: no such seed; found -1; expected 0 or more"),
+    ("good.onnx --processes 0", 2, "--processes: bad value; found 0; expected 1 or more"),
     ("good.onnx --seed 1e9", 2, "argument --seed: invalid int value: '1e9'"),
     # results
     ("good.onnx --outputs no/o.npz", 2, "no/o.npz: cannot write: no such folder"),

@@ -35,6 +35,31 @@ def test_interrupt(seconds: float, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_interrupt_of_several_processes() -> None:
+    """Each holds an end of stderr: that it can be read to its end says that all are gone."""
+    program = """
+import os, sys, time
+from davinci.simulator.core import processes
+from davinci.tools import npu_run
+
+first = os.getpid()
+def finish(order, launch):
+    if os.getpid() == first:
+        print("running", flush=True)
+    time.sleep(600)
+processes.Order.finish = finish
+sys.exit(npu_run.main(["zoo:mlp", "--processes", "3"]))
+"""
+    ends: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)
+    ends["preexec_fn"] = take_interrupts
+    with subprocess.Popen([sys.executable, "-c", program], text=True, **ends) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert (process.returncode, err) == (130, "interrupted\n")
+
+
 def test_interrupt_in_an_endless_kernel(tmp_path: Path) -> None:
     """The main thread is in native code, which does not come back."""
     loop = "llvm.br ^l\n^l:\nllvm.br ^l\n^end:"

@@ -105,11 +105,11 @@ def check_name(function: Op, name: str) -> None:
         fail(function, "has a reserved name", found=f"@{name}", hint="rename the function")
 
 
-def check_functions(functions: dict[str, Any]) -> set[str]:
+def check_functions(functions: dict[str, Any]) -> dict[str, set[str]]:
     """Checks the functions of a library, by name, at the llvm level.
 
     Returns:
-        Names of those that load from global memory, by themselves or by calls.
+        By name all that each calls, itself or in what it calls.
 
     Raises:
         CompileError: an operation that the scalar unit has not, a function of the host, or
@@ -127,8 +127,10 @@ def check_functions(functions: dict[str, Any]) -> set[str]:
     for name, function in functions.items():
         if name in reached[name]:
             fail(function, f"@{name} calls itself", expected="calls without a cycle")
-    load = {name for name, found in called.items() if any(map(_is_load, found))}
-    return {name for name in functions if load & {name, *reached[name]}}
+    return {
+        name: called[name].union(*(called[callee] for callee in reached[name]))
+        for name in functions
+    }
 
 
 def guard_divisions(functions: dict[str, Any], locations: list[str]) -> set[str]:
@@ -201,9 +203,12 @@ def _check_operation(op: Op) -> str:
     return str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
 
 
-def _is_load(callee: str) -> bool:
-    """Whether it is an intrinsic that loads from global memory."""
-    return callee.startswith(f"{INTRINSIC}ld.") and not callee.startswith(f"{INTRINSIC}ld.ub.")
+def loads_gm(called: set[str]) -> bool:
+    """Whether an intrinsic that loads from global memory is among what is called."""
+    return any(
+        name.startswith(f"{INTRINSIC}ld.") and not name.startswith(f"{INTRINSIC}ld.ub.")
+        for name in called
+    )
 
 
 def _reached(name: str, callees: dict[str, set[str]]) -> set[str]:

@@ -89,6 +89,7 @@ class Executable:
         self.machine, self.cores = machine, cores or machine.cores
         self.checks, self.data = checks, data
         self.launching = LAUNCHING[0]
+        self.processes = 1
         self.details: Record = {}
         with module.context, ir.Location.unknown():
             self._facts = describe(module)
@@ -139,7 +140,7 @@ class Executable:
         kept = tuple(np.array(array) for array in arrays)
         with self._lock:
             start = time.perf_counter()
-            launches = self._host.execute(kept, timeline)
+            launches = self._host.execute(kept, timeline, self.processes)
             results = self._host.results()
             run = Run(launches, time.perf_counter() - start, kept, timeline)
             self._latest = self._of_thread.run = run

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -23,23 +22,11 @@ from davinci.narrow import NARROW, from_stored, stored_dtype, to_stored
 from davinci.passes.pipeline.base import fail
 from davinci.runtime.arguments import Array, Spec
 from davinci.runtime.jit import KernelLibrary, ScalarProgram
-from davinci.simulator import Device, LaunchProfile
+from davinci.simulator import Device, Launch, LaunchProfile
 from davinci.units import BLOCK_BYTES
 
 ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
 """Views of a whole buffer under another shape."""
-
-
-@dataclass(frozen=True)
-class Launch:
-    """One entry of the launch list."""
-
-    name: str
-    programs: dict[str, ScalarProgram]
-    locations: list[str]
-    arguments: list[int]
-    blocks: int
-    operators: tuple[str, ...]
 
 
 class HostProgram:
@@ -50,6 +37,7 @@ class HostProgram:
         inputs, outputs: specifications, by the arguments' attributes.
         input_addresses, output_addresses: by name; an input and an output may have the same.
         launches: in order.
+        operators: by launch, the model's nodes that it computes.
         firsts: numbers of those that launch their kernel for the first time.
         volatile: (address, bytes) of what holds nothing at the start of a run.
         padding: (address, bytes) behind buffers in the arena, zero at the start of a run.
@@ -80,6 +68,7 @@ class HostProgram:
         self.input_addresses: dict[str, int] = {}
         self.output_addresses: dict[str, int] = {}
         self.launches: list[Launch] = []
+        self.operators: list[tuple[str, ...]] = []
         self.volatile: list[tuple[int, int]] = []
         self.padding: list[tuple[int, int]] = []
         self._places: dict[Any, int] = {}
@@ -93,13 +82,35 @@ class HostProgram:
         # Lets go of the module, whose constants are on the device now.
         del self._module, self._symbols, self._globals, self._places, self._libraries, self._given
 
-    def execute(self, arrays: Sequence[Array], timeline: str) -> list[LaunchProfile]:
+    def execute(
+        self, arrays: Sequence[Array], timeline: str, processes: int
+    ) -> list[LaunchProfile]:
         """Writes the inputs, arrays in order, and launches everything.
 
         Args:
             arrays: of the shapes and types of `inputs`.
             timeline: launches that keep their rows, see `Executable.run`.
+            processes: that compute data.
         """
+        kept = [self._kept(number, timeline) for number in range(len(self.launches))]
+        self._prepare(arrays)
+        profiles = self.device.run(self.launches, kept, processes)
+        if profiles is None:
+            self._prepare(arrays)
+            profiles = self.device.run(self.launches, kept)
+        assert profiles is not None, "one process finds what is wrong, or nothing is"
+        for profile, operators in zip(profiles, self.operators, strict=True):
+            profile.operators = operators
+        return profiles
+
+    def _kept(self, number: int, timeline: str) -> int:
+        """Of how many blocks of a launch rows are kept."""
+        if timeline == "all":
+            return self.launches[number].blocks
+        return int(timeline == "first" and number in self.firsts)
+
+    def _prepare(self, arrays: Sequence[Array]) -> None:
+        """Makes memory what it is at the start of a run."""
         device = self.device
         device.flush()
         for address, size in self.volatile:
@@ -108,21 +119,6 @@ class HostProgram:
             device.write(address, np.zeros(size, dtype=np.uint8))
         for spec, array in zip(self.inputs, arrays, strict=True):
             device.write(self.input_addresses[spec.name], to_stored(array))
-        profiles = [
-            device.launch(
-                x.name,
-                x.programs,
-                x.arguments,
-                x.blocks,
-                x.locations,
-                timeline=timeline == "all" or (timeline == "first" and i in self.firsts),
-                timeline_blocks=1 if timeline == "first" else None,
-            )
-            for i, x in enumerate(self.launches)
-        ]
-        for profile, launch in zip(profiles, self.launches, strict=True):
-            profile.operators = launch.operators
-        return profiles
 
     def results(self) -> dict[str, Array]:
         """The outputs by name, in order; none without data."""
@@ -260,9 +256,10 @@ class HostProgram:
             for address in arguments:
                 self._fill(address)
         blocks = attribute(op, "ascend.blocks", 1)
-        operators = tuple(attribute(op, "ascend.operators", ()))
-        launch = Launch(name, programs, library.locations, arguments, blocks, operators)
+        alone = any(program.accesses for program in programs.values())
+        launch = Launch(name, programs, arguments, blocks, library.locations, alone)
         self.launches.append(launch)
+        self.operators.append(tuple(attribute(op, "ascend.operators", ())))
 
     def _library(self, path: tuple[str, ...], user: Op) -> KernelLibrary:
         """The compiled kernels of the nested module with that symbol path."""

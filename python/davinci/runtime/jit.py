@@ -36,8 +36,10 @@ from davinci.runtime.device_code import (
     check_name,
     check_signature,
     guard_divisions,
+    loads_gm,
 )
 from davinci.runtime.intrinsics import (
+    ACCESSES,
     CONTEXT_WORDS,
     DIVISION_BY_ZERO,
     NO_ACCESS,
@@ -92,12 +94,21 @@ class ScalarProgram:
         inputs: number of arguments, addresses in GM.
         core: kind of core it is for.
         loads: whether its scalar unit loads from GM.
+        accesses: whether it loads or stores anywhere: what it issues may depend on data.
     """
 
     def __init__(
-        self, library: KernelLibrary, name: str, inputs: int, core: str, loads: bool, entry: int
+        self,
+        library: KernelLibrary,
+        name: str,
+        inputs: int,
+        core: str,
+        called: set[str],
+        entry: int,
     ) -> None:
-        self.name, self.inputs, self.core, self.loads = name, inputs, core, loads
+        self.name, self.inputs, self.core = name, inputs, core
+        self.loads = loads_gm(called)
+        self.accesses = any(callee.startswith(ACCESSES) for callee in called)
         self._library = library
         self._entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(entry)
 
@@ -149,23 +160,25 @@ class KernelLibrary:
         self._context[Slot.FLUSH] = ctypes.cast(self._flush, ctypes.c_void_p).value or 0
         with module.context, ir.Location.unknown():
             try:
-                native, kernels, loading = self._native_module(module)
+                native, kernels, called = self._native_module(module)
             except MLIRError as error:
                 raise CompileError(first_diagnostic(error)) from None
             self._engine = execution_engine.ExecutionEngine(native, opt_level=OPT_LEVEL)
         self.programs = {
             name: ScalarProgram(
-                self, name, inputs, core, name in loading, self._engine.raw_lookup(name)
+                self, name, inputs, core, called[name], self._engine.raw_lookup(name)
             )
             for name, (inputs, core) in kernels.items()
         }
 
-    def _native_module(self, module: Op) -> tuple[Any, dict[str, tuple[int, str]], set[str]]:
+    def _native_module(
+        self, module: Op
+    ) -> tuple[Any, dict[str, tuple[int, str]], dict[str, set[str]]]:
         """A module of its own: copies of the functions, definitions of the intrinsics.
 
         Returns:
-            The module, by kernel the number of arguments and the kind of core, and the names of
-            functions that load from GM.
+            The module, by kernel the number of arguments and the kind of core, and by function
+            what it calls.
         """
         native = ir.Module.create()
         names: list[str] = []
@@ -202,14 +215,14 @@ class KernelLibrary:
         # With what upstream's passes declared and defined for operations of `math`.
         functions = {symbol_name(view): view.operation for view in native.body.operations}
         functions = {name: op for name, op in functions.items() if name not in own}
-        loading = check_functions(functions)
+        called = check_functions(functions)
         kinds = guard_divisions(functions, self.locations)
         loops = guard_loops(functions, self.locations)
         if kinds or loops:
             text = ir.Module.parse(guards(self._context.ctypes.data, kinds, loops))
             passmanager.PassManager.parse(UPSTREAM).run(text.operation)
             adopt(native, text)
-        return native, kernels, loading
+        return native, kernels, called
 
     def run(
         self, program: ScalarProgram, entry: Any, block: int, blocks: int, core: CoreLike
