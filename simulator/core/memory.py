@@ -7,7 +7,7 @@ a byte that nobody wrote is a fault of the program.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,16 @@ class Place:
             np.copyto(self._view, values, where=self._mask, casting="unsafe")
 
 
+def private_zeros(count: int) -> npt.NDArray[np.uint8]:
+    """Bytes; those that nothing touches cost no host memory."""
+    return np.zeros(count, dtype=np.uint8)
+
+
+def shared_zeros(count: int) -> npt.NDArray[np.uint8]:
+    """As `private_zeros`; a process that is forked later has the same bytes, not copies of them."""
+    return np.frombuffer(mmap.mmap(-1, count), dtype=np.uint8)
+
+
 class Memory:
     """One memory. Regions of instructions lie at a base address.
 
@@ -70,18 +80,18 @@ class Memory:
         backing, shadow: the same with `SLACK_BYTES` behind, to make views from.
     """
 
-    def __init__(self, space: Space, size: int, align_bytes: int, shadowed: bool = True) -> None:
+    def __init__(
+        self,
+        space: Space,
+        size: int,
+        align_bytes: int,
+        shadowed: bool = True,
+        zeros: Callable[[int], npt.NDArray[np.uint8]] = private_zeros,
+    ) -> None:
         self.space, self.size, self.align_bytes = space, size, align_bytes
-        self.backing: npt.NDArray[np.uint8] = self._bytes(size + SLACK_BYTES)
-        self.shadow: npt.NDArray[np.bool_] = self._bytes(
-            size + SLACK_BYTES if shadowed else 0
-        ).view(np.bool_)
+        shadow_bytes = size + SLACK_BYTES if shadowed else 0
+        self.backing, self.shadow = zeros(size + SLACK_BYTES), zeros(shadow_bytes).view(np.bool_)
         self.data, self.written = self.backing[:size], self.shadow[:size]
-
-    @staticmethod
-    def _bytes(count: int) -> npt.NDArray[np.uint8]:
-        """Zeros; what nothing touches costs no host memory."""
-        return np.zeros(count, dtype=np.uint8)
 
     def view(self, region: Region, base: int) -> Array:
         """The elements of a region as an array of its shape, which shares the bytes."""
@@ -152,7 +162,7 @@ def on_chip(machine: Machine, core: str, shadowed: bool = True) -> dict[Space, M
 
 
 class GlobalMemory(Memory):
-    """GM with an allocator. A process that is forked later has the same bytes, not copies of them.
+    """GM with an allocator. With a shadow, its bytes are those of processes forked later, too.
 
     Raises:
         InputError: more bytes than the machine has.
@@ -167,13 +177,10 @@ class GlobalMemory(Memory):
                 expected=f"at most {machine.gm.bytes} bytes (gm.bytes of the machine file)",
                 hint="use a smaller model or batch, or a machine with more memory",
             )
-        super().__init__(Space.GM, size, machine.gm.align_bytes, shadowed)
+        zeros = shared_zeros if shadowed else private_zeros
+        super().__init__(Space.GM, size, machine.gm.align_bytes, shadowed, zeros)
         self._next = self._line_bytes = machine.gm.line_bytes
         self._whole: set[tuple[Region, int]] = set()
-
-    @staticmethod
-    def _bytes(count: int) -> npt.NDArray[np.uint8]:
-        return np.frombuffer(mmap.mmap(-1, count), dtype=np.uint8) if count else Memory._bytes(0)
 
     def allocate(self, nbytes: int) -> int:
         """Returns the address of `nbytes` new bytes, the start of a line.
