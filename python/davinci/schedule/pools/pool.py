@@ -99,13 +99,13 @@ class Pool:
         behind = self.columns - self.left - self.inner
         step = self.geometry.strides[1]
         least = ceil_div(self.columns - min(self.left, behind), step) * step
-        apart = round_up(least - self.half, 2 * self.half) + self.half
+        apart = self.in_half(least, 1)
         return apart if apart % step == 0 and (apart - least) * FEW <= least else least
 
-    @property
-    def half(self) -> int:
-        """Pixels that lie in half of the banks of UB."""
-        return REPEAT_BYTES // (SIDE * DTYPES[self.accumulator].itemsize)
+    def in_half(self, pixel: int, half: int) -> int:
+        """From a pixel on the first where half 0 or 1 of the banks of UB begins."""
+        pixels = REPEAT_BYTES // (SIDE * DTYPES[self.accumulator].itemsize)
+        return round_up(pixel - half * pixels, 2 * pixels) + half * pixels
 
     @property
     def row(self) -> int:
@@ -168,14 +168,14 @@ def phases(pool: Pool, band: Band) -> dict[int, Phase]:
     [(0, 3, 1, 0), (1, 2, 0, 40)]
     """
     shape, found, begin = pool.geometry, dict[int, Phase](), 0
-    step, half = shape.strides[0], pool.half
+    step = shape.strides[0]
     firsts = sorted({i * shape.dilations[0] % step for i in range(shape.kernel[0])})
     for number, first in enumerate(firsts):
         rows, above, behind = (
             ceil_div(max(0, end - first), step)
             for end in (band.reached, band.above, band.reached - band.below)
         )
-        begin = round_up(begin - number % 2 * half, 2 * half) + number % 2 * half
+        begin = pool.in_half(begin, number % 2)
         found[first] = Phase(first, rows, min(above, rows), rows - behind, begin)
         begin += rows * pool.pitch + pool.left
     return found
@@ -184,12 +184,12 @@ def phases(pool: Pool, band: Band) -> dict[int, Phase]:
 def came_pixels(pool: Pool, band: Band) -> int:
     """Pixels of a plane of a tile in UB as they come."""
     last = max(x.begin + x.rows * pool.pitch + pool.left for x in phases(pool, band).values())
-    return round_up(last, 2 * pool.half)
+    return pool.in_half(last, 0)
 
 
 def line_pixels(pool: Pool, band: Band) -> int:
     """The same with rows combined."""
-    return round_up(band.rows * pool.pitch + pool.left, 2 * pool.half)
+    return pool.in_half(band.rows * pool.pitch + pool.left, 0)
 
 
 @dataclass(frozen=True)
