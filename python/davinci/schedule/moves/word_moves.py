@@ -141,9 +141,18 @@ class WordMove:
     def stored_elements(self) -> int:
         return self.store_runs * self.tile * self.pitch
 
+    @property
+    def numbers(self) -> range:
+        """Of the pieces."""
+        return range(len(self.move.pieces))
+
+    def turned_run(self, piece: int) -> int:
+        """Words of a row of a run of what is loaded for a piece."""
+        return self.points * self.loads[piece].pitch * self.move.words
+
     def turned_blocks(self, piece: int) -> int:
-        """Words of a row of what is loaded for a piece."""
-        return self.loaded_elements(piece) // self.rows * self.move.words
+        """The same of all runs."""
+        return self.load_runs(piece) * self.turned_run(piece)
 
     @property
     def placed_blocks(self) -> int:
@@ -155,7 +164,7 @@ class WordMove:
         placed = {PLACED: spread(self.placed_blocks, self._apart[PLACED]) * BLOCK_LANES}
         if self.direct:
             return placed
-        turned = sum(self.turned_blocks(piece) for piece in range(len(self.move.pieces)))
+        turned = sum(map(self.turned_blocks, self.numbers))
         return {TURNED: spread(turned, self._apart[TURNED]) * BLOCK_LANES, **placed}
 
     @cached_property
@@ -163,7 +172,7 @@ class WordMove:
         """Blocks from those of one transposition to those of the next, in each buffer."""
         if not self.apart:
             return {TURNED: ROWS, PLACED: ROWS}
-        walks = [self._walk(piece) for piece in range(len(self.move.pieces))]
+        walks = [self._walk(piece) for piece in self.numbers]
         turned = [([(n, s) for n, s, _ in dims], first) for dims, first, _ in walks]
         placed = [([(n, s) for n, _, s in dims], place) for dims, _, place in walks]
         return {TURNED: best_apart(turned), PLACED: best_apart(placed)}
@@ -171,26 +180,19 @@ class WordMove:
     @property
     def bytes(self) -> int:
         """Bytes of UB that a tile takes."""
-        moved = self.stored_elements
-        moved += sum(self.loaded_elements(piece) for piece in range(len(self.move.pieces)))
+        moved = self.stored_elements + sum(map(self.loaded_elements, self.numbers))
         size = self.move.itemsize + (WORD_BYTES if self.move.itemsize == 1 else 0)
         return moved * size + sum(self.scratch.values()) * BLOCK_BYTES // BLOCK_LANES
 
     def steps(self) -> Steps:
         """The work of the vector unit on a tile."""
-        steps: list[Step] = []
         if self.direct:
-            steps = [step for piece in range(len(self.move.pieces)) for step in self._put(piece)]
-            return Steps("s32", (*steps, *self._turn_back()), self.scratch)
-        base = 0
-        for piece in range(len(self.move.pieces)):
-            steps += self._turn(piece, base)
-            base += self.turned_blocks(piece)
-        base = 0
-        for piece in range(len(self.move.pieces)):
-            steps.append(self._place(piece, base))
-            base += self.turned_blocks(piece)
-        return Steps("s32", (*steps, *self._turn_back()), self.scratch)
+            placed = [step for piece in self.numbers for step in self._put(piece)]
+        else:
+            *bases, _ = itertools.accumulate(map(self.turned_blocks, self.numbers), initial=0)
+            placed = [step for piece, base in enumerate(bases) for step in self._turn(piece, base)]
+            placed += [self._place(piece, base) for piece, base in enumerate(bases)]
+        return Steps("s32", (*placed, *self._turn_back()), self.scratch)
 
     @property
     def _digits(self) -> tuple[int, ...]:
@@ -212,8 +214,8 @@ class WordMove:
         return View(buffer, shape, strides, spread(first, apart) * lanes)
 
     def _turn(self, piece: int, base: int) -> Iterator[Step]:
-        row = self.points * self.loads[piece].pitch
-        count = row * self.move.words
+        count = self.turned_run(piece)
+        row = count // self.move.words
         for run in range(self.load_runs(piece)):
             blocks = self._blocks(TURNED, base + run * count, count)
             yield Step(TRANSPOSITION, (self._rows(loaded(piece), run, row), blocks))
@@ -224,18 +226,14 @@ class WordMove:
         dims, first, place = self._walk(piece)
         if first:
             return None
-        return parted(dims, self.load_runs(piece) * self.turned_run(piece), place)
-
-    def turned_run(self, piece: int) -> int:
-        """Words of a row of a run of what is loaded for a piece."""
-        return self.points * self.loads[piece].pitch * self.move.words
+        return parted(dims, self.turned_blocks(piece), place)
 
     def _put(self, number: int) -> Iterator[Step]:
         """Blocks of the words of a piece, where they belong in the result."""
         found = self.parted(number)
         assert found is not None, "blocks at different distances"
-        row, apart = self.turned_run(number) // self.move.words, self._apart[PLACED]
-        lanes, per_run = ROWS // self.move.words, self.turned_run(number) // ROWS
+        count, words, apart = self.turned_run(number), self.move.words, self._apart[PLACED]
+        row, lanes, per_run = count // words, ROWS // words, count // ROWS
 
         def source(t: int) -> int:
             """The place of the squares `t` in what is loaded."""
@@ -438,7 +436,7 @@ class _Ways:
 
     def _sized(self, way: WordMove, size: int, walks: int) -> WordMove | None:
         """The tile as large as UB and the number of cores allow."""
-        least, move = way.points, self.move
+        least = way.points
         if not self._fits(way, 1):
             return None
         each = way.bytes
@@ -450,7 +448,7 @@ class _Ways:
         times = ceil_div((size - apart) // (way.rows * least), tiles)
         way = replace(way, points=least * times)
         ways = [way, replace(way, apart=True)]
-        if all(way.parted(piece) for piece in range(len(move.pieces))):
+        if all(map(way.parted, way.numbers)):
             ways.append(replace(way, apart=True, direct=True))
         fitting = [way for way in reversed(ways) if self._fits(way, 1)]
         best = min(fitting, key=lambda way: way.steps().estimate(self.machine).cycles)
