@@ -238,17 +238,19 @@ class Sums(Part):
 
     def settle(self, bounded: bool) -> None:
         sizes = np.abs(self.weights.astype(np.float64)).sum(0)
-        n = len(sizes)
-        self.numbers, self.scales, given = (
-            np.broadcast_to(np.asarray(x, np.float64), (n,)).copy()
-            for x in (self.numbers, self.scales, self.given)
-        )
-        self.given = given
+        self._give_columns(len(sizes))
         self.scales[sizes == 0] = DEAD_SCALE
         if not np.all(np.isfinite(self.scales)) or not np.all(self.scales):
             raise Unfit
         scales, most = np.abs(self.scales), STEPS * sizes
-        self.shift = shift_of(scales, most, most * scales + np.abs(given), bounded)
+        self.shift = shift_of(scales, most, most * scales + np.abs(self.given), bounded)
+
+    def _give_columns(self, count: int) -> None:
+        """Has numbers, scales and what was taken for each column."""
+        self.numbers, self.scales, self.given = (
+            np.broadcast_to(np.asarray(x, np.float64), (count,)).copy()
+            for x in (self.numbers, self.scales, self.given)
+        )
 
     def emit(self, ops: TensorOps) -> Any:
         made = self._scaled(ops)
@@ -329,10 +331,7 @@ class OfFloats(OfHalves):
         if bounded:
             raise Unfit
         sizes = np.abs(self.weights.astype(np.float64)).max(0)
-        self.numbers, self.scales, self.given = (
-            np.broadcast_to(np.asarray(x, np.float64), sizes.shape)
-            for x in (self.numbers, self.scales, self.given)
-        )
+        self._give_columns(len(sizes))
         for image in (self.image, None):
             self.image, self.step = image, 1.0 if image is None else image.step
             shift = shift_of_weights(sizes * np.abs(self.scales * self.step))
