@@ -17,10 +17,11 @@ from davinci.element_types import dtype_of
 from davinci.mlir import ir
 from davinci.operators.quantize import QUANTIZED
 from davinci.operators.tensors import Tensor
+from davinci.passes.ascend.rearrangement import REARRANGED
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, full_value, read_once
 
-MOVES = frozenset({"ascend.transpose", "ascend.reshape", "ascend.relayout", "ascend.slice"})
-"""Operators that what is a factor of their operand is one of their result."""
+ELSEWHERE = (*REARRANGED, "ascend.relayout", "ascend.slice")
+"""Operators that put elements elsewhere and change none: a factor of all stays one."""
 
 WHOLE = 2048
 """Integers up to this are f16."""
@@ -46,7 +47,7 @@ class IntegerImage:
     def of(image: Any) -> IntegerImage | None:
         """`image` as integers, if it is that and nothing else reads what it is made of."""
         op = defining_op(image)
-        while op is not None and op.name in MOVES and read_once(image):
+        while op is not None and op.name in ELSEWHERE and read_once(image):
             image = op.operands[0]
             op = defining_op(image)
         if op is None or op.name != "ascend.cast" or not read_once(image):

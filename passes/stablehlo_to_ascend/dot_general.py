@@ -20,6 +20,7 @@ from davinci.elements import Array
 from davinci.mlir import Op, ir, stablehlo
 from davinci.operators.products import FACTORS, product_name
 from davinci.operators.tensors import Tensor
+from davinci.passes.ascend.rearrangement import REARRANGED
 from davinci.passes.ascend.tensor_ops import (
     TensorOps,
     constant_array,
@@ -114,7 +115,7 @@ def known_array(value: ir.Value) -> Array | None:
     if (owner := definition(value)) is not None:
         return constant_array(owner)
     moved = defining_op(value)
-    if moved is None or moved.name not in ("ascend.transpose", "ascend.reshape"):
+    if moved is None or moved.name not in REARRANGED:
         return None
     source = known_array(moved.operands[0])
     if source is None:

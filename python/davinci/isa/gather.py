@@ -15,7 +15,6 @@ from davinci.isa.core import (
     Accesses,
     Array,
     Compute,
-    Field,
     Finds,
     Instruction,
     Pipe,
@@ -127,14 +126,13 @@ BASE = "what the offsets count from"
 for dtype in ("b16", "b32"):
     size = DTYPES[dtype].itemsize
     lanes = REPEAT_BYTES // size
-    (repeat_stride, repeats) = (f for f in unary_fields("dst", blocks=False))
     define(
         Instruction(
             name="vgather",
             type=dtype,
             pipe=Pipe.V,
             operands=(ub("dst"), ub("offsets", OFFSETS), ub("src", BASE)),
-            fields=(repeat_stride, repeats),
+            fields=unary_fields("dst", blocks=False),
             accesses=lane_regions(dtype),
             compute=taking(dtype, size, masked=True),
             finds=finding(dtype, size, masked=True),
@@ -147,14 +145,13 @@ for dtype in ("b16", "b32"):
     )
 
 for dtype in ("b16", "b32"):
-    fields: tuple[Field, ...] = unary_fields("dst")
     define(
         Instruction(
             name="vgatherb",
             type=dtype,
             pipe=Pipe.V,
             operands=(ub("dst"), ub("offsets", OFFSETS), ub("src", BASE)),
-            fields=fields,
+            fields=unary_fields("dst"),
             accesses=block_regions(dtype),
             compute=taking(dtype, BLOCK_BYTES, masked=False),
             finds=finding(dtype, BLOCK_BYTES, masked=False),
