@@ -105,16 +105,23 @@ class Accesses:
         self._forms = forms
         self._planned = planned
         self._places: dict[Any, _Place] = {}
+        self._elements: dict[Any, Access] = {}
 
     def of_view(self, value: ir.Value, user: Op) -> Access:
         """The access to all of a memref value, by `user`."""
         access = self.of_elements(value, user)
-        if "round_up" in user.attributes or access.high is not None:
-            return replace(access, run=round_up(access.run, BLOCK_BYTES))
-        return access
+        whole = round_up(access.run, BLOCK_BYTES)
+        if whole == access.run or (access.high is None and "round_up" not in user.attributes):
+            return access
+        return replace(access, run=whole)
 
     def of_elements(self, value: ir.Value, user: Op) -> Access:
         """The same without what lies between the last element of a run and the next block."""
+        if value not in self._elements:
+            self._elements[value] = self._find_elements(value, user)
+        return self._elements[value]
+
+    def _find_elements(self, value: ir.Value, user: Op) -> Access:
         place = self._place(value, user)
         item = value.type.element_type.width // 8
         strides, _ = value.type.get_strides_and_offset()

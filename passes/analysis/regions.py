@@ -48,12 +48,7 @@ def _without(region: Region, taken: Region) -> list[Region]:
     if taken.count == 1:
         return _without_run(region, taken.start, taken.end)
     if region.count == 1:
-        if taken.count > MOST_RUNS:
-            return [region]
-        left = [region]
-        for number in range(taken.count):
-            left = without(left, taken.part(number, 1))
-        return left
+        return [region] if taken.count > MOST_RUNS else _between(region, taken)
     return _without_alike(region, taken)
 
 
@@ -65,6 +60,19 @@ def _without_run(region: Region, start: int, end: int) -> list[Region]:
     first = max(0, ceil_div(start - region.start, region.stride))
     last = min(region.count, (end - region.run - region.start) // region.stride + 1)
     return _parts(region, first, last) if first < last else [region]
+
+
+def _between(region: Region, taken: Region) -> list[Region]:
+    """What of a run lies before, between and behind others."""
+    found, low = [], region.start
+    for number in range(taken.count):
+        start = taken.start + number * taken.stride
+        if low < (high := min(start, region.end)):
+            found.append(span(low, high - low))
+        low = max(low, start + taken.run)
+    if low < region.end:
+        found.append(span(low, region.end - low))
+    return found
 
 
 def _without_alike(region: Region, taken: Region) -> list[Region]:

@@ -123,12 +123,14 @@ class Known:
             return
         if len(op.results) != 1 or (not op.operands and op.name != "ascend.iota"):
             return
+        sources = []
+        for value in op.operands:
+            if (source := self._roots_of(value)) is None:
+                return
+            sources.append(source)
         if op.result in self._staying or not all(map(has_array, [*op.operands, op.result])):
             return
-        sources = [self._roots_of(v) for v in op.operands]
-        if any(source is None for source in sources):
-            return
-        roots = frozenset[Any]().union(*(source for source in sources if source is not None))
+        roots = frozenset[Any]().union(*sources)
         if self._grows(op, roots):
             self.grown[op.result] = None
         self.roots[op.result] = roots
@@ -230,9 +232,13 @@ def losses(source: Array, half: Array) -> tuple[int, int, int]:
     if source.dtype != np.float32 or half.dtype != np.float16:
         return 0, 0, 0
     magnitudes = half.view(np.uint16) & HALF_MAGNITUDE  # NumPy counts integers fast, halves not
-    overflows = np.count_nonzero(np.isfinite(source)) - np.count_nonzero(magnitudes < HALF_INFINITY)
-    underflows = np.count_nonzero(source != 0) - np.count_nonzero(magnitudes)
-    return int(overflows), int(underflows), half.size
+    finite, nonzero = np.count_nonzero(magnitudes < HALF_INFINITY), np.count_nonzero(magnitudes)
+    overflows = underflows = 0
+    if finite < half.size:
+        overflows = int(np.count_nonzero(np.isfinite(source)) - finite)
+    if nonzero < half.size:
+        underflows = int(np.count_nonzero(source != 0) - nonzero)
+    return overflows, underflows, half.size
 
 
 def note_lost(module: Any, lost: LostByPlace) -> None:

@@ -40,16 +40,19 @@ def exponents(array: Array, kept: list[int]) -> Array | None:
         kept: the dimensions that are not summed over.
     """
     contracted = tuple(i for i in range(array.ndim) if i not in kept)
-    magnitudes = np.abs(array)
-    largest = magnitudes.max(axis=contracted, initial=0)
+    largest = largest_magnitudes(array, contracted)
     if not np.isfinite(largest).all():
-        magnitudes = np.where(np.isfinite(array), magnitudes, 0)
-        largest = magnitudes.max(axis=contracted, initial=0)
+        largest = largest_magnitudes(np.where(np.isfinite(array), array, 0), contracted)
     needed = (largest >= OVERFLOWS) | ((largest < SMALL) & (largest > 0))
     if not needed.any():
         return None
     found = HIGH_EXPONENT + 1 - np.frexp(largest)[1]
     return np.where(needed, found.clip(-LARGEST_EXPONENT, LARGEST_EXPONENT), 0)
+
+
+def largest_magnitudes(array: Array, axis: tuple[int, ...]) -> Array:
+    found: Array = np.maximum(array.max(axis=axis, initial=0), -array.min(axis=axis, initial=0))
+    return found
 
 
 def scaled(array: Array, powers: Array, kept: list[int], ops: TensorOps) -> Any:

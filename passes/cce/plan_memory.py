@@ -27,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 from davinci import machine as machines
@@ -109,10 +110,14 @@ class _Planner:
         self, kernel: Any, buffers: Sequence[Buffer], machine: Machine, space: str
     ) -> None:
         self._buffers, self._memory = buffers, machine.buffer(space)
-        self._unit = machine.vector
-        self._conflicts = BankConflicts(kernel, machine.vector) if space == "UB" else None
+        self._kernel, self._space, self._unit = kernel, space, machine.vector
         self._scopes = [buffer.scope for buffer in buffers]
         self._by_need = sorted(range(len(buffers)), key=lambda number: _need(buffers[number]))
+
+    @cached_property
+    def _conflicts(self) -> BankConflicts | None:
+        """Where the vector unit may meet itself."""
+        return BankConflicts(self._kernel, self._unit) if self._space == "UB" else None
 
     def best(self) -> list[int] | None:
         """Addresses, None if the buffers do not fit however they share."""
@@ -175,7 +180,7 @@ class _Planner:
             for buffer, live in zip(self._buffers, lives, strict=True)
         ]
         cost: Cost = Free()
-        if self._conflicts and steps.units:
+        if steps.units and self._conflicts:
             cost = _BankCost(self._conflicts, self._buffers, self._unit)
         return place(pieces, capacity, steps, cost)
 

@@ -16,11 +16,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from davinci.errors import require
 from davinci.operators.call import Call
 from davinci.operators.tensors import ND, NZ, Tensor, lanes
 from davinci.units import FRACTAL_SIDE, ceil_div, row_major
+
+VIEWS_KEPT = 1024
+"""Reshapes that are asked about again and again."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +129,7 @@ def is_view(
     return joined == factors(result.shape, steps(result))
 
 
+@lru_cache(VIEWS_KEPT)
 def is_reshape_view(operand: Tensor, result: Tensor) -> bool:
     """Whether a reshape leaves all bytes in place; in rows it always does."""
     return is_view(operand, result, operand.shape, range(operand.rank))

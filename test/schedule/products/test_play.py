@@ -8,11 +8,14 @@ import pytest
 
 import davinci
 from davinci import arrays, machine
+from davinci.operators.vector_program import VectorProgram
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import candidates, choose
 from davinci.schedule.products.cost import Costs
-from davinci.schedule.products.estimate import estimate
-from davinci.schedule.products.play import Flags, by_play, fastest, played
+from davinci.schedule.products.epilogue import Epilogue, Extra
+from davinci.schedule.products.estimate import estimate, tiles_of, traffic_of
+from davinci.schedule.products.order import order
+from davinci.schedule.products.play import CERTAIN, Flags, Player, by_play, fastest, played
 from davinci.schedule.products.product import Operand, Pieces, Product, Result
 
 ASCEND910 = machine.load("ascend910")
@@ -48,6 +51,33 @@ def test_chosen_is_not_slower_than_that_of_the_estimate() -> None:
     assert cycles < 1.2 * estimate(given, chosen, ASCEND910, 32)
     alone = replace(chosen, a=replace(chosen.a, slots=1), b=replace(chosen.b, slots=1))
     assert cycles < played(given, alone, ASCEND910, 32)
+
+
+def with_residual(m: int, k: int, n: int) -> Product:
+    """In fractals, plus a matrix that the cube adds, part by part while others leave."""
+    program = VectorProgram()
+    sums, residual = program.input("f32"), program.input("f16")
+    program.output(program.convert(program.add(sums, program.convert(residual, "f32")), "f16"))
+    extra = Extra(residual, row=False, batch=True, finite=True)
+    end = Epilogue.of(program, sums, [extra], nz=True, cube=True)
+    assert end.matrices
+    operands = Operand(True, 2, False), Operand(True, 2, True)
+    return Product(1, m, k, n, *operands, Result(True, 2), epilogue=end)
+
+
+@pytest.mark.parametrize("given", [product(40, 700, 300), with_residual(200, 64, 256)])
+def test_nothing_is_over_before_it_is_expected_at_the_earliest(given: Product) -> None:
+    ways, count = candidates(given, ASCEND910, 2, Wanted(), 16)
+    for schedule in ways[:count]:
+        tiles = tiles_of(given, schedule)
+        player = Player(schedule, traffic_of(Costs(given, ASCEND910), schedule, 2, tiles))
+        work = order(schedule.share, given, schedule)
+        player.expect(work)
+        least = 0.0
+        for step in work.steps:
+            player.play(step)
+            least = max(least, player.least)
+        assert 0.8 * player.end < least < player.end * CERTAIN
 
 
 @pytest.mark.parametrize("cores", [1, 32])

@@ -78,7 +78,7 @@ CASES = [
 def test_written_out_they_are_the_order(product: Product, schedule: ProductSchedule) -> None:
     assert mads_of_share(product, schedule) > WRITTEN
     lines = lines_of(schedule.share, product, schedule)
-    given = [event for step in order(schedule.share, product, schedule) for event in step]
+    given = [event for step in order(schedule.share, product, schedule).steps for event in step]
     found = list(written_out(lines))
     assert [form(event, Edges()) for event, _ in found] == [form(e, Edges()) for e in given]
     assert [place for _, place in found] == [position(event) for event in given]

@@ -18,6 +18,7 @@ from onnx import helper, numpy_helper
 from davinci.errors import CompileError, InputError
 from davinci.frontends.onnx.errors import HINT, describe, form_of, name_of, one_line
 from davinci.frontends.onnx.evaluate import evaluate
+from davinci.frontends.onnx.model import check_size
 from davinci.frontends.onnx.node import MAIN_DOMAINS, Node
 from davinci.frontends.onnx.operators import LOWERINGS
 from davinci.frontends.onnx.tensor import BadNode, Flowing, Refused, Tensor, constant
@@ -46,7 +47,7 @@ class Importer:
         Values of the graph are added to `scope`: give a subgraph a copy.
         """
         for tensor in graph.initializer:
-            scope[tensor.name] = weight(tensor)
+            scope[tensor.name] = weight(tensor, self.where)
         for sparse in graph.sparse_initializer:
             scope[sparse.values.name] = dense(sparse)
         self.nodes(graph.node, scope, self.opsets)
@@ -186,9 +187,18 @@ def versions_of(entries: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
     return {"" if x.domain in MAIN_DOMAINS else x.domain: x.version for x in entries}
 
 
-def weight(tensor: onnx.TensorProto) -> Tensor:
-    """An initializer; its bytes are used in place where they can be."""
-    return constant(numpy_helper.to_array(tensor), name=tensor.name)
+def weight(tensor: onnx.TensorProto, where: str) -> Tensor:
+    """An initializer; its bytes are used in place where they can be.
+
+    Raises:
+        InputError: they are too few or too many.
+    """
+    try:
+        array = numpy_helper.to_array(tensor)
+    except ValueError:
+        check_size(tensor, where)
+        raise
+    return constant(array, name=tensor.name)
 
 
 def dense(sparse: onnx.SparseTensorProto) -> Tensor:

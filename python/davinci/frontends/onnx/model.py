@@ -50,7 +50,9 @@ def check(model: onnx.ModelProto, where: str) -> None:
         InputError: not valid ONNX, or initializers of the wrong size.
         CompileError: an input that is no tensor of known shape.
     """
-    check_sizes(model, where)
+    for tensor in model.graph.initializer:
+        if not is_large(tensor):
+            check_size(tensor, where)
     light = without_weights(model)
     try:
         onnx.checker.check_model(light)
@@ -69,23 +71,27 @@ def inputs_of(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
     return [value for value in graph.input if value.name not in made]
 
 
-def check_sizes(model: onnx.ModelProto, where: str) -> None:
+def is_large(tensor: onnx.TensorProto) -> bool:
+    """Whether an initializer is looked at only where it is read: each look copies its bytes."""
+    return bool(math.prod(tensor.dims) >= WEIGHT_ELEMENTS)
+
+
+def check_size(tensor: onnx.TensorProto, where: str) -> None:
     """The data of an initializer, also from a file of its own, must be as much as its shape."""
-    for tensor in model.graph.initializer:
-        if not tensor.HasField("raw_data") or tensor.data_type not in BYTES:
-            continue
-        expected = math.prod(tensor.dims) * BYTES[tensor.data_type]
-        if len(tensor.raw_data) != expected:
-            raise InputError(
-                f"initializer {tensor.name!r} has the wrong size",
-                where=where,
-                found=f"{len(tensor.raw_data)} bytes",
-                expected=f"{expected} bytes for shape {list(tensor.dims)}",
-            )
+    if not tensor.HasField("raw_data") or tensor.data_type not in BYTES:
+        return
+    expected = math.prod(tensor.dims) * BYTES[tensor.data_type]
+    if len(tensor.raw_data) != expected:
+        raise InputError(
+            f"initializer {tensor.name!r} has the wrong size",
+            where=where,
+            found=f"{len(tensor.raw_data)} bytes",
+            expected=f"{expected} bytes for shape {list(tensor.dims)}",
+        )
 
 
 KIND = onnx.TensorProto
-BYTES = {
+BYTES: dict[int, int] = {
     **dict.fromkeys((KIND.FLOAT, KIND.INT32, KIND.UINT32), 4),
     **dict.fromkeys((KIND.FLOAT16, KIND.BFLOAT16, KIND.INT16, KIND.UINT16), 2),
     **dict.fromkeys((KIND.DOUBLE, KIND.INT64, KIND.UINT64), 8),
@@ -97,7 +103,7 @@ BYTES = {
 def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy whose large initializers are inputs: checks copy their model, and end at 2 GB."""
     graph = model.graph
-    weights = [t for t in graph.initializer if math.prod(t.dims) >= WEIGHT_ELEMENTS]
+    weights = [tensor for tensor in graph.initializer if is_large(tensor)]
     names = {tensor.name for tensor in weights}
     copy = onnx.ModelProto(ir_version=model.ir_version)
     copy.opset_import.extend(model.opset_import)

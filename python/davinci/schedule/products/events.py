@@ -59,6 +59,11 @@ class Fill(NamedTuple):
     held: Held
     block: Block
 
+    @property
+    def shape(self) -> tuple[str, int, int]:
+        """Operand, and fractals along k and along the other dimension."""
+        return self.operand, self.block.k.size, self.block.other.size
+
 
 class Load(NamedTuple):
     """What a piece in L1 has of `block` goes to a buffer of L0A or L0B."""
@@ -67,6 +72,14 @@ class Load(NamedTuple):
     held: Held
     block: Block
     slot: int
+
+    @property
+    def shape(self) -> tuple[str, int, int, int]:
+        """Operand, and fractals along m, k and n, 1 of what it has not."""
+        piece, block = self.held.piece.k, self.block
+        k = min(piece.stop, block.k.stop) - max(piece.start, block.k.start)
+        other = block.other.size
+        return ("a", other, k, 1) if self.operand == "a" else ("b", 1, k, other)
 
 
 class Mad(NamedTuple):
@@ -77,6 +90,11 @@ class Mad(NamedTuple):
     first: bool
     a: int
     b: int
+
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """Fractals along m, k and n."""
+        return self.tile.m.size, self.k.size, self.tile.n.size
 
 
 class Leave(NamedTuple):
@@ -93,6 +111,11 @@ class Leave(NamedTuple):
     m: Span
     slot: int
     turn: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Fractals along n and m."""
+        return self.n.size, self.m.size
 
 
 PART, ROWS, MATRIX = "part", "rows", "matrix"

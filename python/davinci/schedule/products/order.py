@@ -12,9 +12,10 @@ parts of a tile leave while the next tile is multiplied. Nothing here knows of M
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from itertools import count
 from typing import NamedTuple
 
@@ -24,6 +25,7 @@ from davinci.schedule.products.events import (
     Event,
     Fill,
     Held,
+    Leave,
     Load,
     Mad,
     Span,
@@ -131,14 +133,54 @@ def pieces_of(block: Block, pieces: Pieces, k: int, other: int) -> list[Block]:
     ]
 
 
-def order(share: Share, product: Product, schedule: ProductSchedule) -> list[list[Event]]:
+class Order:
     """All that is done for a share of C, in the order of issue.
+
+    Attributes:
+        steps: what comes before the first mad, what goes with each one, and what follows the last.
+    """
+
+    def __init__(self, steps: list[list[Event]]) -> None:
+        self.steps = steps
+
+    @property
+    def events(self) -> Iterator[Event]:
+        return (event for step in self.steps for event in step)
+
+    @cached_property
+    def fills(self) -> Counter[tuple[str, int, int]]:
+        """How many there are of each shape; so of others."""
+        return Counter(event.shape for event in self.events if isinstance(event, Fill))
+
+    @cached_property
+    def loads(self) -> Counter[tuple[str, int, int, int]]:
+        return Counter(event.shape for event in self.events if isinstance(event, Load))
+
+    @cached_property
+    def mads(self) -> Counter[tuple[int, int, int]]:
+        return Counter(event.shape for event in self.events if isinstance(event, Mad))
+
+    @cached_property
+    def leaves(self) -> Counter[tuple[int, int]]:
+        return Counter(event.shape for event in self.events if isinstance(event, Leave))
+
+    @cached_property
+    def end(self) -> tuple[Load, Mad, list[Leave]]:
+        """The last load, the last mad, and the parts in which its tile leaves."""
+        load = next(each for each in self._backwards() if isinstance(each, Load))
+        mad = next(each for each in self._backwards() if isinstance(each, Mad))
+        leaves = [each for each in self.events if isinstance(each, Leave)]
+        return load, mad, [each for each in leaves if each.tile == mad.tile]
+
+    def _backwards(self) -> Iterator[Event]:
+        return (event for step in reversed(self.steps) for event in reversed(step))
+
+
+def order(share: Share, product: Product, schedule: ProductSchedule) -> Order:
+    """What a schedule has to be done for a share of C.
 
     Schedules that differ in nothing that an order follows from have the same one; what comes of an
     operand is planned once for all that differ in the other one only.
-
-    Returns:
-        What comes before the first mad, what goes with each one, and what follows the last.
     """
     company = product.end_of(schedule).company(schedule.tile.m)
     plain = replace(schedule, a=_ANY, b=_ANY, part=(1, 1), l0a=1, l0b=1, loads=1)
@@ -164,11 +206,11 @@ class _Work(NamedTuple):
 
 
 @lru_cache(ORDERS_KEPT)
-def _order(work: _Work, sides: tuple[_Side, _Side], ends: Ends) -> list[list[Event]]:
+def _order(work: _Work, sides: tuple[_Side, _Side], ends: Ends) -> Order:
     tiles, steps = _steps(work)
     plan = _Plan(steps, [_feed(work, side) for side in sides])
     plan.leave(tiles, work.schedule.l0c, ends)
-    return plan.events()
+    return Order(plan.events())
 
 
 @lru_cache(ORDERS_KEPT)

@@ -8,7 +8,7 @@ Left out are the event ids of other flags, and what the scalar unit may hold up.
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from davinci.schedule.products.events import (
     Mad,
     Turn,
 )
-from davinci.schedule.products.order import order
+from davinci.schedule.products.order import Order, order
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.units import FRACTAL_BYTES, ceil_div
 
@@ -69,21 +69,28 @@ def played(
     if traffic.memory >= limit:
         return traffic.memory
     player = Player(schedule, traffic)
-    steps = order(schedule.share, product, schedule)
-    player.expect([event for step in steps for event in step])
-    for step in steps:
+    work = order(schedule.share, product, schedule)
+    player.expect(work)
+    for step in work.steps:
         player.play(step)
         if (least := traffic.cycles(player.least)) > limit * CERTAIN:
             return least
     first = player.end
     if traffic.turns > 1:
-        for step in steps:
+        for step in work.steps:
             player.play(step)
     return traffic.cycles(first + (traffic.turns - 1) * (player.end - first))
 
 
-CERTAIN = 1 + 1e-9
-"""Sums of the same numbers, in whatever order, differ by less."""
+CERTAIN, LITTLE = 1 + 1e-9, 1e-3
+"""Sums of the same numbers, in whatever order, differ by less, in parts and in cycles."""
+
+
+def _least(now: float, ahead: float, after: float) -> float:
+    """When all is done at the earliest that follows what a pipe still has to do; what else it does
+    may have nothing behind it."""
+    return now + ahead + after if ahead > LITTLE else now
+
 
 Place = tuple[str, int]
 """A buffer of A or B or of what C is combined with, by a name and number."""
@@ -150,24 +157,6 @@ class Filled(NamedTuple):
     crossing: bool
 
 
-def fill_size(event: Fill) -> tuple[str, int, int]:
-    """Operand, and fractals along k and along the other dimension."""
-    return event.operand, event.block.k.size, event.block.other.size
-
-
-def load_size(event: Load) -> tuple[str, int, int, int]:
-    """Operand, and fractals along m, k and n, 1 of what it has not."""
-    piece, block = event.held.piece.k, event.block
-    k = min(piece.stop, block.k.stop) - max(piece.start, block.k.start)
-    other = block.other.size
-    return ("a", other, k, 1) if event.operand == "a" else ("b", 1, k, other)
-
-
-def mad_size(event: Mad) -> tuple[int, int, int]:
-    """Fractals along m, k and n."""
-    return event.tile.m.size, event.k.size, event.tile.n.size
-
-
 class Player:
     """Pipes and buffers of a core, with when they are free, and when what they hold is there."""
 
@@ -200,7 +189,7 @@ class Player:
         nz = {"a": product.a.nz or product.image is not None, "b": product.b.nz}
         self.sources = {name: "mte2" if each else "mte3" for name, each in nz.items()}
         """Pipes that fill L1, by operand."""
-        self.ahead, self.lane_ahead = Busy(), 0.0
+        self.ahead, self.lane_ahead, self.after = Busy(), 0.0, Busy()
         self._fill = lru_cache(None)(self._fill_cost)
         self._load = lru_cache(None)(self._load_cost)
         self._mad = lru_cache(None)(lambda m, k, n: self.costs.mad(Tile(m, k, n)).m)
@@ -227,31 +216,44 @@ class Player:
                 self.leave(event)
         self.end = max(self.end, self.m + self.drain, self.v)
 
-    def expect(self, events: Sequence[Event]) -> None:
-        """Counts what pipes will do for the fills, loads and mads of a share that begins."""
+    def expect(self, work: Order) -> None:
+        """Counts what pipes have to do for a share that begins: its fills, loads and mads, what
+        leaves, and what follows their last."""
         busy, lane = Busy(), 0.0
-        fills = Counter(fill_size(event) for event in events if isinstance(event, Fill))
-        for fill, count in fills.items():
+        for fill, count in work.fills.items():
             filled = self._fill(*fill)
             busy += filled.busy * count
             lane += filled.size / self.rate * count
-        loads = Counter(load_size(event) for event in events if isinstance(event, Load))
-        busy.mte1 += sum(self._load(*load) * count for load, count in loads.items())
-        mads = Counter(mad_size(event) for event in events if isinstance(event, Mad))
-        busy.m += sum(self._mad(*mad) * count for mad, count in mads.items())
-        self.ahead, self.lane_ahead = busy, lane
+        for leave, count in work.leaves.items():
+            left = self._leave(*leave)
+            busy += Busy(v=left.v, mte3=left.mte3) * count
+        busy.mte1 += sum(self._load(*load) * count for load, count in work.loads.items())
+        busy.m += sum(self._mad(*mad) * count for mad, count in work.mads.items())
+        self.ahead, self.lane_ahead, self.after = busy, lane, self._after(*work.end)
+
+    def _after(self, load: Load, mad: Mad, parts: Sequence[Leave]) -> Busy:
+        """What follows the last work of each pipe at least: a load, a mad, and the parts in which
+        its tile leaves."""
+        leaves = [self._leave(*part.shape) for part in parts]
+        mte3 = self.write_latency
+        v = self.flag + leaves[-1].mte3 + mte3
+        m = self.drain + self.flag + sum(leave.v for leave in leaves) + v
+        mte1 = self.flag + self._mad(*mad.shape) + m
+        mte2 = self.read_latency + self.flag + self._load(*load.shape) + mte1
+        return Busy(mte2, v, mte3, mte1, m)
 
     @property
     def least(self) -> float:
         """When the share is done at the earliest: each pipe has to do what it is expected to."""
-        ahead = self.ahead
+        ahead, after = self.ahead, self.after
         return max(
-            self.mte2 + ahead.mte2,
-            self.lane + self.lane_ahead,
-            self.v + ahead.v,
-            self.mte3 + ahead.mte3,
-            self.mte1 + ahead.mte1,
-            self.m + ahead.m + self.drain,
+            self.m + self.drain,
+            _least(self.mte2, ahead.mte2, after.mte2),
+            _least(self.lane, self.lane_ahead, after.mte2),
+            _least(self.v, ahead.v, after.v),
+            _least(self.mte3, ahead.mte3, after.mte3),
+            _least(self.mte1, ahead.mte1, after.mte1),
+            _least(self.m, ahead.m, after.m),
         )
 
     def _fill_cost(self, name: str, k: int, other: int) -> Filled:
@@ -293,7 +295,7 @@ class Player:
     def fill(self, event: Fill) -> None:
         name, block, place = event.operand, event.block, (event.operand, event.held.slot)
         free = self.loaded.get(place, 0.0)
-        cost, held, size, crossing = self._fill(*fill_size(event))
+        cost, held, size, crossing = self._fill(*event.shape)
         self.ahead.mte2 -= cost.mte2
         self.lane_ahead -= size / self.rate
         if crossing:
@@ -324,7 +326,7 @@ class Player:
     def load(self, event: Load) -> None:
         name, held, block = event.operand, event.held, event.block
         place = name, held.slot
-        cycles = self._load(*load_size(event))
+        cycles = self._load(*event.shape)
         self.ahead.mte1 -= cycles
         needed = [(t, fill) for start, t, fill in self.came[place] if start < block.k.stop]
         came = max(t for t, _ in needed)
@@ -367,7 +369,7 @@ class Player:
         begin = max(self.m, self.l0["a", event.a], self.l0["b", event.b])
         if event.first:
             begin = max(begin, self.left.get(tile.slot, 0.0))
-        cycles = self._mad(*mad_size(event))
+        cycles = self._mad(*event.shape)
         self.ahead.m -= cycles
         self.m = begin + cycles
         free = self.m + self.drain + self.flag
@@ -422,8 +424,10 @@ class Player:
         self.sums[tile.slot] = end + self.drain + self.flag
 
     def leave(self, event: Leave) -> None:
-        tile, (n, m) = event.tile, (event.n.size, event.m.size)
+        tile, (n, m) = event.tile, event.shape
         cost, rows = self._leave(n, m), ("rows", event.turn)
+        self.ahead.v -= cost.v
+        self.ahead.mte3 -= cost.mte3
         ready = self.sums[tile.slot]
         ready = max(ready, self.asked.get(event.slot, 0.0), self.there.get(rows, 0.0))
         begin = max(self.v, ready, self.leaving.next)

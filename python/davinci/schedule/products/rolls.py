@@ -80,7 +80,7 @@ def lines_of(share: Share, product: Product, schedule: ProductSchedule) -> list[
     if any(size % SIDE for size in (product.m, product.k, product.n)):
         edges = Edges(product.fractals.k, share.m, share.n)
     unit = math.prod(schedule.beside) * schedule.turn
-    return roll(order(share, product, schedule), edges, unit, product.image is not None)
+    return roll(order(share, product, schedule).steps, edges, unit, product.image is not None)
 
 
 def mads_of_share(product: Product, schedule: ProductSchedule) -> int:

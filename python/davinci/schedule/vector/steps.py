@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from davinci.isa import INSTRUCTIONS
 from davinci.isa.core import DTYPES
@@ -21,6 +22,9 @@ TRANSPOSITION, TRANSPOSITION_RECORD = "vnchwconv", "scatter_vnchwconv"
 ROW_SUM = "vcadd"
 SOURCE, RESULT = "source", "result"
 """Names of the caller's buffers."""
+
+COSTS_KEPT = 4096
+"""Costs of steps that schedules ask for again and again."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,7 @@ def links(steps: Sequence[Step]) -> int:
     return max(written.values(), default=0)
 
 
+@lru_cache(COSTS_KEPT)
 def cost_of(step: Step, dtype: str, machine: Machine) -> tuple[int, int]:
     """Instructions and cycles of a step."""
     unit = machine.vector

@@ -74,22 +74,32 @@ def assigned(
 ) -> tuple[list[Buffer], dict[Value, int]]:
     """The buffers, and the number of that of each value.
 
+    Which values share one follows from which values need equal ones, whatever size these have, so
+    it is found once for most tiles.
+
     Args:
         lasting: values that keep their buffer where steps of every tile read them.
         kind: the buffer that a value needs.
         beside: of values that have one buffer together, all of these.
     """
-    return _Assignment(program, lasting, kind, beside).run()
+    kinds: dict[Buffer, int] = {}
+    alike = {value: kinds.setdefault(kind(value), len(kinds)) for value in program.forms}
+    key = tuple(alike.values()), frozenset(lasting), tuple(beside.values())
+    if key not in program.assignments:
+        program.assignments[key] = _Assignment(program, lasting, alike, beside).run()
+    found, moved, of = program.assignments[key]
+    buffers = list(kinds)
+    return [replace(buffers[kind], moved=i in moved) for i, kind in enumerate(found)], of
 
 
 class _Assignment:
-    """Goes through the steps in order."""
+    """Goes through the steps in order; kinds of buffers are numbers."""
 
     def __init__(
         self,
         program: TileProgram,
         lasting: Set[Value],
-        kind: Callable[[Value], Buffer],
+        kind: Mapping[Value, int],
         beside: Mapping[Value, Sequence[Value]],
     ) -> None:
         self.program, self.kind, self.together = program, kind, beside
@@ -104,14 +114,15 @@ class _Assignment:
             for value in step.sources:
                 others = (v for v in step.sources if v != value)
                 self.beside.setdefault(value, []).extend(others)
-        self.found: list[Buffer] = []
+        self.found: list[int] = []
         self.of_crossing: set[int] = set()
-        self.free: dict[Buffer, list[int]] = {}
+        self.free: dict[int, list[int]] = {}
         self.pool: dict[Value, list[int]] = {}
         self.of: dict[Value, int] = {}
         self.halves = Halves()
 
-    def run(self) -> tuple[list[Buffer], dict[Value, int]]:
+    def run(self) -> tuple[list[int], set[int], dict[Value, int]]:
+        """The kinds of the buffers, which of them are moved, and that of each value."""
         program = self.program
         for value in (*program.constants.values(), *program.inputs):
             self._take(value)
@@ -123,9 +134,7 @@ class _Assignment:
                 count = len(program.together.get(first.result, (first.result,)))
             self._unit(range(done, done + count))
             done += count
-        moved = {self.of[value] for value in self.crossing}
-        found = [replace(buffer, moved=i in moved) for i, buffer in enumerate(self.found)]
-        return found, self.of
+        return self.found, {self.of[value] for value in self.crossing}, self.of
 
     def _unit(self, places: range) -> None:
         """Buffers of a step, or of several that are one."""
@@ -153,7 +162,7 @@ class _Assignment:
             self.pool[value].append(self.of[value])
 
     def _take(self, value: Value) -> None:
-        wanted = self.kind(value)
+        wanted = self.kind[value]
         taken = next((self.of[v] for v in self.together.get(value, ()) if v in self.of), None)
         self.pool[value] = numbers = self.free.setdefault(wanted, [])
         if taken is None:

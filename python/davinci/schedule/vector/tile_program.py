@@ -69,6 +69,7 @@ class TileProgram(VectorProgram):
         placed: of statistics, the value that rows are combined with.
         packed: statistics that are packed.
         exact: whether quotients are rounded once: what is recorded now decides something.
+        assignments: which values lie in which buffers, by what that follows from (`tile_buffers`).
     """
 
     lane: int = 0
@@ -79,6 +80,7 @@ class TileProgram(VectorProgram):
     stores: dict[int, Value] = field(default_factory=dict)
     together: dict[Value, tuple[Value, ...]] = field(default_factory=dict)
     exact: bool = False
+    assignments: dict[Any, Any] = field(default_factory=dict)
     _known: dict[Any, Value] = field(default_factory=dict)
 
     def step(
