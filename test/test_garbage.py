@@ -1,5 +1,5 @@
-"""While a model is compiled, Python does not look for garbage in cycles; before and after it does
-what it did."""
+"""While a model is compiled, Python does not look for garbage in cycles, and in commands rarely;
+before and after it does what it did."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import gc
 import pytest
 
 from davinci import compiler
-from davinci.garbage import no_search
+from davinci.garbage import FEW, no_search, rare_search
 
 MODEL = "func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> { return %x : tensor<4xf32> }"
 
@@ -29,6 +29,14 @@ def test_restored(searches: bool) -> None:
         assert gc.isenabled() == searches
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_rarely_and_as_before() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(KeyError), rare_search():
+        assert gc.get_threshold() == (FEW, *before[1:])
+        raise KeyError
+    assert gc.get_threshold() == before
 
 
 def test_compile() -> None:

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 from davinci import errors, files
 from davinci.errors import DavinciError, InputError
+from davinci.garbage import rare_search
 
 EXIT_INTERRUPTED = 130
 """What shells report for a command ended by Ctrl-C."""
@@ -120,7 +121,7 @@ def guarded(main: Callable[..., int]) -> Callable[..., int]:
     def run(argv: list[str] | None = None) -> int:
         open_standard_streams()
         try:
-            with stoppable():
+            with stoppable(), rare_search():
                 code = main(argv)
                 sys.stdout.flush()
                 return code

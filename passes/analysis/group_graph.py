@@ -26,15 +26,16 @@ def node_of(op: Op, operands: Sequence[Operand], result: int) -> Node:
 
 def number_of(value: ir.Value) -> float | None:
     """The number that a value is everywhere, None if it is not one."""
-    if isinstance(value.owner, ir.Block) or value.owner.name != "ascend.full":
+    owner = value.owner
+    if isinstance(owner, ir.Block) or owner.name != "ascend.full":
         return None
-    return python_value(value.owner.attributes["value"])  # type: ignore[no-any-return]
+    return python_value(owner.attributes["value"])  # type: ignore[no-any-return]
 
 
 def stored(value: ir.Value) -> Tensor:
     """A value as its buffer holds it: without sign, but for bytes, of which conversions ask it."""
     found = tensor_of(value.type)
-    if found.bytes_each == 1:
+    if found.bytes_each == 1 or not found.element.startswith("u"):
         return found
     return replace(found, element=found.element.removeprefix("u"))
 

@@ -37,45 +37,54 @@ class Network:
 
     def source_side(self) -> set[int]:
         """The nodes that stay with the source in the cheapest cut; of equal ones in the fewest."""
-        while (level := self._levels())[self.SINK] >= 0:
+        while (distances := self._distances())[self.SOURCE] >= 0:
             places = [0] * len(self._edges)
-            while self._push(level, places):
+            while self._push(distances, places):
                 pass
-        return {node for node, found in enumerate(level) if found >= 0}
-
-    def _levels(self) -> list[int]:
-        """Distances from the source along edges with room, -1 where there is no way."""
-        level = [-1] * len(self._edges)
-        level[self.SOURCE] = 0
-        waiting = deque([self.SOURCE])
+        found, waiting = {self.SOURCE}, [self.SOURCE]
         while waiting:
+            for edge in self._edges[waiting.pop()]:
+                head = self._heads[edge]
+                if self._room[edge] and head not in found:
+                    found.add(head)
+                    waiting.append(head)
+        return found
+
+    def _distances(self) -> list[int]:
+        """Distances to the sink along edges with room, as far as the source's; -1 where there is
+        no way."""
+        heads, room = self._heads, self._room
+        found = [-1] * len(self._edges)
+        found[self.SINK] = 0
+        waiting = deque([self.SINK])
+        while waiting and found[self.SOURCE] < 0:
             node = waiting.popleft()
             for edge in self._edges[node]:
-                head = self._heads[edge]
-                if self._room[edge] and level[head] < 0:
-                    level[head] = level[node] + 1
+                head = heads[edge]
+                if found[head] < 0 and room[edge ^ 1]:
+                    found[head] = found[node] + 1
                     waiting.append(head)
-        return level
+        return found
 
-    def _push(self, level: list[int], places: list[int]) -> int:
+    def _push(self, distances: list[int], places: list[int]) -> int:
         """Sends what one shortest path holds; `places` are the edges not yet found useless."""
+        heads, room = self._heads, self._room
         path: list[int] = []
         node = self.SOURCE
         while node != self.SINK:
-            edges, place = self._edges[node], places[node]
+            edges, place, next_one = self._edges[node], places[node], distances[node] - 1
             while place < len(edges):
-                head = self._heads[edges[place]]
-                if self._room[edges[place]] and level[head] == level[node] + 1:
+                if distances[heads[edges[place]]] == next_one and room[edges[place]]:
                     break
                 place += 1
             places[node] = place
             if place < len(edges):
                 path.append(edges[place])
-                node = self._heads[edges[place]]
+                node = heads[edges[place]]
             elif not path:
                 return 0
             else:
-                node = self._heads[path.pop() ^ 1]
+                node = heads[path.pop() ^ 1]
                 places[node] += 1
         sent = min(self._room[edge] for edge in path)
         for edge in path:

@@ -6,6 +6,21 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+FEW = 50_000
+"""Objects more than before, from which on a command looks for garbage; Python's own figure is 700,
+and an import of all of this package makes 180,000."""
+
+
+@contextmanager
+def rare_search() -> Iterator[None]:
+    """Garbage in cycles is looked for rarely meanwhile: most of what a command makes stays."""
+    first, *others = gc.get_threshold()
+    gc.set_threshold(max(first, FEW), *others)
+    try:
+        yield
+    finally:
+        gc.set_threshold(first, *others)
+
 
 @contextmanager
 def no_search() -> Iterator[None]:

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from davinci.machine import Vector
 from davinci.units import BLOCK_BYTES
@@ -36,8 +37,7 @@ class BankLayout:
         return BankLayout(vector.bank_groups, vector.bank_groups * vector.bank_bytes // BLOCK_BYTES)
 
 
-@dataclass(frozen=True)
-class Stream:
+class Stream(NamedTuple):
     """The blocks of one operand.
 
     Attributes:
@@ -96,20 +96,20 @@ def repeats_cycles(
         (s.per_repeat for s in reads), default=0
     )
     now = start = 0
-    for repeat in range(repeats):
+    each_reads, each_writes = (_repeats(streams, repeats, layout) for streams in (reads, writes))
+    for reading, writing in zip(each_reads, each_writes, strict=True):
         # Between repeats nothing is read: what is ready is written.
         while now < start:
             if results and results[0][0] <= now:
                 results.popleft()
             now += 1
-        for banks in _beats(tuple(s.of_repeat(repeat) for s in reads), layout):
+        for banks in reading:
             if results and results[0][0] <= now and not banks.isdisjoint(results.popleft()[1]):
                 # The write has had its turn, now the read has its own; another may be written too.
                 now += 1
                 if results and results[0][0] <= now and banks.isdisjoint(results[0][1]):
                     results.popleft()
             now += 1
-        writing = _beats(tuple(s.of_repeat(repeat) for s in writes), layout)
         if not narrow:
             results.extend((now - 1 + depth + i, banks) for i, banks in enumerate(writing))
         start = max(now, start + each, start + len(writing))
@@ -117,6 +117,15 @@ def repeats_cycles(
     for ready, _ in results:
         end = max(end, ready) + 1
     return max(start, end - depth)
+
+
+@lru_cache(maxsize=4096)
+def _repeats(
+    streams: tuple[Stream, ...], repeats: int, layout: BankLayout
+) -> tuple[list[Banks], ...]:
+    """The banks accessed in each cycle of each repeat."""
+    blocks = zip(*(map(stream.of_repeat, range(repeats)) for stream in streams), strict=True)
+    return tuple(_beats(operands, layout) for operands in blocks) if streams else ([],) * repeats
 
 
 @lru_cache(maxsize=65536)
