@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import onnx
-import onnxruntime
 from onnx import helper
 
 from davinci.errors import InputError
@@ -23,6 +22,8 @@ class Run:
     """
 
     def __init__(self, model: onnx.ModelProto, names: Sequence[str]) -> None:
+        import onnxruntime
+
         self.names = list(dict.fromkeys(names))
         given = onnx.ModelProto()
         given.CopyFrom(model)

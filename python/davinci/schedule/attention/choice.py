@@ -48,7 +48,7 @@ def choose(attention: Attention, machine: Machine, cores: int) -> AttentionSched
         NoSpace: none fits the memories.
     """
     best: tuple[float, AttentionSchedule] | None = None
-    for schedule in candidates(attention, machine, cores):
+    for schedule in dict.fromkeys(candidates(attention, machine, cores)):
         cycles = estimate(attention, schedule, machine, cores)
         if best is None or cycles < best[0]:
             best = cycles, schedule
