@@ -6,12 +6,13 @@
 The loop (`loop_kernel`) and the network are simulated without data in a process of their own, so
 that memory is theirs: instructions a second of the first run, with the compilation of the
 simulator's own functions, and of a second one; bytes that the process grew by an instruction. The
-network is simulated with data too. `--save` writes the figures, `--against` prints their ratio to
-those of another commit.
+network is simulated with data too, by one process and by one a processor, and run by `npu-run`:
+those last two are seconds of a clock. `--save` writes the figures, `--against` prints their ratio
+to those of another commit.
 
 C[512, 768] = A[512, 768] x B[768, 768] runs on the simulated machine, with data and all checks.
 SCALE-Sim (a cycle-level simulator of systolic arrays, without data) gets the same product on an
-array of the cube's size. Times are those of the processor, so that other load makes little
+array of the cube's size. Other times are those of the processor, so that other load makes little
 difference. SCALE-Sim has a virtual environment of its own because its release needs NumPy
 below 2.4: made in a temporary folder, unless --python names an interpreter with scalesim 3.0.0.
 """
@@ -33,6 +34,7 @@ from loop_kernel import text
 from matmul_strategies import TEXT, K, M, N
 
 import davinci
+from davinci.simulator import processors
 
 MACS = M * N * K
 REPEATS = 3
@@ -112,16 +114,18 @@ from davinci.job import make, open_source
 def grown():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
-model, timing_only = sys.argv[1], sys.argv[2] == "times"
-start = time.process_time()
+model, timing_only, processes = sys.argv[1], sys.argv[2] == "times", int(sys.argv[3])
+now = time.process_time if processes == 1 else time.perf_counter
+start = now()
 executable = make(open_source(model), lambda text: None, timing_only=timing_only)
-compiled = time.process_time() - start
+compiled = now() - start
+executable.processes = processes
 inputs = random_inputs(executable.inputs, 0)
 before, seconds = grown(), []
 for _ in range(2 if timing_only else 1):
-    start = time.process_time()
+    start = now()
     executable.run(inputs)
-    seconds.append(time.process_time() - start)
+    seconds.append(now() - start)
 count = sum(kernel["instructions"] for kernel in executable.profile["kernels"])
 print(json.dumps({"instructions": count, "compile_seconds": compiled, "seconds": seconds,
                   "bytes_each": (grown() - before) / count,
@@ -129,9 +133,9 @@ print(json.dumps({"instructions": count, "compile_seconds": compiled, "seconds":
 """
 
 
-def measured(model: str, what: str) -> dict[str, Any]:
+def measured(model: str, what: str, processes: int = 1) -> dict[str, Any]:
     """Figures of a model in a process of its own, without data ("times") or with it ("data")."""
-    command = [sys.executable, "-c", MEASURE, model, what]
+    command = [sys.executable, "-c", MEASURE, model, what, str(processes)]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
     return found
@@ -178,10 +182,19 @@ def main() -> None:
         path.write_text(text(TURNS))
         figures["loop, times only"] = measured(str(path), "times")
     if arguments.network:
-        for what, name in (("times", "times only"), ("data", "with data")):
-            figures[f"{arguments.network}, {name}"] = measured(arguments.network, what)
+        network = arguments.network
+        figures[f"{network}, times only"] = measured(network, "times")
+        figures[f"{network}, with data"] = measured(network, "data")
+        processes = processors()
+        if processes > 1:
+            figures[f"{network}, {processes} processes"] = measured(network, "data", processes)
     for name, found in figures.items():
         show_speed(name, found)
+    if arguments.network:
+        command = [sys.executable, "-m", "davinci.tools.npu_run", arguments.network]
+        start = time.perf_counter()
+        subprocess.run(command, capture_output=True, check=True)
+        print(f"npu-run {arguments.network}: {time.perf_counter() - start:.1f} s in all")
     if arguments.save:
         Path(arguments.save).write_text(json.dumps(figures, indent=1))
     if arguments.against:
