@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy.typing as npt
 
-from davinci.errors import DeviceFault, shipped
+from davinci.errors import DeviceFault, InputError, shipped
 from davinci.isa.core import Array
 from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
@@ -143,7 +143,7 @@ class Device:
 
         Raises:
             DeviceFault: a program did something illegal.
-            InputError: a process was killed.
+            InputError: a process was killed, or the host gives none.
         """
         for launch in launches:
             self._check(launch)
@@ -151,7 +151,15 @@ class Device:
         with one_thread():
             if count == 1 or self.machine.split or not self.data:
                 return [self.profile_of(x, n) for x, n in zip(launches, kept, strict=True)]
-            return processes.run(self, launches, kept, count)
+            try:
+                return processes.run(self, launches, kept, count)
+            except OSError as error:
+                raise InputError(
+                    "no processes to compute data",
+                    where="simulation",
+                    found=error.strerror or str(error),
+                    hint="take one (--processes 1)",
+                ) from error
 
     def profile_of(self, launch: Launch, kept: int) -> LaunchProfile:
         """Runs a launch as a whole, in this process.

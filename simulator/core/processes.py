@@ -140,10 +140,13 @@ class Order:
 class Workers:
     """The processes that compute data. Killed ones are found out by those who wait for them."""
 
-    def __init__(self, work: Callable[[connection.Connection], None], count: int) -> None:
-        context = get_context(METHOD)
+    def __init__(self) -> None:
         self._processes: list[Any] = []
         self._results: list[connection.Connection] = []
+
+    def start(self, work: Callable[[connection.Connection], None], count: int) -> None:
+        """Starts so many."""
+        context = get_context(METHOD)
         for _ in range(count):
             result, given = context.Pipe(duplex=False)
             process = context.Process(target=work, args=(given,), daemon=True)
@@ -219,8 +222,9 @@ def opened(host: Host, launches: Sequence[Launch], order: Order, count: int) -> 
         finally:
             os._exit(0)  # without what the parent does at its end
 
-    workers = Workers(work, count)
+    workers = Workers()
     try:
+        workers.start(work, count)
         yield workers
     finally:
         workers.close()
@@ -240,6 +244,7 @@ def run(
 
     Raises:
         InputError: a worker was killed.
+        OSError: the host gives no processes, or no semaphores.
     """
     order = Order(launches)
     profiles: list[LaunchProfile] = []

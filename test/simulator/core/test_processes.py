@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import multiprocessing
 import os
 import signal
@@ -159,6 +160,22 @@ def test_a_killed_worker_is_told(buffers: Buffers) -> None:
 
     with pytest.raises(InputError, match="was killed"):
         buffers.run(buffers.chain(killed), 2)
+    assert not multiprocessing.active_children()
+
+
+def test_no_processes(buffers: Buffers, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second one cannot be started; the first does not stay."""
+    fork, made = os.fork, []
+
+    def few() -> int:
+        made.append(0)
+        if len(made) > 1:
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        return fork()
+
+    monkeypatch.setattr(os, "fork", few)
+    with pytest.raises(InputError, match="no processes to compute data; found Resource temp"):
+        buffers.run(buffers.chain(), 3)
     assert not multiprocessing.active_children()
 
 
