@@ -98,6 +98,7 @@ class Candidates:
         self.staged = machine.buffer("UB").bytes // 10
         self.together = product.end.columns_together
         self.ways = PieceWays(product, machine, self.staged)
+        self._parts: dict[tuple[object, ...], tuple[int, int]] = {}
         # What is on its way between two pipes has a flag of its own, so there is no more of it.
         self.turns = machine.sync.event_ids
 
@@ -307,7 +308,10 @@ class Candidates:
         if not long:
             ub, sums = self.machine.buffer("UB").bytes, DTYPES[end.sums.dtype].itemsize
             most = max(1, ub // 16 // (SIDE * SIDE * sums))
-        return replace(made, part=self.part(made, most))
+        key = tile, share.n, a, b, ragged  # the rest of what a part follows from is the product's
+        if key not in self._parts:
+            self._parts[key] = self.part(made, most)
+        return replace(made, part=self._parts[key])
 
     def other_parts(self, schedule: ProductSchedule) -> list[ProductSchedule]:
         """The same with larger parts of C."""

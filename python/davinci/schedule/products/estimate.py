@@ -154,7 +154,8 @@ def estimate_of(plain: Costs, schedule: ProductSchedule, cores: int) -> float:
 
 
 def least_of(costs: Costs, schedule: ProductSchedule, cores: int) -> float:
-    """What no estimate of it is below, whatever L1 has room for: of loads and mads alone.
+    """What no estimate of it is below, whatever L1 has room for: of loads and mads, and what comes
+    before the first and behind the last.
 
     Args:
         costs: of the product on one core alone.
@@ -168,7 +169,11 @@ def least_of(costs: Costs, schedule: ProductSchedule, cores: int) -> float:
     for kind in tiles_of(product, schedule):
         m += mad.m * steps * kind.count
         mte1 += (a.mte1 * kind.loads[0] + b.mte1 * kind.loads[1]) * steps * kind.count
-    once = machine.mte2.start_cycles + max(m, mte1) + CROWDED * min(m, mte1)
+    part, (columns, height) = costs.leave(schedule), schedule.part
+    leaving = part * (ceil_div(tile.n, columns) * ceil_div(tile.m, height))
+    ends = machine.mte2.start_cycles + machine.cube.latency_cycles + machine.mte3.start_cycles
+    around = ends + leaving.most + part.sum - part.most
+    once = around + max(a.mte1 + b.mte1 + m, mte1 + mad.m) + CROWDED * min(m, mte1)
     once *= 1 + TURNS * (math.prod(schedule.beside) - 1)
     return once + (ceil_div(shares, min(cores, shares)) - 1) * max(m, mte1)
 
