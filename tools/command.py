@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import difflib
 import functools
+import gc
 import os
 import signal
 import sys
@@ -116,6 +118,7 @@ def open_standard_streams() -> None:
 
 def guarded(main: Callable[..., int]) -> Callable[..., int]:
     """Turns exceptions of a command into one message on stderr and its exit code."""
+    atexit.register(gc.freeze)  # all goes with the process: garbage needs no last search
 
     @functools.wraps(main)
     def run(argv: list[str] | None = None) -> int:

@@ -60,6 +60,9 @@ class Executable:
         inputs, outputs: what `run` takes and returns, in the order of the host's arguments.
         launching: how kernels are launched, for times: as one graph "queued" on the device, or each
             by the "host".
+        processes: of the host that compute data, 1 unless it is changed. More are made by `fork`,
+            for what the blocks of a launch compute apart from each other; then no other thread of
+            the program may compile or simulate during a run.
         details: what the compiler adds to the record: model, precision, compile_seconds.
     """
 
