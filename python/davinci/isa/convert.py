@@ -92,7 +92,7 @@ for src, dst, roundings in CONVERSIONS:
             converting(to_integer(dst, rounding) if integer else to_float(src, dst), lanes),
             f"dst = src converted from {src} to {dst}, {how}. "
             f"A repeat covers {lanes.count} elements.",
-            "docs/hardware.md a1 (types), b2 (elements a cycle), c (roundings)",
+            source="docs/hardware.md a1 (types), b2 (elements a cycle), c (roundings)",
         )
 
 
@@ -111,5 +111,5 @@ for dst in ("s8", "u8"):
         converting(product_to_integer(dst), lanes),
         f"dst = src0 * src1, f16, converted to {dst}: the product rounded to f16, then as "
         f"vconv_f162{dst} does (both assumed). A repeat covers {lanes.count} elements.",
-        "docs/hardware.md b2 (time), c (other instructions); encoding assumed",
+        source="docs/hardware.md b2 (time), c (other instructions); encoding assumed",
     )
