@@ -65,7 +65,8 @@ def alike_once() -> Iterator[None]:
 
 
 def _likeness(op: Any, operation: Any) -> Hashable | None:
-    """All that the check of an operation looks at; None if it looks at values or regions, too."""
+    """What the check of an operation looks at, so that equal ones are checked once; None if it
+    looks at values or regions, too."""
     attributes, values = operation.attributes, getattr(type(op), "VALUES", None)
     if len(operation.regions) or (values is not None and values in attributes):
         return None

@@ -38,6 +38,7 @@ class Attention:
         hidden: part of the keys that a mask hides.
         empty: whether it hides all keys of the last batch.
         low: what is added to hide a key.
+        guarded: whether weights that are no number are zeros.
         spread: of Q; large ones make large scores.
     """
 
@@ -59,6 +60,7 @@ class Attention:
     hidden: float = 0.3
     low: float = -1e4
     empty: bool = False
+    guarded: bool = False
     spread: float = 1.0
     seed: int = 0
     lines: list[str] = field(default_factory=list)
@@ -127,6 +129,8 @@ class Attention:
         for mask in filter(None, self.mask.split("+")):
             x = self._masked(mask, x, kind)
         p = self._softmax(x, kind)
+        if self.guarded:
+            p = self._guarded(p, kind)
         if self.scores == "f32":
             p = self.op("cast", [p], self.kind(self.shape, "f16"))
         p = self.op("reshape", [p], self.kind((count, self.rows, self.keys), "f16"))
@@ -181,6 +185,11 @@ class Attention:
         e = self.op("exp", [less], kind)
         return self.op("div", [e, spread(reduced(e, "add"))], kind)
 
+    def _guarded(self, p: tuple[str, str], kind: str) -> tuple[str, str]:
+        flags = self.op("compare", [p, p], self.kind(self.shape, "i1"), 'predicate = "NE"')
+        zero = self.op("full", [], kind, f"value = 0.0 : {self.scores}")
+        return self.op("select", [flags, zero, p], kind)
+
     def text(self) -> str:
         given = ", ".join(text for text, _ in self.arguments)
         body, (name, kind) = "\n".join(self.lines), self.output
@@ -191,8 +200,12 @@ class Attention:
     def wanted(self) -> Array:
         q, k, v = (self.values[name] for name in "qkv")
         scores = q @ k.swapaxes(-1, -2) * self.scale + self.values.get("mask", 0.0)
-        p = np.exp(scores - scores.max(-1, keepdims=True))
-        found = p @ v / p.sum(-1, keepdims=True)
+        highest = scores.max(-1, keepdims=True)
+        if self.guarded:
+            highest = np.maximum(highest, np.finfo(np.float64).min)
+        p = np.exp(scores - highest)
+        sums = p.sum(-1, keepdims=True)
+        found = p @ v / (np.maximum(sums, 0.5) if self.guarded else sums)
         return found.reshape(-1, self.rows, self.columns)
 
     @property

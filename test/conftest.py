@@ -2,6 +2,7 @@
 
 import gc
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,11 +11,19 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+# What was compiled before must not answer for what is tested, in processes that tests start either.
+os.environ["DAVINCI_CACHE"] = ""
+
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 
 # Simulated kernels take tens of milliseconds, and the same examples must run everywhere.
 settings.register_profile("davinci", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("davinci")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A name that cannot be found, which users are only warned of, fails a test."""
+    config.addinivalue_line("filterwarnings", "error::davinci.for_readers.NamingWarning")
 
 
 def pytest_collection_finish() -> None:

@@ -20,6 +20,9 @@ for variable in ("PYTHONPATH", "VIRTUAL_ENV", "HOME", "DAVINCI_DEBUG"):
     if variable in os.environ:
         config.environment[variable] = os.environ[variable]
 
+# What was compiled before must not answer for what is tested.
+config.environment["DAVINCI_CACHE"] = ""
+
 # Checks are written against MLIR's own form; --round-trip says so.
 config.substitutions += [
     (r"\bnpu-opt-short\b", f"{sys.executable} -m davinci.tools.npu_opt"),

@@ -8,15 +8,16 @@ from typing import Any
 
 import numpy as np
 import onnx
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import davinci
-from davinci.reference import check
+from davinci import frontends
+from davinci.reference import check, interpreter
 
 Arrays = dict[str, Any]
 OPSET, IR_VERSION = 22, 10
-DOMAINS = {"ai.onnx.ml": 4, "ai.onnx.preview.training": 1}
+DOMAINS = {"ai.onnx.ml": 4, "ai.onnx.preview.training": 1, "com.microsoft": 1}
 """Versions of the operator sets beside ONNX's own."""
 
 
@@ -32,8 +33,13 @@ def model_of(
     outputs: Sequence[str] = ("y",),
     constants: Mapping[str, Any] | None = None,
     opset: int = OPSET,
+    kind: Any = np.float32,
 ) -> onnx.ModelProto:
-    """A model of these nodes; inputs and constants are arrays by name."""
+    """A model of these nodes; inputs and constants are arrays by name.
+
+    Args:
+        kind: element type of outputs that ONNX does not infer.
+    """
     graph = helper.make_graph(
         list(nodes),
         "graph",
@@ -48,7 +54,7 @@ def model_of(
     inferred = onnx.shape_inference.infer_shapes(model)
     for value in inferred.graph.output:
         if not value.type.WhichOneof("value"):  # ONNX's inference has its gaps
-            value.type.tensor_type.elem_type = TensorProto.FLOAT
+            value.type.tensor_type.elem_type = helper.np_dtype_to_tensor_dtype(np.dtype(kind))
     return inferred
 
 
@@ -58,6 +64,7 @@ def node_model(
     outputs: int = 1,
     known: Sequence[int] = (),
     opset: int = OPSET,
+    kind: Any = np.float32,
     **attributes: Any,
 ) -> tuple[onnx.ModelProto, Arrays]:
     """A model of one node and its inputs.
@@ -65,13 +72,14 @@ def node_model(
     Args:
         operands: arrays; None is left out.
         known: numbers of operands that are constants of the model.
+        kind: element type of outputs that ONNX does not infer.
     """
     names = [f"x{i}" if x is not None else "" for i, x in enumerate(operands)]
     given = {n: np.asarray(x) for n, x in zip(names, operands, strict=True) if n}
     constants = {names[i]: given.pop(names[i]) for i in known}
     results = ["y"] if outputs == 1 else [f"y{i}" for i in range(outputs)]
     node = helper.make_node(op_type, names, results, name="the_node", **attributes)
-    return model_of([node], given, results, constants, opset), given
+    return model_of([node], given, results, constants, opset, kind), given
 
 
 def run(model: onnx.ModelProto, inputs: Arrays, **options: Any) -> Arrays:
@@ -91,6 +99,24 @@ def reference(model: onnx.ModelProto, inputs: Arrays) -> Arrays:
 def against_onnxruntime(model: onnx.ModelProto, inputs: Arrays, **options: Any) -> None:
     """Asserts that the compiled model gives what onnxruntime does."""
     agree(model, inputs, check.reference_onnx(model, inputs), **options)
+
+
+def means(model: onnx.ModelProto, inputs: Arrays, rtol: float = 1e-4) -> None:
+    """Asserts that the StableHLO made of a model, interpreted, gives what onnxruntime does.
+
+    Args:
+        rtol: largest difference, as a share of the largest value.
+    """
+    wanted = check.reference_onnx(model, inputs)
+    module = frontends.load(model)
+    interpreter.prepare(module)
+    given = {v.name: inputs[v.name] for v in model.graph.input}
+    found = interpreter.evaluate(module, given, list(wanted))
+    for name, array in wanted.items():
+        assert found[name].dtype == array.dtype, name
+        apart = np.abs(found[name].astype(np.float64) - array.astype(np.float64))
+        assert found[name].shape == array.shape
+        assert apart.max(initial=0) <= rtol * np.abs(array).max(initial=1e-30), name
 
 
 def against_reference(model: onnx.ModelProto, inputs: Arrays, **options: Any) -> None:

@@ -23,4 +23,5 @@ def test_targets(tmp_path: Path) -> None:
     assert "-m pytest -n auto\n" in commands("check-npu")
     assert """-c "__import__('lit.main').main.main()" -v test\n""" in commands("check-npu-lit")
     assert "-m davinci.tools.reference docs\n" in commands("docs")
+    assert "-m sphinx -W --keep-going -c docs/site . build/site\n" in commands("site")
     assert "benchmarks/speed/matmul_strategies.py\n" in commands("bench")

@@ -4,6 +4,8 @@ before and after it does what it did."""
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 
 import pytest
 
@@ -29,6 +31,25 @@ def test_restored(searches: bool) -> None:
         assert gc.isenabled() == searches
     finally:
         (gc.enable if before else gc.disable)()
+
+
+def test_what_was_made_meanwhile_is_old() -> None:
+    """Unless somebody has frozen objects, as the settings of these tests do."""
+    program = (
+        "import gc\n"
+        "from davinci.garbage import no_search\n"
+        "gc.collect()\n"
+        "with no_search():\n"
+        "    made = [[] for _ in range(100_000)]\n"
+        "old = len(gc.get_objects(generation=2))\n"
+        "print(gc.get_count()[0] < 1000, old >= 100_000, gc.get_freeze_count())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.stdout == "True True 0\n"
+    frozen = gc.get_freeze_count()
+    with no_search():
+        pass
+    assert gc.get_freeze_count() == frozen
 
 
 def test_rarely_and_as_before() -> None:

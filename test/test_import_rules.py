@@ -15,7 +15,9 @@ MAY_IMPORT = {
     "units": "",
     "tables": "",
     "narrow": "",
+    "stand_ins": "",
     "garbage": "",
+    "for_readers": "",
     "element_types": "narrow",
     "files": "errors",
     "arrays": "errors files narrow",
@@ -24,35 +26,42 @@ MAY_IMPORT = {
     "operators": "element_types errors isa units",
     "schedule": "errors isa machine operators units",
     "native": "mlir",
+    "planning": "errors native units",
     "simulator": "errors isa machine native units",
     "mlir": "dialects",  # make_context loads the dialects, which are written with the bindings
     "dialects": "errors isa mlir operators units",
     "bytecode": "errors mlir units",
-    "elements": "bytecode element_types errors mlir narrow",
+    "elements": "bytecode element_types errors mlir narrow stand_ins",
     "passes": (
-        "dialects element_types elements errors isa machine mlir operators schedule tables "
-        "units narrow"
+        "dialects element_types elements errors for_readers isa machine mlir operators planning "
+        "schedule stand_ins tables units narrow"
     ),
     "report": "dialects errors files isa machine mlir simulator units",
     "runtime": (
-        "diagnostics dialects elements errors files isa machine mlir narrow native passes report "
-        "schedule simulator units version"
+        "arrays diagnostics dialects elements errors files isa machine mlir narrow native passes "
+        "report schedule simulator units version"
     ),
     "frontends": (
-        "bytecode diagnostics dialects element_types elements errors mlir narrow tables units"
+        "bytecode diagnostics dialects element_types elements errors for_readers mlir narrow "
+        "stand_ins tables units"
     ),
-    "zoo": "errors",
-    "quantization": "arrays errors frontends units",
-    "tuning": ("compiler dialects errors frontends machine mlir passes runtime schedule version"),
+    "zoo": "errors stand_ins",
+    "quantization": "arrays compiler errors frontends units",
+    "tuning": (
+        "compiler dialects errors frontends machine mlir passes report runtime schedule version"
+    ),
     "compile_cache": "errors machine runtime version",
     "compiler": (
         "compile_cache diagnostics errors frontends garbage machine mlir passes runtime schedule"
     ),
+    "arena_problem": "compiler frontends mlir passes planning report",
+    "placement": "arrays compiler errors frontends machine runtime",
     "version": "mlir",
     "onnx_backend": "compiler errors machine runtime",
     "torch_backend": "compiler errors frontends runtime",
     "diagnostics": "errors mlir",
     "reference": "arrays elements errors files mlir passes narrow",
+    "advice": "arrays errors job passes quantization reference",
     "job": "arrays compiler errors files frontends mlir quantization reference report runtime "
     "tuning zoo",
 }

@@ -144,3 +144,19 @@ def test_what_there_is_not() -> None:
 
     with pytest.raises(SyntaxError, match=r"wrong: no such expression in native code: \[x\]"):
         library.call("wrong", 1)
+
+
+@LIBRARY.entry
+def swapped(values: Ints, times: int) -> int:
+    """Several values to as many targets: all are computed before any is stored."""
+    a, b = values[0], values[1]
+    for _i in range(times):
+        a, b = b, a + b
+    values[0], values[1] = b, a
+    return a
+
+
+def test_several_targets() -> None:
+    values = np.array([1, 1])
+    assert LIBRARY.call("swapped", values, 5) == 8
+    assert values.tolist() == [13, 8]

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+import davinci
+from davinci import zoo
 from davinci.tools import npu_opt
 
 ROOT = Path(__file__).parent.parent
@@ -41,3 +43,20 @@ def test_the_python_example_runs(monkeypatch: Any, tmp_path: Path) -> None:
     exec(snippet, names)
     assert (names["outputs"]["out0"] == 2).all()
     assert {path.name for path in tmp_path.iterdir()} == {"examples", "add.html", "add.davinci"}
+
+
+def test_the_run_that_is_shown_is_one_of_today() -> None:
+    """`benchmarks/speed/readme_sample.py --write` makes it anew."""
+    shown = re.search(r"^\$ npu-run (zoo:bert\S+) --check", README, re.MULTILINE)
+    assert shown is not None
+    sample = README[shown.end() :].partition("```")[0]
+    executable = davinci.compile(zoo.build(shown[1].removeprefix("zoo:")).proto, timing_only=True)
+    executable.run()
+    record = executable.profile
+    ops = record["ops"]
+    assert f"{ops['cube']} cube, {ops['vector']} vector, {ops['scalar']} scalar" in sample
+    assert f"to launch {ops['total']} kernels" in sample
+    cycles = re.search(r"= ([\d,]+) cycles", sample)
+    assert cycles is not None
+    # Rows that a gather reads are of other tokens here.
+    assert int(cycles[1].replace(",", "")) == pytest.approx(record["total_cycles"], rel=0.002)

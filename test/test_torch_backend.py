@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import davinci
 from davinci import InputError
+from davinci import machine as machines
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
@@ -46,6 +49,19 @@ class Net(nn.Module):
     def forward(self, x: Any) -> dict[str, Any]:
         y = torch.relu(self.norm(self.linear(x)))
         return {"y": y, "parts": (y.argmax(-1), None, x.shape[0], x)}
+
+
+def test_a_machine_file_that_is_edited_is_compiled_for_again(tmp_path: Path) -> None:
+    own = tmp_path / "mine.toml"
+    text = (machines.DIRECTORY / "ascend310.toml").read_text()
+    model, graphs = compiled(Net().eval(), machine=str(own))
+    clocks = []
+    for clock in (680, 680, 700):
+        own.write_text(text.replace("clock_mhz = 680", f"clock_mhz = {clock}"))
+        with torch.no_grad():
+            model(X)
+        clocks.append([c.executable.machine.clock_mhz for c in graphs[0].compiled.values()])
+    assert clocks == [[680], [680], [680, 700]]
 
 
 def test_by_name_with_options() -> None:
@@ -122,3 +138,12 @@ def test_what_cannot_be_compiled(model: Any, message: str) -> None:
 def test_unknown_option() -> None:
     with pytest.raises(InputError, match="unknown option; found 'machin'; did you mean 'machine'"):
         torch.compile(lambda x: x + 1, backend="davinci", options={"machin": "ascend310"})(X)
+
+
+def test_profile() -> None:
+    model = torch.compile(Net().eval(), backend="davinci")
+    with torch.no_grad(), davinci.profile() as found:
+        model(X)
+        model(X)
+    assert len(found.runs) == 2
+    assert found.record["ops"]["total"] == 2 * len(found.runs[0].launches)

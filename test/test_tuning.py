@@ -35,7 +35,7 @@ TEXT = """func.func @main(%x: tensor<200x96xf32>, %y: tensor<200x96xf32>) -> ten
 TUNE = """
 import sys, davinci
 model, folder, trials = sys.argv[1:]
-print(davinci.tune(model, cache=folder, trials=int(trials)).text())
+print(davinci.tune(model, cache=folder, trials=int(trials), worth=0).text())
 """
 
 
@@ -48,7 +48,7 @@ def cycles(executable: Any) -> int:
 
 
 def test_what_is_measured_is_what_runs_take(tmp_path: Path) -> None:
-    found = davinci.tune(TEXT, trials=100)
+    found = davinci.tune(TEXT, trials=100, worth=0)
     (kernel,), (untuned,) = found.kernels, found.untuned
     assert untuned == cycles(davinci.compile(TEXT))
     assert kernel.cycles <= untuned and found.measured[0] > 3
@@ -60,7 +60,7 @@ def test_what_is_measured_is_what_runs_take(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("trials", [1, 5])
 def test_trials(trials: int) -> None:
-    assert davinci.tune(TEXT, trials=trials).measured == (trials,)
+    assert davinci.tune(TEXT, trials=trials, worth=0).measured == (trials,)
 
 
 def test_machines_and_cores(tmp_path: Path) -> None:
@@ -84,7 +84,8 @@ def test_a_new_compiler_measures_again(tmp_path: Path, monkeypatch: Any) -> None
     asked = []
     monkeypatch.setattr(workers, "measure", lambda text, choices, target: asked.append(1) or 7)
     monkeypatch.setattr(search, "compiler_version", lambda: "another")
-    assert davinci.tune(TEXT, cache=tmp_path, trials=2).kernels[0].cycles == 7
+    again = davinci.tune(TEXT, cache=tmp_path, trials=2, worth=0)
+    assert again.kernels[0].cycles == 7
     assert len(asked) == 2
 
 
@@ -106,7 +107,7 @@ def test_two_at_once_and_one_is_killed(tmp_path: Path) -> None:
     assert measured(folder) >= 6
     with sqlite3.connect(folder / DATABASE) as database:
         assert database.execute("pragma integrity_check").fetchone() == ("ok",)
-    again, before = davinci.tune(TEXT, cache=folder, trials=12), json.loads(out)
+    again, before = davinci.tune(TEXT, cache=folder, trials=12, worth=0), json.loads(out)
     (now,), (then,) = json.loads(again.text())["kernels"], before["kernels"]
     with sqlite3.connect(folder / DATABASE) as database:
         (least,) = database.execute("select min(value) from trial_values").fetchone()
@@ -146,7 +147,7 @@ def test_what_cannot_be_simulated_is_told(monkeypatch: Any) -> None:
 
     monkeypatch.setattr(workers, "measure", measured)
     with pytest.warns(UserWarning, match="candidate 1: not on this machine"):
-        (kernel,) = davinci.tune(TEXT, trials=3).kernels
+        (kernel,) = davinci.tune(TEXT, trials=3, worth=0).kernels
     assert kernel.cycles == 5
 
 

@@ -35,6 +35,20 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise InputError(message, where=self.prog, hint=f"{self.prog} --help lists the options")
 
+    def options(self, argv: list[str] | None) -> argparse.Namespace | None:
+        """The arguments of a command that has `--help` and `--version` and takes no others than it
+        declares; None where help or versions were asked for, and are printed."""
+        options, unknown = self.parse_known_args(argv)
+        if options.help:
+            print(self.format_help())
+        elif options.version:
+            print(version(self.prog))
+        elif unknown:
+            self.reject(unknown[0])
+        else:
+            return options
+        return None
+
     def reject(self, unknown: str, others: Iterable[str] = ()) -> NoReturn:
         """Reports an option that does not exist, with the nearest one that does.
 

@@ -10,13 +10,15 @@ import re
 import sys
 from collections.abc import Container
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from davinci import errors
 from davinci.errors import InputError, did_you_mean
 from davinci.files import check_writable, write_atomically
-from davinci.mlir import ir
 from davinci.tools.command import Parser, guarded, version
+
+if TYPE_CHECKING:
+    from davinci.mlir import ir
 
 ONNX = ".onnx"
 SPLIT_MARKER = re.compile(r"^// -----\s*$", re.MULTILINE)
@@ -84,12 +86,12 @@ def pipeline_text(parser: Parser, pipeline: str | None, flags: list[str]) -> str
     """
     if not flags:
         return pipeline
-    from davinci.passes.pipeline import pipelines, registry, runner
+    from davinci.passes.pipeline import declarations, pipelines, registry, runner
 
     passes = [flag.removeprefix("--").partition("=") for flag in flags]
     for flag, (name, *_) in zip(flags, passes, strict=True):
         if not flag.startswith("--") or not runner.is_pass(name):
-            ours = [cls.NAME for cls in registry.all_passes()]
+            ours = [declared.name for declared in declarations.all_declarations()]
             known = [*ours, *pipelines.PIPELINES, *registry.UPSTREAM]
             parser.reject(flag, (f"--{name}" for name in known))
     if pipeline is not None:

@@ -9,7 +9,12 @@ import warnings
 from typing import Any
 
 from davinci import errors
-from davinci.tools.command import Parser, guarded, version
+from davinci.tools.command import Parser, guarded
+
+PASSED = (
+    "machine", "cores", "precision", "fusion", "winograd", "core_choice", "plan", "schedules",
+)  # fmt: skip
+"""Options that `davinci.compile` has too."""
 
 LONGEST_KERNELS = 20
 """Kernels shown on the terminal."""
@@ -39,12 +44,30 @@ def make_parser() -> Parser:
     add("--machine", metavar="NAME|FILE.toml", help="default: ascend910")
     add("--cores", type=int, metavar="N", help="default: all of the machine")
     add("--precision", metavar="P", help="mixed (default), fp16 or fp32")
-    add("--quantize", metavar="F.npz", help="to int8, calibrated with stacked inputs by name")
+    add("--batch", type=int, metavar="N", help="samples at once, of a model of one sample")
+    add(
+        "--quantize",
+        metavar="F.npz|random",
+        help="to int8, calibrated with stacked inputs by name, or random ones",
+    )
     add("--quantize-method", metavar="M", help="of ranges: max_min (default), outliers or kl")
+    add("--quantize-layers", metavar="L", help="paying (default): those that save time; or all")
     add("--accuracy", type=float, metavar="C", help="least cosine --quantize may leave of outputs")
     add("--save-quantized", metavar="F.onnx", help="write the model that --quantize made")
     add("--fusion", metavar="F", help="all (default), or none: a kernel an operator")
+    add("--core-choice", metavar="C", help="of each kernel: cost (default), or all cores")
+    add(
+        "--plan",
+        metavar="P",
+        help="which kernels share a launch: time (default), memory, balanced, sequential, groups=N",
+    )
     add("--winograd", metavar="W", help="3x3 convolutions by tiles: cost (default), none, 2x2, 4x4")
+    add(
+        "--rewrites",
+        metavar="R",
+        help="all (default), none, or names of rewrites, as the table of a run has them",
+    )
+    add("--no-rewrite", metavar="NAME", action="append", help="leave this rewrite out")
     source = parser.add_mutually_exclusive_group()
     source.add_argument("--inputs", metavar="F.npz", help="inputs by name")
     source.add_argument("--seed", type=int, default=0, metavar="N", help="random inputs (default)")
@@ -58,10 +81,25 @@ def make_parser() -> Parser:
         "--tune", action="store_true", help="simulate kernels in several ways, take the best"
     )
     add("--trials", type=int, metavar="N", help="ways of a kernel that --tune tries")
+    add(
+        "--tune-worth",
+        type=float,
+        metavar="PERCENT",
+        help="of the cycles, below which --tune leaves off; default 0.5, 0: try everything",
+    )
     add("--workers", type=int, metavar="N", help="processes of --tune; default: one")
     add("--scheduler", metavar="ADDRESS", help="of a Dask scheduler whose workers --tune uses")
     add("--save-schedules", metavar="F.json", help="write how kernels are computed, for the former")
-    add("--cache", metavar="DIR", help="keep what was compiled and tuned, and take it from there")
+    add("--devices", metavar="DEVICES", help="run layers on several devices (docs/placement.md)")
+    add("--place", metavar="A", default="hope:lp", help="how --devices share layers: hope:lp, ...")
+    cache = parser.add_mutually_exclusive_group()
+    cache.add_argument(
+        "--cache",
+        metavar="DIR",
+        help="keep what was compiled and tuned there, and take it from there; default for what was "
+        "compiled: $DAVINCI_CACHE, or where the platform keeps caches",
+    )
+    cache.add_argument("--no-cache", action="store_true", help="compile anew, and keep nothing")
     add("--processes", type=int, metavar="N", help="that compute data; default: one a processor")
     add("--timing-only", action="store_true", help="leave out data, checks and outputs")
     add(
@@ -77,6 +115,13 @@ def make_parser() -> Parser:
         help="what a faster machine would gain: mte2.port=2x,flag_cycles=0,v=2x,kernel=NAME:v=2x; "
         "all: a ranking",
     )
+    add("--nodes", action="store_true", help="print what each node takes inside a fused kernel")
+    add(
+        "--advise",
+        action="store_true",
+        help="measure what other arguments would gain, one by one and together",
+    )
+    add("--advise-seconds", type=float, metavar="S", help="begin nothing more after; default: 120")
     add("--instruction-limit", metavar="N", type=int, help="most instructions of a block")
     compared = parser.add_mutually_exclusive_group()
     compared.add_argument(
@@ -86,6 +131,7 @@ def make_parser() -> Parser:
     add("--json", metavar="F", help="write the record of the run")
     add("--trace", metavar="F", help="write a timeline for Perfetto or chrome://tracing")
     add("--report", metavar="F.html", help="write tables, plots and timelines as a page")
+    add("--baseline", metavar="A.json", help="an earlier record that --report compares with")
     add(
         "--timeline",
         default="first",
@@ -104,21 +150,23 @@ def make_parser() -> Parser:
 def main(argv: list[str] | None = None) -> int:
     """The command; returns the exit code of the contract in `davinci.errors`."""
     parser = make_parser()
-    options, unknown = parser.parse_known_args(argv)
-    if options.help:
-        print(parser.format_help())
+    options = parser.options(argv)
+    if options is None:
         return errors.EXIT_OK
-    if options.version:
-        print(version("npu-run"))
-        return errors.EXIT_OK
-    if unknown:
-        parser.reject(unknown[0])
     if options.compare:
         if options.model is not None:
             parser.error("--compare takes two records and no MODEL")
         return compare(*options.compare)
     if options.model is None:
         parser.error("MODEL is missing")
+    defaults = parser.parse_args([])
+    if options.devices is not None:
+        from davinci.tools import npu_place
+
+        npu_place.require_options(options, defaults)
+        return npu_place.execute(options)
+    if options.place != defaults.place:
+        parser.error("--place needs --devices")
     return execute(options)
 
 
@@ -128,9 +176,11 @@ def execute(options: Any) -> int:
     from davinci.files import check_distinct, check_writable, write_atomically
     from davinci.passes.pipeline import pipelines
     from davinci.reference import check
+    from davinci.report.what_if import check as check_question
     from davinci.simulator import processors
     from davinci.tools.progress import Progress
 
+    earlier = earlier_record(options)
     written = ("outputs", "save", "save_quantized", "save_schedules", "json", "trace", "report")
     results = [path for name in written if (path := getattr(options, name)) is not None]
     for path in results:
@@ -152,35 +202,68 @@ def execute(options: Any) -> int:
                 found=f"--{name}",
                 hint="leave one of them out",
             )
-    passed = ("machine", "cores", "precision", "fusion", "winograd", "schedules")
-    chosen = {name: getattr(options, name) for name in passed}
+    chosen = {name: getattr(options, name) for name in PASSED}
+    if options.rewrites is not None or options.no_rewrite:
+        left_out = [f"-{name}" for name in options.no_rewrite or ()]
+        chosen["rewrites"] = ",".join([options.rewrites or "all", *left_out])
     chosen = {name: value for name, value in chosen.items() if value is not None}
-    check_options(pipelines.Options(**chosen))
+    machine = check_options(pipelines.Options(**chosen))
+    processes = processors() if options.processes is None else options.processes
+    job.require_numbers(options.seed, processes, options.instruction_limit)
+    if options.what_if is not None and not options.model.endswith(".davinci"):
+        check_question(machine, options.what_if)
+    inputs = arrays.load_npz(options.inputs) if options.inputs else None
+    reference = job.given_outputs(options.expect) if options.expect is not None else None
     if options.cache is not None:
         chosen["cache"] = options.cache
     tuning = {name: getattr(options, name) for name in ("trials", "workers", "scheduler")}
     tuning = {name: value for name, value in tuning.items() if value is not None}
-    if tuning and not options.tune:
+    if options.tune_worth is not None:
+        if not 0 <= options.tune_worth < 100:
+            raise errors.InputError(
+                "bad value",
+                where="--tune-worth",
+                found=str(options.tune_worth),
+                expected="a percentage, 0 to 100",
+            )
+        tuning["worth"] = options.tune_worth / 100
+    if options.batch is not None and options.batch < 1:
         raise errors.InputError(
-            "without --tune nothing is tried", where=f"--{next(iter(tuning))}", hint="add --tune"
+            "bad value", where="--batch", found=str(options.batch), expected="1 or more"
+        )
+    if options.advise_seconds is not None and not (options.advise and options.advise_seconds > 0):
+        raise errors.InputError(
+            "bad value" if options.advise else "without --advise nothing is tried",
+            where="--advise-seconds",
+            found=str(options.advise_seconds),
+            expected="seconds, more than 0" if options.advise else "",
+            hint="" if options.advise else "add --advise",
+        )
+    if tuning and not options.tune:
+        name = next(iter(tuning)).replace("worth", "tune-worth")
+        raise errors.InputError(
+            "without --tune nothing is tried", where=f"--{name}", hint="add --tune"
         )
     quantizing = quantizing_options(options)
     if options.csv is not None:
         from davinci.report.csv_files import make_folder
 
         make_folder(options.csv)
-    drawn = options.trace or options.report or options.csv
+    drawn = options.trace or options.report or options.csv or options.json or options.nodes
     with Progress() as progress, warnings.catch_warnings():
         # What happened to the cache stands in the table.
         warnings.filterwarnings("ignore", category=UserWarning, module="davinci")
         progress("reading the model")
         source = job.open_source(options.model)
+        if options.batch is not None:
+            source = job.batched(source, options.batch)
         if options.quantize is not None:
-            source = job.quantized(source, options.quantize, progress, **quantizing)
+            timing = {"options": chosen, **quantizing}
+            source = job.quantized(source, options.quantize, progress, **timing)
             if options.save_quantized:
                 write_atomically(options.save_quantized, source.model.SerializeToString())
-        inputs = arrays.load_npz(options.inputs) if options.inputs else None
-        reference = job.given_outputs(options.expect) if options.expect is not None else None
+        if not (options.cache or options.no_cache or source.saved):
+            chosen["cache"] = True  # the default folder
         reference = job.reference_of(source) if options.check else reference
         result = job.run(
             source,
@@ -189,37 +272,109 @@ def execute(options: Any) -> int:
             reference=reference,
             timeline=options.timeline if drawn else "none",
             progress=progress,
-            tuning=tuning if options.tune else None,
+            tuning={**tuning, "say": say} if options.tune else None,
             instruction_limit=options.instruction_limit,
             what_if=options.what_if,
             launching=options.launch,
-            processes=processors() if options.processes is None else options.processes,
+            processes=processes,
             **chosen,
             **({"timing_only": True} if options.timing_only else {}),
         )
+        advice = advice_on(options, source, inputs, result, chosen, progress)
         progress("writing results")
-        write(options, result)
-    show(result.record)
+        write(options, result, earlier)
+    show(result.record, options.nodes)
+    if advice is not None:
+        print(advice.text())
     if reference is not None:
         check.require(result.record["check"], result.record["precision"])
     return errors.EXIT_OK
 
 
+def say(text: str) -> None:
+    """What is not lost when the next step begins."""
+    print(f"tuning: {text}", file=sys.stderr, flush=True)
+
+
+def advice_on(
+    options: Any, source: Any, inputs: Any, result: Any, chosen: dict[str, Any], progress: Any
+) -> Any:
+    """What --advise found, put into the record too; None if it was not asked for."""
+    if not options.advise:
+        return None
+    from davinci.advice import Bench, Measured, advise, candidates
+
+    kept = {name: chosen[name] for name in ("cache",) if name in chosen}
+    settings = {name: value for name, value in chosen.items() if name not in kept}
+    settings |= {"tune": True} if options.tune else {}
+    bench = Bench(
+        source,
+        inputs=inputs,
+        seed=options.seed,
+        launching=options.launch,
+        options=kept,
+        data=not options.timing_only,
+        progress=progress,
+    )
+    found = advise(
+        bench.time,
+        candidates(bench.facts(result.record, settings)),
+        Measured(result.record["time_us"]),
+        command=command_of(options),
+        settings=settings,
+        errors=None if options.timing_only else bench.errors_of(result.outputs),
+        find_errors=bench.errors,
+        progress=progress,
+        **({} if options.advise_seconds is None else {"seconds": options.advise_seconds}),
+    )
+    result.record["advice"] = found.record()
+    return found
+
+
+def command_of(options: Any) -> list[str]:
+    """The words of a command with the model and inputs of this one; options of `davinci.compile`
+    are not among them."""
+    words = ["npu-run", options.model]
+    for name in ("quantize", "quantize_method", "accuracy", "batch", "inputs", "cache"):
+        if (value := getattr(options, name)) is not None:
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    words += ["--seed", str(options.seed)] if options.seed else []
+    words += ["--launch", options.launch] if options.launch != "queued" else []
+    return words + ["--timing-only"] * options.timing_only
+
+
+def earlier_record(options: Any) -> dict[str, Any] | None:
+    """The record of --baseline, read before anything runs."""
+    if options.baseline is None:
+        return None
+    if options.report is None:
+        raise errors.InputError(
+            "without --report nothing is compared", where="--baseline", hint="add --report F.html"
+        )
+    from davinci.report.compare import load_record
+
+    return load_record(options.baseline)
+
+
 def quantizing_options(options: Any) -> dict[str, Any]:
     """Options of `davinci.quantize` that were given; without --quantize there may be none."""
-    given = {"method": options.quantize_method, "accuracy": options.accuracy}
+    given = {
+        "method": options.quantize_method,
+        "accuracy": options.accuracy,
+        "layers": options.quantize_layers,
+    }
     given = {name: value for name, value in given.items() if value is not None}
     if options.quantize is None and (given or options.save_quantized):
-        found = {"method": "--quantize-method", "accuracy": "--accuracy"}
+        found = {"method": "--quantize-method", "layers": "--quantize-layers"}
         raise errors.InputError(
             "without --quantize nothing is quantized",
-            where=next((found[name] for name in given), "--save-quantized"),
+            where=next((found.get(name, f"--{name}") for name in given), "--save-quantized"),
             hint="add --quantize F.npz",
         )
     return given
 
 
-def write(options: Any, result: Any) -> None:
+def write(options: Any, result: Any, earlier: dict[str, Any] | None) -> None:
     """Writes the files that were asked for."""
     from davinci import arrays
     from davinci.files import write_atomically
@@ -236,7 +391,8 @@ def write(options: Any, result: Any) -> None:
     if options.report:
         from davinci.report.page import as_html
 
-        write_atomically(options.report, as_html(chip, result.record, result.launches).encode())
+        page = as_html(chip, result.record, result.launches, earlier)
+        write_atomically(options.report, page.encode())
     if options.csv:
         from davinci.report.csv_files import write_csv
 
@@ -244,7 +400,8 @@ def write(options: Any, result: Any) -> None:
     if options.trace:
         from davinci.report.trace import trace_json
 
-        write_atomically(options.trace, trace_json(chip, result.launches, options.launch).encode())
+        text = trace_json(chip, result.launches, options.launch, result.executable.facts)
+        write_atomically(options.trace, text.encode())
 
 
 def compare(before: str, after: str) -> int:
@@ -254,10 +411,10 @@ def compare(before: str, after: str) -> int:
     return errors.EXIT_OK
 
 
-def show(record: dict[str, Any]) -> None:
+def show(record: dict[str, Any], nodes: bool) -> None:
     from davinci.report.tables import print_tables
 
-    print_tables(record, console(), LONGEST_KERNELS)
+    print_tables(record, console(), LONGEST_KERNELS, nodes)
 
 
 def console() -> Any:

@@ -5,27 +5,27 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterable
-from typing import Any
 
-from davinci.passes.pipeline import pipelines, registry
+from davinci.passes.pipeline import pipelines
+from davinci.passes.pipeline.declarations import Option, all_declarations
 
 
 def names() -> str:
     """Names of all passes and pipelines of the project, one a line."""
-    return "\n".join([*(cls.NAME for cls in registry.all_passes()), *pipelines.PIPELINES])
+    return "\n".join([*(declared.name for declared in all_declarations()), *pipelines.PIPELINES])
 
 
 def full() -> str:
-    """All passes with their options, then the named pipelines."""
+    """The text that lists all passes with their options, then the named pipelines."""
     lines = ["passes of this project (any upstream pass may be named too):"]
-    for cls in registry.all_passes():
-        lines += [f"  --{cls.NAME}", f"      {registry.summary(cls)}"]
-        lines += _options(dataclasses.fields(cls))  # type: ignore[arg-type]
+    for declared in all_declarations():
+        lines += [f"  --{declared.name}", f"      {declared.summary}"]
+        lines += _options(declared.options)
     lines += ["", "named pipelines:"]
     for name, builder in pipelines.PIPELINES.items():
         lines += [f"  --{name}", f"      {(builder.__doc__ or '').strip()}"]
     lines += ["", "options of every named pipeline:"]
-    lines += _options(dataclasses.fields(pipelines.Options))
+    lines += _options(map(Option.of, dataclasses.fields(pipelines.Options)))
     return "\n".join(lines)
 
 
@@ -45,15 +45,14 @@ def print_timing(seconds: dict[str, float]) -> None:
     Console(file=sys.stderr).print(table)
 
 
-def choices(field: dataclasses.Field[Any]) -> str:
+def choices(option: Option) -> str:
     """The values an option may have, as they follow its help."""
-    values = field.metadata["choices"]
-    return f": {', '.join(values)}" if values else ""
+    return f": {', '.join(option.choices)}" if option.choices else ""
 
 
-def _options(fields: Iterable[Any]) -> list[str]:
+def _options(options: Iterable[Option]) -> list[str]:
     return [
-        f"        {f.name.replace('_', '-')}={f.default if f.default != '' else '(empty)'}"
-        f"  {f.metadata['help']}{choices(f)}"
-        for f in fields
+        f"        {x.name.replace('_', '-')}={x.default if x.default != '' else '(empty)'}"
+        f"  {x.help}{choices(x)}"
+        for x in options
     ]

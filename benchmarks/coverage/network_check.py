@@ -97,7 +97,7 @@ def quantized(source: job.Source) -> job.Source:
     network = source.model
     assert source.example is not None
     samples = [source.example(seed) for seed in range(SAMPLES)]
-    return replace(source, model=davinci.quantize(network, samples).model)
+    return replace(source, model=davinci.quantize(network, samples, layers="all").model)
 
 
 def row_of(network: str, machine: str, of_bytes: bool = False) -> str:
@@ -142,7 +142,7 @@ def row_of(network: str, machine: str, of_bytes: bool = False) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("networks", nargs="*", metavar="network", help="default: all")
     parser.add_argument("--machine", default="ascend910")
     ways = parser.add_mutually_exclusive_group()

@@ -5,7 +5,8 @@
 
 Each model has up to `--nodes` operators of PyTorch and is exported to ONNX, with weights and inputs
 that NNSmith looks for so that no value is NaN or infinite. Seeds are the numbers from `--seed`; the
-default is a fresh one, printed. What is not right is kept in `--save`, one model a file.
+default is a fresh one, printed. What is not right is kept in `--save`, one model a file. --opset is
+the version of ONNX's operators that models are exported with, --method how NNSmith finds shapes.
 
 An optional tool, not part of CI. The generators are those of NNSmith 0.1 and torch 2.13.
 """
@@ -27,14 +28,28 @@ from outcomes import Case, Outcome, measure, summary, write_json
 MOST_ELEMENTS = 4096
 """Of a tensor; more makes models slower, not other."""
 
+OPSET = 14
+"""That NNSmith exports with."""
+
 TIMEOUT_MS = 10000
 """For NNSmith to solve the constraints of one model."""
 
 
-def generator() -> tuple[Any, Any]:
-    """NNSmith's kind of model, and the operators that torch exports."""
-    # SymbolNet is a module that only the exporter by tracing takes.
-    torch.onnx.export = functools.partial(torch.onnx.export, dynamo=False)
+METHODS = ("symbolic", "symbolic-cinit", "concolic")
+"""Of NNSmith: all constraints solved at once, or along with concrete shapes."""
+
+
+def generator(opset: int) -> tuple[Any, Any]:
+    """NNSmith's kind of model, exported with that version of ONNX's operators, and what
+    torch exports."""
+    export = torch.onnx.export
+
+    @functools.wraps(export)
+    def traced(*arguments: Any, **options: Any) -> Any:
+        # SymbolNet is a module that only the exporter by tracing takes.
+        return export(*arguments, **{**options, "dynamo": False, "opset_version": opset})
+
+    torch.onnx.export = traced
     torch.set_num_threads(1)
     from nnsmith.abstract.extension import activate_ext
     from nnsmith.materialize import Model
@@ -48,16 +63,19 @@ def generator() -> tuple[Any, Any]:
     return kind, operators
 
 
-def cases(count: int, seed: int, nodes: int) -> Iterator[Case | Outcome]:
+def cases(
+    count: int, seed: int, nodes: int, opset: int = OPSET, method: str = METHODS[0]
+) -> Iterator[Case | Outcome]:
     """One model a seed; an outcome "skipped" where NNSmith or torch makes none."""
     from nnsmith.graph_gen import model_gen
 
-    kind, operators = generator()
+    kind, operators = generator(opset)
     for number in range(seed, seed + count):
         name = f"nnsmith_{number}"
         try:
             graph = model_gen(
                 opset=operators,
+                method=method,
                 seed=number,
                 max_nodes=nodes,
                 max_elem_per_tensor=MOST_ELEMENTS,
@@ -76,17 +94,21 @@ def cases(count: int, seed: int, nodes: int) -> Iterator[Case | Outcome]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--count", type=int, default=1000, metavar="N", help="models (1000)")
     parser.add_argument("--seed", type=int, metavar="N", help="of the first model")
     parser.add_argument("--nodes", type=int, default=8, metavar="N", help="operators of each (8)")
+    parser.add_argument("--opset", type=int, default=OPSET, metavar="N", help="of ONNX (14)")
+    parser.add_argument("--method", choices=METHODS, default=METHODS[0], help="default: symbolic")
     parser.add_argument("--save", type=Path, metavar="DIR", help="keep what is not right")
     parser.add_argument("--json", metavar="F", help="write all outcomes")
     options = parser.parse_args()
     seed = int(time.time()) if options.seed is None else options.seed
     print(f"seeds from {seed}", flush=True)
     warnings.simplefilter("ignore")
-    outcomes = measure(cases(options.count, seed, options.nodes), options.save)
+    outcomes = measure(
+        cases(options.count, seed, options.nodes, options.opset, options.method), options.save
+    )
     print(summary(outcomes))
     if options.json:
         write_json(options.json, outcomes)

@@ -2,6 +2,7 @@
 
     python benchmarks/coverage/onnx_coverage.py            # all, and writes docs/onnx-coverage.md
     python benchmarks/coverage/onnx_coverage.py --only 'softmax|conv' --json build/some.json
+    python benchmarks/coverage/onnx_coverage.py --microsoft  # writes one section of it
 
 Each case is compiled for two cores, run on the simulated machine with its checks on, and compared
 with its expected outputs, by the tolerance of the precision policy; integers and booleans must be
@@ -21,6 +22,8 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state
 from outcomes import (
     BAD,
     CORES,
@@ -38,9 +41,17 @@ from outcomes import (
     write_json,
 )
 
+from davinci.frontends.onnx.operators import INPUTS, LOWERINGS, MICROSOFT, resizing
+
 PAGE = Path(__file__).parents[2] / "docs" / "onnx-coverage.md"
 RANDOM = re.compile(r"bernoulli|training_dropout")
 """Cases whose expected outputs are one draw of a random generator."""
+
+OTHERWISE = re.compile(r"resize_downsample_scales_(linear|cubic)_align_corners")
+"""Cases whose expected outputs are ONNX's reference's where onnxruntime and PyTorch give others;
+the page says which."""
+
+MICROSOFT_TITLE = "## Operators of onnxruntime"
 
 UNITS = ("cube", "vector", "scalar", "none")
 """Where most of a case's work ran; none: it is a view or was computed by the compiler."""
@@ -116,7 +127,7 @@ def is_skipped(case: Any) -> bool:
         and value.type.tensor_type.elem_type != onnx.TensorProto.STRING
         for value in values
     )
-    return not numbers or RANDOM.search(case.name) is not None
+    return not numbers or any(words.search(case.name) for words in (RANDOM, OTHERWISE))
 
 
 def load_cases() -> list[Any]:
@@ -202,7 +213,44 @@ def page(outcomes: list[Outcome]) -> str:
     lines += ["", "## Not right and not refused", ""]
     lines += ["| case | outcome | detail |", "|---|---|---|"] if bad else ["None."]
     lines += [f"| {o.name} | {o.kind} | {escaped(o.detail)} |" for o in bad]
+    lines += ["", *microsoft()]
+    lines += ["", "## What Resize computes", "", *str(resizing.__doc__).rstrip().splitlines()[2:]]
     return "\n".join(lines) + "\n"
+
+
+def microsoft() -> list[str]:
+    """The section on the operators that onnxruntime adds to ONNX's, of which there are no node
+    tests."""
+    compiled = sorted(name for domain, name in LOWERINGS if domain == MICROSOFT)
+    schemas = onnxruntime_pybind11_state.get_all_operator_schema()
+    known = {schema.name for schema in schemas if schema.domain == MICROSOFT}
+    others = sorted(known.difference(compiled))
+    version = onnxruntime.__version__
+    return [
+        MICROSOFT_TITLE,
+        "",
+        f"Operators of the domain `{MICROSOFT}`, which onnxruntime's optimizer writes. "
+        f"{len(known) - len(others)} of the {len(known)} that onnxruntime {version} "
+        "lists compile, and those of older versions below. ONNX has no node tests of them: "
+        "`test/frontends/onnx` holds them against onnxruntime, and against NumPy where onnxruntime "
+        "computes them on other processors only.",
+        "",
+        "| operator | inputs |",
+        "|---|---|",
+        *(f"| {name} | {', '.join(INPUTS[MICROSOFT, name])} |" for name in compiled),
+        "",
+        f"The others are refused by name: {', '.join(others)}.",
+    ]
+
+
+def with_microsoft(text: str) -> str:
+    """The page with that section made anew, the others as they are."""
+    before, _, rest = text.partition(f"{MICROSOFT_TITLE}\n")
+    if not rest:
+        before, _, rest = text.partition("## What Resize computes\n")
+        rest = f"\n## What Resize computes\n{rest}"
+    following = rest[rest.index("\n## ") :]
+    return before + "\n".join(microsoft()) + "\n" + following
 
 
 def why(detail: str) -> str:
@@ -216,10 +264,14 @@ def escaped(text: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--only", metavar="REGEX", help="cases to run; the page is not written")
     parser.add_argument("--json", metavar="F", help="write all outcomes")
+    parser.add_argument("--microsoft", action="store_true", help="write only the section on them")
     options = parser.parse_args()
+    if options.microsoft:
+        PAGE.write_text(with_microsoft(PAGE.read_text()))
+        return
     load_compiler()
     outcomes = measure(load_cases(), re.compile(options.only or ""))
     for operator, group in by_operator(outcomes).items():

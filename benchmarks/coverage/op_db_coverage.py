@@ -122,7 +122,7 @@ def cases(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--only", default="", metavar="REGEX", help="operators to try")
     parser.add_argument("--samples", type=int, default=2, metavar="N", help="of each (2)")
     parser.add_argument("--tracing", action="store_true", help="export by traces, as dynamo=False")

@@ -168,7 +168,7 @@ def said(outcome: Outcome) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--only", metavar="REGEX", help="programs to run; the page is not written")
     parser.add_argument("--json", metavar="F", help="write all outcomes")
     options = parser.parse_args()

@@ -7,6 +7,7 @@ Writes docs/end-to-end.md. Compiler and simulator are judged together. Takes som
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -107,6 +108,7 @@ def lines() -> Iterator[str]:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0]).parse_args()
     text = INTRODUCTION + HEADER + "\n".join(lines()) + "\n" + REASONS
     PAGE.write_text(text, encoding="utf-8")
     return 0

@@ -9,6 +9,7 @@ that it would have from other sources alone. `validate_timing.py` writes the tab
 
 from __future__ import annotations
 
+import argparse
 import copy
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -297,6 +298,7 @@ def _value(data: Mapping[str, Any], key: Sequence[str]) -> float | None:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0]).parse_args()
     seen = [row for rows in GROUPS.values() for row in rows()]
     for line in foretold(seen):
         print(line, flush=True)

@@ -9,6 +9,7 @@ used for calibration.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -89,6 +90,7 @@ def cases_page() -> Iterator[str]:
                     central=central,
                     weight_correction=weights,
                     bias_correction=biases,
+                    layers="all",
                 )
                 sums = model_sums(wanted, made.model, names, others).values()
                 worst = min(sums, key=lambda found: found.decibels())
@@ -104,13 +106,14 @@ def cases_page() -> Iterator[str]:
 def bounds_table(model: Any, data: list[dict[str, Any]]) -> Iterator[str]:
     yield "\n| least cosine | layers in int8 | left in fp16 | cosine |\n|---:|---:|---:|---:|\n"
     for bound in BOUNDS:
-        report = davinci.quantize(model.proto, data, accuracy=bound).report
+        report = davinci.quantize(model.proto, data, accuracy=bound, layers="all").report
         kept = len(report.kept)
         yield f"| {bound} | {len(report.layers) - kept} | {kept} | {report.cosine:.6f} |\n"
         print(model.spec, bound, kept, report.cosine, flush=True)
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0]).parse_args()
     head, mark, _ = PAGE.read_text(encoding="utf-8").partition(MARK)
     PAGE.write_text(head + mark + "".join(cases_page()), encoding="utf-8")
     return 0

@@ -7,6 +7,7 @@ Prints the table and writes docs/validation.md, with what `foretelling` says. Ta
 
 from __future__ import annotations
 
+import argparse
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -214,6 +215,7 @@ def high(rows: list[Row]) -> Iterator[str]:
 
 
 def main() -> int:
+    argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0]).parse_args()
     rows: list[Row] = []
     for group in GROUPS:
         for row in group():

@@ -121,7 +121,7 @@ def measure(model: str, machine: str, folder: Path) -> bool:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="What is foretold beside what is really gained.")
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--network", default="zoo:bert-base,seq=512", help="as npu-run takes it")
     parser.add_argument("--machine", default="ascend910", help="by name")
     arguments = parser.parse_args()

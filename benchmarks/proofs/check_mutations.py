@@ -20,7 +20,7 @@ from textwrap import wrap
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
-from checks_page import arguments, put
+from checks_page import parser_of_figures, put
 
 from davinci import zoo
 from fuzz import cores_mutation
@@ -33,10 +33,15 @@ SEED, PROGRAMS = 1, 400
 """Of random programs for several cores, whose mutants are judged as well."""
 
 
-def main(names: list[str], write: bool) -> int:
-    start = time.process_time()
-    results = {}
+def main() -> int:
     groups = group_models()
+    parser = parser_of_figures(str(__doc__).partition("\n\n")[0])
+    parser.add_argument(
+        "names", nargs="*", metavar="NAME", help=f"a network of the zoo, or of {', '.join(groups)}"
+    )
+    options = parser.parse_args()
+    names, start = options.names, time.process_time()
+    results = {}
     for name in names or ["bert-tiny", *groups]:
         for cores in [groups[name].cores] if name in groups else CORES:
             title = f"{name}, {cores} core{'s' if cores > 1 else ''}"
@@ -52,7 +57,7 @@ def main(names: list[str], write: bool) -> int:
         + ", ".join(f"{kind} {cores[kind]}" for kind in cores_mutation.OUTCOMES)
     )
     command = " ".join(["check_mutations.py", *names])
-    put("MUTATIONS", command, lines, time.process_time() - start, write)
+    put("MUTATIONS", command, lines, time.process_time() - start, options.write)
     for title, outcomes in results.items():
         for heading, texts in (
             ("redundant in every iteration and block", outcomes.redundant),
@@ -64,4 +69,4 @@ def main(names: list[str], write: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*arguments()))
+    sys.exit(main())

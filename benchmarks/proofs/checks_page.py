@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 PAGE = Path(__file__).parents[2] / "docs" / "checks.md"
-WRITE = "--write"
 
 
-def arguments() -> tuple[list[str], bool]:
-    """The words of the command line, and whether the page is to be written."""
-    return [word for word in sys.argv[1:] if word != WRITE], WRITE in sys.argv
+def parser_of_figures(description: str) -> argparse.ArgumentParser:
+    """Arguments of a benchmark that prints figures, and writes them to the page."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--write", action="store_true", help=f"put the figures into {PAGE.name}")
+    return parser
 
 
 def put(name: str, command: str, lines: Sequence[str], seconds: float, write: bool) -> None:

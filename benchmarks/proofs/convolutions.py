@@ -18,4 +18,4 @@ from random_draws import search_layers
 import random_convolutions
 
 if __name__ == "__main__":
-    sys.exit(search_layers(str(__doc__).splitlines()[0], random_convolutions, count=2000))
+    sys.exit(search_layers(str(__doc__).partition("\n\n")[0], random_convolutions, count=2000))

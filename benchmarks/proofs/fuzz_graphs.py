@@ -11,7 +11,6 @@ wrong, and what the networks were made of; --keep writes the text of each networ
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 from collections import Counter
@@ -20,7 +19,7 @@ from textwrap import wrap
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
-from checks_page import put
+from checks_page import parser_of_figures, put
 
 from fuzz.graph_fuzz import MACHINES, findings
 from random_graph_steps import STEPS
@@ -28,13 +27,12 @@ from random_graphs import Graph
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser()
+    parser = parser_of_figures(str(__doc__).partition("\n\n")[0])
     parser.add_argument("--first", type=int, default=1000)
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--length", type=int, default=8, help="steps of a network")
     parser.add_argument("--most", type=int, default=70_000, help="elements of an array")
     parser.add_argument("--keep", metavar="DIR")
-    parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     start, steps, failed = time.process_time(), Counter[str](), 0
     for seed in range(options.first, options.first + options.count):

@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
-from checks_page import arguments, put
+from checks_page import parser_of_figures, put
 
 from fuzz.group_interleavings import wrong_interleavings
 from fuzz.group_kernels import group_models
@@ -30,12 +30,19 @@ PER_POOL = 200
 """Programs of one seed: each seed draws its own instructions and contents of memory."""
 
 
-def main(programs: int = 1600, seed: int = 1, write: bool = False) -> int:
-    """See above.
-
-    Args:
-        programs: for one block, for two blocks, and for several cores of a split machine, together.
-    """
+def main() -> int:
+    parser = parser_of_figures(str(__doc__).partition("\n\n")[0])
+    parser.add_argument(
+        "programs",
+        type=int,
+        nargs="?",
+        default=1600,
+        metavar="PROGRAMS",
+        help="for one block, for two blocks, and for several cores of a split machine, together",
+    )
+    parser.add_argument("seed", type=int, nargs="?", default=1, metavar="SEED")
+    options = parser.parse_args()
+    programs, seed = options.programs, options.seed
     start = time.process_time()
     totals: dict[str, Tally] = {}
     for number, first in enumerate(range(0, programs, PER_POOL)):
@@ -50,7 +57,7 @@ def main(programs: int = 1600, seed: int = 1, write: bool = False) -> int:
         f"{len(compiled)} kernels of groups as compiled: {len(compiled) * CLEAN_RUNS} "
         f"interleavings, {len(differing)} with other bytes",
     ]
-    put("FUZZ", command, lines, time.process_time() - start, write)
+    put("FUZZ", command, lines, time.process_time() - start, options.write)
     wrong = [
         *differing,
         *(
@@ -82,5 +89,4 @@ def run(group: int, seed: int, count: int) -> dict[str, Tally]:
 
 
 if __name__ == "__main__":
-    words, to_page = arguments()
-    sys.exit(main(*map(int, words), write=to_page))
+    sys.exit(main())

@@ -17,7 +17,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
 import numpy as np
-from checks_page import arguments, put
+from checks_page import parser_of_figures, put
 
 from davinci import machine as machines
 from davinci import zoo
@@ -42,7 +42,12 @@ NETWORK = "bert-tiny"
 MOST_NAMED = 8
 
 
-def main(launches: int = 20000, seed: int = 1, write: bool = False) -> None:
+def main() -> None:
+    parser = parser_of_figures(str(__doc__).partition("\n\n")[0])
+    parser.add_argument("launches", type=int, nargs="?", default=20000, metavar="LAUNCHES")
+    parser.add_argument("seed", type=int, nargs="?", default=1, metavar="SEED")
+    options = parser.parse_args()
+    launches, seed = options.launches, options.seed
     start = time.process_time()
     rng = np.random.default_rng(seed)
     devices = [(kind, Device(machines.load(name), 1 << 16)) for name, kind in CORES]
@@ -69,9 +74,8 @@ def main(launches: int = 20000, seed: int = 1, write: bool = False) -> None:
     said = [f"{text} {count}" for text, count in faults.most_common(MOST_NAMED)]
     lines.append(f"faults: {', '.join(said)}, and {len(faults) - len(said)} other messages")
     command = f"fuzz_streams.py {launches} {seed}"
-    put("STREAMS", command, lines, time.process_time() - start, write)
+    put("STREAMS", command, lines, time.process_time() - start, options.write)
 
 
 if __name__ == "__main__":
-    numbers, to_page = arguments()
-    main(*map(int, numbers), write=to_page)
+    main()

@@ -26,4 +26,4 @@ def draw(seed: int) -> Draw:
 
 
 if __name__ == "__main__":
-    sys.exit(search(str(__doc__).splitlines()[0], draw, count=200))
+    sys.exit(search(str(__doc__).partition("\n\n")[0], draw, count=200))

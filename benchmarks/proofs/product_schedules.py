@@ -19,13 +19,18 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "test"))
 
-from checks_page import arguments, put
+from checks_page import parser_of_figures, put
 
 from davinci.errors import DavinciError
 from product_support import Case, drawn_schedules
 
 
-def main(draws: int = 1000, seed: int = 0, write: bool = False) -> int:
+def main() -> int:
+    parser = parser_of_figures(str(__doc__).partition("\n\n")[0])
+    parser.add_argument("draws", type=int, nargs="?", default=1000, metavar="DRAWS")
+    parser.add_argument("seed", type=int, nargs="?", default=0, metavar="SEED")
+    options = parser.parse_args()
+    draws, seed = options.draws, options.seed
     random, began = np.random.default_rng(seed), time.process_time()
     wrong = faults = 0
     for _ in range(draws):
@@ -39,10 +44,9 @@ def main(draws: int = 1000, seed: int = 0, write: bool = False) -> int:
                 print(f"{case} on {cores} cores by {given[-1]}: {error}", flush=True)
     lines = [f"{draws} draws: {wrong} wrong, {faults} faults or races"]
     command = f"product_schedules.py {draws} {seed}"
-    put("SCHEDULES", command, lines, time.process_time() - began, write)
+    put("SCHEDULES", command, lines, time.process_time() - began, options.write)
     return 1 if wrong or faults else 0
 
 
 if __name__ == "__main__":
-    numbers, to_page = arguments()
-    sys.exit(main(*map(int, numbers), write=to_page))
+    sys.exit(main())

@@ -63,7 +63,7 @@ CASES: dict[str, Case] = {case.__name__: case for case in (programs, chains, pla
 
 def main() -> int:
     """See above."""
-    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(CASES)}")
     parser.add_argument("--first", type=int, default=100, help="the first seed")
     parser.add_argument("--count", type=int, default=50, help="seeds of each")

@@ -48,11 +48,22 @@ def search(description: str, draw: Callable[[int], Draw], count: int) -> int:
         found[drawn.kind] += 1
         try:
             found["not compared"] += drawn.check() is False
-        except (AssertionError, DavinciError) as error:
-            found["wrong" if isinstance(error, AssertionError) else "faults"] += 1
-            print(f"seed {seed}, {drawn.text}: {error}", flush=True)
+        except Exception as error:  # of any kind: each is counted, and the walk goes on
+            kind = outcome(error)
+            found[kind] += 1
+            print(f"{kind}: seed {seed}, {drawn.text}: {error}", flush=True)
     print(", ".join(f"{count} {name}" for name, count in found.items() if count))
-    return 1 if found["wrong"] or found["faults"] else 0
+    return int(any(found[kind] for kind in BAD))
+
+
+BAD = ("wrong", "faults", "internal errors")
+
+
+def outcome(error: Exception) -> str:
+    """Under which of `BAD` what a check raised is counted."""
+    if isinstance(error, AssertionError) and error.args:
+        return "wrong"
+    return "faults" if isinstance(error, DavinciError) else "internal errors"
 
 
 def search_layers(description: str, module: Any, count: int) -> int:

@@ -86,7 +86,7 @@ def differences(before: dict[str, Streams], after: dict[str, Streams]) -> list[s
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--save", type=Path, help="write the hashes to this file")
     parser.add_argument("--against", type=Path, help="compare with the hashes of this file")
     options = parser.parse_args()

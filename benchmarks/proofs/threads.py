@@ -97,7 +97,7 @@ def first_compiles(threads: int, models: str) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--runs", type=int, default=200)
     parser.add_argument("--processes", type=int, default=50)
     parser.add_argument("--threads", type=int, default=8)

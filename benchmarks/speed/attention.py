@@ -130,13 +130,20 @@ def run(case: Case, machine: str, cores: int, fusion: str) -> tuple[dict[str, An
     return executable.profile, passed / once
 
 
-def main(names: list[str], machine: str, cores: int, quick: bool) -> int:
+def main() -> int:
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
+    parser.add_argument("cases", nargs="*")
+    parser.add_argument("--machine", default="ascend910")
+    parser.add_argument("--cores", type=int, default=0)
+    parser.add_argument("--quick", action="store_true", help="leave out the largest")
+    given = parser.parse_args()
+    machine, cores = given.machine, given.cores
     file = machines.load(machine)
     print(
         f"{'case':<20}{'launches':>16}{'cycles':>25}{'':>8}{'cube':>9}{'vector':>9}{'of bound':>10}"
         f"{'memory':>8}"
     )
-    for name in names or (*CASES, *(() if quick else LARGE)):
+    for name in given.cases or (*CASES, *(() if given.quick else LARGE)):
         case = Case.of(name)
         after, over = run(case, machine, cores, "all")
         cycles, launches = after["total_cycles"], sum(k["launches"] for k in after["kernels"])
@@ -158,10 +165,4 @@ def main(names: list[str], machine: str, cores: int, quick: bool) -> int:
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("cases", nargs="*")
-    parser.add_argument("--machine", default="ascend910")
-    parser.add_argument("--cores", type=int, default=0)
-    parser.add_argument("--quick", action="store_true", help="leave out the largest")
-    given = parser.parse_args()
-    sys.exit(main(given.cases, given.machine, given.cores, given.quick))
+    sys.exit(main())

@@ -222,7 +222,7 @@ def print_by_tiles(texts: Sequence[str], name: str, found: Machine, cores: int, 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("layers", nargs="*", help="instead of those of ResNet-50")
     parser.add_argument("--machine", default="ascend910")
     parser.add_argument("--cores", type=int, default=0)

@@ -116,7 +116,7 @@ def measured(spec: str, name: str, cores: int) -> Iterator[Kernel]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("networks", nargs="*")
     parser.add_argument("--large", action="store_true")
     parser.add_argument("--machine", default="ascend910")

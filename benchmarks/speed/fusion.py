@@ -86,7 +86,7 @@ def line(cells: Sequence[str]) -> str:
 
 
 def main() -> int:
-    parser = parser_of_networks("small")
+    parser = parser_of_networks(str(__doc__).partition("\n\n")[0], "small")
     parser.add_argument("--large", action="store_true")
     options = parser.parse_args()
     networks = options.networks or [*SMALL, *(LARGE + NETWORKS if options.large else ())]

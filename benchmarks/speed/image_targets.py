@@ -98,7 +98,7 @@ def quantized(network: str) -> Any:
     """A network of the zoo of bytes."""
     model = zoo.build(network)
     samples = [model.inputs(seed) for seed in range(2)]
-    return davinci.quantize(model.proto, samples).model
+    return davinci.quantize(model.proto, samples, layers="all").model
 
 
 def of_record(record: Record, figure: str, batch: int) -> float:
@@ -129,7 +129,7 @@ def seconds(arguments: str) -> dict[str, float]:
     program = Path(sys.executable).parent / "npu-run"
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record.json"
-        command = [str(program), *arguments.split(), "--json", str(record)]
+        command = [str(program), *arguments.split(), "--no-cache", "--json", str(record)]
         began = time.monotonic()
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
         taken = time.monotonic() - began
@@ -172,7 +172,7 @@ def shown(figure: float) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("parts", nargs="*", metavar="PART", help="of names of rows to measure")
     parser.add_argument("--without-seconds", action="store_true")
     options = parser.parse_args()

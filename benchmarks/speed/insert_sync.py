@@ -85,7 +85,7 @@ def row(title: str, count: Counter[str]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--most", type=int, default=SIZES[-1], help="leaves of a generated kernel")
     parser.add_argument("--network", default="bert-tiny", help="of the zoo")
     arguments = parser.parse_args()

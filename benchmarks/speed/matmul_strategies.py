@@ -11,6 +11,7 @@ simulator counted and that the formulas give: kernels read less where L1 holds w
 
 from __future__ import annotations
 
+import argparse
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,6 +148,7 @@ def verdict(cores: int, found: dict[tuple[str, Tile], Measurement]) -> str:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0]).parse_args()
     random = np.random.default_rng(0)
     inputs = [random.standard_normal(size).astype(np.float16) for size in ((M, N), (N, K))]
     verdicts = []

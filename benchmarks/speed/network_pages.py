@@ -49,13 +49,14 @@ NETWORKS = (
 NAME_WIDTH = max(map(len, NETWORKS))
 
 
-def parser_of_networks(default: str) -> argparse.ArgumentParser:
+def parser_of_networks(description: str, default: str) -> argparse.ArgumentParser:
     """Arguments of a benchmark that prints a table of networks, and writes it to a page.
 
     Args:
+        description: what the benchmark is for, in one line.
         default: which networks it takes where none are named.
     """
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument(
         "networks", nargs="*", metavar="network", help=f"of the zoo; default: {default}"
     )

@@ -39,7 +39,7 @@ def measured(network: str, machine: str, cores: int, fusion: str) -> tuple[int, 
 
 
 def main() -> int:
-    parser = parser_of_networks("those with a target")
+    parser = parser_of_networks(str(__doc__).partition("\n\n")[0], "those with a target")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     networks = options.networks or [x for x in TARGETS if not (options.quick and x == LARGEST)]

@@ -79,7 +79,7 @@ def line(cells: Sequence[str]) -> str:
 
 
 def main() -> int:
-    parser = parser_of_networks("all")
+    parser = parser_of_networks(str(__doc__).partition("\n\n")[0], "all")
     parser.add_argument("--kernels", type=int, default=0, help="that lose most, of each network")
     options = parser.parse_args()
     lines = [line(HEADER)]

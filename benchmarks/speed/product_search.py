@@ -262,7 +262,7 @@ def found_for(case: Case, machine_name: str, trials: int) -> dict[ProductSchedul
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("shapes", nargs="*")
     parser.add_argument("--machine", default="ascend910")
     parser.add_argument("--random", type=int, default=0)

@@ -102,7 +102,7 @@ def estimated(shape: Shape, name: str) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("shapes", nargs="*", help="instead of those with targets")
     parser.add_argument("--machine", default="ascend910")
     parser.add_argument("--random", type=int, default=0)

@@ -63,7 +63,7 @@ def model_of(make: Rows, shape: tuple[int, int]) -> Any:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Operators of rows, with and without fusion.")
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("--machine", default="ascend910")
     parser.add_argument("--cores", type=int, default=0, help="0: all of the machine")
     options = parser.parse_args()

@@ -46,7 +46,7 @@ class Windows:
 
     @staticmethod
     def of(op: Any) -> Windows:
-        """Of a `cce.load3d`, an operation or its view."""
+        """The windows that a `cce.load3d` reads; `op` is the operation or its view."""
         operands = list(op.operands)
         src, dst = buffer_of(operands[0]), buffer_of(operands[-1])
         blocks, height, width, _ = src.shape

@@ -26,7 +26,7 @@ BY_ROWS = ("vector_dup", "vcadd", "vcmax", "vcmin", "vcgadd", "vcgmax", "vcgmin"
 
 @dataclass(frozen=True)
 class Duration:
-    """Of an operation that its pipe starts at cycle 0.
+    """When an operation that its pipe starts at cycle 0 has done what.
 
     Attributes:
         busy: when the pipe can start the next one.

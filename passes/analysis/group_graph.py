@@ -16,12 +16,14 @@ CONVERSION = "builtin.unrealized_conversion_cast"
 """In kernels: booleans seen as the bytes that hold them, and the other way."""
 
 
-def node_of(op: Op, operands: Sequence[Operand], result: int) -> Node:
-    """An operator of `ascend`; attributes of other dialects are left out."""
+def node_of(op: Op, operands: Sequence[Operand], result: int, number: int = 0) -> Node:
+    """An operator of `ascend`, the one with that number of its group; attributes of other dialects
+    are left out."""
     attributes = {
         name: python_value(op.attributes[name]) for name in op.attributes if "." not in name
     }
-    return Node(op.name.removeprefix("ascend."), tuple(operands), result, attributes)
+    name = op.name.removeprefix("ascend.")
+    return Node(name, tuple(operands), result, attributes, (number,))
 
 
 def number_of(value: ir.Value) -> float | None:
@@ -40,11 +42,25 @@ def stored(value: ir.Value) -> Tensor:
     return replace(found, element=found.element.removeprefix("u"))
 
 
-def graph_of(ops: Iterable[Op], outputs: Sequence[Any]) -> tuple[Graph, list[Any]]:
+def operators_of(around: Op) -> list[Any]:
+    """The operators in a kernel, or in one of its loops; not numbers, which they have beside."""
+    ops = (view.operation for view in around.regions[0].blocks[0].operations)
+    return [op for op in ops if op.name.startswith("ascend.") and op.name != "ascend.full"]
+
+
+def behind_conversions(value: Any, operators: Sequence[Any]) -> Any:
+    """The result of an operator that a value stored by a kernel is."""
+    while value.owner not in operators and value.owner.name == CONVERSION:
+        value = value.owner.operands[0]
+    return value
+
+
+def graph_of(ops: Iterable[Op], outputs: Sequence[Any], first: int = 0) -> tuple[Graph, list[Any]]:
     """The graph of operators in order, and the values that are its inputs.
 
     Args:
-        outputs: the results that others need, or inputs as they are.
+        outputs: the results that others need, inputs as they are, or numbers.
+        first: number of the first operator in its kernel.
     """
     graph, inputs = Graph(), []
     known: dict[Any, int] = {}
@@ -59,11 +75,14 @@ def graph_of(ops: Iterable[Op], outputs: Sequence[Any]) -> tuple[Graph, list[Any
             inputs.append(value)
         return known[value]
 
-    for op in ops:
+    for number, op in enumerate(ops, first):
         operands = [operand(v) for v in op.operands]
         known[op.result] = graph.add(stored(op.result))
-        graph.nodes.append(node_of(op, operands, known[op.result]))
+        graph.nodes.append(node_of(op, operands, known[op.result], number))
     for value in outputs:
-        operand(value)
+        found = operand(value)
+        if isinstance(found, Scalar):
+            known[value] = graph.add(stored(value))
+            graph.nodes.append(Node("copy", (found,), known[value]))
     graph.outputs = [known[value] for value in outputs]
     return graph, inputs

@@ -6,6 +6,9 @@ from typing import Any
 
 from davinci.mlir import Op, ir
 
+CORES = "ascend.cores"
+"""Of a kernel that shares launches: the number of cores that it is made for."""
+
 
 def kernels(root: Op) -> list[Any]:
     """The functions with `ascend.kernel` below `root`, whatever they are nested in, in order."""

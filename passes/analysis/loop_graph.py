@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci.mlir import ir
-from davinci.passes.analysis.group_graph import CONVERSION, graph_of
+from davinci.passes.analysis.group_graph import CONVERSION, graph_of, operators_of
 from davinci.schedule.graph import Graph
 from davinci.schedule.loops.group import LoopGroup, Role, read_loop
 
@@ -43,10 +43,14 @@ def loops_of(kernel: Any) -> list[Any]:
     return [op for op in found if op.name == LOOP and op.results]
 
 
-def loop_graph_of(kernel: Any, loop: Any) -> LoopGraph:
-    """The loop of a kernel as data; places are those of the kernel's arguments."""
+def loop_graph_of(kernel: Any, loop: Any, first: int = 0) -> LoopGraph:
+    """The loop of a kernel as data; places are those of the kernel's arguments.
+
+    Args:
+        first: number of its first operator in the kernel.
+    """
     block = loop.regions[0].blocks[0]
-    *ops, end = [view.operation for view in block.operations]
+    end = block.operations[len(block.operations) - 1].operation
     time, *carried = block.arguments
     starts = list(loop.operands)[3:]
     destination = {
@@ -55,7 +59,6 @@ def loop_graph_of(kernel: Any, loop: Any) -> LoopGraph:
         if store.operation.name == STORE
     }
     places = [destination[seen_as_stored(result)] for result in loop.results]
-    operators = [op for op in ops if op.name.startswith("ascend.") and op.name != "ascend.full"]
     yielded, outputs = [], []
     for number, (value, place) in enumerate(zip(end.operands, places, strict=True)):
         insert = made_by(value, INSERT)
@@ -65,7 +68,7 @@ def loop_graph_of(kernel: Any, loop: Any) -> LoopGraph:
         else:
             yielded.append(insert.operands[0])
             outputs.append(Role("slice", place, backwards=insert.operands[2] != time))
-    graph, inputs = graph_of(operators, yielded)
+    graph, inputs = graph_of(operators_of(loop), yielded, first)
 
     def role(value: Any) -> Role:
         if value in carried:

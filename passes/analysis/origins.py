@@ -29,6 +29,34 @@ def origins(location: ir.Location) -> tuple[str, ...]:
     return ()
 
 
+def numbered_location(location: ir.Location, number: int) -> ir.Location:
+    """The location of the operator of a kernel that has this number."""
+    kind = ir.IntegerType.get_signless(64)
+    return ir.Location.fused([location], ir.IntegerAttr.get(kind, number))
+
+
+def members(location: ir.Location) -> tuple[int, ...]:
+    """Numbers of the operators of a kernel that something in it serves; none where nobody knows."""
+    if not isinstance(location, ir.FusedLoc):
+        return ()
+    fused: Any = location  # stubs of the bindings do not know the metadata
+    own = fused.metadata  # of no particular class, unlike all other attributes
+    if own is not None and isinstance(number := own.maybe_downcast(), ir.IntegerAttr):
+        return (number.value,)
+    return tuple(sorted({number for part in location.locations for number in members(part)}))
+
+
+def by_member(location: ir.Location) -> list[tuple[str, ...]]:
+    """The names of each operator of a kernel, from the location of a call of it; nothing where that
+    does not tell them apart."""
+    if not isinstance(location, ir.FusedLoc):
+        return []
+    found = {number: part for part in location.locations for number in members(part)}
+    return (
+        [origins(found[n]) for n in sorted(found)] if sorted(found) == [*range(len(found))] else []
+    )
+
+
 def served(op: Op) -> tuple[str, ...]:
     """The nodes that `op` computes; of one without a name those that its results serve first."""
     level, seen = [op], {op}

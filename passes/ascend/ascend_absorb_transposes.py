@@ -29,6 +29,7 @@ from davinci.operators import OPERATORS
 from davinci.operators.layouts import Factors, factors, steps
 from davinci.operators.products import TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND
+from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable
 from davinci.passes.ascend.rearrangement import REARRANGED, rearrangement, traced
 from davinci.passes.ascend.tensor_ops import (
@@ -52,6 +53,7 @@ class AscendAbsorbTransposesPass(Pass):
     NAME = "ascend-absorb-transposes"
 
     def run(self, op: Any) -> None:
+        count = 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             foldable = mark_foldable(block)
@@ -61,16 +63,18 @@ class AscendAbsorbTransposesPass(Pass):
                     for number, flag in enumerate((TRANSPOSE_A, TRANSPOSE_B)):
                         operand = product.operands[number]
                         if operand not in foldable and definition(operand) is None:
-                            absorb(product, number, flag)
+                            count += absorb(product, number, flag)
             erase_unused(block)
+        note(op, "absorb-transposes", count)
 
 
-def absorb(product: Any, number: int, flag: str) -> None:
-    """Exchanges rows and columns of an operand whose rows are neighbours where it comes from."""
+def absorb(product: Any, number: int, flag: str) -> bool:
+    """Exchanges rows and columns of an operand whose rows are neighbours where it comes from;
+    whether they are."""
     operand = product.operands[number]
     source, (*batch, rows, columns), done = origin(operand)
     if source == operand or not rows or rows[-1].stride != 1:
-        return
+        return False
     *outer, m, n = tensor_of(operand.type).shape
     with product.location, ir.InsertionPoint(product):
         ops = TensorOps()
@@ -82,6 +86,7 @@ def absorb(product: Any, number: int, flag: str) -> None:
             del product.attributes[flag]
         else:
             product.attributes[flag] = ir.UnitAttr.get()
+    return True
 
 
 def origin(value: Any) -> tuple[Any, Factors, list[Any]]:

@@ -23,12 +23,16 @@ after:
 Needs straight-line ascend ops with static shapes in @main, and the functions called
 already outlined (`ascend-outline-scalar`). Each op becomes a launch; equal ops share a kernel.
 A launch names the nodes of the model that it computes, from the locations of its op.
-Intermediate values are placed in one arena by their lifetimes; `reshape`, `view` and slices that
-leave bytes in place are views, `constant` is a global, and `full` a constant of the kernel that
-uses it. Buffers begin at lines of GM and are whole
-blocks long, so that whole blocks may be copied. Results are written in place to the output
-arguments; a copy is launched only where that is not possible. Adds `ascend.arena_bytes` and
-`ascend.arena_unplanned_bytes` (what the arena would take without reuse) to @main.
+Launches that do not wait for each other may become one, by the option `plan`: calls that have the
+same `ascend.stage` (`davinci.passes.ascend.staging`). Intermediate values are placed in one arena
+by their lifetimes in stages (`davinci.planning`); `reshape`,
+`view` and slices that leave bytes in place are views, `constant` is a global, and `full` a constant
+of the kernel that uses it. Buffers begin at lines of GM and are whole blocks long, so that whole
+blocks may be copied. Results are written in place to the output arguments; a copy is launched only
+where that is not possible. Adds `ascend.arena_bytes`, `ascend.arena_unplanned_bytes` (what the
+arena would take without reuse), `ascend.arena_lower_bound_bytes` (the most bytes that are live
+at once) and `ascend.arena` to @main: of each value in the arena its offset and size in bytes, and
+the numbers of the first and the last launch that needs it.
 """
 
 from __future__ import annotations
@@ -51,14 +55,16 @@ from davinci.operators.layouts import slice_offset
 from davinci.operators.tensors import NZ, Tensor
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION
-from davinci.passes.analysis.origins import served
-from davinci.passes.analysis.packing import Item, pack
+from davinci.passes.analysis.origins import by_member, served
 from davinci.passes.ascend.group_outline import Kernels
 from davinci.passes.ascend.grouping import joined_in_place
 from davinci.passes.ascend.host_function import HostBuilder, Launch, Place, Storage
 from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor, symbols
+from davinci.passes.ascend.staging import Staged, Staging
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
+from davinci.passes.pipeline.plans import BALANCED, expected
+from davinci.planning import Buffer, Plan, Problem, solve
 from davinci.units import BLOCK_BYTES, round_up
 
 BUFFERS_ONLY = frozenset(
@@ -78,25 +84,55 @@ class AscendBufferizePass(Pass):
     NAME = "ascend-bufferize"
 
     machine: str = option("ascend910", "machine file that gives the lines of GM")
+    cores: int = option(0, "most cores of a launch; 0: all cores of the machine")
+    plan: str = option("sequential", "which kernels share a launch", expected=expected)
 
     def run(self, op: Any) -> None:
         function = dict(symbols(op)).get("main")
         if function is None or "ascend.entry" in function.attributes:
             return
-        plan = Plan(op, function)
-        arena = [storage.item for storage in plan.storages if storage.kind == "arena"]
-        line_bytes = machines.load(self.machine).gm.line_bytes
-        arena_bytes = pack(arena, line_bytes)
+        machine = machines.load(self.machine)
+        machines.check_cores(machine, self.cores)
+        plan = HostPlan(op, function)
+        arena = [s for s in plan.storages if s.kind == "arena" and s.size]
+        line_bytes = machine.gm.line_bytes
+        staging = Staging(op, plan.launches, machine, self.cores or machine.cores)
+        staged, placed = chosen(staging.plans(self.plan), self.plan, arena, line_bytes)
+        for storage, offset in zip(arena, placed.offsets, strict=True):
+            storage.offset = offset
+        arena_bytes = max((storage.offset + storage.size for storage in arena), default=0)
         for name in plan.callees:
             dict(symbols(op))[name].erase()
-        unplanned_bytes = sum(round_up(item.size, line_bytes) for item in arena)
-        main = HostBuilder(op, function, plan.launches, arena_bytes, line_bytes).main
+        unplanned_bytes = int(placed.problem.sizes.sum())
+        main = HostBuilder(op, function, staging.apply(staged), arena_bytes, line_bytes).main
         main.attributes["ascend.arena_bytes"] = builder.as_attribute(arena_bytes)
         main.attributes["ascend.arena_unplanned_bytes"] = builder.as_attribute(unplanned_bytes)
+        bound = builder.as_attribute(placed.problem.lower_bound)
+        main.attributes["ascend.arena_lower_bound_bytes"] = bound
+        places = [n for s in arena for n in (s.offset, s.size, *staged.calls_of(s))]
+        main.attributes["ascend.arena"] = builder.as_attribute(places)
         function.erase()
 
 
-class Plan:
+def chosen(
+    plans: list[Staged], name: str, storages: list[Storage], line_bytes: int
+) -> tuple[Staged, Plan]:
+    """The one of several plans that a plan of that name is, and the offsets of storages in it."""
+    placed = []
+    for staged in plans:
+        staged.note_lifetimes()
+        buffers = tuple(Buffer(s.size, s.first, s.last + 1) for s in storages)
+        placed.append(solve(Problem(buffers, line_bytes)))
+
+    def weighed(number: int) -> tuple[float, float]:
+        cycles, height = plans[number].cycles, placed[number].height
+        return (cycles * height if name == BALANCED else height), cycles
+
+    best = min(range(len(plans)), key=weighed)
+    return plans[best], placed[best]
+
+
+class HostPlan:
     """Decides the storage of every value of @main and lists the launches. Reads the IR only.
 
     Attributes:
@@ -124,9 +160,8 @@ class Plan:
 
     def _new(self, kind: str, key: Any, value: Any, location: Any) -> Storage:
         tensor = _static_tensor(value.type, location)
-        now = len(self.launches)
         size = round_up(_size_bytes(tensor, location), BLOCK_BYTES)
-        storage = Storage(kind, key, memref_of(tensor), Item(size, now, now), location)
+        storage = Storage(kind, key, memref_of(tensor), size, 0, 0, location)
         self.storages.append(storage)
         return storage
 
@@ -204,7 +239,7 @@ class Plan:
     def _visit_kernel(self, op: Any, name: str) -> None:
         outputs = [self._made(result) for result in op.results]
         self._places.update(zip(op.results, outputs, strict=True))
-        if all(place.storage.item.size == 0 for place in outputs):
+        if all(place.storage.size == 0 for place in outputs):
             return
         numbers = [value for value in op.operands if value in self._fulls]
         if name in BUFFERS_ONLY or len(numbers) == len(op.operands):
@@ -224,12 +259,14 @@ class Plan:
         buffers += [
             (place, memref_of(v.type)) for place, v in zip(outputs, op.results, strict=True)
         ]
-        self._launch(kernel, buffers, op)
+        self._launch(kernel, buffers, op, len(outputs))
 
-    def _launch(self, kernel: str, buffers: list[tuple[Place, Any]], op: Any) -> None:
-        for place, _ in buffers:
-            place.storage.item.last = len(self.launches)
-        self.launches.append(Launch(kernel, buffers, op.location, served(op)))
+    def _launch(
+        self, kernel: str, buffers: list[tuple[Place, Any]], op: Any, outputs: int = 1
+    ) -> None:
+        operators = served(op)
+        members = by_member(op.location) or [operators]
+        self.launches.append(Launch(kernel, buffers, op.location, operators, members, outputs))
 
     def _visit_return(self, op: Any) -> None:
         """Lets producers write straight to the outputs; launches copies for the other results."""
@@ -240,7 +277,7 @@ class Plan:
                 source.kind, source.key, source.type = "output", number, memref_of(value.type)
                 continue
             output = self._new("output", number, value, op.location)
-            if output.item.size:
+            if output.size:
                 copied = [(place, output.type), (Place(output), output.type)]
                 self._launch(self._copying(value, op), copied, defining_op(value) or op)
 
@@ -269,8 +306,9 @@ class Plan:
 
 
 def parts_of_joined(block: Any, returned: set[Any]) -> dict[Any, tuple[Any, int]]:
-    """Of values that are made where a concatenation has them: its result, and where in it in
-    bytes. Each has one place; what is returned has another."""
+    """For each value that is made in place inside the result of a concatenation: that result, and
+    the offset in it in bytes. A value has one place at most; what the function returns has
+    another."""
     found: dict[Any, tuple[Any, int]] = {}
     for operation in block.operations:
         op = operation.operation

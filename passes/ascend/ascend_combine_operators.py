@@ -10,7 +10,8 @@ after:
     %y = "ascend.gelu"(%x) : (..)
 
 So are numbers that are rounded, shifted by a zero point and saturated on their way to bytes one
-`quantize`, in front of which a `relu` is left out that saturating does as well.
+`quantize`, in front of which a `relu` is left out that saturating does as well, and scales of the
+factors of attention's scores are one scale of these (`score_scales`).
 
 Factors and terms may stand in any order, and the scale be a division. An operator that has further
 users is still there for them. Constants may differ by one part in 10^4, as models round them.
@@ -19,6 +20,7 @@ users is still there for them. Constants may differ by one part in 10^4, as mode
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -31,8 +33,12 @@ from davinci.mlir import ir
 from davinci.operators.quantize import QUANTIZED
 from davinci.passes.analysis.group_graph import number_of
 from davinci.passes.analysis.origins import fuse
+from davinci.passes.analysis.rewrite_counts import note
+from davinci.passes.ascend.score_scales import combine_scales
 from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, tensor_functions, users_of
-from davinci.passes.pipeline.base import Pass, register_pass
+from davinci.passes.pipeline.base import Pass, option, register_pass
+from davinci.passes.pipeline.pipelines import REWRITES_HELP
+from davinci.passes.pipeline.rewrites import chosen, expected
 
 TOLERANCE = 1e-4
 
@@ -44,22 +50,28 @@ class AscendCombineOperatorsPass(Pass):
 
     NAME = "ascend-combine-operators"
 
+    rewrites: str = option("all", REWRITES_HELP, expected=expected)
+
     def run(self, op: Any) -> None:
+        names = chosen(self.rewrites)
+        ways = {name: way for name, way in WAYS.items() if way[0] in names}
+        counts: Counter[str] = Counter()
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             for operation in [o.operation for o in block.operations]:
-                if operation.name == "ascend.erf":
-                    combine_gelu(operation)
-                elif operation.name == "ascend.cast":
-                    combine_quantize(operation)
+                if operation.name in ways:
+                    name, combine = ways[operation.name]
+                    counts[name] += combine(operation)
+        for name, count in counts.items():
+            note(op, name, count)
 
 
-def combine_gelu(erf: Any) -> None:
-    """Replaces x (1 + erf(x / sqrt 2)) / 2, if `erf` is part of one."""
+def combine_gelu(erf: Any) -> bool:
+    """Replaces x (1 + erf(x / sqrt 2)) / 2, if `erf` is part of one; whether it is."""
     x = scaled(erf.operands[0], math.sqrt(0.5))
     sum_ = only_user(erf, "ascend.add")
     if x is None or sum_ is None or not is_close(other(sum_, erf.result), 1.0):
-        return
+        return False
     number, arrays, parts = 1.0, list[Any](), [erf, sum_]
     while (product := only_user(parts[-1], "ascend.mul")) is not None:
         found = factors(other(product, parts[-1].result))
@@ -67,27 +79,29 @@ def combine_gelu(erf: Any) -> None:
         parts.append(product)
         if arrays == [x] and close(number, 0.5):
             replace(parts, x)
-            return
+            return True
         if len(arrays) > 1 or (arrays and arrays != [x]):
-            return
+            return False
+    return False
 
 
-def combine_quantize(cast: Any) -> None:
-    """Replaces min(max(round(x) + zero, lowest), highest) in bytes, if `cast` ends one."""
+def combine_quantize(cast: Any) -> bool:
+    """Replaces min(max(round(x) + zero, lowest), highest) in bytes, if `cast` ends one; whether it
+    does."""
     result = tensor_of(cast.results[0].type)
     if result.element not in QUANTIZED:
-        return
+        return False
     limits = np.iinfo(dtype_of(result.element))
     low, high = float(limits.min), float(limits.max)
     clamped = with_number(cast.operands[0], "ascend.min", high)
     clamped = None if clamped is None else with_number(clamped, "ascend.max", low)
     if clamped is None:
-        return
+        return False
     zero, whole = plus_number(clamped)
     rounding = defining_op(whole)
     legal = rounding is not None and rounding.name == "ascend.round" and low <= zero <= high
     if not legal or not float(zero).is_integer():
-        return
+        return False
     x = rounding.operands[0]
     with ir.InsertionPoint(cast), cast.location:
         ops = TensorOps()
@@ -96,6 +110,15 @@ def combine_quantize(cast: Any) -> None:
     fuse(new.owner, [rounding.location])
     cast.results[0].replace_all_uses_with(new)
     cast.erase()
+    return True
+
+
+WAYS = {
+    "ascend.erf": ("gelu", combine_gelu),
+    "ascend.cast": ("quantize", combine_quantize),
+    "ascend.exp": ("score-scales", combine_scales),
+}
+"""The rewrite that an operation may be part of, and what does it."""
 
 
 def without_relu(x: Any, ops: TensorOps) -> Any:

@@ -199,7 +199,7 @@ class Reader:
         return Relu(op.results[0], [part], left), 0.0
 
     def convolved(self, op: Any, factor: Number) -> tuple[Part, Number]:
-        """Of floats."""
+        """The part of a product or convolution whose operands are floats of f16."""
         of = tensor_of(op.operands[0].type).element, tensor_of(op.results[0].type).element
         if of != ("f16", "f32") or attribute(op, TRANSPOSE_B, False):
             raise Unfit

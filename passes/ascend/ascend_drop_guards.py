@@ -10,9 +10,9 @@ after:
     (%p = softmax of the rows of %x)
 
 A row is no number only where its mask is minus infinity everywhere. Models that guard against that
-often have a mask that is known, and of which something is left in every row: then the guard does
-nothing to finite scores, and without it softmax and products around it are attention
-(`attention_grouping`).
+often have a mask that is known, and of which something is left in every row, or one that hides by
+the lowest finite number: then the guard does nothing to finite scores, and without it softmax and
+products around it are attention (`attention_grouping`).
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ import numpy as np
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.passes.analysis.group_graph import number_of
+from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.tensor_ops import (
     PRODUCTS,
     constant_array,
@@ -32,6 +33,7 @@ from davinci.passes.ascend.tensor_ops import (
     erase_unused,
     tensor_functions,
 )
+from davinci.passes.ascend.value_ranges import Ranges
 from davinci.passes.pipeline.base import Pass, register_pass
 
 MOVED = frozenset({"ascend.reshape", "ascend.broadcast", "ascend.relayout"})
@@ -45,6 +47,7 @@ class AscendDropGuardsPass(Pass):
     NAME = "ascend-drop-guards"
 
     def run(self, op: Any) -> None:
+        count = 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             for select in [o.operation for o in block.operations if o.name == "ascend.select"]:
@@ -52,7 +55,9 @@ class AscendDropGuardsPass(Pass):
                 scores = scores_of(guarded) if guarded is not None else None
                 if scores is not None and every_row_has_a_number(scores):
                     select.result.replace_all_uses_with(guarded)
+                    count += 1
             erase_unused(block)
+        note(op, "drop-guards", count)
 
 
 def guarded_by(select: Any) -> Any:
@@ -93,7 +98,7 @@ def every_row_has_a_number(value: Any) -> bool:
     op = defining_op(value)
     if op is None:
         return False
-    if op.name in PRODUCTS:
+    if op.name in PRODUCTS or Ranges().is_finite(value):
         return True
     if op.name == "ascend.add":
         first, second = op.operands

@@ -26,8 +26,10 @@ from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute, python_value
 from davinci.element_types import DTYPES
 from davinci.elements import Array
+from davinci.isa.halves import is_limitless
 from davinci.mlir import ir, location_text
 from davinci.passes import builder
+from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.tensor_ops import (
     CONSTANT,
     CONSTANTS,
@@ -39,13 +41,16 @@ from davinci.passes.ascend.tensor_ops import (
     definition,
     erase_unused,
     evaluate,
+    fold_numbers,
     full_value,
     is_elementwise,
+    is_splat,
     size_bytes,
     tensor_functions,
     users_of,
 )
 from davinci.passes.pipeline.base import Pass, register_pass
+from davinci.stand_ins import has_stand_in, stand_in, stands_in
 
 BROADCAST = "ascend.broadcast"
 CARRIED = frozenset({BROADCAST, "ascend.reshape"})
@@ -74,9 +79,13 @@ class AscendFoldConstantsPass(Pass):
 
     def run(self, op: Any) -> None:
         lost: LostByPlace = {}
+        count = 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
+            numbers_of_splats(block)
+            fold_numbers(block)
             foldable = mark_foldable(block)
+            count += len(foldable)
             for operation in list(block.operations):
                 if is_final(operation.operation, foldable):
                     replace(operation.operation, lost)
@@ -84,6 +93,21 @@ class AscendFoldConstantsPass(Pass):
                 select(operation.operation)
             erase_unused(block)
         note_lost(op, lost)
+        note(op, "fold-constants", count)
+
+
+def numbers_of_splats(block: Any) -> None:
+    """Replaces arrays of equal elements that only elementwise operators read by numbers."""
+    for operation in list(block.operations):
+        op = operation.operation
+        if op.name != CONSTANT or not has_array(op.result) or not is_read_in_place(op):
+            continue
+        array, kind = constant_array(op), tensor_of(op.result.type)
+        if array.size and is_splat(array):
+            with op.location, ir.InsertionPoint(op):
+                number = TensorOps().full(kind.shape, kind.element, array.flat[0], kind.layout)
+            op.result.replace_all_uses_with(number)
+    erase_unused(block)
 
 
 def mark_foldable(block: Any) -> set[Any]:
@@ -217,9 +241,12 @@ def _value_of(value: Any, lost: LostByPlace | None, shared: dict[Any, Array]) ->
     if value in shared:
         return shared[value]
     inputs = [_value_of(operand, lost, shared) for operand in owner.operands]
+    kind = tensor_of(value.type)
+    if any(map(stands_in, inputs)) and has_stand_in(kind.shape, DTYPES[kind.element]):
+        return stand_in(kind.shape, DTYPES[kind.element])
     attributes = {key: python_value(owner.attributes[key]) for key in owner.attributes}
     name = owner.name.removeprefix("ascend.")
-    result = evaluate(name, inputs, tensor_of(value.type), attributes)
+    result = evaluate(name, inputs, kind, attributes)
     if lost is not None and name == "cast":
         lost.setdefault(location_text(owner.location), []).append(losses(inputs[0], result))
     if len(users_of(owner)) > 1:
@@ -228,14 +255,15 @@ def _value_of(value: Any, lost: LostByPlace | None, shared: dict[Any, Array]) ->
 
 
 def losses(source: Array, half: Array) -> tuple[int, int, int]:
-    """How many finite values became infinite, and how many became zero, in a conversion to f16."""
+    """How many finite values became infinite, and how many became zero, in a conversion to f16;
+    numbers that stand for infinities lose nothing."""
     if source.dtype != np.float32 or half.dtype != np.float16:
         return 0, 0, 0
     magnitudes = half.view(np.uint16) & HALF_MAGNITUDE  # NumPy counts integers fast, halves not
     finite, nonzero = np.count_nonzero(magnitudes < HALF_INFINITY), np.count_nonzero(magnitudes)
     overflows = underflows = 0
     if finite < half.size:
-        overflows = int(np.count_nonzero(np.isfinite(source)) - finite)
+        overflows = max(0, int(np.count_nonzero(~is_limitless(source)) - finite))
     if nonzero < half.size:
         underflows = int(np.count_nonzero(source != 0) - nonzero)
     return overflows, underflows, half.size

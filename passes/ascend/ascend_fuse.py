@@ -34,10 +34,12 @@ Groups that do not wait for each other share a launch, side by side on different
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
+from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_dequantize_sums import expand
 from davinci.passes.ascend.ascend_legalize_layouts import has_layouts, in_rows
 from davinci.passes.ascend.attention_grouping import attention_groups
@@ -49,12 +51,14 @@ from davinci.passes.ascend.product_grouping import product_groups
 from davinci.passes.ascend.sums_by_cube import sums_by_cube
 from davinci.passes.ascend.tensor_ops import (
     erase_unused,
+    fold_numbers,
     is_elementwise,
     merge_equal,
     tensor_functions,
 )
 from davinci.passes.pipeline.base import Pass, option, register_pass
-from davinci.passes.pipeline.pipelines import FUSION
+from davinci.passes.pipeline.pipelines import FUSION, REWRITES_HELP
+from davinci.passes.pipeline.rewrites import chosen, expected
 
 
 @register_pass
@@ -67,14 +71,18 @@ class AscendFusePass(Pass):
     machine: str = option("ascend910", "machine file that gives sizes and limits")
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
     fusion: str = option("all", "which operators share a kernel", FUSION)
+    rewrites: str = option("all", REWRITES_HELP, expected=expected)
 
     def run(self, op: Any) -> None:
         machine = machines.load(self.machine)
         if machine.split:
             return
         cores, together = self.cores or machine.cores, self.fusion == "all"
+        names = chosen(self.rewrites) if together else frozenset[str]()
+        behind, counts = "product-epilogues" in names, Counter[str]()
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
+            fold_numbers(block)
             if together:
                 round_behind_reshapes(block)
             else:
@@ -84,19 +92,24 @@ class AscendFusePass(Pass):
             if together:
                 for ops in attention_groups(block, machine, cores):
                     outliner.outline(Group(ops))
-            for ops in product_groups(block, together):
+            for ops in product_groups(block, behind):
                 outliner.outline(Group(ops))
-            if together and sums_by_cube(block, machine, cores):
+                counts["product-epilogues"] += len(ops) > 1
+            if "sums-by-cube" in names and (sums := sums_by_cube(block, machine, cores)):
+                counts["sums-by-cube"] += sums
                 erase_unused(block)
-                for ops in product_groups(block, together):
+                for ops in product_groups(block, behind):
                     outliner.outline(Group(ops))
             expand(block)
             rows_of_what_is_left(block)
+            fold_numbers(block)  # what was expanded may repeat one
             # This also brings what was moved into an order in which it can run.
             groups = Grouping(block, Judge(machine, cores), together).groups()
             for group in groups:
                 outliner.outline(group)
             merge_equal(block)
+        for name, count in counts.items():
+            note(op, name, count)
 
 
 def rows_of_what_is_left(block: Any) -> None:

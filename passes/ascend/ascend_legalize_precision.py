@@ -11,10 +11,10 @@ A cast goes in front of reshapes, and of transposes and slices that lead to prod
 less is moved and one cast serves several products.
 `mixed`: products f16 x f16 -> f32, everything else is computed as it is, but what a product reads
 is stored as f16 only, which its other readers widen again (`narrow_storage`). `fp16`: every f32
-value of `@main` becomes f16 as well; arguments and results keep their type and are cast. Constant
-matrices beyond the range of f16 are scaled by powers of two (`rescale`). `fp32`: nothing is
-rounded; a product of f32 becomes several of f16 parts (`split_products`). Integer products are left
-alone.
+value of `@main` becomes f16 as well, but for sums that f16 may not hold, until they are divided
+(`wide_sums`); arguments and results keep their type and are cast. Constant matrices beyond the
+range of f16 are scaled by powers of two (`rescale`). `fp32`: nothing is rounded; a product of f32
+becomes several of f16 parts (`split_products`). Integer products are left alone.
 """
 
 from __future__ import annotations
@@ -49,6 +49,7 @@ from davinci.passes.ascend.tensor_ops import (
     tensor_functions,
     users_of,
 )
+from davinci.passes.ascend.wide_sums import wide_sums
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import PRECISIONS
 
@@ -68,6 +69,7 @@ class AscendLegalizePrecisionPass(Pass):
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             foldable = mark_foldable(block)
+            wide = wide_sums(block, foldable) if self.precision == "fp16" else set()
             for operation in list(block.operations):
                 op = operation.operation
                 if op.name in ON_CUBE and is_f32(op.operands[0]):
@@ -76,6 +78,8 @@ class AscendLegalizePrecisionPass(Pass):
                         split_product(op, constants)
                     else:
                         narrow_product(op, constants, self.precision)
+                elif any(value in wide for value in op.results):
+                    narrow_pixels(op)
                 elif self.precision == "fp16":
                     narrow(op)
                 elif self.precision == "mixed" and is_average(op) and is_f32(op.operands[0]):
@@ -98,6 +102,13 @@ def narrow(op: Any) -> None:
         return
     if any(is_f32(v) for v in [*op.operands, *op.results]):
         rebuild(op)
+
+
+def narrow_pixels(op: Any) -> None:
+    """Rounds to f16 the images of which windows are added in f32."""
+    if op.name == POOL:
+        with op.location, ir.InsertionPoint(op):
+            op.operands[0] = narrowed(op.operands[0], TensorOps())
 
 
 def known(value: Any, foldable: set[Any]) -> Array | None:

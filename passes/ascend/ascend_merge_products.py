@@ -38,6 +38,7 @@ from davinci.operators.products import TRANSPOSE_B
 from davinci.operators.tensors import lanes
 from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
+from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.ascend_fold_constants import mark_foldable
 from davinci.passes.ascend.layout_costs import Costs
 from davinci.passes.ascend.tensor_ops import (
@@ -63,7 +64,7 @@ class AscendMergeProductsPass(Pass):
     machine: str = option("ascend910", "machine file that the costs come from")
 
     def run(self, op: Any) -> None:
-        costs = Costs.of(machines.load(self.machine))
+        costs, merged = Costs.of(machines.load(self.machine)), 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             known = mark_foldable(block)
@@ -73,7 +74,9 @@ class AscendMergeProductsPass(Pass):
                 merger = Merger(products, known)
                 if merger.pays(costs):
                     merger.merge()
+                    merged += len(products) - 1
             erase_unused(block)
+        note(op, "merge-products", merged)
 
 
 def candidates(block: Any, known: set[Any]) -> list[list[Any]]:

@@ -36,6 +36,7 @@ from davinci.mlir import ir
 from davinci.operators.layouts import Factor, Factors, normal
 from davinci.operators.tensors import Tensor
 from davinci.passes import builder
+from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.rearrangement import Rearrangement, rearrangement, traces
 from davinci.passes.ascend.tensor_ops import (
     OF_WINDOWS,
@@ -60,12 +61,16 @@ class AscendSinkRearrangementsPass(Pass):
     NAME = "ascend-sink-rearrangements"
 
     def run(self, op: Any) -> None:
+        count = 0
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             operations = [operation.operation for operation in block.operations]
             if any(operation.name in SOURCES for operation in operations):
-                Sinking().sink(operations)
+                sinking = Sinking()
+                sinking.sink(operations)
+                count += sinking.count
                 merge_equal(block)
+        note(op, "sink-rearrangements", count)
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,7 @@ class Rearranged:
         return self.lies.index(whole) if whole in self.lies else None
 
     def with_channels(self, count: int) -> Rearranged:
-        """Of an image with so many channels, otherwise the same."""
+        """The same rearrangement of an image that has `count` channels."""
         dim, before = self.channels, self.sizes[-1]
         assert dim is not None
         lies = [
@@ -121,9 +126,8 @@ class Rearranged:
     def has_rows_apart(self) -> bool:
         """Whether rows are those of several matrices, and otherwise as they are in the image."""
         in_order = list(self.how.permutation) == sorted(self.how.permutation)
-        return (
-            in_order and self.channels == len(self.shape) - 1 and self.shape[-2] != self.sizes[-2]
-        )
+        rows = [math.prod(shape[-2:-1]) for shape in (self.shape, self.sizes)]  # 1 of a vector
+        return in_order and self.channels == len(self.shape) - 1 and rows[0] != rows[1]
 
     def part(self, dims: Sequence[int]) -> Part | None:
         """What has some of the value's dimensions only; None if it has a part of one of the
@@ -167,7 +171,8 @@ class Rearranged:
 
 @dataclass(frozen=True)
 class Part:
-    """Of each pixel, or of each channel: what is the same along the image's other dimensions.
+    """An operand with one value a pixel, or one a channel: it is the same along the image's other
+    dimensions.
 
     Attributes:
         value: as a rearrangement of an array that has the dimensions `kept` of the image.
@@ -178,11 +183,16 @@ class Part:
 
 
 class Sinking:
-    """Goes through the operations of a block in order."""
+    """Goes through the operations of a block in order.
+
+    Attributes:
+        count: operations that are now in front of a rearrangement.
+    """
 
     def __init__(self) -> None:
         self._images: set[Any] = set()
         self._products: set[Any] = set()
+        self.count = 0
 
     def sink(self, operations: Sequence[Any]) -> None:
         for op in operations:
@@ -239,9 +249,10 @@ class Sinking:
         self._kind_of(found.image).add(made)
         op.results[0].replace_all_uses_with(back)
         op.erase()
+        self.count += 1
 
     def _concat(self, op: Any) -> None:
-        """Of channels, if a part of them comes from an image."""
+        """Sinks what was done to an image behind a concatenation of channels to which it goes."""
         parts = [self._rearranged(value) for value in op.operands]
         found, dim = next(filter(None, parts), None), attribute(op, "dim")
         if found is None or found.channels != dim:
@@ -264,6 +275,7 @@ class Sinking:
         self._kind_of(found.image).add(made)
         op.results[0].replace_all_uses_with(back)
         op.erase()
+        self.count += 1
 
     def _alike(self, value: Any, found: Rearranged, ops: TensorOps) -> Any:
         """An operand, rearranged as the image is."""
@@ -301,6 +313,7 @@ class Sinking:
         self._kind_of(found.image).add(made)
         op.results[0].replace_all_uses_with(back)
         op.erase()
+        self.count += 1
 
 
 def is_of_pixels(op: Any) -> bool:

@@ -26,6 +26,7 @@ from davinci.mlir import ir
 from davinci.operators import Tensor
 from davinci.operators.reduce import REDUCTIONS
 from davinci.operators.tensors import ND
+from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.grouping import Judge
 from davinci.passes.ascend.tensor_ops import TensorOps, tensor_functions
 from davinci.passes.pipeline.base import Pass, option, register_pass
@@ -50,12 +51,13 @@ class AscendSplitReductionsPass(Pass):
         cores = self.cores or machine.cores
         if machine.split or cores == 1:
             return
-        judge = Judge(machine, cores)
+        judge, count = Judge(machine, cores), 0
         for function in tensor_functions(op):
             for operation in list(function.regions[0].blocks[0].operations):
                 reduce = operation.operation
                 if reduce.name == "ascend.reduce":
-                    split(reduce, judge, cores)
+                    count += split(reduce, judge, cores)
+        note(op, "split-reductions", count)
 
 
 @dataclass(frozen=True)
@@ -75,24 +77,24 @@ class Split:
     part: int
 
 
-def split(op: Any, judge: Judge, cores: int) -> None:
-    """Replaces a reduction by the two that take least time, if they take less."""
+def split(op: Any, judge: Judge, cores: int) -> bool:
+    """Replaces a reduction by the two that take least time, if they take less; whether it did."""
     source, result = tensor_of(op.operands[0].type), tensor_of(op.result.type)
     if source.layout != ND or result.count >= cores or 0 in source.shape:
-        return
+        return False
     kind, dims = attribute(op, "kind"), tuple(attribute(op, "dims"))
     element = REDUCTIONS[kind].accumulator(source.element)
     source = replace(source, element=element)
     whole = judge.cycles(graph_of_reduction(source, result.shape, kind, dims), growing=False)
     if whole is None:
-        return
+        return False
     best, least = None, whole
     for way in ways(source, dims, cores):
         cycles = cycles_of(way, result.shape, kind, judge)
         if cycles is not None and cycles < least:
             best, least = way, cycles
     if best is None:
-        return
+        return False
     ops = TensorOps()
     with op.location, ir.InsertionPoint(op):
         parted = ops.reshape(ops.cast(op.operands[0], element), best.parted.shape)
@@ -101,6 +103,7 @@ def split(op: Any, judge: Judge, cores: int) -> None:
         total = ops.emit("reduce", [partial], made, kind=kind, dims=(best.part,))
         op.result.replace_all_uses_with(ops.cast(total, result.element))
     op.erase()
+    return True
 
 
 def ways(source: Tensor, dims: tuple[int, ...], cores: int) -> Iterator[Split]:

@@ -20,13 +20,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of, tensor_type
+from davinci.elements import Array
 from davinci.mlir import ir
 from davinci.operators import Tensor
 from davinci.operators.tensors import ND, NZ
 from davinci.passes import builder
-from davinci.passes.ascend.tensor_ops import TensorOps, defining_op
+from davinci.passes.ascend.tensor_ops import TensorOps, defining_op, full_value
 from davinci.schedule.attention.blocks import LOWEST
-from davinci.schedule.attention.group import AttentionGroup, Selection
+from davinci.schedule.attention.group import AttentionGroup
+from davinci.schedule.attention.terms import Selection
 
 MOST = {element: -number for element, number in LOWEST.items()}
 """A bound of what is not hidden."""
@@ -61,11 +63,17 @@ class MaskWriter:
         users = [op for op in ops if mask in list(op.operands)]
         first = min(users, key=ops.index)
         with ir.InsertionPoint(first), first.location:
-            back = self._back(self._turned(mask), tensor_of(mask.type).layout)
+            turned = self._turned(mask)
+            number = full_value(turned)
+            if number is None:
+                back = self._back(turned, tensor_of(mask.type).layout)
+                value = back[-1].results[0]
+            else:
+                back, value = [], filled(mask.type, number)
         for op in users:
             for i, operand in enumerate(op.operands):
                 if operand == mask:
-                    op.operands[i] = back[-1].results[0]
+                    op.operands[i] = value
         return [*back, *ops]
 
     def _bounded(
@@ -82,9 +90,13 @@ class MaskWriter:
             value = path[0].operands[0]
         with ir.InsertionPoint(select), select.location:
             bound = self._bound(flags, element, selection)
-            made = self._back(self._turned(bound), ND) if turned else []
-            value = made[-1].results[0] if made else bound
-            for op in path:
+            number = full_value(bound)
+            if number is None:
+                made = self._back(self._turned(bound), ND) if turned else []
+                value = made[-1].results[0] if made else bound
+            else:
+                made, value = [], filled(scores.type, number)
+            for op in path if number is None else ():
                 kind = replace(tensor_of(op.results[0].type), element=element)
                 attributes = {name: op.attributes[name] for name in op.attributes}
                 made.append(builder.op(op.name, [value], [tensor_type(kind)], **attributes))
@@ -140,6 +152,12 @@ class MaskWriter:
             given = tensor_type(replace(upright, layout=layout))
             found.append(builder.op("ascend.relayout", [turn.results[0]], [given]).operation)
         return found
+
+
+def filled(kind: Any, number: Array) -> Any:
+    """A value of the type `kind` that is a number everywhere."""
+    found = tensor_of(kind)
+    return TensorOps().full(found.shape, found.element, number[()], found.layout)
 
 
 def exchange(rank: int) -> list[int]:

@@ -31,13 +31,13 @@ from davinci.passes.ascend.tensor_ops import (
 )
 
 MOST_BLOCKS = 4
-"""Of 32 digits that the cube adds."""
+"""Blocks of 32 digits that the cube may add to a sum."""
 
 STEPS = 255
 """Between the least and the largest byte."""
 
 LARGEST, NORMAL, LEAST = 65504.0, 2.0**-14, 2.0**-25
-"""Of f16: the largest number, the least that has all places, half of the least of all."""
+"""The largest number of f16, its least normal one, and half of its least subnormal one."""
 
 MOST_SHIFT = 7
 """Results are scaled up by at most 2 to the power of this: 255 steps still are f16."""
@@ -49,7 +49,7 @@ FINE = 2.0**-8
 """The least that the largest weight of a column may become: f16 then rounds as well as any."""
 
 DEAD_SCALE = 2.0**-6
-"""Of columns whose weights are all 0, whose scale may be any."""
+"""The scale given to columns whose weights are all 0, for which any would do."""
 
 
 class Unfit(Exception):
@@ -265,7 +265,7 @@ class Sums(Part):
 
 @dataclass
 class OfBytes(Sums):
-    """Of bytes, i32."""
+    """Sums of products of bytes, in i32."""
 
     digits: Array | None = None
 
@@ -287,7 +287,7 @@ class OfBytes(Sums):
 
 @dataclass
 class OfHalves(Sums):
-    """Of bytes as f16, f32.
+    """Sums of products of bytes that were widened to f16, in f32.
 
     Attributes:
         step: what weights take besides the scales.
@@ -318,7 +318,7 @@ class OfHalves(Sums):
 
 @dataclass
 class OfFloats(OfHalves):
-    """Of a convolution of floats, rounded to f16, whose range is not known.
+    """Sums of a convolution of floats that are rounded to f16 and whose range is not known.
 
     Attributes:
         image: its image, if that is integers; the weights then take what these count, if they

@@ -19,6 +19,7 @@ from typing import Any, TypeGuard
 
 from davinci.dialects.ascend import call_of
 from davinci.dialects.ascend_types import tensor_of
+from davinci.for_readers import for_readers
 from davinci.operators import OPERATORS, Call
 from davinci.operators.products import PRODUCTS
 from davinci.operators.work import Work, traffic
@@ -39,6 +40,7 @@ MORE = ("and", "more")
 ATTENTION = "attention"
 
 
+@for_readers(lambda graph: ["group"])
 def parts_of(graph: Graph) -> list[str]:
     """Names of what a group computes, each once, in order."""
     found = {id(member): ATTENTION for member in attention(graph)}
@@ -76,7 +78,8 @@ def scaled(graph: Graph, node: Node, found: Mapping[int, str]) -> str:
 
 
 def shortened(parts: Sequence[str]) -> list[str]:
-    """Of more than `NAMED` parts those that say most, in their order."""
+    """The parts of a name, or where they are more than `NAMED`, those that say most in their
+    order."""
     if len(parts) <= NAMED:
         return list(parts)
     ranked = sorted(range(len(parts)), key=lambda i: (parts[i] not in TELLING, i))
@@ -87,6 +90,7 @@ ON_THE_WAY = frozenset({"ascend.add", "ascend.cast", "ascend.relu"})
 """What the vector unit need not do behind a product: the cube adds, copies out of L0C round."""
 
 
+@for_readers(lambda ops, inputs, outputs, parts: Facts(" ".join(parts), Work()))
 def facts_of_group(
     ops: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any], parts: Sequence[str]
 ) -> Facts:
@@ -221,7 +225,7 @@ class Values:
         """The operator that computed a value; None if it is an input or a number."""
         node = self._made.get(value) if isinstance(value, int) else None
         while node is not None and node.name in UNSEEN:
-            node = self._made.get(node.values[0])
+            node = self._made.get(node.values[0]) if node.values else None
         return node
 
     def read_by(self, node: Node | None) -> Node | None:

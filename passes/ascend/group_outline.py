@@ -8,6 +8,7 @@ from typing import Any
 from davinci.mlir import func, ir
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
+from davinci.passes.analysis.origins import numbered_location, origins, served
 from davinci.passes.ascend.group_names import facts_of_group, parts_of, shortened
 from davinci.passes.ascend.grouping import Group, key_of
 from davinci.passes.ascend.kernel_outline import (
@@ -98,7 +99,9 @@ class Outliner:
             self._declared.add(symbol)
             with ir.InsertionPoint(self._root.regions[0].blocks[0]), ir.Location.unknown():
                 func.FuncOp(symbol, ([v.type for v in inputs], types), visibility="private")
-        with ir.InsertionPoint(group.ops[-1]), location_of(group.ops):
+        places = (named_location(op) for op in ops)
+        members = [numbered_location(place, number) for number, place in enumerate(places)]
+        with ir.InsertionPoint(group.ops[-1]), ir.Location.fused(members):
             callee = ir.FlatSymbolRefAttr.get(symbol)
             call = builder.op("func.call", inputs, types, callee=callee)
         for old, new in zip(outputs, call.results, strict=True):
@@ -125,6 +128,14 @@ def depth_first(ops: Sequence[Any]) -> list[Any]:
     return list(found)
 
 
+def named_location(op: Any) -> Any:
+    """The location of an operator; of one without a name that of what it serves, which nobody can
+    see in its kernel."""
+    if origins(op.location) or not (names := served(op)):
+        return op.location
+    return ir.Location.fused([ir.Location.name(name) for name in names])
+
+
 def location_of(ops: Sequence[Any]) -> Any:
     return ir.Location.fused([op.location for op in ops])
 
@@ -146,6 +157,7 @@ def _clone(op: Any, values: dict[Any, Any]) -> None:
     for i, value in enumerate(operands):
         new.operands[i] = value
     values[op.result] = new.results[0]
+    new.location = named_location(op)
 
 
 def store(value: Any, argument: Any) -> None:

@@ -24,7 +24,8 @@ FREE = frozenset({"ascend.broadcast", "ascend.reshape", "ascend.slice"})
 """Operators that cost nothing inside a group: a slice is a region of what it reads."""
 
 MOST_OPERATORS = 128
-"""Of a group: what another one saves is little then, and all of them are weighed for each."""
+"""Operators up to which a group grows: one more saves little then, and takes the weighing of
+all."""
 
 MOVES_ONLY = frozenset(f"ascend.{name}" for name in RULES)
 """Operators that only put elements in other places: chains of them are one kernel."""
@@ -170,7 +171,8 @@ class Grouping:
         return {g: n for g, n in level.items() if self._computes(g)}
 
     def _ordered(self) -> list[Group]:
-        """All groups, each after those it reads; moves their operators into that order."""
+        """The groups, each after those it reads; moves their operators in the block into that
+        order."""
         found = self._in_order()
         end = self._ops[-1]
         for group in found:
@@ -180,7 +182,7 @@ class Grouping:
         return found
 
     def _in_order(self) -> list[Group]:
-        """All groups, each after those it reads."""
+        """The groups, each after those it reads."""
         found: dict[Group, None] = {}
         for op in self._ops:
             stack = [self._group[op]]
@@ -318,7 +320,8 @@ class Grouping:
         return False
 
     def _cycles_of(self, group: Group) -> int | None:
-        """Of a group that grows: its operators, and who reads them, stay as they are meanwhile."""
+        """Cycles of a group that others may join, found once: its operators and their readers stay
+        as they are while groups grow."""
         if group not in self._weighed:
             self._weighed[group] = self._cycles(group.ops)
         return self._weighed[group]

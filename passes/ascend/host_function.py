@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from davinci.elements import to_array, to_attribute
 from davinci.mlir import func, function_type, ir, memref
 from davinci.passes import builder
-from davinci.passes.analysis.packing import Item
 from davinci.passes.ascend.kernel_outline import (
     is_boolean,
     is_unsigned,
@@ -30,17 +30,23 @@ class Storage:
         kind: "argument", "output", "constant" or "arena".
         key: number of the argument or output; the elements attribute of a constant.
         type: memref type it was made for; other types are views.
-        item: size, lifetime (launch numbers) and, once packed, arena offset.
+        size: in bytes.
+        first: number of the first stage that needs it.
+        last: number of the last one.
         location: of the value it was made for.
         divided: whether parts of it are passed to kernels.
+        offset: in the arena, in bytes, once that is planned.
     """
 
     kind: str
     key: Any
     type: Any
-    item: Item
+    size: int
+    first: int
+    last: int
     location: Any
     divided: bool = False
+    offset: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,12 +67,18 @@ class Launch:
 
     Attributes:
         operators: names of the model's nodes that it computes.
+        members: of those the ones that each operator of the kernel computes.
+        outputs: how many of the buffers are written, the last ones.
+        stage: number of what it shares a launch with; None if it has one of its own.
     """
 
     kernel: str
     buffers: list[tuple[Place, Any]]
     location: Any
     operators: tuple[str, ...]
+    members: Sequence[Sequence[str]]
+    outputs: int
+    stage: int | None = None
 
 
 class HostBuilder:
@@ -105,6 +117,10 @@ class HostBuilder:
         if launch.operators:
             names = [ir.StringAttr.get(name) for name in launch.operators]
             marks["ascend.operators"] = ir.ArrayAttr.get(names)
+        if len(launch.members) > 1:
+            marks["ascend.members"] = builder.as_attribute(launch.members)
+        if launch.stage is not None:
+            marks["ascend.stage"] = builder.as_attribute(launch.stage)
         builder.op("func.call", values, [], callee=callee, **marks)
 
     def _declaration(self, kernel: str, values: list[Any]) -> str:
@@ -126,7 +142,7 @@ class HostBuilder:
     def _build_view(self, place: Place, seen_as: Any) -> Any:
         storage = place.storage
         if storage.kind == "arena":
-            offset = builder.constant_index(storage.item.offset + place.offset)
+            offset = builder.constant_index(storage.offset + place.offset)
             return memref.ViewOp(seen_as, self._arena, offset, []).result
         if seen_as != storage.type:
             strides, _ = seen_as.get_strides_and_offset()

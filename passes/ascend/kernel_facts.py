@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
+from davinci.for_readers import for_readers
 from davinci.mlir import ir, stablehlo
 from davinci.operators import OPERATORS, Call, Tensor
 from davinci.operators.products import PRODUCTS
@@ -92,6 +93,7 @@ class Described:
         return f"{name} {by(result.shape)} {(source if compared else result).element}"
 
 
+@for_readers(lambda name, call: Facts(name, Work()))
 def facts_of(name: str, call: Call) -> Facts:
     """Label and work of an operator of ascend."""
     return Described(kernel_name(name, call.outputs[0]), call, OPERATORS[name].work(call)).facts
@@ -104,6 +106,7 @@ def kernel_name(name: str, result: Tensor) -> str:
     return "fractalize" if result.layout == NZ else "defractalize"
 
 
+@for_readers(lambda name, function: Facts(name, Work()))
 def facts_of_function(name: str, function: Any) -> Facts:
     """Label and work of a function of StableHLO operations on tensors: all of its operations.
 

@@ -196,8 +196,8 @@ class Choice:
         return all(goes_by_fractals(x) for x in tensors)
 
     def _statistics_node(self, op: Any) -> int:
-        """Of a broadcast from rows, or of a reduction, which gives rows, unless it keeps the last
-        two dimensions."""
+        """The node of a broadcast from rows, or of a reduction, whose results are rows unless it
+        keeps the last two dimensions."""
         extra = self._support.extra_cycles(op)
         if extra is None and self._is_row_beside_product(op):
             extra = 0

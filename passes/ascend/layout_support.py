@@ -60,7 +60,7 @@ class Support:
         return None if in_nz is None else in_nz - (in_nz if in_rows is None else in_rows)
 
     def _cycles(self, graph: Graph) -> int | None:
-        """Of a group, which others may join; None if there is no kernel for it."""
+        """Estimated cycles of a group that others may join; None if there is no kernel for it."""
         (node,) = graph.nodes
         key = (node.name, node.operands, tuple(graph.arrays), repr(sorted(node.attributes.items())))
         if key not in self._known:
@@ -164,8 +164,8 @@ def spreads_row(op: Any) -> bool:
 
 
 def last_makers(block: Any, makers: Collection[str], on_the_way: str = "") -> dict[Any, int]:
-    """Of each operator that changes elements of what some others make, the number of the last of
-    those, which are there themselves.
+    """For each of some operators, and each that changes elements of what these make: the number of
+    the last one of them that it depends on.
 
     Args:
         makers: names.

@@ -14,6 +14,7 @@ from typing import Any
 from davinci.dialects.ascend import call_of
 from davinci.dialects.ascend_types import element_type, tensor_of, tensor_type
 from davinci.elements import scalar_attribute
+from davinci.for_readers import for_readers
 from davinci.mlir import arith, func, ir, scf
 from davinci.operators import Call, Tensor
 from davinci.operators.tensors import NZ
@@ -153,7 +154,7 @@ class LoopOutliner:
         if any(value not in arguments for value in inputs):
             raise NoSpace("a constant array in a loop")
         self.places = [arguments.index(value) for value in inputs]
-        """Of the graph's inputs among the operands of the loop."""
+        """Places of the graph's inputs among the operands of the loop."""
         self.step: CutStep = cut_step(self.graph)
         self.factors: dict[Columns, int] = {}
         self.made: dict[int, Any] = {}
@@ -199,6 +200,7 @@ class LoopOutliner:
         return "_".join(("loop", *shortened(parts_of(self.graph))))
 
     @property
+    @for_readers(lambda self: Facts("loop", Work()))
     def facts(self) -> Facts:
         loop = self.loop
         known = [
@@ -222,7 +224,8 @@ class LoopOutliner:
     # Products.
 
     def _pieces(self) -> dict[int, list[tuple[int, Columns]]]:
-        """Of each number that is a part of a product: left factors and parts of the right one."""
+        """For each value that is a factor of a product: which left factors and which columns of the
+        right one are cut out of it."""
         step, graph = self.step, self.step.graph
         count, outputs = len(self.graph.inputs), len(self.graph.outputs)
         left = list(dict.fromkeys(product.a for product in step.products))
@@ -427,7 +430,7 @@ def build_kernel(loops: Sequence[LoopOutliner], kernels: Any) -> Any:
 
 
 def facts_of_loops(loops: Sequence[LoopOutliner]) -> Facts:
-    """Of all loops of a kernel."""
+    """The work of all loops of a kernel together, and a label for them."""
     known = [loop.facts for loop in loops]
     names = ("macs", "vector_repeats", "read_bytes", "write_bytes")
     total = {name: sum(getattr(facts.work, name) for facts in known) for name in names}

@@ -26,10 +26,10 @@ SMALL = 2.0**-14
 """The least f16 with all digits: below, errors of a column exceed 2^-11 of its largest value."""
 
 HIGH_EXPONENT = 14
-"""Of the largest value of a scaled column."""
+"""Exponent of the largest value of a scaled column."""
 
 LARGEST_EXPONENT = 126
-"""Of a factor: its inverse is a normal number of f32."""
+"""Largest exponent of a factor whose inverse is a normal number of f32, too."""
 
 
 def exponents(array: Array, kept: list[int]) -> Array | None:

@@ -77,7 +77,8 @@ class Kept:
 
 
 def kept_dimensions(op: Any) -> tuple[Kept, Kept]:
-    """Of both operands; windows of a convolution share pixels, so an image has but one scale."""
+    """The dimensions of both operands that have scales of their own; windows of a convolution share
+    pixels, so an image has but one scale."""
     if op.name == CONVOLUTION:
         return Kept([0], [0]), Kept([0, 2], [2])
     rank = tensor_of(op.result.type).rank

@@ -6,7 +6,7 @@ operations on small constants are constants; reshapes and transposes that do not
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -27,8 +27,13 @@ from davinci.operators.reduce import reduce_shape
 from davinci.operators.tensors import ND, NZ, Tensor, lanes
 from davinci.passes import builder
 from davinci.passes.analysis.origins import fuse
+from davinci.schedule.moves.piece_rules import RULES
+from davinci.stand_ins import stand_in, stands_in
 
 PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
+COMMUTATIVE = frozenset(f"ascend.{x}" for x in ("add", "mul", "max", "min", "and", "or", "xor"))
+"""Operators of two operands in any order."""
+
 CONVOLUTION = "ascend.conv"
 ON_CUBE = (*PRODUCTS, CONVOLUTION)
 """What the cube computes, which is not folded."""
@@ -43,6 +48,9 @@ OF_WINDOWS = (CONVOLUTION, POOL)
 MOVES = frozenset({"ascend.concat", "ascend.reshape", "ascend.transpose", "ascend.slice"})
 """Operations that only move data, which is cheaper for narrow types."""
 
+KEEPS_NUMBERS = frozenset({*RULES, "view"})
+"""Operators that only move elements: of numbers that are all the same they make that number."""
+
 HALF = "f16"
 """Elements of what the cube multiplies."""
 
@@ -54,7 +62,7 @@ REPEATED_BYTES = 16 << 10
 row again for nothing."""
 
 PROBED_ELEMENTS = 64
-"""Of a constant that may be a splat, before all of it is looked at."""
+"""Elements of a constant that are compared first, to see cheaply that it is no splat."""
 
 
 class TensorOps:
@@ -66,12 +74,9 @@ class TensorOps:
     def emit(self, name: str, operands: Sequence[Any], result: Tensor, **attributes: Any) -> Any:
         """Builds `ascend.<name>`, or the constant that it would compute."""
         attrs = {key: builder.as_attribute(value) for key, value in attributes.items()}
-        numbers = [number for v in operands if (number := full_value(v)) is not None]
-        if OPERATORS[name].elementwise and len(numbers) == len(operands):
-            # One element stands for all.
-            python_values = {k: python_value(a) for k, a in attrs.items()}
-            found = evaluate(name, numbers, Tensor((), result.element), python_values)
-            return self._filled(result, found[()])
+        number = number_made(name, operands, result, attrs)
+        if number is not None:
+            return self._filled(result, number[()])
         folded = self._fold(name, operands, result, attrs)
         if folded is not None:
             return self.constant(folded, result.element, result.layout)
@@ -117,8 +122,8 @@ class TensorOps:
         self.built.append(built)
         return built.result
 
-    def full(self, shape: Sequence[int], element: str, value: Any) -> Any:
-        return self._filled(Tensor(tuple(shape), element), value)
+    def full(self, shape: Sequence[int], element: str, value: Any, layout: str = ND) -> Any:
+        return self._filled(Tensor(tuple(shape), element, layout), value)
 
     def _filled(self, result: Tensor, value: Any) -> Any:
         return self._full(result, elements.scalar_attribute(value, element_type(result.element)))
@@ -254,6 +259,21 @@ def evaluate(
     return OPERATORS[name].values(inputs, result, attributes)
 
 
+def number_made(
+    name: str, operands: Sequence[Any], result: Tensor, attributes: Mapping[str, Any]
+) -> Array | None:
+    """The number that `ascend.<name>` makes of numbers, as a rank-0 array: operands that are the
+    same everywhere, of whatever size. None if it has others, or its result is no such number."""
+    numbers = [number for value in operands if (number := full_value(value)) is not None]
+    if not operands or len(numbers) != len(operands):
+        return None
+    if OPERATORS[name].elementwise:
+        given = {key: python_value(value) for key, value in attributes.items()}
+        return evaluate(name, numbers, Tensor((), result.element), given)
+    alike = len({number.tobytes() for number in numbers}) == 1
+    return numbers[0] if alike and name in KEEPS_NUMBERS else None
+
+
 def is_elementwise(op: Any) -> bool:
     record = OPERATORS.get(op.name.removeprefix("ascend."))
     return record is not None and record.elementwise
@@ -307,6 +327,8 @@ def constant_array(op: Any) -> Array:
             array = elements.to_array(op.attributes["value"])
         except InputError as error:
             raise error.at(location_text(op.location)) from None
+        if stands_in(array):
+            return stand_in(found.shape, array.dtype)
         return from_nz(array, found.shape) if found.layout == NZ else array
     value = elements.scalar_value(op.attributes["value"])
     return np.broadcast_to(np.asarray(value, dtype_of(found.element)), found.shape)
@@ -314,6 +336,8 @@ def constant_array(op: Any) -> Array:
 
 def stored_array(array: Array, tensor: Tensor) -> Array:
     """The array that a value with these elements takes in GM."""
+    if stands_in(array):
+        return stand_in(tensor.stored_shape, array.dtype)
     return to_nz(array, lanes(tensor.element)) if tensor.layout == NZ else array
 
 
@@ -371,17 +395,46 @@ def tensor_functions(module: Any) -> list[Any]:
     return found
 
 
-def merge_equal(block: Any) -> None:
-    """Replaces operations that compute the same by the first of them, and erases unused ones."""
-    seen: dict[Any, Any] = {}
+def fold_numbers(block: Any) -> None:
+    """Replaces operators of numbers only by the numbers that they make.
+
+    before:
+        %c = "ascend.full"() {value = 1.0 : f32} : () -> tensor<2048x2048xf32>
+        %s = "ascend.slice"(%c) {..} : (tensor<2048x2048xf32>) -> tensor<2047x2048xf32>
+    after:
+        %s = "ascend.full"() {value = 1.0 : f32} : () -> tensor<2047x2048xf32>
+    """
     for operation in list(block.operations):
         op = operation.operation
         if not op.name.startswith("ascend.") or len(op.results) != 1:
             continue
+        name, result = op.name.removeprefix("ascend."), tensor_of(op.result.type)
+        attributes = {key: op.attributes[key] for key in op.attributes if "." not in key}
+        number = number_made(name, list(op.operands), result, attributes)
+        if number is not None:
+            with op.location, ir.InsertionPoint(op):
+                made = TensorOps().full(result.shape, result.element, number[()], result.layout)
+            op.result.replace_all_uses_with(made)
+    erase_unused(block)
+
+
+def merge_equal(block: Any) -> int:
+    """Replaces operations that compute the same by the first of them, and erases unused ones; how
+    many operators were replaced, constants not counted."""
+    seen: dict[Any, Any] = {}
+    numbers: dict[Any, int] = {}
+    count = 0
+    for operation in list(block.operations):
+        op = operation.operation
+        if not op.name.startswith("ascend.") or len(op.results) != 1:
+            continue
+        order = [numbers.setdefault(value, len(numbers)) for value in op.operands]
+        operands = tuple(sorted(order) if op.name in COMMUTATIVE else order)
         attributes = tuple((key, op.attributes[key]) for key in op.attributes)
-        key = (op.name, tuple(op.operands), op.result.type, attributes)
-        first = seen.setdefault(key, op)
+        first = seen.setdefault((op.name, operands, op.result.type, attributes), op)
         if first is not op:
             fuse(first, [op.location])
             op.result.replace_all_uses_with(first.result)
+            count += bool(operands)
     erase_unused(block)
+    return count

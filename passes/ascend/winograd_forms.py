@@ -33,7 +33,7 @@ import numpy as np
 from davinci.elements import Array
 
 KERNEL = (3, 3)
-"""Of the convolutions that there are forms for."""
+"""Kernel sizes of the convolutions that there are forms for."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def form_of(name: str, points: Sequence[Fraction]) -> Form:
 
 
 def coefficients(roots: Sequence[Fraction]) -> list[float]:
-    """Of the product of x - root, those of low powers first.
+    """Coefficients of the product of all (x - root), those of low powers first.
 
     >>> coefficients([Fraction(1), Fraction(-1)])
     [-1.0, 0.0, 1.0]

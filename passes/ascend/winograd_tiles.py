@@ -54,7 +54,7 @@ class Windows:
 
     @property
     def shapes(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-        """Of images, weights and result."""
+        """The shapes of the images, the weights and the result."""
         rows = self.channels * self.lies.elements
         return (
             (self.images, math.prod(self.image), self.groups * self.channels),
@@ -67,7 +67,7 @@ class Windows:
         return ops.emit("conv", [x, w], Tensor(self.shapes[2], "f32"), **self.attributes)
 
     def graph(self) -> Graph:
-        """Of factors and a result of f16 in fractals."""
+        """The convolution as a graph whose factors and result are f16 in fractals."""
         values = [Tensor(shape, HALF, NZ) for shape in self.shapes]
         return Graph(values, [Node("conv", (0, 1), 2, self.attributes)], [0, 1], [2])
 
@@ -162,7 +162,7 @@ class Tiled:
 
     @property
     def blocks(self) -> tuple[int, int]:
-        """Of channels and of outputs."""
+        """How many blocks of 16 the channels and the outputs have."""
         return ceil_div(self.channels, FRACTAL_SIDE), ceil_div(self.outputs, FRACTAL_SIDE)
 
     @property
@@ -261,6 +261,6 @@ class Tiled:
 
     @property
     def graphs(self) -> list[Graph]:
-        """Of its kernels."""
+        """The graphs of the kernels that the convolution becomes."""
         kernels = (self.columns, self.rows, self.products, self.results, *self.turns)
         return [kernel.graph() for kernel in kernels]

@@ -38,7 +38,9 @@ class Target:
         tile: (m, n, k) of the matmul strategy, (0, 0, 0) to choose.
         fractalize: "improved" or "naive".
         blocks: those that do the work; None for all of the launch.
+        all_cores: whether a kernel takes all of them; else as many as its cost says.
         given: choices of kernels by key.
+        schedules: the file that they are from.
     """
 
     machine: Machine
@@ -47,4 +49,6 @@ class Target:
     tile: tuple[int, int, int] = (0, 0, 0)
     fractalize: str = "improved"
     blocks: Blocks | None = None
+    all_cores: bool = False
     given: Mapping[str, Choices] = field(default_factory=dict)
+    schedules: str = ""

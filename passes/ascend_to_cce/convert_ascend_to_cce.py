@@ -22,13 +22,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from davinci import machine as machines
+from davinci.dialects.base import attribute
+from davinci.errors import InputError
 from davinci.mlir import ir, operations, symbol_name
 from davinci.passes import builder
 from davinci.passes.analysis.kernels import kernels
 from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.given_choices import KEY
 from davinci.passes.ascend_to_cce.groups import is_group, lower_group
 from davinci.passes.pipeline.base import Pass, option, register_pass
-from davinci.passes.pipeline.pipelines import FRACTALIZE, STRATEGIES
+from davinci.passes.pipeline.pipelines import CORE_CHOICES, FRACTALIZE, STRATEGIES
 from davinci.schedule import schedule_file
 
 
@@ -41,6 +44,7 @@ class ConvertAscendToCcePass(Pass):
 
     machine: str = option("ascend910", "machine file that gives sizes and limits")
     cores: int = option(0, "most blocks a kernel may use; 0: all cores of the machine")
+    core_choice: str = option("cost", "cores of a kernel: by its cost, or all", CORE_CHOICES)
     matmul_strategy: str = option("os", "output, input or weight stationary", STRATEGIES)
     m: int = option(0, "rows of A and C a matmul tile holds; 0: chosen")
     n: int = option(0, "columns of B and C a matmul tile holds; 0: chosen")
@@ -51,23 +55,40 @@ class ConvertAscendToCcePass(Pass):
     def run(self, op: Any) -> None:
         machine = machines.load(self.machine)
         machines.check_cores(machine, self.cores)
+        file = schedule_file.read(self.schedules) if self.schedules else None
         target = Target(
             machine,
             self.cores or machine.cores,
             self.matmul_strategy,
             (self.m, self.n, self.k),
             self.fractalize,
-            given=schedule_file.read(self.schedules).by_key() if self.schedules else {},
+            all_cores=self.core_choice == "all",
+            given=file.by_key() if file is not None else {},
+            schedules=self.schedules,
         )
         blocks: dict[str, int] = {}
         for kernel in kernels(op):
             if is_group(kernel):
-                units = lower_group(kernel, target)
-                count = max(1, min(units, target.cores))
+                count = lower_group(kernel, target)
                 kernel.attributes["ascend.blocks"] = builder.as_attribute(count)
                 blocks[symbol_name(kernel)] = count
         if blocks:
             update_launches(op, blocks)
+        if file is not None:
+            require_used(op, file, self.schedules)
+
+
+def require_used(root: Any, file: schedule_file.ScheduleFile, path: str) -> None:
+    """Raises an `InputError` unless a kernel has a schedule in the file."""
+    keys = {attribute(kernel, KEY, "") for kernel in kernels(root)}
+    if not keys & file.by_key().keys():
+        raise InputError(
+            "no kernel of this model has a schedule in the file",
+            where=path,
+            found=f"schedules of {len(file.kernels)} kernels",
+            expected="what --save-schedules wrote for this model, machine, precision and number of "
+            "cores",
+        )
 
 
 def update_launches(root: Any, blocks: dict[str, int]) -> None:

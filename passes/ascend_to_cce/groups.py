@@ -17,21 +17,31 @@ from functools import partial
 from typing import Any, TypeVar
 
 from davinci.dialects.ascend import call_of, record_of
+from davinci.dialects.base import attribute
 from davinci.errors import CompileError
 from davinci.mlir import ir
 from davinci.operators import products
 from davinci.passes import builder
-from davinci.passes.analysis.group_graph import CONVERSION, graph_of
+from davinci.passes.analysis.group_graph import (
+    CONVERSION,
+    behind_conversions,
+    graph_of,
+    operators_of,
+)
+from davinci.passes.analysis.kernels import CORES
 from davinci.passes.analysis.loop_graph import loop_graph_of, loops_of
+from davinci.passes.analysis.origins import numbered_location, served
+from davinci.passes.ascend.tensor_ops import fold_numbers
 from davinci.passes.ascend_to_cce import Blocks, Target
 from davinci.passes.ascend_to_cce.attention.group import build_attention_group
-from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices
+from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices, refuse
 from davinci.passes.ascend_to_cce.loops.kernel import build_loops
 from davinci.passes.ascend_to_cce.moves.gather import GatherBuilder
 from davinci.passes.ascend_to_cce.moves.group import MoveBuilder
 from davinci.passes.ascend_to_cce.pools.kernel import build_pool
 from davinci.passes.ascend_to_cce.products.group import build_product_group
-from davinci.passes.ascend_to_cce.products.product import check_types
+from davinci.passes.ascend_to_cce.products.product import check_types, wanted
+from davinci.passes.ascend_to_cce.serving import members_of, serving
 from davinci.passes.ascend_to_cce.tiles import only_blocks
 from davinci.passes.ascend_to_cce.vector.chunked_group import ChunkBuilder
 from davinci.passes.ascend_to_cce.vector.group import VectorBuilder
@@ -42,10 +52,12 @@ from davinci.schedule.attention.group import read_attention
 from davinci.schedule.choices import PartChoice
 from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
+from davinci.schedule.kernel_cores import cores_of, cores_of_loops
 from davinci.schedule.loops.schedule import schedule_of
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.gathers import GatherPlan
 from davinci.schedule.pools.group import is_pool, read_pool
+from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.group import is_product, read_group
 from davinci.schedule.ranking import choices_of, product_of
 from davinci.schedule.side_by_side import parts_of, plans_of
@@ -56,6 +68,9 @@ from davinci.schedule.vector.space import NoSpace
 PRODUCTS = tuple(f"ascend.{name}" for name in products.PRODUCTS)
 LOAD, STORE = "bufferization.to_tensor", "bufferization.materialize_in_destination"
 BOUNDARY = frozenset({LOAD, STORE, CONVERSION})
+
+USEFUL_CORES = "ascend.useful_cores"
+"""Attribute of a kernel that takes fewer cores than have work, because more would cost more."""
 
 _Read = TypeVar("_Read")
 """What is known of a group once it is read."""
@@ -68,35 +83,67 @@ def is_group(kernel: Any) -> bool:
 
 
 def lower_group(kernel: Any, target: Target) -> int:
-    """Builds the kernel of a group in place of its operators; returns its units of work.
+    """Builds the kernel of a group in place of its operators; returns how many blocks share its
+    work, at most the cores that it may use.
 
     Raises:
         CompileError: no schedule can compute it.
     """
-    ops = list(kernel.regions[0].blocks[0].operations)
-    if loops := loops_of(kernel):
-        with ir.InsertionPoint(ops[-1]), kernel.location:
-            units = _build_loops(kernel, loops, target)
-        erase(ops[:-1])
-        return units
-    group = group_of(kernel)
-    with ir.InsertionPoint(ops[-1]), kernel.location:
-        build = _builder_of(group.graph)
-        units = build(group.graph, group.buffers, group.last, target)
+    block = kernel.regions[0].blocks[0]
+    number_members(kernel, members_in(kernel))
+    if (cores := attribute(kernel, CORES, 0)) and cores <= target.cores:
+        target = replace(target, cores=cores, all_cores=True)
+    fold_numbers(block)
+    ops = list(block.operations)
+    loops = loops_of(kernel)
+    with ir.InsertionPoint(ops[-1]), members_of([op.location for op in members_in(kernel)]):
+        if loops:
+            blocks = _build_loops(kernel, loops, target)
+        else:
+            group = group_of(kernel)
+            build = _builder_of(group.graph)
+            blocks = build(group.graph, group.buffers, group.last, target)
     erase(ops[:-1])
-    return units
+    return max(1, blocks)
+
+
+def members_in(kernel: Any) -> list[Any]:
+    """The operators that a kernel is made of: those of its loops, or its own where it has none."""
+    inside = [op for loop in loops_of(kernel) for op in operators_of(loop)]
+    return inside or operators_of(kernel)
+
+
+def number_members(kernel: Any, members: Sequence[Any]) -> None:
+    """Writes on a kernel what its operators are, and which nodes of the model they compute, and
+    gives their locations the numbers by which its launches know them."""
+    noted = [[op.name.removeprefix("ascend."), *served(op)] for op in members]
+    kernel.attributes["ascend.members"] = builder.as_attribute(noted)
+    for number, op in enumerate(members):
+        op.location = numbered_location(op.location, number)
 
 
 def _builder_of(graph: Graph) -> Callable[[Graph, list[Any], Any, Target], int]:
     """Groups are built by what they hold: windows, two products with a softmax between, one, none.
 
     A builder's arguments are the graph, the buffers in GM of its inputs and then of its outputs,
-    the group's last operator, and the target. It returns the kernel's units of work.
+    the group's last operator, and the target. It returns the kernel's blocks.
     """
     if any(map(is_pool, graph.nodes)):
         return partial(_build_whole, read_pool, build_pool)
     around_two = partial(_build_whole, read_attention, build_attention_group)
     return (_build_vector, _build_product, around_two)[sum(map(is_product, graph.nodes))]
+
+
+def on_fewer(graph: Graph, target: Target, kernel: Any) -> tuple[Target, Any]:
+    """The target with as many cores as the kernel of a group takes, and its schedule on them, if
+    that was found on the way. Where more cores would have work, the kernel says how many."""
+    if target.all_cores:
+        return target, None
+    asked = wanted(target) if any(map(is_product, graph.nodes)) else Wanted()
+    found = cores_of(graph, target.machine, target.cores, asked, target.fractalize)
+    if found.cores < found.useful:
+        kernel.attributes[USEFUL_CORES] = builder.as_attribute(found.useful)
+    return replace(target, cores=found.cores), found.schedule
 
 
 def erase(ops: Sequence[Any]) -> None:
@@ -110,7 +157,7 @@ class Group:
 
     Attributes:
         buffers: in GM, of the inputs and then of the outputs.
-        last: its last operator.
+        last: its last operator; what stores it where there is none but numbers.
     """
 
     graph: Graph
@@ -121,16 +168,16 @@ class Group:
 def group_of(kernel: Any) -> Group:
     """Reads a kernel that `is_group`."""
     ops = [op.operation for op in kernel.regions[0].blocks[0].operations]
-    operators = [op for op in ops if op.name.startswith("ascend.") and op.name != "ascend.full"]
+    operators = operators_of(kernel)
     for op in operators:
         _require_types(op)
         if op.name in PRODUCTS:
             check_types(op)
     stores = [op for op in ops if op.name == STORE]
-    outputs = [_inside(op.operands[0], operators) for op in stores]
+    outputs = [behind_conversions(op.operands[0], operators) for op in stores]
     graph, inputs = graph_of(operators, outputs)
     buffers = [_buffer(value) for value in inputs] + [op.operands[1] for op in stores]
-    return Group(graph, buffers, operators[-1])
+    return Group(graph, buffers, (operators or stores)[-1])
 
 
 def _require_types(operation: Any) -> None:
@@ -148,12 +195,13 @@ def _require_types(operation: Any) -> None:
 
 def _build_vector(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
     """Builds the kernel of a group on the vector unit, or of one that only moves elements."""
-    parts, kernel, units = parts_of(graph), operation.parent, 0
+    parts, kernel, blocks = parts_of(graph), operation.parent, 0
+    given = given_choices(kernel, graph, target)
     try:
-        given = given_choices(kernel, graph, target)
-        plans = plans_of(parts, target.machine, target.cores, given, target.fractalize)
+        target, plans = on_fewer(graph, target, kernel) if given is None else (target, None)
+        plans = plans or plans_of(parts, target.machine, target.cores, given, target.fractalize)
     except NoSpace as error:
-        fail(operation, "cannot be computed together with its group", found=str(error))
+        refuse(operation, str(error), given, target)
     choices = [
         PartChoice(cores=n, choice=chosen.schedule.choice)
         for chosen, n in plans
@@ -164,46 +212,53 @@ def _build_vector(graph: Graph, buffers: list[Any], operation: Any, target: Targ
     inputs, outputs = buffers[: len(graph.inputs)], buffers[len(graph.inputs) :]
     for part, (chosen, cores) in zip(parts, plans, strict=True):
         own = [*(inputs[i] for i in part.inputs), *(outputs[i] for i in part.outputs)]
+        members = sorted({number for node in part.graph.nodes for number in node.members})
         if len(parts) == 1:
-            units, straight = _build_part(chosen, own, target)
+            units, straight = _build_part(chosen, own, replace(target, cores=cores))
+            blocks = min(units, cores)
             if straight and kernel.name == "func.func":
                 kernel.attributes[ORDER] = ir.UnitAttr.get()
             break
         count = chosen.schedule.cores
-        with only_blocks(units, count) as (branch, index):
+        with only_blocks(blocks, count) as (branch, index):
             own_target = replace(target, cores=cores, blocks=Blocks(index, count))
-            built, straight = _build_part(chosen, own, own_target)
+            with serving(*members):
+                built, straight = _build_part(chosen, own, own_target)
             assert built >= count, "blocks without work"
         if straight:
             branch.attributes[ORDER] = ir.UnitAttr.get()
-        units += count
+        blocks += count
     text = " | ".join(str(chosen.schedule) for chosen, _ in plans)
     kernel.attributes["ascend.schedule"] = builder.as_attribute(text)
-    return units
+    return blocks
 
 
 def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Target) -> int:
     """Builds the kernel of a group around a product."""
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
     kernel = operation.parent
+    given = given_choices(kernel, graph, target)
     try:
-        given = given_choices(kernel, graph, target)
         cores, schedule = product_of(given, target.cores)
-        target = replace(target, cores=cores)
-        schedule, units = build_product_group(read_group(graph), graph, gm, target, schedule)
+        own = replace(target, cores=cores)
+        if given is None:
+            own, _ = on_fewer(graph, target, kernel)
+        schedule, units = build_product_group(read_group(graph), graph, gm, own, schedule)
     except NoSpace as error:
-        fail(operation, "cannot be computed together with its group", found=str(error))
+        refuse(operation, str(error), given, target)
     except CompileError as error:
+        if given is not None:
+            refuse(operation, error.message, given, target)
         fail(operation, error.message, found=error.found, expected=error.expected, hint=error.hint)
     if schedule is not None:
         kernel.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
-        note_choices(kernel, choices_of(schedule, cores))
-    return units
+        note_choices(kernel, choices_of(schedule, own.cores))
+    return min(units, own.cores)
 
 
 def _build_whole(
     read: Callable[[Graph], _Read],
-    build: Callable[[_Read, Graph, dict[int, Any], Target], tuple[object, int]],
+    build: Callable[[_Read, Graph, dict[int, Any], Target, Any], tuple[object, int]],
     graph: Graph,
     buffers: list[Any],
     operation: Any,
@@ -212,20 +267,25 @@ def _build_whole(
     """Builds the kernel of a group that is read as a whole."""
     gm = dict(zip((*graph.inputs, *graph.outputs), buffers, strict=True))
     try:
-        schedule, units = build(read(graph), graph, gm, target)
+        target, found = on_fewer(graph, target, operation.parent)
+        schedule, units = build(read(graph), graph, gm, target, found)
     except NoSpace as error:
         fail(operation, "cannot be computed together with its group", found=str(error))
     operation.parent.attributes["ascend.schedule"] = builder.as_attribute(str(schedule))
-    return units
+    return min(units, target.cores)
 
 
 def _build_loops(kernel: Any, loops: Sequence[Any], target: Target) -> int:
     """Builds the kernel of loops that stay on a core, side by side."""
-    made = []
+    groups, members = [], 0
     try:
         for loop in loops:
-            group = loop_graph_of(kernel, loop).group()
-            made.append((group, schedule_of(group, target.machine, target.cores)))
+            groups.append(loop_graph_of(kernel, loop, members).group())
+            members += len(operators_of(loop))
+        cores = target.cores
+        if not target.all_cores:
+            cores = cores_of_loops(groups, target.machine, cores)
+        made = [(group, schedule_of(group, target.machine, cores)) for group in groups]
     except NoSpace as error:
         fail(kernel, "has a loop that cannot stay on a core", found=str(error))
     text = " | ".join(str(schedule) for _, schedule in made)
@@ -257,13 +317,6 @@ def _vector_builder_of(chosen: Plan) -> type[PhasedBuilder | VectorBuilder]:
     if isinstance(chosen.schedule, PhasedSchedule):
         return PhasedBuilder
     return VectorBuilder if chosen.schedule.chunks is None else ChunkBuilder
-
-
-def _inside(value: Any, operators: list[Any]) -> Any:
-    """The result of an operator that a stored value is."""
-    while value.owner not in operators and value.owner.name == CONVERSION:
-        value = value.owner.operands[0]
-    return value
 
 
 def _buffer(value: Any) -> Any:

@@ -36,8 +36,8 @@ class Item:
 
 @dataclass(frozen=True)
 class Rules:
-    """Of the machine: instructions that a queue holds, what issuing one takes, until a flag is seen
-    by another pipe, of a barrier."""
+    """The machine's rules of issue: how many instructions a queue holds, and cycles of issuing one,
+    of a flag until another pipe sees it, and of a barrier."""
 
     depth: int
     issue: int

@@ -13,10 +13,11 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 
 SHARES = (0.3, 0.5, 0.8)
-"""Of critical paths in the rank of a task; what is left is that of the given order."""
+"""Shares of the critical path in the rank of a task that are tried; the rest of it is its place in
+the given order."""
 
 GOOD = 1.05
-"""Times the busiest pipe's cycles: an order for which no better one is looked for."""
+"""Cycles of an order, over those of the busiest pipe, at which no better one is looked for."""
 
 
 @dataclass(frozen=True)

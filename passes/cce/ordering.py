@@ -64,11 +64,12 @@ class Ordering:
         return max(len(line.tasks) for line in self.lines)
 
     def plain(self, window: int) -> list[Plan]:
-        """Of each line the order by `list_scheduler.plain`; for `window` see its `Limits`."""
+        """The order of each line's tasks by `list_scheduler.plain`; for `window` see its
+        `Limits`."""
         return [plain(line.tasks, Limits(self.credit, window)) for line in self.lines]
 
     def mixed(self, window: int, plans: Sequence[Plan]) -> list[Plan]:
-        """Of each line the order by `list_scheduler.mixed`, given the plain ones."""
+        """The order of each line's tasks by `list_scheduler.mixed`, given the plain ones."""
         limits = Limits(self.credit, window)
         lines = zip(self.lines, plans, strict=True)
         return [mixed(line.tasks, limits, plan) for line, plan in lines]

@@ -20,7 +20,7 @@ class Cost(Protocol):
 
 
 class Free(Cost):
-    """All places cost the same."""
+    """A cost under which all places are equally good."""
 
     def of(self, number: int, address: int) -> float:
         return 0

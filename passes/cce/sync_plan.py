@@ -162,7 +162,8 @@ def _stages(nodes: dict[Node, list[list[Action]]], node: Node, count: int) -> li
 
 
 def _actions(sync: Sync) -> Iterator[tuple[Node, Stage, Action]]:
-    """All actions of a sync and their places."""
+    """The actions of a synchronisation, each with the operation and the side of it where it
+    goes."""
     if sync.is_barrier:
         yield sync.before, Stage.BARRIER, Action("barrier", sync)
         return

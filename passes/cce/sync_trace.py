@@ -222,7 +222,8 @@ class Trace:
                 self.wait(sync, flag, sent, node)
 
     def barrier(self, sync: Sync) -> None:
-        """All pipes, or one, learn what they have done."""
+        """Records a barrier: all pipes, or the one it names, know from then on what they have
+        done."""
         if sync.dst != Pipe.ALL:
             self.state.clocks[sync.dst][sync.dst] = self.numbers[sync.dst]
             if self._teachers:

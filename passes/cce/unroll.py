@@ -41,7 +41,8 @@ def unroll(loop: Any) -> None:
 
 
 def _static(body: _Body, start: Any, step: Any, carried: Values, copies: int, trips: int) -> Values:
-    """All copies where a trip is one of `copies`, else a loop of them and the rest after it."""
+    """Unrolls a loop whose number of trips is known: wholly where it is at most `copies`, else a
+    loop of `copies` trips each and the rest after it."""
     mark(body.loop.parent)
     done = 0
     if copies and trips >= 2 * copies:

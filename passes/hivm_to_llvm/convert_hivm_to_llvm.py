@@ -44,6 +44,7 @@ from davinci.mlir import (
     type_text,
 )
 from davinci.passes import builder
+from davinci.passes.analysis.origins import members
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
 
 WORD = (1 << 64) - 1
@@ -106,6 +107,8 @@ class ConvertHivmToLlvmPass(Pass):
             module.attributes["hivm.locations"] = ir.ArrayAttr.get(
                 [ir.StringAttr.get(text) for text in locations.texts]
             )
+            if any(locations.members):
+                module.attributes["hivm.members"] = builder.as_attribute(locations.members)
 
 
 def modules_with_kernels(root: Op) -> list[tuple[Any, list[Any]]]:
@@ -155,18 +158,23 @@ class Locations:
     """Numbers the source locations of a module's instructions; 0 is unknown.
 
     Attributes:
+        members: of each, the operators of its kernel that are there; see `analysis.origins`.
         last: the location that was asked for last, which is often the next one too.
     """
 
     texts: list[str] = field(default_factory=lambda: [""])
-    numbers: dict[str, int] = field(default_factory=lambda: {"": 0})
+    members: list[tuple[int, ...]] = field(default_factory=lambda: [()])
+    numbers: dict[tuple[str, tuple[int, ...]], int] = field(default_factory=lambda: {("", ()): 0})
     last: tuple[ir.Location, int] | None = None
 
     @staticmethod
     def of(module: Op) -> Locations:
         """Starts from the locations the module already lists."""
-        texts = attribute(module, "hivm.locations", [""])
-        return Locations(list(texts), {text: i for i, text in enumerate(texts)})
+        texts = list(attribute(module, "hivm.locations", [""]))
+        given = [tuple(each) for each in attribute(module, "hivm.members", [])][: len(texts)]
+        members = given + [()] * (len(texts) - len(given))
+        keys = zip(texts, members, strict=True)
+        return Locations(texts, members, {key: i for i, key in enumerate(keys)})
 
     def number(self, location: ir.Location) -> int:
         if self.last is None or location != self.last[0]:
@@ -175,11 +183,12 @@ class Locations:
 
     def _number(self, location: ir.Location) -> int:
         text = location_text(location)
-        text = "" if text == "unknown" else text
-        if text not in self.numbers:
-            self.numbers[text] = len(self.texts)
-            self.texts.append(text)
-        return self.numbers[text]
+        key = "" if text == "unknown" else text, members(location)
+        if key not in self.numbers:
+            self.numbers[key] = len(self.texts)
+            self.texts.append(key[0])
+            self.members.append(key[1])
+        return self.numbers[key]
 
 
 def lower_instructions(kernel: Op, machine: Machine, locations: Locations) -> None:

@@ -20,22 +20,30 @@ which takes the location from the operation.
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, NoReturn, TypeVar
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from davinci.errors import CompileError
-from davinci.mlir import Op, location_text
 from davinci.tables import Table
+
+if TYPE_CHECKING:  # what passes there are is known without MLIR
+    from davinci.mlir import Op
 
 PASSES: Table[str, type[Pass]] = Table("a pass")
 
 
-def option(default: Any, help_text: str, choices: tuple[str, ...] = ()) -> Any:
+def option(
+    default: Any,
+    help_text: str,
+    choices: tuple[str, ...] = (),
+    expected: Callable[[str], str] = lambda text: "",
+) -> Any:
     """A pass option: a dataclass field with a default and a line for --help.
 
     Integers are sizes and counts, never negative. `choices` are the values a text may have, if only
-    a few make sense.
+    a few make sense; `expected` says of a text what it should be, if it is not that.
     """
-    metadata = {"help": help_text, "choices": choices}
+    metadata = {"help": help_text, "choices": choices, "expected": expected}
     return dataclasses.field(default=default, metadata=metadata)
 
 
@@ -48,7 +56,7 @@ def accepted(field: dataclasses.Field[Any], value: object) -> str:
         return f"one of {', '.join(choices)}"
     if isinstance(value, int) and value < 0:
         return "0 or more"
-    return ""
+    return str(field.metadata["expected"](value))
 
 
 class Pass:
@@ -73,6 +81,8 @@ def register_pass(cls: P) -> P:
 
 def fail(op: Op, message: str, *, found: str = "", expected: str = "", hint: str = "") -> NoReturn:
     """Raises a `CompileError` located at `op`."""
+    from davinci.mlir import location_text
+
     raise CompileError(
         f"'{op.name}' op {message}",
         where=location_text(op.location),

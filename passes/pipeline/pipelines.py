@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from davinci.passes.pipeline import registry
+from davinci.passes.pipeline import plans, registry, rewrites
 from davinci.passes.pipeline.base import option
 from davinci.passes.pipeline.pipeline_text import ROOT, PassNode, format_options
 from davinci.tables import Table
@@ -18,7 +18,10 @@ PRECISIONS = ("mixed", "fp16", "fp32")
 STRATEGIES = ("os", "is", "ws")
 FRACTALIZE = ("improved", "naive")
 FUSION = ("all", "none")
+CORE_CHOICES = ("cost", "all")
 WINOGRAD = ("cost", "none", "2x2", "4x4")
+
+REWRITES_HELP = "what is rewritten: all, none, names of rewrites, or -names"
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,9 @@ class Options:
     fusion: str = option("all", "which operators share a kernel", FUSION)
     schedules: str = option("", "a file of schedules for kernels; the others are chosen")
     winograd: str = option("cost", "3x3 convolutions by transformed tiles", WINOGRAD)
+    rewrites: str = option("all", REWRITES_HELP, expected=rewrites.expected)
+    core_choice: str = option("cost", "cores of a kernel: by its cost, or all", CORE_CHOICES)
+    plan: str = option("time", "which kernels share a launch", expected=plans.expected)
 
 
 STAGES = (
@@ -74,6 +80,22 @@ def _pass(name: str, options: Options, *keys: str) -> str:
     return name + format_options(changed)
 
 
+def _bufferize(options: Options) -> str:
+    """Text of `ascend-bufferize`; kernels that all take all cores share no launch."""
+    plan = plans.SEQUENTIAL if options.core_choice == "all" else options.plan
+    chosen = {"machine": options.machine, "cores": options.cores, "plan": plan}
+    defaults = {"machine": Options().machine, "cores": 0, "plan": plans.SEQUENTIAL}
+    return "ascend-bufferize" + format_options(
+        {key: value for key, value in chosen.items() if value != defaults[key]}
+    )
+
+
+def _rewriting(name: str, options: Options, *keys: str) -> list[str]:
+    """The text of a pass that does nothing but one rewrite, unless that is switched off."""
+    (rewrite,) = [key for key, found in rewrites.REWRITES.items() if found.place == name]
+    return [_pass(name, options, *keys)] if rewrite in rewrites.chosen(options.rewrites) else []
+
+
 @pipeline("stablehlo-to-ascend")
 def stablehlo_to_ascend(options: Options) -> list[str]:
     """StableHLO to ascend operators on tensors; calls inlined, equal computations merged."""
@@ -85,7 +107,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         "inline",
         "stablehlo-expand-operators",
         "func.func(canonicalize,stablehlo-canonicalize-dynamism)",
-        _pass("stablehlo-outline-loops", options, "machine", "precision", "fusion"),
+        *_rewriting("stablehlo-outline-loops", options, "machine", "precision", "fusion"),
         "func.func(stablehlo-unroll-loops)",
         "func.func(stablehlo-select-branches)",
         "symbol-dce",
@@ -94,6 +116,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         "func.func(canonicalize,stablehlo-aggressive-simplification,canonicalize)",
         "stablehlo-fuse-locations",
         "cse",
+        *_rewriting("stablehlo-fold-pads", options),
         "stablehlo-join-updates",
         _pass("stablehlo-widen-half", options, "precision"),
         "convert-stablehlo-to-ascend",
@@ -107,23 +130,27 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
 def ascend_to_memref(options: Options) -> list[str]:
     """Precision and layouts chosen, constants folded, kernels outlined, the arena planned."""
     return [
-        "ascend-combine-operators",
+        _pass("ascend-combine-operators", options, "rewrites"),
+        _pass("ascend-simplify-arithmetic", options, "precision", "rewrites"),
+        _pass("ascend-simplify-moves", options, "rewrites"),
+        _pass("ascend-hoist-slices", options, "machine", "cores", "rewrites"),
         _pass("ascend-outline-loops", options, "machine", "cores"),
-        "ascend-sink-rearrangements",
+        *_rewriting("ascend-sink-rearrangements", options),
+        _pass("ascend-scale-weights", options, "precision", "rewrites"),
         _pass("ascend-winograd", options, "machine", "cores", "precision", "winograd"),
         _pass("ascend-legalize-precision", options, "precision"),
-        "ascend-absorb-transposes",
-        _pass("ascend-merge-products", options, "machine"),
+        *_rewriting("ascend-absorb-transposes", options),
+        *_rewriting("ascend-merge-products", options, "machine"),
         _pass("ascend-propagate-layouts", options, "machine"),
-        "ascend-fold-constants",
-        "ascend-drop-guards",
+        *_rewriting("ascend-fold-constants", options),
+        *_rewriting("ascend-drop-guards", options),
         "ascend-outline-scalar",
-        "cse",
+        *(["cse"] if "common-subexpressions" in rewrites.chosen(options.rewrites) else []),
         _pass("ascend-dequantize-sums", options, "machine", "precision"),
-        _pass("ascend-split-reductions", options, "machine", "cores"),
-        _pass("ascend-fuse", options, "machine", "cores", "fusion"),
+        *_rewriting("ascend-split-reductions", options, "machine", "cores"),
+        _pass("ascend-fuse", options, "machine", "cores", "fusion", "rewrites"),
         "ascend-legalize-layouts",
-        _pass("ascend-bufferize", options, "machine"),
+        _bufferize(options),
     ]
 
 
@@ -132,7 +159,7 @@ def ascend_to_cce(options: Options) -> list[str]:
     """Kernels tiled into cce operations, buffers placed, synchronisation inserted."""
     strategy = ("matmul_strategy", "m", "n", "k", "fractalize", "schedules")
     return [
-        _pass("convert-ascend-to-cce", options, "machine", "cores", *strategy),
+        _pass("convert-ascend-to-cce", options, "machine", "cores", "core_choice", *strategy),
         "canonicalize",
         "cse",
         _pass("multi-buffer", options, "machine"),
@@ -156,5 +183,5 @@ def hivm_to_llvm(options: Options) -> list[str]:
 
 @pipeline("npu-pipeline")
 def npu_pipeline(options: Options) -> list[str]:
-    """All of the above, in order."""
+    """All pipelines above, one after the other: from StableHLO to LLVM."""
     return [step for stage in STAGES for step in PIPELINES[stage](options)]

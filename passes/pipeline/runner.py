@@ -16,7 +16,7 @@ from davinci import mlir
 from davinci.dialects.base import alike_once
 from davinci.errors import CompileError, InputError, did_you_mean
 from davinci.mlir import Op, ir, passmanager
-from davinci.passes.pipeline import pipelines, registry
+from davinci.passes.pipeline import declarations, pipelines, registry
 from davinci.passes.pipeline.base import Pass
 from davinci.passes.pipeline.pipeline_text import ROOT, WHERE, PassNode, fail_at, parse
 
@@ -174,7 +174,7 @@ def _upstream(node: PassNode, anchor: str) -> Upstream:
     except ValueError as error:
         message = str(error)
         if "does not refer to a registered pass" in message and node.children is None:
-            known = [cls.NAME for cls in registry.all_passes()]
+            known = [declared.name for declared in declarations.all_declarations()]
             hint = did_you_mean(node.name, [*known, *pipelines.PIPELINES, *registry.UPSTREAM])
             fail_at(
                 node.column,

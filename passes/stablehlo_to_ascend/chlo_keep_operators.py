@@ -28,7 +28,7 @@ CHLO = "chlo.erf"
 """The operation of CHLO for which the ascend dialect has an operator."""
 
 MOST_BITS = 32
-"""Of the floats that the operators take; narrower ones are widened."""
+"""Width of the floats that the operators take; narrower ones are widened."""
 
 
 @register_pass

@@ -70,8 +70,8 @@ class Order:
 
 @conversion("convolution")
 def convert_convolution(op: Op, ops: TensorOps) -> Sequence[Any] | None:
-    """Of one or two spatial dimensions and one group of the batch, of floats or bytes, none empty;
-    of bytes if sums are exact."""
+    """Converts convolutions of one or two spatial dimensions and one group of the batch, of floats,
+    or of bytes whose sums are exact; none that is empty."""
     x, w = op.operands
     given, result = tensor_of(x.type), tensor_of(op.results[0].type)
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
@@ -246,7 +246,8 @@ class Around:
 
     @staticmethod
     def of(op: Op, x: ir.Value, order: Order) -> Around:
-        """Of images of bytes also what a `pad` in front of the operation puts around them."""
+        """What is put around an image: the padding of the operation, and for bytes also that of a
+        `pad` in front of it."""
         edges = edges_of(op, len(order.space))
         owner, plain = defining_op(x), Around(x, edges, 0)
         of_bytes = tensor_of(x.type).element == "i8" and edges.min(initial=0) >= 0

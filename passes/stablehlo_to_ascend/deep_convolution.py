@@ -7,6 +7,9 @@ With K taps along a dimension, of which each result meets those that begin at it
 
 so the dimension joins the batch, and its taps the channels: X' is a strided slice of X for each
 tap. The dimension with the fewest taps is the one that goes, for it has the fewest slices.
+
+Convolutions of one or two dimensions lose one in the same way whose taps are further apart than the
+unit that makes windows can reach.
 """
 
 from __future__ import annotations
@@ -17,12 +20,16 @@ import numpy as np
 
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, ir, stablehlo
+from davinci.operators.conv import MOST_DILATION
 from davinci.passes.stablehlo_to_ascend import tensors as t
 from davinci.passes.stablehlo_to_ascend.padding import edges_of
 from davinci.passes.stablehlo_to_ascend.transposed_convolution import padded, reshaped
 
 MOST_DIMENSIONS = 2
 """Spatial dimensions of an image."""
+
+NONE = 1
+"""Size of the dimension that a convolution has where its only one has gone."""
 
 
 @dataclass(frozen=True)
@@ -82,15 +89,19 @@ def dimensions(op: Op) -> list[Dimension]:
 
 def expand_deep(op: Op) -> list[ir.Value] | None:
     """The result of a `stablehlo.convolution` by one of a dimension less, pixels by channels; None
-    if it has no more than two, is empty, or one of groups of the batch."""
+    if it has no more than two and no taps too far apart, is empty, or one of groups of the
+    batch."""
     x, w = op.operands
     found, result = dimensions(op), op.results[0].type
     turned = any(attribute(op, "window_reversal") or [])
     empty = 0 in (*x.type.shape, *w.type.shape, *result.shape)
-    if len(found) <= MOST_DIMENSIONS or empty or turned or attribute(op, "batch_group_count") != 1:
+    far = [each for each in found if each.taps > 1 and each.dilation > MOST_DILATION]
+    fits = len(found) <= MOST_DIMENSIONS and not far
+    if fits or empty or turned or attribute(op, "batch_group_count") != 1:
         return None
-    gone = min(found, key=lambda each: each.taps)
-    rest = [each for each in found if each is not gone]
+    gone = min(far or found, key=lambda each: each.taps)
+    others = [each for each in found if each is not gone]
+    rest = others or [Dimension(0, NONE, NONE, 1, 1, 1, (0, 0))]
     numbers = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"])
     first, last = numbers.output_batch_dimension, numbers.output_feature_dimension
     groups = attribute(op, "feature_group_count")
@@ -109,7 +120,7 @@ def expand_deep(op: Op) -> list[ir.Value] | None:
         batch_group_count=1,
     )
     order = [first, *moved_to_front(list(numbers.output_spatial_dimensions), gone), last]
-    made = reshaped(made, [batch, gone.size, *sizes, outputs])
+    made = reshaped(made, [batch, gone.size, *(each.size for each in others), outputs])
     return [t.transpose(made, [order.index(dim) for dim in range(result.rank)])]
 
 
@@ -128,7 +139,8 @@ def images(
     batch, _, *sizes, channels = x.type.shape
     if groups > 1:
         x = reshaped(x, [*x.type.shape[:-1], groups, channels // groups])
-    return reshaped(gone.slices(x), [batch * gone.size, *sizes, channels * gone.taps])
+    left = sizes or [NONE]
+    return reshaped(gone.slices(x), [batch * gone.size, *left, channels * gone.taps])
 
 
 def kernels(w: ir.Value, numbers: stablehlo.ConvDimensionNumbers, gone: Dimension) -> ir.Value:
@@ -137,7 +149,7 @@ def kernels(w: ir.Value, numbers: stablehlo.ConvDimensionNumbers, gone: Dimensio
     inner, outer = numbers.kernel_input_feature_dimension, numbers.kernel_output_feature_dimension
     w = t.transpose(w, [*space, tap, inner, outer])
     *taps, count, channels, outputs = w.type.shape
-    return reshaped(w, [*taps, count * channels, outputs])
+    return reshaped(w, [*(taps or [NONE]), count * channels, outputs])
 
 
 def channels_last(rank: int) -> ir.Attribute:

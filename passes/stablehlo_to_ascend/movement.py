@@ -105,7 +105,7 @@ REDUCTIONS = {
 
 @conversion("reduce")
 def convert_reduce(op: Op, ops: TensorOps) -> Sequence[Any] | None:
-    """Of one operand, with one operation as body."""
+    """Converts reductions of one operand whose body is one operation."""
     kind = kind_of_body(op)
     if kind is None:
         return None

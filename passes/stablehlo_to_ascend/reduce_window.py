@@ -93,7 +93,8 @@ class Windows:
 
 @conversion("reduce_window")
 def convert_reduce_window(op: Op, ops: TensorOps) -> Sequence[Any] | None:
-    """Of one operand that is no booleans, from the neutral value, with one operation as body."""
+    """Converts reductions over windows of one operand that is no boolean, which begin with the
+    neutral value and whose body is one operation."""
     kind = kind_of_body(op)
     operand, start = op.operands[0], op.operands[-1]
     found, result = tensor_of(operand.type), tensor_of(op.results[0].type)
@@ -134,7 +135,7 @@ def by_dimension(
 
 
 LEAST_CHANNELS = 4
-"""Of 16 that a block has lanes for: with fewer of them the other way takes no longer."""
+"""Channels, of the 16 lanes of a block, below which the other way takes no longer."""
 
 MOST_BYTES = 1 << 16
 """Pixels that a row of windows may reach, as f32: of those every UB holds what a tile takes."""

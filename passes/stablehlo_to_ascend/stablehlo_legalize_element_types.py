@@ -279,8 +279,12 @@ class Legalizer:
         """`value` as the tensor type `wanted`, of which one type or the other is narrow."""
         kind = narrow_type(wanted)
         if kind is None:
-            found = self.number(value)
-            return found if found.type == wanted else convert(found, wanted.element_type)
+            found: ir.Value = self.number(value)
+            if found.type == wanted and found not in self.forms:
+                return found
+            # What arithmetic gives in place still stands for the narrow value: the wide one is
+            # another, or whoever reads it (a return, a bitcast) would take the narrow one's bits.
+            return convert(found, wanted.element_type)
         source = self.forms.get(value)
         if source is not None and source.kind == kind:
             return source

@@ -32,6 +32,7 @@ from davinci.elements import to_array
 from davinci.machine import Machine
 from davinci.mlir import Op, func, ir, operations, stablehlo
 from davinci.passes import builder
+from davinci.passes.analysis.rewrite_counts import note
 from davinci.passes.ascend.kernel_outline import symbols, unique
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import FUSION, PRECISIONS
@@ -75,18 +76,19 @@ class StablehloOutlineLoopsPass(Pass):
     def run(self, op: Op) -> None:
         if self.fusion == "none" or self.precision == "fp32":
             return  # products of the kernel are of f16
-        machine = machines.load(self.machine)
+        machine, count = machines.load(self.machine), 0
         for loop in operations(op, "stablehlo.while"):
             around = loop.parent
             if around is not None and around.name == "func.func":
-                outline(op, loop, machine)
+                count += outline(op, loop, machine)
+        note(op, "loop-kernels", count)
 
 
-def outline(root: Op, loop: Op, machine: Machine) -> None:
-    """Makes a call of a loop, if it is suited."""
+def outline(root: Op, loop: Op, machine: Machine) -> bool:
+    """Makes a call of a loop, if it is suited; whether it is."""
     counter = LoopCounter.of(loop)
     if counter is None or counter.trips < 2 or not is_plausible(loop, machine):
-        return
+        return False
     name = unique("loop_0", dict(symbols(root)))
     with ir.InsertionPoint(root.regions[0].blocks[0]), loop.location:
         function = func.FuncOp(name, ([], []))
@@ -98,10 +100,11 @@ def outline(root: Op, loop: Op, machine: Machine) -> None:
     except Unsuitable:
         function.operation.erase()
         erase_between(first, loop)
-        return
+        return False
     for old, new in zip(loop.results, results, strict=True):
         old.replace_all_uses_with(new)
     loop.erase()
+    return True
 
 
 def is_plausible(loop: Op, machine: Machine) -> bool:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from davinci.errors import CheckFailed, CompileError, DavinciError, DeviceFault, InputError
     from davinci.quantization import Quantized, quantize
     from davinci.runtime.executable import Executable
+    from davinci.runtime.profiling import Profile, profile
     from davinci.runtime.saved import load
     from davinci.tuning import tune
 
@@ -26,9 +27,11 @@ __all__ = [
     "DeviceFault",
     "Executable",
     "InputError",
+    "Profile",
     "Quantized",
     "compile",
     "load",
+    "profile",
     "quantize",
     "tune",
 ]
@@ -38,6 +41,7 @@ _HOMES = {
     "Executable": "davinci.runtime.executable",
     "load": "davinci.runtime.saved",
     "tune": "davinci.tuning.tuner",
+    **dict.fromkeys(("profile", "Profile"), "davinci.runtime.profiling"),
     **dict.fromkeys(("quantize", "Quantized"), "davinci.quantization.quantizer"),
     **dict.fromkeys(
         ("CheckFailed", "CompileError", "DavinciError", "DeviceFault", "InputError"),

@@ -12,8 +12,10 @@ from davinci import frontends
 from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError, shipped
+from davinci.frontends.identity import identity_of
 from davinci.garbage import no_search
 from davinci.mlir import MLIRError, ir, is_public, make_context, operations, symbol_name
+from davinci.passes.analysis.rewrite_counts import applied
 from davinci.passes.ascend.ascend_fold_constants import lost_constants
 from davinci.passes.pipeline import pipelines, runner
 from davinci.passes.pipeline.base import accepted
@@ -30,6 +32,7 @@ Progress = Callable[[str], None]
 
 
 @no_search()
+@machines.read_once()
 def compile(  # the API's name; inside this module nothing needs the builtin
     model: Any,
     *,
@@ -42,33 +45,47 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     fractalize: str = "improved",
     fusion: str = "all",
     winograd: str = "cost",
+    rewrites: str = "all",
+    core_choice: str = "cost",
+    plan: str = "time",
     schedules: str | os.PathLike[str] | None = None,
     checks: bool = True,
     timing_only: bool = False,
-    cache: str | os.PathLike[str] | None = None,
+    cache: str | os.PathLike[str] | bool | None = None,
     progress: Progress = lambda text: None,
 ) -> Executable:
     """Compiles a model.
 
     Args:
         model: path of an `.onnx` or `.mlir` file, MLIR text at any level, an `onnx.ModelProto`, a
-            `torch.nn.Module`, a `torch.export.ExportedProgram`, or a function of JAX.
-        example_inputs: of a module or function, whose shapes and types are compiled: a tuple of
-            arguments, a dictionary of keyword arguments, or the only argument.
+            network of `davinci.zoo`, a `torch.nn.Module`, a `torch.export.ExportedProgram`, or a
+            function of JAX.
+        example_inputs: arguments of a module or function, for whose shapes and types it is
+            compiled: a tuple, a dictionary of keyword arguments, or the only argument.
         machine: name of a machine file of the package, or the path of another one.
         cores: most cores a kernel may use; 0 for all of the machine.
         precision: "mixed" (cube fp16 into fp32, everything else fp32), "fp16" (everything fp16,
             sums fp32) or "fp32" (nothing rounded to fp16; products of several fp16 ones).
-        matmul_strategy: "os", "is" or "ws".
-        tile: (m, n, k) of a matmul tile, zeros to choose.
-        fractalize: "improved" or "naive".
-        fusion: "all", or "none" for a kernel an operator.
+        matmul_strategy: what of a product stays on the core while the rest passes: its result
+            ("os"), its left factor ("is") or its right one ("ws").
+        tile: elements (m, n, k) of a tile of a product; zeros to have them chosen.
+        fractalize: how rows become fractals where the vector unit does it: "improved" or "naive".
+        fusion: "all" to compute several operators in a kernel where that takes no longer, "none"
+            for a kernel for each operator.
+        core_choice: cores of each kernel: as many, up to `cores`, as take least time with the
+            launch on them counted ("cost"), or "all" of them.
+        plan: which kernels share a launch, on cores of their own: as takes least "time" or "memory"
+            (of the arena), "balanced" between these, none ("sequential"), or those of a layer cut
+            in N groups ("groups=N").
         winograd: 3x3 convolutions by tiles: by "cost", "none", or all by "2x2" or "4x4".
+        rewrites: which rewrites of the network are made: "all", "none", or names from
+            docs/rewrites.md; "all,-gelu" leaves one out.
         schedules: a file of schedules for kernels, see `Executable.schedules`; the others are
             chosen.
         checks: whether the simulator looks for races and unwritten bytes.
         timing_only: leave out data, and with it checks and outputs.
-        cache: a folder that keeps what was compiled for the next time, see `compile_cache`.
+        cache: a folder that keeps what was compiled for the next time, see `compile_cache`; True
+            for the one that npu-run uses. Nothing is kept unless this is given.
         progress: called with the name of each stage.
 
     Raises:
@@ -80,26 +97,56 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         raise InputError("bad value", where="tile", found=repr(tile), expected="(m, n, k)")
     given = os.fspath(schedules) if schedules is not None else ""
     options = pipelines.Options(
-        machine, cores, precision, matmul_strategy, *tile, fractalize, fusion, given, winograd
+        machine,
+        cores,
+        precision,
+        matmul_strategy,
+        *tile,
+        fractalize=fractalize,
+        fusion=fusion,
+        schedules=given,
+        winograd=winograd,
+        rewrites=rewrites,
+        core_choice=core_choice,
+        plan=plan,
     )
     description = check_options(options)
-    progress("reading the model")
-    module = frontends.load(model, make_context(), example_inputs)
-    require_main(module, model_name(model))
-    require_kernels(module, description, model_name(model))
 
-    def build() -> Executable:
+    def imported() -> ir.Module:
+        progress("reading the model")
+        values = not timing_only
+        module: ir.Module = frontends.load(model, make_context(), example_inputs, values)
+        require_main(module, model_name(model))
+        require_kernels(module, description, model_name(model))
+        return module
+
+    def build(module: ir.Module) -> Executable:
         return _build(module, options, description, checks, timing_only, progress)
 
-    if cache is None:
-        executable = build()
+    if not cache:
+        executable = build(imported())
     else:
-        from davinci.compile_cache import kept
+        from davinci import compile_cache
 
+        folder = None if cache is True else cache
         others = {**dataclasses.asdict(options), "checks": checks, "timing_only": timing_only}
         del others["machine"]  # what its file says counts, not what it is called
         others["schedules"] = schedule_file.text(given) if given else ""
-        executable = kept(cache, module, description, others, build)
+        known = identity_of(model) if example_inputs is None else None
+        if known is not None:
+            progress("looking into the cache")
+            key = compile_cache.key(known, description, others)
+            executable = compile_cache.kept(folder, key, lambda: build(imported()))
+        else:
+            module = imported()
+            known = compile_cache.identity_of_module(module)
+            key = compile_cache.key(known, description, others)
+            executable = compile_cache.kept(folder, key, lambda: build(module))
+    if given:
+        keys = schedule_file.read(given).by_key().keys()
+        used = keys & {kernel.key for kernel in executable.kernels.values()}
+        counts = {"kernels": len(keys), "used": len(used)}
+        executable.details["given_schedules"] = {"file": given, **counts}
     executable.details |= {
         "model": model_name(model),
         "compile_seconds": time.perf_counter() - start,
@@ -122,26 +169,13 @@ def _build(
     progress("compiling kernels to native code")
     data = not timing_only
     executable = Executable(module, description, options.cores, checks, data=data)
-    if options.schedules:
-        require_given(executable, options.schedules)
     executable.details = {
         "precision": options.precision,
         "range_of_constants": lost_constants(module.operation),
+        "rewrites": applied(module.operation),
         "timing_only": timing_only,
     }
     return executable
-
-
-def require_given(executable: Executable, path: str) -> None:
-    """Raises an `InputError` unless a kernel has a schedule in the file."""
-    known = schedule_file.read(path).by_key()
-    if not known.keys() & {kernel.key for kernel in executable.kernels.values()}:
-        raise InputError(
-            "no kernel of this model has a schedule in the file",
-            where=path,
-            found=f"schedules of {len(known)} kernels",
-            expected="what --save-schedules wrote for this model, machine and number of cores",
-        )
 
 
 def require_main(module: ir.Module, where: str) -> None:
@@ -170,19 +204,19 @@ def require_main(module: ir.Module, where: str) -> None:
 
 
 def require_kernels(module: ir.Module, description: machines.Machine, where: str) -> None:
-    """Raises a `CompileError` for operators on a split machine, which no pass makes kernels for."""
-    if not description.split:
+    """Raises a `CompileError` for operators on a machine that no pass makes kernels for, see
+    `davinci.machine.compiled`."""
+    reason = machines.not_compilable(description)
+    if reason is None:
         return
     found = operations(module.operation, *OPERATORS)
     if found:
         raise CompileError(
-            f"the compiler makes no kernels for {description.name}, whose cube and vector cores "
-            "run programs of their own",
+            reason.message,
             where=where,
-            found=f"the operator {found[0].name}",
-            expected="kernels written by hand in hivm instructions",
-            hint=f"see {shipped('split_matmul_add.mlir')}, or compile for a coupled machine "
-            "(ascend910, ascend310)",
+            found=", ".join(filter(None, [reason.found, f"the operator {found[0].name}"])),
+            expected=reason.expected,
+            hint=reason.hint,
         )
 
 
@@ -220,8 +254,20 @@ def check_options(options: pipelines.Options) -> machines.Machine:
     machine = machines.load(options.machine)
     machines.check_cores(machine, options.cores)
     if options.schedules:
-        schedule_file.read(options.schedules)
+        schedule_file.read(options.schedules, machine.name)
     return machine
+
+
+def files_named(
+    machine: str = "ascend910", schedules: str | os.PathLike[str] | None = None, **others: object
+) -> tuple[machines.Machine, str]:
+    """What the files say now that options of `compile` name: the machine, the text of schedules.
+
+    Raises:
+        InputError: a file cannot be read.
+    """
+    text = schedule_file.text(os.fspath(schedules)) if schedules is not None else ""
+    return machines.load(machine), text
 
 
 def model_name(model: Any) -> str:

@@ -167,12 +167,16 @@ def _next_designating(lines: Sequence[str], number: int) -> int:
     return number
 
 
-def first_diagnostic(error: Any) -> str:
-    """Location and text of the first diagnostic of an MLIR error."""
+def first_diagnostic(error: Any, file: str = "<text>") -> str:
+    """Location and text of the first diagnostic of an MLIR error.
+
+    Args:
+        file: that the text is from which was parsed from memory, where MLIR says "-".
+    """
     if not error.error_diagnostics:
         return str(error)
     first = error.error_diagnostics[0]
     place = location_text(first.location)
     if place.startswith("-:"):
-        place = f"<text>{place[1:]}"
+        place = f"{file}{place[1:]}"
     return f"{place}: {first.message}"

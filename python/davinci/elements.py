@@ -17,6 +17,7 @@ from davinci.bytecode import resource_bytes
 from davinci.errors import InputError
 from davinci.mlir import ir, run_pipeline
 from davinci.narrow import FLOATS, NARROW, from_stored, to_stored
+from davinci.stand_ins import stands_in
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -86,19 +87,30 @@ def _narrow_array(attr: ir.Attribute) -> Array:
 
 
 def to_attribute(array: Array, element: ir.Type, name: str = "constant") -> Any:
-    """`array` as an elements attribute of that element type; a large one as a resource `name`."""
+    """`array` as an elements attribute of that element type; a large one as a resource `name`.
+
+    The resource of an array that stands in for another holds nothing: only `to_array` reads it.
+    """
+    if stands_in(array):
+        shaped = ir.RankedTensorType.get(list(array.shape), element)
+        return _remembered(np.zeros(1, array.dtype), array, name, shaped)
     array = np.ascontiguousarray(array, dtype_of(element)).reshape(array.shape)
     array = to_stored(array)
     shaped = ir.RankedTensorType.get(list(array.shape), element)
     if array.size == 0:
         return ir.Attribute.parse(f"dense<> : {shaped}")
     if array.nbytes >= RESOURCE_BYTES and array.dtype != np.bool_:
-        attr = ir.DenseResourceElementsAttr.get_from_buffer(array, name, shaped)
-        made = from_stored(array, dtype_of(element)).view()
-        made.flags.writeable = False
-        _MADE.setdefault(attr.context, {})[str(attr)] = made
-        return attr
+        return _remembered(array, from_stored(array, dtype_of(element)), name, shaped)
     return ir.DenseElementsAttr.get(array, type=element, shape=list(array.shape))
+
+
+def _remembered(data: Array, array: Array, name: str, shaped: ir.Type) -> Any:
+    """A resource of those bytes, which `to_array` knows as an array."""
+    attr = ir.DenseResourceElementsAttr.get_from_buffer(data, name, shaped)
+    made = array.view()
+    made.flags.writeable = False
+    _MADE.setdefault(attr.context, {})[str(attr)] = made
+    return attr
 
 
 def scalar_attribute(value: Any, element: ir.Type) -> ir.Attribute:

@@ -27,7 +27,8 @@ def no_search() -> Iterator[None]:
     """Garbage in cycles is not looked for meanwhile.
 
     A compiler makes many objects that stay, and next to no cycles; each search looks at all of them
-    again.
+    again. Nor does the first search afterwards, which would take half a second of a network: what
+    was made meanwhile counts as old.
     """
     searches = gc.isenabled()
     gc.disable()
@@ -35,4 +36,7 @@ def no_search() -> Iterator[None]:
         yield
     finally:
         if searches:
+            if not gc.get_freeze_count():  # else objects that others have frozen would thaw
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

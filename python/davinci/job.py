@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 
 from davinci import arrays, frontends, report, zoo
@@ -15,18 +17,26 @@ from davinci.compiler import Progress, compile
 from davinci.errors import CheckFailed, InputError
 from davinci.files import temporary_folder
 from davinci.frontends.onnx import read
+from davinci.frontends.onnx.batch import batched as batch_of
+from davinci.frontends.onnx.model import inputs_of
 from davinci.mlir import operations
-from davinci.quantization import quantize
 from davinci.reference import check, interpreter
 from davinci.report.launching import LAUNCHING
 from davinci.report.value_range import range_summary
+from davinci.report.what_if import check as check_question
 from davinci.runtime import saved
 from davinci.runtime.executable import Executable, TimelineChoice
-from davinci.tuning import tune
 
 ZOO = "zoo:"
 
-TUNED = ("machine", "cores", "precision", "fusion", "winograd", "cache")
+RANDOM = "random"
+"""Calibration data that are random inputs, as of a run without any: times are those of any data,
+errors are not."""
+
+RANDOM_SAMPLES = 4
+"""How many random inputs calibrate."""
+
+TUNED = ("machine", "cores", "precision", "fusion", "winograd", "rewrites", "plan", "cache")
 """Options of `davinci.compile` that `davinci.tune` has too."""
 
 
@@ -36,15 +46,18 @@ class Source:
 
     Attributes:
         name: `zoo:mlp`, `net.onnx`, `kernel.mlir`, `net.davinci`.
-        model: what `davinci.compile` or `davinci.load` takes, a path or an `onnx.ModelProto`.
+        model: what `davinci.compile` or `davinci.load` takes: a path, an `onnx.ModelProto`, or a
+            network of the zoo, which is built when it is needed.
         example: makes inputs that suit the model from a seed; None if any inputs do.
         details: what the record of a run says of how the model was made.
+        floats: the model before it was quantized, to be timed; None if it was, or has been.
     """
 
     name: str
     model: Any
     example: Callable[[int], Arrays] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+    floats: onnx.ModelProto | None = None
 
     @property
     def saved(self) -> bool:
@@ -55,15 +68,22 @@ class Source:
         """The model as ONNX, if that is what it is."""
         if isinstance(self.model, str):
             return read(Path(self.model)) if self.model.endswith(".onnx") else None
+        if isinstance(self.model, zoo.Model):
+            return self.model.proto
         return self.model if isinstance(self.model, onnx.ModelProto) else None
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What outputs are compared with, and how they come from the inputs and the executable."""
+    """What outputs are compared with, and how they come from the inputs and the executable.
+
+    Attributes:
+        require: raises an `InputError` where it does not fit an executable, before that runs.
+    """
 
     name: str
     compute: Callable[[Arrays, Any], Arrays]
+    require: Callable[[Executable], None] = lambda executable: None
 
 
 @dataclass
@@ -83,8 +103,8 @@ def open_source(name: str) -> Source:
         InputError: no such network or file, or a file that cannot be read.
     """
     if name.startswith(ZOO):
-        network = zoo.build(name.removeprefix(ZOO))
-        return Source(name, network.proto, network.inputs)
+        network = zoo.find(name.removeprefix(ZOO))
+        return Source(name, network, network.inputs)
     if not Path(name).is_file():
         folder = name and Path(name).is_dir()
         raise InputError(
@@ -96,11 +116,86 @@ def open_source(name: str) -> Source:
     return Source(name, name)
 
 
+def batched(source: Source, count: int) -> Source:
+    """The model for `count` samples at once.
+
+    Raises:
+        InputError: a number below 1, a model that is neither ONNX nor of the zoo, or one whose
+            outputs for several samples are not those of each sample.
+    """
+    if count < 1:
+        raise InputError("bad value", where="--batch", found=str(count), expected="1 or more")
+    if isinstance(source.model, zoo.Model):
+        spec = source.name.removeprefix(ZOO)
+        network = zoo.find(re.sub(r",batch=\d+", "", spec) + f",batch={count}")
+        return Source(f"{ZOO}{network.spec}", network, network.inputs)
+    proto = source.proto()
+    if proto is None or source.floats is not None:
+        raise InputError(
+            "only ONNX models are given another batch",
+            where="--batch",
+            found=source.name,
+            expected="an .onnx file, or a network of the zoo",
+        )
+    made = batch_of(proto, count, source.name)
+    specs = input_specs(proto)
+    samples = [arrays.random_inputs(specs, seed) for seed in range(count)]
+    together = {spec.name: np.concatenate([s[spec.name] for s in samples]) for spec in specs}
+    hint = f"export the model with a batch of {count}"
+    try:
+        found = check.reference_onnx(made, together)
+    except InputError as error:
+        raise InputError(
+            f"the model is for one sample only: {error.message}", where="--batch", hint=hint
+        ) from None
+    wanted = [check.reference_onnx(proto, sample) for sample in samples]
+    for name, values in found.items():
+        each = [output[name] for output in wanted]
+        if len(each[0].shape) == 0 or each[0].shape[0] != 1:
+            raise InputError("an output that has no batch", where=f"--batch: {name}", hint=hint)
+        if not np.allclose(values, np.concatenate(each), rtol=1e-3, atol=1e-3):
+            raise InputError("samples of a batch meet", where=f"--batch: {name}", hint=hint)
+    return Source(source.name, made, details=source.details)
+
+
+@dataclass(frozen=True)
+class InputSpec:
+    """Name, shape and element type of an input of an ONNX model; open dimensions are 1."""
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    @classmethod
+    def of(cls, value: onnx.ValueInfoProto) -> InputSpec:
+        kind = value.type.tensor_type
+        shape = tuple(dim.dim_value or 1 for dim in kind.shape.dim)
+        return cls(
+            value.name, shape, np.dtype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+        )
+
+
+def input_specs(proto: onnx.ModelProto) -> tuple[InputSpec, ...]:
+    """The inputs of a model that are not initializers."""
+    return tuple(map(InputSpec.of, inputs_of(proto)))
+
+
+def random_samples(source: Source, count: int) -> list[Arrays]:
+    """Inputs of a model from the seeds 0, 1, ..: those that suit a network of the zoo, for other
+    models random ones."""
+    if source.example is not None:
+        return [source.example(seed) for seed in range(count)]
+    proto = source.proto()
+    specs = input_specs(proto) if proto is not None else ()
+    return [arrays.random_inputs(specs, seed) for seed in range(count)]
+
+
 def quantized(source: Source, data: str, progress: Progress, **options: Any) -> Source:
     """The model with products of bytes.
 
     Args:
-        data: the path of an `.npz` file, see `davinci.quantize`; `options` are its.
+        data: the path of an `.npz` file, see `davinci.quantize`, or `RANDOM` for random samples;
+            `options` are its.
 
     Raises:
         InputError: the model is not ONNX, the data do not fit, or an option is wrong.
@@ -113,8 +208,13 @@ def quantized(source: Source, data: str, progress: Progress, **options: Any) -> 
             found=source.name,
             expected="an .onnx file, or a network of the zoo",
         )
-    made = quantize(proto, data, progress=progress, **options)
-    return Source(source.name, made.model, source.example, {"quantization": made.report.record()})
+    from davinci.quantization import quantize
+
+    samples = random_samples(source, RANDOM_SAMPLES) if data == RANDOM else data
+    made = quantize(proto, samples, progress=progress, **options)
+    timed = made.report.floats_time_us is not None
+    details = {"quantization": {**made.report.record(), "data": data}}
+    return Source(source.name, made.model, source.example, details, None if timed else proto)
 
 
 def run(
@@ -145,11 +245,7 @@ def run(
         processes: that compute data, see `Executable`; 1 or more.
         what_if: changes whose gains are put into the record, see `davinci.report.what_if`.
     """
-    if seed < 0:
-        raise InputError("no such seed", where="--seed", found=str(seed), expected="0 or more")
-    if processes < 1:
-        where = "--processes"
-        raise InputError("bad value", where=where, found=str(processes), expected="1 or more")
+    require_numbers(seed, processes, instruction_limit)
     if tuning is None:
         executable = make(source, progress, **options)
     else:
@@ -163,9 +259,21 @@ def run(
             if source.example
             else arrays.random_inputs(executable.inputs, seed)
         )
+    if what_if is not None:
+        check_question(executable.machine, what_if, executable.kernels)
+    if reference is not None:
+        reference.require(executable)
     progress("simulating")
     outputs = executable.run(inputs, timeline=timeline)
     record = executable.profile
+    if source.floats is not None:
+        progress("timing the model of floats")
+        plain = {key: value for key, value in options.items() if key != "schedules"}
+        floats = compile(source.floats, progress=progress, **{**plain, "timing_only": True})
+        floats.launching = launching
+        floats.run(inputs)
+        times = {"time_us": record["time_us"], "floats_time_us": floats.profile["time_us"]}
+        record["quantization"] = {**record["quantization"], **times}
     if what_if is not None:
         progress("timing it again")
         record["what_if"] = executable.what_if(what_if)
@@ -179,6 +287,15 @@ def run(
     return Result(executable, outputs, record, executable.launches)
 
 
+def require_numbers(seed: int, processes: int, instruction_limit: int | None) -> None:
+    """Raises an `InputError` for a number that no run can have."""
+    if seed < 0:
+        raise InputError("no such seed", where="--seed", found=str(seed), expected="0 or more")
+    for name, value in (("processes", processes), ("instruction-limit", instruction_limit)):
+        if value is not None and value < 1:
+            raise InputError("bad value", where=f"--{name}", found=str(value), expected="1 or more")
+
+
 def make(source: Source, progress: Progress, **options: Any) -> Executable:
     """Compiles the model, or loads it where it is a saved executable.
 
@@ -189,6 +306,7 @@ def make(source: Source, progress: Progress, **options: Any) -> Executable:
         executable = compile(source.model, progress=progress, **options)
         executable.details |= {"model": source.name, **source.details}
         return executable
+    timing_only = options.pop("timing_only", False)
     if options:
         raise InputError(
             "a saved executable has its options from when it was compiled",
@@ -197,7 +315,7 @@ def make(source: Source, progress: Progress, **options: Any) -> Executable:
             hint="compile the model again with others",
         )
     progress("loading")
-    return saved.load(source.model)
+    return saved.load(source.model, timing_only)
 
 
 def make_tuned(
@@ -216,6 +334,10 @@ def make_tuned(
             hint="tune the model",
         )
     known = {name: value for name, value in options.items() if name in TUNED}
+    if known.get("cache") is True:  # measurements are kept only where a folder is given
+        del known["cache"]
+    from davinci.tuning import tune
+
     tuned = tune(source.model, progress=progress, **known, **tuning)
     with temporary_folder() as folder:
         if tuned.kernels:
@@ -235,7 +357,7 @@ def given_outputs(path: str) -> Reference:
     """
     expected = arrays.load_npz(path)
 
-    def compute(inputs: Arrays, executable: Any) -> Arrays:
+    def require(executable: Executable) -> None:
         if set(expected) != set(executable.output_names):
             raise InputError(
                 "wrong output names",
@@ -243,9 +365,8 @@ def given_outputs(path: str) -> Reference:
                 found=", ".join(sorted(expected)) or "none",
                 expected=", ".join(executable.output_names),
             )
-        return expected
 
-    return Reference(path, compute)
+    return Reference(path, lambda inputs, executable: expected, require)
 
 
 def reference_of(source: Source) -> Reference:

@@ -160,8 +160,10 @@ def operations(root: Op, *names: str) -> list[ir.Operation]:
 
 def location_text(location: ir.Location) -> str:
     """`loc("a.mlir":3:5)` as `a.mlir:3:5`, `loc(fused["Add_1", "Add_2"])` as `Add_1, Add_2`."""
-    text = str(location).removeprefix("loc(").removesuffix(")").replace('"', "")
-    return text.removeprefix("fused[").removesuffix("]") if text.startswith("fused[") else text
+    if isinstance(location, ir.FusedLoc):
+        parts = dict.fromkeys(location_text(part) for part in location.locations)
+        return ", ".join(part for part in parts if part != "unknown") or "unknown"
+    return str(location).removeprefix("loc(").removesuffix(")").replace('"', "")
 
 
 def run_pipeline(operation: Op, text: str) -> None:

@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 import torch
 
-from davinci.compiler import compile
+from davinci.compiler import compile, files_named
 from davinci.errors import InputError, did_you_mean
 from davinci.frontends import pytorch
 from davinci.runtime.executable import Executable
@@ -73,7 +73,8 @@ class CompiledGraph:
     """One graph of a model, as the function that PyTorch calls instead.
 
     Attributes:
-        compiled: what it was compiled to, by types, shapes and numbers of the arguments.
+        compiled: what it was compiled to, by types, shapes and numbers of the arguments, and by
+            what the files say that options name.
     """
 
     def __init__(self, graph: Any, options: dict[str, Any]) -> None:
@@ -87,7 +88,8 @@ class CompiledGraph:
         require_known(self._options)
         weights = [isinstance(a, torch.nn.Parameter) or hasattr(a, STATIC) for a in arguments]
         digest = digest_of([a for a, weight in zip(arguments, weights, strict=True) if weight])
-        key = tuple((a.dtype, *a.shape) if isinstance(a, torch.Tensor) else a for a in arguments)
+        shapes = ((a.dtype, *a.shape) if isinstance(a, torch.Tensor) else a for a in arguments)
+        key = (*shapes, *files_named(**self._options))
         with self._lock:
             if key not in self.compiled or self.compiled[key].weights != digest:
                 model, inputs = with_constants(self._graph, arguments, weights)
@@ -173,7 +175,8 @@ def with_constants(
 
 
 def digest_of(tensors: Sequence[Any]) -> str:
-    """Of the bytes: versions of tensors miss what is written by way of `.data`."""
+    """A digest of the tensors' bytes; their version counters miss what is written by way of
+    `.data`."""
     digest = hashlib.sha256()
     for tensor in tensors:
         digest.update(tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy().data)

@@ -1,4 +1,4 @@
-"""What of this compiler decides what it makes: its version, its sources, and MLIR's."""
+"""What of this compiler decides what it makes: its version, its sources, and its libraries'."""
 
 from __future__ import annotations
 
@@ -40,3 +40,12 @@ def mlir_version() -> str:
         return f"{name} {importlib.metadata.version(name)}"
     except importlib.metadata.PackageNotFoundError:  # a build of MLIR's own, on the path
         return name
+
+
+@cache
+def library_versions() -> tuple[str, ...]:
+    """Versions of MLIR and of the libraries that import models and compute constants."""
+    return (
+        mlir_version(),
+        *(f"{name} {importlib.metadata.version(name)}" for name in ("ml_dtypes", "numpy", "onnx")),
+    )

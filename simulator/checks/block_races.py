@@ -1,18 +1,18 @@
 """Races between the blocks of one launch: nothing orders them, so no byte of GM that one block
-writes may be touched by another.
+writes may be touched by another, of the same kernel or of one that shares the launch.
 
 What the scalar unit did is known as bounds only and takes no part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from davinci.errors import DeviceFault
-from davinci.simulator.checks.races import GmAccess, members
+from davinci.simulator.checks.races import GmAccess, Party, members
 from davinci.simulator.core.core import Core
 from davinci.simulator.core.regions import Ints, union
 
@@ -70,18 +70,26 @@ def touched(core: Core) -> Touched:
 
 
 class BlockRaces:
-    """Collects what each block did to global memory."""
+    """Collects what each block did to global memory.
 
-    def __init__(self, kernel: str) -> None:
-        self._kernel = kernel
+    Args:
+        kernel: its name, for messages; of several kernels their names.
+        named: what messages call a block of that number.
+    """
+
+    def __init__(
+        self, kernel: str, named: Callable[[int], str] = lambda block: f"block {block}"
+    ) -> None:
+        self._kernel, self._named = kernel, named
         self._logs: dict[int, tuple[list[GmAccess], list[GmAccess]]] = {}
+        self._describe: dict[int, Callable[[Party], str]] = {}
 
     def add(self, block: int, core: Core) -> None:
         """Takes over the accesses of a program of that block that has ended."""
         reads, writes = self._logs.setdefault(block, ([], []))
         reads += core.gm_reads
         writes += core.gm_writes
-        self._core = core
+        self._describe[block] = core.describer()
 
     def check(self) -> None:
         """Compares all blocks.
@@ -96,24 +104,23 @@ class BlockRaces:
 
     def _fault(self, found: Conflict) -> DeviceFault:
         byte = found.byte
-        first = self._touching(self._logs[found.writer][1], byte)
-        log = self._logs[found.other][1 if found.does == "writes" else 0]
-        second = self._touching(log, byte)
+        first = self._touching(found.writer, 1, byte)
+        second = self._touching(found.other, 1 if found.does == "writes" else 0, byte)
         return DeviceFault(
-            f"race between blocks: block {found.other} {found.does} GM byte {byte:#x} ({second}), "
-            f"which block {found.writer} writes ({first})",
+            f"race between blocks: {self._named(found.other)} {found.does} GM byte {byte:#x} "
+            f"({second}), which {self._named(found.writer)} writes ({first})",
             where=f"kernel {self._kernel}",
             expected="blocks that write different bytes and read none that another block writes",
             hint="nothing orders the blocks of one launch: change the split, or use two launches",
         )
 
-    def _touching(self, log: list[GmAccess], byte: int) -> str:
-        for access in log:
+    def _touching(self, block: int, written: int, byte: int) -> str:
+        for access in self._logs[block][written]:
             for region, address, party in members(access.region, access.address, access.party):
                 starts, lengths = region.runs
                 starts = starts + address
                 if ((starts <= byte) & (byte < starts + lengths)).any():
-                    return self._core.describe(party)
+                    return self._describe[block](party)
         return "unknown instruction"
 
 

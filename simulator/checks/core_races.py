@@ -37,7 +37,7 @@ class PipeLog:
 
 
 class GmLog:
-    """All that one program did to global memory."""
+    """What one program has read and written in global memory."""
 
     def __init__(self, seat: Seat, core: Core) -> None:
         self.seat, self.describe = seat, core.describe

@@ -113,7 +113,7 @@ class Deadlock(Problem):
         return {pipe: self._wait(pipe, queue[0], place) for pipe, queue in self._held.items()}
 
     def describe(self, place: Place) -> str:
-        """All waits, with the places of the instructions."""
+        """Which pipes wait for what, with the places of the instructions, as text."""
         waits = self.pipes(place)
         if self._scalar is not None:
             item = self._scalar.item

@@ -56,7 +56,7 @@ class Run(Party):
 
 
 def members(region: Region, address: int, party: Party) -> Iterator[LogEntry]:
-    """Of an access its region, address and instruction; of a run those of each in it."""
+    """The region, address and instruction of an access, or of each access of a run."""
     if not isinstance(party, Run) or not isinstance(region, Repeated):
         yield region, address, party
         return
@@ -123,7 +123,7 @@ class Log:
     def conflicts(
         self, known: int, port: Port, base: int, does: str, did: str
     ) -> Iterator[Conflict]:
-        """Of a region at an address with entries numbered above `known`; see `Conflict`."""
+        """Conflicts of a region at an address with the log's entries numbered above `known`."""
         region = port.region
         if region.empty:
             return
@@ -201,7 +201,7 @@ class Races:
         return True
 
     def clock(self, pipe: int) -> Clock:
-        """Of a pipe, now."""
+        """The pipe's vector clock as it is now."""
         return tuple(self._clocks[pipe])
 
     def _advance(self, form: Form) -> tuple[int, Clock]:

@@ -362,9 +362,17 @@ class Core:
 
     def describe(self, party: Party) -> str:
         """An instruction in a message."""
-        form = party.form
-        place = self._location(party.location)
-        return f"#{party.index} {form.record.mnemonic} of PIPE_{form.pipe.name} at {place}"
+        return self.describer()(party)
+
+    def describer(self) -> Callable[[Party], str]:
+        """What puts instructions of the block under way into messages, later too."""
+        locations = self._locations
+
+        def describe(party: Party) -> str:
+            form, place = party.form, located(locations, party.location)
+            return f"#{party.index} {form.record.mnemonic} of PIPE_{form.pipe.name} at {place}"
+
+        return describe
 
     def _cross_core_flag(self, values: Mapping[str, int]) -> Callable[[int], None]:
         """What to do in the cycle in which the flag is set."""
@@ -447,8 +455,7 @@ class Core:
         return f"instruction #{self._index} ({location})"
 
     def _location(self, number: int) -> str:
-        known = 0 < number < len(self._locations)
-        return self._locations[number] if known else "unknown location"
+        return located(self._locations, number)
 
     @property
     def gm_reads(self) -> list[GmAccess]:
@@ -484,3 +491,8 @@ class Core:
             expected=problem.expected,
             hint=problem.hint,
         )
+
+
+def located(locations: Sequence[str], number: int) -> str:
+    """A source location by its id."""
+    return locations[number] if 0 < number < len(locations) else "unknown location"

@@ -15,7 +15,7 @@ from davinci.simulator.core.core import MOST_INSTRUCTIONS, BlockProgram, Core
 from davinci.simulator.core.coupled import CoupledLaunch
 from davinci.simulator.core.forms import Decoder
 from davinci.simulator.core.host_threads import one_thread
-from davinci.simulator.core.launch import Launch, Pool
+from davinci.simulator.core.launch import KernelCall, Launch, Pool
 from davinci.simulator.core.memory import GlobalMemory
 from davinci.simulator.core.tables import Tables
 from davinci.simulator.split.launch import SplitLaunch
@@ -123,23 +123,24 @@ class Device:
         """
         programs = program if isinstance(program, Mapping) else {"AICORE": program}
         kept = (blocks if timeline_blocks is None else timeline_blocks) if timeline else 0
-        launch = Launch(name, programs, arguments, blocks, locations, alone=True)
+        call = KernelCall(name, programs, arguments, blocks, locations, alone=True)
+        launch = Launch((call,))
         self._check(launch)
         with one_thread():
-            return self.profile_of(launch, kept)
+            return self.profile_of(launch, [kept])[0]
 
     def run(
-        self, launches: Sequence[Launch], kept: Sequence[int], count: int = 1
-    ) -> list[LaunchProfile] | None:
+        self, launches: Sequence[Launch], kept: Sequence[Sequence[int]], count: int = 1
+    ) -> list[list[LaunchProfile]] | None:
         """Runs launches in order.
 
         Args:
-            kept: by launch, blocks whose rows are kept, the first ones.
+            kept: of each kernel of each launch, blocks whose rows are kept, the first ones.
             count: of processes that compute data, on a machine whose cores do not meet.
 
         Returns:
-            The profile of each. None, from several processes only: something is wrong, and what is
-            found by running the launches again in one.
+            The profiles of the kernels of each. None, from several processes only: something is
+            wrong, and what is found by running the launches again in one.
 
         Raises:
             DeviceFault: a program did something illegal.
@@ -161,21 +162,23 @@ class Device:
                     hint="take one (--processes 1)",
                 ) from error
 
-    def profile_of(self, launch: Launch, kept: int) -> LaunchProfile:
+    def profile_of(self, launch: Launch, kept: Sequence[int]) -> list[LaunchProfile]:
         """Runs a launch as a whole, in this process.
 
         Args:
-            kept: blocks whose rows are kept, the first ones.
+            kept: of each kernel, blocks whose rows are kept, the first ones.
 
         Raises:
             DeviceFault: the program did something illegal.
         """
         if self.machine.split:
-            split = SplitLaunch(self.machine, launch, kept, self.cores)
+            split = SplitLaunch(self.machine, launch.kernels[0], kept[0], self.cores)
             split.run(self.checks)
-            return split.settle(self._l2)
+            return [split.settle(self._l2)]
         coupled = CoupledLaunch(self.machine, launch, kept)
-        between = BlockRaces(launch.name) if self.checks and launch.blocks > 1 else None
+        between = (
+            BlockRaces(launch.name, launch.party) if self.checks and launch.blocks > 1 else None
+        )
         for block in range(launch.blocks):
             core = coupled.run(block, self.cores)
             if between is not None:
@@ -184,11 +187,22 @@ class Device:
             between.check()
         return self.settle(coupled)
 
-    def settle(self, launch: CoupledLaunch) -> LaunchProfile:
-        """The profile of a launch whose blocks have run."""
+    def settle(self, launch: CoupledLaunch) -> list[LaunchProfile]:
+        """The profiles of the kernels of a launch whose blocks have run."""
         return launch.settle(self._l2)
 
     def _check(self, launch: Launch) -> None:
+        if len(launch.kernels) > 1 and (self.machine.split or launch.alone):
+            why = "on split machines each kernel has a launch of its own"
+            if not self.machine.split:
+                why = "the scalar unit of one accesses memory, which is not looked for in races"
+            raise DeviceFault(
+                "kernels cannot share a launch", where=f"kernels {launch.name}", found=why
+            )
+        for kernel in launch.kernels:
+            self._check_kernel(kernel)
+
+    def _check_kernel(self, launch: KernelCall) -> None:
         where, kinds = f"kernel {launch.name}", self.machine.core_types
         if launch.blocks < 1:
             raise DeviceFault("no blocks", where=where, found=f"blocks = {launch.blocks}")

@@ -1,7 +1,8 @@
 """Counts what leaves the range of f16 when an instruction rounds to it.
 
 Overflow: a finite value becomes an infinity. Underflow: a value that is not zero becomes zero. What
-was an infinity, a NaN or a zero before is neither.
+was an infinity, a NaN or a zero before is neither, nor is a number that stands for an infinity, as
+the least of a type does in masks: nothing is lost of it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from davinci.isa.core import Array, Instruction
-from davinci.isa.halves import count_extremes
+from davinci.isa.halves import count_extremes, is_limitless
 
 TINY = 2.0**-25
 """Values up to this are rounded to zero: half of the least f16, and ties go to even."""
@@ -52,7 +53,7 @@ def lost_by_conversion(source: Array, result: Array) -> Lost:
     """What a conversion of `source`, f32, to `result`, f16, lost; shapes may differ."""
     overflows, underflows = count_extremes(result)
     if overflows:
-        overflows -= int(np.count_nonzero(np.isinf(source)))
+        overflows -= int(np.count_nonzero(is_limitless(source) & ~np.isnan(source)))
     if underflows:
         underflows = int(np.count_nonzero((np.abs(source) <= TINY) & (source != 0)))
     # A rectifier behind a conversion drops infinities as well.
@@ -60,14 +61,18 @@ def lost_by_conversion(source: Array, result: Array) -> Lost:
 
 
 def lost_by_arithmetic(sources: Sequence[Array], result: Array) -> Lost:
-    """Overflows of an instruction on f16 whose operands have the shape of the result."""
+    """Overflows of an instruction on f16. Operands of another shape, factors of sums for example,
+    tell of no single result: an infinity among them accounts for all."""
     overflows, _ = count_extremes(result)
     if not overflows:
         return NOTHING
     infinite = np.isinf(result)
     for source in sources:
+        limitless = is_limitless(source)
         if source.size == result.size:
-            infinite &= np.isfinite(source.reshape(result.shape))
+            infinite &= ~limitless.reshape(result.shape)
+        elif limitless.any():
+            return NOTHING
     return Lost(int(np.count_nonzero(infinite)))
 
 

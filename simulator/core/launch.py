@@ -9,8 +9,8 @@ from davinci.simulator.core.core import BlockProgram, Core
 
 
 @dataclass(frozen=True)
-class Launch:
-    """A kernel to be launched.
+class KernelCall:
+    """A kernel of a launch.
 
     Attributes:
         name: of the kernel, for messages and reports.
@@ -27,6 +27,53 @@ class Launch:
     blocks: int
     locations: Sequence[str]
     alone: bool
+
+
+@dataclass(frozen=True)
+class Launch:
+    """Kernels that are launched as one, on disjoint sets of cores: the blocks of the first kernel,
+    then those of the next one. Each kernel sees its own blocks only, numbered from 0.
+
+    Attributes:
+        kernels: mostly one.
+    """
+
+    kernels: tuple[KernelCall, ...]
+
+    @property
+    def name(self) -> str:
+        """For messages."""
+        return " | ".join(kernel.name for kernel in self.kernels)
+
+    @property
+    def blocks(self) -> int:
+        """Of all kernels."""
+        return sum(kernel.blocks for kernel in self.kernels)
+
+    @property
+    def alone(self) -> bool:
+        """Whether what a kernel issues may depend on data."""
+        return any(kernel.alone for kernel in self.kernels)
+
+    def party(self, block: int) -> str:
+        """What a message calls a block: by its number, and by its kernel if that is not all."""
+        number, own = self.of_block(block)
+        if len(self.kernels) == 1:
+            return f"block {own}"
+        return f"block {own} of kernel {self.kernels[number].name}"
+
+    def of_block(self, block: int) -> tuple[int, int]:
+        """The number of the kernel that a block of the launch belongs to, and of the block in it.
+
+        >>> calls = [KernelCall(name, {}, [], 3, [], False) for name in "ab"]
+        >>> Launch(tuple(calls)).of_block(4)
+        (1, 1)
+        """
+        for number, kernel in enumerate(self.kernels):
+            if block < kernel.blocks:
+                return number, block
+            block -= kernel.blocks
+        raise IndexError("a block that the launch has not")
 
 
 class Pool:

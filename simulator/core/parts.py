@@ -22,7 +22,7 @@ MOST_KNOWN = 1 << 17
 """Instructions in the parts that are known; with more, all are forgotten."""
 
 Order = list[tuple[int, Clock]]
-"""Of the instructions of a part that access global memory: number in the pipe, its clock."""
+"""The instructions of a part that access global memory: number in the pipe, and its clock."""
 
 
 @dataclass

@@ -38,7 +38,7 @@ LOOK_SECONDS = 1.0
 """After how long this process, when it waits for workers, looks whether they are there."""
 
 PR_SET_PDEATHSIG = 1
-"""Of `prctl`: which signal a process gets when its parent ends."""
+"""The option of `prctl` that says which signal a process gets when its parent ends."""
 
 
 MOST = 8
@@ -61,11 +61,11 @@ class Host(Protocol):
     machine: Machine
     checks: bool
 
-    def profile_of(self, launch: Launch, kept: int) -> LaunchProfile:
+    def profile_of(self, launch: Launch, kept: Sequence[int]) -> list[LaunchProfile]:
         """Runs a launch as a whole."""
 
-    def settle(self, launch: CoupledLaunch) -> LaunchProfile:
-        """The profile of a launch whose blocks have run."""
+    def settle(self, launch: CoupledLaunch) -> list[LaunchProfile]:
+        """The profiles of the kernels of a launch whose blocks have run."""
 
 
 @dataclass(frozen=True)
@@ -211,7 +211,7 @@ def opened(host: Host, launches: Sequence[Launch], order: Order, count: int) -> 
             for number, launch in enumerate(launches):
                 if launch.alone:
                     continue
-                coupled = CoupledLaunch(host.machine, launch, kept=0)
+                coupled = CoupledLaunch(host.machine, launch, [0] * len(launch.kernels))
                 for block in order.blocks(number):
                     core = coupled.compute(block, host.cores)
                     ranges = touched(core) if host.checks else None
@@ -231,23 +231,24 @@ def opened(host: Host, launches: Sequence[Launch], order: Order, count: int) -> 
 
 
 def run(
-    host: Host, launches: Sequence[Launch], kept: Sequence[int], count: int
-) -> list[LaunchProfile] | None:
+    host: Host, launches: Sequence[Launch], kept: Sequence[Sequence[int]], count: int
+) -> list[list[LaunchProfile]] | None:
     """Runs launches in order.
 
     Args:
-        kept: by launch, blocks whose rows are kept, the first ones.
+        kept: of each kernel of each launch, blocks whose rows are kept, the first ones.
         count: of processes, this one among them.
 
     Returns:
-        The profile of each, or None if something is wrong: then memory holds what it may.
+        The profiles of the kernels of each, or None if something is wrong: then memory holds what
+        it may.
 
     Raises:
         InputError: a worker was killed.
         OSError: the host gives no processes, or no semaphores.
     """
     order = Order(launches)
-    profiles: list[LaunchProfile] = []
+    profiles: list[list[LaunchProfile]] = []
     ranges: defaultdict[int, dict[int, Touched]] = defaultdict(dict)
     with opened(host, launches, order, count - 1) as workers:
         for number, launch in enumerate(launches):
@@ -273,7 +274,8 @@ def run(
                 return None
         computed = workers.results()
     for found in computed:
-        profiles[found.launch].lost += found.lost
+        kernel, _ = launches[found.launch].of_block(found.block)
+        profiles[found.launch][kernel].lost += found.lost
         if found.touched is not None:
             ranges[found.launch][found.block] = found.touched
     return None if order.wrong or any(map(conflict, ranges.values())) else profiles

@@ -62,7 +62,8 @@ DEPENDENCES = {
 """Registers on which the forms of an opcode may depend."""
 
 BY_RULE = {"mte1_load3d": BY_FMATRIX, "vnchwconv": BY_VA, "l0c_to_ub": BY_DEQSCALE}
-"""Of instructions with a timing rule of their own; others depend at most on the vector mask."""
+"""Registers on which instructions with a timing rule of their own depend; others depend at most
+on the vector mask."""
 
 
 class Tables:

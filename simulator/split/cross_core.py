@@ -93,7 +93,7 @@ Group = tuple[tuple[Seat, ...], int, int]
 
 @dataclass
 class FlagCounter:
-    """Of a flag on one receiver.
+    """The state of a cross-core flag on one receiver.
 
     Attributes:
         counts: that no wait has taken.

@@ -14,7 +14,7 @@ from davinci.machine import Machine
 from davinci.simulator.checks.block_races import BlockRaces
 from davinci.simulator.checks.core_deadlock import MOST_NAMED, deadlock
 from davinci.simulator.checks.core_races import CoreRaces
-from davinci.simulator.core.launch import Launch, Pool
+from davinci.simulator.core.launch import KernelCall, Pool
 from davinci.simulator.split.coroutines import Coroutine
 from davinci.simulator.split.cross_core import Flags, Link, Seat
 from davinci.simulator.timing.collect import Collector, Done
@@ -28,12 +28,12 @@ class SplitLaunch:
 
     Args:
         machine: with cube and vector cores.
-        launch: of programs for "AIC", "AIV" or both.
+        launch: of one kernel, with programs for "AIC", "AIV" or both.
         kept: blocks whose rows are kept, the first ones.
         pool: the machine's cores.
     """
 
-    def __init__(self, machine: Machine, launch: Launch, kept: int, pool: Pool) -> None:
+    def __init__(self, machine: Machine, launch: KernelCall, kept: int, pool: Pool) -> None:
         self._machine, self._launch, self._kept, self._pool = machine, launch, kept, pool
         self._name, self._blocks, self._programs = launch.name, launch.blocks, launch.programs
         self._vectors = machine.core_types["AIV"].count
@@ -43,7 +43,7 @@ class SplitLaunch:
         self._seats = 0
         cores = min(self._blocks, self._at_once) * (1 + self._vectors if both else 1)
         profile = LaunchProfile(self._name, self._blocks, cores)
-        self._collector = Collector(profile, machine, launch.locations)
+        self._collector = Collector([profile], machine, [launch.locations])
 
     def run(self, checks: bool) -> None:
         """Runs all blocks.
@@ -71,7 +71,7 @@ class SplitLaunch:
     def settle(self, l2: L2) -> LaunchProfile:
         """The profile, when all blocks have run, with the L2 as it serves them."""
         self._collector.settle(l2, self._at_once)
-        return self._collector.profile
+        return self._collector.profiles[0]
 
     def seats(self, block: int) -> list[Seat]:
         """Where the programs of a block run."""

@@ -1,4 +1,4 @@
-"""Gathers what the blocks of a launch did into its profile.
+"""Gathers what the blocks of a launch did into the profiles of its kernels.
 
 The time lines of the blocks are made while they run, as if all their bytes passed the memory. How
 the L2 serves the launch is known when all have run; then they are made again: once for blocks that
@@ -109,24 +109,39 @@ class FinishedBlock:
 
 
 class Collector:
-    """Fills a profile, program by program.
+    """Fills profiles, program by program.
 
     Args:
-        profile: of the launch.
+        profiles: of the kernels of the launch.
         machine: says which pipes there are.
-        locations: source locations by id.
+        locations: source locations by id, of each kernel.
     """
 
-    def __init__(self, profile: LaunchProfile, machine: Machine, locations: Sequence[str]) -> None:
-        self.profile, self._locations, self._machine = profile, locations, machine
+    def __init__(
+        self,
+        profiles: list[LaunchProfile],
+        machine: Machine,
+        locations: Sequence[Sequence[str]],
+    ) -> None:
+        self.profiles, self._locations, self._machine = profiles, locations, machine
         names = [pipe for core in machine.core_types.values() for pipe in core.pipes]
         self._pipes = {f"PIPE_{name}": int(Pipe[name]) for name in names}
-        for counts in (profile.pipes, profile.flag_cycles, profile.barrier_cycles):
-            counts.update(dict.fromkeys(self._pipes, 0))
+        for profile in profiles:
+            for counts in (profile.pipes, profile.flag_cycles, profile.barrier_cycles):
+                counts.update(dict.fromkeys(self._pipes, 0))
         self._runs: list[FinishedBlock] = []
         self._known: dict[LogKey, tuple[Ints, Counted]] = {}
 
-    def add(self, done: Done, place: int, block: int, seat: Seat | None = None) -> None:
+    def add(
+        self,
+        done: Done,
+        place: int,
+        block: int,
+        seat: Seat | None = None,
+        *,
+        kernel: int = 0,
+        own: int | None = None,
+    ) -> None:
         """Takes over what a program did.
 
         Args:
@@ -134,20 +149,22 @@ class Collector:
             place: number of the core on the machine.
             block: that it ran.
             seat: of the program on a split machine.
+            kernel: number of the kernel in the launch.
+            own: number of the block in its kernel, if that is another one.
         """
-        timeline, profile = done.timeline, BlockProfile(place, block, done.cycles, {})
+        number = block if own is None else own
+        timeline, profile = done.timeline, BlockProfile(place, number, done.cycles, {})
         if done.key not in self._known:
             self._known[done.key] = timeline.log.copy(), Counted.of(timeline)
         log, counted = self._known[done.key]
         size, crossed = done.touched.total_bytes, timeline.crossed
-        stream = Stream(block, seat, timeline.tables, log, done.key, size, crossed)
+        stream = Stream(kernel, block, seat, timeline.tables, log, done.key, size, crossed)
         records = timeline.records if timeline.keep_rows else None
         self._runs.append(FinishedBlock(place, stream, done.touched, profile, records))
-        self._count(profile, counted)
-        self.profile.lost += done.lost
+        self._count(self.profiles[kernel], profile, counted)
+        self.profiles[kernel].lost += done.lost
 
-    def _count(self, block: BlockProfile, counted: Counted) -> None:
-        profile = self.profile
+    def _count(self, profile: LaunchProfile, block: BlockProfile, counted: Counted) -> None:
         for mnemonic, count in counted.instructions.items():
             add_to(profile.instructions, mnemonic, count)
         profile.macs += counted.macs
@@ -173,16 +190,18 @@ class Collector:
         for run in self._runs:
             rounds.setdefault(run.stream.block // at_once, []).append(run.touched)
         served = l2.launch(list(rounds.values()))
-        profile = self.profile
-        profile.traffic = served.traffic
         parts = dict(zip(rounds, served.rounds, strict=True))
         streams = tuple(run.stream for run in self._runs)
-        profile.recording = Recording(streams, served.traffic, parts, at_once)
+        recording = Recording(streams, served.traffic, parts, at_once)
+        for profile in self.profiles:
+            profile.traffic, profile.recording = served.traffic, recording
         drawn = {i for i, run in enumerate(self._runs) if run.records is not None}
-        times = profile.recording.times(self._machine, drawn=drawn)
-        profile.cycles = max(timed.begin + timed.cycles for timed in times)
+        machine = self._machine
+        times = recording.times(lambda stream: (machine, stream.tables), drawn)
         for run, timed in zip(self._runs, times, strict=True):
-            timeline, block = timed.timeline, run.profile
+            timeline, block, kernel = timed.timeline, run.profile, run.stream.kernel
+            profile = self.profiles[kernel]
+            profile.cycles = max(profile.cycles, timed.begin + timed.cycles)
             block.cycles = timed.cycles
             busy, flags, barriers = map(
                 timeline.each_pipe, (Word.BUSY, Word.FLAG_HELD, Word.BARRIER_HELD)
@@ -195,5 +214,6 @@ class Collector:
                 profile.barrier_cycles[name] += barriers[pipe]
             if run.records is not None:
                 timeline.records.extend(run.records)
-                rows = timeline.rows(run.place, block.block, timed.begin, self._locations)
+                locations = self._locations[kernel]
+                rows = timeline.rows(run.place, block.block, timed.begin, locations)
                 profile.rows.extend(rows)

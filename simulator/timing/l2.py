@@ -92,7 +92,7 @@ class Traffic:
 
 
 UNCACHED = Traffic()
-"""All of a launch's bytes pass the memory."""
+"""The traffic of a launch without an L2: all of its bytes pass the memory."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +174,8 @@ class L2:
         in_chunk = ceil_div(min(PARTS, int(counts.max())), chunks)
 
         def accesses(first: int, end: int) -> Lines:
-            """Of each block, in parts of chunks."""
+            """The lines that each block touches in these parts, [blocks, 2]: first and behind the
+            last."""
             edges = [starts + counts * part // (chunks * in_chunk) for part in (first, end)]
             return np.ascontiguousarray(np.stack(edges, axis=1))
 
@@ -220,7 +221,7 @@ class L2:
         return Looked(traffic, common, read)
 
     def _make_room(self, coming: Lines, present: Lines) -> int:
-        """Of what was used in this step; returns how many lines had to be written to memory."""
+        """Makes room for what was used in this step; returns how many lines went back to memory."""
         self._steps.append((self._step, np.concatenate([coming, present])))
         self._held += coming.size
         back = 0

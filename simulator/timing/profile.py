@@ -1,4 +1,4 @@
-"""What a launch reports."""
+"""What a launch reports, of each of its kernels."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BlockProfile:
     """Counts of one block, on a split machine of one core's part in it.
 
     Attributes:
-        core, block: where it ran, and its number.
+        core, block: where it ran, and its number in its kernel.
         cycles: from its start until everything is complete.
         pipes: cycles in which a pipe had work under way.
         copied_bytes: bytes that copies wrote, by path: `GM_to_L1`.
@@ -32,28 +32,32 @@ class BlockProfile:
 
 @dataclass
 class LaunchProfile:
-    """Counts of one launch, over all its blocks.
+    """Counts of one kernel in a launch, over all its blocks; mostly it is the only one.
 
     Attributes:
         name: the kernel.
         operators: names of the model's nodes that it computes, where the caller knows them.
+        members: of those the ones that each operator of the kernel computes, by its number.
         blocks: number of blocks.
         cores: that took part, cube and vector cores.
-        cycles: from the start until the last core is done.
+        cycles: from the start of the launch until the last of these cores is done.
         pipes: cycles in which a pipe had work under way, summed over the blocks.
         flag_cycles, barrier_cycles: in which a pipe had none, held by a wait for a flag or a
             barrier, summed over the blocks.
         gm_read_bytes, gm_write_bytes: what instructions moved from and to global memory, counted
             from the regions they touched; the scalar unit's accesses are counted apart.
-        traffic: bytes that passed between cores, L2 and memory.
+        traffic: bytes that passed between cores, L2 and memory, of all kernels of the launch.
         instructions: number of instructions by mnemonic.
         macs: multiply-accumulates that the cube was asked for (m * k * n).
         vector_repeats: repeats of vector instructions.
         scalar_accesses: loads and stores of single elements by the scalar unit.
         lost: values that left the range of f16 where they were rounded to it.
+        begins_run: whether it is the first of a run, and so waits for the host.
+        begins_launch: whether it is the first kernel of its launch; the others share the launch of
+            the profile before them.
         per_block: counts of each block.
         rows: the time line, if the launch was asked to keep it.
-        recording: what it issued, to be timed again.
+        recording: what the launch issued, all its kernels, to be timed again.
     """
 
     name: str
@@ -71,7 +75,10 @@ class LaunchProfile:
     vector_repeats: int = 0
     scalar_accesses: int = 0
     lost: Lost = NOTHING
+    begins_run: bool = False
+    begins_launch: bool = True
     per_block: list[BlockProfile] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     operators: tuple[str, ...] = ()
+    members: tuple[tuple[str, ...], ...] = ()
     recording: Recording | None = field(default=None, compare=False, repr=False)

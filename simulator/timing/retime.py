@@ -28,7 +28,8 @@ class Stream:
     """What a program issued.
 
     Attributes:
-        block: that it ran.
+        kernel: its number in the launch.
+        block: that it ran, numbered in the launch.
         seat: on a split machine.
         tables: to which the steps of `log` belong.
         log: see `Timeline.log`.
@@ -37,6 +38,7 @@ class Stream:
         crossed: it waited for other cores, or they for it.
     """
 
+    kernel: int
     block: int
     seat: Seat | None
     tables: Tables
@@ -55,9 +57,9 @@ class Timed:
     begin: int = 0
 
 
-def unchanged(tables: Tables) -> Tables:
-    """The tables of a machine as it is."""
-    return tables
+Setting = Callable[[Stream], tuple[Machine, Tables]]
+"""The machine whose bandwidths, flags and queues count for a stream, and tables of its steps with
+the costs that count."""
 
 
 @dataclass(frozen=True)
@@ -76,21 +78,15 @@ class Recording:
     rounds: Mapping[int, Sequence[Traffic]]
     at_once: int
 
-    def cycles(self, machine: Machine, costs: Callable[[Tables], Tables] = unchanged) -> int:
+    def cycles(self, setting: Setting) -> int:
         """That the launch takes, see `times`."""
-        return max(timed.begin + timed.cycles for timed in self.times(machine, costs))
+        return max(timed.begin + timed.cycles for timed in self.times(setting))
 
-    def times(
-        self,
-        machine: Machine,
-        costs: Callable[[Tables], Tables] = unchanged,
-        drawn: Collection[int] = (),
-    ) -> list[Timed]:
+    def times(self, setting: Setting, drawn: Collection[int] = ()) -> list[Timed]:
         """The time line of each stream.
 
         Args:
-            machine: whose bandwidths, flags and queues count.
-            costs: tables of the same steps with the costs that count.
+            setting: what counts for streams; the same for those of one kernel.
             drawn: numbers of the streams that keep rows.
         """
         sizes: dict[int, list[int]] = {number: [] for number in self.rounds}
@@ -98,6 +94,7 @@ class Recording:
             sizes[stream.block // self.at_once].append(stream.moved_bytes)
 
         def rates(stream: Stream) -> Rates:
+            machine, _ = setting(stream)
             size, number = stream.moved_bytes, stream.block // self.at_once
             if not size:
                 return rates_of(machine, stream.key[0])
@@ -105,15 +102,15 @@ class Recording:
             return rates_of(machine, cores, self.traffic, self.rounds[number], size)
 
         if any(stream.crossed for stream in self.streams):
-            return self._together(machine, costs, drawn, rates)
-        done: dict[tuple[int, LogKey, int], Timed] = {}
+            return self._together(setting, drawn, rates)
+        done: dict[tuple[int, int, LogKey, int], Timed] = {}
         found = []
         for i, stream in enumerate(self.streams):
-            # Blocks of a round that issue the same have the same time line.
-            key = stream.block // self.at_once, stream.key, stream.moved_bytes
+            # Blocks of a kernel that issue the same in one round have the same time line.
+            key = stream.kernel, stream.block // self.at_once, stream.key, stream.moved_bytes
             known = done.get(key)
             if known is None or i in drawn:
-                timeline = Timeline(costs(stream.tables), i in drawn, rates(stream), room=0)
+                timeline = Timeline(setting(stream)[1], i in drawn, rates(stream), room=0)
                 stop = timeline.replay(stream.log)
                 assert stop == Stop.END, "cores that know nothing of others"
                 known = done[key] = Timed(timeline, timeline.finish())
@@ -123,13 +120,12 @@ class Recording:
 
     def _together(
         self,
-        machine: Machine,
-        costs: Callable[[Tables], Tables],
+        setting: Setting,
         drawn: Collection[int],
         rates: Callable[[Stream], Rates],
     ) -> list[Timed]:
         """As `times`, with the flags between the cores of each round."""
-        limits = machine.cross_core
+        limits = setting(self.streams[0])[0].cross_core
         assert limits is not None, "split machines have flags between cores"
         clocks = [0] * self.at_once
         found: dict[int, Timed] = {}
@@ -138,7 +134,7 @@ class Recording:
             for i, stream in enumerate(self.streams):
                 if stream.block // self.at_once == number:
                     assert stream.seat is not None, "on a split machine"
-                    timeline = Timeline(costs(stream.tables), i in drawn, rates(stream), room=0)
+                    timeline = Timeline(setting(stream)[1], i in drawn, rates(stream), room=0)
                     begin = clocks[stream.block % self.at_once]
                     replays[i] = Replay(stream.seat, begin, stream.log, timeline)
             cycles = replay_together(list(replays.values()), limits)

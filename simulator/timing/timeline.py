@@ -56,6 +56,7 @@ class Row:
         core, block, pipe: where it ran.
         start, end: from leaving its queue until it is complete.
         mnemonic, index, location: the instruction, its number in its block, where it comes from.
+        place: number of this location in the list of its module's; 0 is unknown.
         issued: when the scalar unit put it into the queue.
         free: when its pipe could start the next one.
         issue_after: number of the instruction that had to leave the full queue, or `NOTHING`.
@@ -74,6 +75,7 @@ class Row:
     mnemonic: str
     index: int
     location: str
+    place: int
     block: int
     issued: int
     free: int
@@ -243,6 +245,8 @@ class Timeline:
     def rows(self, core: int, block: int, begin: int, locations: Sequence[str]) -> Iterator[Row]:
         """The instructions in the order of their execution, for a block that began at cycle `begin`
         of the launch."""
+        if not self.records:
+            return  # a block that issues nothing
         records = np.concatenate(self.records)
         steps = self.steps().tolist()
         for at in self._rows[: int(self.state[Word.ROWS])].tolist():
@@ -259,6 +263,7 @@ class Timeline:
                 mnemonic=form.record.mnemonic,
                 index=index,
                 location=locations[number] if number < len(locations) else "",
+                place=number,
                 block=block,
                 issued=begin + at[Column.ISSUED],
                 free=begin + at[Column.FREE],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -106,3 +108,19 @@ def test_what_cannot_be_lowered() -> None:
         davinci.compile(mlp)
     with pytest.raises(CompileError, match="mlp: JAX cannot lower the function; found TypeError: "):
         davinci.compile(mlp, example_inputs=(PARAMS, X[:, :3]))
+
+
+def test_a_function_needs_no_jax_to_be_told_what_it_lacks() -> None:
+    script = "import davinci, sys\ntry: davinci.compile(lambda x: x)\n"
+    script += "except davinci.InputError as error: print(error)\nassert 'jax' not in sys.modules"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert found.stdout.startswith("<lambda>: a function of JAX needs example inputs; expected")
+
+
+def test_a_trace() -> None:
+    def double(x: Any) -> Any:
+        return x + x
+
+    executable = davinci.compile(jax.jit(double).trace(X))
+    (y,) = executable.run(X).values()
+    np.testing.assert_array_equal(y, X + X)

@@ -75,3 +75,15 @@ def test_several_public_functions_are_one_message() -> None:
     with pytest.raises(InputError, match=r"several .* found @net, @other") as raised:
         davinci.compile(PUBLIC + PUBLIC.replace("@net", "@other"))
     assert "private" in raised.value.hint
+
+
+def test_errors_of_a_file_with_short_forms_name_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "kernel.mlir"
+    path.write_text(
+        "func.func @main(%a: UB<8xf32>) {\n  cce.copy %a, %b : UB<8xf32>, UB<8xf32>\n}\n"
+    )
+    with pytest.raises(InputError, match=rf"^{path}:2:\d+: ") as found:
+        davinci.compile(path)
+    assert "<text>" not in str(found.value)
+    with pytest.raises(InputError, match=r"^<text>:2:\d+: "):
+        davinci.compile(path.read_text())

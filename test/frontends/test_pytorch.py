@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import davinci
 from davinci import CompileError, InputError
+from davinci.frontends import pytorch
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("onnxscript")
@@ -160,6 +162,23 @@ def test_what_cannot_be_compiled(model: Any, example: Any, kind: type, message: 
     assert message in str(error.value)
 
 
+class Cache:
+    """Keys and values in a class that PyTorch knows nothing of."""
+
+    def __init__(self, keys: Any) -> None:
+        self.keys = keys
+
+
+def test_a_cache_in_a_class_of_its_own() -> None:
+    """The message says what to write."""
+    with pytest.raises(CompileError) as error:
+        davinci.compile(Steps(lambda x: (x, Cache(x))), example_inputs=X)
+    text = str(error.value)
+    assert "Cache'> in output, which is not a known type; return tensors" in text
+    assert "use_cache=False" in text
+    assert "functorch" not in text
+
+
 def test_weights_beyond_onnx(monkeypatch: pytest.MonkeyPatch) -> None:
     from davinci.frontends import pytorch
 
@@ -184,3 +203,15 @@ def test_bfloat16_tensors_are_taken_and_made() -> None:
     x = X.to(torch.bfloat16)
     found = davinci.compile(text).run(x)["out0"]
     assert torch.equal(to_tensor(found), -x)
+
+
+def test_what_the_exporter_cannot_fold_is_not_printed(caplog: pytest.LogCaptureFixture) -> None:
+    log = logging.getLogger(pytorch.FOLDING)
+    with pytorch.quiet():
+        log.warning("Evaluation failed: cannot reshape array")
+    assert not caplog.records
+    log.warning("heard")
+    assert [record.message for record in caplog.records] == ["heard"]
+    from onnxscript.optimizer import _constant_folding
+
+    assert _constant_folding.logger.name == pytorch.FOLDING

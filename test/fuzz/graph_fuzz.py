@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -59,10 +59,12 @@ class Way:
 
     machine: str
     cores: int
-    fusion: str
+    fusion: str = "all"
+    rewrites: str = "all"
 
     def __str__(self) -> str:
-        return f"{self.machine}, {self.cores} cores, fusion {self.fusion}"
+        choices = f"fusion {self.fusion}, rewrites {self.rewrites}"
+        return f"{self.machine}, {self.cores} cores, {choices}"
 
 
 @dataclass(frozen=True)
@@ -157,12 +159,16 @@ def findings(seed: int, length: int, most_elements: int, count: int) -> Iterator
     """Faults, errors and differences of one network, in `count` pairs of ways."""
     graph = Graph(seed, most_elements)
     graph.walk(length, STEPS)
+    yield from differences(graph, seed, ways(seed, count))
+
+
+def differences(graph: Graph, seed: int, chosen: Sequence[Way]) -> Iterator[Finding]:
+    """Faults, errors and differences of a network that is compiled in these ways."""
     wanted = in_f64(graph)
     limits = limits_of(graph, wanted)
-    for way in ways(seed, count):
-        options = {"machine": way.machine, "cores": way.cores, "fusion": way.fusion}
+    for way in chosen:
         try:
-            executable = davinci.compile(graph.text, **options)
+            executable = davinci.compile(graph.text, **asdict(way))
             found = executable.run(dict(zip(executable.input_names, graph.inputs, strict=True)))
         except DavinciError as failed:
             yield Finding(seed, way, f"{type(failed).__name__}: {failed}", graph.text)

@@ -18,7 +18,7 @@ from davinci.mlir import ir, make_context
 from davinci.passes.builder import as_attribute, op
 from davinci.passes.pipeline import pipelines
 from davinci.runtime.executable import Executable
-from davinci.simulator import Device, Launch, LaunchProfile
+from davinci.simulator import Device, KernelCall, Launch, LaunchProfile
 from davinci.simulator.core.core import BlockProgram
 from fuzz.stream_steps import SYNC
 
@@ -87,14 +87,20 @@ def record(
     kernels: dict[str, Kernel] = {}
     profile_of = Device.profile_of
 
-    def recording(device: Device, launch: Launch, kept: int) -> LaunchProfile:
-        name = launch.name
-        if name in kernels or (only and name not in only):
-            return profile_of(device, launch, kept)
-        program, streams = teed(launch.programs["AICORE"])
-        profile = profile_of(device, replace(launch, programs={"AICORE": program}), kept)
-        kernels[name] = kernel_of(name, device, streams, launch.locations)
-        return profile
+    def recording(device: Device, launch: Launch, kept: Sequence[int]) -> list[LaunchProfile]:
+        calls: list[KernelCall] = []
+        teeds: dict[str, tuple[KernelCall, list[Records]]] = {}
+        for call in launch.kernels:
+            wanted = call.name in only if only else True
+            if wanted and call.name not in kernels and call.name not in teeds:
+                program, streams = teed(call.programs["AICORE"])
+                teeds[call.name] = call, streams
+                call = replace(call, programs={"AICORE": program})
+            calls.append(call)
+        profiles = profile_of(device, replace(launch, kernels=tuple(calls)), kept)
+        for name, (call, streams) in teeds.items():
+            kernels[name] = kernel_of(name, device, streams, call.locations)
+        return profiles
 
     with mock.patch.object(Device, "profile_of", recording):
         Executable(module, machines.load(machine), cores).run(model.inputs(seed=1))

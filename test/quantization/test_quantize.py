@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,9 @@ from davinci.errors import InputError
 from davinci.quantization.comparison import Sums, model_sums, values_of
 from davinci.quantization.runs import Run
 from davinci.reference import check
+
+quantize = partial(davinci.quantize, layers="all")
+"""Quantizes all layers: of such small networks none would pay."""
 
 Arrays = dict[str, np.ndarray[Any, Any]]
 RNG = np.random.default_rng(0)
@@ -83,7 +87,7 @@ def error_of(made: davinci.Quantized, model: onnx.ModelProto, samples: list[Arra
 
 @pytest.mark.parametrize("method", ["max_min", "outliers", "kl"])
 def test_model_runs_in_onnxruntime_and_is_near_the_one_of_floats(method: str) -> None:
-    made = davinci.quantize(CNN, SAMPLES, method=method, central=0.999)
+    made = quantize(CNN, SAMPLES, method=method, central=0.999)
     onnx.checker.check_model(made.model, full_check=True)
     assert error_of(made, CNN, HELD_OUT).cosine > 0.999
     names = [layer.layer for layer in made.report.layers]
@@ -106,7 +110,7 @@ def test_device_computes_what_onnxruntime_does() -> None:
     constants = {"w0": normal(4, 32, 3, 3, scale=0.1), "w1": normal(16, 5, scale=0.3)}
     model = model_of(nodes, constants, [2, 32, 4, 4], [2, 5])
     samples = [{"x": normal(2, 32, 4, 4)} for _ in range(4)]
-    made = davinci.quantize(model, samples).model
+    made = quantize(model, samples).model
     found = davinci.compile(made, cores=1).run(samples[0])
     check.require(check.compare(found, check.reference_onnx(made, samples[0])), "mixed")
 
@@ -120,14 +124,14 @@ def test_convolutions_of_few_channels_stay_in_floats() -> None:
     ]
     constants = {"w0": normal(64, 3, 1, 1), "w1": normal(64, 16, 1, 1), "w2": normal(4, 64, 1, 1)}
     model = model_of(nodes, constants, [1, 3, 2, 2], [1, 4, 2, 2])
-    made = davinci.quantize(model, [{"x": normal(1, 3, 2, 2)}])
+    made = quantize(model, [{"x": normal(1, 3, 2, 2)}])
     assert [layer.layer for layer in made.report.layers] == ["whole"]
 
 
 def test_biases_have_no_mean_error_left() -> None:
     """What `bias_correction` takes off is measured layer by layer: the first has no other error."""
-    made = davinci.quantize(CNN, SAMPLES, weight_correction=False)
-    plain = davinci.quantize(CNN, SAMPLES, weight_correction=False, bias_correction=False)
+    made = quantize(CNN, SAMPLES, weight_correction=False)
+    plain = quantize(CNN, SAMPLES, weight_correction=False, bias_correction=False)
     floats = Run(CNN, ["a"])
     left = []
     for quantized in (made, plain):
@@ -156,7 +160,7 @@ def test_corrections_reduce_the_error_of_new_data(method: str) -> None:
     data = [{"x": rng.standard_normal((16, 64)).astype(np.float32) + 1} for _ in range(12)]
 
     def decibels(weights: bool, biases: bool) -> float:
-        made = davinci.quantize(
+        made = quantize(
             model, data[:8], method=method, weight_correction=weights, bias_correction=biases
         )
         return error_of(made, model, data[8:]).decibels()
@@ -168,14 +172,14 @@ def test_corrections_reduce_the_error_of_new_data(method: str) -> None:
 
 
 def test_bound_keeps_as_few_layers_as_it_takes() -> None:
-    loose = davinci.quantize(CNN, SAMPLES, accuracy=0.9)
+    loose = quantize(CNN, SAMPLES, accuracy=0.9)
     assert not loose.report.kept
     plain = loose.report.cosine
     bound = (1 + plain) / 2
-    tight = davinci.quantize(CNN, SAMPLES, accuracy=bound).report
+    tight = quantize(CNN, SAMPLES, accuracy=bound).report
     assert tight.cosine >= bound > plain
     assert 0 < len(tight.kept) < 6
-    exact = davinci.quantize(CNN, SAMPLES, accuracy=1.0)
+    exact = quantize(CNN, SAMPLES, accuracy=1.0)
     assert len(exact.report.kept) == 6
     assert [n.op_type for n in exact.model.graph.node] == [n.op_type for n in CNN.graph.node]
 
@@ -192,8 +196,8 @@ def test_bound_keeps_the_layer_that_harms_most() -> None:
     values = numpy_helper.to_array(weight).copy()
     values[[0, 32]] = -100.0  # the first channel of each group is always cut by the Relu
     weight.CopyFrom(numpy_helper.from_array(values, "b0"))
-    plain = davinci.quantize(model, SAMPLES).report
-    bounded = davinci.quantize(model, SAMPLES, accuracy=(1 + plain.cosine) / 2).report
+    plain = quantize(model, SAMPLES).report
+    bounded = quantize(model, SAMPLES, accuracy=(1 + plain.cosine) / 2).report
     assert [layer.layer for layer in bounded.kept] == ["grouped"]
 
 
@@ -210,7 +214,7 @@ def test_outputs_and_graphs_inside_nodes_keep_their_values() -> None:
     ]
     model = model_of(nodes, {"w": normal(8, 8), "yes": np.array(True)}, [4, 8], [4, 8])
     model.graph.output.append(helper.make_tensor_value_info("m", TensorProto.FLOAT, [4, 8]))
-    quantized = davinci.quantize(model, [{"x": normal(4, 8)} for _ in range(4)])
+    quantized = quantize(model, [{"x": normal(4, 8)} for _ in range(4)])
     assert quantized.report.cosine > 0.999
     onnx.checker.check_model(quantized.model)
     assert [value.name for value in quantized.model.graph.output] == ["y", "m"]
@@ -220,7 +224,7 @@ def test_older_operator_sets_are_converted() -> None:
     node = helper.make_node("Gemm", ["x", "w", "b"], ["y"])
     model = model_of([node], {"w": normal(8, 4), "b": normal(4)}, [2, 8], [2, 4])
     model.opset_import[0].version = 9
-    made = davinci.quantize(model, [{"x": normal(2, 8)}])
+    made = quantize(model, [{"x": normal(2, 8)}])
     assert made.model.opset_import[0].version == 13 and made.report.cosine > 0.999
 
 
@@ -230,7 +234,7 @@ def test_tensors_of_zeros_and_empty_channels() -> None:
     node = helper.make_node("Gemm", ["x", "w"], ["y"], transB=1)
     model = model_of([node], {"w": weight}, [2, 8], [2, 4])
     for values in (np.zeros((2, 8), np.float32), normal(2, 8)):
-        made = davinci.quantize(model, [{"x": values}], method="kl")
+        made = quantize(model, [{"x": values}], method="kl")
         assert error_of(made, model, [{"x": values}]).cosine > 0.999
 
 
@@ -239,15 +243,15 @@ def test_npz_files_of_stacked_and_of_joined_samples(tmp_path: Path) -> None:
     np.savez(stacked, x=np.stack([sample["x"] for sample in SAMPLES]))
     np.savez(joined, x=np.concatenate([sample["x"] for sample in SAMPLES]))
     onnx.save(CNN, tmp_path / "net.onnx")
-    wanted = davinci.quantize(CNN, SAMPLES).model
+    wanted = quantize(CNN, SAMPLES).model
     for path in (stacked, joined):
-        assert davinci.quantize(str(tmp_path / "net.onnx"), path).model == wanted
+        assert quantize(str(tmp_path / "net.onnx"), path).model == wanted
 
 
 def test_a_quantized_model_has_nothing_left_to_quantize() -> None:
-    made = davinci.quantize(CNN, SAMPLES)
+    made = quantize(CNN, SAMPLES)
     with pytest.raises(InputError, match=r"net: nothing to quantize; expected Conv, Gemm or Mat"):
-        davinci.quantize(made.model, SAMPLES)
+        quantize(made.model, SAMPLES)
 
 
 @pytest.mark.parametrize(
@@ -267,15 +271,15 @@ def test_a_quantized_model_has_nothing_left_to_quantize() -> None:
 )
 def test_wrong_calls(data: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        davinci.quantize(CNN, data, **options)
+        quantize(CNN, data, **options)
 
 
 def test_wrong_files(tmp_path: Path) -> None:
     path = str(tmp_path / "data.npz")
     np.savez(path, x=np.ones((3, 32, 7, 7), np.float32))
     with pytest.raises(InputError, match=r"data.npz: array 'x' cannot be parted into samples"):
-        davinci.quantize(CNN, path)
+        quantize(CNN, path)
     with pytest.raises(InputError, match=r"only ONNX models are quantized; found net.mlir"):
-        davinci.quantize("net.mlir", path)
+        quantize("net.mlir", path)
     with pytest.raises(InputError, match=r"none.onnx: no such file"):
-        davinci.quantize(str(tmp_path / "none.onnx"), path)
+        quantize(str(tmp_path / "none.onnx"), path)

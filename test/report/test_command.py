@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from davinci.errors import EXIT_BAD_INPUT, EXIT_OK
+from davinci.report.trace import LAUNCHES
 from davinci.tools import npu_run
 from report_support import check_as_read, check_flows, check_format, check_lanes, of
 
@@ -32,7 +33,7 @@ def test_network(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {event["args"]["block"] for event in drawn} == {0}
     record = json.loads((tmp_path / "a.json").read_text())
     launches = [
-        event["name"] for event in of(events, "X") if event["tid"] == 1 and not event["pid"]
+        event["name"] for event in of(events, "X") if event["tid"] == LAUNCHES and not event["pid"]
     ]
     assert len(launches) == record["ops"]["total"]
     page = (tmp_path / "r.html").read_text()

@@ -10,8 +10,11 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from davinci import machine
 from davinci.errors import EXIT_BAD_INPUT, EXIT_OK, InputError
-from davinci.report.compare import changes, load_record, print_comparison
+from davinci.report.compare import MOST_KEYS, changes, load_record, print_comparison
+from davinci.report.comparison import comparison
+from davinci.report.record import digest_of, machine_values
 from davinci.tools import npu_run
 
 
@@ -121,3 +124,65 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert npu_run.main(["--compare", paths[0], str(tmp_path / "none.json")]) == EXIT_BAD_INPUT
     assert "none.json" in capsys.readouterr().err
     assert npu_run.main(["zoo:mlp", "--compare", *paths]) == EXIT_BAD_INPUT
+
+
+def product(name: str, cycles: int, k: int, **more: Any) -> dict[str, Any]:
+    work = {"macs": 128 * 256 * k}
+    return {"name": name, "label": "matmul 128x256 f16", "cycles": cycles, "work": work, **more}
+
+
+def test_products_of_one_label_are_paired_by_their_work() -> None:
+    before, after = record(), record()
+    before["kernels"] = [product("matmul", 100, 256), product("matmul_1", 300, 1024)]
+    after["kernels"] = [product("matmul", 290, 1024), product("matmul_1", 90, 256)]
+    found = {change.macs: (change.before, change.after) for change in changes(before, after)}
+    assert found == {128 * 256 * 256: (100, 90), 128 * 256 * 1024: (300, 290)}
+    after["kernels"] = [product("matmul", 290, 1024)]
+    before["kernels"] = [product("matmul", 100, 256)]
+    assert {(c.before, c.after) for c in changes(before, after)} == {(100, None), (None, 290)}
+    assert "matmul (8,388,608 MACs)" in shown(before, after)
+
+
+def test_machine_files_of_one_name_are_told_apart() -> None:
+    one, other = ({**record(a=1), "machine_digest": digest} for digest in "ab")
+    assert "two files called ascend910" in shown(one, other)
+    assert "two files" not in shown(one, one) + shown(one, record(a=1))
+
+
+def test_keys_of_machine_files_are_named() -> None:
+    own = machine.load("ascend910")
+    other = own.model_copy(update={"clock_mhz": 700})
+    one, two = (
+        {
+            **record(a=1),
+            "machine_digest": digest_of(each),
+            "machine_file": machine_values(each),
+        }
+        for each in (own, other)
+    )
+    text = shown(one, two)
+    assert f"  clock_mhz: {own.clock_mhz} before, 700 after" in text
+    assert text.count(" before, ") == 1
+    section = comparison(one, two).about
+    assert (
+        f"Two files called ascend910 that say different things: clock_mhz: {own.clock_mhz}"
+        in section
+    )
+    changed = {key: [value] for key, value in one["machine_file"].items()}
+    many = shown(one, {**two, "machine_file": changed})
+    assert many.count(" before, ") == MOST_KEYS
+    assert f"and {len(changed) - MOST_KEYS} more keys" in many
+    without = {name: value for name, value in two["machine_file"].items() if name != "clock_mhz"}
+    assert "clock_mhz: 850 before, nothing after" in shown(one, {**two, "machine_file": without})
+
+
+def test_machine_values() -> None:
+    values = machine_values(machine.load("ascend310"))
+    assert values["buffers.UB.bytes"] == machine.load("ascend310").buffer("UB").bytes
+    assert not any(isinstance(value, dict) for value in values.values())
+
+
+def test_a_record_knows_what_its_machine_file_says() -> None:
+    own = machine.load("ascend310")
+    assert digest_of(own) == digest_of(machine.load("ascend310"))
+    assert digest_of(own) != digest_of(own.model_copy(update={"clock_mhz": 700}))

@@ -13,7 +13,7 @@ from davinci.machine.schema import LaunchSection
 from davinci.report.names import LONGEST, percent, shortened, tail
 from davinci.report.program import Kernel, ProgramFacts
 from davinci.report.record import build
-from davinci.report.tables import print_tables, scalar_summary, speed_summary
+from davinci.report.tables import print_tables, quantized_text, scalar_summary, speed_summary
 from report_support import busy_program, launch
 
 MACHINE = machine.load("ascend910")
@@ -102,3 +102,11 @@ def test_tail_is_never_longer() -> None:
 )
 def test_percent(share: float, text: str) -> None:
     assert percent(share) == text
+
+
+@pytest.mark.parametrize(("after", "said"), [(60.0, "instead of"), (90.0, "slower than")])
+def test_a_quantized_network_is_held_against_floats(after: float, said: str) -> None:
+    quantization = {"layers": [], "method": "kl", "cosine": 1.0, "output_db": 60.0, "samples": 2}
+    text = quantized_text(quantization | {"time_us": after, "floats_time_us": 70.0})
+    assert text.endswith(f"; {after:.1f} us, {said} 70.0 us of the model of floats")
+    assert "us" not in quantized_text(quantization).split()

@@ -37,7 +37,10 @@ def record(*rows: dict[str, Any], overhead_us: float = 0, **idle: float) -> dict
         "launch_overhead_us": overhead_us,
         "time_us": total / 1000 + overhead_us,
         "ops": {"total": launches},
-        "idle": {"ratio": 0.0, "half_idle_ratio": 0.0, **idle},
+        "idle": {
+            **dict.fromkeys(("ratio", "half_idle_ratio", "spared_ratio", "half_spared_ratio"), 0.0),
+            **idle,
+        },
     }
 
 
@@ -98,6 +101,15 @@ def test_nothing_was_launched() -> None:
             "larger shapes",
         ),
         (
+            record(
+                kernel(), ratio=0.8, half_idle_ratio=0.9, spared_ratio=0.5, half_spared_ratio=0.7
+            ),
+            0.3,
+            "half of the cores idle in 20 % of the kernels' time",
+            "besides the 50 % of their time for which cores were left out because to launch",
+            "larger shapes",
+        ),
+        (
             record(kernel(op="cast"), kernel(), kernel(), kernel()),
             0.25,
             "moving and converting data takes 25 %",
@@ -118,6 +130,13 @@ def test_rules(found: dict[str, Any], share: float, short: str, text: str, advic
     assert loss.share == pytest.approx(share)
     assert loss.short == short
     assert text in loss.text and advice in loss.advice
+
+
+def test_cores_that_were_left_out_by_choice_are_no_loss() -> None:
+    found = record(
+        kernel(), ratio=0.7, half_idle_ratio=0.9, spared_ratio=0.68, half_spared_ratio=0.9
+    )
+    assert losses(found) == []
 
 
 def test_the_largest_loss_comes_first_and_three_are_said() -> None:

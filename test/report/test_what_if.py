@@ -10,6 +10,7 @@ import davinci
 from davinci.arrays import random_inputs
 from davinci.errors import InputError
 from davinci.machine import Machine
+from davinci.report.launching import cycles_of
 from davinci.report.what_if import read
 from davinci.simulator import Device
 from davinci.zoo import build
@@ -41,8 +42,8 @@ def run_on(machine: Machine, network: Any) -> list[int]:
     """Cycles of each launch of the same programs on a machine."""
     device = Device(machine, 1 << 26, data=False)
     return [
-        device.launch(x.name, x.programs, x.arguments, x.blocks).cycles
-        for x in network._host.launches
+        cycles_of(device.profile_of(launch, [0] * len(launch.kernels)))
+        for launch in network._host.launches
     ]
 
 

@@ -114,3 +114,37 @@ def test_divisions_cannot_trap(operation: str, bits: int) -> None:
     device.write(address, np.array([5, 0], dtype))
     with pytest.raises(DeviceFault, match="k: integer division by zero in the scalar program"):
         device.launch("k", divide, [address])
+
+
+LOADED = """
+%z = llvm.mlir.constant(0 : i64) : i64
+%p = llvm.getelementptr %x[%z] : (!llvm.ptr<1>, i64) -> !llvm.ptr<1>, f32
+llvm.br ^next(%p : !llvm.ptr<1>)
+^next(%q: !llvm.ptr<1>):
+%v = llvm.call @hivm.ld.f32(%q, %z) : (!llvm.ptr<1>, i64) -> f32
+llvm.call @hivm.st.f32(%y, %v, %z) : (!llvm.ptr<1>, f32, i64) -> ()
+"""
+LOAD_ONE = "llvm.func @hivm.ld.f32(!llvm.ptr<1>, i64) -> f32\n"
+STORE_ONE = "llvm.func @hivm.st.f32(!llvm.ptr<1>, f32, i64)\n"
+PASSED_ON = "llvm.call @f(%y) : (!llvm.ptr<1>) -> ()"
+FUNCTION = "llvm.func @f(%a: !llvm.ptr<1>) { llvm.return }"
+
+
+@pytest.mark.parametrize(
+    ("body", "functions", "expected"),
+    [
+        ("", "", set()),
+        (LOADED, LOAD_ONE + STORE_ONE, {0}),
+        (
+            LOADED.replace("(%y, %v", "(%x, %v").replace("%x[%z]", "%y[%z]"),
+            LOAD_ONE + STORE_ONE,
+            {1},
+        ),
+        (PASSED_ON, FUNCTION, {1}),
+    ],
+    ids=["none", "through a block", "stores alone", "a function"],
+)
+def test_arguments_that_are_loaded_from(body: str, functions: str, expected: set[int]) -> None:
+    """Only their constants are made without data; what cannot be followed counts as loaded from."""
+    found = library(body, functions, "(%x: !llvm.ptr<1>, %y: !llvm.ptr<1>)")
+    assert found.programs["k"].loads == expected

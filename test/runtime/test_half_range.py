@@ -103,7 +103,10 @@ HALVES = np.array([65504, np.inf, -np.inf, np.nan, 0, 1], np.float16)
         (65519.0, Lost(0, 0, 2)),
         (65520.0, Lost(1, 0, 2)),
         (-65520.0, Lost(1, 0, 2)),
+        (-1e9, Lost(1, 0, 2)),
         (np.inf, Lost(0, 0, 2)),
+        (float(np.finfo(np.float32).min), Lost(0, 0, 2)),
+        (-3.3895313892515355e38, Lost(0, 0, 2)),
         (np.nan, Lost(0, 0, 2)),
         (2.0**-25, Lost(0, 1, 2)),
         (2.0**-25 * 1.0001, Lost(0, 0, 2)),
@@ -120,3 +123,32 @@ def test_infinite_operands_and_what_they_give_are_no_overflows() -> None:
     with np.errstate(all="ignore"):
         result = HALVES + HALVES
     assert lost_by_arithmetic([HALVES, HALVES], result) == Lost(1, 0)
+
+
+def test_what_stands_for_an_infinity_loses_nothing() -> None:
+    least, score = np.full(4, -65504, np.float16), np.full(4, -100, np.float16)
+    with np.errstate(all="ignore"):
+        assert lost_by_arithmetic([score, least], score + least) == Lost(0, 0)
+        assert lost_by_arithmetic([score * 8, score * 8], score * 800) == Lost(4, 0)
+        row = np.array([-np.inf, 0], np.float16)
+        assert lost_by_arithmetic([score, row], least + least) == Lost(0, 0)
+
+
+MASKED_SOFTMAX = """
+func.func @main(%s: tensor<64x64xf32>, %m: tensor<64x64xi1>) -> tensor<64x64xf32> {{
+  %low = stablehlo.constant dense<{least}> : tensor<64x64xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<64x64xf32>
+  %mask = stablehlo.select %m, %zero, %low : tensor<64x64xi1>, tensor<64x64xf32>
+  %t = stablehlo.add %s, %mask : tensor<64x64xf32>
+  %e = stablehlo.exponential %t : tensor<64x64xf32>
+  return %e : tensor<64x64xf32>
+}}"""
+
+
+@pytest.mark.parametrize("least", ["0xFF800000", "0xFF7FFFFF"], ids=["infinity", "least"])
+def test_masks_lose_nothing(least: str) -> None:
+    kept = np.tril(np.ones((64, 64), bool))
+    scores = np.zeros((64, 64), np.float32)
+    record = run(MASKED_SOFTMAX.format(least=least), scores, kept, precision="fp16")
+    assert range_summary(record) == ""
+    assert record["range"]["overflows"] == 0 and not record["range_of_constants"]

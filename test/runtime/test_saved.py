@@ -80,6 +80,24 @@ def test_without_data(tmp_path: Path) -> None:
     assert loaded.profile["total_cycles"] == executable.profile["total_cycles"]
 
 
+def test_times_only_of_a_file_with_data(file: Path) -> None:
+    whole, quick = davinci.load(file), davinci.load(file, timing_only=True)
+    whole.run(X, M)
+    assert quick.run(X, M) == {} == quick.run()
+    assert quick.profile["total_cycles"] == whole.profile["total_cycles"]
+    assert quick.profile["timing_only"] is True
+
+
+def test_inputs_are_left_out_without_data_only() -> None:
+    executable = davinci.compile(MODEL, timing_only=True)
+    assert executable.run() == {}
+    cycles = executable.profile["total_cycles"]
+    executable.run(X, M)
+    assert executable.profile["total_cycles"] == cycles
+    with pytest.raises(davinci.InputError, match="wrong input names; found none"):
+        davinci.compile(MODEL).run()
+
+
 def test_damage_is_found(file: Path, tmp_path: Path) -> None:
     data = file.read_bytes()
     other = tmp_path / "damaged.davinci"

@@ -11,8 +11,9 @@ import pytest
 
 import davinci
 from davinci import machine as machines
-from davinci.errors import CompileError, InputError
+from davinci.errors import InputError
 from davinci.operators import Tensor
+from davinci.report.tables import given_text
 from davinci.schedule import schedule_file
 from davinci.schedule.choices import (
     Choices,
@@ -146,8 +147,73 @@ def test_a_file_decides(tmp_path: Path, size: int, slots: int) -> None:
 
 def test_a_file_with_what_cannot_be(tmp_path: Path) -> None:
     path = changed(tmp_path / "s.json", compiled((300, 100)), size=301)
-    with pytest.raises(CompileError, match="cut to 301"):
+    place = f"{path}: kernel .*, key [0-9a-f]{{16}}: the kernel cannot be computed by this schedule"
+    with pytest.raises(InputError, match=f"{place}; found axis 0 cut to 301"):
         compiled((300, 100), schedules=path)
+
+
+PRODUCT = """
+func.func @main(%a: tensor<1024x512xf16>, %b: tensor<512x1024xf16>) -> tensor<1024x1024xf16> {
+  %c = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+      : (tensor<1024x512xf16>, tensor<512x1024xf16>) -> tensor<1024x1024xf16>
+  return %c : tensor<1024x1024xf16>
+}"""
+
+
+@pytest.mark.parametrize("text", [TEXT.format(m=300, n=100), PRODUCT], ids=["rows", "product"])
+@pytest.mark.parametrize("cores", [1, 3, 33])
+def test_cores_of_a_file_are_blocks_of_the_launch(text: str, cores: int, tmp_path: Path) -> None:
+    path, chosen = tmp_path / "s.json", davinci.compile(text)
+    found = json.loads(chosen.schedules())
+    for kernel in found["kernels"]:
+        kernel["choices"][0]["cores"] = cores
+    path.write_text(json.dumps(found))
+    if cores > 32:
+        with pytest.raises(InputError, match="for 33 "):
+            davinci.compile(text, schedules=path)
+        return
+    executable, random = davinci.compile(text, schedules=path), np.random.default_rng(0)
+    inputs = [random.standard_normal(s.shape).astype(s.dtype) for s in executable.inputs]
+    wanted, given = chosen.run(*inputs), executable.run(*inputs)
+    for name, array in wanted.items():
+        np.testing.assert_array_equal(given[name], array)
+    (before,), (after,) = (each.profile["kernels"] for each in (chosen, executable))
+    assert before["blocks"] > after["blocks"] == cores
+    assert after["cycles"] > before["cycles"]
+
+
+def test_a_file_for_another_machine(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    path.write_text(compiled((300, 100), machine="ascend310").schedules())
+    with pytest.raises(InputError, match="another machine; found ascend310; expected ascend910"):
+        compiled((300, 100), schedules=path)
+
+
+def test_a_file_with_two_schedules_for_a_kernel(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    found = json.loads(compiled((300, 100)).schedules())
+    (kernel,) = found["kernels"]
+    other = json.loads(json.dumps(kernel))
+    found["kernels"] = [kernel, kernel]
+    path.write_text(json.dumps(found))
+    assert compiled((300, 100), schedules=path).details["given_schedules"]["used"] == 1
+    other["choices"][0]["cores"] = 2
+    found["kernels"] = [kernel, other]
+    path.write_text(json.dumps(found))
+    with pytest.raises(InputError, match=f"two schedules for one kernel; found .*{kernel['key']}"):
+        compiled((300, 100), schedules=path)
+
+
+def test_schedules_of_no_kernel_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    found = json.loads(compiled((300, 100)).schedules())
+    found["kernels"].append(found["kernels"][0] | {"key": "0" * 16})
+    path.write_text(json.dumps(found))
+    executable = compiled((300, 100), schedules=path)
+    said = {"file": str(path), "kernels": 2, "used": 1}
+    assert executable.details["given_schedules"] == said
+    assert given_text(said) == f"1 of 2 in {path}; the others are for no kernel of this model"
+    assert given_text(said | {"used": 2}) == f"2 of 2 in {path}"
 
 
 def test_a_file_of_another_model(tmp_path: Path) -> None:

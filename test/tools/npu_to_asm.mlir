@@ -1,4 +1,4 @@
-// RUN: npu-opt %s --npu-pipeline --npu-to-asm | FileCheck %s
+// RUN: npu-opt %s --npu-pipeline=core-choice=all --npu-to-asm | FileCheck %s
 
 // CHECK: add_f32_16x64:
 // CHECK: PIPE_MTE2 copy_gm_to_ubuf {{.*}}len_burst=16

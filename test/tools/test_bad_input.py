@@ -98,7 +98,11 @@ RUN = [
     ("good.onnx --machine misspelt.toml", 2, "found 'clock_mhs'; did you mean 'clock_mhz'?"),
     ("good.onnx --machine unknown.toml", 2, "unknown key; found 'frobnicate'; remove it"),
     ("good.onnx --machine pipe.toml", 2, "'sync.sequential_pipes.0'; found 'Q'; expected 'S', "),
-    ("good.onnx --machine tiny.toml", 3, "found no tile that can be moved fits UB"),
+    (
+        "good.onnx --machine tiny.toml",
+        2,
+        "bad value of 'buffers.UB.bytes'; found 64; expected at least",
+    ),
     # options
     ("good.onnx --cores -1", 2, "cores: bad value; found -1; expected 0 or more"),
     ("good.onnx --cores 999", 2, "found 999; expected 1 to 32, or 0 for all of ascend910"),

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -11,6 +13,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import davinci
+from davinci import zoo
 from davinci.tools import npu_run
 
 MODULE = """\
@@ -62,7 +65,8 @@ def test_runs_and_writes_all_files(add: str, tmp_path: Path) -> None:
     assert record["kernels"][0]["cycles"] >= record["kernels"][0]["bound_cycles"] > 0
     assert record["total_cycles"] == sum(k["cycles"] for k in record["kernels"])
     assert record["check"]["cosine"] == pytest.approx(1.0)
-    assert {"weights_bytes", "arena_bytes", "arena_unplanned_bytes"} == set(record["memory"])
+    memory = {"weights_bytes", "arena", "arena_bytes", "arena_unplanned_bytes", "lower_bound_bytes"}
+    assert memory == set(record["memory"])
     assert 0 < record["pipes"]["PIPE_MTE2"]["ratio"] <= 1
     assert any(
         e.get("name") == "vadd.f32" for e in json.loads((out / "t.json").read_text())["traceEvents"]
@@ -196,6 +200,72 @@ def test_unwritable_result(add: str, capfd: pytest.CaptureFixture[str]) -> None:
     check_failure([add, "--json", "no/such/place.json"], 2, "cannot write", capfd)
 
 
+LATE = [
+    ("--what-if launch=2x", "no time or rate of the machine file"),
+    ("--what-if v=2", "a pipe has no number"),
+    ("--what-if mte2.port", "no change of times"),
+    ("--seed -1", "no such seed"),
+    ("--processes 0", "--processes: bad value"),
+    ("--instruction-limit 0", "--instruction-limit: bad value"),
+    ("--inputs none.npz", "none.npz: cannot read"),
+    ("--expect none.npz", "none.npz: cannot read"),
+    ("--schedules none.json", "cannot read the schedules"),
+    ("--cores 99", "no such number of cores"),
+    ("--machine none.toml", "no such machine"),
+    ("--precision f16", "option precision: bad value"),
+    ("--trials 3", "without --tune nothing is tried"),
+    ("--tune-worth 3", "--tune-worth: without --tune nothing is tried"),
+    ("--tune --tune-worth 100", "expected a percentage"),
+    ("--advise-seconds 3", "without --advise nothing is tried"),
+    ("--advise --advise-seconds 0", "expected seconds, more than 0"),
+    ("--batch 0", "expected 1 or more"),
+    ("--accuracy 0.9", "without --quantize nothing is quantized"),
+    ("--json no/such/place.json", "cannot write"),
+    ("--csv ''", "no folder"),
+]
+
+
+@pytest.mark.parametrize(("option", "message"), LATE, ids=lambda text: text.split()[0])
+def test_options_are_checked_before_the_model_is_read(
+    option: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    def opened(name: str) -> None:
+        raise AssertionError("the model is read")
+
+    monkeypatch.setattr("davinci.job.open_source", opened)
+    assert npu_run.main(["zoo:mlp", *shlex.split(option)]) == 2
+    assert message in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--what-if kernel=add:v=2x", "no such kernel; found 'add'; expected "),
+        ("--expect {npz}", "wrong output names"),
+    ],
+)
+def test_what_needs_the_kernels_is_checked_before_they_run(
+    option: str,
+    message: str,
+    add: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    path = tmp_path / "other.npz"
+    np.savez(path, other=np.zeros(3))
+
+    def run(self: Any, *arrays: Any, **named: Any) -> None:
+        raise AssertionError("it runs")
+
+    monkeypatch.setattr("davinci.runtime.executable.Executable.run", run)
+    assert npu_run.main([add, *option.format(npz=path).split()]) == 2
+    assert message in capfd.readouterr().err
+
+
 def test_save_and_run_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     saved, first, second = (str(tmp_path / n) for n in ("net.davinci", "a.npz", "b.npz"))
     assert npu_run.main(["zoo:mlp", "--cores", "2", "--save", saved, "--outputs", first]) == 0
@@ -205,7 +275,11 @@ def test_save_and_run_again(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -
     assert npu_run.main([saved, "--check"]) == 2
     assert "--check: there is no reference for a saved executable" in capfd.readouterr().err
     assert npu_run.main([saved, "--machine", "ascend310", "--timing-only"]) == 2
-    assert "found --machine, --timing-only; compile the model again" in capfd.readouterr().err
+    assert "found --machine; compile the model again" in capfd.readouterr().err
+    record = tmp_path / "r.json"
+    assert npu_run.main([saved, "--timing-only", "--json", str(record)]) == 0
+    assert json.loads(record.read_text())["timing_only"] is True
+    capfd.readouterr()
     assert npu_run.main([saved, "--save", saved]) == 2
     assert "would replace another file" in capfd.readouterr().err
     Path(saved).write_bytes(Path(saved).read_bytes()[:-9])
@@ -255,13 +329,21 @@ def test_version(capfd: pytest.CaptureFixture[str]) -> None:
 def test_quantizes_and_says_what_it_cost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = davinci.zoo.build("mlp,features=32,hidden=32")
+    model = zoo.build("mlp,features=32,hidden=32")
     data, made, record = (str(tmp_path / name) for name in ("c.npz", "int8.onnx", "r.json"))
     np.savez(data, x=np.stack([model.inputs(seed)["x"] for seed in range(4)]))
     command = [f"zoo:{model.spec}", "--check", "--quantize", data, "--json", record]
+    assert npu_run.main(command) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "left in floats where int8 takes longer" in said
+    found = json.loads(Path(record).read_text())["quantization"]
+    assert found["time_us"] <= found["floats_time_us"]
+    assert all(layer["kept"] == (layer["why"] == "time") for layer in found["layers"])
+    command += ["--quantize-layers", "all"]
     assert npu_run.main([*command, "--save-quantized", made, "--quantize-method", "kl"]) == 0
     assert "3 of 3 layers to int8 by kl" in capsys.readouterr().out
     found = json.loads(Path(record).read_text())["quantization"]
+    assert found["time_us"] > 0 and found["floats_time_us"] > 0
     assert found["cosine"] > 0.998 and [layer["kept"] for layer in found["layers"]] == [False] * 3
     assert "QuantizeLinear" in [node.op_type for node in onnx.load(made).graph.node]
     assert npu_run.main([*command, "--accuracy", "1"]) == 0
@@ -271,7 +353,13 @@ def test_quantizes_and_says_what_it_cost(
 
 
 @pytest.mark.parametrize(
-    "option", [("--accuracy", "0.9"), ("--quantize-method", "kl"), ("--save-quantized", "q.onnx")]
+    "option",
+    [
+        ("--accuracy", "0.9"),
+        ("--quantize-method", "kl"),
+        ("--quantize-layers", "all"),
+        ("--save-quantized", "q.onnx"),
+    ],
 )
 def test_options_of_quantization_need_it(option: tuple[str, str], add: str) -> None:
     assert npu_run.main([add, *option]) == 2

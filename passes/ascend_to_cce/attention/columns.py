@@ -110,7 +110,7 @@ class KeyColumns:
         cce.copy(self.columns.fractals, self.l1[self.slot])
 
     def _add_up(self, rows: dict[Value, IndexLike]) -> None:
-        """All masks, in `total`; the lowest number where there are no keys."""
+        """Adds all masks into `total`, which gets the lowest number where there are no keys."""
         keys = self.attention.keys
         for number, (value, gm) in enumerate(self.gm.items()):
             place = self.other if number else self.total

@@ -8,8 +8,9 @@ from functools import partial
 
 from davinci.mlir import ir
 from davinci.passes.ascend_to_cce import Target
-from davinci.passes.ascend_to_cce.attention.kernel import AttentionKernel, Buffers
+from davinci.passes.ascend_to_cce.attention.kernel import AttentionKernel
 from davinci.passes.ascend_to_cce.attention.together import TogetherKernel
+from davinci.passes.ascend_to_cce.attention.units import Buffers
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks
 from davinci.passes.builder import IndexLike, reshaped
 from davinci.schedule.attention.attention import AttentionSchedule
@@ -21,12 +22,17 @@ from davinci.schedule.vector.space import NoSpace
 
 
 def build_attention_group(
-    group: AttentionGroup, graph: Graph, gm: dict[int, ir.Value], target: Target
+    group: AttentionGroup,
+    graph: Graph,
+    gm: dict[int, ir.Value],
+    target: Target,
+    given: AttentionSchedule | None = None,
 ) -> tuple[AttentionSchedule, int]:
     """The schedule of a group, and how many blocks can share its work.
 
     Args:
         gm: buffers of the group's inputs and output, by number.
+        given: the schedule, if it was chosen already.
 
     Raises:
         NoSpace: no schedule fits.
@@ -34,7 +40,7 @@ def build_attention_group(
     attention = group.attention
     if not group.ready:
         raise NoSpace("masks that are not as scores are computed")
-    schedule = choose(attention, target.machine, target.cores)
+    schedule = given or choose(attention, target.machine, target.cores)
 
     def array(number: int, *shape: int) -> ir.Value:
         """The buffer of a value in another shape; of the dimension -1 as many as there are."""
@@ -59,7 +65,7 @@ def build_attention_group(
 
     def kernel() -> AttentionKernel:
         kind = TogetherKernel if schedule.together else AttentionKernel
-        return kind(attention, schedule, buffers, target.machine)
+        return kind(attention, schedule, buffers, target.machine, group.members)
 
     def alone(line: Line, index: IndexLike) -> None:
         kernel().line(line, index)

@@ -15,22 +15,23 @@ this one are multiplied; `multi-buffer` orders what is left.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
 from davinci.mlir import arith, ir
-from davinci.operators.vector_program import Value
+from davinci.operators.vector_program import Value, joined
 from davinci.passes.ascend_to_cce.attention.columns import KeyColumns, is_common
 from davinci.passes.ascend_to_cce.attention.feeds import KeyRowsFeed, ScaledFeed
 from davinci.passes.ascend_to_cce.attention.leave import AttentionExit
 from davinci.passes.ascend_to_cce.attention.masks import KeyBlock
 from davinci.passes.ascend_to_cce.attention.softmax import Softmax
+from davinci.passes.ascend_to_cce.attention.units import Buffers, LessHighest, Unit
 from davinci.passes.ascend_to_cce.products.dense_runs import scratch_of
 from davinci.passes.ascend_to_cce.products.feed import Feed, Range, Region, Staging
 from davinci.passes.ascend_to_cce.products.kernel import flag
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import (
@@ -53,74 +54,28 @@ from davinci.schedule.attention.cost import (
 )
 from davinci.schedule.attention.dense import dense_buffers
 from davinci.schedule.attention.lines import Line
+from davinci.schedule.attention.members import Members
 from davinci.schedule.products.events import Block, Fill, Held, Span, spans
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import ceil_div, row_major
 
 
-@dataclass(frozen=True)
-class Buffers:
-    """What lies in GM, each with one dimension of matrices: Q, K, V, what the chain combines
-    scores with, O."""
+class AttentionKernel:
+    """Builds the kernel of attention from its schedule.
 
-    q: ir.Value
-    k: ir.Value
-    v: ir.Value
-    extras: list[ir.Value]
-    o: ir.Value
-
-
-@dataclass(frozen=True)
-class Unit:
-    """Rows of a matrix of O.
-
-    Attributes:
-        batch: which matrix.
-        rows: of it.
-        turn: how many units of the line are before it.
-        matrix: how many matrices of the line are before its own.
+    Args:
+        members: operators of the kernel that what is built serves.
     """
 
-    batch: IndexLike
-    rows: Range
-    turn: int
-    matrix: int
-
-    @property
-    def fractals(self) -> int:
-        return ceil_div(self.rows.elements, SIDE)
-
-
-class LessHighest:
-    """What takes maxima off scores in L0C: ones beside K, in L0A, times fractals whose first rows
-    are less the maxima."""
-
-    def __init__(self, schedule: AttentionSchedule) -> None:
-        f16, rows = ir.F16Type.get(), schedule.rows
-        self.ones = alloc([schedule.tile * FRACTAL], f16, "L0A")
-        self.l1, self.l0b = (
-            [alloc([rows * FRACTAL], f16, memory) for _ in range(STAGES)]
-            for memory in ("L1", "L0B")
-        )
-        self.turn = 0
-
-    def load(self, made: ir.Value, rows: int) -> ir.Value:
-        """Fractals of so many rows, in UB, to L0B."""
-        self.turn = (self.turn + 1) % STAGES
-        l1, l0b = self.l1[self.turn], self.l0b[self.turn]
-        shape = [1, rows, SIDE, SIDE]
-        cce.copy(*(restride(x, [rows * FRACTAL], [1]) for x in (made, l1)))
-        cce.load2d(reshaped(l1, shape), reshaped(l0b, shape), transpose=True)
-        return l0b
-
-
-class AttentionKernel:
-    """Builds the kernel of attention from its schedule."""
-
     def __init__(
-        self, attention: Attention, schedule: AttentionSchedule, gm: Buffers, machine: Machine
+        self,
+        attention: Attention,
+        schedule: AttentionSchedule,
+        gm: Buffers,
+        machine: Machine,
+        members: Members,
     ) -> None:
-        self.attention, self.schedule = attention, schedule
+        self.attention, self.schedule, self.members = attention, schedule, members
         self.sizes = attention.fractals
         pieces = pieces_of(attention, schedule)
         # Q passes the vector unit, which K and V should not wait for.
@@ -151,7 +106,7 @@ class AttentionKernel:
         def buffers(count: int, fractals: int, element: ir.Type, memory: str) -> list[ir.Value]:
             return [alloc([fractals * FRACTAL], element, memory) for _ in range(count)]
 
-        self.softmax = Softmax(attention, schedule, gm.extras, machine)
+        self.softmax = Softmax(attention, schedule, gm.extras, machine, members)
         self.l0a_k = buffers(schedule.l0a[0], tile * depth, f16, "L0A")
         self.l0a_p = buffers(schedule.l0a[1], tile * rows, f16, "L0A")
         self.l0b_q = buffers(schedule.l0b[0], rows * depth, f16, "L0B")
@@ -160,16 +115,24 @@ class AttentionKernel:
         self.l0c_s = buffers(schedule.l0c, schedule.scored * tile, made, "L0C")
         self.l0c_o = buffers(schedule.sums, rows * (columns + 1), f32, "L0C")
         self.p = buffers(schedule.p_slots, rows * schedule.block, f16, "L1")
-        self.exit = AttentionExit(attention, schedule, gm.o, machine, parts)
+        self.exit = AttentionExit(attention, schedule, gm.o, machine, parts, members)
         self.less = LessHighest(schedule) if schedule.twice else None
-        self.ones = self._ones(max(tile, rows))
+        with serving(*members.sums):
+            self.ones = self._ones(max(tile, rows))
         if schedule.twice and attention.chain.extras:
-            self.q.columns = KeyColumns(attention, schedule, gm.extras, machine)
+            with serving(*self.masking):
+                self.q.columns = KeyColumns(attention, schedule, gm.extras, machine)
         self.scores: dict[int, list[ir.Value]] = {}
         self.begun: set[Unit] = set()
         self.there: dict[tuple[bool, int], int] = {}
         self.common = False
         self.tiles = 0
+
+    @property
+    def masking(self) -> tuple[int, ...]:
+        """Operators that masks are brought for."""
+        steps = (step.members for step in self.attention.chain.steps)
+        return joined(*steps, *self.members.extras)
 
     @staticmethod
     def staging(sizes: tuple[int, int], count: int, parts: dict[str, ir.Value]) -> Staging:
@@ -320,13 +283,15 @@ class AttentionKernel:
             return
         self.begun.add(unit)
         if self.q.columns is not None and not (self.common and unit.turn):
-            self.q.columns.bring(self.own(unit))
+            with serving(*self.masking):
+                self.q.columns.bring(self.own(unit))
         block = Block(0, Span(0, self.sizes.depth), Span(0, unit.fractals))
         held = Held(block, unit.turn % len(self.q.l1))
         depth = Range(0, self.attention.depth, True)
         region = Region(self.matrix(unit, self.attention.of_q), depth, unit.rows)
-        self.fill(self.q, held, region)
-        self.q.load(held, block, self.l0b_q[unit.turn % len(self.l0b_q)], k_first=True)
+        with serving(*self.members.q):
+            self.fill(self.q, held, region)
+            self.q.load(held, block, self.l0b_q[unit.turn % len(self.l0b_q)], k_first=True)
 
     def score(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         """S^T of a tile of keys, in L0C; `turn` counts tiles."""
@@ -344,8 +309,9 @@ class AttentionKernel:
             Range(0, self.attention.depth, True),
             Range(keys.start, keys.elements, True),
         )
-        self.bring_once(self.k, held, region, number)
-        self.k.load(held, held.piece, l0a, k_first=False)
+        with serving(*self.members.k):
+            self.bring_once(self.k, held, region, number)
+            self.k.load(held, held.piece, l0a, k_first=False)
         return l0a
 
     def multiply(
@@ -355,21 +321,24 @@ class AttentionKernel:
         rows, depth = unit.fractals, self.sizes.depth
         shape = [rows, tile.size, SIDE, SIDE]
         scores = restride(l0c, shape, row_major(shape), place)
-        cce.mad(
-            reshaped(l0a, [tile.size, depth, SIDE, SIDE]),
-            reshaped(self.l0b_q[unit.turn % len(self.l0b_q)], [depth, rows, SIDE, SIDE]),
-            scores,
-            flag(True),
-        )
+        with serving(*self.members.scores):
+            cce.mad(
+                reshaped(l0a, [tile.size, depth, SIDE, SIDE]),
+                reshaped(self.l0b_q[unit.turn % len(self.l0b_q)], [depth, rows, SIDE, SIDE]),
+                scores,
+                flag(True),
+            )
         if self.q.columns is not None:
-            ones = reshaped(self.ones, [1, rows, SIDE, SIDE])
-            cce.mad(self.q.columns.load(tile), ones, scores, flag(False))
+            with serving(*self.masking):
+                ones = reshaped(self.ones, [1, rows, SIDE, SIDE])
+                cce.mad(self.q.columns.load(tile), ones, scores, flag(False))
 
     def take(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         """Scores of a tile from L0C to UB, and what is done to them there."""
         if tile.start == 0:
             # Not earlier: there is room for the masks of one unit.
-            self.softmax.masks.bring(self.own(unit), keys)
+            with serving(*self.masking):
+                self.softmax.masks.bring(self.own(unit), keys)
             self.scores[unit.turn] = self.softmax.next_scores(unit.fractals, self.tiles_of(keys))
         self._take(unit, tile, turn)
         scores, rows, start = self.place(unit, tile), unit.fractals, unit.rows.start
@@ -383,7 +352,7 @@ class AttentionKernel:
         self.softmax.take(source, self.place(unit, tile))
 
     def place(self, unit: Unit, tile: Span) -> ir.Value:
-        """Of the scores of a tile in UB."""
+        """The buffer in UB of a unit's scores of one tile of keys."""
         return self.scores[unit.turn][tile.start // self.schedule.tile]
 
     def find_highest(self, unit: Unit, tiles: Sequence[Span]) -> ir.Value | None:
@@ -392,18 +361,20 @@ class AttentionKernel:
         found = self.softmax.find_highest(self.scores[unit.turn], rows, tiles)
         if self.less is None or found is None:
             return None
-        return self.less.load(found, rows)
+        with serving(*self.members.difference):
+            return self.less.load(found, rows)
 
     def take_again(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int, less: ir.Value) -> None:
         """Scores of a tile less their maxima, from L0C to UB."""
         assert self.less is not None
         rows, l0c = unit.fractals, self.l0c_s[turn % len(self.l0c_s)]
-        cce.mad(
-            reshaped(self.less.ones, [tile.size, 1, SIDE, SIDE]),
-            reshaped(less, [1, rows, SIDE, SIDE]),
-            reshaped(l0c, [rows, tile.size, SIDE, SIDE]),
-            flag(False),
-        )
+        with serving(*self.members.difference):
+            cce.mad(
+                reshaped(self.less.ones, [tile.size, 1, SIDE, SIDE]),
+                reshaped(less, [1, rows, SIDE, SIDE]),
+                reshaped(l0c, [rows, tile.size, SIDE, SIDE]),
+                flag(False),
+            )
         self._take(unit, tile, turn)
         self.softmax.stretch(self.place(unit, tile))
         self.softmax.hide(self.place(unit, tile), rows, keys, tile)
@@ -424,7 +395,8 @@ class AttentionKernel:
             Range(keys.start, keys.elements, True),
             Range(0, self.attention.columns, True),
         )
-        self.bring_once(self.v, self.held(unit, keys), region, unit.matrix)
+        with serving(*self.members.v):
+            self.bring_once(self.v, self.held(unit, keys), region, unit.matrix)
 
     def held(self, unit: Unit, keys: KeyBlock) -> Held:
         """V of a block in L1: one piece, so that one flag tells of it."""
@@ -433,6 +405,10 @@ class AttentionKernel:
 
     def weigh(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         """O += P V and the sums of P, over a tile of keys; the first of a block begins anew."""
+        with serving(*self.members.product):
+            self._weigh(unit, keys, tile, turn)
+
+    def _weigh(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> None:
         rows, columns = unit.fractals, self.sizes.columns
         l0b = self.load_v(unit, keys, tile, turn)
         l0a = self.l0a_p[turn % len(self.l0a_p)]
@@ -450,7 +426,8 @@ class AttentionKernel:
             if column == columns:
                 b = reshaped(restride(self.ones, [tile.size * FRACTAL], [1]), shape_b)
             c = restride(sums, shape_c, steps_c, column * rows * FRACTAL)
-            cce.mad(reshaped(l0a, shape), b, c, first)
+            with serving(*(self.members.sums if column == columns else ())):
+                cce.mad(reshaped(l0a, shape), b, c, first)
 
     def load_v(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int) -> ir.Value:
         """A tile of V to L0B."""

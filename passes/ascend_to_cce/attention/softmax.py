@@ -17,9 +17,10 @@ from collections.abc import Sequence
 from davinci.dialects.cce import build as cce
 from davinci.machine import Machine
 from davinci.mlir import ir
-from davinci.operators.vector_program import Value
+from davinci.operators.vector_program import Value, joined
 from davinci.passes.ascend_to_cce.attention.masks import KeyBlock, Masks
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, fill_zeros
+from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import build_steps, scratch_buffers
 from davinci.passes.builder import IndexLike, alloc, op, restride, viewed
@@ -34,6 +35,7 @@ from davinci.schedule.attention.blocks import (
 from davinci.schedule.attention.cost import shared_bytes
 from davinci.schedule.attention.fold import (
     FIRST,
+    LEAST,
     SECOND,
     SPREAD_OUT,
     fold,
@@ -43,6 +45,7 @@ from davinci.schedule.attention.fold import (
     spread_again,
     tile_name,
 )
+from davinci.schedule.attention.members import Members
 from davinci.schedule.products.events import Span
 from davinci.schedule.vector.steps import RESULT, SOURCE, Step, Steps
 from davinci.units import BLOCK_BYTES, row_major
@@ -55,6 +58,7 @@ class Softmax:
     Args:
         attention, schedule: what they are of.
         masks: the extras of the chain in GM, see `Masks`.
+        members: operators of the kernel that what is built serves.
     """
 
     def __init__(
@@ -63,8 +67,10 @@ class Softmax:
         schedule: AttentionSchedule,
         masks: Sequence[ir.Value],
         machine: Machine,
+        members: Members,
     ) -> None:
         self.attention, self.schedule, self.machine = attention, schedule, machine
+        self.members = members
         self.dtype = schedule.dtype(attention)
         self.element, self.itemsize = element_type(self.dtype), schedule.itemsize(attention)
         rows, keys = schedule.scored, schedule.block
@@ -77,10 +83,18 @@ class Softmax:
         self.shared = Ring(1, first)
         self.second = alloc([second], ir.IntegerType.get_signless(8), "UB")
         self.turn = 0
-        self.spread_out = self._spread_out()
-        self.masks = Masks(attention, schedule, masks, machine)
-        numbers = attention.chain.numbers
-        self.numbers = {value: self._number(value, number) for value, number in numbers}
+        with serving(*members.difference):
+            self.spread_out = self._spread_out()
+        chain = attention.chain
+        masking = joined(*(step.members for step in chain.steps), *members.extras)
+        with serving(*masking):
+            self.masks = Masks(attention, schedule, masks, machine)
+            self.numbers = {value: self._number(value, number) for value, number in chain.numbers}
+        self.least: ir.Value | None = None
+        if attention.guarded:
+            with serving(*members.highest):
+                self.least = alloc([BLOCK_BYTES // self.itemsize], self.element, "UB")
+                cce.vector_dup(scalar(self.dtype, LOWEST[self.dtype]), self.least)
         if schedule.blocks(attention) > 1:
             self.before = alloc([lanes], self.element, "UB")
             f32 = ir.F32Type.get()
@@ -113,7 +127,8 @@ class Softmax:
 
     def begin(self) -> None:
         """A unit begins, of several blocks of keys."""
-        cce.vector_dup(scalar(self.dtype, LOWEST[self.dtype]), self.before)
+        with serving(*self.members.highest):
+            cce.vector_dup(scalar(self.dtype, LOWEST[self.dtype]), self.before)
 
     def next_scores(self, rows: int, tiles: Sequence[Span]) -> list[ir.Value]:
         """A place for the scores of each tile."""
@@ -129,7 +144,8 @@ class Softmax:
     def take(self, tile: ir.Value, scores: ir.Value) -> None:
         """A tile of scores from L0C, [rows][keys][16][16], to its place in UB."""
         shape = ir.MemRefType(tile.type).shape
-        cce.copy_l0c(tile, restride(scores, shape, row_major(shape), start_of(scores)))
+        with serving(*self.members.scores):
+            cce.copy_l0c(tile, restride(scores, shape, row_major(shape), start_of(scores)))
 
     def hide(self, scores: ir.Value, rows: int, keys: KeyBlock, tile: Span) -> None:
         """-inf where a tile has no keys."""
@@ -138,7 +154,8 @@ class Softmax:
         if there < size:
             shape = [rows, (size - there) * SIDE]
             rest = restride(scores, shape, [size * SIDE, 1], start_of(scores) + there * SIDE)
-            cce.vector_dup(scalar(self.dtype, -math.inf), rest)
+            with serving(*self.members.highest):
+                cce.vector_dup(scalar(self.dtype, -math.inf), rest)
 
     def chain(
         self,
@@ -160,9 +177,11 @@ class Softmax:
         shape = [rows, size, SIDE // lanes, lanes]
         own = [size * SIDE, SIDE, lanes, 1]
         held = {}
-        for extra in chain.extras:
+        for extra, own_members in zip(chain.extras, self.members.extras, strict=True):
             value = extra.value
-            held[value] = self.masks.operand(extra, matrix[value], start, rows, keys, tile)
+            readers = (step.members for step in chain.steps if value in step.sources)
+            with serving(*joined(own_members, *readers)):
+                held[value] = self.masks.operand(extra, matrix[value], start, rows, keys, tile)
         held |= {value: (buffer, [0, 0, 0, 1], 0) for value, buffer in self.numbers.items()}
         for step in chain.steps:
             operands = []
@@ -174,13 +193,15 @@ class Softmax:
                     operands.append(restride(scores, shape, own, start_of(scores)))
             if step.scalar is not None:
                 operands.insert(-1, scalar(self.dtype, step.scalar))
-            op(f"cce.{step.name}", operands, **step.attributes)
+            with serving(*step.members):
+                op(f"cce.{step.name}", operands, **step.attributes)
 
     def stretch(self, scores: ir.Value) -> None:
         """The chain's factors, on the differences of a tile."""
         factor = self.attention.chain.factor
         if factor != 1.0:
-            cce.vmuls(scores, scalar(self.dtype, factor), scores)
+            with serving(*joined(*(step.members for step in self.attention.chain.steps))):
+                cce.vmuls(scores, scalar(self.dtype, factor), scores)
 
     def find_highest(
         self, scores: Sequence[ir.Value], rows: int, tiles: Sequence[Span], above: int = 0
@@ -191,12 +212,21 @@ class Softmax:
         Args:
             above: fractals of rows of a line above these.
         """
+        with serving(*self.members.highest):
+            return self._find_highest(scores, rows, tiles, above)
+
+    def _find_highest(
+        self, scores: Sequence[ir.Value], rows: int, tiles: Sequence[Span], above: int
+    ) -> ir.Value | None:
         whole = self.schedule.blocks(self.attention) == 1
         spread = bool(self.spread_out) and whole and not self.schedule.twice
-        work = fold(rows, [tile.size * SIDE for tile in tiles], self.dtype, self.machine, spread)
+        sizes, bounded = [tile.size * SIDE for tile in tiles], self.least is not None
+        work = fold(rows, sizes, self.dtype, self.machine, spread, bounded)
         folded, second = self._scratch(work, rows, above)
         buffers = {RESULT: self.highest, FIRST: folded, SECOND: second}
         buffers |= {tile_name(number): place for number, place in enumerate(scores)}
+        if self.least is not None:
+            buffers[LEAST] = self.least
         if self.spread_out:
             self.turn += 1
             place = self.spread_out[self.turn % len(self.spread_out)]
@@ -237,13 +267,16 @@ class Softmax:
             buffers = {SOURCE: scores, RESULT: self.highest}
             if self.spread_out:
                 buffers[SPREAD_OUT] = self._beside(self.spread_out[0], rows, above, tiles)
-            self._step(less_highest(rows, keys, first, self.dtype), buffers)
+            with serving(*self.members.difference):
+                self._step(less_highest(rows, keys, first, self.dtype), buffers)
         flat = scores
-        if self.itemsize > 2:
-            flat = self._weights(count)
-            cce.vconv(scores, flat)
-        cce.vexp(flat, flat)
-        cce.copy(flat, restride(p, [count], [1], start))
+        with serving(*self.members.exponential):
+            if self.itemsize > 2:
+                flat = self._weights(count)
+                cce.vconv(scores, flat)
+            cce.vexp(flat, flat)
+        with serving(*self.members.product):
+            cce.copy(flat, restride(p, [count], [1], start))
 
     def _beside(self, place: ir.Value, rows: int, above: int, tiles: Sequence[Span]) -> ir.Value:
         """The part of some rows of a line of the maxima beside tiles."""

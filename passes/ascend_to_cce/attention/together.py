@@ -17,11 +17,13 @@ from itertools import accumulate, groupby
 
 from davinci.machine import Machine
 from davinci.mlir import ir
-from davinci.passes.ascend_to_cce.attention.kernel import AttentionKernel, Buffers, Unit
+from davinci.passes.ascend_to_cce.attention.kernel import AttentionKernel
 from davinci.passes.ascend_to_cce.attention.masks import KeyBlock
+from davinci.passes.ascend_to_cce.attention.units import Buffers, Unit
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL
 from davinci.passes.builder import restride
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
+from davinci.schedule.attention.members import Members
 from davinci.schedule.products.events import Span
 from davinci.units import FRACTAL_SIDE as SIDE
 from davinci.units import row_major
@@ -44,9 +46,14 @@ class TogetherKernel(AttentionKernel):
     """Builds the kernel from a schedule that says `together`."""
 
     def __init__(
-        self, attention: Attention, schedule: AttentionSchedule, gm: Buffers, machine: Machine
+        self,
+        attention: Attention,
+        schedule: AttentionSchedule,
+        gm: Buffers,
+        machine: Machine,
+        members: Members,
     ) -> None:
-        super().__init__(attention, schedule, gm, machine)
+        super().__init__(attention, schedule, gm, machine, members)
         self.in_l0b: list[tuple[int, int] | None] = []
         self.loaded_k = self.loaded_v = 0
 

@@ -21,12 +21,13 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import Step, Value, joined
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.matrix_rows import Piece, load_rows, store_rows
 from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.products.kernel import flag
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, change, fill_zeros
+from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import block_index, only_blocks
 from davinci.passes.ascend_to_cce.vector.program import scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
@@ -157,7 +158,8 @@ class _Unit(TileBuilder):
             gm = self.gm[place]
             size = _count(gm)
             self.right[place] = alloc([size], f16, "L1")
-            cce.copy(reshaped(gm, [size]), self.right[place])
+            with serving(*joined(*(p.members for p in products if p.b == place))):
+                cce.copy(reshaped(gm, [size]), self.right[place])
         for product in products:
             if product.a not in self.left:
                 k = ceil_div(product.k, SIDE)
@@ -168,10 +170,11 @@ class _Unit(TileBuilder):
         if products:
             size = max(ceil_div(p.k, SIDE) for p in products) * self.height * FRACTAL
             zeros = alloc([size], f16, "UB")
-            fill_zeros(zeros)
-            for left in self.left.values():
-                count = _count(left.l1)
-                cce.copy(restride(zeros, [count], [1]), left.l1)
+            with serving(*joined(*(product.members for product in products))):
+                fill_zeros(zeros)
+                for left in self.left.values():
+                    count = _count(left.l1)
+                    cce.copy(restride(zeros, [count], [1]), left.l1)
         for product in products:
             blocks = self._blocks(product)
             if self.schedule.resident:
@@ -193,12 +196,21 @@ class _Unit(TileBuilder):
         shape = [block.rows, block.columns, SIDE, SIDE]
         strides = [columns * FRACTAL, FRACTAL, SIDE, 1]
         offset = (block.row * columns + block.column) * FRACTAL
-        cce.load2d(restride(self.right[product.b], shape, strides, offset), reshaped(l0, shape))
+        with serving(*product.members):
+            source = restride(self.right[product.b], shape, strides, offset)
+            cce.load2d(source, reshaped(l0, shape))
 
     def _multiply(self, a: int) -> None:
         """A is in UB: to L1 and L0A, and all products with it."""
-        value, left = self.program.stores[a], self.left[a]
         products = [product for product in self.group.products if product.a == a]
+        with serving(*joined(*(product.members for product in products))):
+            self._load_left(a, products)
+        for product in products:
+            with serving(*product.members):
+                self._product(product, self.left[a].l0)
+
+    def _load_left(self, a: int, products: Sequence[Factors]) -> None:
+        value, left = self.program.stores[a], self.left[a]
         width, pitch = products[0].k, self.schedule.pitch
         k, held = ceil_div(width, SIDE), self._held(value)
         rows = restride(held, [self.rows, pitch], [pitch, 1])
@@ -213,8 +225,6 @@ class _Unit(TileBuilder):
             shape = [self.height, min(depth, k - row), SIDE, SIDE]
             source = restride(left.l1, shape, [FRACTAL, tall, SIDE, 1], row * tall)
             cce.load2d(source, self._of_left(left.l0, row, shape[1]))
-        for product in products:
-            self._product(product, left.l0)
 
     def _of_left(self, l0: Any, row: int, rows: int) -> Any:
         """Part of a left factor in L0A, of whole blocks along k."""
@@ -263,6 +273,7 @@ class _Unit(TileBuilder):
             self._bring(number, self._index(group.roles[number], time))
         factors = {program.stores[product.a]: product.a for product in group.products}
         results = {program.loads[product.c]: product.c for product in group.products}
+        of_product = {product.c: product.members for product in group.products}
         multiplied: set[int] = set()
         come: set[int] = set()
 
@@ -274,7 +285,8 @@ class _Unit(TileBuilder):
         def need(value: Value) -> None:
             if value in results and results[value] not in come:
                 come.add(results[value])
-                self._come(results[value])
+                with serving(*of_product[results[value]]):
+                    self._come(results[value])
 
         for value in program.loads.values():
             if value not in results:
@@ -315,6 +327,10 @@ class _Unit(TileBuilder):
     # Between GM and UB.
 
     def _bring(self, number: int, index: IndexLike) -> None:
+        with serving(*self.program.readers(self.program.loads[number])):
+            self._bring_rows(number, index)
+
+    def _bring_rows(self, number: int, index: IndexLike) -> None:
         value = self.program.loads[number]
         held = self._held(value)
         if value in self.program.packed:
@@ -329,6 +345,10 @@ class _Unit(TileBuilder):
         load_rows(piece, rows)
 
     def _take(self, number: int, index: IndexLike, value: Value) -> None:
+        with serving(*self.program.makers(value)):
+            self._take_rows(number, index, value)
+
+    def _take_rows(self, number: int, index: IndexLike, value: Value) -> None:
         held = self._held(value)
         if value in self.program.packed:
             start, count, array = self._run(number, index)

@@ -76,7 +76,8 @@ def parts_of(way: Way, arrays: Arrays, result: Any, looped: bool) -> list[Part]:
 
 
 def painted_parts(way: Painted, arrays: Arrays, result: Any) -> list[Part]:
-    """All transfers of an index of the outer dimension, in their order."""
+    """The parts of a kernel that does all transfers of one index of the outer dimension in their
+    order."""
     runs = [RunsBuilder(w, arrays, result) if isinstance(w, Runs) else None for w in way.ways]
 
     def build(index: IndexLike) -> None:

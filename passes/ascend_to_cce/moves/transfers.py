@@ -58,7 +58,8 @@ class RunsBuilder:
         self.buffers = [self._buffer(shape, element, arrays) for shape in self._shapes()]
 
     def _shapes(self) -> list[list[int]]:
-        """Of the buffers: of whole blocks, and of the last block."""
+        """Shapes of the buffers: one for whole blocks, and one for a last block that is not
+        whole."""
         way = self.way
         if way.portions is not None:
             last = [[way.block]] if way.portions.tail % way.block else []

@@ -17,11 +17,12 @@ from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
 from davinci.operators.reduce import REDUCTIONS
-from davinci.operators.vector_program import DTYPE_OF, Step, Value
+from davinci.operators.vector_program import DTYPE_OF, Step, Value, joined
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
 from davinci.passes.ascend_to_cce.products.extras import repeat_row
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, fill_zeros
+from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
@@ -57,17 +58,22 @@ from davinci.units import FRACTAL_SIDE as SIDE
 
 
 def build_pool(
-    group: PoolGroup, graph: Graph, gm: dict[int, ir.Value], target: Target
+    group: PoolGroup,
+    graph: Graph,
+    gm: dict[int, ir.Value],
+    target: Target,
+    given: PoolSchedule | None = None,
 ) -> tuple[PoolSchedule, int]:
     """The schedule of a group, and how many blocks can share its work.
 
     Args:
         gm: buffers of the group's inputs and outputs, by number.
+        given: the schedule, if it was chosen already.
 
     Raises:
         NoSpace: no tile fits.
     """
-    schedule = choose(group.pool, target.machine, target.cores)
+    schedule = given or choose(group.pool, target.machine, target.cores)
     return schedule, PoolKernel(group, schedule, gm, target).build()
 
 
@@ -79,6 +85,7 @@ class PoolKernel:
     ) -> None:
         self.pool, self.schedule, self.target = group.pool, schedule, target
         self.end, pool = group.pool.end, group.pool
+        self.members = joined(group.members, self.end.program.taken)
         planes = pool.images * pool.blocks
         self.images = [self._every(gm[group.image], first) for first in self._firsts()]
         windows = pool.geometry.windows
@@ -101,9 +108,10 @@ class PoolKernel:
                 if extra.row
                 else whole(number, SIDE)
             )
-        self.numbers = {
-            value: self._number(*key) for key, value in self.end.program.constants.items()
-        }
+        self.numbers = {}
+        for key, value in self.end.program.constants.items():
+            with serving(*self.end.program.readers(value)):
+                self.numbers[value] = self._number(*key)
 
     def _firsts(self) -> range:
         """First rows of the image of those that windows step to."""
@@ -190,9 +198,11 @@ class Tile:
 
     def build(self) -> None:
         program = self.end.program
-        held = {self.end.sums: self._combined(), **self.kernel.numbers}
+        with serving(*self.kernel.members):
+            held = {self.end.sums: self._combined(), **self.kernel.numbers}
         for extra in self.end.extras:
-            held[extra.value] = self._row(extra) if extra.row else self._whole(extra)
+            with serving(*program.readers(extra.value)):
+                held[extra.value] = self._row(extra) if extra.row else self._whole(extra)
         made: dict[tuple[str, int], ir.Value] = {}
         for value, slot in self.end.slots().items():
             made.setdefault(slot, self._buffer(value.dtype, moved=False))
@@ -202,12 +212,14 @@ class Tile:
                 held[value] = self._buffer(value.dtype, moved=True)
         for step in program.steps:
             made_bytes = step.result in program.outputs and step.result in self.end.paired
-            if made_bytes and step.sources[0] != self.end.sums:
-                # Lanes of bytes are cleared before they are bytes.
-                self._clear(held[step.sources[0]], self.end.lanes(step.result))
-            self._step(step, held)
+            with serving(*step.members):
+                if made_bytes and step.sources[0] != self.end.sums:
+                    # Lanes of bytes are cleared before they are bytes.
+                    self._clear(held[step.sources[0]], self.end.lanes(step.result))
+                self._step(step, held)
         for value in program.outputs:
-            self._store(value, held[value])
+            with serving(*(program.makers(value) or self.kernel.members)):
+                self._store(value, held[value])
 
     def _alloc(self, shape: Sequence[int], dtype: str, moved: bool) -> ir.Value:
         buffer: Any = alloc([math.prod(shape)], element_type(dtype), "UB")

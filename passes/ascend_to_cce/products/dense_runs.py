@@ -52,13 +52,13 @@ class Run:
 
     @property
     def whole(self) -> int:
-        """Of them those that one copy moves, with or without padding."""
+        """How many of the run's elements one copy moves, with or without padding."""
         kind = ir.MemRefType(self.gm.type)
         block = BLOCK_BYTES * 8 // int(kind.element_type.width)
         return self.count if kind.shape[0] == 1 else self.count // block * block
 
     def array(self) -> tuple[ir.Value, IndexLike]:
-        """All of GM in a line, and the place of the run."""
+        """The array in GM as one line of elements, and the index at which the run begins in it."""
         shape = ir.MemRefType(self.gm.type).shape
         first = mul(add(mul(self.batch, shape[1]), self.row), shape[2])
         return restride(self.gm, [math.prod(shape)], [1]), first

@@ -10,6 +10,7 @@ In Nz: GM [n] -> UB [columns 16] -> UB [columns][lanes / 16][16], each column's 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
@@ -27,6 +28,7 @@ from davinci.passes.ascend_to_cce.products.dense_runs import (
 from davinci.passes.ascend_to_cce.products.matrix import Matrix
 from davinci.passes.ascend_to_cce.products.parts import PartOfC
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring, RowReader, Rows, bands
+from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.builder import (
     IndexLike,
@@ -73,21 +75,28 @@ class Extras:
         self._parts, self._rows, self._raw = {}, {}, {}
         self.column: RowColumn | ByteColumn | None = None
         self.matrix: Matrix | None = None
+        self._of_column: tuple[int, ...] = ()
+        self._of_matrix: tuple[int, ...] = ()
         for extra in end.extras:
             dtype = extra.value.dtype
             itemsize = DTYPES[dtype].itemsize
             if extra.matrix:
                 columns = end.matrix_columns(schedule.tile.m)
-                self.matrix = Matrix(schedule, self._gm[extra.value], columns)
+                self._of_matrix = extra.members
+                with serving(*extra.members):
+                    self.matrix = Matrix(schedule, self._gm[extra.value], columns)
                 continue
             if not extra.row:
                 size = end.elements(self._columns, rows, dtype) * itemsize
                 self._parts[extra.value] = Ring(schedule.loads, size)
                 continue
-            if extra.digits:
-                self.column = ByteColumn(schedule, extra.blocks, self._gm[extra.value])
-            elif extra.column:
-                self.column = RowColumn(schedule)
+            if extra.column:
+                self._of_column = extra.members
+            with serving(*extra.members):
+                if extra.digits:
+                    self.column = ByteColumn(schedule, extra.blocks, self._gm[extra.value])
+                elif extra.column:
+                    self.column = RowColumn(schedule)
             if end.width or extra.column:
                 continue
             if extra.scale:
@@ -97,48 +106,62 @@ class Extras:
             self._rows[extra.value] = Ring(2, size)
             if end.nz:
                 self._raw[extra.value] = Ring(2, schedule.tile.n * SIDE * itemsize)
-        self._once = {value: self._number(*key) for key, value in end.program.constants.items()}
+        self._once = {}
+        for key, value in end.program.constants.items():
+            with serving(*end.program.readers(value)):
+                self._once[value] = self._number(*key)
         if end.width:
             for extra in end.extras:
                 if extra.beside:
-                    self._once[extra.value] = self._repeated(extra, scratch)
+                    with self._serving(extra):
+                        self._once[extra.value] = self._repeated(extra, scratch)
+
+    def _serving(self, extra: Extra) -> AbstractContextManager[None]:
+        """What is built inside serves what an extra is for."""
+        return serving(*(extra.members or self._end.program.readers(extra.value)))
 
     def ask(self, event: Ask, part: PartOfC) -> None:
         """Brings what a part is combined with, or its tile."""
         if event.kind == MATRIX:
             if self.matrix is not None:
-                self.matrix.bring(event.part, part.place)
+                with serving(*self._of_matrix):
+                    self.matrix.bring(event.part, part.place)
             return
         if event.kind == PART:
             buffers = self.take(event.part)
             for extra in self._end.extras:
                 if extra.apart:
-                    self._whole(extra, part, buffers[extra.value])
+                    with self._serving(extra):
+                        self._whole(extra, part, buffers[extra.value])
             return
         for extra in self._end.extras:
-            if isinstance(self.column, ByteColumn) and extra.digits:
-                self.column.bring(event.part, part.column_of_tile)
-            elif came := self._came(extra, event.part):
-                self._bring(extra, event.part, part, came)
+            with self._serving(extra):
+                if isinstance(self.column, ByteColumn) and extra.digits:
+                    self.column.bring(event.part, part.column_of_tile)
+                elif came := self._came(extra, event.part):
+                    self._bring(extra, event.part, part, came)
 
     def turn(self, event: Turn) -> None:
         """Makes repeats or columns of the rows that came for a tile."""
         columns, buffers = event.part.tile.n.size, self.take(event.part)
         for extra in self._end.extras:
-            if extra.column and isinstance(self.column, RowColumn):
-                self.column.ready(event.part)
-            elif ring := self._raw.get(extra.value):
-                dtype = extra.value.dtype
-                came = ring.at(event.part.turn, columns * SIDE, element_type(dtype))
-                lanes = self._end.row_elements(1, dtype)
-                repeat_row(came, buffers[extra.value], columns, lanes)
+            with self._serving(extra):
+                if extra.column and isinstance(self.column, RowColumn):
+                    self.column.ready(event.part)
+                elif ring := self._raw.get(extra.value):
+                    dtype = extra.value.dtype
+                    came = ring.at(event.part.turn, columns * SIDE, element_type(dtype))
+                    lanes = self._end.row_elements(1, dtype)
+                    repeat_row(came, buffers[extra.value], columns, lanes)
 
     def add(self, event: Add, sums: ir.Value, false: ir.Value) -> None:
         """Adds to columns of a tile in L0C what the cube adds."""
         if self.column is not None and event.n.start == 0:
-            self.column.add(event, sums, false)
+            with serving(*self._of_column):
+                self.column.add(event, sums, false)
         if self.matrix is not None:
-            self.matrix.add(event, sums, false)
+            with serving(*self._of_matrix):
+                self.matrix.add(event, sums, false)
 
     def take(self, event: Leave) -> dict[Value, ir.Value]:
         """The buffers of what a part is combined with."""

@@ -135,7 +135,8 @@ class Feed:
             at += taken
 
     def source(self, stored: ir.Value, group: Group) -> ir.Value:
-        """Of [columns][rows][16][16], what goes to `group`, k as [groups][fractals of one]."""
+        """The part of an operand stored as [columns][rows][16][16] that goes to `group`; k is seen
+        as [groups][fractals of a group]."""
         sizes, dim = list(ir.MemRefType(stored.type).shape), int(self.operand.k_rows)
         start = [0, 0, 0, 0]
         if sizes[dim] != group.count * group.size:

@@ -63,14 +63,15 @@ def build_product_group(
         if extra.digits:
             extras.append(gm[number])
         elif extra.row:
-            batch = (product.matrices or product.batch) if extra.batch else 1
-            extras.append(reshaped(gm[number], [batch, product.n]))
+            # Each image has its own, or each of the matrices of weights, which images share.
+            rows = graph.arrays[number].count // product.n if extra.batch else 1
+            extras.append(reshaped(gm[number], [rows, product.n]))
         else:
             extras.append(matrices(number))
     a = factor(group.factors[0], product.batch)
     b = factor(group.factors[1], product.matrices or product.batch)
     buffers = Buffers(a, b, [matrices(number) for number in group.outputs], extras)
-    kernel = ProductKernel(product, schedule, buffers)
+    kernel = ProductKernel(product, schedule, buffers, group.members)
     return schedule, share_blocks(kernel.parts(), target)
 
 

@@ -23,6 +23,7 @@ from davinci.passes.ascend_to_cce.products.image import ImageFeed
 from davinci.passes.ascend_to_cce.products.leave import Exit
 from davinci.passes.ascend_to_cce.products.parts import PartOfC, Place
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Ring
+from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import Part, Segment, segments, unflatten
 from davinci.passes.ascend_to_cce.vector.program import element_type
 from davinci.passes.builder import (
@@ -96,10 +97,22 @@ class Factors:
 
 
 class ProductKernel:
-    """Builds the kernel of a product from its schedule."""
+    """Builds the kernel of a product from its schedule.
 
-    def __init__(self, product: Product, schedule: ProductSchedule, gm: Buffers) -> None:
+    Args:
+        members: see `ProductGroup`.
+    """
+
+    def __init__(
+        self,
+        product: Product,
+        schedule: ProductSchedule,
+        gm: Buffers,
+        members: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]],
+    ) -> None:
         self.product, self.schedule = product, schedule
+        own, of_a, of_b = members
+        self.members, self.ways = own, {"a": of_a, "b": of_b}
         staging = staging_of(product, schedule)
         self.feeds = {"b": Feed(gm.b, product.b, schedule.b, None if product.b.nz else staging)}
         self.images: ImageFeed | None = None
@@ -114,7 +127,7 @@ class ProductKernel:
         }
         size = tile.n * tile.m * FRACTAL
         self.l0c = [alloc([size], element_type(sums), "L0C") for _ in range(schedule.l0c)]
-        self.exit = Exit(gm.outputs, gm.extras, product, schedule)
+        self.exit = Exit(gm.outputs, gm.extras, product, schedule, own)
 
     def factors(self, fractals: int, space: str) -> Factors:
         """A buffer of L0A or L0B."""
@@ -182,11 +195,14 @@ class ProductKernel:
         if isinstance(event, Fill):
             region = corner.region(event.operand, self.product, self.schedule.ragged == FLUSH)
             feed = self.images if event.operand == "a" else None
-            (feed or self.feeds[event.operand]).fill(event, region)
+            with serving(*self.ways[event.operand]):
+                (feed or self.feeds[event.operand]).fill(event, region)
         elif isinstance(event, Load):
-            self.load(event, corner)
+            with serving(*self.members):
+                self.load(event, corner)
         elif isinstance(event, Mad):
-            self.mad(event)
+            with serving(*self.members):
+                self.mad(event)
         elif isinstance(event, Ask):
             self.exit.ask(event, self.part_of_c(event.part, corner))
         elif isinstance(event, Turn):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir, memref
-from davinci.operators.vector_program import Step, Value
+from davinci.operators.vector_program import Step, Value, joined
 from davinci.passes.ascend_to_cce.products.dense_runs import (
     Run,
     build_dense,
@@ -24,6 +24,7 @@ from davinci.passes.ascend_to_cce.products.dense_runs import (
 from davinci.passes.ascend_to_cce.products.extras import Extras
 from davinci.passes.ascend_to_cce.products.parts import PartOfC, Place
 from davinci.passes.ascend_to_cce.products.rows import FRACTAL, Band, Ring, bands
+from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
 from davinci.passes.builder import (
@@ -53,6 +54,7 @@ class Exit:
         outputs: what the epilogue makes, in GM: [batch][rows][columns], or
             [batch][columns][rows][16][16].
         extras: see `Extras`.
+        members: the product, by number in its kernel.
     """
 
     def __init__(
@@ -61,8 +63,10 @@ class Exit:
         extras: list[ir.Value],
         product: Product,
         schedule: ProductSchedule,
+        members: tuple[int, ...],
     ) -> None:
         self.end, self.product = product.end_of(schedule), product
+        self.members = joined(members, self.end.program.taken)
         self.flush = schedule.ragged == FLUSH
         program, sums = self.end.program, self.end.sums
         self.outputs = dict(zip(program.outputs, outputs, strict=True))
@@ -110,31 +114,37 @@ class Exit:
         for value, ring in self.leaving.items():
             held[value] = ring.next(self.end.elements(n, m, value.dtype), element_type(value.dtype))
         fractals = restride(stage, [n, m, SIDE, SIDE], [of_column, FRACTAL, SIDE, 1])
-        if self.end.scale is None:
-            cce.copy_l0c(source, fractals, relu=self.end.rectified)
-        else:
-            of_tile = held[self.end.scale.value]
-            scales = restride(of_tile, [n, SIDE], [SIDE, 1], part.n.start * SIDE)
-            cce.dequantize_l0c(source, scales, fractals)
-        if self.end.width:
-            held[sums] = self._packed(staged, n, m)
-        for step in program.steps:
-            if step.result in self.outputs and step.result in self.end.paired:
-                # Lanes of bytes are filled before they are bytes.
-                self._clear(held[step.sources[0]], step.sources[0], part)
-            self._step(step, held, part)
-        for value, gm in self.outputs.items():
-            if self.end.nz:
-                cleared = value in self.end.paired
-                if not cleared and (self.end.changes or self.product.image is not None):
-                    self._clear(held[value], value, part)
-                self._store_fractals(held[value], gm, part, self.end.lanes(value))
-            elif self.end.width:
-                place = part.place
-                run = Run(gm, place.batch, mul(place.row, SIDE), place.rows)
-                store_run(held[value], run)
+        with serving(*self.members):
+            if self.end.scale is None:
+                cce.copy_l0c(source, fractals, relu=self.end.rectified)
             else:
-                self._store_rows(held[value], gm, value, part)
+                of_tile = held[self.end.scale.value]
+                scales = restride(of_tile, [n, SIDE], [SIDE, 1], part.n.start * SIDE)
+                cce.dequantize_l0c(source, scales, fractals)
+            if self.end.width:
+                held[sums] = self._packed(staged, n, m)
+        for step in program.steps:
+            with serving(*step.members):
+                if step.result in self.outputs and step.result in self.end.paired:
+                    # Lanes of bytes are filled before they are bytes.
+                    self._clear(held[step.sources[0]], step.sources[0], part)
+                self._step(step, held, part)
+        for value, gm in self.outputs.items():
+            with serving(*(program.makers(value) or self.members)):
+                self._store(value, held[value], gm, part)
+
+    def _store(self, value: Value, held: ir.Value, gm: ir.Value, part: PartOfC) -> None:
+        """What leaves, to its place in GM."""
+        if self.end.nz:
+            cleared = value in self.end.paired
+            if not cleared and (self.end.changes or self.product.image is not None):
+                self._clear(held, value, part)
+            self._store_fractals(held, gm, part, self.end.lanes(value))
+        elif self.end.width:
+            place = part.place
+            store_run(held, Run(gm, place.batch, mul(place.row, SIDE), place.rows))
+        else:
+            self._store_rows(held, gm, value, part)
 
     def _step(self, step: Step, held: dict[Value, ir.Value], part: PartOfC) -> None:
         """One operation of the program."""

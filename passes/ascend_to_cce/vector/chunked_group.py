@@ -17,6 +17,7 @@ from typing import Any
 
 from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import unflatten
 from davinci.passes.ascend_to_cce.vector.fold_axes import OPERATIONS
 from davinci.passes.ascend_to_cce.vector.group import VectorBuilder
@@ -137,4 +138,5 @@ class ChunkBuilder(VectorBuilder):
         size = [math.prod(self.layout.shape(step.result))]
         held = (self.lasting[step.result], self._held(step.result))
         total, part = (restride(buffer, size, [1]) for buffer in held)
-        op(f"cce.{OPERATIONS[str(step.attributes['kind'])]}", [total, part, total])
+        with serving(*step.members):
+            op(f"cce.{OPERATIONS[str(step.attributes['kind'])]}", [total, part, total])

@@ -24,6 +24,7 @@ from typing import Any
 from davinci.mlir import arith, ir
 from davinci.operators.vector_program import Step, Value
 from davinci.passes.ascend_to_cce import Target
+from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.tiles import Part, share_blocks, unflatten
 from davinci.passes.ascend_to_cce.vector.fold_axes import OPERATIONS
 from davinci.passes.ascend_to_cce.vector.row_statistics import fill_lanes
@@ -122,7 +123,8 @@ class PhasedBuilder(TileBuilder):
         for step, buffer in zip(phase.gathered, gathered, strict=True):
             (source,) = step.sources
             self.fixed[source] = buffer
-            self._reduce(step, once=True)
+            with serving(*step.members):
+                self._reduce(step, once=True)
             del self.fixed[source]
 
     def _start(self, starts: Sequence[IndexLike], part: IndexLike, piece: int) -> list[IndexLike]:
@@ -144,7 +146,8 @@ class PhasedBuilder(TileBuilder):
         for step in phase.steps:
             self._step(step, once=True)
         for step, buffer in zip(phase.gathered, gathered, strict=True):
-            self._gather(step, buffer)
+            with serving(*step.members):
+                self._gather(step, buffer)
         for number in phase.outputs:
             self._store(number, starts)
 

@@ -13,10 +13,11 @@ from typing import Any
 from davinci.dialects.cce import build as cce
 from davinci.isa.core import DTYPES
 from davinci.mlir import ir
-from davinci.operators.vector_program import JOIN, Step, Value
+from davinci.operators.vector_program import JOIN, Step, Value, joined
 from davinci.passes.ascend_to_cce import Target
 from davinci.passes.ascend_to_cce.moves.packed_runs import load_run, store_run
 from davinci.passes.ascend_to_cce.moves.transfers import copy_rounded
+from davinci.passes.ascend_to_cce.serving import serving
 from davinci.passes.ascend_to_cce.vector.fold_axes import fold_axis
 from davinci.passes.ascend_to_cce.vector.program import element_type, scalar
 from davinci.passes.ascend_to_cce.vector.row_statistics import (
@@ -102,7 +103,8 @@ class TileBuilder:
 
     def _write_constants(self) -> None:
         for (dtype, number), value in self.program.constants.items():
-            cce.vector_dup(scalar(dtype, number), self._held(value))
+            with serving(*self.program.readers(value)):
+                cce.vector_dup(scalar(dtype, number), self._held(value))
 
     def _steps(self, starts: Sequence[IndexLike], once: bool) -> None:
         """Loads, computes and stores the values that are the same for all tiles, or the others."""
@@ -120,6 +122,12 @@ class TileBuilder:
     def _load(self, number: int, starts: Sequence[IndexLike]) -> None:
         """Copies the tile of an input to UB."""
         value = self.program.loads[number]
+        row = self.layout.beside.get(value, (value,))
+        with serving(*joined(*map(self.program.readers, row))):
+            self._load_tile(number, starts)
+
+    def _load_tile(self, number: int, starts: Sequence[IndexLike]) -> None:
+        value = self.program.loads[number]
         if value in self.layout.beside:
             self._move_beside(number, value, starts, load=True)
             return
@@ -136,10 +144,12 @@ class TileBuilder:
     def _store(self, number: int, starts: Sequence[IndexLike]) -> None:
         """Copies the tile of an output to GM."""
         value = self.program.stores[number]
-        if value in self.layout.beside:
-            self._move_beside(number, value, starts, load=False)
-            return
-        self._move(number, value, starts, load=False)
+        row = self.layout.beside.get(value, (value,))
+        with serving(*joined(*map(self.program.makers, row))):
+            if value in self.layout.beside:
+                self._move_beside(number, value, starts, load=False)
+            else:
+                self._move(number, value, starts, load=False)
 
     def _move_beside(
         self, number: int, value: Value, starts: Sequence[IndexLike], load: bool
@@ -212,6 +222,11 @@ class TileBuilder:
         fill_lanes(dtype, rows, first, pitch, 0)
 
     def _step(self, step: Step, once: bool) -> None:
+        siblings = self.program.together.get(step.result, ())
+        with serving(*joined(step.members, *map(self.program.makers, siblings))):
+            self._build_step(step, once)
+
+    def _build_step(self, step: Step, once: bool) -> None:
         if step.name == REDUCE:
             self._reduce(step, once)
         elif step.name in MOVED:
@@ -364,7 +379,8 @@ class TileBuilder:
     def _begin(self, step: Step, buffer: Any) -> None:
         """Fills what a reduction gathers its pieces in with what changes no result."""
         dtype = step.result.dtype
-        cce.vector_dup(scalar(dtype, neutral(str(step.attributes["kind"]), dtype)), buffer)
+        with serving(*step.members):
+            cce.vector_dup(scalar(dtype, neutral(str(step.attributes["kind"]), dtype)), buffer)
 
     def _void(self, pitch: int) -> list[tuple[int, int]]:
         """Lanes of rows, first and behind the last, that repeat others or hold nothing."""

@@ -1,8 +1,8 @@
 """Frontends: every way a model comes in, each ending in an MLIR module with a `@main`.
 
 `load(model)` takes the path of an `.onnx` or `.mlir` file, MLIR text, an ONNX `ModelProto`, MLIR
-bytecode and StableHLO's portable artifacts, as bytes or in a file of any name, modules and exported
-programs of PyTorch, and functions of JAX.
+bytecode and StableHLO's portable artifacts, as bytes or in a file of any name, networks of the zoo,
+modules and exported programs of PyTorch, and functions of JAX.
 """
 
 from __future__ import annotations
@@ -17,15 +17,28 @@ from davinci.mlir import ir, make_context
 SUFFIXES = (".onnx", ".mlir", ".mlirbc")
 
 
-def load(model: Any, context: ir.Context | None = None, example_inputs: Any = None) -> Any:
+def is_recipe(model: Any) -> bool:
+    """Whether a model is made when its `proto` is asked for, and known before by its `identity`:
+    networks of the zoo."""
+    return all(hasattr(type(model), name) for name in ("identity", "proto", "sketch"))
+
+
+def load(
+    model: Any,
+    context: ir.Context | None = None,
+    example_inputs: Any = None,
+    values: bool = True,
+) -> Any:
     """Returns `model` as an `ir.Module` in `context`, or in a new one.
 
     Args:
         model: path of an `.onnx`, `.mlir` or `.mlirbc` file, MLIR text, MLIR bytecode or a portable
-            artifact of StableHLO (bytes, or the path of a file), an `onnx.ModelProto`, a PyTorch
-            module or exported program, or a function of JAX.
+            artifact of StableHLO (bytes, or the path of a file), an `onnx.ModelProto`, a network
+            of the zoo, a PyTorch module or exported program, or a function of JAX.
         context: an `ir.Context` from `davinci.mlir.make_context`.
         example_inputs: arguments of a PyTorch module or a function of JAX, see their frontends.
+        values: False for runs that find times only: weights of ONNX models are neither made nor
+            read, other arrays stand in for them.
 
     Raises:
         InputError: no such file, a file of another kind, or one that cannot be read.
@@ -37,11 +50,13 @@ def load(model: Any, context: ir.Context | None = None, example_inputs: Any = No
     context = context or make_context()
     if isinstance(model, ir.Module):
         return model
+    if is_recipe(model):
+        model = model.proto if values else model.sketch
     if isinstance(model, bytes):
         return mlir_text.parse(model, context)
     if pytorch.takes(model):
         proto = pytorch.export(model, example_inputs).proto
-        return onnx_frontend.import_model(proto, context, pytorch.name_of(model))
+        return onnx_frontend.import_model(proto, context, pytorch.name_of(model), values)
     if jax_functions.takes(model):
         return jax_functions.import_model(model, example_inputs, context)
     if example_inputs is not None:
@@ -57,7 +72,7 @@ def load(model: Any, context: ir.Context | None = None, example_inputs: Any = No
                 expected="a path, MLIR text or bytecode, an onnx.ModelProto, a PyTorch module or "
                 "exported program, or a function of JAX",
             )
-        return onnx_frontend.import_model(model, context, "<ModelProto>")
+        return onnx_frontend.import_model(model, context, "<ModelProto>", values)
     if isinstance(model, str) and ("\n" in model or "func.func" in model):
         return mlir_text.parse(model, context)
     path = Path(model)
@@ -71,5 +86,6 @@ def load(model: Any, context: ir.Context | None = None, example_inputs: Any = No
     if not path.is_file():
         raise InputError("no such file", where=str(path))
     if path.suffix == ".onnx":
-        return onnx_frontend.import_model(onnx_frontend.read(path), context, str(path))
+        proto = onnx_frontend.read(path, values)
+        return onnx_frontend.import_model(proto, context, str(path), values)
     return mlir_text.parse(path, context)

@@ -1,4 +1,4 @@
-"""JAX functions: lowered by `jax.jit(f).lower(..)` to StableHLO; JAX is imported once it is in use.
+"""JAX functions: lowered by `jax.jit(f).lower(..)` to StableHLO.
 
 Inputs and outputs are the leaves of arguments and results, in JAX's order (dictionaries by sorted
 key), named by their places: `params.w`, `x`; `out0`, `y`, `z.0`. JAX leaves out arguments that the
@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import sys
+import types
 from typing import Any
 
-from davinci.errors import CompileError
+from davinci.errors import CompileError, InputError
 from davinci.frontends import mlir_text
 from davinci.frontends.trees import arguments, place_name
 from davinci.mlir import Op, ir, symbol_name
@@ -23,18 +24,19 @@ RESULT = "jax.result_info"
 
 
 def takes(model: Any) -> bool:
-    """Whether `model` is a lowered function of JAX, or any function while JAX is in use."""
+    """Whether `model` is a traced or lowered function of JAX, or any function."""
     jax = sys.modules.get("jax")
-    if jax is None or not hasattr(jax, "stages"):
-        return False
-    return isinstance(model, jax.stages.Lowered) or callable(model)
+    if jax is not None and hasattr(jax, "stages") and isinstance(model, jax.stages.Lowered):
+        return True
+    return callable(model) and not isinstance(model, type)
 
 
 def import_model(model: Any, example_inputs: Any, context: ir.Context) -> ir.Module:
     """The function as an `ir.Module` in `context`.
 
     Args:
-        model: a `jax.stages.Lowered`, a function under `jax.jit`, or a plain one.
+        model: a `jax.stages.Lowered` or `jax.stages.Traced`, a function under `jax.jit`, or a plain
+            one.
         example_inputs: a tuple of arguments, a dictionary of keyword arguments, or the only one;
             shapes (`jax.ShapeDtypeStruct`) will do.
         context: an `ir.Context` from `davinci.mlir.make_context`.
@@ -43,9 +45,19 @@ def import_model(model: Any, example_inputs: Any, context: ir.Context) -> ir.Mod
         InputError: no example inputs.
         CompileError: JAX cannot lower the function.
     """
-    import jax
-
-    if not isinstance(model, jax.stages.Lowered):
+    if example_inputs is None and isinstance(model, types.FunctionType):
+        arguments(None, "a function of JAX", name_of(model))  # JAX need not be there to say so
+    try:
+        import jax
+    except ImportError:
+        raise InputError(
+            "functions are lowered by JAX, which is not installed",
+            where=name_of(model),
+            hint="pip install 'davinci-mlir[jax]'",
+        ) from None
+    if isinstance(model, jax.stages.Traced):
+        model = model.lower()
+    elif not isinstance(model, jax.stages.Lowered):
         model = _lowered(model, example_inputs)
     module = mlir_text.parse(model.as_text(debug_info=True), context)
     _name(next(op for op in module.body.operations if symbol_name(op) == "main"))

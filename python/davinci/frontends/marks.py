@@ -14,11 +14,12 @@ from davinci.mlir import Op, ir, location_text
 from davinci.narrow import NARROW
 
 MOST_BLOCKS = 65535
-"""Of a launch: what CANN's `SetBlockDim` takes."""
+"""Most blocks of a launch: what CANN's `SetBlockDim` takes."""
 
 INTEGERS = {
     "ascend.blocks": (1, MOST_BLOCKS),
     "ascend.arena_bytes": (0, 1 << 62),
+    "ascend.arena_lower_bound_bytes": (0, 1 << 62),
     "ascend.arena_unplanned_bytes": (0, 1 << 62),
     "cce.address": (0, 1 << 31),
 }
@@ -33,11 +34,17 @@ SCOPES = "ascend.scopes"
 LISTS = ("ascend.operators", "hivm.locations")
 """Attributes that are arrays of strings."""
 
+MEMBERS = ("ascend.members", "hivm.members")
+"""Attributes that are arrays of arrays: of strings, of numbers."""
+
+ARENA = "ascend.arena"
+"""The attribute that has four integers for each value: offset, bytes, first and last launch."""
+
 TEXTS = ("ascend.core", "ascend.element", "ascend.label", "ascend.name", "ascend.op", "ascend.unit")
 """Attributes that are strings."""
 
-MARKS = {*INTEGERS, *TEXTS, *LISTS, COUNTS, SCOPES, "ascend.launch"}
-"""All attributes that are checked."""
+MARKS = {*INTEGERS, *TEXTS, *LISTS, *MEMBERS, ARENA, COUNTS, SCOPES, "ascend.launch"}
+"""Names of the attributes that are checked."""
 
 SYMBOLS = (ir.SymbolRefAttr, ir.FlatSymbolRefAttr)
 
@@ -103,6 +110,10 @@ def _check_attribute(name: str, attr: ir.Attribute, op: Op, place: str = "") -> 
         numbers = [item.attr for item in attr] if isinstance(attr, ir.DictAttr) else [None]
         if not all(isinstance(x, ir.IntegerAttr) and 0 <= x.value < 1 << 62 for x in numbers):
             _reject(op, what, str(attr), "a dictionary of integers, 0 or more")
+    elif name == ARENA:
+        places = list(attr) if isinstance(attr, ir.DenseI64ArrayAttr) else [-1]
+        if len(places) % 4 or any(number < 0 for number in places):
+            _reject(op, what, str(attr), "array<i64: ..> of 4 integers, 0 or more, for each value")
     elif name == SCOPES:
         texts = [item.attr for item in attr] if isinstance(attr, ir.DictAttr) else [None]
         if not all(isinstance(text, ir.StringAttr) for text in texts):
@@ -111,6 +122,16 @@ def _check_attribute(name: str, attr: ir.Attribute, op: Op, place: str = "") -> 
         isinstance(attr, ir.ArrayAttr) and all(isinstance(part, ir.StringAttr) for part in attr)
     ):
         _reject(op, what, str(attr), "an array of strings")
+    elif name in MEMBERS and not (
+        isinstance(attr, ir.ArrayAttr) and all(map(_is_list_of_members, attr))
+    ):
+        _reject(op, what, str(attr), "an array of arrays of strings or integers")
+
+
+def _is_list_of_members(attr: ir.Attribute) -> bool:
+    if isinstance(attr, ir.DenseI64ArrayAttr):
+        return all(number >= 0 for number in attr)
+    return isinstance(attr, ir.ArrayAttr) and all(isinstance(x, ir.StringAttr) for x in attr)
 
 
 def _check_host(entry: Any) -> None:

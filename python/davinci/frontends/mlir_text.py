@@ -10,6 +10,7 @@ from davinci.errors import InputError
 from davinci.frontends import portable
 from davinci.frontends.marks import check_marks
 from davinci.frontends.mlir_source import check_source
+from davinci.frontends.shardings import has_shardings, read_without
 from davinci.mlir import MLIRError, Op, function_type, ir, is_public, symbol_name
 
 
@@ -60,7 +61,8 @@ def _module(source: str | bytes | Path, context: ir.Context) -> ir.Module:
         text = data.decode() if isinstance(data, bytes) else data
         return read_text(text, str(source) if isinstance(source, Path) else "", context)
     except MLIRError as error:
-        raise InputError(first_diagnostic(error)) from None
+        file = where if isinstance(source, Path) else "<text>"
+        raise InputError(first_diagnostic(error, file)) from None
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror}", where=where) from None
 
@@ -72,6 +74,11 @@ def read_text(text: str, path: str, context: ir.Context) -> ir.Module:
         path: the file it is from, which locations name, "" if it is from none.
     """
     full = expand(text)
+    if has_shardings(full):
+        module = read_without(full, path, context)
+        if path:
+            _name_locations(module, path)
+        return module
     if path and full is text:
         return ir.Module.parseFile(path, context)
     module = ir.Module.parse(full, context)

@@ -23,10 +23,14 @@ from davinci.errors import CompileError, InputError
 from davinci.frontends.trees import arguments, place_name
 
 LARGEST_MODEL_BYTES = (1 << 31) - (1 << 20)
-"""Of a protobuf message, which an ONNX model is, with room for what is no weight."""
+"""Bytes of weights that fit a protobuf message, which an ONNX model is, with room for the rest of
+it."""
 
 PLAIN = "torch.onnx._internal.exporter._registration"
 """Logs at every first export which operators of packages it does not know that are not there."""
+
+FOLDING = "onnxscript.optimizer._constant_folding"
+"""Logger of the exporter's constant folding."""
 
 MUTABLE_HINT = "return what changes as an output, and call model.eval() if it is in training"
 
@@ -107,6 +111,16 @@ def _exported(model: Any, args: Sequence[Any], kwargs: dict[str, Any], where: st
     finally:
         for part in training:
             part.training = True
+
+
+UNKNOWN_TYPE = "not a known type"
+"""What PyTorch says of an object among the inputs or outputs that it cannot look into."""
+
+UNKNOWN_TYPE_HINT = (
+    "return tensors, tuples or dictionaries: of a model that returns its cache, call it with "
+    "use_cache=False, or return its keys and values one by one; torch.compile(model, "
+    "backend='davinci') takes any type"
+)
 
 
 def _with_results(program: Any, kept: list[int], where: str) -> Any:
@@ -251,24 +265,31 @@ def _failed(error: Exception, where: str) -> CompileError:
     cause: BaseException = error
     while cause.__cause__ is not None:
         cause = cause.__cause__
-    lines = [line for line in str(cause).splitlines() if line.strip()]
+    found = next((line.strip() for line in str(cause).splitlines() if line.strip()), "")
+    if UNKNOWN_TYPE in found:
+        found = found.partition(". ")[0]
     return CompileError(
         "PyTorch cannot export the model",
         where=where,
-        found=f"{type(cause).__name__}: {lines[0].strip()}" if lines else type(cause).__name__,
-        hint="torch.export.export and torch.onnx.export(dynamo=True) show all of it",
+        found=f"{type(cause).__name__}: {found}" if found else type(cause).__name__,
+        hint=UNKNOWN_TYPE_HINT
+        if UNKNOWN_TYPE in found
+        else "torch.export.export and torch.onnx.export(dynamo=True) show all of it",
     )
 
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Without warnings about PyTorch's own code."""
-    log = logging.getLogger(PLAIN)
-    level = log.level
-    log.setLevel(logging.ERROR)
+    """Without warnings about PyTorch's own code, and of what its exporter cannot fold: such nodes
+    stay, and are imported."""
+    logs = [logging.getLogger(name) for name in (PLAIN, FOLDING)]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.ERROR)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             yield
         finally:
-            log.setLevel(level)
+            for log, level in zip(logs, levels, strict=True):
+                log.setLevel(level)

@@ -12,11 +12,13 @@ from collections.abc import Sequence
 
 import onnx
 
+from davinci.for_readers import for_readers
 from davinci.mlir import ir
 
 KEY = "pkg.torch.onnx.name_scopes"
 
 
+@for_readers(lambda module, model: None)
 def mark_scopes(module: ir.Module, model: onnx.ModelProto) -> None:
     """Writes the scopes of the nodes of `model` onto `module`, if it says any."""
     found = {node.name: scope for node in model.graph.node if (scope := scope_of(node))}

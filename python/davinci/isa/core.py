@@ -402,7 +402,7 @@ def check_queue(value: int) -> str:
 
 
 INSTRUCTIONS: dict[str, Instruction] = {}
-"""All records by mnemonic, in opcode order."""
+"""The records of the instructions by mnemonic, in opcode order."""
 
 BY_OPCODE: dict[int, Instruction] = {}
 

@@ -44,8 +44,8 @@ FIELDS = (
 )
 
 EXACT_FRACTALS = 16
-"""Of k, 32 bytes each: sums of so many products of bytes need at most the 24 bits that single
-precision keeps, 255 * 128 * 512 < 2**24."""
+"""Fractals of k, 32 bytes each, up to which sums of products of bytes need at most the 24 bits that
+single precision keeps: 255 * 128 * 512 < 2**24."""
 
 
 class Product:

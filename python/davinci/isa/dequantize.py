@@ -41,10 +41,10 @@ from davinci.units import FRACTAL_SIDE as SIDE
 SOURCE = "docs/hardware.md a1 (rates), c (L0C to UB)"
 
 SCALE_BITS = 16
-"""Of DEQSCALE that say anything."""
+"""Bits of DEQSCALE that hold the scale."""
 
 RELU_BIT = 15
-"""Of DEQSCALE, where it holds an address."""
+"""The bit of DEQSCALE that makes negative results 0, where the rest holds an address."""
 
 HALF = DTYPES["f16"]
 

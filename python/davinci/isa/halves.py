@@ -21,6 +21,20 @@ LARGEST = 65504.0
 """Finite number of half precision."""
 
 
+STAND_IN = 2.0**126
+"""Numbers of f32 from here on stand for infinities: masks are made of the least number of f32 or
+bf16, which may be halved, or have scores added."""
+
+
+def is_limitless(numbers: Array) -> Array:
+    """Which numbers of an array of f32 or f16 are no finite ones, or stand for infinities: of f16
+    only the least does, for sums grow to the largest."""
+    half = numbers.dtype == np.float16
+    low, high = (-LARGEST, np.inf) if half else (-STAND_IN, STAND_IN)
+    found: Array = ~((numbers > low) & (numbers < high))
+    return found
+
+
 @CONVERSION.entry
 def widen(halves: Halves, singles: Singles, count: int) -> None:
     """The same numbers."""

@@ -154,7 +154,7 @@ FIELDS = (
 )
 
 CHANNELS = BLOCK_BYTES // 2
-"""Of a pixel in a block, f16: what kernel elements are counted by in load3dv2."""
+"""Channels of f16 of a pixel in a block: load3dv2 counts kernel elements by them."""
 
 BLOCK_FIELDS = (
     Field("k_extension", 0, 15, doc="channels of kernel elements that are taken; 0: no operation"),
@@ -233,7 +233,8 @@ def _pixels(fields: tuple[tuple[str, int], ...], fmatrix: int) -> Pixels:
 
 
 def _block(at: Mapping[str, int], image: Image) -> Pixels:
-    """Of load3dv2: the kernel elements of 16 windows one after the other, then the next 16."""
+    """The pixels that load3dv2 takes: the kernel elements of 16 windows one after the other, then
+    those of the next 16."""
     deep, high = at["k_extension"] // CHANNELS, at["m_extension"] // SIDE
     number = at["m_start"] + SIDE * np.arange(high)[:, None, None] + np.arange(SIDE)
     element = at["k_start"] // CHANNELS + np.arange(deep)[None, :, None]
@@ -251,7 +252,8 @@ def _block(at: Mapping[str, int], image: Image) -> Pixels:
 def _taken(
     at: Mapping[str, int], image: Image, start: tuple[int, int], number: Array, element: Array
 ) -> Pixels:
-    """Of windows [repeats][16], counted from the one at `start`, the kernel elements [repeats]."""
+    """The pixels of the kernel elements [repeats] of windows [repeats][16], which are counted from
+    the one at `start`."""
     left, top = start
     # Windows that begin in a row up to here do not reach beyond the padding.
     last = image.width + image.right - (at["filter_w"] - 1) * at["dilation_w"] - 1

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 
 from davinci.errors import InputError, did_you_mean, shipped
 from davinci.isa import BY_NAME
+from davinci.machine.legality import illegal_instruction
 from davinci.machine.schema import Machine, OnChipMemories
-from davinci.units import BLOCK_BYTES, MAX_REPEAT, REPEAT_BYTES
+from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_SIDE, MAX_REPEAT, REPEAT_BYTES
 
 KINDS = {"coupled": ["AICORE"], "split": ["AIC", "AIV"]}
 """Core types of each kind of machine."""
@@ -29,12 +30,32 @@ NEEDS = (
 )
 """Instructions that need an optional section, or an optional key of a section."""
 
-FIXED = {"block_bytes": BLOCK_BYTES, "repeat_bytes": REPEAT_BYTES, "max_repeat": MAX_REPEAT}
-"""Keys of `[vector]` that the encoding fixes; a machine file says them for its readers."""
+FIXED = {
+    "vector": {"block_bytes": BLOCK_BYTES, "repeat_bytes": REPEAT_BYTES, "max_repeat": MAX_REPEAT},
+    "cube": {
+        "m": FRACTAL_SIDE,
+        "n": FRACTAL_SIDE,
+        "k_b16": BLOCK_BYTES // 2,
+        "k_b8": BLOCK_BYTES,
+    },
+}
+"""Keys of sections that the encoding fixes; a machine file says them for its readers."""
+
+
+LEAST_BYTES = {
+    "L0A": FRACTAL_BYTES,
+    "L0B": FRACTAL_BYTES,
+    "L0C": 4 * FRACTAL_BYTES,
+    "L1": 16 * FRACTAL_BYTES,
+    "UB": 32 * FRACTAL_BYTES,
+}
+"""What kernels of small networks need: a fractal of each factor in L0A and L0B, two of sums of f32
+in L0C, which take turns there, in L1 rows of an image for the windows of a convolution, and in UB
+a fractal of each value of an epilogue."""
 
 
 def check(machine: Machine, where: str) -> None:
-    """All of the checks below; `where` names the file in messages.
+    """Makes all of the checks below; `where` names the file in messages.
 
     Raises:
         InputError: the first thing that is wrong.
@@ -44,7 +65,9 @@ def check(machine: Machine, where: str) -> None:
     check_optional(machine, where)
     check_sequential(machine, where)
     check_powers(machine, where)
+    check_capacities(machine, where)
     check_instructions(machine, where)
+    check_owners(machine, where)
     check_bypass(machine, where)
 
 
@@ -62,15 +85,16 @@ def check_core_types(machine: Machine, where: str) -> None:
 
 def check_encoded(machine: Machine, where: str) -> None:
     """Numbers that instructions encode are those of `davinci.units`."""
-    for key, number in FIXED.items():
-        found = getattr(machine.vector, key)
-        if found != number:
-            raise InputError(
-                f"bad value of 'vector.{key}'",
-                where=where,
-                found=str(found),
-                expected=f"{number}, which the encoding of vector instructions fixes",
-            )
+    for section, keys in FIXED.items():
+        for key, number in keys.items():
+            found = getattr(getattr(machine, section), key)
+            if found != number:
+                raise InputError(
+                    f"bad value of '{section}.{key}'",
+                    where=where,
+                    found=str(found),
+                    expected=f"{number}, which the encoding of {section} instructions fixes",
+                )
 
 
 def check_sequential(machine: Machine, where: str) -> None:
@@ -122,6 +146,19 @@ def check_powers(machine: Machine, where: str) -> None:
             )
 
 
+def check_capacities(machine: Machine, where: str) -> None:
+    """Memories on chip hold what the smallest kernels take."""
+    for name, least in LEAST_BYTES.items():
+        found = machine.buffer(name).bytes
+        if found < least:
+            raise InputError(
+                f"bad value of 'buffers.{name}.bytes'",
+                where=where,
+                found=str(found),
+                expected=f"at least {least}, which kernels of small networks need",
+            )
+
+
 def check_instructions(machine: Machine, where: str) -> None:
     """Instructions and types that the machine file names exist."""
     places: list[tuple[str, Iterable[str], Iterable[str]]] = [
@@ -137,6 +174,21 @@ def check_instructions(machine: Machine, where: str) -> None:
                     where=where,
                     found=repr(name),
                     hint=did_you_mean(name, known) or f"see {shipped('instructions.md')}",
+                )
+
+
+def check_owners(machine: Machine, where: str) -> None:
+    """Some core has the pipe and the memories that an instruction of the machine needs."""
+    for name, types in machine.intrinsics.items():
+        for kind in types:
+            record = BY_NAME[name][kind]
+            missing = [illegal_instruction(machine, core, record) for core in machine.core_types]
+            if all(missing):
+                raise InputError(
+                    f"no core can execute {record.mnemonic} of [intrinsics]",
+                    where=where,
+                    found=missing[0],
+                    expected="them among pipes and memories of a [core] section",
                 )
 
 

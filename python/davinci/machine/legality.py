@@ -19,7 +19,7 @@ def illegal_instruction(machine: Machine, core: str, record: Instruction) -> str
     if record.timing == "scalar_access":
         return ""
     types = machine.intrinsics.get(record.name)
-    if types is None:
+    if types is None or (not record.type and not types):
         return f"{machine.name} has no instruction {record.name}"
     if record.type not in types:
         known = ", ".join(types)

@@ -7,7 +7,10 @@ user's own.
 from __future__ import annotations
 
 import sys
-from functools import cache
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -30,13 +33,34 @@ def names() -> list[str]:
     return sorted(path.stem for path in DIRECTORY.glob("*.toml"))
 
 
-@cache
+_BY_NAME: ContextVar[dict[str, Machine] | None] = ContextVar("machines by name", default=None)
+"""What `load` has returned inside of `read_once`."""
+
+
+@contextmanager
+def read_once() -> Iterator[None]:
+    """Inside the block each machine file is read once, by its first `load`: all passes of a
+    compilation see the same machine, also where its file is edited meanwhile."""
+    if _BY_NAME.get() is not None:
+        yield
+        return
+    token = _BY_NAME.set({})
+    try:
+        yield
+    finally:
+        _BY_NAME.reset(token)
+
+
 def load(name: str) -> Machine:
-    """Returns the machine called `name`, or the one described by the TOML file at that path.
+    """Returns the machine called `name`, or the one described by the TOML file at that path, as
+    the file is now; the same object for the same text.
 
     Raises:
         InputError: no such machine or file, malformed TOML, an unknown, missing or mistyped key.
     """
+    known = _BY_NAME.get()
+    if known is not None and name in known:
+        return known[name]
     path = Path(name) if name.endswith(".toml") else DIRECTORY / f"{name}.toml"
     if not path.is_file():
         raise InputError(
@@ -46,7 +70,15 @@ def load(name: str) -> Machine:
             expected=f"one of {', '.join(names())}, or the path of a .toml file",
             hint=did_you_mean(name, names()),
         )
-    return parse(read(path), str(path))
+    machine = _machine(_text(path), str(path))
+    if known is not None:
+        known[name] = machine
+    return machine
+
+
+@lru_cache(maxsize=64)
+def _machine(text: str, where: str) -> Machine:
+    return parse(_tables(text, where), where)
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -55,13 +87,23 @@ def read(path: Path) -> dict[str, Any]:
     Raises:
         InputError: the file cannot be read, or is no TOML.
     """
+    return _tables(_text(path), str(path))
+
+
+def _text(path: Path) -> str:
     try:
-        tables: dict[str, Any] = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
         raise InputError(f"not a TOML file: {error}", where=str(path)) from None
     except OSError as error:
         raise InputError(f"cannot read: {error.strerror}", where=str(path)) from None
-    return tables
+
+
+def _tables(text: str, where: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"not a TOML file: {error}", where=where) from None
 
 
 def parse(data: dict[str, Any], where: str) -> Machine:

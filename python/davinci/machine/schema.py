@@ -361,6 +361,11 @@ class LaunchSection(Section):
     head_of_all_cores_us: Amount
     mixed_us: Amount
 
+    def us(self, share: float, by_host: bool) -> float:
+        """Microseconds in front of a kernel on that share of all cores, of one kind."""
+        begin = self.overhead_us if by_host else self.switch_us + self.head_us
+        return begin + self.head_of_all_cores_us * share
+
 
 class Machine(Section):
     """One NPU. Fields carry their unit; see the comments of the file for the source of a number.
@@ -413,8 +418,12 @@ class Machine(Section):
 
     @property
     def launch_cycles(self) -> int:
-        """Of a launch, by which the compiler weighs them."""
+        """Cycles of a launch, by which the compiler weighs kernels against launches."""
         return int(self.launch.overhead_us * self.clock_mhz)
+
+    def queued_cycles(self, blocks: int) -> float:
+        """Cycles in front of a kernel of so many blocks that is queued on the device."""
+        return self.launch.us(blocks / self.cores, by_host=False) * self.clock_mhz
 
     @property
     def core_types(self) -> dict[str, CoreType]:

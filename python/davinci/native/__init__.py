@@ -14,10 +14,11 @@
 The functions of a library are compiled together when the first one is called, in some tenths of a
 second; MLIR is imported then. They are a small part of Python, with types known beforehand:
 integers of 64 bits, doubles, and one-dimensional arrays (`native.arrays`), which nothing keeps from
-being indexed outside. A variable has the type of its first value. There are assignments, `if`,
-`while`, `for` over a `range`, calls of functions of the same library, constants of their modules,
-`min`, `max`, `ceil`, `float`, and `ints_at`: the array at an address. Integers wrap around, `//`
-and `%` truncate, `>>` keeps the sign. Annotations name the types of arguments and results.
+being indexed outside. A variable has the type of its first value. There are assignments, also of
+several values to as many targets, `if`, `while`, `for` over a `range`, calls of functions of the
+same library, constants of their modules, `min`, `max`, `ceil`, `float`, and `ints_at`: the array at
+an address. Integers wrap around, `//` and `%` truncate, `>>` keeps the sign. Annotations name the
+types of arguments and results.
 
 Numbers of arrays of halves are singles once they are read; arithmetic on two singles is rounded to
 single precision. `native.rows` has rows of 16 singles.

@@ -45,7 +45,8 @@ DATA = object.__basicsize__
 
 
 def address(array: npt.NDArray[Any]) -> int:
-    """Of a contiguous array's first element; `array.ctypes.data` takes several times as long."""
+    """Address of a contiguous array's first element; `array.ctypes.data` takes several times as
+    long."""
     return ctypes.c_size_t.from_address(id(array) + DATA).value
 
 

@@ -126,7 +126,12 @@ class Function:
                 self._value(node.value)
         elif isinstance(node, ast.Assign):
             (target,) = node.targets
-            self._store(target, self._value(node.value))
+            if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                values = [self._value(value) for value in node.value.elts]
+                for part, value in zip(target.elts, values, strict=True):
+                    self._store(part, value)
+            else:
+                self._store(target, self._value(node.value))
         elif isinstance(node, ast.AugAssign):
             sum_ = ast.BinOp(_loaded(node.target), node.op, node.value)
             self._store(node.target, self._value(sum_))

@@ -12,11 +12,11 @@ from davinci.native.arrays import ELEMENTS, address
 from davinci.native.function import Function
 
 OPT_LEVEL = 2
-"""Of the native compiler."""
+"""Level of the native compiler's optimisations."""
 
 C_WORD = ctypes.c_int64
 C_TYPES: dict[str, Any] = {"i64": C_WORD, "f64": ctypes.c_double}
-"""Of arguments and results; arrays are addresses."""
+"""C types of arguments and results; arrays are addresses."""
 
 TO_LLVM = "builtin.module(convert-arith-to-llvm,reconcile-unrealized-casts)"
 """What the definitions of `native.half` need."""

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from davinci.native.arrays import Singles
 
 LANES = 16
-"""Of a row."""
+"""Elements of a row."""
 
 Row = npt.NDArray[np.float32]
 Rows = list[Row]

@@ -69,7 +69,7 @@ class Geometry:
 
     @property
     def elements(self) -> int:
-        """Of the kernel, for one channel."""
+        """Elements of the kernel for one channel."""
         return self.kernel[0] * self.kernel[1]
 
     @property
@@ -82,7 +82,7 @@ LENGTHS = {"image": 2, "kernel": 2, "strides": 2, "dilations": 2, "pads": 4}
 
 
 def geometry(attributes: Any) -> Geometry:
-    """Of the attributes of a convolution, which are Python values."""
+    """The geometry that a convolution's attributes, as Python values, describe."""
     return Geometry(**{name: tuple(attributes[name]) for name in LENGTHS})
 
 
@@ -178,7 +178,8 @@ def windows_of_image(call: Call) -> Windows:
 
 
 def multiplications(call: Call) -> Work:
-    """Of the channels that belong together; what pads an image is read of no memory."""
+    """Work of a convolution: products over the channels of a group; padding is read from no
+    memory."""
     x, w = call.inputs
     y = call.outputs[0]
     groups = call.attributes.get("groups", w.shape[0])

@@ -35,7 +35,8 @@ def a_row_each(call: Call) -> None:
 
 
 def any_row(call: Call) -> Windows:
-    """Of the table any row may be read, and of that what the result has."""
+    """Windows of a gather: any row of the table may be read, and of it the columns of the result's
+    part."""
     rank = call.outputs[0].rank
     rows = (whole(call.inputs[0].shape[0]), *(Dim(i) for i in range(1, rank)))
     return Windows(axes_of_result(call), in_order(rank), (rows, (Dim(0),)))

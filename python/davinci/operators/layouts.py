@@ -43,7 +43,7 @@ class Factor:
 
 
 Factors = list[list[Factor]]
-"""Of each dimension."""
+"""The factors of each dimension."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Steps:
 
 
 def steps(tensor: Tensor) -> Steps:
-    """Of the array of a value."""
+    """The steps through the array that stores a value."""
     if tensor.layout == ND:
         return Steps(row_major(tensor.shape))
     stored, batch = tensor.stored_shape, tensor.rank - 2

@@ -213,7 +213,7 @@ def dims_of_shape_once(call: Call) -> None:
 
 
 def bytes_stay(call: Call) -> None:
-    """All bytes stay where they are."""
+    """Raises unless the result is a view of the operand, whose bytes stay where they are."""
     (operand,), (result,) = call.inputs, call.outputs
     stays = is_view(operand, result, call.array("shape"), call.array("permutation"))
     require(stays, "not a view", result, "the operand's bytes")

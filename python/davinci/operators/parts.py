@@ -155,7 +155,8 @@ def padded_shape(call: Call) -> None:
 
 
 def shifted(call: Call) -> Windows:
-    """All of a dimension whose elements are drawn apart."""
+    """Windows of a pad: the elements that a part shows, or all of a dimension whose elements are
+    drawn apart."""
     (operand, _), (result,) = call.inputs, call.outputs
     places = zip(operand.shape, call.array("low"), call.array("interior"), strict=True)
     read = (

@@ -74,7 +74,7 @@ def float_pixels(call: Call) -> None:
 
 
 def windows_of_image(call: Call) -> Windows:
-    """Of the image any pixel may be read for a window."""
+    """Windows of a pooling: any pixel of the image may be read for a part of the result."""
     image = (Dim(0), whole(call.inputs[0].shape[1]), Dim(2))
     return Windows(axes_of_result(call), in_order(3), (image,))
 

@@ -61,7 +61,7 @@ DIGIT = 127
 """What a digit counts, but for the first of each block, which counts 1."""
 
 DIGITS = 32
-"""Of a block: a fractal's row of bytes."""
+"""Digits of a block, which is a fractal's row of bytes."""
 
 
 def weights_of_digits(count: int) -> Array:
@@ -107,7 +107,8 @@ def of_products_of_bytes(call: Call) -> None:
 
 
 def rows_beside(call: Call) -> Windows:
-    """Of the scales and digits those of the columns are read."""
+    """Windows of sums with a scale and digits a column: of both those of the part's columns are
+    read."""
     sums, _, digits = call.inputs
     dims, last = in_order(sums.rank), Dim(sums.rank - 1)
     return Windows(axes_of_result(call), dims, (dims, (last,), (last, whole(digits.shape[1]))))

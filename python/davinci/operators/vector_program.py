@@ -9,8 +9,8 @@ one tile; a schedule gives the values buffers, and then the steps are built for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from davinci.isa.multiply_add import ACCUMULATING
 
@@ -45,13 +45,18 @@ class Value:
 
 @dataclass(frozen=True)
 class Step:
-    """One cce operation: its name, sources, an optional scalar, result and attributes."""
+    """One cce operation: its name, sources, an optional scalar, result and attributes.
+
+    Attributes:
+        members: numbers of the operators of the group that it serves; see `Node.members`.
+    """
 
     name: str
     sources: tuple[Value, ...]
     scalar: float | None
     result: Value
     attributes: Mapping[str, str]
+    members: tuple[int, ...] = ()
 
     @property
     def accumulates(self) -> bool:
@@ -60,8 +65,13 @@ class Step:
 
     @property
     def operands(self) -> tuple[Value, ...]:
-        """Of the cce operation, but for its scalar: sources, then the result."""
+        """The operands of the cce operation but for its scalar: sources, then the result."""
         return (*self.sources[self.accumulates :], self.result)
+
+
+def joined(*members: Iterable[int]) -> tuple[int, ...]:
+    """Numbers of members from several places, each once, in order."""
+    return tuple(sorted({number for some in members for number in some}))
 
 
 Operand = Value | float
@@ -75,6 +85,8 @@ class VectorProgram:
     Attributes:
         wide: of values that a conversion lost nothing of, what they were converted from.
         rounded: of values of f32, the same in f16 by cheaper steps than a conversion at the end.
+        serving: members of the group that what is recorded now serves.
+        taken: members whose steps became a part of how the first input comes.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -83,6 +95,8 @@ class VectorProgram:
     constants: dict[tuple[str, float], Value] = field(default_factory=dict)
     wide: dict[Value, Value] = field(default_factory=dict)
     rounded: dict[Value, Value] = field(default_factory=dict)
+    serving: tuple[int, ...] = ()
+    taken: tuple[int, ...] = ()
     _count: int = 0
 
     def _value(self, dtype: str) -> Value:
@@ -113,8 +127,22 @@ class VectorProgram:
     ) -> Value:
         """Records `name`; the result has the type of the first source unless `dtype` is given."""
         result = self._value(dtype or sources[0].dtype)
-        self.steps.append(Step(name, tuple(sources), scalar, result, attributes))
+        self.steps.append(Step(name, tuple(sources), scalar, result, attributes, self.serving))
         return result
+
+    def serve_too(self, result: Value) -> None:
+        """Has the step that made a value serve the current members as well."""
+        for place, step in enumerate(self.steps):
+            if step.result is result and not set(self.serving) <= set(step.members):
+                self.steps[place] = replace(step, members=joined(step.members, self.serving))
+
+    def readers(self, value: Value) -> tuple[int, ...]:
+        """The members that a value is brought for: those of the steps that read it."""
+        return joined(*(step.members for step in self.steps if value in step.sources))
+
+    def makers(self, value: Value) -> tuple[int, ...]:
+        """The members that make a value; none of an input."""
+        return joined(*(step.members for step in self.steps if step.result == value))
 
     def binary(self, name: str, a: Operand, b: Operand, dtype: str = "") -> Value:
         """`name` (vadd, ...); additions and multiplications by a float use the scalar form."""

@@ -62,7 +62,8 @@ class Dim:
 
 
 Window = tuple[Dim, ...] | None
-"""Of each dimension of an operand; None: all of it may be read for any part of the result."""
+"""What is read of each dimension of an operand; None where all of it may be read for any part of
+the result."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ WindowsOf = Callable[[Call], Windows]
 
 
 def whole(size: int) -> Dim:
-    """All of a dimension."""
+    """A dimension of which all is read for any part of the result."""
     return Dim(None, size=size)
 
 

@@ -36,20 +36,20 @@ def traffic(call: Call) -> tuple[int, int]:
 
 
 def moved(call: Call) -> Work:
-    """Of what computes nothing."""
+    """The work of an operator that computes nothing: bytes read and written."""
     read_bytes, write_bytes = traffic(call)
     return Work(read_bytes=read_bytes, write_bytes=write_bytes)
 
 
 def partly_read(call: Call) -> Work:
-    """Of what reads no more of its first operand than it returns."""
+    """The work of an operator that reads no more of its first operand than it returns."""
     read_bytes, write_bytes = traffic(call)
     first = call.inputs[0].size_bytes
     return Work(read_bytes=read_bytes - first + min(first, write_bytes), write_bytes=write_bytes)
 
 
 def computed(call: Call) -> Work:
-    """Of what is computed element by element."""
+    """The work of an operator that computes element by element."""
     read_bytes, write_bytes = traffic(call)
     widest = max((x.size_bytes for x in call.values), default=0)
     return Work(

@@ -15,7 +15,7 @@ from davinci.quantization.write import beside
 
 
 class Sums:
-    """Of the values of a tensor and their errors; of errors also for each channel."""
+    """Sums of squares of a tensor's values and of their errors; of errors also for each channel."""
 
     def __init__(self, channels: int | None = None) -> None:
         self.channels = channels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from davinci.frontends.onnx.model import check
 from davinci.quantization.calibration import Sample, observe, samples_of
 from davinci.quantization.comparison import Sums, model_sums, twin_sums, values_of
 from davinci.quantization.layers import array_of, constants_of, layers_of
+from davinci.quantization.paying import chosen
 from davinci.quantization.ranges import METHODS, scale_of
 from davinci.quantization.records import Layer, LayerError, Plan, Report
 from davinci.quantization.weights import quantized_weight
@@ -29,17 +30,21 @@ CENTRAL = 0.9
 """Share of the values that stay where outliers are removed: MindSpore Lite's."""
 
 
+LAYERS = ("paying", "all")
+"""Which layers become integers: those that make the model faster, or all."""
+
 HARM_SAMPLES = 8
 """Samples for which each layer is quantized alone, to see what it does to the outputs."""
 
 
 @dataclass(frozen=True)
 class Quantized:
-    """What quantization made.
+    """A quantized model and what quantization cost.
 
     Attributes:
-        model: a QDQ model, for `davinci.compile` and for onnxruntime.
-        report: errors of each layer and of the outputs.
+        model: The model with QuantizeLinear and DequantizeLinear, for `davinci.compile` and for
+            onnxruntime.
+        report: The errors of each layer and of the outputs.
     """
 
     model: onnx.ModelProto
@@ -55,6 +60,8 @@ def quantize(
     weight_correction: bool = True,
     bias_correction: bool = True,
     accuracy: float | None = None,
+    layers: str = LAYERS[0],
+    options: Mapping[str, Any] | None = None,
     progress: Callable[[str], None] = lambda text: None,
 ) -> Quantized:
     """Quantizes the products of a model that have constant weights to int8.
@@ -73,16 +80,20 @@ def quantize(
         bias_correction: take the mean error of each channel off the bias.
         accuracy: least cosine of each output to that of the model of floats; as few layers as that
             takes stay in floats, those that harm outputs most. None to quantize all.
+        layers: "paying" leaves those in floats without which the model takes less time, as it is
+            compiled and timed without data; "all" asks nothing of times.
+        options: arguments of `davinci.compile` with which it is timed: machine, cores, precision.
         progress: called with the name of each stage.
 
     Raises:
         InputError: not a model that can be quantized, data that do not fit, or a wrong option.
+        CompileError: the model cannot be compiled, and so not be timed.
     """
-    check_options(method, central, accuracy)
+    check_options(method, central, accuracy, layers)
     progress("reading the model")
     proto, where = opened(model)
-    layers = layers_of(proto.graph)
-    if not layers:
+    found_layers = layers_of(proto.graph)
+    if not found_layers:
         raise InputError(
             "nothing to quantize",
             where=where,
@@ -91,17 +102,17 @@ def quantize(
         )
     samples = samples_of(calibration_data, proto)
     progress("calibrating")
-    names = list(dict.fromkeys(layer.activation for layer in layers))
+    names = list(dict.fromkeys(layer.activation for layer in found_layers))
     seen = observe(proto, names, samples, counts=method != "max_min")
     constants = constants_of(proto.graph)
     plan = Plan(
-        layers=layers,
+        layers=found_layers,
         scales={name: scale_of(seen[name], method, central) for name in names},
         weights={
             layer.name: quantized_weight(
                 array_of(constants[layer.weight]), layer.axis, weight_correction
             )
-            for layer in layers
+            for layer in found_layers
         },
         shifts={},
     )
@@ -109,15 +120,34 @@ def quantize(
     sums = twin_sums(proto, plan, samples)
     if bias_correction:
         plan = replace(plan, shifts={name: found.shifts for name, found in sums.items()})
-    own = {layer: sums[layer.name].decibels(bias_correction) for layer in layers}
+    own = {layer: sums[layer.name].decibels(bias_correction) for layer in found_layers}
     if accuracy is not None:
         progress("choosing layers")
         plan = bounded(proto, plan, samples, accuracy)
+    accurate, choice = frozenset(plan.layers), None
+    if layers == LAYERS[0]:
+        choice = chosen(proto, plan, options or {}, progress)
+        plan = choice.plan
     progress("comparing models")
     result = written(proto, plan)
     outputs = [value.name for value in proto.graph.output]
-    names = [*outputs, *(layer.output for layer in layers)]
+    names = [*outputs, *(layer.output for layer in found_layers)]
     found = model_sums(values_of(proto, names, samples), result, names, samples)
+    gains = {} if choice is None else choice.gains_us
+
+    def error_of(layer: Layer) -> LayerError:
+        kept, total = layer not in plan.layers, found[layer.output]
+        return LayerError(
+            layer=layer.name,
+            operator=layer.operator,
+            kept=kept,
+            why="" if not kept else "time" if layer in accurate else "accuracy",
+            gain_us=gains.get(layer.name),
+            own_db=own[layer],
+            total_db=total.decibels(),
+            cosine=total.cosine,
+        )
+
     report = Report(
         method=method,
         weight_correction=weight_correction,
@@ -126,20 +156,23 @@ def quantize(
         accuracy=accuracy,
         cosine=min(found[name].cosine for name in outputs),
         output_db=min(found[name].decibels() for name in outputs),
-        layers=tuple(error_of(layer, plan, own[layer], found[layer.output]) for layer in layers),
+        layers=tuple(map(error_of, found_layers)),
+        floats_time_us=None if choice is None else choice.floats_us,
+        time_us=None if choice is None else choice.time_us,
     )
     return Quantized(result, report)
 
 
-def check_options(method: str, central: float, accuracy: float | None) -> None:
-    if method not in METHODS:
-        raise InputError(
-            "no such method",
-            where="method",
-            found=repr(method),
-            expected=", ".join(METHODS),
-            hint=did_you_mean(str(method), METHODS),
-        )
+def check_options(method: str, central: float, accuracy: float | None, layers: str) -> None:
+    for where, found, known in (("method", method, METHODS), ("layers", layers, LAYERS)):
+        if found not in known:
+            raise InputError(
+                "no such method" if where == "method" else "bad value",
+                where=where,
+                found=repr(found),
+                expected=", ".join(known),
+                hint=did_you_mean(str(found), known),
+            )
     for name, value in (("central", central), ("accuracy", accuracy)):
         if value is not None and not 0 < value <= 1:
             raise InputError(
@@ -185,7 +218,7 @@ def bounded(model: onnx.ModelProto, plan: Plan, samples: Sequence[Sample], accur
     wanted = list(values_of(model, outputs, samples))
 
     def errors(layers: Sequence[Layer], count: int) -> list[Sums]:
-        """Of each output, with these layers as integers, for the first samples."""
+        """Errors of each output over the first `count` samples, with these layers as integers."""
         quantized = written(model, replace(plan, layers=tuple(layers)))
         found = model_sums(wanted[:count], quantized, outputs, samples[:count])
         return list(found.values())
@@ -211,14 +244,3 @@ def bounded(model: onnx.ModelProto, plan: Plan, samples: Sequence[Sample], accur
         middle = (few + enough) // 2
         few, enough = (few, middle) if holds(without(middle)) else (middle, enough)
     return replace(plan, layers=without(enough))
-
-
-def error_of(layer: Layer, plan: Plan, own_db: float, total: Sums) -> LayerError:
-    return LayerError(
-        layer=layer.name,
-        operator=layer.operator,
-        kept=layer not in plan.layers,
-        own_db=own_db,
-        total_db=total.decibels(),
-        cosine=total.cosine,
-    )

@@ -30,7 +30,7 @@ def max_min(seen: Observed, central: float) -> tuple[float, float]:
 
 
 def outliers(seen: Observed, central: float) -> tuple[float, float]:
-    """Of all values in order the central share; to a part of a bin."""
+    """The range that holds the central share of all values in order, to a part of a bin."""
     counts = seen.counts.astype(np.float64)
     edges = np.linspace(seen.low, seen.high, BINS + 1)
     at_zero = min(BINS - 1, int(np.searchsorted(edges, 0.0, side="right")) - 1)

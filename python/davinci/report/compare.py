@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from davinci.errors import InputError
 from davinci.report.record import SCHEMA_VERSION, Record
+from davinci.report.terminal import Heading, table_of
 
 TOTALS = ("total_cycles", "launch_overhead_us", "time_us")
+
+MOST_KEYS = 12
+"""Keys of two machine files that are named where they differ."""
 
 
 @dataclass(frozen=True)
@@ -22,16 +27,18 @@ class Change:
     Attributes:
         name: that tells the kernel from others.
         label: what is printed of it.
+        macs: multiplications of it, which tell products from others of the same label.
     """
 
     name: str
     before: float | None
     after: float | None
     label: str = ""
+    macs: int = 0
 
     @property
     def ratio(self) -> float | None:
-        """After over before."""
+        """The cycles after divided by those before; None where one of them is missing."""
         if self.before is None or self.after is None:
             return None
         return self.after / self.before if self.before else None
@@ -90,39 +97,96 @@ def _is_number(value: Any) -> bool:
 
 def changes(before: Record, after: Record) -> list[Change]:
     """The kernels of both records, the largest difference in cycles first."""
-    old = {row["name"]: row["cycles"] for row in before["kernels"]}
-    new = {row["name"]: row["cycles"] for row in after["kernels"]}
-    labels = {row["name"]: row.get("label", "") for row in [*before["kernels"], *after["kernels"]]}
-    found = [Change(name, old.get(name), new.get(name), labels[name]) for name in {**old, **new}]
+    found = []
+    for old, new in pairs(before["kernels"], after["kernels"]):
+        row = old or new or {}
+        first, second = (each["cycles"] if each else None for each in (old, new))
+        found.append(Change(row["name"], first, second, row.get("label", ""), macs_of(row)))
     return sorted(found, key=lambda x: (-abs((x.after or 0) - (x.before or 0)), x.name))
+
+
+def pairs(
+    before: Sequence[Record], after: Sequence[Record]
+) -> Iterator[tuple[Record | None, Record | None]]:
+    """Kernels of both records that compute the same, and None beside those of one record only.
+
+    Names number kernels that read alike, and labels leave out what two products contract: a name or
+    label alone pairs only what has as many multiplications.
+    """
+    old, new = list(before), list(after)
+    for key in (_exact, _alike, _named):
+        rest = list(new)
+        for row in list(old):
+            other = next((each for each in rest if key(each) == key(row)), None)
+            if other is not None:
+                yield row, other
+                old.remove(row)
+                rest.remove(other)
+        new = rest
+    yield from ((row, None) for row in old)
+    yield from ((None, row) for row in new)
+
+
+def macs_of(row: Record) -> int:
+    """Multiplications of a kernel; 0 where it has none, or nobody said."""
+    return int((row.get("work") or {}).get("macs", 0))
+
+
+def _exact(row: Record) -> object:
+    return row["name"], row.get("label"), row.get("work")
+
+
+def _alike(row: Record) -> object:
+    return (row["label"], row.get("work")) if row.get("label") else row["name"]
+
+
+def _named(row: Record) -> object:
+    return row["name"], macs_of(row)
 
 
 def print_comparison(before: Record, after: Record, console: Any) -> None:
     """Prints kernels and totals to a `rich.console.Console`."""
-    from rich.table import Table
-
-    kernels = Table()
-    for column in ("kernel", "cycles before", "cycles after", "difference", "ratio"):
-        kernels.add_column(column, justify="left" if column == "kernel" else "right")
+    titles = ("cycles before", "cycles after", "difference", "ratio")
+    headings = (Heading("kernel", True, 2), *(Heading(title, worth=1) for title in titles))
+    rows = []
     found = changes(before, after)
     different = [change for change in found if change.before != change.after]
     shown = Counter(change.label for change in found)
     for change in different:
         # Kernels that compute the same in different ways are told apart by their names.
         alone = change.label and shown[change.label] == 1
-        kernels.add_row(change.label if alone else change.name, *_cells(change))
-    kernels.add_section()
-    for name in TOTALS:
-        kernels.add_row(name, *_cells(Change(name, before[name], after[name])))
-    console.print(kernels)
+        macs = f" ({change.macs:,} MACs)" if change.macs and not alone else ""
+        rows.append([change.label if alone else change.name + macs, *cells_of(change)])
+    sections = [len(rows)]
+    rows += ([name, *cells_of(Change(name, before[name], after[name]))] for name in TOTALS)
+    console.print(table_of(headings, rows, console.width, sections=sections))
     if equal := len(found) - len(different):
         console.print(f"{equal} kernel{'s' * (equal > 1)} with the same cycles in both")
     for name in ("model", "machine", "cores", "precision"):
         if before.get(name) != after.get(name):
             console.print(f"{name}: {before.get(name)} before, {after.get(name)} after")
+    for line in machine_differences(before, after):
+        console.print(line, markup=False)
 
 
-def _cells(change: Change) -> list[str]:
+def machine_differences(before: Record, after: Record) -> list[str]:
+    """What two machine files of one name say differently, a line for each key and one in front; of
+    many keys the first. Empty where they are equal, have different names, or are not known."""
+    digests = [record.get("machine_digest") for record in (before, after)]
+    if before["machine"] != after["machine"] or None in digests or len(set(digests)) < 2:
+        return []
+    old, new = (record.get("machine_file") or {} for record in (before, after))
+    keys = [key for key in dict.fromkeys([*old, *new]) if old.get(key) != new.get(key)]
+    lines = [f"machine: two files called {before['machine']} that say different things"]
+    for key in keys[:MOST_KEYS]:
+        said = (str(values.get(key, "nothing")) for values in (old, new))
+        lines.append("  {}: {} before, {} after".format(key, *said))
+    if more := len(keys) - MOST_KEYS:
+        lines += [f"  and {more} more keys"] if more > 0 else []
+    return lines
+
+
+def cells_of(change: Change) -> list[str]:
     before, after, ratio = change.before, change.after, change.ratio
     return [
         "only after" if before is None else _number(before),

@@ -54,7 +54,7 @@ UB_PATHS = ("L1_to_UB", "UB_to_L1", "UB_to_UB")
 
 @dataclass(frozen=True)
 class Measured:
-    """What the files are made from."""
+    """Holds what the files are made from."""
 
     machine: Machine
     launches: Sequence[LaunchProfile]
@@ -68,7 +68,7 @@ class Measured:
         return seat(self.machine, block.core)[1]
 
     def prefix(self, block: BlockProfile) -> str:
-        """What the columns of its core begin with."""
+        """Returns what the columns of its core begin with: `aic` or `aiv`."""
         return PREFIXES[self.kind(block)]
 
     def pipes(self, kind: str) -> dict[str, str]:
@@ -80,7 +80,7 @@ class Measured:
 def csv_files(
     machine: Machine, record: Record, launches: Sequence[LaunchProfile]
 ) -> dict[str, str]:
-    """The text of each file by its name."""
+    """Returns the text of each file by its name."""
     run = Measured(machine, launches, {row["name"]: row for row in record["kernels"]})
     return {name: _text(lines(run)) for name, lines in FILES.items()}
 
@@ -230,7 +230,7 @@ def memory_ub(run: Measured) -> Iterator[Line]:
 
 
 def _on_chip(run: Measured, paths: Sequence[str]) -> Iterator[Line]:
-    """KB and rates of paths between on-chip memories."""
+    """Returns the KB that went along each path between on-chip memories, and the rates."""
     for launch, block in _blocks(run):
         line = _head(run, launch, block)
         for path in paths:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 from davinci.report.record import Record
 
 WIDTH, HEIGHT = 560, 340
 LEFT, RIGHT, TOP, BOTTOM = 76, 16, 16, 44
-LABELLED = 3
-"""Points with a name beside them: the kernels that take longest."""
+LABELLED = 5
+"""Points that may have a name beside them: the kernels that take longest."""
 
-LABEL_HEIGHT = 14
-"""Names closer than this would cover each other."""
+LETTER_WIDTH, LABEL_HEIGHT = 6.4, 14.0
+"""Room that names are given, a little more than they take."""
 
 SMALLEST, LARGEST = 3.0, 11.0
 """Radius of a point in pixels; its area grows with the kernel's share of the time."""
@@ -30,7 +30,20 @@ class Point:
     y: float
     radius: float
     hint: str
-    label: bool
+    label: Label | None
+
+
+@dataclass(frozen=True)
+class Label:
+    """The place of a name beside its point: where its baseline begins, ends or has its middle."""
+
+    x: float
+    y: float
+    anchor: str
+
+
+Box = tuple[float, float, float, float]
+"""Left, top, right, bottom, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +74,15 @@ class Chart:
     bottom: int = HEIGHT - BOTTOM
     right: int = WIDTH - RIGHT
     top: int = TOP
+
+    def names(self) -> Iterator[tuple[str, Label]]:
+        """The names of the roofs and where they stand; of two at one place only the first."""
+        boxes: list[Box] = []
+        for number, line in enumerate(self.roofs):
+            box = roof_name_box(line, number)
+            if not any(overlap(box, other) for other in boxes):
+                boxes.append(box)
+                yield line.text, roof_name(line, number)
 
 
 def rooflines(record: Record) -> list[Chart]:
@@ -131,18 +153,72 @@ def _chart(
         chart.lines.append(Line(LEFT, y, WIDTH - RIGHT, y, _power(power)))
     chart.roofs.extend(_roofs(at, rates, tops, (low_x, high_x, low_y)))
     total = max(1, record["total_cycles"])
-    for number, (row, x, y) in enumerate(kernels):
+    points = []
+    for row, x, y in kernels:
         radius = max(SMALLEST, LARGEST * math.sqrt(row["cycles"] / total))
         reached = row["bound_cycles"] / row["cycles"]
         hint = (
             f"{row['label']}: {x:,.3g} {x_title}, {y:,.3g} {y_title}, "
             f"{reached:.0%} of the machine's limit"
         )
-        px, py = at(x, y)
-        free = all(abs(py - p.y) > LABEL_HEIGHT for p in chart.points if p.label)
-        label = number < LABELLED and free
-        chart.points.append(Point(row["name"], row["label"], px, py, round(radius, 1), hint, label))
+        points.append(Point(row["name"], row["label"], *at(x, y), round(radius, 1), hint, None))
+    taken = [roof_name_box(line, number) for number, line in enumerate(chart.roofs)]
+    chart.points.extend(labelled(points, taken))
     return chart
+
+
+def labelled(points: Sequence[Point], taken: Sequence[Box]) -> list[Point]:
+    """Points with names beside the first few, where they cover nothing: right, left, above or below
+    of their point.
+
+    Args:
+        taken: boxes of other texts.
+    """
+    circles = [(p.x - p.radius, p.y - p.radius, p.x + p.radius, p.y + p.radius) for p in points]
+    boxes, found = list(taken), []
+    for number, point in enumerate(points):
+        label = None
+        others = [*boxes, *circles[:number], *circles[number + 1 :]]
+        for place, box in places_of(point) if number < LABELLED else ():
+            across = LEFT <= box[0] and box[2] <= WIDTH
+            inside = across and 0 <= box[1] and box[3] <= HEIGHT - BOTTOM
+            if inside and not any(overlap(box, other) for other in others):
+                label = place
+                boxes.append(box)
+                break
+        found.append(replace(point, label=label))
+    return found
+
+
+def places_of(point: Point) -> Iterator[tuple[Label, Box]]:
+    """Where the name of a point may stand, the best place first."""
+    wide, away, up = LETTER_WIDTH * len(point.text), point.radius + 4, LABEL_HEIGHT / 2
+    x, y = point.x, point.y
+    yield Label(x + away, y + 4, "start"), (x + away, y - up, x + away + wide, y + up)
+    yield Label(x - away, y + 4, "end"), (x - away - wide, y - up, x - away, y + up)
+    for middle in (y - away - up, y + away + up):
+        box = (x - wide / 2, middle - up, x + wide / 2, middle + up)
+        yield Label(x, middle + 4, "middle"), box
+
+
+def overlap(a: Box, b: Box) -> bool:
+    return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
+
+
+def roof_name(line: Line, number: int) -> Label:
+    """Where the name of a roof stands: of the first slope to its left, of the others to its right,
+    above what is flat."""
+    if line.y1 == line.y2:
+        return Label(WIDTH - RIGHT - 4, line.y2 - 5, "end")
+    x, y = line.x1 * 0.4 + line.x2 * 0.6, line.y1 * 0.4 + line.y2 * 0.6
+    return Label(x - 6, y - 4, "end") if number == 0 else Label(x + 8, y + 12, "start")
+
+
+def roof_name_box(line: Line, number: int) -> Box:
+    """Returns the box that the name of a roof covers."""
+    name, wide = roof_name(line, number), LETTER_WIDTH * len(line.text)
+    left = name.x - wide if name.anchor == "end" else name.x
+    return left, name.y - LABEL_HEIGHT + 3, left + wide, name.y + 3
 
 
 def _roofs(
@@ -162,7 +238,7 @@ def _roofs(
 
 
 def _decades(values: list[float]) -> tuple[int, int]:
-    """Powers of ten around some values."""
+    """Returns the exponents of the powers of ten below and above some values."""
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values) * 1.05))
     return low, max(high, low + 1)
 

@@ -142,12 +142,28 @@ def longest(scopes: list[Scope], room: int) -> list[Scope]:
 
 
 def launch_costs(record: Record) -> Iterator[tuple[int, Record, float, float]]:
-    """Number, entry, time in the kernel and time to start it, of each launch."""
-    end_us = 0.0
-    for number, launch in enumerate(record["launches_list"]):
-        kernel_us = launch["end_us"] - launch["start_us"]
-        yield number, launch, kernel_us, launch["start_us"] - end_us
-        end_us = launch["end_us"]
+    """Number, entry, time in the kernel and time to start it, of each call of a kernel. Kernels
+    that share a launch share its times, in proportion to their own."""
+    end_us, number = 0.0, 0
+    for sharing in sharing_of(record):
+        begin_us, before_us = sharing[0]["start_us"], end_us
+        end_us = max(each["end_us"] for each in sharing)
+        alone = [each["end_us"] - begin_us for each in sharing]
+        for each, kernel_us in zip(sharing, alone, strict=True):
+            part = kernel_us / sum(alone) if sum(alone) else 1 / len(sharing)
+            yield number, each, part * (end_us - begin_us), part * (begin_us - before_us)
+            number += 1
+
+
+def sharing_of(record: Record) -> list[list[Record]]:
+    """The entries of `launches_list`, those together that share a launch; records of versions in
+    which none did have no numbers of launches."""
+    found: list[list[Record]] = []
+    for entry in record["launches_list"]:
+        if not found or entry.get("launch") is None or entry["launch"] != found[-1][0]["launch"]:
+            found.append([])
+        found[-1].append(entry)
+    return found
 
 
 def path_of(scope: str) -> tuple[str, ...]:

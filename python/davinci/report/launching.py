@@ -8,7 +8,7 @@ and vector cores.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from davinci.machine import Machine
 from davinci.report.seats import seat
@@ -18,25 +18,44 @@ QUEUED, HOST = LAUNCHING = ("queued", "host")
 """How kernels are launched; the first is what is taken unless the caller says otherwise."""
 
 
-def gaps_us(machine: Machine, launches: Sequence[LaunchProfile], launching: str) -> list[float]:
+Sharing = Sequence[LaunchProfile]
+"""The kernels that share a launch, mostly one."""
+
+
+def launches_of(profiles: Iterable[LaunchProfile]) -> list[Sharing]:
+    """The launches of a run: kernels that share one are together."""
+    found: list[list[LaunchProfile]] = []
+    for profile in profiles:
+        if profile.begins_launch or not found:
+            found.append([])
+        found[-1].append(profile)
+    return list(found)
+
+
+def cycles_of(launch: Sharing) -> int:
+    """From the start of a launch until the last of its kernels is done."""
+    return max(kernel.cycles for kernel in launch)
+
+
+def gaps_us(machine: Machine, profiles: Sequence[LaunchProfile], launching: str) -> list[float]:
     """Microseconds in front of each launch of a run, in order.
 
     Args:
         machine: on which they ran.
-        launches: of the run.
+        profiles: of one run or several; the first of each waits for the host.
         launching: one of `LAUNCHING`.
     """
     return [
-        gap_us(machine, launch, launching == HOST or number == 0)
-        for number, launch in enumerate(launches)
+        gap_us(machine, launch, launching == HOST or number == 0 or launch[0].begins_run)
+        for number, launch in enumerate(launches_of(profiles))
     ]
 
 
-def gap_us(machine: Machine, launch: LaunchProfile, by_host: bool) -> float:
+def gap_us(machine: Machine, launch: Sharing, by_host: bool) -> float:
     """Microseconds in front of a launch, which waits for the host or for the task before it."""
     unit = machine.launch
-    kinds = {seat(machine, block.core)[1] for block in launch.per_block}
+    kinds = {seat(machine, block.core)[1] for kernel in launch for block in kernel.per_block}
     there = machine.cores * sum(machine.core_types[kind].count for kind in kinds)
-    begin = unit.overhead_us if by_host else unit.switch_us + unit.head_us
     mixed = unit.mixed_us if len(kinds) > 1 else 0.0
-    return begin + unit.head_of_all_cores_us * launch.cores / max(there, 1) + mixed
+    cores = min(sum(kernel.cores for kernel in launch), max(there, 1))
+    return unit.us(cores / max(there, 1), by_host) + mixed

@@ -1,9 +1,9 @@
 // The whole run on one axis: layers, launches by unit, what it takes to start them, cores at work.
 {
-  const [START, LENGTH, KERNEL, LAYER, NODES] = Array(5).keys();
+  const [START, LENGTH, KERNEL, LAYER, NODES, RATE, PLACE, SHARING] = Array(8).keys();
   const [KERNEL_NAME, LABEL, UNIT, CORES] = Array(4).keys();
   const UNITS = ["cube", "vector", "scalar"], COLOURS = {cube: "CUBE", vector: "VECTOR", scalar: "SCALAR"};
-  const LEFT = 84, AXIS_HEIGHT = 20, LAYER_HEIGHT = 20, UNIT_HEIGHT = 26, START_HEIGHT = 14, CORES_HEIGHT = 46, GAP = 4;
+  const LEFT = 84, AXIS_HEIGHT = 20, LAYER_HEIGHT = 20, UNIT_HEIGHT = 26, START_HEIGHT = 14, CORES_HEIGHT = 46, TRAFFIC_HEIGHT = 40, GAP = 4;
   const run = network;
   const HELP = "Point at a launch: what it computes, for which nodes of the model, and how long.";
   const canvas = byId("run"), layered = run.layers.length > 1;
@@ -11,9 +11,14 @@
   let height = AXIS_HEIGHT;
   for (const [lane, tall] of [
     ...(layered ? [["layer", LAYER_HEIGHT]] : []), ...UNITS.map((unit) => [unit, UNIT_HEIGHT]),
-    ["launching", START_HEIGHT], ["cores", CORES_HEIGHT]]) {
+    ["launching", START_HEIGHT], ["cores", CORES_HEIGHT], ["GM traffic", TRAFFIC_HEIGHT]]) {
     tops[lane] = height;
     height += tall + GAP;
+  }
+  let together = 0, fastest = 0.1;
+  for (const launch of run.launches) {
+    together = launch[RATE] + (launch[PLACE] ? together : 0);
+    fastest = Math.max(fastest, together);
   }
   let shown = [0, run.total_us], waiting = false;
 
@@ -38,24 +43,32 @@
     pen.clip();
     const fills = Object.fromEntries(UNITS.map((unit) => [unit, colour(COLOURS[unit])]));
     const idle = colour("done"), launching = colour("launching"), accent = colour("accent");
-    let before = 0, count = 0;
+    let begin = 0, before = 0, count = 0, stacked = 0, moving = 0;
     for (const launch of run.launches) {
-      const begin = before, end = launch[START] + launch[LENGTH];
-      before = end;
+      const end = launch[START] + launch[LENGTH], first = !launch[PLACE];
+      if (first) [begin, stacked, moving] = [before, 0, 0];
+      before = Math.max(before, end);
       if (end < shown[0] || begin > shown[1]) continue;
       count += 1;
       const [, , unit, cores] = run.kernels[launch[KERNEL]];
       const left = place(launch[START]), wide = Math.max(0.35, launch[LENGTH] * across());
       pen.fillStyle = launching;
-      pen.fillRect(place(begin), tops.launching, left - place(begin), START_HEIGHT);
+      if (first) pen.fillRect(place(begin), tops.launching, left - place(begin), START_HEIGHT);
+      // Kernels that share a launch lie below each other, on cores of their own.
+      const band = UNIT_HEIGHT / launch[SHARING], top = tops[unit] + launch[PLACE] * band;
       pen.fillStyle = fills[unit];
-      pen.fillRect(left, tops[unit], wide, UNIT_HEIGHT);
-      pen.fillStyle = idle;
-      pen.fillRect(left, tops.cores, wide, CORES_HEIGHT);
-      pen.fillStyle = accent;
+      pen.fillRect(left, top, wide, band);
       const tall = CORES_HEIGHT * cores / run.cores;
-      pen.fillRect(left, tops.cores + CORES_HEIGHT - tall, wide, tall);
-      if (wide > 60) words(pen, run.kernels[launch[KERNEL]][LABEL], left, tops[unit] + 17, wide, colour("ink"));
+      pen.fillStyle = idle;
+      pen.fillRect(left, tops.cores, wide, CORES_HEIGHT - stacked);
+      pen.fillStyle = accent;
+      pen.fillRect(left, tops.cores + CORES_HEIGHT - stacked - tall, wide, tall);
+      stacked += tall;
+      pen.fillStyle = colour("traffic");
+      const moved = TRAFFIC_HEIGHT * launch[RATE] / fastest;
+      pen.fillRect(left, tops["GM traffic"] + TRAFFIC_HEIGHT - moving - moved, wide, moved);
+      moving += moved;
+      if (wide > 60 && band > 10) words(pen, run.kernels[launch[KERNEL]][LABEL], left, top + band / 2 + 4, wide, colour("ink"));
     }
     if (layered) strip(pen);
     pen.restore();
@@ -75,11 +88,11 @@
     };
     let layer = -1, begin = 0, end = 0;
     for (const launch of run.launches) {
-      if (launch[LAYER] !== layer) {
+      if (!launch[PLACE] && launch[LAYER] !== layer) {
         if (layer >= 0) draw(layer, begin, end);
         [layer, begin] = [launch[LAYER], end];
       }
-      end = launch[START] + launch[LENGTH];
+      end = Math.max(end, launch[START] + launch[LENGTH]);
     }
     if (layer >= 0) draw(layer, begin, end);
   }
@@ -109,7 +122,7 @@
       pen.fillText(text, Math.min(place(us) + 3, width - pen.measureText(text).width - 4), 12);
     }
     pen.fillStyle = colour("text");
-    const middles = {layer: LAYER_HEIGHT, launching: START_HEIGHT, cores: CORES_HEIGHT};
+    const middles = {layer: LAYER_HEIGHT, launching: START_HEIGHT, cores: CORES_HEIGHT, "GM traffic": TRAFFIC_HEIGHT};
     for (const [lane, top] of Object.entries(tops))
       pen.fillText(lane === "cores" ? `${run.cores} core${run.cores > 1 ? "s" : ""}` : lane, 8, top + (middles[lane] || UNIT_HEIGHT) / 2 + 4);
   }
@@ -122,25 +135,23 @@
     waiting = true;
   }
 
-  // The launch under a place, or the nearest one of those a few pixels away.
-  function under(x) {
+  // The kernel under a place, or the nearest one of those a few pixels away.
+  function under(x, y) {
     const us = shown[0] + (x - LEFT) / across(), near = 6 / across();
-    let low = 0, high = run.launches.length;
-    while (low < high) {
-      const middle = (low + high) >> 1, launch = run.launches[middle];
-      if (launch[START] + launch[LENGTH] < us) low = middle + 1;
-      else high = middle;
-    }
     const away = (launch) => Math.max(launch[START] - us, us - launch[START] - launch[LENGTH], 0);
-    return [low - 1, low].map((i) => run.launches[i]).filter((x) => x && away(x) <= near)
-      .sort((a, b) => away(a) - away(b))[0];
+    const below = (launch) => {
+      const band = UNIT_HEIGHT / launch[SHARING], unit = run.kernels[launch[KERNEL]][UNIT];
+      return Math.abs(tops[unit] + (launch[PLACE] + 0.5) * band - y);
+    };
+    return run.launches.filter((launch) => away(launch) <= near)
+      .sort((a, b) => away(a) - away(b) || below(a) - below(b))[0];
   }
 
   function tell(launch) {
     const [name, label, unit, cores] = run.kernels[launch[KERNEL]];
     const cycles = Math.round(launch[LENGTH] * run.clock_mhz), nodes = run.nodes[launch[NODES]];
     return `${label}${nodes ? " for " + nodes : ""}\n${count(cycles)} cycles on the ${unit} unit from ${time(launch[START])}, `
-      + `${count(cores)} of ${run.cores} cores at work on average, kernel ${name}`;
+      + `${count(cores)} of ${run.cores} cores at work on average, ${count(launch[RATE])} GB/s from and to GM, kernel ${name}`;
   }
 
   steer(canvas, LEFT, () => shown, () => run.total_us, look);
@@ -155,11 +166,11 @@
       look(shown[0] - event.movementX / across(), shown[1] - event.movementX / across());
       return;
     }
-    const launch = under(event.offsetX);
+    const launch = under(event.offsetX, event.offsetY);
     byId("launch").textContent = launch ? tell(launch) : HELP;
   });
   canvas.addEventListener("click", (event) => {
-    const launch = !dragged && under(event.offsetX);
+    const launch = !dragged && under(event.offsetX, event.offsetY);
     if (launch) choose(run.kernels[launch[KERNEL]][KERNEL_NAME]);
   });
   byId("whole").addEventListener("click", () => look(0, run.total_us));

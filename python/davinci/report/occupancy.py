@@ -48,7 +48,7 @@ class _Memory:
         self._known: dict[tuple[int, int], Ints] = {}
 
     def grains(self, base: int, region: Region) -> Grains:
-        """The grains of an access."""
+        """Returns the numbers of the grains that an access touches."""
         if region.contiguous:
             last = base + region.high - 1
             return slice((base + region.low) // GRAIN_BYTES, last // GRAIN_BYTES + 1)
@@ -64,7 +64,7 @@ class _Memory:
         return found + first
 
     def touch(self, grains: Grains, start: int, end: int, written: bool) -> None:
-        """An instruction reads or writes grains."""
+        """Notes that an instruction reads or writes grains."""
         if not written:
             self._last[grains] = np.maximum(self._last[grains], end)
             return
@@ -72,7 +72,7 @@ class _Memory:
         self._since[grains], self._last[grains] = start, end
 
     def changes(self) -> list[tuple[int, int]]:
-        """Ends all that is in use, and adds up."""
+        """Ends the lives of all values, and returns (cycle, bytes in use) at each change."""
         self._close(slice(0, self._since.size), None)
         found, level = [], 0
         for time in sorted(self._steps):

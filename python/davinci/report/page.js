@@ -1,6 +1,7 @@
 "use strict";
 const kernels = JSON.parse(document.getElementById("data").textContent);
 const about = JSON.parse(document.getElementById("about-data").textContent);
+const nodesOf = JSON.parse(document.getElementById("nodes-data").textContent);
 const network = JSON.parse(document.getElementById("network-data").textContent);
 const [LANE, START, FREE, END, NAME, SOURCE, INDEX, CRITICAL, END_AFTER, ISSUED] = Array(10).keys();
 const KINDS = {
@@ -8,7 +9,7 @@ const KINDS = {
   scalar: "issue held up: scalar unit waits", issue: "scalar unit issues", done: "nothing left to do",
 };
 const WAITS = new Set(["wait_flag", "wait_flag_dev", "pipe_barrier"]);
-const LANE_HEIGHT = 30, LABELS = 76, AXIS = 24;
+const LANE_HEIGHT = 30, LEVEL_HEIGHT = 34, LABELS = 76, AXIS = 24;
 const canvas = document.getElementById("timeline");
 const byId = (id) => document.getElementById(id);
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name);
@@ -73,6 +74,7 @@ function choose(name, core) {
     + `${count(chosen.cycles)} cycles, ${count(of)} instructions` + (shown < of ? `; the first ${count(shown)} are drawn.` : ".");
   chosen.at = new Map(chosen.rows.map((row) => [row[INDEX], row]));
   show(0, chosen.cycles);
+  showNodes(nodesOf[name]);
   showWaits();
   const shares = [...chosen.shares, ["all", chosen.shares.reduce((sum, [, cycles]) => sum + cycles, 0)]];
   fill("shares", shares.map(([what, cycles]) => [what, cycles, percent(cycles, chosen.cycles)]))
@@ -84,6 +86,26 @@ function choose(name, core) {
     show(start - margin, end + margin);
     canvas.scrollIntoView({block: "center", behavior: "smooth"});
   }));
+}
+
+function showNodes(lines) {
+  byId("node-section").hidden = !lines.length;
+  const all = lines.reduce((sum, [, , , cycles]) => sum + cycles, 0);
+  const longest = Math.max(1, ...lines.map(([, , , , pipes]) => Object.values(pipes).reduce((sum, x) => sum + x, 0)));
+  const body = fill("nodes", lines.map(([node, , operators, cycles]) => [node, operators, cycles, percent(cycles, all)]));
+  lines.forEach(([, every, , , pipes], i) => {
+    const track = element("div", undefined, "track"), cell = element("td", undefined, "pipes");
+    for (const [lane, cycles] of Object.entries(pipes)) {
+      const part = element("div", undefined, "fill");
+      part.style.width = percent(cycles, longest).replace(" ", "");
+      part.style.background = `var(--${lane})`;
+      part.title = `${lane}: ${count(cycles)} cycles`;
+      track.append(part);
+    }
+    cell.append(track);
+    body.rows[i].append(cell);
+    body.rows[i].cells[0].title = every;
+  });
 }
 
 function showWaits() {
@@ -122,7 +144,7 @@ function show(from, to) {
 function draw() {
   drawing = false;
   const scale = window.devicePixelRatio || 1, width = canvas.clientWidth;
-  const height = AXIS + chosen.lanes.length * LANE_HEIGHT + 8;
+  const height = AXIS + chosen.lanes.length * LANE_HEIGHT + chosen.levels.length * LEVEL_HEIGHT + 8;
   canvas.style.height = height + "px";
   canvas.width = width * scale;
   canvas.height = height * scale;
@@ -156,9 +178,14 @@ function draw() {
     pen.fillStyle = colour(waiting ? "wait" : chosen.lanes[row[LANE]]);
     pen.fillRect(left, top, long, tall);
     if (row[CRITICAL] && name !== "wait_flag") {
-      pen.strokeStyle = critical;
-      pen.lineWidth = 2;
-      pen.strokeRect(left + 1, top + 1, Math.max(0.5, long - 2), tall - 2);
+      // Above and below, so that the colour of the pipe stays however narrow a box is.
+      pen.fillStyle = critical;
+      pen.fillRect(left, top - 2, long, 3);
+      pen.fillRect(left, top + tall - 1, long, 3);
+      if (long > 8) {
+        pen.fillRect(left, top - 2, 1, tall + 4);
+        pen.fillRect(left + long - 1, top - 2, 1, tall + 4);
+      }
     } else if (long > 4) {
       pen.strokeStyle = colour("panel");
       pen.lineWidth = 1;
@@ -167,8 +194,25 @@ function draw() {
     if (long > 46) label(pen, name, left, top, long, waiting ? text : colour("ink"));
   }
   arrows(pen, x, drawn);
+  curves(pen, x, width);
   pen.restore();
   canvas.dataset.drawn = drawn;
+}
+
+// Bytes in use of each memory and GM traffic, below the lanes of the pipes.
+function curves(pen, x, width) {
+  chosen.levels.forEach(({name, most, steps}, number) => {
+    const bottom = AXIS + chosen.lanes.length * LANE_HEIGHT + (number + 1) * LEVEL_HEIGHT;
+    const tall = (level) => (LEVEL_HEIGHT - 8) * level / Math.max(1, most);
+    pen.fillStyle = colour(name === "GM" ? "traffic" : "accent");
+    steps.forEach(([cycle, level], i) => {
+      const end = i + 1 < steps.length ? steps[i + 1][0] : cycle;
+      if (end < view[0] || cycle > view[1] || !level) return;
+      pen.fillRect(x(cycle), bottom - tall(level), Math.max(0.5, x(end) - x(cycle)), tall(level));
+    });
+    pen.fillStyle = colour("rule");
+    pen.fillRect(LABELS, bottom, width - LABELS, 1);
+  });
 }
 
 function label(pen, name, left, top, long, ink) {
@@ -197,6 +241,8 @@ function axis(pen, x, width, height) {
   }
   pen.fillStyle = colour("text");
   chosen.lanes.forEach((name, i) => pen.fillText(name, 8, AXIS + i * LANE_HEIGHT + 19));
+  chosen.levels.forEach(({name}, i) => pen.fillText(name + (name === "GM" ? " traffic" : " in use"), 8,
+    AXIS + chosen.lanes.length * LANE_HEIGHT + i * LEVEL_HEIGHT + 22));
 }
 
 function arrows(pen, x, drawn) {
@@ -231,6 +277,15 @@ function rowUnder(event) {
     if (away < distance) [best, distance] = [row, away];
   }
   return best;
+}
+
+function levelUnder(event) {
+  const number = Math.floor((event.offsetY - AXIS - chosen.lanes.length * LANE_HEIGHT) / LEVEL_HEIGHT);
+  const found = chosen.levels[number];
+  if (!found) return "";
+  const cycle = view[0] + (event.offsetX - LABELS) / (canvas.clientWidth - LABELS) * (view[1] - view[0]);
+  const [, level] = found.steps.filter(([at]) => at <= cycle).at(-1) || [0, 0];
+  return `${found.name} at cycle ${count(Math.round(cycle))}: ${count(level)} of ${count(found.most)} ${found.unit}`;
 }
 
 function explain(row) {
@@ -280,7 +335,7 @@ function listen() {
       return;
     }
     const row = rowUnder(event);
-    byId("hint").textContent = row ? explain(row) : "";
+    byId("hint").textContent = row ? explain(row) : levelUnder(event);
   });
   canvas.addEventListener("pointerdown", (event) => canvas.setPointerCapture(event.pointerId));
   byId("all").addEventListener("click", () => show(0, chosen.cycles));
@@ -294,6 +349,9 @@ function listen() {
       sortBy(column, heading);
     });
   });
+  for (const box of document.querySelectorAll("[data-hint]"))
+    for (const kind of ["pointerenter", "click"])
+      box.addEventListener(kind, () => { byId("value").textContent = box.dataset.hint; });
   for (const marked of document.querySelectorAll("[data-kernel]"))
     marked.addEventListener("click", () => choose(marked.dataset.kernel));
   window.addEventListener("resize", () => chosen && show(...view));

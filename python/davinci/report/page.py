@@ -11,11 +11,22 @@ from typing import Any
 import jinja2
 
 from davinci.machine import Machine
+from davinci.report.arena import arena_of
+from davinci.report.comparison import comparison
 from davinci.report.drawing import Chart, rooflines
-from davinci.report.groups import Group, Scope, time_by_layer, time_by_operator
-from davinci.report.names import percent, plural
+from davinci.report.groups import Group, Scope, sharing_of, time_by_layer, time_by_operator
+from davinci.report.names import percent, plural, shortened
+from davinci.report.nodes import drawn_launches
 from davinci.report.record import Record, sync_summary
-from davinci.report.tables import COLUMNS, gain_cells, summary_rows, sync_text, waits_text
+from davinci.report.tables import (
+    COLUMNS,
+    NO_NODE,
+    WHOLE_NODE,
+    gain_cells,
+    summary_rows,
+    sync_text,
+    waits_text,
+)
 from davinci.report.timeline import MOST_ROWS, Numbers, timelines
 from davinci.report.trace import LANES
 from davinci.report.value_range import range_summary
@@ -29,7 +40,7 @@ SCRIPTS = ("page.js", "network.js")
 MOST_NODES = 12
 """Nodes that the hint of a kernel names."""
 
-MOST_LISTED = 40
+MOST_LISTED = 16
 """Nodes that are listed of the chosen kernel."""
 
 MOST_BARS = 16
@@ -42,19 +53,26 @@ class Cell:
 
     text: str
     key: str | float
+    wide: bool = False
 
 
 MOST_GAINS = 20
 """Changes of the machine that the page names."""
 
 
-def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile]) -> str:
+def as_html(
+    machine: Machine,
+    record: Record,
+    launches: Sequence[LaunchProfile],
+    baseline: Record | None = None,
+) -> str:
     """The page.
 
     Args:
         machine: that the run was on.
         record: of the run.
         launches: of the run; the first block of each kernel's first launch with rows is drawn.
+        baseline: the record of an earlier run, which the page compares this one with.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER), autoescape=True, undefined=jinja2.StrictUndefined
@@ -73,6 +91,7 @@ def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile])
         losses=losses(record),
         gains=[gain_cells(row) for row in record.get("what_if", [])[:MOST_GAINS]],
         alert=range_summary(record),
+        comparison=comparison(baseline, record) if baseline is not None else None,
         operators=bars(time_by_operator(record)),
         layers=bars(layers) if len(layers) > 1 else [],
         summary=summary_rows(record),
@@ -83,6 +102,8 @@ def as_html(machine: Machine, record: Record, launches: Sequence[LaunchProfile])
         data=embedded(details(machine, record, launches)),
         network=embedded(network(record, layers)),
         about=embedded({row["name"]: about(row) for row in record["kernels"]}),
+        arena=arena_of(record),
+        nodes=embedded({row["name"]: node_lines(row) for row in record["kernels"]}),
     )
 
 
@@ -99,12 +120,12 @@ class Bar:
 
 
 def subtitle(record: Record) -> str:
-    """Where and how the run was, in a line."""
+    """Says in a line on what machine and how the model ran."""
     parts = [
         f"{record['machine']}, {plural(record['cores'], 'core', 'cores')}",
         f"{record['clock_mhz']} MHz",
         *([f"precision {record['precision']}"] if record.get("precision") else []),
-        plural(record["ops"]["total"], "launch", "launches"),
+        plural(record["launches"], "launch", "launches"),
         plural(len(record["kernels"]), "kernel", "kernels"),
     ]
     return " \u00b7 ".join(parts)
@@ -116,7 +137,7 @@ def tiles(record: Record) -> list[tuple[str, str, str]]:
     kernels_us = record["total_cycles"] / record["clock_mhz"]
     scalar = [row for row in record["kernels"] if row["unit"] == "scalar"]
     scalar_us = sum(row["cycles"] for row in scalar) / record["clock_mhz"]
-    launches = plural(record["ops"]["total"], "launch", "launches")
+    launches = plural(record["launches"], "launch", "launches")
     reached = record["bound_cycles"] / max(1, record["total_cycles"])
     half_idle = percent(record["idle"]["half_idle_ratio"])
     return [
@@ -162,11 +183,17 @@ def network(record: Record, layers: Sequence[Scope]) -> dict[str, Any]:
     """What the script draws of the whole run: launches on one axis.
 
     A launch is [start in us, length in us, number of its kernel, number of its layer, number of its
-    nodes' text]; a kernel [name, label, unit, cores at work on average].
+    nodes' text, bytes of GM traffic in a nanosecond]; a kernel [name, label, unit, cores at work on
+    average].
     """
     numbers = {row["name"]: i for i, row in enumerate(record["kernels"])}
     layer_of = {number: i for i, layer in enumerate(layers) for number in layer.all_numbers()}
     nodes = Numbers()
+    placed = [
+        (launch, place, sharing)
+        for sharing in sharing_of(record)
+        for place, launch in enumerate(sharing)
+    ]
     launches = [
         [
             launch["start_us"],
@@ -174,8 +201,11 @@ def network(record: Record, layers: Sequence[Scope]) -> dict[str, Any]:
             numbers[launch["kernel"]],
             layer_of[number],
             nodes[", ".join(launch["operators"])],
+            round(gm_rate(launch), 1),
+            place,
+            len(sharing),
         ]
-        for number, launch in enumerate(record["launches_list"])
+        for number, (launch, place, sharing) in enumerate(placed)
     ]
     return {
         "total_us": record["time_us"],
@@ -191,26 +221,30 @@ def network(record: Record, layers: Sequence[Scope]) -> dict[str, Any]:
     }
 
 
+def gm_rate(launch: Record) -> float:
+    """Bytes that a launch moved from and to GM in a nanosecond."""
+    length_us = max(launch["end_us"] - launch["start_us"], 1e-6)
+    moved = launch["gm_read_bytes"] + launch["gm_write_bytes"]
+    return float(moved / length_us / 1000)
+
+
 def cores_at_work(record: Record, row: Record) -> float:
-    """On average while the kernel runs."""
+    """Returns how many cores work on average while a kernel runs."""
     working = 1 - row["idle_core_cycles"] / max(1, row["core_cycles"])
     return float(working * record["cores"])
 
 
 def cells(record: Record, row: Record) -> list[Cell]:
-    """A kernel's line, in the order of `COLUMNS`."""
+    """Returns the cells of a kernel's line, in the order of `COLUMNS`."""
     values = [(column, column.value(record, row)) for column in COLUMNS]
-    return [Cell(column.shown(value), value) for column, value in values]
+    return [Cell(column.shown(value), value, column.text) for column, value in values]
 
 
 def details(
     machine: Machine, record: Record, launches: Sequence[LaunchProfile]
 ) -> dict[str, list[dict[str, Any]]]:
     """What the page's script draws of each kernel, longest first: a time line for each core."""
-    drawn: dict[str, LaunchProfile] = {}
-    for launch in launches:
-        if launch.rows and launch.name not in drawn:
-            drawn[launch.name] = launch
+    drawn = drawn_launches(launches)
     left = MOST_ROWS
     found: dict[str, list[dict[str, Any]]] = {}
     for row in record["kernels"]:
@@ -251,10 +285,24 @@ def about(row: Record) -> list[tuple[str, str]]:
     return [(name, text) for name, text in lines if text]
 
 
+def node_lines(row: Record) -> list[list[Any]]:
+    """[node, all nodes, operators, cycles, pipes] of each line of a kernel's `node_cycles`."""
+    return [
+        [
+            shortened(line["nodes"], WHOLE_NODE) or (NO_NODE if not line["operators"] else ""),
+            named(line["nodes"], MOST_NODES),
+            ", ".join(line["operators"]),
+            line["cycles"],
+            {LANES[pipe]: cycles for pipe, cycles in line["pipes"].items()},
+        ]
+        for line in row["node_cycles"]
+    ]
+
+
 BOUNDS = {"cube": "the cube", "vector": "the vector unit", "memory": "moving bytes"}
-"""What sets a limit, in words."""
+"""Names in words for what sets a limit."""
 
 
 def embedded(data: Any) -> str:
-    """JSON that may stand inside a script element."""
+    """Writes data as JSON that may stand inside a script element."""
     return json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")

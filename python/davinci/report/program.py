@@ -26,6 +26,11 @@ class Kernel:
             those that share one, and those that became barriers of all pipes.
         work: what the operator means, `ascend.work` of docs/architecture.md; empty for kernels
             written by hand, which mean what their instructions do.
+        useful_cores: that would have work, where fewer were chosen because of what a launch on
+            more takes; 0 elsewhere.
+        members: operators of the kernel by number; empty for kernels written by hand.
+        served: by the number of a location (`Row.place`), the numbers of the operators that
+            instructions with this location serve.
     """
 
     op: str
@@ -38,6 +43,17 @@ class Kernel:
     choices: Sequence[Any] = ()
     sync_merged: int = 0
     sync_degraded: int = 0
+    useful_cores: int = 0
+    members: tuple[Member, ...] = ()
+    served: Sequence[Sequence[int]] = ()
+
+
+@dataclass(frozen=True)
+class Member:
+    """An operator of a kernel, and the nodes of the model that it computes in the first launch."""
+
+    op: str
+    nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -49,26 +65,55 @@ class ProgramFacts:
         weights_bytes: constants in global memory.
         arena_bytes: intermediate values.
         arena_unplanned_bytes: what they would take if no two shared memory.
+        arena_lower_bound_bytes: the most of them that are live at once.
         scopes: of nodes of the model whose names do not tell theirs.
+        arena: the values in it, in the order in which they are made.
     """
 
     kernels: dict[str, Kernel]
     weights_bytes: int
     arena_bytes: int
     arena_unplanned_bytes: int
+    arena_lower_bound_bytes: int = 0
     scopes: Mapping[str, str] = field(default_factory=dict)
+    arena: tuple[ArenaValue, ...] = ()
+
+
+@dataclass(frozen=True)
+class ArenaValue:
+    """A value in the arena.
+
+    Attributes:
+        offset, size: in bytes.
+        first, last: numbers of the launch that makes it, or its first part, and of the last one
+            that reads it.
+    """
+
+    offset: int
+    size: int
+    first: int
+    last: int
+
+
+NO_FACTS = ProgramFacts({}, 0, 0, 0)
+"""The facts of a program of which only the launches are known."""
 
 
 def describe(module: ir.Module) -> ProgramFacts:
     """Reads the facts of a report off a module whose kernels are outlined."""
     found: dict[str, Any] = {}
     sizes: dict[str, tuple[int, ...]] = {}
-    weights = arena = unplanned = 0
+    served: dict[str, Sequence[Sequence[int]]] = {}
+    of_module: Sequence[Sequence[int]] = ()
+    places: list[int] = []
+    weights = arena = unplanned = bound = 0
 
     def visit(view: Any) -> Any:
-        nonlocal weights, arena, unplanned
+        nonlocal weights, arena, unplanned, bound, of_module
         op = view.operation
-        if op.name == "memref.global":
+        if op.name == "builtin.module":
+            of_module = attribute(op, "hivm.members", ())
+        elif op.name == "memref.global":
             weights += memref_bytes(ir.TypeAttr(op.attributes["type"]).value)
         elif op.name == "func.func" and "ascend.launch" in op.attributes:
             name = kernel_names(op.attributes["ascend.launch"])[0][-1]
@@ -77,21 +122,34 @@ def describe(module: ir.Module) -> ProgramFacts:
         elif op.name in ("func.func", "llvm.func"):
             arena += attribute(op, "ascend.arena_bytes", 0)
             unplanned += attribute(op, "ascend.arena_unplanned_bytes", 0)
+            bound += attribute(op, "ascend.arena_lower_bound_bytes", 0)
+            places.extend(attribute(op, "ascend.arena", ()))
             if "ascend.kernel" in op.attributes:
                 found[symbol_name(op)] = op
+                served[symbol_name(op)] = of_module
                 return ir.WalkResult.SKIP
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    kernels = {name: kernel_of(op, name, sizes.get(name, ())) for name, op in found.items()}
+    kernels = {
+        name: kernel_of(op, name, sizes.get(name, ()), served[name]) for name, op in found.items()
+    }
     scopes = module.operation.attributes.get("ascend.scopes", ())
     texts = {item.name: ir.StringAttr(item.attr).value for item in scopes}
-    return ProgramFacts(kernels, weights, arena, unplanned, texts)
+    values = tuple(ArenaValue(*places[i : i + 4]) for i in range(0, len(places), 4))
+    return ProgramFacts(kernels, weights, arena, unplanned, bound, texts, values)
 
 
-def kernel_of(function: Op, name: str, argument_bytes: tuple[int, ...]) -> Kernel:
-    """What the attributes of a kernel say."""
+def kernel_of(
+    function: Op, name: str, argument_bytes: tuple[int, ...], served: Sequence[Sequence[int]]
+) -> Kernel:
+    """What the attributes of a kernel say.
+
+    Args:
+        served: `hivm.members` of its module.
+    """
     work = function.attributes.get("ascend.work", ())
+    members = attribute(function, "ascend.members", ())
     return Kernel(
         attribute(function, "ascend.op", name),
         attribute(function, "ascend.unit", "vector"),
@@ -103,6 +161,9 @@ def kernel_of(function: Op, name: str, argument_bytes: tuple[int, ...]) -> Kerne
         attribute(function, "ascend.choices", ()),
         attribute(function, "cce.sync_merged", 0),
         attribute(function, "cce.sync_degraded", 0),
+        attribute(function, "ascend.useful_cores", 0),
+        tuple(Member(op, tuple(nodes)) for op, *nodes in members),
+        served,
     )
 
 

@@ -5,18 +5,21 @@ docs/reports.md explains every key.
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from davinci import __version__
 from davinci.machine import Machine
+from davinci.report.arena import arena_values
 from davinci.report.idle import Idle, idle_of
-from davinci.report.launching import LAUNCHING, gaps_us
+from davinci.report.launching import LAUNCHING, cycles_of, gaps_us, launches_of
 from davinci.report.limits import limits, times
 from davinci.report.names import scope_of
+from davinci.report.nodes import drawn_launches, node_cycles
 from davinci.report.program import Kernel, ProgramFacts
 from davinci.report.seats import seat
 from davinci.report.value_range import value_range
@@ -26,7 +29,7 @@ from davinci.simulator.timing.profile import LaunchProfile
 Record = dict[str, Any]
 
 SCHEMA_VERSION = 1
-"""Of the record; it grows when a key changes its meaning or goes."""
+"""Version of the record's form; it grows when a key changes its meaning or goes."""
 
 UNITS = ("cube", "vector", "scalar")
 BUSY_SHARE = 0.8
@@ -34,6 +37,26 @@ BUSY_SHARE = 0.8
 
 TENTH_OF_NANOSECOND = 4
 """Digits of times in microseconds."""
+
+
+def digest_of(machine: Machine) -> str:
+    """Tells machine files of one name apart by what they say."""
+    return hashlib.sha256(machine.model_dump_json().encode()).hexdigest()[:16]
+
+
+def machine_values(machine: Machine) -> Record:
+    """What a machine file says: `gm.read_bytes_per_cycle` and so on, with their values."""
+    found: Record = {}
+
+    def add(prefix: str, value: Any) -> None:
+        if isinstance(value, dict):
+            for name, inner in value.items():
+                add(f"{prefix}.{name}" if prefix else name, inner)
+        elif value is not None:
+            found[prefix] = value
+
+    add("", machine.model_dump(mode="json"))
+    return found
 
 
 def build(
@@ -45,20 +68,31 @@ def build(
 ) -> Record:
     """The record of all launches of a run; compile times and checks are added by the caller."""
     kernels: dict[str, Record] = {}
-    for launch in launches:
-        kernel = program.kernels[launch.name]
-        row = kernels.setdefault(launch.name, _empty_row(launch, kernel))
-        _add(row, launch, kernel, machine, cores)
+    shared = launches_of(launches)
+    for sharing in shared:
+        useful = [program.kernels[launch.name].useful_cores for launch in sharing]
+        most = sum(count or x.cores for count, x in zip(useful, sharing, strict=True))
+        idle = idle_of(sharing, machine, cores, most if any(useful) else 0)
+        for launch, own in zip(sharing, idle, strict=True):
+            kernel = program.kernels[launch.name]
+            row = kernels.setdefault(launch.name, _empty_row(launch, kernel))
+            _add(row, launch, kernel, own, machine, cores)
     rows = sorted(kernels.values(), key=lambda row: -int(row["cycles"]))
+    drawn = drawn_launches(launches)
     for row in rows:
         row["bottleneck"] = bottleneck(row)
-    total = sum(row["cycles"] for row in rows)
+        if row["name"] in drawn:
+            kernel = program.kernels[row["name"]]
+            row["node_cycles"] = node_cycles(drawn[row["name"]], kernel, row["cycles"])
+    total = sum(map(cycles_of, shared))
     gaps = gaps_us(machine, launches, launching)
     overhead = sum(gaps)
     record = {
         "schema_version": SCHEMA_VERSION,
         "davinci_version": __version__,
         "machine": machine.name,
+        "machine_digest": digest_of(machine),
+        "machine_file": machine_values(machine),
         "clock_mhz": machine.clock_mhz,
         "cores": cores,
         "limits": limits(machine, cores),
@@ -67,6 +101,7 @@ def build(
         "launching": launching,
         "launch_overhead_us": overhead,
         "bound_cycles": sum(row["bound_cycles"] for row in rows),
+        "launches": len(shared),
         "ops": {
             "total": len(launches),
             **{unit: sum(r["launches"] for r in rows if r["unit"] == unit) for unit in UNITS},
@@ -81,6 +116,8 @@ def build(
             "weights_bytes": program.weights_bytes,
             "arena_bytes": program.arena_bytes,
             "arena_unplanned_bytes": program.arena_unplanned_bytes,
+            "lower_bound_bytes": program.arena_lower_bound_bytes,
+            "arena": arena_values(launches, program),
         },
     }
     return {**record, "warnings": warnings_of(record)}
@@ -92,27 +129,37 @@ def launch_times(
     scopes: Mapping[str, str],
     machine: Machine,
 ) -> Iterator[Record]:
-    """When each launch computes, behind its overhead, from the start of the run."""
+    """Yields the entries of `launches_list`: when each kernel computes, behind the overhead of its
+    launch, from the start of the run. Kernels that share a launch have its number in common."""
     begin_us = 0.0
-    for launch, gap in zip(launches, gaps, strict=True):
+    for number, (sharing, gap) in enumerate(zip(launches_of(launches), gaps, strict=True)):
         begin_us += gap
-        end_us = begin_us + launch.cycles / machine.clock_mhz
-        yield {
-            "kernel": launch.name,
-            "start_us": round(begin_us, TENTH_OF_NANOSECOND),
-            "end_us": round(end_us, TENTH_OF_NANOSECOND),
-            "operators": list(launch.operators),
-            "scope": scope_of(launch.operators, scopes),
-        }
-        begin_us = end_us
+        for launch in sharing:
+            end_us = begin_us + launch.cycles / machine.clock_mhz
+            yield {
+                "kernel": launch.name,
+                "launch": number,
+                "start_us": round(begin_us, TENTH_OF_NANOSECOND),
+                "end_us": round(end_us, TENTH_OF_NANOSECOND),
+                "operators": list(launch.operators),
+                "gm_read_bytes": launch.gm_read_bytes,
+                "gm_write_bytes": launch.gm_write_bytes,
+                "scope": scope_of(launch.operators, scopes),
+            }
+        begin_us += cycles_of(sharing) / machine.clock_mhz
 
 
 def idle_summary(rows: Sequence[Record], total_cycles: int) -> Record:
-    """Of all launches together; the overhead of launching is not counted."""
-    names = ("core_cycles", "idle_core_cycles", "half_idle_cycles")
+    """Idle cores of all launches together; the overhead of launching is not counted."""
+    names = (field.name for field in fields(Idle))
     idle = Idle(*(sum(row[name] for row in rows) for name in names))
-    half_idle_ratio = idle.half_idle_cycles / max(1, total_cycles)
-    return {**asdict(idle), "ratio": idle.ratio, "half_idle_ratio": half_idle_ratio}
+    return {
+        **asdict(idle),
+        "ratio": idle.ratio,
+        "half_idle_ratio": idle.half_idle_cycles / max(1, total_cycles),
+        "spared_ratio": idle.spared_core_cycles / max(1, idle.core_cycles),
+        "half_spared_ratio": idle.half_spared_cycles / max(1, total_cycles),
+    }
 
 
 def pipe_summary(rows: Sequence[Record], machine: Machine) -> Record:
@@ -126,7 +173,9 @@ def pipe_summary(rows: Sequence[Record], machine: Machine) -> Record:
     return found
 
 
-def _add(row: Record, launch: LaunchProfile, kernel: Kernel, machine: Machine, cores: int) -> None:
+def _add(
+    row: Record, launch: LaunchProfile, kernel: Kernel, idle: Idle, machine: Machine, cores: int
+) -> None:
     """Adds a launch to the row of its kernel."""
     needed = times(launch, kernel, machine, cores)
     row["launches"] += 1
@@ -139,7 +188,7 @@ def _add(row: Record, launch: LaunchProfile, kernel: Kernel, machine: Machine, c
     row["scalar_accesses"] += launch.scalar_accesses
     row["macs"] += launch.macs
     row["vector_repeats"] += launch.vector_repeats
-    for name, cycles in asdict(idle_of(launch, machine, cores)).items():
+    for name, cycles in asdict(idle).items():
         row[name] += cycles
     row["operators"] += [name for name in launch.operators if name not in row["operators"]]
     owners = pipe_owners(machine, launch)
@@ -153,7 +202,7 @@ def _add(row: Record, launch: LaunchProfile, kernel: Kernel, machine: Machine, c
 
 
 def pipe_owners(machine: Machine, launch: LaunchProfile) -> dict[str, int]:
-    """How many of the cores that took part in a launch have each pipe."""
+    """Counts by pipe the cores that took part in a launch and have it."""
     kinds = sorted({seat(machine, block.core)[1] for block in launch.per_block})
     types = {kind: machine.core_types[kind] for kind in kinds}
     groups = launch.cores // max(1, sum(core.count for core in types.values()))
@@ -223,6 +272,8 @@ def _empty_row(launch: LaunchProfile, kernel: Kernel) -> Record:
         "core_cycles": 0,
         "idle_core_cycles": 0,
         "half_idle_cycles": 0,
+        "spared_core_cycles": 0,
+        "half_spared_cycles": 0,
         "schedule": kernel.schedule,
         "key": kernel.key,
         "choices": list(kernel.choices),
@@ -232,4 +283,5 @@ def _empty_row(launch: LaunchProfile, kernel: Kernel) -> Record:
         "pipe_cycles": {},
         "flag_cycles": {},
         "barrier_cycles": {},
+        "node_cycles": [],
     }

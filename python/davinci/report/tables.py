@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from davinci.report.launching import HOST, QUEUED
 from davinci.report.names import percent, plural, shortened
 from davinci.report.record import UNITS, Record, waits_of_busiest
+from davinci.report.terminal import Heading, lines_of, table_of
 from davinci.report.value_range import range_summary
 from davinci.report.verdict import verdict
 
@@ -17,6 +18,21 @@ LAUNCHED = {QUEUED: "queued on the device", HOST: "each by the host"}
 
 SCALAR_KERNELS = 6
 """Scalar kernels named in the summary."""
+
+MOST_NODE_LINES = 10
+"""Nodes of a kernel that the terminal shows."""
+
+WHOLE_NODE = 48
+"""Letters of a node's name where it has a line of its own."""
+
+NO_NODE = "all its nodes together"
+"""What stands for instructions that serve all nodes of a kernel, or none."""
+
+
+def sharing_text(record: Record) -> str:
+    """In how many launches kernels were started, where some share one."""
+    count = record.get("launches", record["ops"]["total"])
+    return f" in {count} launches" if count < record["ops"]["total"] else ""
 
 
 def summary_rows(record: Record) -> list[tuple[str, str]]:
@@ -30,7 +46,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
             "time",
             f"{record['time_us']:,.1f} us = {record['total_cycles']:,} cycles"
             f" + {record['launch_overhead_us']:,.1f} us to launch {ops['total']} "
-            f"kernel{'s' * (ops['total'] != 1)}, {LAUNCHED[record['launching']]}",
+            f"kernel{'s' * (ops['total'] != 1)}{sharing_text(record)}, "
+            f"{LAUNCHED[record['launching']]}",
         ),
         ("limit", limit_summary(record)),
         ("cores", idle_summary(record)),
@@ -48,14 +65,18 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
         rows.append(("event ids", short))
     if quantization := record.get("quantization"):
         rows.append(("quantized", quantized_text(quantization)))
+    if rewritten := record.get("rewrites"):
+        rows.append(("rewrites", ", ".join(f"{n} {count:,}" for n, count in rewritten.items())))
     if tuned := record.get("tuned"):
         rows.append(("tuned", tuned_text(tuned)))
+    elif given := record.get("given_schedules"):
+        rows.append(("schedules", given_text(given)))
     if lost := range_summary(record):
         rows.append(("range", lost))
     if "compile_seconds" in record:
         seconds = (record["compile_seconds"], record["simulate_seconds"])
-        cache = f" (cache: {record['cache']})" if "cache" in record else ""
-        took = f"{seconds[0]:.1f} s to compile{cache}, {seconds[1]:.1f} s to simulate"
+        compiled = compiled_text(record.get("cache", ""))
+        took = f"{seconds[0]:.1f} s to {compiled}, {seconds[1]:.1f} s to simulate"
         rows.append(("took", took))
         rows.append(("speed", speed_summary(record)))
     if record.get("timing_only"):
@@ -63,6 +84,20 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
     if check := record.get("check"):
         rows.append(("check", check_summary(check)))
     return rows
+
+
+def compiled_text(cache: str) -> str:
+    """What the time to compile was spent on: `compile (kept in the cache for the next time)`.
+
+    Args:
+        cache: the key `cache` of the record; "" without one.
+    """
+    if cache == "hit":
+        return "load what an earlier run compiled, from the cache"
+    damaged = "its file in the cache was damaged" if cache.startswith("damaged") else ""
+    kept = "could not be kept" if cache.endswith("not kept") else "kept in the cache"
+    notes = "; ".join(filter(None, [damaged, kept])) if cache else ""
+    return f"compile ({notes})" if notes else "compile"
 
 
 def speed_summary(record: Record) -> str:
@@ -87,11 +122,13 @@ def limit_summary(record: Record) -> str:
 
 
 def idle_summary(record: Record) -> str:
-    """How many of the cores had nothing to do."""
+    """Says how many of the cores had nothing to do."""
     idle = record["idle"]
+    chosen = f" ({percent(idle['spared_ratio'])} by choice: launches on more cores take longer)"
+    chosen = chosen if idle["spared_ratio"] else ""
     return (
-        f"idle {percent(idle['ratio'])} of the kernels' time; half of the {record['cores']} or "
-        f"more in {percent(idle['half_idle_ratio'])} of it"
+        f"idle {percent(idle['ratio'])} of the kernels' time{chosen}; half of the "
+        f"{record['cores']} or more in {percent(idle['half_idle_ratio'])} of it"
     )
 
 
@@ -105,48 +142,73 @@ def sync_text(record: Record) -> str:
     return f"{', '.join(parts)}, in {plural(sync['kernels'], 'kernel', 'kernels')}" * bool(parts)
 
 
+def given_text(given: Record) -> str:
+    """Says for how many kernels a file of schedules was used."""
+    text = f"{given['used']} of {given['kernels']} in {given['file']}"
+    if given["used"] == given["kernels"]:
+        return text
+    return f"{text}; the others are for no kernel of this model"
+
+
 def tuned_text(tuned: Record) -> str:
-    """What tuning did."""
+    """Says how many ways to compute kernels were tried, and what became faster."""
     text = (
         f"{plural(tuned['candidates'], 'way', 'ways')} to compute "
         f"{plural(tuned['kernels'], 'kernel', 'kernels')}; {tuned['faster']} got faster"
     )
-    if not tuned["faster"]:
-        return text
-    return f"{text}, {tuned['cycles_before']:,} cycles -> {tuned['cycles_after']:,}"
+    if tuned["faster"]:
+        text += f", {tuned['cycles_before']:,} cycles -> {tuned['cycles_after']:,}"
+    before, won = tuned["total_cycles"], tuned["won_cycles"]
+    text += (
+        f"; all launches of them {before:,} -> {before - won:,}, at most "
+        f"{percent(tuned['most_cycles'] / max(1, before))} could be won"
+    )
+    return f"{text}; {tuned['stopped']}" if tuned["stopped"] else text
 
 
 def quantized_text(quantization: Record) -> str:
     """What was quantized, and what onnxruntime found of it."""
     layers = quantization["layers"]
+    kind = "random " if quantization.get("data") == "random" else ""
     kept = sum(layer["kept"] for layer in layers)
-    return (
+    text = (
         f"{len(layers) - kept} of {plural(len(layers), 'layer', 'layers')} to int8 by "
         f"{quantization['method']}; against floats outputs have cosine "
         f"{quantization['cosine']:.7f}, {quantization['output_db']:.1f} dB, over "
-        f"{plural(quantization['samples'], 'sample', 'samples')}"
+        f"{plural(quantization['samples'], f'{kind}sample', f'{kind}samples')}"
     )
+    for why, reason in (("accuracy", "for accuracy"), ("time", "where int8 takes longer")):
+        if count := sum(layer["why"] == why for layer in layers):
+            text += f"; {count} left in floats {reason}"
+    if quantization.get("floats_time_us") is None:
+        return text
+    before, after = quantization["floats_time_us"], quantization["time_us"]
+    gain = "slower than" if after > before else "instead of"
+    return f"{text}; {after:,.1f} us, {gain} {before:,.1f} us of the model of floats"
 
 
-def quantization_table(quantization: Record, most: int) -> Any:
+def quantization_table(quantization: Record, most: int, width: int) -> Any:
     """Errors of layers, the largest first, as a table of `rich`."""
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table()
-    for title in ("layer", "operator", "as", "alone", "in the model", "cosine"):
-        text = title in ("layer", "operator", "as")
-        table.add_column(title, justify="left" if text else "right", overflow="fold")
+    headings = (
+        Heading("layer", True, 6),
+        Heading("operator", True, 2),
+        Heading("as", True, 5),
+        Heading("alone", worth=3),
+        Heading("in the model", worth=4),
+        Heading("cosine", worth=1),
+    )
     layers = sorted(quantization["layers"], key=lambda layer: layer["own_db"])
-    for layer in layers[:most]:
-        table.add_row(
-            escape(layer["layer"]),
+    rows = [
+        (
+            layer["layer"],
             layer["operator"],
-            "float" if layer["kept"] else "int8",
+            f"float: {layer['why']}" if layer["kept"] else "int8",
             *(f"{layer[name]:.1f} dB" for name in ("own_db", "total_db")),
             f"{layer['cosine']:.7f}",
         )
-    return table
+        for layer in layers[:most]
+    ]
+    return table_of(headings, rows, width)
 
 
 def waits_text(row: Record) -> str:
@@ -183,65 +245,100 @@ class Column:
         title: above it.
         value: of a kernel's row in a record, what the page sorts by.
         shown: the text of a value.
-        widest: letters on the terminal; 0 as many as it takes, None to leave it to the page.
+        worth: to have it on the terminal, see `terminal.Heading`; 0 leaves it to the page.
+        text: whether its cells are words.
     """
 
     title: str
     value: Callable[[Record, Record], Any]
     shown: Callable[[Any], str] = str
-    widest: int | None = 0
+    worth: int = 0
+    text: bool = False
+
+
+def quotient(part: str, whole: str) -> Callable[[Record, Record], float]:
+    """Makes a function that divides one key of a kernel's row by another one."""
+    return lambda _, row: float(row[part] / max(1, row[whole]))
 
 
 COLUMNS = (
-    Column("kernel", lambda record, row: row["label"], widest=40),
-    Column("nodes", lambda record, row: shortened(row["operators"]), widest=26),
-    Column("unit", lambda record, row: row["unit"], widest=None),
-    Column("launches", lambda record, row: row["launches"]),
-    Column("blocks", lambda record, row: row["blocks"]),
-    Column("cycles", lambda record, row: row["cycles"], "{:,}".format),
+    Column("kernel", lambda record, row: row["label"], worth=11, text=True),
+    Column("nodes", lambda record, row: shortened(row["operators"]), worth=5, text=True),
+    Column("unit", lambda record, row: row["unit"]),
+    Column("launches", lambda record, row: row["launches"], worth=8),
+    Column("blocks", lambda record, row: row["blocks"], worth=2),
+    Column("cycles", lambda record, row: row["cycles"], "{:,}".format, worth=10),
     Column(
         "share",
         lambda record, row: row["cycles"] / max(1, record["total_cycles"]),
         "{:.1%}".format,
+        worth=9,
     ),
-    Column("limit", lambda _, row: row["bound_cycles"] / max(1, row["cycles"]), "{:.0%}".format),
-    Column("of", lambda record, row: row["bound_by"]),
-    Column(
-        "idle",
-        lambda _, row: row["idle_core_cycles"] / max(1, row["core_cycles"]),
-        "{:.0%}".format,
-    ),
-    Column("bottleneck", lambda record, row: row["bottleneck"]),
-    Column("held by", lambda record, row: waits_text(row), widest=12),
-    Column("GM read", lambda record, row: row["gm_read_bytes"], kilobytes_or_more, widest=None),
-    Column("GM written", lambda record, row: row["gm_write_bytes"], kilobytes_or_more, widest=None),
-    Column("instructions", lambda record, row: row["instructions"], "{:,}".format, widest=None),
-    Column("schedule", lambda record, row: row["schedule"], widest=None),
+    Column("limit", quotient("bound_cycles", "cycles"), "{:.0%}".format, worth=6),
+    Column("of", lambda record, row: row["bound_by"], worth=3, text=True),
+    Column("idle", quotient("idle_core_cycles", "core_cycles"), "{:.0%}".format, worth=4),
+    Column("bottleneck", lambda record, row: row["bottleneck"], worth=7, text=True),
+    Column("held by", lambda record, row: waits_text(row), worth=1, text=True),
+    Column("GM read", lambda record, row: row["gm_read_bytes"], kilobytes_or_more),
+    Column("GM written", lambda record, row: row["gm_write_bytes"], kilobytes_or_more),
+    Column("instructions", lambda record, row: row["instructions"], "{:,}".format),
 )
 
 
-def schedules(rows: list[Record]) -> Any:
+def schedules(rows: list[Record], width: int) -> Any:
     """How each kernel is computed, a line each, as a table of `rich`."""
-    from rich.markup import escape
-    from rich.table import Table
+    lines = [(row["label"], row["schedule"]) for row in rows if row["schedule"]]
+    return table_of((Heading("", True, 1), Heading("", True)), lines, width, header=False)
 
-    table = Table(box=None, show_header=False)
+
+def nodes_table(rows: list[Record], width: int) -> Any:
+    """What the nodes of the model take inside the kernels that hold several, as a table of `rich`.
+
+    Args:
+        rows: of kernels in a record.
+        width: of the table, in letters.
+    """
+    headings = (
+        Heading("kernel", True, 2),
+        Heading("node", True, 5),
+        Heading("operators", True, 1),
+        Heading("cycles", worth=4),
+        Heading("of the kernel", worth=3),
+        Heading("mostly on", True, 1),
+    )
+    lines: list[tuple[str, ...]] = []
+    sections = []
     for row in rows:
-        if row["schedule"]:
-            table.add_row(f"[dim]{escape(row['label'])}", f"[dim]{escape(row['schedule'])}")
-    return table
+        of_row = node_cells(row) if len(row["node_cycles"]) > 1 else []
+        shown, others = of_row[:MOST_NODE_LINES], of_row[MOST_NODE_LINES:]
+        if shown:
+            sections.append(len(lines))
+            lines += ((row["label"] if i == 0 else "", *cells) for i, cells in enumerate(shown))
+        if others:
+            lines.append(("", f"{len(others)} more (--json has all)", "", "", "", ""))
+    return table_of(headings, lines, width, sections=sections[1:])
 
 
-def gains_table(gains: list[Record], most: int) -> Any:
+def node_cells(row: Record) -> list[tuple[str, str, str, str, str]]:
+    """Of each line of a kernel's `node_cycles`: node, operators, cycles, share of the kernel's, and
+    the pipe that works for it longest."""
+    return [
+        (
+            shortened(line["nodes"], WHOLE_NODE) or (NO_NODE if not line["operators"] else ""),
+            ", ".join(line["operators"]),
+            f"{line['cycles']:,}",
+            f"{line['cycles'] / max(1, row['cycles']):.1%}",
+            max(line["pipes"], key=lambda pipe: line["pipes"][pipe], default="")[5:],
+        )
+        for line in row["node_cycles"]
+    ]
+
+
+def gains_table(gains: list[Record], most: int, width: int) -> Any:
     """What changes of the machine would gain, as a table of `rich`."""
-    from rich.table import Table
-
-    table = Table()
-    for title in ("what if", "saves", "of the time", "cycles"):
-        table.add_column(title, justify="left" if title == "what if" else "right", overflow="fold")
-    for row in gains[:most]:
-        table.add_row(*gain_cells(row))
-    return table
+    titles = ("saves", "of the time", "cycles")
+    headings = (Heading("what if", True, 4), *(Heading(title, worth=1) for title in titles))
+    return table_of(headings, [gain_cells(row) for row in gains[:most]], width)
 
 
 def gain_cells(row: Record) -> tuple[str, str, str, str]:
@@ -250,32 +347,31 @@ def gain_cells(row: Record) -> tuple[str, str, str, str]:
     return row["change"], saved, f"{row['saved_ratio']:.1%}", f"{row['cycles']:,}"
 
 
-def print_tables(record: Record, console: Any, most: int) -> None:
-    """Prints the summary and the `most` longest kernels to a `rich.console.Console`."""
-    from rich.markup import escape
-    from rich.table import Table
+def print_tables(record: Record, console: Any, most: int, nodes: bool = False) -> None:
+    """Prints the summary and the `most` longest kernels to a `rich.console.Console`.
 
-    summary = Table(show_header=False, box=None)
-    for name, value in [*summary_rows(record), ("verdict", verdict(record))]:
-        summary.add_row(f"[bold]{name}", escape(value))
-    table = Table()
-    columns = [column for column in COLUMNS if column.widest is not None]
-    for column in columns:
-        text = column.title in ("kernel", "nodes", "of", "bottleneck", "held by")
-        justify: Literal["left", "right"] = "left" if text else "right"
-        table.add_column(
-            column.title, justify=justify, overflow="fold", max_width=column.widest or None
-        )
-    for row in record["kernels"][:most]:
-        table.add_row(*(escape(column.shown(column.value(record, row))) for column in columns))
-    console.print(table)
+    Args:
+        nodes: whether it also prints what each node of the model takes inside its kernel.
+    """
+    width = console.width
+    columns = [column for column in COLUMNS if column.worth]
+    headings = [Heading(column.title, column.text, column.worth) for column in columns]
+    rows = [
+        [column.shown(column.value(record, row)) for column in columns]
+        for row in record["kernels"][:most]
+    ]
+    console.print(table_of(headings, rows, width))
     if len(record["kernels"]) > most:
         console.print(f"... and {len(record['kernels']) - most} shorter kernels (--json has all)")
-    console.print(schedules(record["kernels"][:most]))
+    console.print(schedules(record["kernels"][:most], width), style="dim")
+    if nodes:
+        console.print(nodes_table(record["kernels"][:most], width))
     if quantization := record.get("quantization"):
-        console.print(quantization_table(quantization, most))
-    console.print(summary)
+        console.print(quantization_table(quantization, most, width))
+    summary = [*summary_rows(record), ("verdict", verdict(record))]
+    console.print(table_of((Heading("", True, 1), Heading("", True)), summary, width, header=False))
     if gains := record.get("what_if"):
-        console.print(gains_table(gains, most))
+        console.print(gains_table(gains, most, width))
     for warning in record["warnings"]:
-        console.print(f"[bold yellow]warning:[/] {escape(warning)}")
+        text = "\n".join(lines_of(f"warning: {warning}", width))
+        console.print(text, style="yellow", markup=False)

@@ -4,8 +4,10 @@ each core that has a part in it."""
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any
 
+from davinci.isa.core import Space
 from davinci.machine import Machine
 from davinci.report.critical import (
     BARRIER,
@@ -15,8 +17,11 @@ from davinci.report.critical import (
     Segment,
     critical_path,
 )
+from davinci.report.nodes import rows_of_first_block
+from davinci.report.occupancy import occupancy
 from davinci.report.seats import core_name
-from davinci.report.trace import LANES
+from davinci.report.trace import LANES, MEMORIES
+from davinci.report.traffic import gm_rates
 from davinci.report.waits import Wait, waits
 from davinci.simulator.timing.profile import LaunchProfile
 from davinci.simulator.timing.timeline import NOTHING, Row
@@ -30,6 +35,9 @@ MOST_OF_A_KERNEL = 6_000
 MOST_STEPS = 400
 """Stretches of a critical path that are listed."""
 
+MOST_LEVELS = 1_500
+"""Steps of a curve that are drawn."""
+
 MOST_WAITS = 8
 """Causes listed for each pipe; what is left is summed up."""
 
@@ -42,20 +50,18 @@ def timelines(machine: Machine, launch: LaunchProfile, most: int) -> list[dict[s
         launch: with rows.
         most: instructions to draw at most.
     """
-    by_core: dict[int, list[Row]] = defaultdict(list)
-    for row in launch.rows:
-        if row.block == 0:
-            by_core[row.core].append(row)
     found: list[dict[str, Any]] = []
-    for core, rows in sorted(by_core.items()):
+    for core, rows in sorted(rows_of_first_block(launch).items()):
         cycles = next(x.cycles for x in launch.per_block if (x.core, x.block) == (core, 0))
-        found.append({"core": core_name(machine, core), **timeline(rows, cycles, most)})
+        sizes = {Space[name]: machine.buffer(name).bytes for name in MEMORIES}
+        drawn = timeline(rows, cycles, most)
+        found.append({"core": core_name(machine, core), **drawn, "levels": levels(rows, sizes)})
         most -= len(found[-1]["rows"])
     return found
 
 
 def timeline(rows: list[Row], cycles: int, most: int) -> dict[str, Any]:
-    """One core's part of a block of that many cycles."""
+    """Returns what the script draws of one core's part of a block of that many cycles."""
     rows = sorted(rows, key=lambda row: row.index)
     path = critical_path(rows)
     critical = {segment.index for segment in path if segment.kind != ISSUE}
@@ -87,6 +93,29 @@ def timeline(rows: list[Row], cycles: int, most: int) -> dict[str, Any]:
         "shares": shares(path, {row.index: row for row in rows}),
         "waits": lost(waits(rows, cycles), pipes),
     }
+
+
+def levels(rows: Sequence[Row], sizes: dict[Space, int]) -> list[dict[str, Any]]:
+    """What rises and falls while a block runs: bytes in use of each memory, and bytes that move
+    from and to GM in a cycle. Steps are [cycle, level]."""
+    found: list[dict[str, Any]] = [
+        {"name": space.name, "unit": "bytes in use", "most": sizes[space], "steps": changes}
+        for space, changes in occupancy(rows, sizes).items()
+    ]
+    traffic = [[cycle, round(read + written, 1)] for cycle, read, written in gm_rates(rows)]
+    if traffic:
+        most = max(height for _, height in traffic)
+        found.append({"name": "GM", "unit": "bytes a cycle", "most": most, "steps": traffic})
+    return [{**each, "steps": thinned(each["steps"])} for each in found]
+
+
+def thinned(steps: Sequence[Any]) -> list[Any]:
+    """Returns as many of the steps as a page has room for: of neighbours the highest."""
+    each = -(-len(steps) // MOST_LEVELS)
+    if each <= 1:
+        return list(steps)
+    groups = (steps[i : i + each] for i in range(0, len(steps), each))
+    return [[group[0][0], max(height for _, height in group)] for group in groups]
 
 
 class Numbers(dict[str, int]):
@@ -165,7 +194,7 @@ def lost(found: dict[Wait, int], pipes: list[str]) -> list[dict[str, Any]]:
 
 
 def reason(wait: Wait) -> str:
-    """What a pipe waits for, in words."""
+    """Says in words what a pipe waits for."""
     culprit = f"{wait.mnemonic} of {LANES[wait.other]}" if wait.other else ""
     if wait.kind == "flag" and wait.mnemonic == WAIT_FOR_A_CORE:
         return f"flag from another core, event {wait.event}"

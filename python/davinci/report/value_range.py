@@ -17,7 +17,8 @@ Record = dict[str, Any]
 COUNTS = ("overflows", "underflows", "converted")
 
 UNDERFLOWS_SHARE = 0.01
-"""Of the values that a kernel converts; fewer lie beside others that they do not matter to."""
+"""Share of the values that a kernel converts above which lost ones are reported; fewer lie beside
+others that they do not matter to."""
 
 EXACT = frozenset({"half_part"})
 """Operators whose results say together what each of them loses."""
@@ -45,7 +46,8 @@ def value_range(launches: Sequence[LaunchProfile], program: ProgramFacts) -> Rec
 
 
 def range_summary(record: Record) -> str:
-    """One line for people; "" if no value became infinite and too few became 0 to matter."""
+    """Says in a line what was lost; "" if no value became infinite and too few became 0 to
+    matter."""
     constants = record.get("range_of_constants", [])
     places = [*constants, *record.get("range", {}).get("kernels", [])]
     parts = []

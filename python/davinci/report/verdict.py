@@ -50,7 +50,7 @@ class Loss:
 
 
 def verdict(record: Record) -> str:
-    """The whole run in a sentence: its largest losses."""
+    """Says in a sentence what the run lost most time on."""
     clauses = [loss.short for loss in losses(record)[:MOST_NAMED]]
     reached = record["bound_cycles"] / max(1, record["total_cycles"])
     if not record["ops"]["total"]:
@@ -64,14 +64,14 @@ def verdict(record: Record) -> str:
 
 
 def losses(record: Record) -> list[Loss]:
-    """What time was lost on, the largest share first."""
+    """Lists what time was lost on, the largest share first."""
     found = [loss for rule in RULES if (loss := rule(record)) is not None]
     worth = [loss for loss in found if loss.share >= WORTH_SAYING]
     return sorted(worth, key=lambda loss: -loss.share)
 
 
 def warnings_of(record: Record) -> list[str]:
-    """What a user must not overlook."""
+    """Lists what a user must not overlook."""
     loss = scalar_kernels(record)
     if loss is None or loss.share <= MOSTLY_SCALAR:
         return []
@@ -79,8 +79,8 @@ def warnings_of(record: Record) -> list[str]:
 
 
 def launching(record: Record) -> Loss | None:
-    """Starting kernels, whatever they do."""
-    count = record["ops"]["total"]
+    """Finds the time that starting kernels takes, whatever they do."""
+    count = record.get("launches", record["ops"]["total"])
     if not count:
         return None
     share = record["launch_overhead_us"] / record["time_us"]
@@ -96,7 +96,7 @@ def launching(record: Record) -> Loss | None:
 
 
 def scalar_kernels(record: Record) -> Loss | None:
-    """Kernels that load and store element by element."""
+    """Finds kernels that load and store element by element."""
     rows = [row for row in record["kernels"] if row["unit"] == "scalar"]
     if not rows:
         return None
@@ -127,30 +127,37 @@ def _scalar_advice(rows: list[Record]) -> Iterable[str]:
 
 
 def idle_cores(record: Record) -> Loss | None:
-    """Launches with fewer blocks than cores, or blocks of different lengths."""
+    """Launches with fewer blocks than cores, or blocks of different lengths. Cores that were left
+    out because of what a launch on them takes are no loss."""
     idle, cores = record["idle"], record["cores"]
     kernel_share = 1 - record["launch_overhead_us"] / max(record["time_us"], 1e-9)
     if cores == 1:
         return None
-    half = idle["half_idle_ratio"]
+    half = idle["half_idle_ratio"] - idle["half_spared_ratio"]
+    lost = idle["ratio"] - idle["spared_ratio"]
+    spared = (
+        f", besides the {percent(idle['spared_ratio'])} of their time for which cores were left "
+        "out because to launch on them takes longer than they save"
+    )
+    spared = spared if idle["spared_ratio"] else ""
     working = cores * (1 - idle["ratio"])
     short = (
         f"half of the cores idle in {percent(half)} of the kernels' time"
         if half >= WORTH_SAYING
-        else f"cores idle {percent(idle['ratio'])} of the kernels' time"
+        else f"cores idle {percent(lost)} of the kernels' time"
     )
     return Loss(
-        idle["ratio"] * kernel_share,
+        lost * kernel_share,
         short,
         f"Of {cores} cores {working:.1f} work on average while kernels run; half of them or more "
-        f"have nothing to do in {percent(half)} of that time.",
+        f"have nothing to do in {percent(half)} of that time{spared}.",
         "Tensors are too small to be shared by all cores: larger shapes fill them; a batch does, "
         "or heads and channels computed in one operator instead of one after the other.",
     )
 
 
 def moving(record: Record) -> Loss | None:
-    """Kernels that compute nothing."""
+    """Finds kernels that compute nothing."""
     rows = [row for row in record["kernels"] if row["op"] in MOVES and row["unit"] != "scalar"]
     if not rows:
         return None
@@ -167,7 +174,7 @@ def moving(record: Record) -> Loss | None:
 
 
 def latency(record: Record) -> Loss | None:
-    """Kernels in which no pipe is busy."""
+    """Finds kernels in which no pipe is busy."""
     rows = [row for row in record["kernels"] if row["bottleneck"].startswith("latency")]
     if not rows:
         return None
@@ -192,7 +199,8 @@ RULES: tuple[Callable[[Record], Loss | None], ...] = (
 
 
 def _share(record: Record, rows: list[Record]) -> float:
-    """Of the run's time, without the overhead of launching them."""
+    """The share of the run's time that these kernels take, without the overhead of launching
+    them."""
     cycles = sum(row["cycles"] for row in rows)
     return float(cycles / record["clock_mhz"] / max(record["time_us"], 1e-9))
 

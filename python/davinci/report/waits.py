@@ -48,7 +48,7 @@ class Wait:
 
 @dataclass(frozen=True)
 class Stall:
-    """A time in which the scalar unit issued nothing."""
+    """A stretch of time in which the scalar unit issued nothing."""
 
     start: int
     end: int
@@ -114,7 +114,7 @@ def _told(sender: Row, by_index: dict[int, Row]) -> Row:
 
 
 def _stalls(by_index: dict[int, Row]) -> list[Stall]:
-    """When the scalar unit was held up, in order of time."""
+    """Returns the stretches in which the scalar unit was held up, in order of time."""
     found = []
     previous = 0
     for index in sorted(by_index):

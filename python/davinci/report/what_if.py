@@ -16,7 +16,7 @@ those of a run with a changed machine file, for the same program. A change is
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,8 +24,9 @@ from davinci.errors import InputError, did_you_mean
 from davinci.isa.core import Pipe
 from davinci.machine import Machine
 from davinci.machine.reader import parse
-from davinci.report.launching import HOST, gap_us, gaps_us
+from davinci.report.launching import HOST, cycles_of, gap_us, gaps_us, launches_of
 from davinci.simulator import LaunchProfile, Tables
+from davinci.simulator.timing.retime import Stream
 
 Record = dict[str, Any]
 
@@ -88,8 +89,25 @@ def answers(
     return [*found, retimed.answer("all of them", changes)] if len(changes) > 1 else found
 
 
-def read(text: str, machine: Machine, kernels: Sequence[str]) -> Change:
+def check(machine: Machine, question: str, kernels: Collection[str] | None = None) -> None:
+    """Checks a question before there is a run.
+
+    Args:
+        kernels: names of all kernels; None where they are not known yet.
+
+    Raises:
+        InputError: a change that cannot be read or made, an unknown kernel.
+    """
+    if question.strip() != "all":
+        for text in question.split(","):
+            read(text.strip(), machine, kernels)
+
+
+def read(text: str, machine: Machine, kernels: Collection[str] | None) -> Change:
     """Reads a change.
+
+    Args:
+        kernels: names of all kernels; None where they are not known yet.
 
     Raises:
         InputError: it cannot be read or made.
@@ -97,13 +115,13 @@ def read(text: str, machine: Machine, kernels: Sequence[str]) -> Change:
     kernel, rest = "", text
     if text.startswith(KERNEL):
         kernel, colon, rest = text.removeprefix(KERNEL).partition(":")
-        if kernel not in kernels or not colon:
+        if not colon or (kernels is not None and kernel not in kernels):
             raise InputError(
                 "no such kernel",
                 where=WHERE,
                 found=repr(kernel),
-                expected=", ".join(kernels),
-                hint=did_you_mean(kernel, kernels) or "kernel=NAME:v=2x",
+                expected=", ".join(kernels or ()),
+                hint=did_you_mean(kernel, kernels or ()) or "kernel=NAME:v=2x",
             )
     what, equals, how = rest.partition("=")
     match = re.fullmatch(r"(\d+(?:\.\d+)?)(x?)", how)
@@ -183,7 +201,7 @@ def timing_keys(data: Mapping[str, Any], path: Path = ()) -> Iterator[tuple[str,
 
 
 def everything(machine: Machine, launches: Sequence[LaunchProfile]) -> Iterator[str]:
-    """Changes that say what each resource costs."""
+    """Lists changes that say what each resource costs."""
     data = machine.model_dump()
     pipes = {pipe for core in machine.core_types.values() for pipe in core.pipes}
     for pipe in sorted(pipes):
@@ -204,12 +222,13 @@ def everything(machine: Machine, launches: Sequence[LaunchProfile]) -> Iterator[
 
 
 class Retimed:
-    """The launches of a run, timed again."""
+    """Times the launches of a run again."""
 
     def __init__(self, machine: Machine, launches: Sequence[LaunchProfile], launching: str) -> None:
-        self._machine, self._launches, self._launching = machine, launches, launching
+        self._machine, self._launches = machine, launches_of(launches)
+        self._launching = launching
         self._gaps = sum(gaps_us(machine, launches, launching))
-        self._cycles = sum(launch.cycles for launch in launches)
+        self._cycles = sum(map(cycles_of, self._launches))
         self._tables: dict[tuple[int, str, tuple[tuple[int, float], ...]], Tables] = {}
 
     def answer(self, text: str, changes: Sequence[Change]) -> Record:
@@ -232,25 +251,29 @@ class Retimed:
         }
 
     def _launch(self, number: int, changes: Sequence[Change]) -> tuple[int, float]:
-        """Cycles of a launch with those changes that are for its kernel, and us to launch it."""
+        """Cycles of a launch with those changes that are for its kernels, and us to launch it."""
         launch = self._launches[number]
-        by_host = self._launching == HOST or number == 0
-        assert launch.recording is not None, "launches of a device are recorded"
-        mine = [change for change in changes if change.kernel in ("", launch.name)]
-        if not mine:
-            return launch.cycles, gap_us(self._machine, launch, by_host)
-        machine, faster = combined(self._machine, mine)
-        kept = tuple(sorted(faster.items()))
-        text = machine.model_dump_json() if machine != self._machine else ""
+        by_host = self._launching == HOST or number == 0 or launch[0].begins_run
+        recording = launch[0].recording
+        assert recording is not None, "launches of a device are recorded"
+        mine = [[x for x in changes if x.kernel in ("", kernel.name)] for kernel in launch]
+        if not any(mine):
+            return cycles_of(launch), gap_us(self._machine, launch, by_host)
+        changed = [combined(self._machine, own) for own in mine]
+        texts = [m.model_dump_json() if m != self._machine else "" for m, _ in changed]
 
-        def costs(tables: Tables) -> Tables:
-            key = id(tables), text, kept
+        def setting(stream: Stream) -> tuple[Machine, Tables]:
+            machine, faster = changed[stream.kernel]
+            if not mine[stream.kernel]:
+                return machine, stream.tables
+            key = id(stream.tables), texts[stream.kernel], tuple(sorted(faster.items()))
             found = self._tables.get(key)
             if found is None:
-                found = self._tables[key] = tables.changed(machine, faster)
-            return found
+                found = self._tables[key] = stream.tables.changed(machine, faster)
+            return machine, found
 
-        return launch.recording.cycles(machine, costs), gap_us(machine, launch, by_host)
+        gap = min(gap_us(machine, launch, by_host) for machine, _ in changed)
+        return recording.cycles(setting), gap
 
 
 def combined(machine: Machine, changes: Sequence[Change]) -> tuple[Machine, dict[int, float]]:
@@ -269,7 +292,7 @@ def combined(machine: Machine, changes: Sequence[Change]) -> tuple[Machine, dict
 
 
 def overlay(data: dict[str, Any], old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
-    """Puts what is new into the data."""
+    """Puts new values into the data of a machine file."""
     for name, value in new.items():
         if isinstance(value, dict):
             overlay(data[name], old[name], value)

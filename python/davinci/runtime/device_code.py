@@ -203,12 +203,33 @@ def _check_operation(op: Op) -> str:
     return str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
 
 
-def loads_gm(called: set[str]) -> bool:
-    """Whether an intrinsic that loads from global memory is among what is called."""
-    return any(
-        name.startswith(f"{INTRINSIC}ld.") and not name.startswith(f"{INTRINSIC}ld.ub.")
-        for name in called
-    )
+def loaded_arguments(kernel: Op) -> frozenset[int]:
+    """Numbers of the arguments from whose memory the scalar unit may load.
+
+    An address reaches a load through arithmetic and blocks. One that reaches anything else, a
+    function for example, counts as loaded from.
+    """
+    arguments = kernel.regions[0].blocks[0].arguments
+    return frozenset(i for i, argument in enumerate(arguments) if _reaches_load(argument))
+
+
+def _reaches_load(address: Any) -> bool:
+    seen, pending = {address}, [address]
+    while pending:
+        for use in pending.pop().uses:
+            op = use.owner.operation
+            if op.name == "llvm.call":
+                callee = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
+                if not callee.startswith(INTRINSIC) or callee.startswith(f"{INTRINSIC}ld."):
+                    return True
+                continue  # what an instruction gives is no address
+            targets = [argument for block in op.successors for argument in block.arguments]
+            found = {*op.results, *targets} - seen
+            if not op.results and not op.successors:
+                return True
+            seen |= found
+            pending += found
+    return False
 
 
 def _reached(name: str, callees: dict[str, set[str]]) -> set[str]:

@@ -11,13 +11,15 @@ from typing import Any, Literal
 
 import numpy as np
 
+from davinci.arrays import random_inputs
 from davinci.errors import InputError
 from davinci.files import check_writable, write_atomically
 from davinci.machine import Machine
 from davinci.mlir import ir
-from davinci.report import Record, build, describe
+from davinci.report import ProgramFacts, Record, build, describe
 from davinci.report.launching import LAUNCHING
 from davinci.report.program import Kernel
+from davinci.runtime import profiling
 from davinci.runtime.arguments import Array, bind
 from davinci.runtime.host import HostProgram
 from davinci.schedule.choices import of_data
@@ -47,23 +49,25 @@ class Run:
 
 
 class Executable:
-    """A module at the llvm level with its host function, on a simulated device.
+    """A compiled model on a simulated device; `davinci.compile` and `davinci.load` return one.
 
     There is one device, so threads that call `run` at the same time take turns. `launches`,
     `simulate_seconds`, `profile` and what is written from them are of the last run of the thread
     that asks; in a thread that has run nothing, of the last run in any.
 
     Attributes:
-        machine: it runs on.
-        cores: that kernels may use, for the report.
-        checks, data: whether races and unwritten bytes are looked for, and data computed.
-        inputs, outputs: what `run` takes and returns, in the order of the host's arguments.
-        launching: how kernels are launched, for times: as one graph "queued" on the device, or each
-            by the "host".
-        processes: of the host that compute data, 1 unless it is changed. More are made by `fork`,
-            for what the blocks of a launch compute apart from each other; then no other thread of
-            the program may compile or simulate during a run.
-        details: what the compiler adds to the record: model, precision, compile_seconds.
+        machine: The machine that is simulated.
+        cores: The largest number of cores that a kernel may use.
+        checks: Whether the simulator looks for races and for reads of bytes that nobody wrote.
+        data: Whether data are computed; without them `run` finds times only.
+        inputs: What `run` takes, with `name`, `shape` and `dtype`, in the order of the model.
+        outputs: What `run` returns, in the same form.
+        launching: How kernels are launched, which decides the time in front of each: "queued" on
+            the device as one graph, or each by the "host".
+        processes: The number of processes of the host that compute data, 1 unless it is changed.
+            Others are made by `fork`, so no other thread of the program may compile or simulate
+            during a run.
+        details: What the compiler adds to the record: model, precision, compile_seconds.
     """
 
     def __init__(
@@ -116,14 +120,15 @@ class Executable:
     ) -> dict[str, Array]:
         """Runs the program on the device; threads take turns.
 
-        `run({"x": x, "y": y})`, `run(x, y)`, `run(x, y=y)`. An array is anything that NumPy takes,
-        PyTorch tensors on the CPU and JAX arrays too, of the very shape and element type of its
-        input; Python's numbers and lists take the type.
+        Inputs are given as `run({"x": x, "y": y})`, `run(x, y)` or `run(x, y=y)`. An array is
+        anything that NumPy takes, PyTorch tensors on the CPU and JAX arrays too, of exactly the
+        shape and element type of its input; Python's numbers and lists are converted to the type.
+        An executable without data may be run without inputs: random ones are made.
 
         Args:
             arrays: one mapping by name, or inputs in the order of `inputs`.
-            timeline: keep one row an instruction in `launches`, "all" of them or those of the
-                "first" launch of each kernel and its first block.
+            timeline: which instructions leave a row in the profiles of `launches`: "none", those
+                of the "first" launch of each kernel and its first block, or "all".
             named: inputs by name. One that is called `timeline` is given in a mapping.
 
         Returns:
@@ -137,9 +142,14 @@ class Executable:
             raise InputError(
                 "bad value", where="timeline", found=repr(timeline), expected=", ".join(TIMELINES)
             )
+        if not (self.data or arrays or named):
+            arrays = (random_inputs(self.inputs, seed=0),)
         return self._run(bind(self.inputs, arrays, named), timeline)
 
     def _run(self, arrays: list[Array], timeline: TimelineChoice) -> dict[str, Array]:
+        profiles = profiling.watching()
+        wanted = (timeline, *(each.timeline for each in profiles))
+        timeline = max(wanted, key=TIMELINES.index)
         kept = tuple(np.array(array) for array in arrays)
         with self._lock:
             start = time.perf_counter()
@@ -147,6 +157,9 @@ class Executable:
             results = self._host.results()
             run = Run(launches, time.perf_counter() - start, kept, timeline)
             self._latest = self._of_thread.run = run
+        if launches:
+            launches[0].begins_run = True
+        profiling.note(profiles, self, launches, run.simulate_seconds)
         return results
 
     @property
@@ -169,7 +182,7 @@ class Executable:
 
     @property
     def has_run(self) -> bool:
-        """Whether there is a last run."""
+        """Whether `run` has come to an end, so that there is something to report."""
         return self._last.inputs is not None
 
     @property
@@ -179,12 +192,12 @@ class Executable:
 
     @property
     def simulate_seconds(self) -> float:
-        """That the last run took."""
+        """Seconds of the host that the last run took to simulate."""
         return self._last.simulate_seconds
 
     @property
     def profile(self) -> Record:
-        """The record of the last run, as `--json` writes it."""
+        """The record of the last run, a dictionary with the keys that `npu-run --json` writes."""
         return self._record(self._last)
 
     def _record(self, run: Run) -> Record:
@@ -206,13 +219,18 @@ class Executable:
         return answers(self.machine, self._drawn("none").launches, question, self.launching)
 
     @property
+    def facts(self) -> ProgramFacts:
+        """What the module says of its kernels and its memory."""
+        return self._facts
+
+    @property
     def kernels(self) -> Mapping[str, Kernel]:
-        """What is known of the kernels, by name."""
+        """The kernels by name, with label, operators, unit and schedule of each."""
         return self._facts.kernels
 
     def schedules(self) -> str:
-        """How the kernels are computed, as the text of a file that `compile` takes: a user may
-        change it. Kernels of the last run have their cycles in it."""
+        """The schedules of all kernels as JSON text: written to a file, and changed if wanted,
+        `davinci.compile` takes it as `schedules`. After a run it has the cycles of each kernel."""
         rows = {row["name"]: row for row in self.profile["kernels"]} if self.has_run else {}
         known = (
             KernelChoices(
@@ -242,7 +260,7 @@ class Executable:
             return self._host.code, self._host.constants()
 
     def report(self, path: str | Path, timeline: TimelineChoice = "first") -> None:
-        """Writes the last run as a page.
+        """Writes the last run as a page of HTML, as `npu-run --report` does.
 
         A run that kept fewer rows than `timeline` is made again, with the same inputs.
 
@@ -256,11 +274,13 @@ class Executable:
         )
 
     def trace(self, path: str | Path, timeline: TimelineChoice = "first") -> None:
-        """Writes a timeline of the last run for Perfetto, as `report` does its page."""
+        """Writes a timeline of the last run for Perfetto; arguments and errors as of `report`."""
         from davinci.report.trace import trace_json
 
         self._write(
-            path, timeline, lambda run: trace_json(self.machine, run.launches, self.launching)
+            path,
+            timeline,
+            lambda run: trace_json(self.machine, run.launches, self.launching, self._facts),
         )
 
     def csv(self, folder: str | Path, timeline: TimelineChoice = "first") -> None:

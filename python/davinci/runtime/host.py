@@ -7,6 +7,7 @@ addresses of its arguments.
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,8 +23,12 @@ from davinci.narrow import NARROW, from_stored, stored_dtype, to_stored
 from davinci.passes.pipeline.base import fail
 from davinci.runtime.arguments import Array, Spec
 from davinci.runtime.jit import KernelLibrary, ScalarProgram
-from davinci.simulator import Device, Launch, LaunchProfile
+from davinci.simulator import Device, KernelCall, Launch, LaunchProfile
 from davinci.units import BLOCK_BYTES
+
+STAGE = "ascend.stage"
+"""Of calls of kernels: those of one stage that follow each other share a launch, but for kernels
+whose scalar unit accesses memory."""
 
 ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
 """Views of a whole buffer under another shape."""
@@ -37,8 +42,9 @@ class HostProgram:
         inputs, outputs: specifications, by the arguments' attributes.
         input_addresses, output_addresses: by name; an input and an output may have the same.
         launches: in order.
-        operators: by launch, the model's nodes that it computes.
-        firsts: numbers of those that launch their kernel for the first time.
+        operators: by call of a kernel, the model's nodes that it computes.
+        members: by call, the nodes that each operator of its kernel computes.
+        firsts: numbers of the calls that call their kernel for the first time.
         volatile: (address, bytes) of what holds nothing at the start of a run.
         padding: (address, bytes) behind buffers in the arena, zero at the start of a run.
         code: the module without the values of its constants, as bytecode.
@@ -69,15 +75,17 @@ class HostProgram:
         self.output_addresses: dict[str, int] = {}
         self.launches: list[Launch] = []
         self.operators: list[tuple[str, ...]] = []
+        self.members: list[tuple[tuple[str, ...], ...]] = []
         self.volatile: list[tuple[int, int]] = []
         self.padding: list[tuple[int, int]] = []
         self._places: dict[Any, int] = {}
         self._constants: dict[str, tuple[int, int]] = {}
         self._unfilled: dict[int, str] = {}
+        self._stage: int | None = None
         self._arguments(main)
         for view in main.regions[0].blocks[0].operations:
             self._visit(view.operation)
-        names = [launch.name for launch in self.launches]
+        names = [call.name for launch in self.launches for call in launch.kernels]
         self.firsts = {names.index(name) for name in set(names)}
         # Lets go of the module, whose constants are on the device now.
         del self._module, self._symbols, self._globals, self._places, self._libraries, self._given
@@ -91,22 +99,30 @@ class HostProgram:
             arrays: of the shapes and types of `inputs`.
             timeline: launches that keep their rows, see `Executable.run`.
             processes: that compute data.
+
+        Returns:
+            The profile of each call of a kernel, in order.
         """
-        kept = [self._kept(number, timeline) for number in range(len(self.launches))]
+        numbers = itertools.count()
+        kept = [
+            [self._kept(next(numbers), call, timeline) for call in launch.kernels]
+            for launch in self.launches
+        ]
         self._prepare(arrays)
         profiles = self.device.run(self.launches, kept, processes)
         if profiles is None:
             self._prepare(arrays)
             profiles = self.device.run(self.launches, kept)
         assert profiles is not None, "one process finds what is wrong, or nothing is"
-        for profile, operators in zip(profiles, self.operators, strict=True):
-            profile.operators = operators
-        return profiles
+        found = [profile for of_launch in profiles for profile in of_launch]
+        for profile, operators, members in zip(found, self.operators, self.members, strict=True):
+            profile.operators, profile.members = operators, members
+        return found
 
-    def _kept(self, number: int, timeline: str) -> int:
-        """Of how many blocks of a launch rows are kept."""
+    def _kept(self, number: int, call: KernelCall, timeline: str) -> int:
+        """For how many blocks of a kernel's call the rows of the timeline are kept."""
         if timeline == "all":
-            return self.launches[number].blocks
+            return call.blocks
         return int(timeline == "first" and number in self.firsts)
 
     def _prepare(self, arrays: Sequence[Array]) -> None:
@@ -208,7 +224,7 @@ class HostProgram:
     def _constant(self, name: str) -> int:
         """Address of a global, which is placed on the device once.
 
-        Without data only scalar programs see what it holds: it is filled when one gets it.
+        Without data only scalar programs see what it holds: it is filled when one may load from it.
         """
         if name not in self._constants:
             size = report.memref_bytes(ir.TypeAttr(self._globals[name].attributes["type"]).value)
@@ -252,14 +268,21 @@ class HostProgram:
                 fail(op, f"calls kernel {kernel} wrongly", found=given, expected=str(found.inputs))
             programs[found.core] = found
         arguments = [self._places[value] for value in op.operands]
-        if any(program.loads for program in programs.values()):
-            for address in arguments:
-                self._fill(address)
+        for number in frozenset[int]().union(*(program.loads for program in programs.values())):
+            self._fill(arguments[number])
         blocks = attribute(op, "ascend.blocks", 1)
         alone = any(program.accesses for program in programs.values())
-        launch = Launch(name, programs, arguments, blocks, library.locations, alone)
-        self.launches.append(launch)
+        call = KernelCall(name, programs, arguments, blocks, library.locations, alone)
+        # What a scalar unit accesses is not compared with what other kernels do.
+        stage = attribute(op, STAGE, None) if not alone else None
+        if stage is not None and stage == self._stage:
+            before = self.launches.pop().kernels
+            self.launches.append(Launch((*before, call)))
+        else:
+            self.launches.append(Launch((call,)))
+        self._stage = stage
         self.operators.append(tuple(attribute(op, "ascend.operators", ())))
+        self.members.append(tuple(map(tuple, attribute(op, "ascend.members", ()))))
 
     def _library(self, path: tuple[str, ...], user: Op) -> KernelLibrary:
         """The compiled kernels of the nested module with that symbol path."""

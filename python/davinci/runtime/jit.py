@@ -36,7 +36,7 @@ from davinci.runtime.device_code import (
     check_name,
     check_signature,
     guard_divisions,
-    loads_gm,
+    loaded_arguments,
 )
 from davinci.runtime.intrinsics import (
     ACCESSES,
@@ -58,7 +58,8 @@ CAPACITY = 4096
 """Records handed to the device at a time."""
 
 OPT_LEVEL = 0
-"""Of the native compiler; scalar programs are mostly calls, which upstream's passes came over."""
+"""Level of the native compiler's optimisations; scalar programs are mostly calls, and upstream's
+passes have been over them."""
 
 
 class MemoryView(Protocol):
@@ -93,7 +94,7 @@ class ScalarProgram:
         name: of the kernel.
         inputs: number of arguments, addresses in GM.
         core: kind of core it is for.
-        loads: whether its scalar unit loads from GM.
+        loads: numbers of the arguments from whose memory its scalar unit may load.
         accesses: whether it loads or stores anywhere: what it issues may depend on data.
     """
 
@@ -104,10 +105,11 @@ class ScalarProgram:
         inputs: int,
         core: str,
         called: set[str],
+        loads: frozenset[int],
         entry: int,
     ) -> None:
         self.name, self.inputs, self.core = name, inputs, core
-        self.loads = loads_gm(called)
+        self.loads = loads
         self.accesses = any(callee.startswith(ACCESSES) for callee in called)
         self._library = library
         self._entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(entry)
@@ -160,25 +162,25 @@ class KernelLibrary:
         self._context[Slot.FLUSH] = ctypes.cast(self._flush, ctypes.c_void_p).value or 0
         with module.context, ir.Location.unknown():
             try:
-                native, kernels, called = self._native_module(module)
+                native, kernels, called, loads = self._native_module(module)
             except MLIRError as error:
                 raise CompileError(first_diagnostic(error)) from None
             self._engine = execution_engine.ExecutionEngine(native, opt_level=OPT_LEVEL)
         self.programs = {
             name: ScalarProgram(
-                self, name, inputs, core, called[name], self._engine.raw_lookup(name)
+                self, name, inputs, core, called[name], loads[name], self._engine.raw_lookup(name)
             )
             for name, (inputs, core) in kernels.items()
         }
 
     def _native_module(
         self, module: Op
-    ) -> tuple[Any, dict[str, tuple[int, str]], dict[str, set[str]]]:
+    ) -> tuple[Any, dict[str, tuple[int, str]], dict[str, set[str]], dict[str, frozenset[int]]]:
         """A module of its own: copies of the functions, definitions of the intrinsics.
 
         Returns:
-            The module, by kernel the number of arguments and the kind of core, and by function
-            what it calls.
+            The module, by kernel the number of arguments and the kind of core, by function what it
+            calls, and by kernel the arguments that it may load from.
         """
         native = ir.Module.create()
         names: list[str] = []
@@ -222,7 +224,12 @@ class KernelLibrary:
             text = ir.Module.parse(guards(self._context.ctypes.data, kinds, loops))
             passmanager.PassManager.parse(UPSTREAM).run(text.operation)
             adopt(native, text)
-        return native, kernels, called
+        return (
+            native,
+            kernels,
+            called,
+            {name: loaded_arguments(functions[name]) for name in kernels},
+        )
 
     def run(
         self, program: ScalarProgram, entry: Any, block: int, blocks: int, core: CoreLike

@@ -27,7 +27,7 @@ ALIGN_BYTES = 512
 
 
 MOST_TURNS = 1 << 20
-"""Of the loops of a scalar program: a listing of a longer one serves nobody."""
+"""Turns of loops up to which a scalar program is listed: a longer listing serves nobody."""
 
 
 class Zeros:

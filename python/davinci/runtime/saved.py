@@ -94,8 +94,11 @@ def save(executable: Executable, path: str | Path) -> None:
     write_atomically(path, write)
 
 
-def load(path: str | Path) -> Executable:
+def load(path: str | Path, timing_only: bool = False) -> Executable:
     """Returns the executable that a file holds.
+
+    Args:
+        timing_only: leave out data, as of `davinci.compile`; what was saved without stays so.
 
     Raises:
         InputError: no such file, one of another kind or version, or a damaged one.
@@ -109,13 +112,15 @@ def load(path: str | Path) -> Executable:
             manifest.machine,
             manifest.cores,
             manifest.checks,
-            manifest.data,
+            manifest.data and not timing_only,
             {name: members[member] for name, member in manifest.constants.items()},
         )
     except (MLIRError, DavinciError, KeyError) as error:
         # The file is as it was written, so what was written is wrong.
         raise _damaged(where, error) from None
     executable.details = manifest.details
+    if timing_only:
+        executable.details["timing_only"] = True
     return executable
 
 

@@ -84,7 +84,7 @@ class PartChoice:
 
 
 Choices = tuple[PartChoice, ...]
-"""Of a kernel, a part each."""
+"""The choices of a kernel, one for each of its parts."""
 
 FORMS: pydantic.TypeAdapter[Choices] = pydantic.TypeAdapter(Choices)
 

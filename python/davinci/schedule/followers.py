@@ -101,6 +101,7 @@ class Followers:
 
     def record(self, node: Node) -> Operand | Whence:
         result = self.graph.arrays[node.result]
+        self.program.serving = node.members
         if node.name == "reshape":
             return self._reshaped(node, result)
         if node.name == "broadcast":
@@ -138,9 +139,11 @@ class Followers:
             if number not in self.graph.inputs or array.layout != layout:
                 raise NoSpace(f"{node.name} by {array}")
             value = self.program.input(DTYPE_OF[array.element])
-            extra = Extra(value, row=True, batch=False, scale=True)
+            extra = Extra(value, row=True, batch=False, members=node.members)
             if number == digits:
-                extra = Extra(value, row=True, batch=False, column=True, blocks=blocks)
+                extra = replace(extra, column=True, blocks=blocks)
+            else:
+                extra = replace(extra, scale=True)
             self.extras[number, True] = extra
             values.append(value)
         return self.program.step(DEQUANTIZE, [self.sums, *values], DTYPE_OF[result.element])

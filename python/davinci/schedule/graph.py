@@ -26,12 +26,18 @@ Operand = int | Scalar
 
 @dataclass(frozen=True)
 class Node:
-    """One operator: its name, operands, result and attributes (Python values)."""
+    """One operator: its name, operands, result and attributes (Python values).
+
+    Attributes:
+        members: numbers of the operators of the kernel that it comes from, counted as they stand
+            there: one, unless it was made of several.
+    """
 
     name: str
     operands: tuple[Operand, ...]
     result: int
     attributes: Mapping[str, Any] = field(default_factory=dict)
+    members: tuple[int, ...] = ()
 
     @property
     def values(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import pydantic
 
 CONFIG = pydantic.ConfigDict(extra="forbid", strict=True)
-"""Of dataclasses that are read: nothing else than their fields, of just their types."""
+"""How dataclasses are read from JSON: with their fields only, of exactly their types."""
 
 Size = Annotated[int, pydantic.Field(ge=1, le=1 << 48)]
 Place = Annotated[int, pydantic.Field(ge=0, le=64)]

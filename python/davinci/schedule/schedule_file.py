@@ -76,19 +76,41 @@ def text_of(machine: str, kernels: Sequence[KernelChoices]) -> str:
     return FILE.dump_json(made, indent=1).decode() + "\n"
 
 
-def read(path: str) -> ScheduleFile:
+def read(path: str, machine: str = "") -> ScheduleFile:
     """Reads a file.
 
+    Args:
+        machine: name of the machine that it is used for; "" for any.
+
     Raises:
-        InputError: it cannot be read, or is no such file; says where and what was expected.
+        InputError: it cannot be read, is no such file, is for another machine, or has two schedules
+            for one kernel; says where and what was expected.
     """
+    found = _parsed(path)
+    if machine not in ("", found.machine):
+        raise InputError(
+            "schedules for another machine", where=path, found=found.machine, expected=machine
+        )
+    known: dict[str, KernelChoices] = {}
+    for kernel in found.kernels:
+        if known.setdefault(kernel.key, kernel).choices != kernel.choices:
+            raise InputError(
+                "two schedules for one kernel",
+                where=path,
+                found=f"the key {kernel.key} twice, of {kernel.kernel}",
+                hint="keep one of them",
+            )
+    return found
+
+
+def _parsed(path: str) -> ScheduleFile:
     try:
         return FILE.validate_json(text(path))
     except pydantic.ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(map(str, first["loc"]))
         raise InputError(
-            f"not a file of schedules: {place}: {first['msg']}" if place else first["msg"],
+            f"not a file of schedules: {f'{place}: ' * bool(place)}{first['msg']}",
             where=path,
             expected="what --save-schedules writes",
         ) from None

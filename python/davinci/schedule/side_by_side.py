@@ -7,7 +7,7 @@ blocks of all of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from davinci.machine import Machine
 from davinci.schedule.choices import Choices, PartChoice, ProductChoice
@@ -140,7 +140,8 @@ def _part(regions: Regions, nodes: Sequence[Node]) -> Part:
 
     for node in nodes:
         operands = tuple(map(operand, node.operands))
-        made.nodes.append(Node(node.name, operands, renumbered(node.result), node.attributes))
+        result = renumbered(node.result)
+        made.nodes.append(replace(node, operands=operands, result=result))
     inputs = [place for place, value in enumerate(graph.inputs) if value in number]
     results = {node.result for node in nodes}
     outputs = [place for place, value in enumerate(graph.outputs) if value in results]

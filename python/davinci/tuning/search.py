@@ -10,7 +10,7 @@ import contextlib
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import optuna
@@ -78,13 +78,20 @@ def _make_database(path: Path) -> None:
 
 
 def search(
-    kernel: Kernel, storage: BaseStorage, trials: int, together: int, measure: Measure
+    kernel: Kernel,
+    storage: BaseStorage,
+    trials: int,
+    together: int,
+    measure: Measure,
+    go_on: Callable[[Mapping[int, int | None]], bool] = lambda cycles: True,
 ) -> dict[int, int]:
     """Cycles of the candidates that have been measured, now or before, by number.
 
     Args:
         trials: candidates to have measured in the end; all, if there are fewer.
         together: candidates that are measured at the same time.
+        go_on: whether to measure more, by what is known in the order in which it was measured; None
+            of candidates that failed.
     """
     sampler = TPESampler(seed=0)
     study = optuna.create_study(
@@ -101,7 +108,7 @@ def search(
         if number not in known:
             study.enqueue_trial({"candidate": number}, skip_if_exists=True)
     asked = 0
-    while len(known) < wanted and asked < 2 * trials:
+    while len(known) < wanted and asked < 2 * trials and go_on(known):
         batch = [study.ask() for _ in range(min(together, wanted - len(known)))]
         asked += len(batch)
         numbers = [trial.suggest_int("candidate", 0, count - 1) for trial in batch]

@@ -8,6 +8,7 @@ model.inputs(seed=0)   # a dict of arrays that suit it
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -23,6 +24,7 @@ from davinci.zoo.densenet import Densenet
 from davinci.zoo.efficientnet import Efficientnet
 from davinci.zoo.googlenet import Googlenet
 from davinci.zoo.gpt2 import Gpt2
+from davinci.zoo.graph import weights_left_out
 from davinci.zoo.inception import InceptionV3
 from davinci.zoo.llama import Llama, Mixtral
 from davinci.zoo.mlp import Mlp
@@ -100,11 +102,42 @@ NETWORKS: dict[str, Callable[..., Any]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """A network of the zoo with its parameters chosen."""
+    """A network of the zoo with its parameters chosen; it is built when it is first looked at."""
 
     spec: str
     network: Network
-    proto: onnx.ModelProto
+
+    @property
+    def identity(self) -> str:
+        """What decides all of the network, beside the version of this package."""
+        return f"zoo:{self.network!r}"
+
+    @functools.cached_property
+    def proto(self) -> onnx.ModelProto:
+        """The network as ONNX.
+
+        Raises:
+            InputError: parameters that make no network, or one that is too large.
+        """
+        return self._built()
+
+    @property
+    def sketch(self) -> onnx.ModelProto:
+        """The network as ONNX, its large weights without values, for runs that find times only.
+
+        Raises:
+            InputError: as of `proto`.
+        """
+        with weights_left_out():
+            return self._built()
+
+    def _built(self) -> onnx.ModelProto:
+        try:
+            return self.network.build()
+        except (MemoryError, OverflowError, ValueError) as error:
+            # NumPy says the same of an array that is too large in three ways.
+            where = f"zoo:{self.spec}"
+            raise InputError(f"the network is too large: {error}", where=where) from None
 
     def inputs(self, seed: int = 0) -> Arrays:
         """Example inputs by name, the same for the same seed."""
@@ -116,6 +149,17 @@ def build(spec: str) -> Model:
 
     Raises:
         InputError: an unknown network or parameter, or a value that makes no network.
+    """
+    model = find(spec)
+    assert model.proto is not None
+    return model
+
+
+def find(spec: str) -> Model:
+    """The network that `spec`, `NAME[,key=value...]`, describes, not built yet.
+
+    Raises:
+        InputError: an unknown network or parameter, or a value that is no number.
     """
     name, *pairs = spec.split(",")
     if name not in NETWORKS:
@@ -148,9 +192,4 @@ def build(spec: str) -> Model:
                 expected="a whole number, as in seq=128",
             )
         changes[key] = int(value)
-    network = NETWORKS[name](**changes)
-    try:
-        return Model(spec, network, network.build())
-    except (MemoryError, OverflowError, ValueError) as error:
-        # NumPy says the same of an array that is too large in three ways.
-        raise InputError(f"the network is too large: {error}", where=f"zoo:{spec}") from None
+    return Model(spec, NETWORKS[name](**changes))

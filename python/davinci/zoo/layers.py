@@ -135,7 +135,7 @@ class Images:
 
 
 def dense(graph: OnnxGraph, x: str, given: int, made: int) -> str:
-    """All of `given` numbers to `made`."""
+    """A dense layer with bias from `given` features to `made`."""
     name = f"dense{len(graph.nodes)}"
     weight = graph.weight(f"{name}.weight", made, given, std=math.sqrt(1 / given))
     bias = graph.weight(f"{name}.bias", made)

@@ -38,8 +38,8 @@ def require_heads(network: str, hidden: int, heads: int) -> None:
 def linear(
     graph: OnnxGraph, name: str, x: str, given: int, made: int, bias: bool = True, std: float = 0
 ) -> str:
-    """All of `given` numbers of a token to `made`; the weight varies by `std`, or so that the
-    result does as its operand."""
+    """A dense layer from `given` features of a token to `made`; the weight's standard deviation is
+    `std`, or such that the result varies as its operand does."""
     weight = graph.weight(f"{name}.weight", given, made, std=std or math.sqrt(1 / given))
     product = graph.node("MatMul", x, weight)
     return graph.node("Add", graph.weight(f"{name}.bias", made), product) if bias else product

@@ -9,6 +9,7 @@ import pytest
 
 from onnx_support import against_onnxruntime, against_reference, node_model, run
 from pairs import all_pairs
+from random_resizes import differences, draw, imported
 
 SCALES = [[1, 1, 2, 2], [1, 1, 0.6, 1.5], [1, 1, 3, 0.5]]
 
@@ -146,3 +147,36 @@ def test_attributes_of_other_modes() -> None:
         extrapolation_value=3.0,
     )
     against_onnxruntime(model, inputs)
+
+
+@pytest.mark.parametrize("way", ["align_corners", "half_pixel", "half_pixel_symmetric"])
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+def test_lengths_that_are_rounded_down(mode: str, way: str) -> None:
+    """1.7 x 4 is 6; the reference computes with 6.8. 0.7 x 10 is 7, in f32."""
+    attributes = {"mode": mode, "coordinate_transformation_mode": way}
+    against_onnxruntime(*resize(values(1, 1, 4, 10), [1, 1, 1.7, 0.7], **attributes))
+
+
+def test_lengths_that_stay() -> None:
+    """A result of the input's shape is the input, though 5 x 1.1 is not quite."""
+    x = values(1, 1, 5, 5)
+    for attributes in ({"mode": "linear"}, {"mode": "cubic"}, {"mode": "linear", "antialias": 1}):
+        found = run(*resize(x, [1, 1, 1.1, 1.1], **attributes))["y"]
+        np.testing.assert_array_equal(found, x)
+
+
+def test_region_of_an_axis_that_keeps_its_length() -> None:
+    """onnxruntime ignores it there; TensorFlow, whose mode this is, and the reference do not."""
+    way, roi = "tf_crop_and_resize", [0, 0, 0.25, 0, 1, 1, 0.75, 1]
+    attributes = {"mode": "linear", "coordinate_transformation_mode": way}
+    against_reference(*resize(values(1, 1, 5, 4), sizes=[1, 1, 5, 8], roi=roi, **attributes))
+
+
+def test_smoothed_bytes_are_rounded() -> None:
+    x = np.arange(0, 240, 5, np.uint8).reshape(1, 1, 6, 8)
+    against_onnxruntime(*resize(x, sizes=[1, 1, 3, 3], mode="linear", antialias=1))
+
+
+def test_random_nodes() -> None:
+    """benchmarks/proofs/resizing.py tries more of them, and compiles them."""
+    assert differences([draw(seed) for seed in range(60)], imported) == []

@@ -282,7 +282,7 @@ def witnesses() -> dict[Parameter, list[Witness]]:
 
 
 def node_model_of(op_type: str, operands: list[Any], given: dict[str, Any]) -> onnx.ModelProto:
-    domain = next(domain for domain, name in LOWERINGS if name == op_type)
+    domain = min(domain for domain, name in LOWERINGS if name == op_type)
     known = [i for i, x in enumerate(operands) if i and np.asarray(x).dtype == np.int64]
     return node_model(op_type, *operands, domain=domain, **{"known": known} | given)[0]
 

@@ -50,3 +50,42 @@ func.func @quantized(%x: tensor<4x8xf32>) -> tensor<4x8xi8> {
   %y = "ascend.cast"(%b) : (tensor<4x8xf32>) -> tensor<4x8xi8>
   return %y : tensor<4x8xi8>
 }
+
+// Scales of both factors of attention's scores are one behind the product.
+// CHECK-LABEL: func.func @scores
+// CHECK: %[[S:.*]] = "ascend.matmul"(%arg0, %arg1)
+// CHECK: value = 1.250000e-01
+// CHECK: ascend.mul{{.*}}%[[S]]
+// CHECK-NOT: ascend.mul
+// CHECK: return
+func.func @scores(%a: tensor<2x16xf32>, %b: tensor<16x2xf32>) -> tensor<2x2xf32> {
+  %p = "ascend.full"() {value = 0.5 : f32} : () -> tensor<2x16xf32>
+  %q = "ascend.full"() {value = 0.25 : f32} : () -> tensor<16x2xf32>
+  %c = "ascend.mul"(%a, %p) : (tensor<2x16xf32>, tensor<2x16xf32>) -> tensor<2x16xf32>
+  %d = "ascend.mul"(%b, %q) : (tensor<16x2xf32>, tensor<16x2xf32>) -> tensor<16x2xf32>
+  %x = "ascend.matmul"(%c, %d) : (tensor<2x16xf32>, tensor<16x2xf32>) -> tensor<2x2xf32>
+  %0 = "ascend.reduce"(%x) {dims = array<i64: 1>, kind = "max"} : (tensor<2x2xf32>) -> tensor<2xf32>
+  %1 = "ascend.broadcast"(%0) {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<2x2xf32>
+  %2 = "ascend.sub"(%x, %1) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %e = "ascend.exp"(%2) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %e : tensor<2x2xf32>
+}
+
+// No softmax, and a factor that others need: scales stay where they are.
+// CHECK-LABEL: func.func @other_products
+// CHECK: %[[A:.*]] = "ascend.mul"
+// CHECK: %[[B:.*]] = "ascend.matmul"(%[[A]]
+// CHECK: %[[C:.*]] = "ascend.mul"
+// CHECK: "ascend.matmul"(%[[C]]
+func.func @other_products(%a: tensor<2x16xf32>, %b: tensor<16x2xf32>) -> (tensor<2x2xf32>, tensor<2x16xf32>, tensor<2x2xf32>) {
+  %p = "ascend.full"() {value = 0.5 : f32} : () -> tensor<2x16xf32>
+  %c = "ascend.mul"(%a, %p) : (tensor<2x16xf32>, tensor<2x16xf32>) -> tensor<2x16xf32>
+  %x = "ascend.matmul"(%c, %b) : (tensor<2x16xf32>, tensor<16x2xf32>) -> tensor<2x2xf32>
+  %d = "ascend.mul"(%a, %p) : (tensor<2x16xf32>, tensor<2x16xf32>) -> tensor<2x16xf32>
+  %y = "ascend.matmul"(%d, %b) : (tensor<2x16xf32>, tensor<16x2xf32>) -> tensor<2x2xf32>
+  %0 = "ascend.reduce"(%y) {dims = array<i64: 1>, kind = "max"} : (tensor<2x2xf32>) -> tensor<2xf32>
+  %1 = "ascend.broadcast"(%0) {dims = array<i64: 0>} : (tensor<2xf32>) -> tensor<2x2xf32>
+  %2 = "ascend.sub"(%y, %1) : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32>
+  %e = "ascend.exp"(%2) : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  return %x, %d, %e : tensor<2x2xf32>, tensor<2x16xf32>, tensor<2x2xf32>
+}

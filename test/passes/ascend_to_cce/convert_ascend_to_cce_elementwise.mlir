@@ -1,5 +1,5 @@
-// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce)' | FileCheck %s
-// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce,convert-ascend-to-cce)' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{core-choice=all})' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{core-choice=all},convert-ascend-to-cce{core-choice=all})' | FileCheck %s
 
 // One portion: copied in whole blocks, computed up to the end of the last one.
 // CHECK-LABEL: @short

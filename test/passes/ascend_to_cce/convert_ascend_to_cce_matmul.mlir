@@ -1,7 +1,7 @@
 // RUN: npu-opt-short %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1 m=64 n=64 k=64},canonicalize,cse)' | FileCheck %s
 // RUN: npu-opt-short %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1 matmul-strategy=is m=64 n=128 k=64},canonicalize,cse)' | FileCheck %s --check-prefix=INPUT
 // RUN: npu-opt-short %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1 matmul-strategy=ws m=64 n=128 k=64},canonicalize,cse)' | FileCheck %s --check-prefix=WEIGHT
-// RUN: npu-opt-short %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=4 m=64 n=64 k=64},canonicalize,cse)' | FileCheck %s --check-prefix=BLOCKS
+// RUN: npu-opt-short %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=4 core-choice=all m=64 n=64 k=64},canonicalize,cse)' | FileCheck %s --check-prefix=BLOCKS
 // RUN: npu-opt-short %s --pass-pipeline='builtin.module(convert-ascend-to-cce{cores=1 m=64 n=64 k=64},convert-ascend-to-cce{cores=1 m=64 n=64 k=64},canonicalize,cse)' | FileCheck %s
 
 // Tiles of C are summed up in L0C; pieces of A and B stay in L1 for the next tile.

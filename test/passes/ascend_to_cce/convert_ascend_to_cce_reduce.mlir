@@ -1,5 +1,5 @@
-// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce)' | FileCheck %s
-// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce,convert-ascend-to-cce)' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{core-choice=all})' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(convert-ascend-to-cce{core-choice=all},convert-ascend-to-cce{core-choice=all})' | FileCheck %s
 
 // Neighbouring blocks of rows are combined to what a repeat holds; vcadd sums the lanes of every
 // row to a block, and two transpositions bring the sums together. A tile has eight rows, whose sums

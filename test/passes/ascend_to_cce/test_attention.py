@@ -108,6 +108,27 @@ def test_rows_that_are_no_whole_blocks(options: dict[str, Any]) -> None:
     assert made.launches[0].scalar_accesses < 4 * 16 * 2 * options.get("heads", 2)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"mask": "whole", "scores": "f16"},
+        {"mask": "whole", "scores": "f32", "result": "f32"},
+        {"mask": "key", "scores": "f32"},
+        {"mask": "key", "scores": "f16", "keys": 4500, "heads": 1, "spread": 3.0},
+        {"mask": "whole", "flags": True},
+    ],
+    ids=lambda options: "-".join(f"{key}={value}" for key, value in options.items()),
+)
+@pytest.mark.parametrize("cores", [1, 32])
+def test_rows_of_which_nothing_is_left(options: dict[str, Any], cores: int) -> None:
+    """Weights that are no number are zeros: minus infinity hides all keys of the last batch."""
+    options = {"rows": 33, "keys": 50, "batch": 2, "low": -np.inf, **options}
+    guarded = Attention(**options, empty=True, guarded=True)
+    made = guarded.check(None, cores=cores)
+    assert sum("attention" in launch.name for launch in made.launches) == 1
+    assert not guarded.wanted().reshape(2, -1)[-1].any()
+
+
 def test_two_masks() -> None:
     Attention(rows=40, keys=70, batch=2, mask="key+row").check(cores=3)
 

@@ -140,7 +140,7 @@ def test_larger_than_ub() -> None:
 
 def test_large_arrays_occupy_all_cores() -> None:
     x = values((100_000,), np.float32, -9, 9)
-    run = run_operator("abs", [x], x.shape, np.float32)
+    run = run_operator("abs", [x], x.shape, np.float32, core_choice="all")
     assert run.profile.blocks >= 24
     np.testing.assert_array_equal(run.outputs[0], np.abs(x))
 

@@ -277,3 +277,21 @@ def test_flags_beside_rows_that_are_no_whole_repeats(shape: tuple[int, int], cor
     m = random.integers(0, 2, shape).astype(bool)
     (found,) = davinci.compile(text, cores=cores).run(a, b, m).values()
     np.testing.assert_array_equal(found, np.where((a[None] > b[:, None]) & m, 2, -1))
+
+
+@pytest.mark.parametrize("shape", [(3, 16), (16, 32), (33, 128), (5, 24)])
+def test_a_row_that_is_widened_before_rows_are_combined_with_it(shape: tuple[int, int]) -> None:
+    """a * s + row in f16, computed in f32: the row is converted once, not beside each row."""
+    rng = np.random.default_rng(shape[1])
+    a, row = (rng.integers(-2, 3, s).astype(np.float16) for s in (shape, shape[-1:]))
+    kinds = [tensor(s, np.float16) for s in (shape, (), shape[-1:])]
+    text = f"""
+    func.func @main(%a: {kinds[0]}, %s: {kinds[1]}, %row: {kinds[2]}) -> {kinds[0]} {{
+      %0 = stablehlo.broadcast_in_dim %s, dims = [] : ({kinds[1]}) -> {kinds[0]}
+      %1 = stablehlo.multiply %a, %0 : {kinds[0]}
+      %2 = stablehlo.broadcast_in_dim %row, dims = [1] : ({kinds[2]}) -> {kinds[0]}
+      %3 = stablehlo.add %1, %2 : {kinds[0]}
+      return %3 : {kinds[0]}
+    }}"""
+    (found,) = run_text(text, a, np.float16(-1), row)
+    np.testing.assert_array_equal(found, row - a)

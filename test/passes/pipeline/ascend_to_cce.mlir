@@ -1,4 +1,4 @@
-// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-to-cce{cores=2 machine=ascend310})' | FileCheck %s
+// RUN: npu-opt %s --pass-pipeline='builtin.module(ascend-to-cce{cores=2 core-choice=all machine=ascend310})' | FileCheck %s
 
 // Addresses and synchronisation come with it; options reach the passes that have them.
 

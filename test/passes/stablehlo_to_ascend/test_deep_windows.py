@@ -22,6 +22,13 @@ CONVOLUTIONS: list[tuple[Shape, Shape, dict[str, Any]]] = [
     ((2, 5, 3, 2, 4), (4, 5, 1, 1, 1), {}),
     ((1, 2, 3, 4, 3, 5), (3, 2, 2, 3, 1, 2), {"strides": [1, 1, 2, 1]}),
 ]
+FAR_APART: list[tuple[Shape, Shape, dict[str, Any]]] = [
+    ((1, 3, 270, 6), (5, 3, 3, 3), {"dilations": [256, 1], "pads": [256, 1, 256, 1]}),
+    ((2, 4, 300), (4, 2, 2), {"group": 2, "dilations": [290]}),
+    ((1, 2, 270, 270), (3, 2, 2, 2), {"dilations": [260, 261]}),
+]
+"""Taps further apart than `load3d` reaches."""
+
 TRANSPOSED: list[tuple[Shape, Shape, dict[str, Any]]] = [
     ((1, 3, 3, 4, 2), (3, 5, 3, 2, 2), {"strides": [2, 2, 1]}),
     ((2, 4, 2, 3, 3), (4, 3, 3, 3, 3), {"group": 2, "strides": [1, 2, 2], "pads": [1] * 6}),
@@ -50,7 +57,7 @@ def check_node(name: str, operands: list[Any], rtol: float = 0, **attributes: An
     assert not executable.profile["ops"]["scalar"]
 
 
-@pytest.mark.parametrize(("x", "w", "attributes"), CONVOLUTIONS, ids=str)
+@pytest.mark.parametrize(("x", "w", "attributes"), [*CONVOLUTIONS, *FAR_APART], ids=str)
 def test_convolution(x: Shape, w: Shape, attributes: dict[str, Any]) -> None:
     check_node("Conv", [numbers(x, 3), numbers(w, 1)], **attributes)
 

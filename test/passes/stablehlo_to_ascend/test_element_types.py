@@ -400,3 +400,33 @@ def test_arrays_that_a_file_has_kept(tmp_path: Path) -> None:
     assert_same(found, values.astype(np.float32))
     with pytest.raises(InputError, match="expected bfloat16"):
         executable.run(values.view(np.uint16))
+
+
+def test_the_last_conversion_of_narrow_arithmetic_is_returned() -> None:
+    """The sum in f32 stands for the bf16 one too; a return and a bitcast want the f32 one."""
+    x = np.array([1.5, -2.25, 1 / 3, 40.0], NARROW["bf16"].dtype)
+    text = """func.func @main(%x: tensor<4xbf16>) -> (tensor<4xf32>, tensor<4xi32>) {
+      %0 = stablehlo.multiply %x, %x : tensor<4xbf16>
+      %1 = stablehlo.convert %0 : (tensor<4xbf16>) -> tensor<4xf32>
+      %2 = stablehlo.bitcast_convert %1 : (tensor<4xf32>) -> tensor<4xi32>
+      return %1, %2 : tensor<4xf32>, tensor<4xi32>
+    }"""
+    numbers, bits = run_text(text, x)
+    np.testing.assert_allclose(numbers, np.square(x.astype(np.float32)), rtol=2.0**-8)
+    np.testing.assert_array_equal(bits, numbers.view(np.int32))
+
+
+def test_a_narrow_integer_made_wider_is_no_narrow_one() -> None:
+    x = np.array([-8, -1, 3, 7], np.int8)
+    text = """func.func @main(%x: tensor<4xi8>) -> (tensor<4xi8>, tensor<4xi8>) {
+      %0 = stablehlo.convert %x : (tensor<4xi8>) -> tensor<4xi4>
+      %1 = stablehlo.add %0, %0 : tensor<4xi4>
+      %2 = stablehlo.convert %1 : (tensor<4xi4>) -> tensor<4xi8>
+      %s = stablehlo.constant dense<2> : tensor<4xi8>
+      %3 = stablehlo.shift_right_logical %2, %s : tensor<4xi8>
+      return %2, %3 : tensor<4xi8>, tensor<4xi8>
+    }"""
+    wide, shifted = run_text(text, x)
+    wanted = ((2 * x.astype(int) + 8) % 16 - 8).astype(np.int8)
+    np.testing.assert_array_equal(wide, wanted)
+    np.testing.assert_array_equal(shifted, (wanted.view(np.uint8) >> 2).view(np.int8))

@@ -12,7 +12,7 @@ import pytest
 
 import davinci
 from davinci import machine as machines
-from davinci.errors import CompileError
+from davinci.errors import InputError
 from davinci.schedule.choices import PartChoice, ProductChoice, of_data, to_data
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.choice import choose, ranked
@@ -111,7 +111,7 @@ def test_a_file_decides(tmp_path: Path) -> None:
     assert json.loads(executable.schedules())["kernels"][0]["choices"] == kernel["choices"]
     part["choice"]["schedule"]["part"] = [2, 1]
     path.write_text(json.dumps(saved))
-    with pytest.raises(CompileError, match="part of a tile"):
+    with pytest.raises(InputError, match="part of a tile"):
         davinci.compile(text, cores=2, schedules=path)
 
 

@@ -18,7 +18,7 @@ from davinci import machine as machines
 from davinci import zoo
 from davinci.errors import DeviceFault, InputError
 from davinci.isa import Pipe
-from davinci.simulator import Device, Launch
+from davinci.simulator import Device, KernelCall, Launch
 
 BYTES = 32
 """Of each block's part of a buffer."""
@@ -51,13 +51,16 @@ class Buffers:
     def chain(self, program: Program | None = None, alone: int | None = None) -> list[Launch]:
         """Each launch reads what the one before it wrote; the second may be of this program."""
         programs = [self.add_one, program or self.add_one, self.add_one]
-        return [
-            Launch(f"k{i}", {"AICORE": each}, self.places[i : i + 2], BLOCKS, [""], i == alone)
-            for i, each in enumerate(programs)
-        ]
+        return [Launch((self._call(i, each, i == alone),)) for i, each in enumerate(programs)]
+
+    def _call(self, number: int, program: Program, alone: bool) -> KernelCall:
+        places = self.places[number : number + 2]
+        return KernelCall(f"k{number}", {"AICORE": program}, places, BLOCKS, [""], alone)
 
     def run(self, launches: list[Launch], count: int) -> Any:
-        return self.device.run(launches, [1] + [0] * (len(launches) - 1), count)
+        kept = [[1]] + [[0]] * (len(launches) - 1)
+        found = self.device.run(launches, kept, count)
+        return found and [profile for profiles in found for profile in profiles]
 
     def found(self) -> Any:
         return self.device.read(self.places[3], np.float32, (8 * BLOCKS,))

@@ -17,7 +17,7 @@ from davinci.errors import CompileError
 from davinci.frontends.composites import wrap_chlo
 from davinci.frontends.onnx.errors import HINT, describe, name_of
 from davinci.frontends.onnx.importer import Importer, Scope
-from davinci.frontends.onnx.model import check, inputs_of, read
+from davinci.frontends.onnx.model import check, inputs_of, read, weights_of
 from davinci.frontends.onnx.tensor import Refused, Tensor
 from davinci.frontends.scopes import mark_scopes
 from davinci.mlir import func, ir, run_pipeline
@@ -27,10 +27,13 @@ __all__ = ["import_model", "read"]
 CLEAN_UP = "func.func(chlo-legalize-to-stablehlo,canonicalize,cse)"
 
 
-def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
+def import_model(model: onnx.ModelProto, context: Any, where: str, values: bool = True) -> Any:
     """Returns an `ir.Module` in StableHLO with `@main`.
 
     Its arguments and results carry the ONNX names as `ascend.name`; initializers are not arguments.
+
+    Args:
+        values: False: arrays that take no memory stand in for weights, for runs that find times.
 
     Raises:
         InputError: the model is not valid ONNX.
@@ -39,14 +42,14 @@ def import_model(model: onnx.ModelProto, context: Any, where: str) -> Any:
     check(model, where)
     with context, ir.Location.name(model.graph.name or "graph"):
         module = ir.Module.create()
-        build(module, model, where)
+        build(module, model, where, values)
         wrap_chlo(module)
         run_pipeline(module.operation, CLEAN_UP)
     mark_scopes(module, model)
     return module
 
 
-def build(module: Any, model: onnx.ModelProto, where: str) -> None:
+def build(module: Any, model: onnx.ModelProto, where: str, values: bool = True) -> None:
     """Adds `@main` of a checked model to `module`."""
     inputs = [input_of(value, model.graph, where) for value in inputs_of(model)]
     names = [value.name for value in inputs_of(model)]
@@ -58,7 +61,8 @@ def build(module: Any, model: onnx.ModelProto, where: str) -> None:
         for name, x, value in zip(names, inputs, block.arguments, strict=True)
     }
     with ir.InsertionPoint(block):
-        outputs = Importer(model, where).graph(model.graph, scope)
+        left_out = frozenset[str]() if values else weights_of(model.graph)
+        outputs = Importer(model, where, left_out).graph(model.graph, scope)
         results = [
             result_of(x, v.name, where) for x, v in zip(outputs, model.graph.output, strict=True)
         ]

@@ -8,7 +8,7 @@ what a model says about the shapes of values in between is not needed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import numpy as np
@@ -18,11 +18,18 @@ from onnx import helper, numpy_helper
 from davinci.errors import CompileError, InputError
 from davinci.frontends.onnx.errors import HINT, describe, form_of, name_of, one_line
 from davinci.frontends.onnx.evaluate import evaluate
-from davinci.frontends.onnx.model import check_size
+from davinci.frontends.onnx.model import check_size, is_elsewhere
 from davinci.frontends.onnx.node import MAIN_DOMAINS, Node
-from davinci.frontends.onnx.operators import LOWERINGS
+from davinci.frontends.onnx.operators import INPUTS, LOWERINGS
 from davinci.frontends.onnx.tensor import BadNode, Flowing, Refused, Tensor, constant
 from davinci.mlir import ir
+from davinci.stand_ins import stand_in
+
+OF_ONE_PROCESSOR = {
+    "com.microsoft.nchwc": "a model that onnxruntime optimized at ORT_ENABLE_EXTENDED: this layout "
+    "is of one kind of processor"
+}
+"""What to give instead of operators of domains that no other machine has."""
 
 Scope = dict[str, Flowing]
 """What the names of a graph stand for."""
@@ -34,10 +41,14 @@ class Importer:
     Args:
         model: the whole model, for its operator sets and functions.
         where: what messages call the model.
+        left_out: initializers of the graph whose values are not looked at.
     """
 
-    def __init__(self, model: onnx.ModelProto, where: str) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, where: str, left_out: Set[str] = frozenset()
+    ) -> None:
         self.where = where
+        self.left_out = left_out
         self.opsets = versions_of(model.opset_import)
         self._functions = {(f.domain, f.name, f.overload): f for f in model.functions}
 
@@ -47,7 +58,8 @@ class Importer:
         Values of the graph are added to `scope`: give a subgraph a copy.
         """
         for tensor in graph.initializer:
-            scope[tensor.name] = weight(tensor, self.where)
+            left_out = tensor.name in self.left_out or is_elsewhere(tensor)
+            scope[tensor.name] = (without_values if left_out else weight)(tensor, self.where)
         for sparse in graph.sparse_initializer:
             scope[sparse.values.name] = dense(sparse)
         self.nodes(graph.node, scope, self.opsets)
@@ -120,6 +132,7 @@ class Importer:
             return self._expand(node, operands, function, opsets)
         lowering = LOWERINGS.get((node.domain, node.op_type))
         if lowering is not None:
+            node.input_names = INPUTS.get((node.domain, node.op_type), [])
             node.check_types()
             made = lowering(Call(node, self, scope))
             results = list(made) if isinstance(made, tuple) else [made]
@@ -128,7 +141,7 @@ class Importer:
         definition = definition_of(node, operands)
         if definition is None:
             domain = f" of domain {node.domain!r}" if node.domain else ""
-            raise Refused(f"unsupported operator{domain}")
+            raise Refused(f"unsupported operator{domain}", OF_ONE_PROCESSOR.get(node.domain, ""))
         return self._expand(node, operands, definition, opsets)
 
     def _expand(
@@ -199,6 +212,17 @@ def weight(tensor: onnx.TensorProto, where: str) -> Tensor:
         check_size(tensor, where)
         raise
     return constant(array, name=tensor.name)
+
+
+def without_values(tensor: onnx.TensorProto, where: str) -> Tensor:
+    """An initializer for whose values others stand in.
+
+    Raises:
+        InputError: it has too few or too many.
+    """
+    check_size(tensor, where)
+    dtype = helper.tensor_dtype_to_np_dtype(tensor.data_type)
+    return constant(stand_in(tuple(tensor.dims), dtype), name=tensor.name)
 
 
 def dense(sparse: onnx.SparseTensorProto) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 import onnx
@@ -10,6 +11,7 @@ from google.protobuf.message import DecodeError
 
 from davinci.errors import CompileError, InputError
 from davinci.frontends.onnx.errors import one_line
+from davinci.stand_ins import has_stand_in
 
 FIX = "fix it: python -m onnxruntime.tools.make_dynamic_shape_fixed --help"
 
@@ -17,17 +19,22 @@ WEIGHT_ELEMENTS = 256
 """Initializers with fewer elements may be shapes, which the checks look into."""
 
 MOST_ELEMENTS = 1 << 48
-"""Of an input; numbers of bytes stay within 64 bits."""
+"""Most elements of an input, so that numbers of bytes stay within 64 bits."""
 
 
-def read(path: Path) -> onnx.ModelProto:
+def read(path: Path, values: bool = True) -> onnx.ModelProto:
     """Reads a model and its external data.
+
+    Args:
+        values: False: `weights_of` the model stay where they are, if that is a file of their own.
 
     Raises:
         InputError: not an ONNX file, truncated, or external data missing.
     """
     try:
-        model = onnx.load(path)
+        model = onnx.load(path, load_external_data=values)
+        if not values:
+            read_external(model, path.parent, weights_of(model.graph))
     except DecodeError:
         raise InputError("not an ONNX file, or a truncated one", where=str(path)) from None
     except (onnx.checker.ValidationError, OSError, ValueError) as error:
@@ -43,6 +50,46 @@ def read(path: Path) -> onnx.ModelProto:
     return model
 
 
+WEIGHING = frozenset({"Conv", "ConvTranspose", "FusedConv", "Gemm", "GRU", "LSTM", "MatMul", "RNN"})
+"""Operators that multiply with their weights, and do nothing else with them."""
+
+
+def weights_of(graph: onnx.GraphProto) -> frozenset[str]:
+    """Large initializers on whose values no time depends, as nothing but products reads them; what
+    others read, a mask for example, may decide what is computed at all."""
+    large = {
+        tensor.name
+        for tensor in graph.initializer
+        if tensor.data_type in BYTES
+        and has_stand_in(tensor.dims, onnx.helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    }
+    large -= {value.name for value in graph.output}
+    for node in nodes_of(graph):
+        if node.op_type not in WEIGHING:
+            large -= set(node.input)
+    return frozenset(large)
+
+
+def is_elsewhere(tensor: onnx.TensorProto) -> bool:
+    """Whether the values of an initializer are not in the model, nor were read."""
+    return bool(tensor.data_location == onnx.TensorProto.EXTERNAL)
+
+
+def read_external(model: onnx.ModelProto, folder: Path, left_out: Set[str]) -> None:
+    """Reads initializers and attributes from files of their own, of `left_out` only the sizes."""
+    kept = [x for x in model.graph.initializer if x.name in left_out and is_elsewhere(x)]
+    for tensor in kept:
+        info = onnx.external_data_helper.ExternalDataInfo(tensor)
+        needed = (info.offset or 0) + math.prod(tensor.dims) * BYTES[tensor.data_type]
+        if (size := (folder / info.location).stat().st_size) < needed:
+            name = tensor.name
+            raise ValueError(f"{info.location} has {size} bytes, {name!r} ends at {needed}")
+        tensor.data_location = onnx.TensorProto.DEFAULT
+    onnx.external_data_helper.load_external_data_for_model(model, str(folder))
+    for tensor in kept:
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+
+
 def check(model: onnx.ModelProto, where: str) -> None:
     """Checks a model as far as that needs no lowering.
 
@@ -54,6 +101,7 @@ def check(model: onnx.ModelProto, where: str) -> None:
         if not is_large(tensor):
             check_size(tensor, where)
     light = without_weights(model)
+    move_extensions(light)
     try:
         onnx.checker.check_model(light)
     except onnx.checker.ValidationError as error:
@@ -78,7 +126,7 @@ def is_large(tensor: onnx.TensorProto) -> bool:
 
 def check_size(tensor: onnx.TensorProto, where: str) -> None:
     """The data of an initializer, also from a file of its own, must be as much as its shape."""
-    if not tensor.HasField("raw_data") or tensor.data_type not in BYTES:
+    if is_elsewhere(tensor) or not tensor.HasField("raw_data") or tensor.data_type not in BYTES:
         return
     expected = math.prod(tensor.dims) * BYTES[tensor.data_type]
     if len(tensor.raw_data) != expected:
@@ -123,6 +171,33 @@ def without_weights(model: onnx.ModelProto) -> onnx.ModelProto:
             value = onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
             copy.graph.input.append(value)
     return copy
+
+
+EXTENSIONS = {"LayerNormalization": 17, "SimplifiedLayerNormalization": 1 << 31}
+"""Operators that onnxruntime puts into ONNX's domain, and the version from which ONNX has them."""
+
+
+def move_extensions(model: onnx.ModelProto) -> None:
+    """Gives nodes that only onnxruntime has in ONNX's domain its own one, which is not checked."""
+    version = max((x.version for x in model.opset_import if x.domain in ("", "ai.onnx")), default=1)
+    moved = [
+        node
+        for node in nodes_of(model.graph)
+        if node.domain in ("", "ai.onnx") and version < EXTENSIONS.get(node.op_type, 0)
+    ]
+    for node in moved:
+        node.domain = "com.microsoft"
+    if moved and all(x.domain != "com.microsoft" for x in model.opset_import):
+        model.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
+
+
+def nodes_of(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of those that its nodes hold."""
+    for node in graph.node:
+        yield node
+        for attribute in node.attribute:
+            for inner in (attribute.g, *attribute.graphs):
+                yield from nodes_of(inner)
 
 
 def check_input(value: onnx.ValueInfoProto, where: str) -> None:

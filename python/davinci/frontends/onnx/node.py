@@ -18,6 +18,9 @@ from davinci.frontends.onnx.tensor import Array, BadNode, Flowing, Refused, Tens
 
 MAIN_DOMAINS = ("", "ai.onnx")
 
+NEWEST = 1 << 30
+"""A version of operator sets that none is newer than."""
+
 _MISSING = object()
 
 
@@ -29,6 +32,7 @@ class Node:
         version: of the operator set that the model imports for the domain.
         proto: the node itself.
         outputs: names of the results, "" where one is left out.
+        input_names: names that messages use, of an operator without a schema.
     """
 
     def __init__(
@@ -38,6 +42,7 @@ class Node:
         self.op_type = proto.op_type
         self.domain = "" if proto.domain in MAIN_DOMAINS else proto.domain
         self.outputs = list(proto.output)
+        self.input_names: list[str] = []
         self._operands = list(operands)
         self._attributes = {a.name: a for a in proto.attribute}
         self._asked: set[str] = set()
@@ -58,14 +63,14 @@ class Node:
         """Operand `number`, which must be given and a tensor."""
         found = self.optional(number)
         if found is None:
-            raise Refused(f"input {number} is missing")
+            raise Refused(f"{self._input_label(number)} is missing")
         return found
 
     def optional(self, number: int) -> Tensor | None:
         """Operand `number`, None if it is left out."""
         found = self.flowing(number)
         if isinstance(found, list):
-            raise Refused(f"input {number} is a sequence", "a tensor")
+            raise Refused(f"{self._input_label(number)} is a sequence", "a tensor")
         return found
 
     def flowing(self, number: int) -> Flowing:
@@ -74,7 +79,7 @@ class Node:
         return self._operands[number] if number < self.count else None
 
     def tensors(self, first: int = 0) -> list[Tensor]:
-        """All operands from number `first` on; none may be left out."""
+        """The operands from number `first` on, none of which may be left out."""
         return [self.take(i) for i in range(first, self.count)]
 
     def known(self, number: int) -> Array | None:
@@ -131,11 +136,16 @@ class Node:
 
     @cached_property
     def schema(self) -> Any:
-        """ONNX's definition of the operator in this version; None if it has none."""
-        try:
-            return onnx.defs.get_schema(self.op_type, self.version, self.domain)
-        except onnx.defs.SchemaError:
-            return None
+        """ONNX's definition of the operator in this version; None if it has none.
+
+        One that onnxruntime put into an older operator set than ONNX's has that of the newest.
+        """
+        for version in (self.version, NEWEST):
+            try:
+                return onnx.defs.get_schema(self.op_type, version, self.domain)
+            except onnx.defs.SchemaError:
+                continue
+        return None
 
     def check_types(self) -> None:
         """Holds the operands against the schema, of this version or of the newest.
@@ -188,8 +198,9 @@ class Node:
                 raise Refused(f"output {number} ({self.outputs[number]!r}) is not supported")
 
     def _input_label(self, number: int) -> str:
-        formal = list(self.schema.inputs) if self.schema is not None else []
-        name = formal[min(number, len(formal) - 1)].name if formal else ""
+        schema = self.schema
+        names = self.input_names if schema is None else [formal.name for formal in schema.inputs]
+        name = names[min(number, len(names) - 1)] if names else ""
         return f"input {number} ({name})" if name else f"input {number}"
 
 

@@ -135,7 +135,7 @@ CUBIC_SLOPE = -0.75
 
 
 def cubic_weights(r: Tensor) -> list[Tensor]:
-    """Of the elements at -1, 0, 1 and 2 (Keys)."""
+    """Weights of the elements at -1, 0, 1 and 2 in cubic interpolation (Keys, 1981)."""
     a = CUBIC_SLOPE
 
     def near(d: Tensor) -> Tensor:

@@ -126,6 +126,7 @@ class Attention:
         of_q, of_k, of_v: their matrices.
         scale: a power of two that Q is multiplied with.
         chain: see `Chain`.
+        guarded: whether a row of scores that are all minus infinity gives a row of zeros.
     """
 
     batch: int
@@ -142,6 +143,7 @@ class Attention:
     of_v: Turn
     scale: float
     chain: Chain
+    guarded: bool = False
 
     @property
     def whole_masks(self) -> int:
@@ -227,7 +229,7 @@ class AttentionSchedule:
         return self.units if self.together else 1
 
     def dtype(self, attention: Attention) -> str:
-        """Of scores in UB."""
+        """The type of the scores in UB."""
         return "f16" if self.twice else attention.chain.scores.dtype
 
     def itemsize(self, attention: Attention) -> int:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import product
 
 from davinci.machine import Machine
 from davinci.schedule.attention.attention import Attention, AttentionSchedule
 from davinci.schedule.attention.cost import estimate, takes_windows
-from davinci.schedule.attention.footprint import footprint
+from davinci.schedule.attention.footprint import footprint, sum_bytes
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import ceil_div, even_cuts
 
@@ -41,12 +42,30 @@ BUFFERS: tuple[tuple[Pair, Pair], ...] = (
 """Buffers of L0A and L0B, the best first."""
 
 
+CHOSEN_KEPT = 256
+"""Schedules that are kept: passes ask for that of a kernel on the same number of cores again."""
+
+
+@dataclass(frozen=True)
+class _Written:
+    """Attention, known by its text: it holds attributes of steps, which have no hash."""
+
+    text: str
+    attention: Attention = field(compare=False, repr=False)
+
+
 def choose(attention: Attention, machine: Machine, cores: int) -> AttentionSchedule:
     """The schedule of fewest estimated cycles on that many cores.
 
     Raises:
         NoSpace: none fits the memories.
     """
+    return _chosen(_Written(repr(attention), attention), machine, cores)
+
+
+@lru_cache(maxsize=CHOSEN_KEPT)
+def _chosen(written: _Written, machine: Machine, cores: int) -> AttentionSchedule:
+    attention = written.attention
     best: tuple[float, AttentionSchedule] | None = None
     for schedule in dict.fromkeys(candidates(attention, machine, cores)):
         cycles = estimate(attention, schedule, machine, cores)
@@ -73,7 +92,8 @@ class Way:
 
 def ways(attention: Attention, machine: Machine) -> list[Way]:
     """Those that there are for some attention."""
-    twice = (False, True) if attention.chain.differences else (False,)
+    # A column beside K hides by a finite number, which empties no row.
+    twice = (False, True) if attention.chain.differences and not attention.guarded else (False,)
     windows = (True, False) if takes_windows(attention, machine) else (False,)
     return [Way(*each) for each in product(twice, windows)]
 
@@ -159,15 +179,13 @@ def in_ub(
     def excess(found: AttentionSchedule) -> str:
         return footprint(attention, found, machine).excess(machine)
 
-    fitting = (
-        found
-        for sums in (
-            [schedule.sums] if schedule.together else sorted({schedule.sums, 1}, reverse=True)
-        )
-        for tiles in l0c
-        if excess(found := replace(schedule, l0c=tiles, sums=sums)) in ("", "UB")
-    )
-    held = next(fitting, None)
+    ways = [schedule.sums] if schedule.together else sorted({schedule.sums, 1}, reverse=True)
+    tiles = list(l0c)
+    if not tiles or not footprint(attention, schedule, machine).fits(machine, "L0A", "L0B", "L1"):
+        return  # These memories hold no tiles of scores.
+    tried = (replace(schedule, l0c=count, sums=sums) for sums in ways for count in tiles)
+    room = machine.buffer("L0C").bytes
+    held = next((found for found in tried if sum_bytes(attention, found) <= room), None)
     if held is None:
         return
     buffers = (3, 2, 1) if schedule.itemsize(attention) > 2 else (1,)

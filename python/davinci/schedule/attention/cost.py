@@ -52,7 +52,7 @@ TILE = 50
 """Cycles that a tile takes beside its work, for its flags."""
 
 MOST_PIXELS = min(f.limit for f in FIELDS if f.name in ("filter_w", "stride_w"))
-"""Of a window, and from window to window."""
+"""Most pixels of a window of `load3d`, and from one window to the next."""
 
 START = 1500
 """Cycles before the first scores are there and after the last product."""
@@ -242,7 +242,7 @@ class Costs:
         self.loads = self.fresh if schedule.together else 1.0
 
     def unit(self) -> Busy:
-        """All pipes."""
+        """Busy cycles of each pipe for one unit of attention."""
         return Busy(self._mte2(), self._vector(), self._mte3(), self._mte1(), self._cube())
 
     def tiles(self) -> int:

@@ -48,7 +48,7 @@ def packing_of(attention: Attention, rows: int) -> DenseRows:
 
 
 def run_bytes(attention: Attention, rows: int) -> int:
-    """Of a run of O."""
+    """Bytes of a run of O that has so many rows of fractals."""
     return rows * SIDE * attention.columns * attention.o.itemsize
 
 

@@ -25,6 +25,9 @@ FIRST, SECOND = "first", "second"
 SPREAD_OUT = "spread_out"
 """Buffer of maxima beside a tile of scores."""
 
+LEAST = "least"
+"""Buffer of one block of the lowest number, below which no maximum may be."""
+
 MAXIMUM = "vmax"
 
 
@@ -70,7 +73,12 @@ def scratch_lanes(rows: int, tiles: Sequence[int], dtype: str) -> dict[str, int]
 
 
 def fold(
-    rows: int, tiles: Sequence[int], dtype: str, machine: Machine, spread: bool = False
+    rows: int,
+    tiles: Sequence[int],
+    dtype: str,
+    machine: Machine,
+    spread: bool = False,
+    bounded: bool = False,
 ) -> Steps:
     """The steps from the buffers of tiles to `RESULT`.
 
@@ -78,6 +86,7 @@ def fold(
         rows: fractals.
         tiles: keys of each, whole fractals; as many as of the first, of the last at most so many.
         spread: whether to `SPREAD_OUT` instead, for tiles of the first's keys.
+        bounded: whether maxima are no less than `LEAST`.
     """
     steps = gathered(rows, tiles, dtype)
     name, other = (FIRST, SECOND) if steps else (tile_name(0), FIRST)
@@ -100,6 +109,8 @@ def fold(
             steps.append(min(ways, key=lambda step: cost_of(step, dtype, machine)[1]))
             name, other = other, SECOND if other == FIRST else FIRST
         keys = size
+    if bounded:
+        steps.append(no_less(name, 2 * rows * SIDE, dtype))
     steps.append(spread_out(name, rows, tiles[0], dtype) if spread else last(name, rows, dtype))
     return Steps(dtype, tuple(steps), scratch_lanes(rows, tiles, dtype))
 
@@ -162,6 +173,13 @@ def neighbours(source: str, result: str, keys: int, dtype: str) -> Step:
     pair = (lanes, 2 * SIDE, 1)
     a, b = View(source, shape, pair), View(source, shape, pair, SIDE)
     return Step(MAXIMUM, (a, b, View(result, shape, (lanes, SIDE, 1))))
+
+
+def no_less(name: str, count: int, dtype: str) -> Step:
+    """The first elements of a buffer, or the lowest number where they are minus infinity."""
+    lanes = block_lanes(dtype)
+    values = View(name, (count // lanes, lanes), (lanes, 1))
+    return Step(MAXIMUM, (values, View(LEAST, values.shape, (0, 1)), values))
 
 
 def last(source: str, rows: int, dtype: str) -> Step:

@@ -38,7 +38,7 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
         return Footprint(
             l1 * FRACTAL_BYTES,
             *_factors(attention, schedule),
-            _sums(attention, schedule),
+            sum_bytes(attention, schedule),
             _together_bytes(attention, schedule) + parts,
         )
     ub = parts + schedule.scores * rows * block * FRACTAL * item
@@ -62,11 +62,11 @@ def footprint(attention: Attention, schedule: AttentionSchedule, machine: Machin
             continue
         ub += block * SIDE * (BLOCK_BYTES + DTYPES[extra.value.dtype].itemsize)
         ub += spread_cost(extra.value.dtype, block * SIDE, machine)[0]
-    ub += len(chain.numbers) * BLOCK_BYTES
+    ub += (len(chain.numbers) + 2 * attention.guarded) * BLOCK_BYTES
     return Footprint(
         l1 * FRACTAL_BYTES,
         *_factors(attention, schedule),
-        _sums(attention, schedule),
+        sum_bytes(attention, schedule),
         ub,
     )
 
@@ -82,8 +82,8 @@ def _factors(attention: Attention, schedule: AttentionSchedule) -> tuple[int, in
     return l0a * FRACTAL_BYTES, l0b * FRACTAL_BYTES
 
 
-def _sums(attention: Attention, schedule: AttentionSchedule) -> int:
-    """Bytes of L0C."""
+def sum_bytes(attention: Attention, schedule: AttentionSchedule) -> int:
+    """Bytes of L0C: of scores and of sums of O."""
     scores = schedule.l0c * schedule.scored * schedule.tile * attention.chain.itemsize
     of_o = schedule.sums * schedule.rows * (attention.fractals.columns + 1) * 4
     return (scores + of_o) * FRACTAL

@@ -23,13 +23,16 @@ from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ
 from davinci.operators.vector_program import DTYPE_OF, Operand, Step, Value, VectorProgram
 from davinci.schedule.attention.attention import Attention, Chain, Extra, Turn
+from davinci.schedule.attention.members import Found, Members
 from davinci.schedule.attention.terms import (
     Difference,
+    Empty,
     Flags,
     Known,
     Result,
     Row,
     Seen,
+    Selection,
     Statistic,
     Weight,
     turn_of,
@@ -51,23 +54,6 @@ less."""
 
 
 @dataclass(frozen=True)
-class Selection:
-    """Scores, or a number below all of them, as flags say: the lesser of the score and a bound.
-
-    Attributes:
-        flags: number of the input that says which.
-        result: number of what is selected.
-        fill: in place of scores.
-        kept: whether true flags keep scores.
-    """
-
-    flags: int
-    result: int
-    fill: float
-    kept: bool
-
-
-@dataclass(frozen=True)
 class AttentionGroup:
     """Attention, and the group's values that it takes and makes, by number.
 
@@ -78,6 +64,7 @@ class AttentionGroup:
         upright: those with a number for each score that are not turned yet, as scores are.
         selections: that are not bounds yet.
         output: O.
+        members: operators of the kernel that each part of it serves.
     """
 
     attention: Attention
@@ -87,6 +74,7 @@ class AttentionGroup:
     upright: tuple[int, ...]
     selections: tuple[Selection, ...]
     output: int
+    members: Members
 
     @property
     def ready(self) -> bool:
@@ -121,7 +109,10 @@ class _Reader:
     upright: list[int] = field(default_factory=list)
     selections: list[Selection] = field(default_factory=list)
     made_ready: set[int] = field(default_factory=set)
+    found: Found = field(default_factory=Found)
+    scaling: tuple[int, ...] = ()
     highest: Value | None = None
+    guarded: bool = False
 
     def read(self) -> AttentionGroup:
         if self.scores.element not in SCORES:
@@ -134,7 +125,13 @@ class _Reader:
                 number, array.shape, np.arange(count).reshape(array.shape[:-2])
             )
         for node in self.graph.nodes:
+            self.program.serving = node.members
             self.known[node.result] = self._read(node)
+            if node.name in PRODUCTS:
+                part = "scores" if len(self.products) == 1 else "product"
+                self.found.add(part, node.members)
+            else:
+                self.found.note(node.members, self.known[node.result])
         (output,) = self.graph.outputs
         if not isinstance(self.known[output], Result):
             raise NoSpace("an output of attention that is not its last product")
@@ -152,7 +149,7 @@ class _Reader:
         if node.name in ("relayout", "transpose") and isinstance(found[0], Seen):
             return self._turned(node, found[0], result)
         if node.name == "select":
-            return self._select(node, found)
+            return self._guard(found) if found[0] == Empty() else self._select(node, found)
         if node.name == "reduce":
             return self._reduced(node, found[0])
         if node.name == "cast" and not isinstance(found[0], Value | float):
@@ -319,7 +316,19 @@ class _Reader:
             return Weight(divided=True)
         if node.name == "mul" and undivided in found and Row("inverse") in found:
             return Weight(divided=True)
+        divided = Weight(divided=True)
+        different = node.name == "compare" and node.attributes["predicate"] == "NE"
+        if different and (first, second) == (divided, divided):  # of what is no number only
+            return Empty()
         raise NoSpace(f"{node.name} in softmax")
+
+    def _guard(self, found: list[Known]) -> Known:
+        """Zeros for weights that are no number."""
+        weights = Weight(divided=True)
+        if found[1] != 0.0 or found[2] != weights:
+            raise NoSpace("a selection by weights of something else than zeros and weights")
+        self.guarded = True
+        return weights
 
     # The chain.
 
@@ -403,6 +412,7 @@ class _Reader:
         factor = steps[0].scalar if steps and steps[0].name == "vmuls" else None
         if factor:
             scale = power_of_two(factor)
+            self.scaling = steps[0].members
             if scale == factor:
                 first = steps.pop(0)
                 steps = [renamed(step, first.result, scores) for step in steps]
@@ -410,7 +420,7 @@ class _Reader:
                 # What is left is about one, so that scores without it are about as large.
                 steps[0] = replace(steps[0], scalar=factor / scale)
             else:
-                scale = 1.0
+                scale, self.scaling = 1.0, ()
         extras = tuple(self.extras.values())
         pairs = tuple((value, number) for (_, number), value in self.program.constants.items())
         return Chain(scores, tuple(steps), extras, pairs), scale
@@ -455,6 +465,7 @@ class _Reader:
             turn_of(v.matrices.reshape(-1)),
             scale,
             chain,
+            self.guarded and bool(chain.extras),
         )
         return AttentionGroup(
             attention,
@@ -466,6 +477,11 @@ class _Reader:
             tuple(self.upright),
             tuple(self.selections),
             output,
+            self.found.members(
+                (q.number, k.number, v.number),
+                tuple(number for number, _ in self.extras),
+                self.scaling,
+            ),
         )
 
 

@@ -47,7 +47,7 @@ class Line:
 
     @property
     def rows(self) -> int:
-        """Of all units."""
+        """Rows of all units together."""
         return sum(part.rows for part in self.parts)
 
     @property

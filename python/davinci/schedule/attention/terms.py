@@ -59,6 +59,11 @@ class Weight:
 
 
 @dataclass(frozen=True)
+class Empty:
+    """Whether divided weights are no number, as in rows of which masks leave nothing."""
+
+
+@dataclass(frozen=True)
 class Result:
     """O."""
 
@@ -72,7 +77,24 @@ class Flags:
     turn: Turn
 
 
-Known = Operand | Seen | Flags | Statistic | Row | Difference | Weight | Result
+@dataclass(frozen=True)
+class Selection:
+    """Scores, or a number below all of them, as flags say: the lesser of the score and a bound.
+
+    Attributes:
+        flags: number of the input that says which.
+        result: number of what is selected.
+        fill: in place of scores.
+        kept: whether true flags keep scores.
+    """
+
+    flags: int
+    result: int
+    fill: float
+    kept: bool
+
+
+Known = Operand | Seen | Flags | Statistic | Row | Difference | Weight | Empty | Result
 
 
 def turn_of(matrices: Indices) -> Turn:

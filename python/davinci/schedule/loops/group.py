@@ -63,6 +63,7 @@ class LoopProduct:
     b: int
     result: int
     turned: bool
+    members: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,8 @@ def cut_step(graph: Graph) -> CutStep:
             # As soon as the value is there: other products may depend on this one.
             results = [node.result for node in rest.nodes]
             place = results.index(value) + 1 if value in results else 0
-            rest.nodes.insert(place, Node("copy", (value,), made))
+            members = next((n.members for n in rest.nodes if n.result == value), ())
+            rest.nodes.insert(place, Node("copy", (value,), made, members=members))
             value = made
         rest.outputs.append(value)
     kept = [i for i, value in enumerate(graph.inputs) if value not in right]
@@ -129,7 +131,7 @@ def cut_step(graph: Graph) -> CutStep:
     regions = regions_of(_used(rest))
     inputs = tuple(places[place] for place in regions.inputs)
     found = tuple(
-        LoopProduct(a, b, node.result, bool(node.attributes.get(TRANSPOSE_B)))
+        LoopProduct(a, b, node.result, bool(node.attributes.get(TRANSPOSE_B)), node.members)
         for node in products
         for a, b in [node.values]
     )
@@ -157,6 +159,7 @@ class Factors:
 
     Attributes:
         b: place of B among the arguments of the kernel.
+        members: the product, by its number in the kernel.
     """
 
     a: int
@@ -164,10 +167,11 @@ class Factors:
     c: int
     k: int
     n: int
+    members: tuple[int, ...] = ()
 
     @property
     def fractals(self) -> int:
-        """Of B."""
+        """How many fractals B has."""
         return -(-self.k // SIDE) * -(-self.n // SIDE)
 
 
@@ -293,7 +297,8 @@ def read_loop(
             raise NoSpace(f"a product of {a} and {b} in a loop")
         place = inputs[graph.inputs.index(product.b)].place
         n, k = b.shape
-        products.append(Factors(factors[left.index(product.a)], place, results[index], k, n))
+        number = factors[left.index(product.a)]
+        products.append(Factors(number, place, results[index], k, n, product.members))
     return LoopGroup(made, steps, roles, tuple(products))
 
 

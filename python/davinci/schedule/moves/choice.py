@@ -224,7 +224,7 @@ class _Chooser:
         return min(found, key=lambda way: time_of([way], self.cores, self.machine))
 
     def _words(self, pieces: Pieces, first: int, end: int) -> tuple[Way, ...] | None:
-        """All pieces together by words."""
+        """The way that moves all pieces together by words; None if they cannot go that way."""
         numbers = {p.source for p in pieces if isinstance(p.source, Scalar)}
         moved = [p for p in pieces if not isinstance(p.source, Scalar)]
         usable = self.itemsize in WIDTHS and len(numbers) <= 1 and 0 < len(moved) <= MOST_LOADED
@@ -252,8 +252,8 @@ class _Chooser:
         return int(value.view(f"u{value.itemsize}")[()])
 
     def _painted(self, transfers: Sequence[Transfer]) -> Iterator[Painted]:
-        """All filled with a number first: at once, or along the outermost dimension that all of
-        them share."""
+        """Ways that fill everything with a number first: at once, or along the outermost dimension
+        that all transfers share."""
         numbers = [t for t in transfers if t.filled]
         over = [t for t in transfers if not t.filled]
         if len({t.source for t in numbers}) != 1:

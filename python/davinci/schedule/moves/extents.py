@@ -65,7 +65,7 @@ class Extent:
         return Extent(start + self.start * step, tuple(walks))
 
     def within(self, count: int, step: int, stride: int) -> Extent:
-        """All of it `count` times; as few walks as say so."""
+        """This extent repeated `count` times, in as few walks as describe that."""
         if count == 1:
             return self
         if self.walks:

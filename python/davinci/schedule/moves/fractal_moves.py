@@ -94,7 +94,7 @@ class FractalMove:
 
     @property
     def dense_bytes(self) -> int:
-        """Of UB that a piece of dense rows takes."""
+        """Bytes of UB that a piece of dense rows takes."""
         runs = self.strips * SIDE * self.n * self.itemsize
         fractals = self.pitch * self.columns * self.itemsize
         return runs + fractals + sum(scratch_bytes([self.rows]).values())

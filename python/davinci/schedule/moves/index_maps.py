@@ -75,7 +75,7 @@ Pieces = tuple[Piece, ...]
 
 
 def whole(source: int | Scalar, shape: Sequence[int], strides: Sequence[int]) -> Pieces:
-    """All of a value that is a strided array, or one number."""
+    """The piece that reads all of a value, which is a strided array or one number."""
     if 0 in shape:
         return ()
     dims = (Extent(0).within(size, 1, stride) for size, stride in zip(shape, strides, strict=True))
@@ -87,7 +87,7 @@ def repeated(number: Scalar, shape: Sequence[int]) -> Pieces:
 
 
 def limited(pieces: Iterable[Piece]) -> Pieces:
-    """All of them.
+    """The pieces, as long as they are not too many.
 
     Raises:
         NoSpace: they are too many.

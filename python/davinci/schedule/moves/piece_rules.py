@@ -173,6 +173,8 @@ def _shape_of_number(node: Node, place: int, graph: Graph) -> tuple[int, ...]:
     result = graph.arrays[node.result].shape
     if node.name == "pad" and place == 1:
         return ()
+    if node.name == "copy":
+        return result
     if node.name != "concat":
         raise NoSpace(f"{node.name} of a number")
     (other,) = (v for i, v in enumerate(node.operands) if i != place)

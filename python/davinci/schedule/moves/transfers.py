@@ -144,7 +144,7 @@ class Runs:
 
     @property
     def sizes(self) -> list[int]:
-        """Of the dimensions outside of a run that it walks or has in tiles."""
+        """Sizes of the dimensions outside of a run that it walks or has in tiles."""
         return [d.size for d in self.inner.outer]
 
     @property

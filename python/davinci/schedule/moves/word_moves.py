@@ -143,7 +143,7 @@ class WordMove:
 
     @property
     def numbers(self) -> range:
-        """Of the pieces."""
+        """The numbers of the pieces."""
         return range(len(self.move.pieces))
 
     def turned_run(self, piece: int) -> int:

@@ -24,12 +24,14 @@ class PoolGroup:
         image: what windows lie on.
         extras: what the epilogue combines windows with, in its order.
         outputs: what it makes, in its order.
+        members: the reduction, by its number in the kernel.
     """
 
     pool: Pool
     image: int
     extras: tuple[int, ...]
     outputs: tuple[int, ...]
+    members: tuple[int, ...] = ()
 
 
 def is_pool(node: Node) -> bool:
@@ -63,4 +65,5 @@ def read_pool(graph: Graph) -> PoolGroup:
         raise NoSpace("bytes beside windows, or parts of fractals of bytes")
     kind = node.attributes["kind"]
     pool = Pool(geometry(node.attributes), kind, n, channels, image.element, end)
-    return PoolGroup(pool, x, tuple(number for number, _ in reader.extras), outputs)
+    extras_of = tuple(number for number, _ in reader.extras)
+    return PoolGroup(pool, x, extras_of, outputs, node.members)

@@ -118,7 +118,7 @@ class Pool:
 
     @property
     def pixels(self) -> int:
-        """Of a plane of the result, with those that pad it to whole fractals."""
+        """Pixels of a plane of the result, with those that pad it to whole fractals."""
         return ceil_div(math.prod(self.geometry.windows), SIDE) * SIDE
 
 
@@ -277,7 +277,7 @@ def choose(pool: Pool, machine: Machine, cores: int) -> PoolSchedule:
 
 
 def candidates(pool: Pool, machine: Machine, cores: int) -> Iterator[PoolSchedule]:
-    """All that fit UB."""
+    """The schedules whose buffers fit UB."""
     total = pool.geometry.windows[0]
     heights = sorted({ceil_div(total, parts) for parts in range(1, total + 1)})
     shared = max(1, pool.whole_blocks)
@@ -297,7 +297,7 @@ def candidates(pool: Pool, machine: Machine, cores: int) -> Iterator[PoolSchedul
 
 
 def tiles_cycles(pool: Pool, planes: int, band: Band, tiles: int, machine: Machine) -> int:
-    """Of a core that does so many tiles: loads, steps and stores of neighbours overlap."""
+    """Cycles of a core that does so many tiles: loads, steps and stores of neighbours overlap."""
     costs, fixed = Costs(machine), machine.vector.fixed_cycles
     item, wide = DTYPES[DTYPE_OF[pool.element]].itemsize, DTYPES[pool.accumulator].itemsize
     inside = band.reached - band.above - band.below

@@ -70,14 +70,17 @@ class Candidates:
 
     Attributes:
         shares_kept, tiles_kept: shares of C, and tiles of each, that are looked at closely.
+        lean_times: how many times as many if `lean`.
         hopeless: whether a schedule is left out, whatever its slots are.
 
     Args:
         shallow: whether a mad takes no more of k than rows of an operand that UB has room for; for
             machines whose UB is small beside L0A and L0B.
+        lean: whether whatever is filled has one buffer; for machines with little room.
     """
 
     shares_kept, tiles_kept, tiles_shared = 10, 4, 2
+    lean_times = 8
 
     def __init__(
         self,
@@ -86,9 +89,10 @@ class Candidates:
         cores: int,
         wanted: Wanted,
         shallow: bool = False,
+        lean: bool = False,
     ) -> None:
         self.product, self.machine, self.cores, self.wanted = product, machine, cores, wanted
-        self.shallow = shallow
+        self.shallow, self.lean = shallow, lean
         self.hopeless: Callable[[ProductSchedule], bool] = lambda schedule: False
         self.whole = product.fractals
         self.rooms = {
@@ -96,6 +100,10 @@ class Candidates:
         }
         self.sums = machine.buffer("L0C").bytes // (2 * FRACTAL_BYTES)
         self.staged = machine.buffer("UB").bytes // 10
+        if lean:  # what is good is of no use if it does not fit
+            self.shares_kept *= self.lean_times
+            self.tiles_kept *= self.lean_times
+            self.staged = min(self.staged, machine.buffer("L1").bytes // 4)
         self.together = product.end.columns_together
         self.ways = PieceWays(product, machine, self.staged)
         self._parts: dict[tuple[object, ...], tuple[int, int]] = {}
@@ -146,7 +154,7 @@ class Candidates:
 
     def few(self, share: Share) -> bool:
         """Whether a share of that size is not too many mads."""
-        wanted, most = self.wanted, self.sums // 2
+        wanted, most = self.wanted, max(1, self.sums // 2)
         if wanted.m or wanted.n:
             rows = min(share.m, wanted.m or max(1, most // wanted.n))
             columns = min(share.n, wanted.n or max(1, most // wanted.m))
@@ -218,7 +226,11 @@ class Candidates:
         if self.shallow:
             widest = max(self.product.a.itemsize, self.product.b.itemsize)
             most = min(most, max(1, self.staged // (SIDE * SIDE * widest)))
-        return sorted({ceil_div(k, ceil_div(k, d)) for d in (most, most // 2) if d}, reverse=True)
+        if self.lean:
+            most = min(most, max(1, self.rooms["L1"] // (m + n) // 2))
+        return sorted(
+            {ceil_div(k, ceil_div(k, d)) for d in (most, most // 2) if d > 0}, reverse=True
+        )
 
     def loops(self, share: Share, tile: Tile) -> Iterator[tuple[str, tuple[int, int]]]:
         """The outer loop, and which tiles take turns."""
@@ -308,6 +320,8 @@ class Candidates:
         if not long:
             ub, sums = self.machine.buffer("UB").bytes, DTYPES[end.sums.dtype].itemsize
             most = max(1, ub // 16 // (SIDE * SIDE * sums))
+        if self.lean:
+            made = replace(made, l0a=1, l0b=1, inbox=1, crossing=1, loads=1, leaving=1, ahead=1)
         key = tile, share.n, a, b, ragged  # the rest of what a part follows from is the product's
         if key not in self._parts:
             self._parts[key] = self.part(made, most)
@@ -368,16 +382,16 @@ class Candidates:
         inbox, crossing = (max(size) for size in zip(*sizes, strict=True))
         staged = inbox * schedule.inbox + crossing * schedule.crossing
         staged += sum(parting_buffers(product, (schedule.a, schedule.b)).values())
-        leaving = schedule.leaving
+        loads, leaving = schedule.loads, schedule.leaving
         if schedule.ragged == DENSE:
-            return tile.n, self.dense_rows(tile, ub - staged, leaving)
+            return tile.n, self.dense_rows(tile, ub - staged, loads, leaving)
         room = ub - staged - end.tile_bytes(tile.n, tile.m)
         # In Nz whole columns are single runs of GM, else whole rows are.
         first, second = (tile.n, tile.m) if end.nz else (tile.m, tile.n)
         together = (self.together, 1) if end.nz else (1, self.together)
         while True:
             columns, rows = (first, second) if end.nz else (second, first)
-            fits = end.of_parts(columns).part_bytes(columns, rows, LOADS, leaving) <= room
+            fits = end.of_parts(columns).part_bytes(columns, rows, loads, leaving) <= room
             least = (first, second) == together
             alone = self.product.narrow(share.n, tile.n, columns)
             if (fits and columns * rows <= most and not alone) or least:
@@ -387,15 +401,22 @@ class Candidates:
             else:
                 second = round_up(ceil_div(second, 2), together[1])
 
-    def dense_rows(self, tile: Tile, room: int, leaving: int) -> int:
+    def dense_rows(self, tile: Tile, room: int, loads: int, leaving: int) -> int:
         """Rows of fractals of a dense part."""
         end, rows = self.product.end.dense(self.product.n), tile.m
         while rows > 1:
-            size = end.part_bytes(tile.n, rows, LOADS, leaving) + end.tile_bytes(tile.n, rows)
+            size = end.part_bytes(tile.n, rows, loads, leaving) + end.tile_bytes(tile.n, rows)
             if size <= room:
                 break
             rows = ceil_div(rows, 2)
         return rows
+
+
+class FewCandidates(Candidates):
+    """Candidates of the most promising shares only: the best of these takes one percent longer at
+    most, and is found three times as fast."""
+
+    shares_kept = 2
 
 
 class Rough:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 
 from davinci.errors import CompileError
 from davinci.machine import Machine
-from davinci.schedule.products.candidates import Candidates, Wanted
+from davinci.schedule.core_count import Weighed
+from davinci.schedule.products.candidates import Candidates, FewCandidates, Wanted
 from davinci.schedule.products.cost import Costs
 from davinci.schedule.products.estimate import (
     Fewest,
     estimate_of,
     least_of,
+    shares_of,
     tiles_of,
     traffic_of,
 )
 from davinci.schedule.products.memory import goes_backwards
-from davinci.schedule.products.play import by_play, fastest
+from davinci.schedule.products.play import by_play, fastest, played
 from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.schedule.products.rolls import mads_of_share, mads_written, may_be_short
 from davinci.units import FRACTAL_SIDE as SIDE
@@ -31,12 +34,15 @@ RANKED = 96
 """Schedules that are ranked for a tuner."""
 
 TRIED, ALIKE = 4, 200
-"""Of the best schedules, how many may turn out to be too long to be written; the part of their time
-in which those differ that are not alike."""
+"""How many of the best schedules may turn out to be too long to be written; and the fraction of
+their time by which schedules differ that are not alike."""
 
 FEWEST_PLAYED, PLAYED, PLAYED_MADS = 10, 64, 4000
 """Schedules that are played on paper after the estimate has sorted all, so many mads of which take
 a fifth of a second; the fewest, too, where the memory takes longer, whatever cores do."""
+
+QUICKLY_PLAYED = 4
+"""Schedules that are played to weigh a number of cores."""
 
 
 def choose(product: Product, machine: Machine, cores: int, wanted: Wanted) -> ProductSchedule:
@@ -76,14 +82,46 @@ def ranked(product: Product, machine: Machine, cores: int) -> list[ProductSchedu
     return list(dict.fromkeys([best, *short]))
 
 
+def quickly(
+    product: Product, machine: Machine, cores: int, wanted: Wanted, most: float
+) -> Weighed | None:
+    """About what `choose` finds on that many cores: the best of a few schedules as they are played;
+    None if none is estimated to take less than `most` cycles.
+
+    Raises:
+        CompileError: as of `choose`.
+    """
+    try:
+        ways, _ = candidates(product, machine, cores, wanted, QUICKLY_PLAYED, most, FewCandidates)
+    except CompileError:
+        if most < math.inf:
+            return None
+        # None of the few fits, as where L1 is very small.
+        ways, _ = candidates(product, machine, cores, wanted, QUICKLY_PLAYED)
+    best, least, costs = ways[0], math.inf, Costs(product, machine)
+    for schedule in ways[:QUICKLY_PLAYED]:
+        cycles = played(product, schedule, machine, cores, least, costs)
+        if cycles < least:
+            best, least = schedule, cycles
+    return Weighed(least, shares_of(product, best))
+
+
 def candidates(
-    product: Product, machine: Machine, cores: int, wanted: Wanted, kept: int
+    product: Product,
+    machine: Machine,
+    cores: int,
+    wanted: Wanted,
+    kept: int,
+    most: float = math.inf,
+    kind: type[Candidates] = Candidates,
 ) -> tuple[list[ProductSchedule], int]:
     """Schedules that fit the memories, by estimated cycles, and how many of them are to be played;
     if any may be short, no others.
 
     Args:
         kept: the first so many are all there; of those behind them some may be missing.
+        most: those that certainly take as many cycles may be missing, too.
+        kind: where they come from.
 
     Raises:
         CompileError: as of `choose`.
@@ -94,11 +132,12 @@ def candidates(
         )
     found: list[tuple[float, ProductSchedule]] = []
     costs, fewest = Costs(product, machine), Fewest(kept, 2 / ALIKE)
-    for shallow in (False, True):
-        if found:
+    for shallow, lean in ((False, False), (True, False), (True, True)):
+        # Where schedules are too slow for `most`, room is not what is missing.
+        if found or (lean and most < math.inf):
             break
-        ways = Candidates(product, machine, cores, wanted, shallow)
-        ways.hopeless = lambda schedule: least_of(costs, schedule, cores) > fewest.limit
+        ways = kind(product, machine, cores, wanted, shallow, lean)
+        ways.hopeless = lambda schedule: least_of(costs, schedule, cores) > min(most, fewest.limit)
         for schedule in ways.all():
             cycles = estimate_of(costs, schedule, cores)
             found.append((cycles, schedule))
@@ -128,6 +167,15 @@ def no_schedule(product: Product, machine: Machine, wanted: Wanted) -> CompileEr
         most = machine.buffer(memory).bytes // item
         if size * SIDE * SIDE > most:
             broken = broken or f"{name} <= {most}"
+    if wanted == Wanted():
+        rooms = {name: machine.buffer(name).bytes for name in ("L1", "L0A", "L0B", "L0C", "UB")}
+        return CompileError(
+            f"no schedule of a product of (M, N, K) = {whole.text()} and what shares its "
+            f"kernel fits the memories of {machine.name}",
+            found=", ".join(f"{name} of {size} bytes" for name, size in rooms.items()),
+            expected="larger memories (buffers of the machine file)",
+            hint="or try --fusion none",
+        )
     asked = Tile(wanted.m, wanted.k, wanted.n)
     return CompileError(
         f"no tile (m, n, k) for the {STRATEGIES[wanted.strategy]} strategy and (M, N, K) = "

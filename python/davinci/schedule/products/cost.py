@@ -30,7 +30,7 @@ from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, MAX_REPEAT, REPEAT_BYTES, 
 from davinci.units import FRACTAL_SIDE as SIDE
 
 SUM_BYTES = 2 * FRACTAL_BYTES
-"""Of a fractal in L0C: sums are f32."""
+"""Bytes of a fractal in L0C, whose sums are f32."""
 
 MOST_STRIDE = (1 << 16) - 1, (1 << 8) - 1
 """Largest strides, of blocks and of repeats, of instructions with one source."""
@@ -89,6 +89,10 @@ class Footprint:
             if getattr(self, name) > machine.buffer(name).bytes:
                 return name
         return ""
+
+    def fits(self, machine: Machine, *names: str) -> bool:
+        """Whether those memories have room for this."""
+        return all(getattr(self, name) <= machine.buffer(name).bytes for name in names)
 
 
 def crossing_bytes(operand: Operand, pieces: Pieces) -> tuple[int, int]:

@@ -70,7 +70,7 @@ class DenseRows:
 
     @property
     def words(self) -> int:
-        """Of a row."""
+        """Words of a row."""
         return self.width * self.itemsize // WORD_BYTES
 
     @property
@@ -170,7 +170,7 @@ class DenseRows:
 
 
 def ended(rows: int, itemsize: int, pitch: int, width: int) -> Steps:
-    """Of each of the rows of RESULT the last block becomes the last elements that are a whole one:
+    """Moves the last elements of each row of RESULT that make a whole block into its last block;
     what is behind them no longer matters.
 
     Args:

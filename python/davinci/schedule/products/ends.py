@@ -65,7 +65,7 @@ Timed = tuple[int, Event]
 
 
 def after_tiles(tiles: Sequence[TileOfC], mads: Sequence[Mads], ends: Ends) -> list[Timed]:
-    """All that follows the mads of tiles, in its order."""
+    """What follows the mads of tiles, in the order of issue."""
     company, turns = ends.company, _turns(tiles, ends.company)
     works = [_after(tile, mads[i], ends, i % BUFFERS, turns[i]) for i, tile in enumerate(tiles)]
     if not works:

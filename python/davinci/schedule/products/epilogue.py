@@ -43,8 +43,8 @@ DEQUANTIZE = "dequantize"
 """A step that is no operation of the vector unit: sums become f16 on their way out of L0C."""
 
 MATRIX_FRACTALS = 32
-"""Of a matrix that go to L0A at once, if that is no more than a column, so that what a load takes
-besides is little."""
+"""Fractals of a matrix that go to L0A at once where a column has no fewer, so that the fixed cycles
+of a load matter little."""
 
 PAIR = 2
 """Columns of fractals of 16 that a fractal of bytes has."""
@@ -115,7 +115,7 @@ class Epilogue:
         if not nz and (len(users) != 1 or sums in program.outputs):
             moved = Value(1 + max(v.number for v in values_of(program)), sums.dtype)
             others = (with_source(step, sums, moved) for step in program.steps)
-            steps = [copied(sums, moved), *others]
+            steps = [copied(sums, moved, program.readers(sums)), *others]
             outputs = [moved if value == sums else value for value in program.outputs]
             program = replace(program, steps=steps, outputs=outputs)
         return Epilogue(program, sums, tuple(extras), nz, unmoved)

@@ -93,8 +93,8 @@ class Traffic:
     l2_rate: float
 
     def cycles(self, cores: float) -> float:
-        """All in all, of cycles that the cores need: they and the memory work side by side, and
-        wait for each other the more often the longer both take."""
+        """Cycles in all, given those that the cores need: they and the memory work side by side,
+        and wait for each other the more often the longer both take."""
         more: float = (self.memory**BESIDE + cores**BESIDE) ** (1 / BESIDE)
         return more
 
@@ -112,7 +112,7 @@ def traffic_of(plain: Costs, schedule: ProductSchedule, cores: int, tiles: list[
     product, machine = plain.product, plain.machine
     share, whole = schedule.share, product.fractals
     rows, columns = ceil_div(whole.m, share.m), ceil_div(whole.n, share.n)
-    shares = ceil_div(product.batch, share.batch) * rows * columns
+    shares = shares_of(product, schedule)
     used = min(cores, shares)
     once = product.operand_bytes("a") + product.operand_bytes("b")
     each = product.panel_bytes("a", schedule.tile.m), product.panel_bytes("b", schedule.tile.n)
@@ -139,6 +139,13 @@ def traffic_of(plain: Costs, schedule: ProductSchedule, cores: int, tiles: list[
     )
 
 
+def shares_of(product: Product, schedule: ProductSchedule) -> int:
+    """How many shares a schedule cuts the matrices of C into."""
+    share, whole = schedule.share, product.fractals
+    rows, columns = ceil_div(whole.m, share.m), ceil_div(whole.n, share.n)
+    return ceil_div(product.batch, share.batch) * rows * columns
+
+
 def estimate(product: Product, schedule: ProductSchedule, machine: Machine, cores: int) -> float:
     """Cycles on that many cores."""
     return estimate_of(Costs(product, machine), schedule, cores)
@@ -161,9 +168,8 @@ def least_of(costs: Costs, schedule: ProductSchedule, cores: int) -> float:
         costs: of the product on one core alone.
     """
     product, machine, tile = costs.product, costs.machine, schedule.tile
-    share, whole, steps = schedule.share, product.fractals, ceil_div(product.fractals.k, tile.k)
-    shares = ceil_div(product.batch, share.batch)
-    shares *= ceil_div(whole.m, share.m) * ceil_div(whole.n, share.n)
+    steps = ceil_div(product.fractals.k, tile.k)
+    shares = shares_of(product, schedule)
     mad, a, b = costs.mad(tile), costs.load(schedule, "a"), costs.load(schedule, "b")
     m = mte1 = 0.0
     for kind in tiles_of(product, schedule):

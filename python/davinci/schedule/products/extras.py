@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from davinci.operators.vector_program import Value, VectorProgram
+from davinci.operators.vector_program import Value, VectorProgram, joined
 from davinci.schedule.products.rewrites import (
     BYTE,
     is_rounding,
@@ -59,6 +59,7 @@ class Extra:
         finite: whether it has no infinities, or sums are lost anyway where it has.
         matrix: whether the cube adds it to sums, as `column` says of a row: f16 of C's shape, times
             ones on a diagonal, which would spread infinities.
+        members: of the group that it is for.
     """
 
     value: Value
@@ -69,6 +70,7 @@ class Extra:
     blocks: int = 1
     finite: bool = False
     matrix: bool = False
+    members: tuple[int, ...] = ()
 
     @property
     def apart(self) -> bool:
@@ -95,6 +97,7 @@ def added_by_cube(
     Sums are rounded next, and nothing else is done with them or with what they are added to.
     """
     found: dict[bool, Extra] = {}
+    served: dict[Value, tuple[int, ...]] = {}
     while (step := only_user(sums, program)) is not None and step.name == "vadd":
         (other,) = (value for value in step.sources if value != sums)
         way, made = [step], [step for step in program.steps if step.result == other]
@@ -104,12 +107,15 @@ def added_by_cube(
         alone = all(only_user(v, program) in way for v in (other, *(s.result for s in way[:-1])))
         if extra is None or not alone or not may_be_added(extra, nz):
             break
-        found[extra.row] = extra
+        found[extra.row], served[extra.value] = extra, joined(*(one.members for one in way))
         program = without(program, way, step.result, sums)
     if not found or step is None or not is_rounding(step):
         return None
     marked = [
-        replace(x, column=x.row, matrix=not x.row) if x in found.values() else x for x in extras
+        replace(x, column=x.row, matrix=not x.row, members=served[x.value])
+        if x in found.values()
+        else x
+        for x in extras
     ]
     return program, marked
 

@@ -17,6 +17,7 @@ from davinci.isa.core import DTYPES
 from davinci.operators.conv import geometry
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ, lanes
+from davinci.operators.vector_program import joined
 from davinci.schedule.followers import BYTES, Followers
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.products.dense_rows import WORD_BYTES
@@ -46,12 +47,14 @@ class ProductGroup:
         factors: A and B.
         extras: what the epilogue combines C with, in its order.
         outputs: what it makes, in its order.
+        members: operators of the kernel: the product, and those on the way of A and of B.
     """
 
     product: Product
     factors: tuple[int, int]
     extras: tuple[int, ...]
     outputs: tuple[int, ...]
+    members: tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]] = ((), (), ())
 
 
 def is_product(node: Node) -> bool:
@@ -96,6 +99,7 @@ class _Reader(Followers):
         matrices = graph.arrays[node.values[1]].shape[0] if node.name == CONVOLUTION else 0
         super().__init__(graph, node, matrices)
         self.image = image_of(graph, node) if node.name == CONVOLUTION else None
+        self.casts_of: dict[int, tuple[int, ...]] = {}
         if self.matrices > 1 and self.c.layout != NZ:
             raise NoSpace("groups of a convolution to rows")
 
@@ -108,6 +112,7 @@ class _Reader(Followers):
                 self.known[node.result] = self.sums
             elif before and node.result in self.node.values:
                 casts[node.result] = self._cast(node)
+                self.casts_of[node.result] = node.members
             else:
                 self.known[node.result] = self.record(node)
         if self.node.name == CONVOLUTION and casts:
@@ -132,7 +137,10 @@ class _Reader(Followers):
             product = replace(product, epilogue=adding)
         product = replace(product, epilogue=product.end.rectify())
         numbers = tuple(number for number, _ in self.extras)
-        return ProductGroup(product, (factors[0], factors[1]), numbers, outputs)
+        own = self.node.members
+        ways = [joined(own, self.casts_of.get(value, ())) for value in self.node.values]
+        members = (own, ways[0], ways[1])
+        return ProductGroup(product, (factors[0], factors[1]), numbers, outputs, members)
 
     def _require_turned(self, factors: Sequence[int]) -> None:
         """Bytes lie in fractals along whose rows k runs: no load turns fractals of them."""

@@ -32,7 +32,8 @@ class Image:
 
     @property
     def elements(self) -> int:
-        """Of the kernel, for one channel: fractals of k of a block of channels."""
+        """Elements of the kernel for one channel, which is how many fractals of k a block of
+        channels has."""
         return self.geometry.elements
 
     def rows(self, fractals: int) -> int:

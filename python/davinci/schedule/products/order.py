@@ -134,7 +134,7 @@ def pieces_of(block: Block, pieces: Pieces, k: int, other: int) -> list[Block]:
 
 
 class Order:
-    """All that is done for a share of C, in the order of issue.
+    """What is done for a share of C, in the order of issue.
 
     Attributes:
         steps: what comes before the first mad, what goes with each one, and what follows the last.
@@ -333,7 +333,7 @@ class _Plan:
         self._ends = after_tiles(tiles, mads, ends)
 
     def events(self) -> list[list[Event]]:
-        """Of each step: parts of C that leave, loads, fills for later steps, its mad.
+        """The events of each step: parts of C that leave, loads, fills for later steps, its mad.
 
         What came last is loaded first: the pipes work in order, so one flag then tells of all.
         """

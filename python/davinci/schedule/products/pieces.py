@@ -17,7 +17,7 @@ IMAGE_PIECES = 6
 """Numbers of blocks of channels that are tried for what L1 holds of an image at once."""
 
 THIRDS = 3
-"""Of k, of which the first is there sooner."""
+"""Parts into which k is cut, so that the first one is there sooner."""
 
 PARTING = 2
 """How much more of UB than rows that came their way to fractals may take."""

@@ -33,17 +33,17 @@ from davinci.schedule.products.product import Product, ProductSchedule, Tile
 from davinci.units import FRACTAL_BYTES, ceil_div
 
 FILLS_KEPT, MOST_TAKEN = 8, 0.5
-"""Of the last transfers from GM to L1, how many a load may meet, and the most of its cycles that
-one takes."""
+"""How many of the last transfers from GM to L1 a load may meet, and the most of its cycles that one
+of them takes."""
 
 
 def fastest(
     product: Product, schedules: Sequence[ProductSchedule], machine: Machine, cores: int
 ) -> ProductSchedule:
     """The first of those that are played in the fewest cycles."""
-    best, least = schedules[0], math.inf
+    best, least, costs = schedules[0], math.inf, Costs(product, machine)
     for schedule in schedules:
-        cycles = played(product, schedule, machine, cores, least)
+        cycles = played(product, schedule, machine, cores, least, costs)
         if cycles < least:
             best, least = schedule, cycles
     return best
@@ -53,7 +53,10 @@ def by_play(
     product: Product, schedules: Sequence[ProductSchedule], machine: Machine, cores: int
 ) -> list[ProductSchedule]:
     """Those that are played in fewer cycles first."""
-    return sorted(schedules, key=lambda schedule: played(product, schedule, machine, cores))
+    costs = Costs(product, machine)
+    return sorted(
+        schedules, key=lambda schedule: played(product, schedule, machine, cores, math.inf, costs)
+    )
 
 
 def played(
@@ -62,10 +65,16 @@ def played(
     machine: Machine,
     cores: int,
     limit: float = math.inf,
+    costs: Costs | None = None,
 ) -> float:
     """Cycles on that many cores. If they reach `limit`, a number that does, too: such a schedule is
-    played no longer than until that is certain."""
-    traffic = traffic_of(Costs(product, machine), schedule, cores, tiles_of(product, schedule))
+    played no longer than until that is certain.
+
+    Args:
+        costs: of the product on one core alone, which keep what was computed for other schedules.
+    """
+    plain = costs or Costs(product, machine)
+    traffic = traffic_of(plain, schedule, cores, tiles_of(product, schedule))
     if traffic.memory >= limit:
         return traffic.memory
     player = Player(schedule, traffic)

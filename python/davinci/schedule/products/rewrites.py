@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
-from davinci.operators.vector_program import Step, Value, VectorProgram
+from davinci.operators.vector_program import Step, Value, VectorProgram, joined
 
 UNCHANGED = -0.0
 """What changes no number by addition."""
@@ -24,11 +24,11 @@ def is_widening(step: Step) -> bool:
     return (step.name, step.sources[0].dtype, step.result.dtype) == ("vconv", "f16", "f32")
 
 
-def copied(source: Value, result: Value) -> Step:
+def copied(source: Value, result: Value, members: tuple[int, ...] = ()) -> Step:
     """result = source."""
     if source.dtype in ("f16", "f32"):
-        return Step("vadds", (source,), UNCHANGED, result, {})
-    return Step("vmax", (source, source), None, result, {})
+        return Step("vadds", (source,), UNCHANGED, result, {}, members)
+    return Step("vmax", (source, source), None, result, {}, members)
 
 
 def in_pairs(program: VectorProgram, given: Sequence[Value]) -> VectorProgram:
@@ -42,7 +42,7 @@ def in_pairs(program: VectorProgram, given: Sequence[Value]) -> VectorProgram:
         leaves = step.result.dtype == BYTE and step.result in program.outputs
         if leaves and step.sources[0] in given:
             copy = Value(next(numbers), step.sources[0].dtype)
-            steps.append(copied(step.sources[0], copy))
+            steps.append(copied(step.sources[0], copy, step.members))
             step = with_source(step, step.sources[0], copy)
         steps.append(step)
     return replace(program, steps=steps)
@@ -116,7 +116,11 @@ def multiply_added(program: VectorProgram, kept: Collection[Value]) -> VectorPro
             if other in held or read_again or only_user(product, program) is None:
                 continue
             steps[steps.index(added)] = replace(
-                added, name="vaxpy", sources=(other, *made.sources), scalar=made.scalar
+                added,
+                name="vaxpy",
+                sources=(other, *made.sources),
+                scalar=made.scalar,
+                members=joined(added.members, made.members),
             )
             steps.remove(made)
             break
@@ -141,7 +145,8 @@ def without(
 def begun(program: VectorProgram, step: Step) -> VectorProgram:
     """The program behind a step on sums, the first input: its result comes in their place."""
     steps = [other for other in program.steps if other is not step]
-    return replace(program, steps=steps, inputs=[step.result, *program.inputs[1:]])
+    taken = joined(program.taken, step.members)
+    return replace(program, steps=steps, inputs=[step.result, *program.inputs[1:]], taken=taken)
 
 
 def values_of(program: VectorProgram) -> list[Value]:

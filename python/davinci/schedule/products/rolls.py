@@ -75,7 +75,7 @@ class Edges:
 
 
 def lines_of(share: Share, product: Product, schedule: ProductSchedule) -> list[Line | Loop]:
-    """All that is done for a share."""
+    """What is done for a share, as lines and loops over lines."""
     edges = Edges()
     if any(size % SIDE for size in (product.m, product.k, product.n)):
         edges = Edges(product.fractals.k, share.m, share.n)

@@ -46,7 +46,7 @@ class Chunks:
 
     @property
     def axes(self) -> frozenset[int]:
-        """All axes that are gone through."""
+        """The axes that are gone through chunk by chunk."""
         return frozenset((self.axis, *self.walked))
 
 

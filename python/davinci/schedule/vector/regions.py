@@ -55,7 +55,7 @@ class Span:
 
 Region = tuple[Span, ...]
 Cuts = tuple[frozenset[int], ...]
-"""Of each dimension of a value, where parts begin besides the first."""
+"""For each dimension of a value, where parts other than the first begin."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ def regions_of(graph: Graph) -> Regions:
 
 
 def whole(shape: Sequence[int]) -> Region:
-    """All of an array."""
+    """The region of all elements of an array."""
     return tuple(Span(0, size) for size in shape)
 
 
@@ -123,6 +123,7 @@ class _Cutter:
             self.cuts[node.result] = self._cuts(node)
         self.equal = self._wished()
         self.made = Graph()
+        self.members: tuple[int, ...] = ()
         self.known: dict[tuple[int, Region], Operand] = {}
 
     def cut(self) -> Regions:
@@ -396,11 +397,12 @@ class _Cutter:
 
     def _add(self, name: str, operands: Sequence[Operand], array: Tensor, **given: Any) -> int:
         result = self.made.add(array)
-        self.made.nodes.append(Node(name, tuple(operands), result, given))
+        self.made.nodes.append(Node(name, tuple(operands), result, given, self.members))
         return result
 
     def _computed(self, node: Node, region: Region) -> Operand:
         """A region of the result of an operator."""
+        self.members = node.members
         reads = self._reads(node, region)
         if node.name in MOVEMENT:
             return self.known[reads[0]] if reads else next(_numbers(node))
@@ -411,7 +413,7 @@ class _Cutter:
         array = replace(self.graph.arrays[node.result], shape=tuple(span.count for span in region))
         if any(isinstance(operand, int) for operand in operands):
             number = self._array(node.result, region)
-            self.made.nodes.append(Node(node.name, tuple(operands), number, node.attributes))
+            self.made.nodes.append(replace(node, operands=tuple(operands), result=number))
             return number
         if node.name in ("broadcast", "reshape", "transpose"):
             return operands[0]
@@ -452,6 +454,7 @@ class _Cutter:
             return found
         array = self.graph.arrays[value]
         shape = tuple(span.count for span in region)
+        self.members = next((n.members for n in self.graph.nodes if n.result == value), ())
         return self._add("copy", [found], replace(array, shape=shape))
 
 

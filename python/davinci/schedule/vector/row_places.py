@@ -72,7 +72,7 @@ class Places:
         return number * group + place * inside
 
     def view(self, buffer: str, dtype: str) -> View:
-        """All of them, [groups, rows of a group, copies, lanes of a block]."""
+        """The view of all rows, [groups, rows of a group, copies, lanes of a block]."""
         lanes = block_lanes(dtype)
         shape = (self.groups, self.rows // self.groups, self.copies, lanes)
         strides = (*(stride * lanes for stride in self.strides()), 1)

@@ -44,7 +44,7 @@ class Siblings:
         self.steps: dict[Value, tuple[Step, ...]] = {}
 
     def joined(self) -> list[Beside]:
-        """All values that lie beside each other. Reorders the program's steps, so that those which
+        """The values that lie beside each other. Reorders the program's steps, so that those which
         can be one follow each other, and notes their results."""
         for row in self.rows:  # which grows
             for steps in self._candidates(row):

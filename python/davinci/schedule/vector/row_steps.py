@@ -97,7 +97,7 @@ class Way:
 
     @property
     def instructions(self) -> int:
-        """Of the second transposition."""
+        """Instructions of the second transposition."""
         return self.copies.repeats if self.rows_repeat else self.digits.repeats
 
     @staticmethod
@@ -242,7 +242,7 @@ class RowSteps:
         self.place(turned, way, places)
 
     def _cycles(self, way: Way) -> int:
-        """Of the transpositions of a way."""
+        """Cycles of the transpositions of a way."""
         unit, name = self.machine.vector, (TRANSPOSITION_RECORD, "b16")
         fixed = unit.cycles_of(unit.fixed_cycles_of, *name, unit.fixed_cycles)
         each = unit.cycles_of(unit.cycles_per_repeat, *name, 1)

@@ -140,7 +140,7 @@ def plan(
 
 
 def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | PhasedSchedule]:
-    """All schedules that are weighed for a group.
+    """The schedules that are weighed for a group.
 
     Raises:
         NoSpace: the vector unit cannot compute the group in one kernel.
@@ -417,12 +417,19 @@ class _Chooser:
         return bool(walked) and 1 not in walked
 
     def _tables(self, layout: TileLayout) -> frozenset[Value]:
-        """The inputs of one row that lie in UB for each row of the tile, if there is room."""
+        """The inputs of one row that lie in UB for each row of the tile, if there is room; a row of
+        which another row is computed is better alone."""
         rows = math.prod(layout.tile.sizes[: self.lane])
+        forms = self.program.forms
+        alone = {
+            v for s in self.program.steps if forms[s.result] == (self.lane,) for v in s.sources
+        }
         room = self.room // TABLE_SHARE
         found = set()
         for value in self.program.inputs:
-            if self.program.forms[value] == (self.lane,) and value.dtype in ("f16", "f32", "s32"):
+            if value in alone or forms[value] != (self.lane,):
+                continue
+            if value.dtype in ("f16", "f32", "s32"):
                 size = rows * layout.tile.pitch * DTYPES[value.dtype].itemsize
                 if size <= room:
                     found.add(value)

@@ -115,7 +115,7 @@ def fold_cycles(shape: Sequence[int], axis: int, dtype: str, machine: Machine) -
 
 
 def limits_of(operands: int, unit: Vector, fixed: int, each: int) -> Limits:
-    """Of an instruction of so many operands.
+    """Limits of an instruction that has so many operands.
 
     Args:
         fixed, each: cycles of an instruction, and of a repeat besides.

@@ -109,6 +109,8 @@ class TileProgram(VectorProgram):
             self._known[key] = result
             if packed:
                 self.packed.add(result)
+        else:
+            self.serve_too(self._known[key])
         return self._known[key]
 
     def _inverse(self, value: Value) -> Value:
@@ -159,6 +161,8 @@ class TileProgram(VectorProgram):
         if key not in self._known:
             self._known[key] = super().step(name, [value])
             self.forms[self._known[key]] = form
+        else:
+            self.serve_too(self._known[key])
         return self._known[key]
 
     def constant(self, dtype: str, number: float) -> Value:
@@ -259,12 +263,13 @@ def program_of(graph: Graph, space: Space) -> TileProgram:
         known[number] = program.loads[number] = value
     deciding = _deciding(graph)
     for node in graph.nodes:
-        program.exact = node.result in deciding
+        program.exact, program.serving = node.result in deciding, node.members
         known[node.result] = _record(program, node, graph, space, known)
     for number in graph.outputs:
         found, array = known[number], graph.arrays[number]
         if not isinstance(found, Value):
             found = program.constant(DTYPE_OF[array.element], float(found))
+        program.serving = program.makers(found)
         program.stores[number] = program.store(found, space.of(number))
     program.drop_unused()
     _require_halves(program)

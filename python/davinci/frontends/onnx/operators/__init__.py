@@ -8,6 +8,9 @@
 A lowering asks the node for its operands and attributes, and refuses (`node.refuse`) what it cannot
 do. Whatever the node has and the lowering did not ask for is refused by the importer. Lowerings
 serve all versions of the operator sets: what became an input is asked for with `node.integers`.
+
+Operators that onnxruntime's optimizer writes have no schema in the onnx package. Their lowerings
+say the names of inputs, which messages use, and give each attribute its default where they ask.
 """
 
 from __future__ import annotations
@@ -29,11 +32,23 @@ Lowering = Callable[["Call"], "Flowing | tuple[Flowing, ...]"]
 LOWERINGS: Table[tuple[str, str], Lowering] = Table("a lowering")
 """By domain ("" is ONNX's own) and operator."""
 
+MICROSOFT = "com.microsoft"
+"""Domain of the operators that onnxruntime adds to ONNX's."""
 
-def operator(*names: str, domain: str = "") -> Callable[[Lowering], Lowering]:
-    """Registers a function as the lowering of operators."""
 
-    return LOWERINGS.register(*((domain, name) for name in names))
+INPUTS: dict[tuple[str, str], list[str]] = {}
+"""Names of the inputs of operators without a schema, by domain and operator."""
+
+
+def operator(*names: str, domain: str = "", inputs: str = "") -> Callable[[Lowering], Lowering]:
+    """Registers a function as the lowering of operators.
+
+    Args:
+        inputs: names of the inputs, with spaces between, of an operator without a schema.
+    """
+    keys = [(domain, name) for name in names]
+    INPUTS.update((key, inputs.split()) for key in keys if inputs)
+    return LOWERINGS.register(*keys)
 
 
 for family in pkgutil.iter_modules(__path__):

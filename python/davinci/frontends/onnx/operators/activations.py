@@ -121,7 +121,7 @@ def lower_softsign(node: Call) -> Tensor:
 
 @operator("Shrink")
 def lower_shrink(node: Call) -> Tensor:
-    """Of integers computed as floats."""
+    """Lowers Shrink; integers are computed as floats."""
     x, bias, bound = node.take(0), node.attr("bias"), node.attr("lambd")
     real = x if x.is_float else convert(x, np.float32)
     inside = ops.where(ops.compare("GT", real, bound), real - bias, 0)

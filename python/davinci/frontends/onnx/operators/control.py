@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
 
 MOST_STEPS = 1 << 40
-"""Of a loop whose trip count is not given; ONNX has no limit."""
+"""Most steps of a loop whose trip count is not given, for which ONNX has no limit."""
 
 
 @operator("If")
@@ -119,7 +119,8 @@ def tensors_of(values: Sequence[Flowing]) -> list[Tensor]:
 
 @operator("Scan")
 def lower_scan(node: Call) -> tuple[Flowing, ...]:
-    """Of operator set 8, over axis 1 for each element of the batch, which is axis 0."""
+    """Lowers Scan; that of operator set 8 goes over axis 1 for each element of the batch, axis
+    0."""
     count = int(node.attr("num_scan_inputs"))
     if node.version >= 9:
         values = node.tensors()

@@ -19,9 +19,14 @@ if TYPE_CHECKING:
 
 @operator("Conv")
 def lower_conv(node: Call) -> Tensor:
-    x, w, bias = node.take(0), node.take(1), node.optional(2)
+    return convolved(node, node.take(0))
+
+
+def convolved(node: Call, x: Tensor) -> Tensor:
+    """The convolution of `x` [N, C, ..] by a node's weights, with its bias."""
+    w, bias = node.take(1), node.optional(2)
     made = dequantized_convolution(node, x, w)
     if made is None:
         w = known_floats(w)
-        made = convolution(x, w, windows_of(node, x, w.shape[2:]), node.attr("group"))
+        made = convolution(x, w, windows_of(node, x, w.shape[2:]), node.attr("group", 1))
     return add_bias(made, bias)

@@ -112,7 +112,7 @@ def summed(x: Tensor, labels: Labels, wanted: set[str]) -> tuple[Tensor, Labels]
 def product(
     a: tuple[Tensor, Labels], b: tuple[Tensor, Labels], wanted: set[str]
 ) -> tuple[Tensor, Labels]:
-    """Of two terms, summed over common dimensions that are not wanted any more."""
+    """The product of two terms, summed over common dimensions that are not wanted any more."""
     (x, left), (y, right) = a, b
     common = [label for label in left if label in right]
     batch = [label for label in common if label in wanted]

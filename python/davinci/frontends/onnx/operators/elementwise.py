@@ -122,7 +122,7 @@ def lower_abs(node: Call) -> Tensor:
 
 @operator("Erf")
 def lower_erf(node: Call) -> Tensor:
-    """Of integers: rounded towards zero."""
+    """Lowers Erf; results for integers are rounded towards zero."""
     x = node.take(0)
     return ops.erf(x) if x.is_float else convert(ops.erf(convert(x, np.float32)), x.dtype)
 

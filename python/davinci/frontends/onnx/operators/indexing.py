@@ -207,7 +207,8 @@ def lower_tensor_scatter(node: Call) -> Tensor:
 
 @operator("TopK")
 def lower_top_k(node: Call) -> tuple[Tensor, Tensor]:
-    """Of equal elements the first comes first; results are sorted also where they need not be."""
+    """Lowers TopK: of equal elements the first comes first, and results are sorted also where they
+    need not be."""
     node.ignore("sorted")
     x = node.take(0)
     axis = ops.axis_of(node.attr("axis"), x.rank)

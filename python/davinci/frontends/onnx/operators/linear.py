@@ -27,7 +27,7 @@ def lower_matmul(node: Call) -> Tensor:
 
 
 def product(a: Tensor, b: Tensor) -> Tensor:
-    """Of bytes where they were dequantized."""
+    """The matrix product, computed with bytes where both operands were dequantized from them."""
     made = dequantized_matmul(a, b)
     return ops.matmul(a, b) if made is None else made
 

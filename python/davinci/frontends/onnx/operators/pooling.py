@@ -73,8 +73,12 @@ def element_numbers(shape: tuple[int, ...], columns: bool) -> Tensor:
 
 @operator("AveragePool")
 def lower_average_pool(node: Call) -> Tensor:
+    return average_pool(node, node.take(0))
+
+
+def average_pool(node: Call, x: Tensor) -> Tensor:
     """Sums of windows over the number of their elements, without padding if that is asked."""
-    x, windows = node.take(0), windows_of(node, node.take(0))
+    windows = windows_of(node, x)
     sums = fold(summable(x), windows, "add")
     counts = [
         elements_inside(x.shape[i + 2], windows, i, bool(node.attr("count_include_pad", 0)))

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import helper
 
 from davinci.frontends.onnx import ops
-from davinci.frontends.onnx.operators import operator
+from davinci.frontends.onnx.operators import MICROSOFT, operator
 from davinci.frontends.onnx.operators.casts import cast
 from davinci.frontends.onnx.tensor import (
     BadNode,
@@ -92,6 +92,7 @@ def is_zero(x: Tensor | None) -> bool:
 
 
 @operator("QuantizeLinear")
+@operator("QuantizeLinear", domain=MICROSOFT, inputs="x y_scale y_zero_point")
 def lower_quantize(node: Call) -> Tensor:
     x, scale, zero = node.take(0), node.take(1), node.optional(2)
     axis, block = node.attr("axis", 1), node.attr("block_size") or 0
@@ -108,11 +109,33 @@ def lower_quantize(node: Call) -> Tensor:
     return saturated(quotient, zero, dtype, node.attr("saturate") != 0)
 
 
+def quantized(x: Tensor, scale: Tensor, zero: Tensor | None, dtype: Any) -> Tensor:
+    """Floats as bytes of one scale and zero point, each of rank 0."""
+    return saturated(x / scale, zero, dtype)
+
+
 @operator("DequantizeLinear")
+@operator("DequantizeLinear", domain=MICROSOFT, inputs="x x_scale x_zero_point")
 def lower_dequantize(node: Call) -> Tensor:
     x, scale, zero = node.take(0), node.take(1), node.optional(2)
     axis, block = node.attr("axis", 1), node.attr("block_size") or 0
     dtype = node.dtype("output_dtype") if node.attr("output_dtype") else scale.dtype
+    return dequantized(x, scale, zero, dtype, axis, block)
+
+
+def dequantized(
+    x: Tensor,
+    scale: Tensor,
+    zero: Tensor | None,
+    dtype: Any = np.float32,
+    axis: int = 1,
+    block: int = 0,
+) -> Tensor:
+    """(x - zero) scale as floats of `dtype`, which remember the bytes that they were.
+
+    Args:
+        scale, zero: as `spread_scale` takes them.
+    """
     given, zero_of_given = x, zero
     if x.shifted is not None and (signed := lowered(zero)) is not None:
         x, zero = x.shifted, signed
@@ -131,7 +154,11 @@ def lower_dequantize(node: Call) -> Tensor:
 @operator("DynamicQuantizeLinear")
 def lower_dynamic_quantize(node: Call) -> tuple[Tensor, Tensor, Tensor]:
     """To uint8, with the scale and zero point that hold all of `x` and 0."""
-    x = node.take(0)
+    return dynamically_quantized(node.take(0))
+
+
+def dynamically_quantized(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`x` as uint8, its scale and its zero point."""
     everywhere = list(range(x.rank))
     high = ops.maximum(ops.reduce("maximum", x, everywhere), 0)
     low = ops.minimum(ops.reduce("minimum", x, everywhere), 0)

@@ -114,7 +114,7 @@ def integer_convolution(
     Args:
         w_zero: of rank 0, or one for each output channel.
     """
-    windows, groups = windows_of(node, x, w.shape[2:]), node.attr("group")
+    windows, groups = windows_of(node, x, w.shape[2:]), node.attr("group", 1)
     x, zx = signed(x, x_zero)
     w, zw = signed(w, w_zero)
     if zx is not None:
@@ -184,8 +184,12 @@ def dequantized_matmul(a: Tensor, b: Tensor) -> Tensor | None:
 
 @operator("QLinearConv")
 def lower_quantized_conv(node: Call) -> Tensor:
-    """The bias is added to the integers."""
-    x, x_scale, x_zero, w, w_scale, w_zero = (node.take(i) for i in range(6))
+    return quantized_convolution(node, node.take(0))
+
+
+def quantized_convolution(node: Call, x: Tensor) -> Tensor:
+    """The convolution of bytes [N, C, ..] as bytes; the bias is added to the integers."""
+    x_scale, x_zero, w, w_scale, w_zero = (node.take(i) for i in range(1, 6))
     y_scale, y_zero = node.take(6), node.take(7)
     found = add_bias(integer_convolution(node, x, w, x_zero, w_zero), node.optional(8))
     w_scale = per_channel(w_scale, x.rank) if w_scale.count > 1 else collapsed(w_scale)

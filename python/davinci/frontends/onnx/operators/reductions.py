@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
 
 Reduction = Callable[[Tensor, list[int]], Tensor]
-"""Of a tensor over axes, which stay as dimensions of size 1."""
+"""Reduces a tensor over axes, which stay as dimensions of size 1."""
 
 
 def total(x: Tensor, axes: list[int]) -> Tensor:
@@ -32,7 +32,8 @@ def least(x: Tensor, axes: list[int]) -> Tensor:
 
 
 def average(x: Tensor, axes: list[int]) -> Tensor:
-    """Of integers rounded towards zero; over no elements NaN, or 0."""
+    """The mean over axes: rounded towards zero for integers; over no elements NaN, or 0 for
+    integers."""
     count = math.prod(x.shape[i] for i in axes)
     return total(x, axes) / (count if x.is_float else max(1, count))
 

@@ -1,4 +1,22 @@
-"""Resize and Upsample: each axis on its own, from elements at known places with known weights."""
+"""Resize and Upsample: each axis on its own, from elements at known places with known weights.
+
+Where onnxruntime and ONNX's reference implementation differ, networks mean what onnxruntime and
+PyTorch compute:
+
+* The new length is the product of length and scale in f32, rounded down: 10 x 0.7 is 7.
+* `align_corners` and `tf_crop_and_resize` take the last element of the result to the last one of
+  the input or region: 4 x 1.7 has 6 elements. The reference takes 6.8 for the new length.
+* A result of the input's shape is the input, whatever the scales are, and with `antialias` every
+  axis that keeps its length is left as it is; the reference interpolates with scale 1.1 there.
+* Integers are rounded behind each axis with `antialias`, the last axis first, as Pillow does; else
+  they are truncated once. (onnxruntime's `antialias` takes int8 for uint8; ours does not.)
+* An axis that `pytorch_half_pixel` makes of length 1 takes element 0; the reference -0.5.
+* Coordinates are f32, and 1e-6 from the middle between two elements is in the middle.
+* `tf_half_pixel_for_nn` was removed from ONNX, and the reference knows it no more.
+
+In one case it is onnxruntime that is left: its `tf_crop_and_resize` ignores the region on axes that
+keep their length. TensorFlow, whose mode this is, and the reference take it from every axis.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +42,7 @@ MOST_TERMS = 16
 
 @dataclass(frozen=True)
 class ResizedAxis:
-    """How one axis is resized: sizes, their ratio as it is given, and the part that is taken."""
+    """How one axis is resized: sizes, their ratio as given (an f32), and the part that is taken."""
 
     number: int
     old: int
@@ -33,18 +51,16 @@ class ResizedAxis:
     start: float = 0.0
     end: float = 1.0
 
-    @property
-    def length(self) -> float:
-        """The new size before it is rounded."""
-        return self.scale * self.old
-
 
 def half_pixel(axis: ResizedAxis, i: Array) -> Array:
     return (i + 0.5) / axis.scale - 0.5
 
 
 def half_pixel_symmetric(axis: ResizedAxis, i: Array) -> Array:
-    return axis.old / 2 * (1 - axis.new / axis.length) + half_pixel(axis, i)
+    """Centres of what is shown before and after lie on each other, though a length is rounded."""
+    share = np.float32(axis.new) / np.float32(scaled(axis.old, axis.scale))
+    offset = np.float32(axis.old / 2) * (np.float32(1) - share)
+    return offset + (i.astype(np.float64) + 0.5) / axis.scale - 0.5
 
 
 def pytorch_half_pixel(axis: ResizedAxis, i: Array) -> Array:
@@ -52,7 +68,7 @@ def pytorch_half_pixel(axis: ResizedAxis, i: Array) -> Array:
 
 
 def align_corners(axis: ResizedAxis, i: Array) -> Array:
-    return i * (axis.old - 1) / (axis.length - 1) if axis.new > 1 else 0 * i
+    return i * (axis.old - 1) / (axis.new - 1) if axis.new > 1 else 0 * i
 
 
 def asymmetric(axis: ResizedAxis, i: Array) -> Array:
@@ -79,9 +95,20 @@ COORDINATES: dict[str, Callable[[ResizedAxis, Array], Array]] = {
 }
 """Where element i of the result lies among those of the input."""
 
+TIE = 1e-6
+"""Coordinates this near to the middle of two elements lie in it, as in onnxruntime: 4.5 / (6 / 20)
+is 15 less one unit of f32."""
+
+
+def above_middle(x: Array, ties: bool) -> Array:
+    """Whether coordinates are nearer to the element above; `ties` are, or are not."""
+    beyond = x - np.floor(x) - np.float32(0.5)
+    return beyond >= -TIE if ties else beyond > TIE
+
+
 NEAREST: dict[str, Callable[[Array], Array]] = {
-    "round_prefer_floor": lambda x: np.ceil(x - 0.5),
-    "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+    "round_prefer_floor": lambda x: np.floor(x) + above_middle(x, ties=False),
+    "round_prefer_ceil": lambda x: np.floor(x) + above_middle(x, ties=True),
     "floor": np.floor,
     "ceil": np.ceil,
 }
@@ -106,7 +133,7 @@ def lower_resize(node: Call) -> Tensor:
             f"coordinate_transformation_mode {way!r} is not supported", ", ".join(COORDINATES)
         )
     node.ignore(*OF_OTHER_MODES.get(mode, ()), *(() if way == CROP else ("extrapolation_value",)))
-    axes = [axis for axis in resized_axes(node, x) if changes(axis, way)]
+    axes = changed(resized_axes(node, x), way, bool(node.attr("antialias", 0)))
     if not x.count and all(axis.new for axis in axes):
         raise BadNode("an empty tensor has no elements to resize")
     if mode == "nearest":
@@ -126,18 +153,28 @@ def resized_axes(node: Call, x: Tensor) -> list[ResizedAxis]:
     scales, sizes = given_scales(node), node.integers("sizes", 3)
     policy = node.attr("keep_aspect_ratio_policy", None) or "stretch"
     if scales and not sizes:
-        news = [math.floor(n * s) for n, s in zip(olds, scales, strict=True)]
+        news = [math.floor(scaled(n, s)) for n, s in zip(olds, scales, strict=True)]
     elif sizes and len(sizes) == len(olds):
-        scales = [new / old if old else 1.0 for new, old in zip(sizes, olds, strict=True)]
+        scales = [ratio(new, old) for new, old in zip(sizes, olds, strict=True)]
         news = list(sizes)
         if policy != "stretch":
             scales = [(min if policy == "not_larger" else max)(scales)] * len(scales)
-            news = [math.floor(s * n + 0.5) for s, n in zip(scales, olds, strict=True)]
+            news = [math.floor(scaled(n, s) + 0.5) for n, s in zip(olds, scales, strict=True)]
     else:
         raise BadNode("neither scales nor sizes of all axes", "one of them, for each axis")
     roi = [float(v) for v in np.ravel(region(node))] or [0.0] * len(olds) + [1.0] * len(olds)
     terms = zip(numbers, olds, news, scales, roi[: len(olds)], roi[len(olds) :], strict=True)
     return [ResizedAxis(*term) for term in terms]
+
+
+def ratio(new: int, old: int) -> float:
+    """The scale that turns a length into another, an f32."""
+    return float(np.float32(new) / np.float32(old)) if old else 1.0
+
+
+def scaled(length: int, scale: float) -> float:
+    """A length times a scale, rounded to f32: 10 times 0.7, which f32 has as 0.69999999, is 7."""
+    return float(np.float32(length) * np.float32(scale))
 
 
 def given_scales(node: Call) -> list[float]:
@@ -162,13 +199,18 @@ def region(node: Call) -> Array:
     return np.zeros(0) if found is None else found
 
 
-def changes(axis: ResizedAxis, way: str) -> bool:
-    return axis.new != axis.old or axis.scale != 1 or way == CROP
+def changed(axes: list[ResizedAxis], way: str, antialias: bool) -> list[ResizedAxis]:
+    """The axes that are not left as they are."""
+    if way == CROP:
+        return axes
+    longer = [axis for axis in axes if axis.new != axis.old]
+    return longer if antialias or not longer else [a for a in axes if a in longer or a.scale != 1]
 
 
 def places(axis: ResizedAxis, way: str) -> Array:
     """In single precision, as onnxruntime: it decides which elements are nearest."""
-    return COORDINATES[way](axis, np.arange(axis.new, dtype=np.float32))
+    x = COORDINATES[way](axis, np.arange(axis.new, dtype=np.float32))
+    return x.astype(np.float32)
 
 
 def nearest(axis: ResizedAxis, way: str, rounding: str | None) -> Array:
@@ -193,12 +235,21 @@ def interpolated(node: Call, x: Tensor, axes: list[ResizedAxis], way: str) -> Te
         node.refuse(f"mode {mode!r} is not supported", "nearest, linear or cubic")
     wide = x.is_float and x.dtype.itemsize >= 4
     y = x if wide else convert(x, np.float32)
-    for axis in axes:
+    rounds = antialias and not x.is_float
+    for axis in sorted(axes, key=lambda axis: -axis.number) if rounds else axes:
         radius, kernel = KERNELS[mode](-0.75 if cubic is None else cubic)
         stretch = max(1.0, 1 / axis.scale) if antialias else 1.0
         indices, weights = taps(axis, places(axis, way), radius, kernel, stretch, exclude)
         y = weighted(y, axis.number, indices, weights)
+        y = within(ops.floor(y + 0.5) if rounds else y, x.dtype)
     return convert(outside(node, y, axes) if way == CROP else y, x.dtype)
+
+
+def within(x: Tensor, dtype: np.dtype[Any]) -> Tensor:
+    """Limits what will be bytes to their range, which cubic pieces leave."""
+    if dtype.kind not in "iu" or dtype.itemsize >= 4:
+        return x
+    return ops.clip(x, np.iinfo(dtype).min, np.iinfo(dtype).max)
 
 
 Kernel = Callable[[Array], Array]
@@ -245,7 +296,8 @@ def taps(
     if exclude:
         weights = np.where((found >= 0) & (found < axis.old), weights, 0)
     if exclude or stretch != 1:
-        weights = weights / weights.sum(1, keepdims=True)
+        sums = weights.sum(1, keepdims=True)
+        weights = weights / np.where(sums == 0, 1, sums)
     return np.clip(found, 0, axis.old - 1).astype(np.int64), weights
 
 

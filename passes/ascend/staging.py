@@ -1,0 +1,236 @@
+"""Which launches of @main become one: reads its list of launches as tasks for
+`davinci.schedule.stages`, and puts what was decided into the list.
+
+`davinci.passes.pipeline.plans` has the names of plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from davinci.errors import CompileError
+from davinci.machine import Machine
+from davinci.mlir import ir
+from davinci.passes import builder
+from davinci.passes.analysis.group_graph import behind_conversions, graph_of, operators_of
+from davinci.passes.analysis.kernels import CORES
+from davinci.passes.analysis.loop_graph import loops_of
+from davinci.passes.ascend.host_function import Launch, Storage
+from davinci.passes.ascend.kernel_outline import symbols, unique
+from davinci.passes.ascend.tensor_ops import fold_numbers
+from davinci.passes.pipeline.plans import SEQUENTIAL, TIME, groups_of
+from davinci.schedule.kernel_cores import ways_of_group
+from davinci.schedule.stages import (
+    Prices,
+    Stage,
+    Task,
+    Way,
+    fastest,
+    in_groups,
+    independent,
+    sequential,
+)
+from davinci.schedule.vector.space import NoSpace
+from davinci.units import BLOCK_BYTES, round_up
+
+STORE = "bufferization.materialize_in_destination"
+
+MOST_GROUPS = 4
+"""Groups of a layer that plans for memory try."""
+
+
+@dataclass(frozen=True)
+class Staged:
+    """Launches in the order in which they run.
+
+    Attributes:
+        launches: of each stage.
+        stages: that they were made from.
+    """
+
+    launches: list[list[Launch]]
+    stages: list[Stage]
+
+    @property
+    def cycles(self) -> float:
+        """Estimated, with the launches."""
+        return sum(stage.cycles for stage in self.stages)
+
+    def calls_of(self, storage: Storage) -> tuple[int, int]:
+        """Numbers of the first call that needs a storage and of the last call of the last stage
+        that does."""
+        before = sum(map(len, self.launches[: storage.first]))
+        users = [
+            before + place
+            for place, launch in enumerate(self.launches[storage.first])
+            if any(used.storage is storage for used, _ in launch.buffers)
+        ]
+        end = sum(map(len, self.launches[: storage.last + 1]))
+        return min(users, default=before), end - 1
+
+    def note_lifetimes(self) -> None:
+        """Gives storages the first and the last stage that needs them: kernels of a stage run at
+        the same time, so what they use conflicts."""
+        seen: set[Storage] = set()
+        for number, launches in enumerate(self.launches):
+            for launch in launches:
+                for place, _ in launch.buffers:
+                    if place.storage not in seen:
+                        place.storage.first = number
+                        seen.add(place.storage)
+                    place.storage.last = number
+
+
+class Staging:
+    """Decides the stages of a list of launches.
+
+    Args:
+        root: the module; it has the kernels.
+        launches: in an order in which they can run.
+        cores: that a launch may have.
+    """
+
+    def __init__(self, root: Any, launches: list[Launch], machine: Machine, cores: int) -> None:
+        self._root, self._launches, self._machine, self._cores = root, launches, machine, cores
+        self._needs = needs_of(launches)
+        self._ways: dict[str, tuple[Way, ...] | None] = {}
+
+    def plans(self, plan: str) -> list[Staged]:
+        """What may be taken, by a name of a plan: one, or several of which the arena decides."""
+        if plan == SEQUENTIAL or not any(independent(self._needs)):
+            return [self._apart()]
+        prices = Prices(self._machine, self._cores, self._tasks())
+        if (groups := groups_of(plan)) is not None:
+            return [self._staged(in_groups(prices, groups))]
+        best = self._staged(fastest(prices))
+        if plan == TIME:
+            return [best]
+        layered = (in_groups(prices, count) for count in range(1, MOST_GROUPS + 1))
+        return [self._staged(sequential(prices)), *map(self._staged, layered), best]
+
+    def _apart(self) -> Staged:
+        stages = [Stage((number,)) for number in range(len(self._launches))]
+        return self._staged(stages)
+
+    def _staged(self, stages: list[Stage]) -> Staged:
+        return Staged([[self._launches[n] for n in stage.tasks] for stage in stages], stages)
+
+    def _tasks(self) -> list[Task]:
+        parallel = independent(self._needs)
+        tasks = []
+        for launch, needs, beside in zip(self._launches, self._needs, parallel, strict=True):
+            ways = self._ways_of(launch.kernel) if beside else None
+            if ways is None:
+                tasks.append(Task((Way(1, 0.0),), needs, shares=False))
+                continue
+            sizes = {place.storage.kind: 0 for place, _ in launch.buffers}
+            for place, kind in launch.buffers:
+                sizes[place.storage.kind] += bytes_of(kind)
+            total = sum(sizes.values())
+            brought = sizes.get("constant", 0) + sizes.get("argument", 0)
+            tasks.append(Task(ways, needs, brought, total))
+        return tasks
+
+    def _ways_of(self, name: str) -> tuple[Way, ...] | None:
+        """The kernel on several numbers of cores; None if it shares no launch."""
+        if name not in self._ways:
+            kernel = dict(symbols(dict(symbols(self._root))["kernels"]))[name]
+            try:
+                self._ways[name] = ways_of(kernel, self._machine, self._cores)
+            except (NoSpace, CompileError):  # said again, with its place, where it is lowered
+                self._ways[name] = None
+        return self._ways[name]
+
+    def apply(self, staged: Staged) -> list[Launch]:
+        """The launches in order, each with the number of its stage if it shares that, and with a
+        kernel for as many cores as it has there."""
+        made: dict[tuple[str, int], str] = {}
+        alone = {launches[0].kernel for launches in staged.launches if len(launches) == 1}
+        found: list[Launch] = []
+        for number, (launches, stage) in enumerate(
+            zip(staged.launches, staged.stages, strict=True)
+        ):
+            if len(launches) == 1:
+                found += launches
+                continue
+            for launch, cores in zip(launches, stage.cores, strict=True):
+                key = launch.kernel, cores
+                if key not in made:
+                    first = launch.kernel not in {name for name, _ in made} | alone
+                    made[key] = self._for_cores(launch.kernel, cores, first)
+                found.append(replace(launch, kernel=made[key], stage=number))
+        return found
+
+    def _for_cores(self, name: str, cores: int, itself: bool) -> str:
+        """The kernel for that many cores: itself, or a copy."""
+        module = dict(symbols(self._root))["kernels"]
+        known = dict(symbols(module))
+        kernel = known[name]
+        if not itself:
+            with ir.InsertionPoint(kernel):
+                kernel = kernel.clone().operation
+            name = unique(f"{name}_on_{cores}", {**known, **dict(symbols(self._root))})
+            kernel.attributes["sym_name"] = builder.as_attribute(name)
+        kernel.attributes[CORES] = builder.as_attribute(cores)
+        return name
+
+
+def needs_of(launches: Sequence[Launch]) -> list[frozenset[int]]:
+    """Numbers of the launches before each that it waits for: both touch bytes that one writes.
+
+    Kernels touch whole blocks, so bytes of one block are those of all of it.
+    """
+    touched: dict[Storage, list[tuple[int, int, int, bool]]] = {}
+    needs: list[frozenset[int]] = []
+    for number, launch in enumerate(launches):
+        inputs = len(launch.buffers) - launch.outputs
+        found: set[int] = set()
+        mine = []
+        for place_number, (place, kind) in enumerate(launch.buffers):
+            writes = place_number >= inputs
+            begin = place.offset
+            end = begin + round_up(bytes_of(kind), BLOCK_BYTES)
+            for other, low, high, wrote in touched.get(place.storage, ()):
+                if (writes or wrote) and low < end and begin < high:
+                    found.add(other)
+            mine.append((place.storage, (number, begin, end, writes)))
+        for storage, access in mine:
+            touched.setdefault(storage, []).append(access)
+        needs.append(frozenset(found))
+    return needs
+
+
+def bytes_of(kind: Any) -> int:
+    """Bytes of a memref type."""
+    count = 1
+    for size in kind.shape:
+        count *= size
+    return int(count) * int(kind.element_type.width) // 8
+
+
+def ways_of(kernel: Any, machine: Machine, cores: int) -> tuple[Way, ...] | None:
+    """Estimated cycles of a kernel by its number of cores; None of a kernel that shares no launch:
+    loops that stay on a core, and what the scalar unit does, whose accesses nobody compares with
+    those of other kernels.
+
+    Raises:
+        NoSpace, CompileError: no kernel can compute the group.
+    """
+    if loops_of(kernel):
+        return None
+    with ir.InsertionPoint(kernel):
+        folded = kernel.clone().operation
+    try:
+        block = folded.regions[0].blocks[0]
+        fold_numbers(block)
+        stores = [op.operation for op in block.operations if op.operation.name == STORE]
+        if not stores:
+            return None
+        operators = operators_of(folded)
+        outputs = [behind_conversions(op.operands[0], operators) for op in stores]
+        graph, _ = graph_of(operators, outputs)
+    finally:
+        folded.erase()
+    return ways_of_group(graph, machine, cores)

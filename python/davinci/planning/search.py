@@ -1,0 +1,241 @@
+"""Search for the lowest plan: complete, and stopped after a number of states.
+
+Whether a plan of some height exists is decided by `canonical`. The search starts at the lower bound
+and halves the distance to the lowest plan that is known. Which order buffers of equal offsets are
+tried in decides whether a plan is found after hundreds of states or never; so several orders take
+turns, each round with twice as many states as the one before.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from davinci.native import address
+from davinci.planning.canonical import LIBRARY, Count, Outcome, Place
+from davinci.planning.problem import Ints, Problem
+
+ORDERS = (
+    (Place.FULLEST, "size_time", "time"),
+    (Place.FULLEST, "time", "size_time"),
+    ("time", "size_time", Place.FULLEST),
+)
+"""Keys of buffers, the most important one first: how full the fullest of their sections still is,
+their lifetime, and that times their size."""
+
+FIRST_LIMIT = 2
+"""States of the first round, in units of the number of buffers."""
+
+ROUND_SECONDS = 2.0
+"""A limit in seconds is looked at when a search of as many states as take about this has ended."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a search found.
+
+    Attributes:
+        offsets: of a plan, in bytes; None if none was found that is lower than the one known.
+        bound: no plan is lower, in bytes.
+        states: that were looked at.
+    """
+
+    offsets: list[int] | None
+    bound: int
+    states: int
+
+
+def search(
+    problem: Problem,
+    known: int,
+    *,
+    states: int,
+    seconds: float | None = None,
+    capacity: int | None = None,
+) -> Result:
+    """Looks for a plan lower than one of `known` bytes.
+
+    Args:
+        problem: whose declared conflicts count as well as lifetimes.
+        known: height of a plan that is known, in bytes.
+        states: that may be looked at, in all.
+        seconds: after which no further search is begun; None for no limit.
+        capacity: a plan of this height is good enough, in bytes; None to look for the lowest one.
+    """
+    if not len(problem.buffers) or problem.lower_bound == 0:
+        return Result(None, 0, 0)
+    return _Search(problem, known, states, seconds, capacity).result()
+
+
+class _Search:
+    """Rounds of decisions whether there is a plan of some height, in units of the kernel."""
+
+    def __init__(
+        self,
+        problem: Problem,
+        known: int,
+        states: int,
+        seconds: float | None,
+        capacity: int | None,
+    ) -> None:
+        self._kernel = _Kernel(problem)
+        unit = self._kernel.unit
+        self._bound, self._best = -(-problem.lower_bound // unit), -(-known // unit)
+        self._enough = 0 if capacity is None else capacity // unit
+        self._left = states
+        self._states, self._limit = states, FIRST_LIMIT * len(problem.buffers)
+        self._deadline = None if seconds is None else time.perf_counter() + seconds
+        self._speed = 0.0
+        self._offsets: list[int] | None = None
+
+    def result(self) -> Result:
+        """Searches until a plan is good enough or the budget is used up."""
+        while self._best > self._goal and self._round():
+            self._limit *= 2
+        return Result(self._offsets, self._bound * self._kernel.unit, self._states - self._left)
+
+    @property
+    def _goal(self) -> int:
+        return max(self._bound, self._enough)
+
+    def _round(self) -> bool:
+        """Tries several heights, each in all orders; returns whether the budget lasts.
+
+        The lower bound may be out of reach; so, where no height is known to be good enough, heights
+        between it and that of the best known plan are tried too.
+        """
+        goal, best = self._goal, self._best
+        heights = (goal, (goal + best) // 2, (goal + 3 * best) // 4)
+        for target in dict.fromkeys(heights[:1] if self._enough else heights):
+            for order in range(len(ORDERS) + 1):
+                if not self._bound <= target < self._best:
+                    break
+                allowed = min(self._limit, self._allowed())
+                if allowed <= 0:
+                    return False
+                self._decide(target, order, allowed)
+        return True
+
+    def _allowed(self) -> int:
+        """States that may still be looked at in one go."""
+        if self._deadline is None:
+            return self._left
+        seconds = self._deadline - time.perf_counter()
+        if seconds <= 0:
+            return 0
+        if not self._speed:
+            return min(self._left, self._limit)
+        return min(self._left, int(self._speed * min(seconds, ROUND_SECONDS)) + 1)
+
+    def _decide(self, target: int, order: int, allowed: int) -> None:
+        began = time.perf_counter()
+        outcome, looked = self._kernel.run(target, order, allowed)
+        self._speed = looked / max(time.perf_counter() - began, 1e-6)
+        self._left -= looked
+        if outcome == Outcome.FOUND:
+            self._offsets, self._best = self._kernel.offsets(), self._kernel.height()
+        elif outcome == Outcome.NONE:
+            self._bound = target + 1
+
+
+class _Kernel:
+    """A problem as arrays of `canonical`.
+
+    Attributes:
+        unit: bytes that all sizes are multiples of.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.unit = int(np.gcd.reduce(problem.sizes))
+        live, overlaps = problem.live, problem.overlaps
+        sections, count = live.shape
+        time_ = np.array([b.upper - b.lower for b in problem.buffers], dtype=np.int64)
+        sizes = problem.sizes // self.unit
+        self._measures = {"time": time_, "size_time": time_ * sizes}
+        first = live.argmax(axis=0).astype(np.int64)
+        last = first + live.sum(axis=0)
+        crossing = np.append((live[:-1] & live[1:]).sum(axis=1), 0)
+        trail = count * (count + sections) + sections
+        self._start: dict[Place, Ints] = {
+            Place.LEAST: np.zeros(count, dtype=np.int64),
+            Place.OPEN: np.ones(count, dtype=np.int64),
+            Place.FLOOR: np.zeros(sections, dtype=np.int64),
+            Place.REST: live @ sizes,
+            Place.CROSSING: crossing.astype(np.int64),
+            Place.MARKS: np.zeros(sections, dtype=np.int64),
+            Place.COUNTS: np.zeros(len(Count), dtype=np.int64),
+        }
+        self._start[Place.COUNTS][Count.DECOMPOSE] = not problem.conflicts
+        constant: dict[Place, Ints] = {
+            Place.SIZES: sizes,
+            Place.FIRST: first,
+            Place.LAST: last,
+            Place.OVERLAPS: _starts(overlaps.sum(axis=1)),
+            Place.OVERLAPPING: np.nonzero(overlaps)[1],
+            Place.MEMBERS: _starts(live.sum(axis=1)),
+            Place.MEMBER: np.nonzero(live)[1],
+        }
+        scratch: dict[Place, Ints] = {
+            Place.FULLEST: np.zeros(count, dtype=np.int64),
+            Place.OFFSETS: np.zeros(count, dtype=np.int64),
+            Place.CHANGED: np.zeros(trail, dtype=np.int64),
+            Place.BEFORE: np.zeros(trail, dtype=np.int64),
+            Place.STACK: np.zeros((2 * count + 2) * (count + 2), dtype=np.int64),
+        }
+        states = {place: array.copy() for place, array in self._start.items()}
+        self._arrays = {**constant, **scratch, **states}
+        self._place = np.zeros(len(Place), dtype=np.int64)
+        for place, array in self._arrays.items():
+            self._arrays[place] = np.ascontiguousarray(array, dtype=np.int64)
+            self._place[place] = address(self._arrays[place])
+        self._sections, self._count = sections, count
+        self._random = np.random.default_rng(0)
+
+    def run(self, capacity: int, order: int, allowed: int) -> tuple[Outcome, int]:
+        """Decides whether there is a plan of a height, in units.
+
+        Args:
+            capacity: the height.
+            order: a number of `ORDERS`; the next one is the first of them, disturbed.
+            allowed: states that may be looked at.
+
+        Returns:
+            The outcome, and how many states were looked at.
+        """
+        for place, array in self._start.items():
+            self._arrays[place][:] = array
+        keys = self._keys(order)
+        for place, key in zip((Place.KEY0, Place.KEY1, Place.KEY2), keys, strict=True):
+            self._place[place] = address(key)
+        counts = self._arrays[Place.COUNTS]
+        counts[Count.CAPACITY], counts[Count.LIMIT] = capacity, allowed
+        outcome = LIBRARY.call("solve", self._place, self._sections, self._count)
+        return Outcome(outcome), int(counts[Count.STATES])
+
+    def _keys(self, order: int) -> Sequence[Ints]:
+        disturbed = order == len(ORDERS)
+        keys = []
+        for name in ORDERS[0 if disturbed else order]:
+            if isinstance(name, Place):
+                keys.append(self._arrays[name])
+            elif disturbed:
+                factor = self._random.uniform(0.7, 1.3, self._count)
+                keys.append((self._measures[name] * factor).astype(np.int64))
+            else:
+                keys.append(self._measures[name])
+        return keys
+
+    def offsets(self) -> list[int]:
+        """Offsets of the plan that was found last, in bytes."""
+        return [int(offset) * self.unit for offset in self._arrays[Place.OFFSETS]]
+
+    def height(self) -> int:
+        """Height of the plan that was found last, in units."""
+        return int((self._arrays[Place.OFFSETS] + self._arrays[Place.SIZES]).max())
+
+
+def _starts(lengths: Ints) -> Ints:
+    return np.concatenate(([0], np.cumsum(lengths)))

@@ -1,0 +1,153 @@
+"""How many cores a kernel takes: as many as pay, with the price of launching it on them.
+
+A launch takes longer the more cores it is for (`Machine.queued_cycles`), so work that n cores do in
+w / n cycles is done soonest by fewer than all of them. Every kind of kernel is weighed here:
+whoever knows its schedules says what it takes on some number of cores, and how many have work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from davinci.machine import Machine
+from davinci.schedule.vector.space import NoSpace
+
+STEPS = (1, 1.5)
+"""Numbers of cores between one and twice as many that are weighed, in parts of the lower one."""
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A kernel on some number of cores.
+
+    Attributes:
+        cycles: estimated.
+        blocks: cores that have work.
+        schedule: of the kernel, where it is all that was looked for; None to look again.
+    """
+
+    cycles: float
+    blocks: int
+    schedule: object = None
+
+
+@dataclass(frozen=True)
+class CoreCount:
+    """The number of cores that was chosen, and the cycles of the kernel on them with its launch.
+
+    Attributes:
+        schedule: of the kernel on them, see `Weighed`.
+        useful: cores that would have work if there were no price.
+    """
+
+    cores: int
+    total: float
+    schedule: object = None
+    useful: int = 0
+
+
+Weigh = Callable[[int, float], Weighed | None]
+"""Weighs a kernel on a number of cores; None where it certainly takes so many cycles or more."""
+
+
+def cheapest(machine: Machine, cores: int, weigh: Weigh) -> CoreCount:
+    """The number of cores, at most `cores`, on which a kernel and its launch take least time.
+
+    Totals are taken to fall and then to rise with the number of cores. All and a quarter of them
+    tell about where they are lowest; from there the search goes on to whichever side is lower.
+
+    Raises:
+        NoSpace: no kernel on that many cores.
+    """
+    search = _Search(machine, cores, weigh)
+    return search.found() if cores > 1 else search.all_of_them()
+
+
+class _Search:
+    """Weighs a kernel on one number of cores after the other, each of them once."""
+
+    def __init__(self, machine: Machine, cores: int, weigh: Weigh) -> None:
+        self._machine, self._cores, self._weigh = machine, cores, weigh
+        self._ladder = counts(cores)
+        self._cycles: dict[int, float] = {}
+        self._schedules: dict[int, object] = {}
+        self._useful = 0
+        self._totals: dict[int, float] = {}
+
+    def all_of_them(self) -> CoreCount:
+        """The count of all cores, of which those without work cost nothing, unless a smaller one
+        that was weighed already is faster."""
+        found = self._weigh(self._cores, math.inf)
+        assert found is not None, "a limit without one"
+        self._useful = min(found.blocks, self._cores)
+        self._note(self._cores, found)
+        return self._best()
+
+    def found(self) -> CoreCount:
+        most = self.all_of_them()
+        quarter = self._at_most(self._cores / 4)
+        self._try(quarter)
+        self._try(self._at_most(self._guess(quarter, most.cores)))
+        while True:
+            place = self._ladder.index(self._best().cores)
+            beside = self._ladder[max(0, place - 1) : place + 2]
+            new = [count for count in beside if count not in self._totals]
+            if not new:
+                return self._best()
+            for count in new:
+                self._try(count)
+
+    def _guess(self, few: int, many: int) -> float:
+        """Where a + w / n + (price of a core) n is lowest, by cycles on two numbers of cores."""
+        taken = self._cycles.get(few, math.inf), self._cycles[many]
+        if few == many or taken[0] == math.inf:
+            return many
+        work = (taken[0] - taken[1]) / (1 / few - 1 / many)
+        return math.sqrt(max(work, 0.0) / _of_a_core(self._machine))
+
+    def _at_most(self, count: float) -> int:
+        """The largest number of the ladder that is no larger."""
+        return max(n for n in self._ladder if n <= max(1.0, count))
+
+    def _try(self, count: int) -> None:
+        if count in self._totals:
+            return
+        limit = self._best().total - self._machine.queued_cycles(count)
+        try:
+            found = self._weigh(count, limit)
+        except NoSpace:  # as parts that are more than so few cores
+            found = None
+        if found is None:
+            self._totals[count] = math.inf
+        else:
+            self._note(count, found)
+
+    def _note(self, count: int, found: Weighed) -> None:
+        self._cycles[count], self._schedules[count] = found.cycles, found.schedule
+        price = self._machine.queued_cycles(min(count, found.blocks))
+        self._totals[count] = found.cycles + price
+
+    def _best(self) -> CoreCount:
+        count = min(self._totals, key=lambda n: (self._totals[n], n))
+        return CoreCount(count, self._totals[count], self._schedules[count], self._useful)
+
+
+def _of_a_core(machine: Machine) -> float:
+    """Cycles by which a launch takes longer for one more core."""
+    return max(machine.queued_cycles(2) - machine.queued_cycles(1), 1e-9)
+
+
+def counts(cores: int) -> list[int]:
+    """Numbers of cores that are weighed, in rising order.
+
+    >>> counts(32)
+    [1, 2, 3, 4, 6, 8, 12, 16, 24, 32]
+    """
+    found = {cores}
+    whole = 1
+    while whole <= cores:
+        found |= {n for step in STEPS if (n := int(whole * step)) <= cores}
+        whole *= 2
+    return sorted(found)

@@ -1,0 +1,165 @@
+"""How many cores the kernel of a group takes, of whatever kind: what it is weighed by.
+
+attention, pools, loops    their schedule on so many cores, and its estimate
+products                   the best of a few schedules, played on paper
+all others                 the longest of the parts that share the launch
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from davinci.machine import Machine
+from davinci.schedule.attention import choice as attention_choice
+from davinci.schedule.attention.attention import Attention
+from davinci.schedule.attention.cost import estimate as attention_cycles
+from davinci.schedule.attention.group import read_attention
+from davinci.schedule.core_count import CoreCount, Weigh, Weighed, cheapest, counts
+from davinci.schedule.graph import Graph
+from davinci.schedule.loops.group import LoopGroup
+from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.moves.choice import MovePlan
+from davinci.schedule.moves.fractal_moves import IMPROVED
+from davinci.schedule.moves.gathers import GatherPlan
+from davinci.schedule.pools import pool as pools
+from davinci.schedule.pools.group import is_pool, read_pool
+from davinci.schedule.products.candidates import Wanted
+from davinci.schedule.products.choice import quickly
+from davinci.schedule.products.group import is_product, read_group
+from davinci.schedule.products.product import Product
+from davinci.schedule.side_by_side import parts_of, plans_of
+from davinci.schedule.stages import Way, pruned
+from davinci.schedule.vector.space import NoSpace
+
+SLOW = 4
+"""Fewer cores on which a kernel takes so many times as long as on those that it takes alone are not
+weighed: kernels that share a launch wait for the longest of them."""
+
+
+def cores_of(
+    graph: Graph,
+    machine: Machine,
+    cores: int,
+    wanted: Wanted | None = None,
+    algorithm: str = IMPROVED,
+) -> CoreCount:
+    """The number of cores, at most `cores`, on which a group and its launch take least time.
+
+    Args:
+        wanted: what a user asks for of products.
+        algorithm: of fractalisation.
+
+    Raises:
+        NoSpace: no kernel can compute the group.
+        CompileError: no schedule of a product fits.
+    """
+    return cheapest(machine, cores, weigher_of(graph, machine, wanted or Wanted(), algorithm))
+
+
+def ways_of_group(graph: Graph, machine: Machine, cores: int) -> tuple[Way, ...] | None:
+    """A group on several numbers of cores, at most those that it takes with a launch of its own;
+    None where its scalar unit accesses memory.
+
+    Raises:
+        NoSpace: no kernel can compute the group.
+        CompileError: no schedule of a product fits.
+    """
+    if _on_scalar_unit(graph, machine, cores):
+        return None
+    weigh = weigher_of(graph, machine, Wanted(), IMPROVED)
+    alone = cheapest(machine, cores, weigh).cores
+    found: list[Way] = []
+    for count in reversed([count for count in counts(cores) if count <= alone]):
+        try:
+            weighed = weigh(count, math.inf)
+        except NoSpace:  # as parts that are more than so few cores
+            break
+        assert weighed is not None, "a limit without one"
+        found.append(Way(max(1, min(count, weighed.blocks)), weighed.cycles))
+        if weighed.cycles > SLOW * found[0].cycles:
+            break
+    return pruned(found)
+
+
+def _on_scalar_unit(graph: Graph, machine: Machine, cores: int) -> bool:
+    if any(is_pool(node) or is_product(node) for node in graph.nodes):
+        return False
+    plans = [plan for plan, _ in plans_of(parts_of(graph), machine, cores)]
+    return any(
+        isinstance(plan, GatherPlan) or (isinstance(plan, MovePlan) and plan.schedule.scalar)
+        for plan in plans
+    )
+
+
+def cores_of_loops(loops: Sequence[LoopGroup], machine: Machine, cores: int) -> int:
+    """The same of loops side by side, each on that many cores at most."""
+
+    def weigh(count: int, most: float) -> Weighed:
+        made = [schedule_of(group, machine, count) for group in loops]
+        return Weighed(max(each.cycles for each in made), sum(each.units for each in made))
+
+    return cheapest(machine, cores, weigh).cores
+
+
+def product_count(product: Product, machine: Machine, cores: int, wanted: Wanted) -> CoreCount:
+    """The cores that a product takes, and its cycles on them with its launch.
+
+    Raises:
+        CompileError: no schedule fits.
+    """
+    return cheapest(machine, cores, _weigh_product(product, machine, wanted))
+
+
+def weigher_of(graph: Graph, machine: Machine, wanted: Wanted, algorithm: str) -> Weigh:
+    """What weighs the kernel of a group.
+
+    Raises:
+        NoSpace: no kernel can compute the group.
+    """
+    if any(map(is_pool, graph.nodes)):
+        return _weigh_pool(read_pool(graph).pool, machine)
+    products = sum(map(is_product, graph.nodes))
+    if products == 1:
+        return _weigh_product(read_group(graph).product, machine, wanted)
+    if products:
+        return _weigh_attention(read_attention(graph).attention, machine)
+    return _weigh_parts(graph, machine, algorithm)
+
+
+def _weigh_pool(pool: pools.Pool, machine: Machine) -> Weigh:
+    def weigh(count: int, most: float) -> Weighed:
+        schedule = pools.choose(pool, machine, count)
+        return Weighed(schedule.cycles, schedule.cores, schedule)
+
+    return weigh
+
+
+def _weigh_attention(attention: Attention, machine: Machine) -> Weigh:
+    def weigh(count: int, most: float) -> Weighed:
+        schedule = attention_choice.choose(attention, machine, count)
+        lines = sum(line.count for line in schedule.lines(attention))
+        cycles = attention_cycles(attention, schedule, machine, count)
+        return Weighed(cycles, min(count, lines), schedule)
+
+    return weigh
+
+
+def _weigh_product(product: Product, machine: Machine, wanted: Wanted) -> Weigh:
+    def weigh(count: int, most: float) -> Weighed | None:
+        if not (product.batch and product.m and product.k and product.n):
+            return Weighed(0, 1)
+        return quickly(product, machine, count, wanted, most)
+
+    return weigh
+
+
+def _weigh_parts(graph: Graph, machine: Machine, algorithm: str) -> Weigh:
+    parts = parts_of(graph)
+
+    def weigh(count: int, most: float) -> Weighed:
+        plans = plans_of(parts, machine, count, algorithm=algorithm)
+        made = [plan.schedule for plan, _ in plans]
+        return Weighed(max(each.cycles for each in made), sum(each.cores for each in made), plans)
+
+    return weigh

@@ -1,0 +1,271 @@
+"""Stages: which kernels of a network share a launch, and how many cores each of them has.
+
+The kernels of a network wait for each other as its graph says. A *stage* is a set of kernels of
+which none waits for another; it is one launch, whose cores they share, so its price is paid once
+and cores that a small kernel leaves idle have work. As in IOS (Ding et al., MLSys 2021) stages are
+searched by dynamic programming over the sets of kernels that are done: the least time of a set is
+that of a smaller one and of the stage that makes the difference. Sets of one size compete, and only
+those that have saved most, compared with one launch for each kernel, are kept.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import combinations
+
+from davinci.machine import Machine
+
+ALL_SUBSETS = 6
+"""Kernels that are ready up to which every set of them may be a stage; of more only kernels that
+are neighbours when they are sorted by time, or by how long what waits for them takes."""
+
+MOST_TOGETHER = 16
+"""Kernels of a stage."""
+
+KEPT = 24
+"""Sets of done kernels of one size that are kept."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """A kernel on some number of cores: those that have work, and estimated cycles."""
+
+    cores: int
+    cycles: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """A call of a kernel.
+
+    Attributes:
+        ways: by rising cores and falling cycles; at least one.
+        needs: numbers of the tasks that it waits for, all of them before it.
+        memory_bytes: that come from the memory, as constants do.
+        l2_bytes: that pass the L2, these among them.
+        shares: whether it may share a launch.
+    """
+
+    ways: tuple[Way, ...]
+    needs: frozenset[int] = frozenset()
+    memory_bytes: int = 0
+    l2_bytes: int = 0
+    shares: bool = True
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Tasks that are one launch.
+
+    Attributes:
+        tasks: their numbers, in rising order.
+        cores: of each of them; none where it has a launch of its own, which takes as many as pay.
+        cycles: estimated, with the launch.
+    """
+
+    tasks: tuple[int, ...]
+    cores: tuple[int, ...] = ()
+    cycles: float = 0.0
+
+
+def pruned(ways: Sequence[Way]) -> tuple[Way, ...]:
+    """Ways of which none has more cores than another and takes as long.
+
+    >>> pruned([Way(4, 50), Way(1, 90), Way(2, 90)])
+    (Way(cores=1, cycles=90), Way(cores=4, cycles=50))
+    """
+    found: list[Way] = []
+    for way in sorted(ways, key=lambda each: (each.cores, each.cycles)):
+        if not found or way.cycles < found[-1].cycles:
+            found.append(way)
+    return tuple(found)
+
+
+@dataclass
+class Prices:
+    """What stages take.
+
+    Attributes:
+        machine: on which.
+        cores: that a launch may have.
+        tasks: of which stages consist.
+    """
+
+    machine: Machine
+    cores: int
+    tasks: Sequence[Task]
+    _alone: dict[int, float] = field(default_factory=dict)
+    _known: dict[tuple[int, ...], Stage | None] = field(default_factory=dict)
+
+    @cached_property
+    def _queued(self) -> list[float]:
+        return [self.machine.queued_cycles(count) for count in range(self.cores + 1)]
+
+    def alone(self, number: int) -> float:
+        """Least cycles of a task with a launch of its own."""
+        if number not in self._alone:
+            ways = (way for way in self.tasks[number].ways if way.cores <= self.cores)
+            self._alone[number] = min(
+                (way.cycles + self._queued[way.cores] for way in ways), default=math.inf
+            )
+        return self._alone[number]
+
+    def stage(self, tasks: tuple[int, ...]) -> Stage | None:
+        """A stage, its cores shared out as takes least time; None if there are not enough."""
+        if len(tasks) == 1:
+            return Stage(tasks, (), self.alone(tasks[0]))
+        if tasks not in self._known:
+            self._known[tasks] = self._shared(tasks)
+        return self._known[tasks]
+
+    def _shared(self, numbers: tuple[int, ...]) -> Stage | None:
+        tasks = [self.tasks[number] for number in numbers]
+        if len(tasks) > self.cores or not all(task.shares for task in tasks):
+            return None
+        gm, l2 = self.machine.gm, self.machine.l2
+        memory = sum(task.memory_bytes for task in tasks) / gm.read_bytes_per_cycle
+        passing = sum(task.l2_bytes for task in tasks) / l2.read_bytes_per_cycle
+        least = max(memory, passing) / self.machine.cores
+        slowest = [[-way.cycles for way in task.ways] for task in tasks]
+        best = Stage(numbers, (), math.inf)
+        for limit in sorted({way.cycles for task in tasks for way in task.ways}):
+            places = [bisect.bisect_left(each, -limit) for each in slowest]
+            if any(place == len(each) for place, each in zip(places, slowest, strict=True)):
+                continue
+            ways = [task.ways[place] for task, place in zip(tasks, places, strict=True)]
+            count = sum(way.cores for way in ways)
+            if count > self.cores:
+                continue
+            cycles = max(limit, least) + self._queued[count]
+            if cycles < best.cycles:
+                best = Stage(numbers, tuple(way.cores for way in ways), cycles)
+        return best if best.cores else None
+
+
+def fastest(prices: Prices) -> list[Stage]:
+    """The stages of least estimated time that the search finds, in order."""
+    tasks = prices.tasks
+    masks = [sum(1 << need for need in task.needs) for task in tasks]
+    after = _longest_after(prices)
+    # By the number of done tasks: sets of them, what each took, and how it came about.
+    layers: list[dict[int, tuple[float, int, Stage | None]]] = [{} for _ in range(len(tasks) + 1)]
+    layers[0][0] = (0.0, 0, None)
+    worth: dict[int, float] = {0: 0.0}
+    for layer in layers[:-1]:
+        kept = sorted(layer, key=lambda done: layer[done][0] - worth[done])[:KEPT]
+        for done in kept:
+            cycles = layer[done][0]
+            ready = [
+                number
+                for number in range(len(tasks))
+                if not done >> number & 1 and masks[number] & done == masks[number]
+            ]
+            for chosen in _candidates(ready, prices, after):
+                stage = prices.stage(chosen)
+                if stage is None:
+                    continue
+                then = done | sum(1 << number for number in chosen)
+                total = cycles + stage.cycles
+                found = layers[then.bit_count()]
+                if then not in found or total < found[then][0]:
+                    found[then] = (total, done, stage)
+                    worth[then] = worth[done] + sum(map(prices.alone, chosen))
+    stages: list[Stage] = []
+    done = (1 << len(tasks)) - 1
+    while done:
+        _, done, stage = layers[done.bit_count()][done]
+        assert stage is not None, "only nothing is done by no stage"
+        stages.append(stage)
+    return stages[::-1]
+
+
+def _candidates(
+    ready: Sequence[int], prices: Prices, after: Sequence[float]
+) -> Iterator[tuple[int, ...]]:
+    """Sets of ready tasks that may be the next stage; a task that shares no launch alone, and at
+    once, for nothing is gained by waiting."""
+    for number in ready:
+        if not prices.tasks[number].shares:
+            yield (number,)
+            return
+    if len(ready) <= ALL_SUBSETS:
+        for count in range(1, len(ready) + 1):
+            yield from combinations(ready, count)
+        return
+    seen = set()
+    for key in (prices.alone, after.__getitem__):
+        ordered = sorted(ready, key=lambda number: (-key(number), number))
+        for first in range(len(ordered)):
+            for end in range(first + 1, min(len(ordered), first + MOST_TOGETHER) + 1):
+                chosen = tuple(sorted(ordered[first:end]))
+                if chosen not in seen:
+                    seen.add(chosen)
+                    yield chosen
+
+
+def _longest_after(prices: Prices) -> list[float]:
+    """Cycles of the longest chain of tasks that begins with each."""
+    tasks = prices.tasks
+    found = [prices.alone(number) for number in range(len(tasks))]
+    for number in reversed(range(len(tasks))):
+        for need in tasks[number].needs:
+            found[need] = max(found[need], prices.alone(need) + found[number])
+    return found
+
+
+def sequential(prices: Prices) -> list[Stage]:
+    """One launch after the other."""
+    return [Stage((n,), (), prices.alone(n)) for n in range(len(prices.tasks))]
+
+
+def in_groups(prices: Prices, groups: int) -> list[Stage]:
+    """Layers of tasks that wait for equally many others one after the other, each cut in so many
+    groups of equal size; a group that is no stage is cut in halves until it is."""
+    layer: list[int] = []
+    for task in prices.tasks:
+        layer.append(max((layer[need] + 1 for need in task.needs), default=0))
+    stages: list[Stage] = []
+    for level in range(max(layer, default=-1) + 1):
+        numbers = [number for number, own in enumerate(layer) if own == level]
+        size = -(-len(numbers) // groups)
+        for first in range(0, len(numbers), size):
+            stages += _as_stages(prices, numbers[first : first + size])
+    return stages
+
+
+def _as_stages(prices: Prices, numbers: Sequence[int]) -> list[Stage]:
+    stage = prices.stage(tuple(numbers))
+    if stage is not None:
+        return [stage]
+    middle = len(numbers) // 2
+    return [*_as_stages(prices, numbers[:middle]), *_as_stages(prices, numbers[middle:])]
+
+
+def reachable(tasks: Sequence[Task]) -> list[int]:
+    """Of each task the tasks that it waits for, directly or not, as bits of a number."""
+    found: list[int] = []
+    for task in tasks:
+        before = 0
+        for need in task.needs:
+            before |= 1 << need | found[need]
+        found.append(before)
+    return found
+
+
+def independent(needs: Sequence[frozenset[int]]) -> list[bool]:
+    """Whether there is another task, for each, that it neither waits for nor that waits for it."""
+    before = reachable([Task((Way(1, 0),), each) for each in needs])
+    count = len(needs)
+    after = [0] * count
+    for number, bits in enumerate(before):
+        for other in range(number):
+            if bits >> other & 1:
+                after[other] |= 1 << number
+    return [
+        before[number].bit_count() + after[number].bit_count() < count - 1
+        for number in range(count)
+    ]

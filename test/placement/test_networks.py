@@ -1,0 +1,296 @@
+"""Networks on devices: layers and costs, where networks are cut, parts that give the whole."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+pytest.importorskip("scipy")
+
+from davinci.errors import InputError
+from davinci.placement import devices as device_files
+from davinci.placement.costs import Costs, likeness, measured, read_table
+from davinci.placement.devices import LINKS, Device, Link
+from davinci.placement.layers import Network, random_inputs_of
+from davinci.placement.parts import Parts
+from davinci.placement.split import crossing, splits
+from davinci.tools import npu_profile, npu_run, npu_split
+
+CHANNELS, SIDE = 16, 8
+
+
+def branches() -> onnx.ModelProto:
+    """A convolution, two branches of one each, and their sum: four layers and a shape."""
+    rng = np.random.default_rng(0)
+    weights = [
+        numpy_helper.from_array(
+            rng.standard_normal((CHANNELS, CHANNELS, 1, 1)).astype(np.float32) / 4, f"w{i}"
+        )
+        for i in range(3)
+    ]
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], name="stem"),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Conv", ["b", "w1"], ["c"], name="left"),
+        helper.make_node("Conv", ["b", "w2"], ["d"], name="right"),
+        helper.make_node("Sigmoid", ["d"], ["e"]),
+        helper.make_node("Add", ["c", "e"], ["f"], name="sum"),
+        helper.make_node("Identity", ["shape"], ["same"]),
+        helper.make_node("Reshape", ["f", "same"], ["y"]),
+    ]
+    weights.append(numpy_helper.from_array(np.array([1, -1], np.int64), "shape"))
+    image = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, CHANNELS, SIDE, SIDE))
+    result = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    graph = helper.make_graph(nodes, "branches", [image], [result], weights)
+    opset = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opset, ir_version=8)
+
+
+@pytest.fixture(scope="module")
+def network() -> Network:
+    model = branches()
+    return Network(model, random_inputs_of(model, 0, "model"), "model")
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> str:
+    path = tmp_path / "net.onnx"
+    onnx.save(branches(), path)
+    return str(path)
+
+
+TABLE = """layer,device,seconds,joules
+stem,phone,0.010,0.1
+left,phone,0.020,0.2
+right,phone,0.030,0.3
+sum,phone,0.001,0.01
+stem,cloud,0.001,
+left,cloud,0.002,
+right,cloud,0.003,
+sum,cloud,0.0001,
+"""
+
+
+def test_layers_hold_what_goes_with_a_product(network: Network) -> None:
+    found = {layer.name: layer.operators for layer in network.layers}
+    assert found == {
+        "stem": ("Conv", "Relu"),
+        "left": ("Conv",),
+        "right": ("Conv", "Sigmoid"),
+        "sum": ("Add", "Reshape"),
+    }
+    stem = network.layers[0]
+    image = CHANNELS * SIDE * SIDE
+    assert stem.flops == 2 * image * CHANNELS
+    assert stem.read_bytes == 4 * (image + CHANNELS * CHANNELS)
+    assert stem.write_bytes == 4 * image
+    assert network.readers["b"] == (1, 2)
+
+
+def test_what_crosses_a_cut(network: Network) -> None:
+    assert [crossing(network, here) for here in range(5)] == [
+        ["x"],
+        ["b"],
+        ["b", "c"],
+        ["c", "e"],
+        [],
+    ]
+
+
+@pytest.mark.parametrize("layers", [[0], [1, 2], [0, 1, 2, 3], [3]])
+def test_parts_compute_what_the_whole_does(network: Network, layers: list[int]) -> None:
+    part = network.part(layers)
+    onnx.checker.check_model(part, full_check=True)
+    others = [i for i in range(4) if i not in layers]
+    before = [i for i in others if i < min(layers)]
+    host = Device(name="host", kind="host")
+    after = [i for i in others if i > min(layers)]
+    parts = [(before, host), (layers, host), (after, host)]
+    found = Parts(network, parts).run({"x": network.values["x"]})
+    np.testing.assert_allclose(found["y"], network.values["y"], rtol=1e-5, atol=1e-6)
+
+
+def test_a_cut_is_priced_by_its_bytes_and_its_link(network: Network, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE)
+    devices = device_files.parse(f"phone={path},cloud={path}")
+    costs = Costs(network, devices).all()
+    link = Link(between=("a", "b"), latency_us=1000, bytes_per_second=4.096e6, watts=2, source="")
+    found = splits([row[0] for row in costs], [row[1] for row in costs], network, link)
+    image = 4 * CHANNELS * SIDE * SIDE  # 1 ms each
+    assert [s.moved_bytes for s in found] == [image, image, 2 * image, 2 * image, 0]
+    assert [round(s.seconds, 6) for s in found] == [0.0081, 0.0171, 0.0361, 0.0631, 0.061]
+    assert [s.joules for s in found] == pytest.approx([0.004, 0.104, 0.306, 0.606, 0.61])
+
+
+def test_energy_is_unknown_without_power(network: Network, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(TABLE)
+    devices = device_files.parse(f"cloud={path},phone={path}")
+    costs = Costs(network, devices).all()
+    found = splits([r[0] for r in costs], [r[1] for r in costs], network, LINKS["wifi"])
+    assert all(split.joules is None for split in found)
+
+
+def test_short_layers_are_repeated_until_the_interval_is_full(network: Network) -> None:
+    ticks = iter(range(1000))
+    part = network.part([0])
+    cost = measured(part, {"x": network.values["x"]}, 1, clock=lambda: next(ticks) * 0.004)
+    assert cost.seconds == pytest.approx(0.004)
+    assert next(ticks) == 2 * 13  # a begin and an end each, 0.052 s in all
+
+
+def test_layers_that_differ_in_names_and_weights_alone_are_alike(network: Network) -> None:
+    assert likeness(network.part([0])) != likeness(network.part([1]))
+    assert likeness(network.part([1])) == likeness(_renamed(network.part([1])))
+
+
+def _renamed(part: onnx.ModelProto) -> onnx.ModelProto:
+    for node in part.graph.node:
+        node.name = "other"
+        node.input[:] = ["q" if name == "b" else name for name in node.input]
+    part.graph.input[0].name = "q"
+    return part
+
+
+def test_a_device_file_has_its_own_folder(tmp_path: Path) -> None:
+    path = tmp_path / "d.toml"
+    path.write_text(
+        '[[devices]]\nname = "a"\nkind = "table"\ntable = "t.csv"\n'
+        "power = { idle_watts = 1, active_watts = 3, source = 'a meter' }\n"
+        '[[devices]]\nname = "b"\nkind = "simulated"\nmachine = "ascend310"\ncores = 2\n'
+        '[[links]]\nbetween = ["b", "a"]\nlatency_us = 5\nbytes_per_second = 1e9\nsource = "x"\n'
+    )
+    found = device_files.load(str(path))
+    assert found.devices[0].table == str(tmp_path / "t.csv")
+    assert found.devices[0].power is not None and found.devices[0].power.watts == 2
+    link = found.link("a", "b")
+    assert link is not None and link.seconds(1_000_000) == pytest.approx(0.001005)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("devices = []", "bad value of 'devices'"),
+        ("x = 1\n[[devices]]\nname='a'\nkind='host'", "unknown key"),
+        ("[[devices]]\nname='a'\nkind='gpu'", "bad value of 'devices.0.kind'"),
+        ("[[devices]]\nname='a'\nkind='simulated'", "without a machine"),
+        ("[[devices]]\nname='a'\nkind='simulated'\nmachine='ascend99'", "no such machine"),
+        ("[[devices]]\nname='a'\nkind='host'\n[[devices]]\nname='a'\nkind='host'", "one name"),
+        (
+            "[[devices]]\nname='a'\nkind='host'\n[[links]]\nbetween=['a','b']\nlatency_us=1\n"
+            "bytes_per_second=1\nsource=''",
+            "a link of no device",
+        ),
+        (
+            "[[devices]]\nname='a'\nkind='host'\n[[links]]\nbetween=['a','a']\nlatency_us=1\n"
+            "bytes_per_second=0\nsource=''",
+            "bytes_per_second",
+        ),
+        ("[[", "not a TOML file"),
+    ],
+)
+def test_bad_device_files_are_refused_by_name(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "d.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        device_files.parse(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("layer,device\n", "no column seconds"),
+        ("layer,device,seconds\nstem,a,fast\n", "not a time"),
+        ("layer,device,seconds\nstem,a,-1\n", "not a time"),
+    ],
+)
+def test_bad_tables_are_refused_by_name(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        read_table(str(path))
+
+
+def test_a_missing_row_is_named(network: Network, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("layer,device,seconds\nstem,a,1\n")
+    with pytest.raises(InputError, match="no row for layer 'left' on a"):
+        Costs(network, device_files.parse(f"a={path}"))
+
+
+def test_a_profile_is_a_table_that_can_be_read_again(saved: str, tmp_path: Path) -> None:
+    table, record = tmp_path / "p.csv", tmp_path / "p.json"
+    arguments = [saved, "--devices", "host,ascend310", "--csv", str(table), "--json", str(record)]
+    assert npu_profile.main(arguments) == 0
+    rows = read_table(str(table))
+    data = json.loads(record.read_text())
+    for layer in data["layers"]:
+        for name, cost in layer["devices"].items():
+            seconds, _ = rows[layer["name"], name]
+            assert cost["milliseconds"] == pytest.approx(seconds * 1e3) and seconds > 0
+
+
+def test_a_split_network_equals_the_whole(
+    saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Layers that the table makes fast where they are: the cut is behind `stem`, and runs there."""
+    record = tmp_path / "s.json"
+    arguments = [saved, "--devices", "host,ascend310", "--link", "pcie3x4", "--check"]
+    assert npu_split.main([*arguments, "--json", str(record)]) == 0
+    data = json.loads(record.read_text())
+    assert [cut["layers"] for cut in data["cuts"]] == [0, 1, 2, 3, 4]
+    assert data["best"]["milliseconds"] == min(cut["milliseconds"] for cut in data["cuts"])
+    assert data["check"]["cosine"] > 0.9999
+    assert "best by latency" in capsys.readouterr().out
+
+
+def test_a_placed_network_equals_the_unplaced(saved: str, tmp_path: Path) -> None:
+    devices = tmp_path / "d.toml"
+    devices.write_text(
+        '[[devices]]\nname = "npu"\nkind = "simulated"\nmachine = "ascend310"\n'
+        '[[devices]]\nname = "other"\nkind = "simulated"\nmachine = "ascend310"\ncores = 1\n'
+        '[[links]]\nbetween = ["npu", "other"]\nlatency_us = 0\nbytes_per_second = 1e12\n'
+        'source = "assumed"\n'
+    )
+    record, trace = tmp_path / "r.json", tmp_path / "t.json"
+    arguments = [saved, "--devices", str(devices), "--check", "--json", str(record)]
+    assert npu_run.main([*arguments, "--trace", str(trace)]) == 0
+    data = json.loads(record.read_text())
+    assert data["check"]["cosine"] > 0.9999
+    assert {layer["device"] for layer in data["layers"]} == {"npu", "other"}
+    assert data["milliseconds"] < data["single_milliseconds"]
+    lanes = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
+    assert {"left", "right"} <= {event["name"] for event in lanes}
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "message"),
+    [
+        (npu_profile, ["--devices", "gpu"], "no such device"),
+        (npu_profile, ["--devices", "host:0"], "bad number of threads"),
+        (npu_profile, ["--devices", "host", "--objective", "energy"], "power of a device"),
+        (npu_profile, [], "--devices is missing"),
+        (npu_split, ["--devices", "host"], "between two devices"),
+        (npu_split, ["--devices", "host,host:2"], "not linked"),
+        (npu_split, ["--devices", "host,host:2", "--link", "5g"], "no such link"),
+        (npu_run, ["--devices", "host,ascend310", "--timing-only"], "two devices are not linked"),
+        (npu_run, ["--devices", "host", "--cores", "2"], "not together with --devices"),
+        (npu_run, ["--devices", "host", "--place", "best!"], "no such algorithm"),
+        (npu_run, ["--place", "heft"], "--place needs --devices"),
+    ],
+)
+def test_bad_usage_is_named(
+    command: object,
+    arguments: list[str],
+    message: str,
+    saved: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert command.main([saved, *arguments]) == 2  # type: ignore[attr-defined]
+    assert message in capsys.readouterr().err

@@ -1,0 +1,66 @@
+"""How many cores a kernel takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from davinci import machine as machines
+from davinci.operators import Tensor
+from davinci.operators.tensors import NZ
+from davinci.schedule.core_count import Weighed, cheapest, counts
+from davinci.schedule.graph import Graph, Node
+from davinci.schedule.kernel_cores import cores_of
+from davinci.schedule.vector.space import NoSpace
+
+MACHINE = machines.load("ascend910")
+
+
+@pytest.mark.parametrize("work", [100, 2_000, 20_000, 150_000, 1e6, 1e8])
+@pytest.mark.parametrize("cores", [1, 2, 5, 32])
+def test_least_of_all(work: float, cores: int) -> None:
+    """The search finds the least total that there is on any number it may try."""
+    tried = []
+
+    def weigh(count: int, most: float) -> Weighed:
+        tried.append(count)
+        return Weighed(500 + work / count, count)
+
+    found = cheapest(MACHINE, cores, weigh)
+    totals = {n: 500 + work / n + MACHINE.queued_cycles(n) for n in counts(cores)}
+    assert found.total == min(totals.values()) == totals[found.cores]
+    assert len(tried) == len(set(tried)) <= 7
+
+
+def test_cores_without_work_cost_nothing() -> None:
+    found = cheapest(MACHINE, 32, lambda count, most: Weighed(1e6 / min(count, 5), min(count, 5)))
+    assert found.total == 2e5 + MACHINE.queued_cycles(5)
+
+
+def test_numbers_of_cores_without_a_kernel() -> None:
+    def weigh(count: int, most: float) -> Weighed:
+        if count < 12:
+            raise NoSpace("more parts than cores")
+        return Weighed(100, count)
+
+    assert cheapest(MACHINE, 32, weigh).cores == 12
+
+
+def test_no_kernel_at_all() -> None:
+    def weigh(count: int, most: float) -> Weighed:
+        raise NoSpace("none")
+
+    with pytest.raises(NoSpace, match="none"):
+        cheapest(MACHINE, 32, weigh)
+
+
+def product(m: int, n: int, k: int) -> Graph:
+    a, b, c = (Tensor(shape, "f16", NZ) for shape in ((m, k), (k, n), (m, n)))
+    return Graph([a, b, c], [Node("matmul", (0, 1), 2)], [0, 1], [2])
+
+
+def test_small_kernels_take_few_cores() -> None:
+    assert cores_of(product(32, 128, 128), MACHINE, 32).cores <= 8
+    assert cores_of(product(1024, 1024, 1024), MACHINE, 32).cores == 32
+    array = Tensor((64, 64), "f32")
+    assert cores_of(Graph([array, array], [Node("abs", (0,), 1)], [0], [1]), MACHINE, 32).cores <= 4
+    assert cores_of(product(1024, 1024, 1024), MACHINE, 6).cores == 6

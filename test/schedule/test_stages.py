@@ -1,0 +1,148 @@
+"""Which kernels share a launch: the search against all that could be done, on small graphs."""
+
+from __future__ import annotations
+
+import functools
+import random
+from itertools import combinations
+
+import pytest
+
+from davinci import machine as machines
+from davinci.schedule.stages import (
+    Prices,
+    Stage,
+    Task,
+    Way,
+    fastest,
+    in_groups,
+    independent,
+    pruned,
+    sequential,
+)
+
+MACHINE = machines.load("ascend910")
+
+
+def task(*needs: int, work: int = 20_000, shares: bool = True) -> Task:
+    """Work that cores share, and a part of it that they do not."""
+    ways = [Way(count, 800 + work / count) for count in (1, 2, 4, 8, 16, 32)]
+    return Task(pruned(ways), frozenset(needs), shares=shares)
+
+
+def prices(*tasks: Task, cores: int = 32) -> Prices:
+    return Prices(MACHINE, cores, tasks)
+
+
+def total(stages: list[Stage]) -> float:
+    return sum(stage.cycles for stage in stages)
+
+
+def require_plan(found: list[Stage], given: Prices) -> None:
+    """All tasks once, each behind what it waits for, on no more cores than there are."""
+    done: set[int] = set()
+    for stage in found:
+        assert all(given.tasks[number].needs <= done for number in stage.tasks)
+        assert not done & set(stage.tasks)
+        assert sum(stage.cores) <= given.cores
+        assert len(stage.cores) in (0, len(stage.tasks))
+        done |= set(stage.tasks)
+    assert done == set(range(len(given.tasks)))
+
+
+def random_tasks(seed: int, count: int) -> list[Task]:
+    chance = random.Random(seed)
+    tasks = []
+    for number in range(count):
+        needs = {chance.randrange(number) for _ in range(chance.randrange(3)) if number}
+        work = chance.choice([500, 4_000, 20_000, 90_000])
+        tasks.append(task(*needs, work=work, shares=chance.random() > 0.1))
+    return tasks
+
+
+def least(given: Prices) -> float:
+    """The least time of all orders of all stages."""
+
+    @functools.cache
+    def left(done: frozenset[int]) -> float:
+        rest = set(range(len(given.tasks))) - done
+        if not rest:
+            return 0.0
+        ready = [number for number in rest if given.tasks[number].needs <= done]
+        found = float("inf")
+        for count in range(1, len(ready) + 1):
+            for chosen in combinations(sorted(ready), count):
+                if (stage := given.stage(chosen)) is not None:
+                    found = min(found, stage.cycles + left(done | set(chosen)))
+        return found
+
+    return left(frozenset())
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_as_good_as_any_on_small_graphs(seed: int) -> None:
+    given = prices(*random_tasks(seed, 7))
+    found = fastest(given)
+    require_plan(found, given)
+    assert total(found) == pytest.approx(least(given))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_large_graphs(seed: int) -> None:
+    given = prices(*random_tasks(seed, 60))
+    for found in (fastest(given), in_groups(given, 2), sequential(given)):
+        require_plan(found, given)
+    assert total(fastest(given)) <= min(total(in_groups(given, n)) for n in (1, 2, 3))
+
+
+def test_two_branches_share_a_launch_and_its_price() -> None:
+    given = prices(task(), task(0), task(0), task(1, 2))
+    found = fastest(given)
+    assert [stage.tasks for stage in found] == [(0,), (1, 2), (3,)]
+    assert total(found) < total(sequential(given))
+
+
+def test_a_longer_kernel_has_more_cores() -> None:
+    (stage,) = fastest(prices(task(work=3_000), task(work=40_000)))
+    assert stage.cores[0] < stage.cores[1]
+
+
+def test_memory_that_all_wait_for_is_in_the_price() -> None:
+    few, many = (Task(task().ways, memory_bytes=size) for size in (0, 10**7))
+    alone, together = (prices(each, each).stage((0, 1)) for each in (few, many))
+    assert alone is not None and together is not None
+    rate = MACHINE.gm.read_bytes_per_cycle * MACHINE.cores
+    assert together.cycles > alone.cycles
+    assert together.cycles >= 2 * 10**7 / rate
+
+
+def test_no_more_kernels_than_cores() -> None:
+    given = prices(*(task() for _ in range(5)), cores=2)
+    found = fastest(given)
+    require_plan(found, given)
+    assert max(len(stage.tasks) for stage in found) == 2
+
+
+def test_what_shares_no_launch_is_alone() -> None:
+    found = fastest(prices(task(shares=False), task(), task()))
+    assert {stage.tasks for stage in found} == {(0,), (1, 2)}
+
+
+def test_groups_cut_layers() -> None:
+    given = prices(task(), *(task(0) for _ in range(5)), task(1, 2, 3, 4, 5))
+    assert [stage.tasks for stage in in_groups(given, 2)] == [(0,), (1, 2, 3), (4, 5), (6,)]
+    assert [stage.tasks for stage in in_groups(given, 1)] == [(0,), (1, 2, 3, 4, 5), (6,)]
+
+
+def test_a_group_without_cores_for_all_is_cut() -> None:
+    given = prices(*(task() for _ in range(5)), cores=4)
+    assert [stage.tasks for stage in in_groups(given, 1)] == [(0, 1), (2, 3, 4)]
+
+
+def test_who_is_independent_of_another() -> None:
+    needs = [frozenset[int](), frozenset({0}), frozenset({0}), frozenset({1, 2})]
+    assert independent(needs) == [False, True, True, False]
+
+
+def test_ways_that_cost_cores_for_nothing_are_left_out() -> None:
+    assert pruned([Way(8, 10), Way(4, 10), Way(2, 30), Way(1, 20)]) == (Way(1, 20), Way(4, 10))

@@ -1,0 +1,176 @@
+"""`npu-run --devices F.toml --place ALGORITHM`: a network's layers on several unlike devices."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from davinci import errors
+from davinci.tools.npu_profile import layer_record, milliseconds, network_of
+from davinci.tools.npu_split import precision_of, require_runnable
+
+if TYPE_CHECKING:
+    from davinci.placement.costs import Cost
+    from davinci.placement.devices import DeviceFile
+    from davinci.placement.layers import Network
+    from davinci.placement.player import Timeline
+    from davinci.placement.problem import Plan
+
+TAKEN = frozenset(
+    ("model", "devices", "place", "seed", "outputs", "check", "json", "trace", "timing_only")
+)
+"""Options of npu-run that mean something for several devices."""
+
+
+def require_options(options: Any, defaults: Any) -> None:
+    """Raises an `InputError` for an option that means nothing where there are several devices."""
+    for name, value in vars(options).items():
+        if name not in TAKEN and value != getattr(defaults, name):
+            raise errors.InputError(
+                "not together with --devices",
+                where=f"--{name.replace('_', '-')}",
+                hint="machine, cores and precision of each device stand in the .toml file",
+            )
+
+
+def execute(options: Any) -> int:
+    """Measures the layers on all devices, places them, runs them where they were placed."""
+    from davinci import arrays
+    from davinci.files import check_distinct, check_writable, write_atomically
+    from davinci.placement import devices as device_files
+    from davinci.placement import faults, place, play
+    from davinci.placement.costs import Costs
+    from davinci.placement.trace import trace_json
+    from davinci.reference import check
+    from davinci.tools.progress import Progress
+
+    written = [p for p in (options.json, options.trace, options.outputs) if p is not None]
+    for path in written:
+        check_writable(path)
+    check_distinct(written, [options.model])
+    devices = device_files.parse(options.devices)
+    runs = not options.timing_only
+    if runs:
+        require_runnable(devices, "--devices", "add --timing-only")
+    with Progress() as progress:
+        network = network_of(options.model, options.seed)
+        measured = Costs(network, devices, progress)
+        costs = measured.all()
+        problem = measured.problem(costs)
+        progress("placing layers")
+        plan = place(problem, options.place)
+        wrong = faults(plan)
+        assert not wrong, wrong[0]
+        timeline = play(problem, plan.devices, plan.queues, plan.algorithm)
+        outputs = run(network, plan, devices, progress) if runs else {}
+    checked = None
+    if options.check:
+        checked = check.compare(outputs, {name: network.values[name] for name in network.results})
+    single = place(problem, "single")
+    if options.outputs is not None:
+        arrays.save_npz(options.outputs, outputs)
+    if options.trace is not None:
+        write_atomically(options.trace, trace_json(timeline).encode())
+    if options.json is not None:
+        record = record_of(options, network, devices, costs, timeline, single, checked)
+        write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
+    show(plan, timeline, single)
+    if checked is not None:
+        print(f"check: cosine {checked['cosine']:.6f}, largest error {checked['max_rel_err']:.2e}")
+        check.require(checked, precision_of(devices))
+    return errors.EXIT_OK
+
+
+def run(network: Network, plan: Plan, devices: DeviceFile, progress: Any) -> dict[str, Any]:
+    """The network's outputs, each layer computed on its device."""
+    from davinci.placement.parts import Parts
+
+    rank = {task: i for i, task in enumerate(plan.problem.order)}
+    order = sorted(range(len(plan.devices)), key=lambda i: (plan.starts[i], rank[i]))
+    parts = [((layer,), devices.devices[plan.devices[layer]]) for layer in order]
+    inputs = {name: network.values[name] for name in network.inputs}
+    return Parts(network, parts, progress).run(inputs)
+
+
+def record_of(
+    options: Any,
+    network: Network,
+    devices: DeviceFile,
+    costs: list[list[Cost]],
+    timeline: Timeline,
+    single: Plan,
+    checked: dict[str, float] | None,
+) -> dict[str, Any]:
+    """The placed run as data; times are in milliseconds from its beginning."""
+    plan = timeline.plan
+    names = plan.problem.devices
+    return {
+        "schema_version": 1,
+        "model": options.model,
+        "algorithm": options.place,
+        "devices": [device.model_dump() for device in devices.devices],
+        "links": [link.model_dump() for link in devices.links],
+        "milliseconds": milliseconds(plan.latency),
+        "single_milliseconds": milliseconds(single.latency),
+        "busy_milliseconds": dict(zip(names, map(milliseconds, plan.busy()), strict=True)),
+        "layers": [
+            {
+                **layer_record(layer, row, devices),
+                "device": names[plan.devices[i]],
+                "start_milliseconds": plan.starts[i] * 1e3,
+                "end_milliseconds": plan.ends[i] * 1e3,
+            }
+            for i, (layer, row) in enumerate(zip(network.layers, costs, strict=True))
+        ],
+        "moves": [
+            {
+                "producer": network.layers[plan.problem.tensors[move.tensor].producer].name,
+                "from": names[move.source],
+                "to": names[move.target],
+                "start_milliseconds": move.start * 1e3,
+                "end_milliseconds": move.end * 1e3,
+            }
+            for move in timeline.moves
+        ],
+        "check": checked,
+    }
+
+
+def show(plan: Plan, timeline: Timeline, single: Plan) -> None:
+    """Prints a lane for each device, and what placing has gained."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("device", "layers", "busy ms", "%", "when it computes")
+    for column in table.columns[1:4]:
+        column.justify = "right"
+    whole = max(plan.latency, 1e-30)
+    for device, (name, busy) in enumerate(zip(plan.problem.devices, plan.busy(), strict=True)):
+        queue = plan.queues[device]
+        share = f"{100 * busy / whole:.1f}"
+        table.add_row(name, str(len(queue)), f"{busy * 1e3:.3f}", share, lane(plan, device))
+    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
+    console.print(table)
+    console.print(f"{plan.algorithm}: {plan.latency * 1e3:.3f} ms, {len(timeline.moves)} moves")
+    ratio = single.latency / whole
+    most = max(single.queues, key=len)
+    name = plan.problem.devices[single.queues.index(most)]
+    console.print(f"all on {name}: {single.latency * 1e3:.3f} ms, {ratio:.2f} x as long")
+    if plan.remark:
+        console.print(plan.remark)
+
+
+CELLS = 60
+"""Characters of a lane."""
+
+
+def lane(plan: Plan, device: int) -> str:
+    """A line of a device's time: a full block where it computes for half of a cell or more."""
+    cells = [0.0] * CELLS
+    width = max(plan.latency, 1e-30) / CELLS
+    for task in plan.queues[device]:
+        first, last = plan.starts[task] / width, plan.ends[task] / width
+        for cell in range(int(first), min(CELLS, int(last) + 1)):
+            cells[cell] += max(0.0, min(last, cell + 1) - max(first, cell))
+    return "".join("█" if filled >= 0.5 else "░" if filled > 0.05 else "·" for filled in cells)

@@ -1,0 +1,191 @@
+"""npu-plan: places buffers with known lifetimes in one memory, and compares the algorithms."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from davinci import errors
+from davinci.tools.command import Parser, guarded
+
+if TYPE_CHECKING:
+    from davinci.planning import Plan, Problem
+
+EPILOG = """\
+FILE.csv has the columns id, lower, upper, size: a buffer of `size` bytes is needed from time
+`lower` up to, but not including, time `upper` (the form of MiniMalloc's benchmarks).
+
+MODEL is what npu-run takes, but for .davinci files. It is compiled until its arena is planned, and
+nothing is run; the buffers are the values that kernels hand to each other, times are launches.
+
+exit codes: 0 good, 1 no plan within --capacity was found, 2 bad usage or input
+"""
+
+SECONDS = 20.0
+
+
+def make_parser() -> Parser:
+    parser = Parser(
+        prog="npu-plan",
+        usage="npu-plan FILE.csv|MODEL [options]",
+        description="Gives buffers with known lifetimes offsets in one memory.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("file", metavar="FILE.csv|MODEL", nargs="?", help="the problem, see below")
+    add("--capacity", type=int, metavar="N", help="bytes of the memory; a plan that fits is enough")
+    add(
+        "--align",
+        type=int,
+        metavar="N",
+        help="offsets are multiples of N; default: 1, of a MODEL the lines of its machine's memory",
+    )
+    add("--machine", metavar="NAME|FILE.toml", help="for a MODEL; default: ascend910")
+    add("--cores", type=int, metavar="N", help="for a MODEL; default: all of the machine")
+    add("--precision", metavar="P", help="for a MODEL: mixed (default), fp16 or fp32")
+    add("--quick", action="store_true", help="leave out the search, as where compiling is urgent")
+    add("--seconds", type=float, metavar="S", help=f"for the search; default: {SECONDS:.0f}")
+    add("--json", metavar="F", help="write the plan: height, lower_bound, seconds, offsets, ...")
+    add("--version", action="store_true", help="print the versions of davinci and of MLIR")
+    add("-h", "--help", action="store_true", help="print this")
+    return parser
+
+
+@guarded
+def main(argv: list[str] | None = None) -> int:
+    """The command; returns the exit code of the contract in `davinci.errors`."""
+    parser = make_parser()
+    options = parser.options(argv)
+    if options is None:
+        return errors.EXIT_OK
+    if options.file is None:
+        parser.error("FILE.csv or MODEL is missing")
+    return execute(options)
+
+
+def execute(options: Any) -> int:
+    from davinci.files import check_distinct, check_writable, write_atomically
+    from davinci.planning import QUICK, Budget, algorithms_for, run, solve
+
+    require_positive(options)
+    if options.json is not None:
+        check_writable(options.json)
+        check_distinct([options.json], [options.file])
+    problem, compiled = problem_of(options)
+    every = 1 << 60  # states: only time bounds the search
+    seconds = SECONDS if options.seconds is None else options.seconds
+    budget = QUICK if options.quick else Budget(every, seconds)
+    best = solve(problem, budget, options.capacity)
+    others = [run(name, problem) for name in algorithms_for(problem)]
+    if options.json is not None:
+        record = record_of(best, options.capacity)
+        write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
+    show(best, others, options.capacity, compiled)
+    if options.capacity is not None and best.height > options.capacity:
+        return errors.EXIT_CHECK_FAILED
+    return errors.EXIT_OK
+
+
+def problem_of(options: Any) -> tuple[Problem, int | None]:
+    """The problem that was named; of a model also the bytes of the arena as it is compiled."""
+    from davinci.planning import Plan, Problem, files
+
+    given = {name: getattr(options, name) for name in ("machine", "cores", "precision")}
+    given = {name: value for name, value in given.items() if value is not None}
+    if options.file.endswith(".csv"):
+        if given:
+            name = next(iter(given))
+            raise errors.InputError(
+                "a file of buffers is for no machine", where=f"--{name}", hint=f"leave out --{name}"
+            )
+        return Problem(files.load(options.file).buffers, options.align or 1), None
+    from davinci import job
+    from davinci.arena_problem import arena_problem
+    from davinci.passes.pipeline import pipelines
+    from davinci.tools.progress import Progress
+
+    source = job.open_source(options.file)
+    if source.saved:
+        raise errors.InputError(
+            "its arena is planned already",
+            where=options.file,
+            expected="the model that it was compiled from",
+        )
+    with Progress() as progress:
+        problem, offsets = arena_problem(source.model, pipelines.Options(**given), progress)
+    compiled = Plan(problem, offsets, "").height
+    return Problem(problem.buffers, options.align or problem.align), compiled
+
+
+def require_positive(options: Any) -> None:
+    """Raises an `InputError` for numbers that make no sense."""
+    if options.quick and options.seconds is not None:
+        message = "without a search there is no time for it"
+        raise errors.InputError(message, where="--seconds", hint="leave out --quick or --seconds")
+    for name in ("capacity", "align", "seconds"):
+        value = getattr(options, name)
+        if value is not None and value <= 0:
+            raise errors.InputError(
+                "bad value", where=f"--{name}", found=f"{value:g}", expected="more than 0"
+            )
+
+
+def record_of(plan: Plan, capacity: int | None) -> dict[str, Any]:
+    """The plan as data; `bound` is what no plan can be below, as far as the search has proven."""
+    problem = plan.problem
+    return {
+        "schema_version": 1,
+        "algorithm": plan.algorithm,
+        "height": plan.height,
+        "lower_bound": problem.lower_bound,
+        "bound": max(plan.bound, problem.lower_bound),
+        "capacity": capacity,
+        "fits": None if capacity is None else plan.height <= capacity,
+        "seconds": plan.seconds,
+        "buffers": [
+            {"id": buffer.name, "offset": offset}
+            for buffer, offset in zip(problem.buffers, plan.offsets, strict=True)
+        ],
+    }
+
+
+def show(best: Plan, others: list[Plan], capacity: int | None, compiled: int | None) -> None:
+    """Prints each algorithm's height, and the plan that was taken.
+
+    Args:
+        best: the plan that was taken.
+        others: those of other algorithms.
+        capacity: bytes of the memory, if they were given.
+        compiled: bytes of a model's arena as the compiler plans it; None for a file of buffers.
+    """
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table("algorithm", "bytes", "x bound", "seconds")
+    for column in table.columns[1:]:
+        column.justify = "right"
+    shown = [plan for plan in others if plan.algorithm != best.algorithm]
+    for plan in (*shown, best):
+        ratio, seconds = f"{plan.ratio:.3f}", f"{plan.seconds:.3f}"
+        table.add_row(plan.algorithm, f"{plan.height:,}", ratio, seconds)
+    console = Console(width=None if sys.stdout.isatty() else 80, highlight=False)
+    console.print(table)
+    problem = best.problem
+    console.print(f"buffers    {len(problem.buffers)}")
+    console.print(f"bound      {problem.lower_bound:,} bytes are live at once")
+    state = "the least there can be" if best.optimal else "a lower one may exist"
+    console.print(f"plan       {best.height:,} bytes by {best.algorithm}: {state}")
+    if compiled is not None:
+        apart = int(problem.sizes.sum())
+        console.print(f"compiled   {compiled:,} bytes; {apart:,} if no two values shared any")
+    if capacity is not None:
+        room = capacity - best.height
+        words = f"fits, {room:,} bytes are left" if room >= 0 else f"{-room:,} bytes too many"
+        console.print(f"capacity   {capacity:,} bytes: {words}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
