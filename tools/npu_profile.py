@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 DEVICES = """\
 MODEL is an .onnx file or zoo:NAME[,key=value...].
 
-DEVICES is a .toml file with devices and links (docs/placement.md), or names with commas between:
+DEVICES is a .toml file with [[devices]] and [[links]], or names with commas between:
   ascend310, ...      that machine, simulated
   host, host:4        this machine's own processor with 1 or 4 threads, measured
   NAME=TABLE.csv      times measured elsewhere: layer,device,seconds and, if known, joules

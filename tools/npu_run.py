@@ -90,7 +90,11 @@ def make_parser() -> Parser:
     add("--workers", type=int, metavar="N", help="processes of --tune; default: one")
     add("--scheduler", metavar="ADDRESS", help="of a Dask scheduler whose workers --tune uses")
     add("--save-schedules", metavar="F.json", help="write how kernels are computed, for the former")
-    add("--devices", metavar="DEVICES", help="run layers on several devices (docs/placement.md)")
+    add(
+        "--devices",
+        metavar="DEVICES",
+        help="run layers on several devices, by names or a .toml file",
+    )
     add("--place", metavar="A", default="hope:lp", help="how --devices share layers: hope:lp, ...")
     cache = parser.add_mutually_exclusive_group()
     cache.add_argument(

@@ -154,17 +154,19 @@ def divide_by_known(op: Any, ops: TensorOps) -> Any:
 
 @rule("powers", "pow", rounds=True)
 def known_power(op: Any, ops: TensorOps) -> Any:
-    """x^1.5 -> x sqrt(x), x^-0.5 -> rsqrt(x) of x that are not negative; c^x -> exp(x ln c)."""
+    """x^1.5 -> x sqrt(x), x^-0.5 -> rsqrt(x) of x that is not negative (pow(-inf, 1.5) is inf, and
+    its root is none); c^x -> exp(x ln c).
+    """
     base, exponent = op.operands
     number, power = known_number(base), known_number(exponent)
     if number is not None and power is None and 0 < number < math.inf and number != 1:
         found = tensor_of(exponent.type)
         factor = ops.full(found.shape, found.element, math.log(number))
         return ops.unary("exp", ops.binary("mul", exponent, factor))
-    if power is None or number is not None:
+    if power is None or number is not None or not is_positive(base):
         return None
     if power == -0.5:
-        return ops.unary("rsqrt", base) if is_positive(base) else None
+        return ops.unary("rsqrt", base)
     if power not in (0.25, 0.75, 1.5, 2.5, 3.5):
         return None
     root = ops.unary("sqrt", base)
@@ -290,8 +292,10 @@ def is_positive(value: Any) -> bool:
     if op.name == "ascend.mul":
         first, second = op.operands
         return first == second or (is_positive(first) and is_positive_number(second))
-    if op.name in ("ascend.exp", "ascend.abs"):
+    if op.name in ("ascend.exp", "ascend.abs", "ascend.logistic"):
         return True
+    if op.name == "ascend.max":
+        return any(is_positive_number(x) for x in op.operands)
     if op.name == "ascend.div":
         return is_positive(op.operands[0]) and is_positive_number(op.operands[1])
     if op.name == "ascend.reduce":

@@ -119,10 +119,11 @@ func.func @main(%x: tensor<2x4xf32>, %v: tensor<2xf32>, %w: tensor<2x4xf32>) -> 
 
 // -----
 
-// powers: x ** -0.5 is rsqrt only where x is known to be positive.
+// powers: x ** 1.5 and x ** -0.5 are made of roots only where x is known to be positive.
 // CHECK-LABEL: func.func @main
-// CHECK-DAG: %[[S:.*]] = "ascend.sqrt"(%arg0)
-// CHECK-DAG: "ascend.mul"(%[[S]], %arg0)
+// CHECK: %[[A:.*]] = "ascend.abs"(%arg0)
+// CHECK-DAG: %[[S:.*]] = "ascend.sqrt"(%[[A]])
+// CHECK-DAG: "ascend.mul"(%[[S]], %[[A]])
 // CHECK-DAG: ascend.exp
 // CHECK-DAG: "ascend.pow"(%arg0
 // CHECK-DAG: ascend.rsqrt
@@ -135,7 +136,8 @@ func.func @main(%x: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<2x4xf32>, tenso
   %b = "ascend.full"() {value = 2.0 : f32} : () -> tensor<2x4xf32>
   %c = "ascend.full"() {value = -0.5 : f32} : () -> tensor<2x4xf32>
   %e = "ascend.full"() {value = 1.0e-5 : f32} : () -> tensor<2x4xf32>
-  %0 = "ascend.pow"(%x, %a) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+  %y = "ascend.abs"(%x) : (tensor<2x4xf32>) -> tensor<2x4xf32>
+  %0 = "ascend.pow"(%y, %a) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   %1 = "ascend.pow"(%b, %x) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   %2 = "ascend.pow"(%x, %c) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
   %q = "ascend.mul"(%x, %x) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
