@@ -35,6 +35,19 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise InputError(message, where=self.prog, hint=f"{self.prog} --help lists the options")
 
+    def add_help_and_version(self, what: str = "print this") -> None:
+        """Adds the two options that all commands have; `what` is the help text of `--help`."""
+        self.add_argument(
+            "--version", action="store_true", help="print the versions of davinci and of MLIR"
+        )
+        self.add_argument("-h", "--help", action="store_true", help=what)
+
+    def require(self, options: argparse.Namespace, **shown: str) -> None:
+        """Reports the first argument that was not given, by name and as the usage line shows it."""
+        for name, argument in shown.items():
+            if getattr(options, name) is None:
+                self.error(f"{argument} is missing")
+
     def options(self, argv: list[str] | None) -> argparse.Namespace | None:
         """The arguments of a command that has `--help` and `--version` and takes no others than it
         declares; None where help or versions were asked for, and are printed."""

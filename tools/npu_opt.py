@@ -57,8 +57,7 @@ def make_parser() -> Parser:
     add("--mlir-timing", action="store_true", help="print the time each pass took")
     add("--npu-to-asm", action="store_true", help="print the instruction stream of each kernel")
     add("--list-passes", action="store_true", help="print the names of all passes and pipelines")
-    add("--version", action="store_true", help="print the versions of davinci and of MLIR")
-    add("-h", "--help", action="store_true", help="print this and all passes with their options")
+    parser.add_help_and_version("print this and all passes with their options")
     return parser
 
 

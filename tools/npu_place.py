@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
 from davinci import errors
 from davinci.tools.npu_profile import layer_record, milliseconds, network_of
-from davinci.tools.npu_split import precision_of, require_runnable
+from davinci.tools.npu_split import require_close, require_runnable
 
 if TYPE_CHECKING:
     from davinci.placement.costs import Cost
@@ -37,7 +36,7 @@ def require_options(options: Any, defaults: Any) -> None:
 def execute(options: Any) -> int:
     """Measures the layers on all devices, places them, runs them where they were placed."""
     from davinci import arrays
-    from davinci.files import check_distinct, check_writable, write_atomically
+    from davinci.files import check_distinct, check_writable, write_atomically, write_json
     from davinci.placement import devices as device_files
     from davinci.placement import faults, place, play
     from davinci.placement.costs import Costs
@@ -74,11 +73,10 @@ def execute(options: Any) -> int:
         write_atomically(options.trace, trace_json(timeline).encode())
     if options.json is not None:
         record = record_of(options, network, devices, costs, timeline, single, checked)
-        write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
+        write_json(options.json, record)
     show(plan, timeline, single)
     if checked is not None:
-        print(f"check: cosine {checked['cosine']:.6f}, largest error {checked['max_rel_err']:.2e}")
-        check.require(checked, precision_of(devices))
+        require_close(checked, devices)
     return errors.EXIT_OK
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -49,8 +48,7 @@ def make_parser() -> Parser:
     add("--quick", action="store_true", help="leave out the search, as where compiling is urgent")
     add("--seconds", type=float, metavar="S", help=f"for the search; default: {SECONDS:.0f}")
     add("--json", metavar="F", help="write the plan: height, lower_bound, seconds, offsets, ...")
-    add("--version", action="store_true", help="print the versions of davinci and of MLIR")
-    add("-h", "--help", action="store_true", help="print this")
+    parser.add_help_and_version()
     return parser
 
 
@@ -61,13 +59,12 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.options(argv)
     if options is None:
         return errors.EXIT_OK
-    if options.file is None:
-        parser.error("FILE.csv or MODEL is missing")
+    parser.require(options, file="FILE.csv or MODEL")
     return execute(options)
 
 
 def execute(options: Any) -> int:
-    from davinci.files import check_distinct, check_writable, write_atomically
+    from davinci.files import check_distinct, check_writable, write_json
     from davinci.planning import QUICK, Budget, algorithms_for, run, solve
 
     require_positive(options)
@@ -82,7 +79,7 @@ def execute(options: Any) -> int:
     others = [run(name, problem) for name in algorithms_for(problem)]
     if options.json is not None:
         record = record_of(best, options.capacity)
-        write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
+        write_json(options.json, record)
     show(best, others, options.capacity, compiled)
     if options.capacity is not None and best.height > options.capacity:
         return errors.EXIT_CHECK_FAILED

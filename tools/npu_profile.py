@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -52,8 +51,7 @@ def make_parser() -> Parser:
     add("--seed", type=int, default=0, metavar="N", help="of random inputs")
     add("--json", metavar="F", help="write the profile")
     add("--csv", metavar="F", help="write the profile as layer,device,seconds,joules")
-    add("--version", action="store_true", help="print the versions of davinci and of MLIR")
-    add("-h", "--help", action="store_true", help="print this")
+    parser.add_help_and_version()
     return parser
 
 
@@ -64,14 +62,12 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.options(argv)
     if options is None:
         return errors.EXIT_OK
-    for name in ("model", "devices"):
-        if getattr(options, name) is None:
-            parser.error(f"{'MODEL' if name == 'model' else '--devices'} is missing")
+    parser.require(options, model="MODEL", devices="--devices")
     return execute(options)
 
 
 def execute(options: Any) -> int:
-    from davinci.files import check_distinct, check_writable, write_atomically
+    from davinci.files import check_distinct, check_writable, write_atomically, write_json
     from davinci.placement import devices as device_files
     from davinci.placement.costs import Costs
     from davinci.tools.progress import Progress
@@ -87,7 +83,7 @@ def execute(options: Any) -> int:
     require_energy(options.objective, costs)
     if options.json is not None:
         record = record_of(options.model, network, devices, costs)
-        write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
+        write_json(options.json, record)
     if options.csv is not None:
         write_atomically(options.csv, csv_of(network, devices, costs).encode())
     show(network, devices, costs, options.objective)

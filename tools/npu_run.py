@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import warnings
 from typing import Any
@@ -145,8 +144,7 @@ def make_parser() -> Parser:
     )
     add("--csv", metavar="DIR", help="write CSV files named as the vendor's profiler names them")
     add("--compare", nargs=2, metavar=("A.json", "B.json"), help="compare two runs, without MODEL")
-    add("--version", action="store_true", help="print the versions of davinci and of MLIR")
-    add("-h", "--help", action="store_true", help="print this")
+    parser.add_help_and_version()
     return parser
 
 
@@ -161,8 +159,7 @@ def main(argv: list[str] | None = None) -> int:
         if options.model is not None:
             parser.error("--compare takes two records and no MODEL")
         return compare(*options.compare)
-    if options.model is None:
-        parser.error("MODEL is missing")
+    parser.require(options, model="MODEL")
     defaults = parser.parse_args([])
     if options.devices is not None:
         from davinci.tools import npu_place
@@ -381,7 +378,7 @@ def quantizing_options(options: Any) -> dict[str, Any]:
 def write(options: Any, result: Any, earlier: dict[str, Any] | None) -> None:
     """Writes the files that were asked for."""
     from davinci import arrays
-    from davinci.files import write_atomically
+    from davinci.files import write_atomically, write_json
 
     chip = result.executable.machine
     if options.save:
@@ -391,7 +388,7 @@ def write(options: Any, result: Any, earlier: dict[str, Any] | None) -> None:
     if options.outputs:
         arrays.save_npz(options.outputs, result.outputs)
     if options.json:
-        write_atomically(options.json, (json.dumps(result.record, indent=2) + "\n").encode())
+        write_json(options.json, result.record)
     if options.report:
         from davinci.report.page import as_html
 

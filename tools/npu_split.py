@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -46,8 +45,7 @@ def make_parser() -> Parser:
     add("--check", action="store_true", help="run the best cut, and compare with onnxruntime")
     add("--seed", type=int, default=0, metavar="N", help="of random inputs")
     add("--json", metavar="F", help="write all cuts and the best one")
-    add("--version", action="store_true", help="print the versions of davinci and of MLIR")
-    add("-h", "--help", action="store_true", help="print this")
+    parser.add_help_and_version()
     return parser
 
 
@@ -58,14 +56,12 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.options(argv)
     if options is None:
         return errors.EXIT_OK
-    for name in ("model", "devices"):
-        if getattr(options, name) is None:
-            parser.error(f"{'MODEL' if name == 'model' else '--devices'} is missing")
+    parser.require(options, model="MODEL", devices="--devices")
     return execute(options)
 
 
 def execute(options: Any) -> int:
-    from davinci.files import check_distinct, check_writable, write_atomically
+    from davinci.files import check_distinct, check_writable, write_json
     from davinci.placement import devices as device_files
     from davinci.placement.costs import Costs
     from davinci.placement.split import splits
@@ -97,14 +93,23 @@ def execute(options: Any) -> int:
             checked = errors_of(network, best, devices.devices, progress)
     if options.json is not None:
         record = record_of(options, devices, link, tried, best, checked)
-        write_atomically(options.json, (json.dumps(record, indent=2) + "\n").encode())
+        write_json(options.json, record)
     show(devices, tried, best, options.objective)
     if checked is not None:
-        from davinci.reference import check
-
-        print(f"check: cosine {checked['cosine']:.6f}, largest error {checked['max_rel_err']:.2e}")
-        check.require(checked, precision_of(devices))
+        require_close(checked, devices)
     return errors.EXIT_OK
+
+
+def require_close(checked: dict[str, float], devices: DeviceFile) -> None:
+    """Prints the errors of outputs.
+
+    Raises:
+        CheckFailed: they are larger than the precision of the devices allows.
+    """
+    from davinci.reference import check
+
+    print(f"check: cosine {checked['cosine']:.6f}, largest error {checked['max_rel_err']:.2e}")
+    check.require(checked, precision_of(devices))
 
 
 def link_of(name: str | None, devices: DeviceFile) -> Link:

@@ -181,12 +181,10 @@ def known_power(op: Any, ops: TensorOps) -> Any:
 @rule("fold-scales", "mul", "div", rounds=True)
 def scale_of_scale(op: Any, ops: TensorOps) -> Any:
     """(x * c) * d -> x * (c d), where either may be a division."""
-    found = operands_of(op)
-    inner = made_by(found[0], "ascend.mul", "ascend.div") if found else None
-    known = operands_of(inner) if inner is not None and read_once(inner.results[0]) else None
-    if found is None or inner is None or known is None:
+    chain = numbers_in_turn(op, "ascend.mul", "ascend.div")
+    if chain is None:
         return None
-    source, first, second = known[0], known[1], found[1]
+    inner, source, first, second = chain
     divides = inner.name == "ascend.div", op.name == "ascend.div"
     if divides == (True, False):
         first, second = second, first
@@ -198,12 +196,10 @@ def scale_of_scale(op: Any, ops: TensorOps) -> Any:
 @rule("fold-scales", "add", "sub", rounds=True)
 def sum_of_sum(op: Any, ops: TensorOps) -> Any:
     """(x + c) + d -> x + (c + d), where either may be a difference."""
-    found = operands_of(op)
-    inner = made_by(found[0], "ascend.add", "ascend.sub") if found else None
-    known = operands_of(inner) if inner is not None and read_once(inner.results[0]) else None
-    if found is None or inner is None or known is None:
+    chain = numbers_in_turn(op, "ascend.add", "ascend.sub")
+    if chain is None:
         return None
-    source, first, second = known[0], known[1], found[1]
+    inner, source, first, second = chain
     number = combined("add" if inner.name == op.name else "sub", second, first, ops)
     if number is None or rounds_off(first, second):
         return None
@@ -214,18 +210,27 @@ def sum_of_sum(op: Any, ops: TensorOps) -> Any:
 def scale_of_sum(op: Any, ops: TensorOps) -> Any:
     """(x + b) * c -> x * c + b c, where x is a scaled value or a number is added next, so that of
     three or more operations two are left."""
-    found = operands_of(op)
-    inner = made_by(found[0], "ascend.add", "ascend.sub") if found else None
-    known = operands_of(inner) if inner is not None and read_once(inner.results[0]) else None
-    if found is None or inner is None or known is None or is_of_integers(known[0]):
+    chain = numbers_in_turn(op, "ascend.add", "ascend.sub")
+    if chain is None:
         return None
-    if not is_scaled(known[0]) and not is_shifted(op):
+    inner, source, first, second = chain
+    if is_of_integers(source) or not (is_scaled(source) or is_shifted(op)):
         return None
-    offset = combined("mul", known[1], found[1], ops)
+    offset = combined("mul", first, second, ops)
     if offset is None:
         return None
     name = inner.name.removeprefix("ascend.")
-    return ops.binary(name, ops.binary("mul", known[0], found[1]), offset)
+    return ops.binary(name, ops.binary("mul", source, second), offset)
+
+
+def numbers_in_turn(op: Any, *names: str) -> tuple[Any, Any, Any, Any] | None:
+    """Two operators with a known operand each, one behind the other, of which the first has one of
+    these names and nothing else reads it: the first one, its unknown operand, and what is known of
+    the first and of the second. None where there are no such two."""
+    found = operands_of(op)
+    inner = made_by(found[0], *names) if found is not None else None
+    known = operands_of(inner) if inner is not None and read_once(inner.results[0]) else None
+    return None if found is None or known is None else (inner, *known, found[1])
 
 
 def with_known(op: Any) -> Iterator[tuple[Any, Any]]:

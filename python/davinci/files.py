@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from davinci.errors import InputError
 
@@ -99,6 +100,11 @@ def write_atomically(path: str | Path, data: bytes | Callable[[BinaryIO], None])
             TEMPORARIES.discard(temporary)
     except OSError as error:
         raise InputError(f"cannot write: {error.strerror}", where=str(path)) from None
+
+
+def write_json(path: str | Path, record: Any) -> None:
+    """Writes data as indented JSON, whole or not at all."""
+    write_atomically(path, (json.dumps(record, indent=2) + "\n").encode())
 
 
 def _put(file: BinaryIO, data: bytes | Callable[[BinaryIO], None]) -> None:
