@@ -22,8 +22,9 @@ EPILOG = """\
 MODEL is an .onnx file, an .mlir file at any level, a .davinci file that --save wrote, or
 zoo:NAME[,key=value...] with NAME one of mlp, bert, bert-tiny, bert-base, resnet18, resnet50,
 resnext50, resnext101, vgg16, mobilenet-v1, mobilenet-v2, mobilenet-v3, shufflenet-v2, squeezenet,
-googlenet, inception-v3, densenet, efficientnet, xception, convnext, vit, swin, unet, deeplab-v3,
-yolo, gpt2, gpt2-decode, llama, mixtral, mmoe, lstm, gru; e.g.
+googlenet, inception-v3, inception-v4, nasnet-mobile, nasnet-large, pnasnet-mobile, pnasnet-large,
+randwire, densenet, efficientnet, xception, convnext, vit, swin, unet, deeplab-v3, yolo, gpt2,
+gpt2-decode, llama, mixtral, mmoe, lstm, gru; e.g.
 npu-run zoo:bert,layers=2,hidden=768,heads=12 --check
 
 exit codes: 0 good, 1 check failed, 2 bad usage or input, 3 cannot compile, 4 device fault

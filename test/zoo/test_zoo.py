@@ -33,6 +33,13 @@ def run(model: zoo.Model) -> list[np.ndarray]:
         ("squeezenet,resolution=64,classes=5", [(1, 5)]),
         ("googlenet,resolution=64,classes=5", [(1, 5)]),
         ("inception-v3,resolution=79,classes=5", [(1, 5)]),
+        ("inception-v4,resolution=79,classes=5", [(1, 5)]),
+        ("nasnet-mobile,resolution=63,filters=8,stem=8,cells=1,classes=5", [(1, 5)]),
+        ("nasnet-large,resolution=66,filters=8,stem=8,cells=2,classes=5,batch=2", [(2, 5)]),
+        ("pnasnet-mobile,resolution=64,filters=6,stem=8,cells=2,classes=5", [(1, 5)]),
+        ("pnasnet-large,resolution=67,filters=8,stem=8,cells=1,classes=5", [(1, 5)]),
+        ("randwire,resolution=32,channels=16,nodes=9,classes=5", [(1, 5)]),
+        ("randwire,resolution=32,channels=8,nodes=18,regular=1,classes=5", [(1, 5)]),
         ("densenet,resolution=32,growth=8,classes=5", [(1, 5)]),
         ("efficientnet,resolution=32,classes=5", [(1, 5)]),
         ("mobilenet-v3,resolution=32,percent=25,classes=5,batch=2", [(2, 5)]),
@@ -69,6 +76,37 @@ def test_runs_under_onnxruntime(spec: str, shapes: list[tuple[int, ...]]) -> Non
     outputs = run(zoo.build(spec))
     assert sorted(o.shape for o in outputs) == sorted(shapes)
     assert all(np.isfinite(o).all() and o.std() > 0.01 for o in outputs)
+
+
+@pytest.mark.parametrize(
+    ("spec", "million_macs", "million_parameters"),
+    [
+        # Table 2 and 3 of "Learning Transferable Architectures for Scalable Image Recognition".
+        ("nasnet-mobile", 564, 5.3),
+        ("nasnet-large", 23_800, 88.9),
+        # Tables 5 and 6 of "Progressive Neural Architecture Search".
+        ("pnasnet-mobile", 588, 5.1),
+        ("pnasnet-large", 25_000, 86.1),
+        # Tables 2 and 3 of "Exploring Randomly Wired Neural Networks"; graphs are random.
+        ("randwire", 583, 5.6),
+        ("randwire,channels=109,regular=1", 4_000, 31.9),
+    ],
+)
+def test_work_and_parameters_are_those_published(
+    spec: str, million_macs: float, million_parameters: float
+) -> None:
+    graph = zoo.find(spec).sketch.graph
+    shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
+    made = {v.name: [d.dim_value for d in v.type.tensor_type.shape.dim] for v in graph.value_info}
+    macs = parameters = 0
+    for node in graph.node:
+        if node.op_type in ("Conv", "Gemm"):
+            weights = math.prod(shapes[node.input[1]])
+            parameters += weights
+            macs += weights * math.prod(made.get(node.output[0], [])[2:])
+    slack = 0.04 if spec.startswith("randwire") else 0.01
+    assert macs / 1e6 == pytest.approx(million_macs, rel=slack)
+    assert parameters / 1e6 == pytest.approx(million_parameters, rel=max(slack, 0.02))
 
 
 def test_same_weights_each_time() -> None:

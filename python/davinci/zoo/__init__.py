@@ -25,11 +25,13 @@ from davinci.zoo.efficientnet import Efficientnet
 from davinci.zoo.googlenet import Googlenet
 from davinci.zoo.gpt2 import Gpt2
 from davinci.zoo.graph import weights_left_out
-from davinci.zoo.inception import InceptionV3
+from davinci.zoo.inception import InceptionV3, InceptionV4
 from davinci.zoo.llama import Llama, Mixtral
 from davinci.zoo.mlp import Mlp
 from davinci.zoo.mmoe import Mmoe
 from davinci.zoo.mobilenet import MobilenetV1, MobilenetV2, MobilenetV3
+from davinci.zoo.nasnet import NasnetA, Pnasnet5
+from davinci.zoo.randwire import Randwire
 from davinci.zoo.recurrent import Gru, Lstm
 from davinci.zoo.resnet import Resnet
 from davinci.zoo.shufflenet import ShufflenetV2
@@ -80,6 +82,16 @@ NETWORKS: dict[str, Callable[..., Any]] = {
     "squeezenet": Squeezenet,
     "googlenet": Googlenet,
     "inception-v3": InceptionV3,
+    "inception-v4": InceptionV4,
+    "nasnet-mobile": NasnetA,
+    "nasnet-large": lambda **changes: NasnetA(
+        **{"resolution": 331, "filters": 168, "stem": 96, "cells": 6, "skip": 1, **changes}
+    ),
+    "pnasnet-mobile": Pnasnet5,
+    "pnasnet-large": lambda **changes: Pnasnet5(
+        **{"resolution": 331, "filters": 216, "stem": 96, "cells": 4, **changes}
+    ),
+    "randwire": Randwire,
     "densenet": Densenet,
     "efficientnet": Efficientnet,
     "xception": Xception,

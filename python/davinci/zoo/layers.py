@@ -47,16 +47,23 @@ class ImageNetwork:
 
 @dataclass(frozen=True)
 class Images:
-    """Images in a graph: their value and how many channels they have."""
+    """Images in a graph: their value and how many channels they have.
+
+    Attributes:
+        halvings: operators with a stride of 2 in front of them: images of equally many are of one
+            size.
+    """
 
     graph: OnnxGraph
     value: str
     channels: int
+    halvings: int = 0
 
     def then(self, operator: str, *others: str, channels: int = 0, **attributes: Any) -> Images:
         """What an operator makes of them."""
         value = self.graph.node(operator, self.value, *others, **attributes)
-        return Images(self.graph, value, channels or self.channels)
+        halvings = self.halvings + (attributes.get("strides", [1])[0] == 2)
+        return Images(self.graph, value, channels or self.channels, halvings)
 
     def conv(
         self,
