@@ -96,10 +96,15 @@ SERIES = {"float32": 4e-6, "float16": 2e-3}
 
 UNARY = [
     *(case(n, x) for n in ("neg", "abs", "sign", "relu") for x in NUMBERS),
-    *(case(n, x) for n in ("floor", "ceil", "round", "sqrt") for x in FLOATS),
+    *(case(n, x) for n in ("floor", "ceil", "round", "round_away", "sqrt") for x in FLOATS),
     *(
         case(n, x, rtol=SERIES[str(x.dtype)])
         for n in ("exp", "log", "rsqrt", "tanh", "erf", "logistic")
+        for x in FLOATS
+    ),
+    *(
+        case(n, x, rtol=SERIES[str(x.dtype)])
+        for n in ("sine", "cosine", "tan", "expm1", "log1p", "cbrt")
         for x in FLOATS
     ),
     *(case("not", x) for x in (I1, I16, I32)),
@@ -118,6 +123,7 @@ BINARY = [
     *(case("div", *pairs(x)) for x in FLOATS),
     case("div", *QUOTIENTS),
     *(case(n, *pairs(x)) for n in ("and", "or", "xor") for x in (I1, I16)),
+    *(case("atan2", *pairs(x), rtol=SERIES[str(x.dtype)]) for x in FLOATS),
     case("pow", *GRID, rtol=4e-5),
     case("pow", *(x.astype(np.float16) for x in GRID), rtol=2e-3),
 ]

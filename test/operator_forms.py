@@ -67,8 +67,12 @@ SAME = {
     "neg": "negate",
     "exp": "exponential",
     "round": "round_nearest_even",
+    "round_away": "round_nearest_afz",
+    "expm1": "exponential_minus_one",
+    "log1p": "log_plus_one",
 }
 SAME |= {name: name for name in ("add", "and", "or", "xor", "abs", "sign", "log", "sqrt", "rsqrt")}
+SAME |= {name: name for name in ("sine", "cosine", "tan", "cbrt", "atan2")}
 SAME |= {name: name for name in ("tanh", "logistic", "floor", "ceil", "not")}
 """Operations on values of one type, by the ascend operator."""
 

@@ -23,7 +23,7 @@ func.func @main(%x: tensor<16x64xf32>, %y: tensor<64x16xf32>) -> tensor<16x16xf3
   %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
      : (tensor<16x64xf32>, tensor<64x16xf32>) -> tensor<16x16xf32>
   %1 = stablehlo.exponential %0 : tensor<16x16xf32>
-  %2 = stablehlo.cosine %1 : tensor<16x16xf32>
+  %2 = stablehlo.reduce_precision %1, format = e5m10 : tensor<16x16xf32>
   return %2 : tensor<16x16xf32>
 }"""
 

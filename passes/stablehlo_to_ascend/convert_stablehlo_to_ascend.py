@@ -2,11 +2,11 @@
 
 before:
     %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : ... -> tensor<8x4xf32>
-    %1 = stablehlo.sine %0 : tensor<8x4xf32>
+    %1 = stablehlo.reduce_precision %0, format = e5m10 : tensor<8x4xf32>
 after:
     %0 = "ascend.matmul"(%x, %w) : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
-    %1 = call @sine_0(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
-    func.func private @sine_0(%a: tensor<8x4xf32>) -> tensor<8x4xf32> { .. stablehlo.sine .. }
+    %1 = call @reduce_precision_0(%0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    func.func private @reduce_precision_0(%a: tensor<8x4xf32>) -> tensor<8x4xf32> { .. }
 
 Needs static shapes, and calls inlined. An operation that has no ascend operator, or one that the
 vector unit has no instructions for on these types, becomes a call of a function for the scalar

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,6 +24,7 @@ BINARY = {
     "and": "and",
     "or": "or",
     "xor": "xor",
+    "atan2": "atan2",
 }
 
 BOOLEAN = {"add": "or", "multiply": "and", "maximum": "or", "minimum": "and"}
@@ -41,7 +43,14 @@ UNARY = {
     "floor": "floor",
     "ceil": "ceil",
     "round_nearest_even": "round",
+    "round_nearest_afz": "round_away",
     "not": "not",
+    "sine": "sine",
+    "cosine": "cosine",
+    "tan": "tan",
+    "exponential_minus_one": "expm1",
+    "log_plus_one": "log1p",
+    "cbrt": "cbrt",
 }
 
 NAMED = {"chlo.erf": "erf", "mhlo.erf": "erf"}
@@ -116,6 +125,16 @@ def convert_compare(op: Op, ops: TensorOps) -> Sequence[Any]:
     predicate = str(op.attributes["comparison_direction"]).split()[-1].rstrip(">")
     result = Tensor(tensor_of(a.type).shape, "i1")
     return [ops.emit("compare", [a, b], result, predicate=predicate)]
+
+
+@conversion("is_finite")
+def convert_is_finite(op: Op, ops: TensorOps) -> Sequence[Any]:
+    """|x| < inf, which NaN is not either."""
+    x = op.operands[0]
+    found = tensor_of(x.type)
+    limit = ops.full(found.shape, found.element, math.inf)
+    result = Tensor(found.shape, "i1")
+    return [ops.emit("compare", [ops.unary("abs", x), limit], result, predicate="LT")]
 
 
 @conversion("select")

@@ -21,7 +21,7 @@ func.func @main(%x: tensor<16x64xf32> {{ascend.name = "x"}}, %m: tensor<16x32xi1
   %w = stablehlo.constant dense_resource<w> : tensor<64x32xf32>
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
      : (tensor<16x64xf32>, tensor<64x32xf32>) -> tensor<16x32xf32>
-  %1 = stablehlo.cosine %0 : tensor<16x32xf32>
+  %1 = stablehlo.reduce_precision %0, format = e5m10 : tensor<16x32xf32>
   %2 = stablehlo.select %m, %0, %1 : tensor<16x32xi1>, tensor<16x32xf32>
   return %2 : tensor<16x32xf32>
 }}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from davinci.operators.core import FLOATS, REAL, elementwise
+from davinci.operators.core import FLOATS, REAL, Array, elementwise
 from davinci.operators.formulas import in_f32, whole
 from davinci.operators.vector_program import Value, VectorProgram
 
@@ -28,6 +28,23 @@ def ceil(p: VectorProgram, a: Value) -> Value:
 def round_(p: VectorProgram, a: Value) -> Value:
     """Rounds to nearest, ties to even."""
     return with_sign_of_zero(p, a, "rint")
+
+
+def away_from_zero(a: Array) -> Array:
+    """The nearest whole numbers, halves away from zero."""
+    down = np.trunc(a)
+    return np.where(np.abs(a - down) >= 0.5, down + np.copysign(1, a), down)
+
+
+@elementwise(values=away_from_zero, types=FLOATS, constraints=REAL)
+@in_f32
+def round_away(p: VectorProgram, a: Value) -> Value:
+    """Rounds to nearest, halves away from zero."""
+    down = whole(p, a, "trunc")
+    rest = p.sub(a, down)
+    up = p.choose("ge", rest, 0.5, p.add(down, 1.0), down)
+    nearest = p.choose("le", rest, -0.5, p.add(down, -1.0), up)
+    return p.choose("eq", nearest, 0.0, p.mul(a, 0.0), nearest)
 
 
 def with_sign_of_zero(p: VectorProgram, a: Value, rounding: str) -> Value:

@@ -257,7 +257,6 @@ SCALAR = {
     ),
     "add_i64": binary("add", "tensor<9xi64>"),
     "divide_i32": binary("divide", "tensor<9xi32>"),
-    "sine": unary("sine", "tensor<9xf32>"),
     "remainder": binary("remainder", "tensor<9xf32>"),
     "reverse": function(
         "%x: tensor<3x5xf32>",
