@@ -1,9 +1,11 @@
 """Static memory planning: buffers with sizes and lifetimes get offsets in one memory.
 
 `solve` takes the best of several algorithms; `npu-plan` and `benchmarks/speed/planning.py` compare
-them.
+them. `lowest` orders the steps of a network so that little is live at once, `layers` and
+`in_groups` say which of them run at the same time.
 """
 
+from davinci.planning.order import Order, lowest
 from davinci.planning.planner import (
     ALGORITHMS,
     COMPILE,
@@ -15,6 +17,16 @@ from davinci.planning.planner import (
     solve,
 )
 from davinci.planning.problem import Buffer, Plan, Problem, faults
+from davinci.planning.steps import (
+    Step,
+    Work,
+    can_run,
+    in_groups,
+    layers,
+    one_by_one,
+    peak_bytes,
+    problem_of,
+)
 
 __all__ = [
     "ALGORITHMS",
@@ -23,10 +35,20 @@ __all__ = [
     "SEARCH",
     "Budget",
     "Buffer",
+    "Order",
     "Plan",
     "Problem",
+    "Step",
+    "Work",
     "algorithms_for",
+    "can_run",
     "faults",
+    "in_groups",
+    "layers",
+    "lowest",
+    "one_by_one",
+    "peak_bytes",
+    "problem_of",
     "run",
     "solve",
 ]
