@@ -11,7 +11,8 @@ from davinci import errors
 from davinci.tools.command import Parser, guarded
 
 PASSED = (
-    "machine", "cores", "precision", "fusion", "winograd", "core_choice", "plan", "schedules",
+    "machine", "cores", "precision", "fusion", "winograd", "core_choice", "plan",
+    "memory_limit", "schedules",
 )  # fmt: skip
 """Options that `davinci.compile` has too."""
 
@@ -60,6 +61,12 @@ def make_parser() -> Parser:
         "--plan",
         metavar="P",
         help="which kernels share a launch: time (default), memory, balanced, sequential, groups=N",
+    )
+    add(
+        "--memory-limit",
+        metavar="BYTES",
+        help="most bytes of the values that kernels hand to each other, as 4000000, 4MB, 4MiB or "
+        "60%% of what they take: launches are reordered, split and repeated until they fit",
     )
     add("--winograd", metavar="W", help="3x3 convolutions by tiles: cost (default), none, 2x2, 4x4")
     add(

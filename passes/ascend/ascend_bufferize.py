@@ -30,9 +30,9 @@ by their lifetimes in stages (`davinci.planning`); `reshape`,
 of the kernel that uses it. Buffers begin at lines of GM and are whole blocks long, so that whole
 blocks may be copied. Results are written in place to the output arguments; a copy is launched only
 where that is not possible. Adds `ascend.arena_bytes`, `ascend.arena_unplanned_bytes` (what the
-arena would take without reuse), `ascend.arena_lower_bound_bytes` (the most bytes that are live
-at once) and `ascend.arena` to @main: of each value in the arena its offset and size in bytes, and
-the numbers of the first and the last launch that needs it.
+numbers of the first and the last launch that needs it. With `memory-limit` the arena has at most so
+many bytes (`davinci.passes.ascend.memory_limit`): `ascend.arena_limit_bytes`, and what was tried
+for that in `ascend.arena_remedies`.
 """
 
 from __future__ import annotations
@@ -60,11 +60,14 @@ from davinci.passes.ascend.group_outline import Kernels
 from davinci.passes.ascend.grouping import joined_in_place
 from davinci.passes.ascend.host_function import HostBuilder, Launch, Place, Storage
 from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor, symbols
+from davinci.passes.ascend.memory_limit import Remedy, fit, place
 from davinci.passes.ascend.staging import Staged, Staging
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
+from davinci.passes.pipeline import memory_limits
 from davinci.passes.pipeline.base import Pass, fail, option, register_pass
+from davinci.passes.pipeline.pipelines import LIMIT_HELP
 from davinci.passes.pipeline.plans import BALANCED, expected
-from davinci.planning import Buffer, Plan, Problem, solve
+from davinci.planning import Plan
 from davinci.units import BLOCK_BYTES, round_up
 
 BUFFERS_ONLY = frozenset(
@@ -86,6 +89,7 @@ class AscendBufferizePass(Pass):
     machine: str = option("ascend910", "machine file that gives the lines of GM")
     cores: int = option(0, "most cores of a launch; 0: all cores of the machine")
     plan: str = option("sequential", "which kernels share a launch", expected=expected)
+    memory_limit: str = option("", LIMIT_HELP, expected=memory_limits.expected)
 
     def run(self, op: Any) -> None:
         function = dict(symbols(op)).get("main")
@@ -98,6 +102,12 @@ class AscendBufferizePass(Pass):
         line_bytes = machine.gm.line_bytes
         staging = Staging(op, plan.launches, machine, self.cores or machine.cores)
         staged, placed = chosen(staging.plans(self.plan), self.plan, arena, line_bytes)
+        remedies: list[Remedy] = []
+        if self.memory_limit:
+            limit = memory_limits.bytes_of(self.memory_limit, placed.height)
+            fitting = fit(staging, staged, arena, line_bytes, limit)
+            staged, placed, arena = fitting.staged, fitting.placed, fitting.arena
+            remedies = fitting.remedies
         for storage, offset in zip(arena, placed.offsets, strict=True):
             storage.offset = offset
         arena_bytes = max((storage.offset + storage.size for storage in arena), default=0)
@@ -111,6 +121,10 @@ class AscendBufferizePass(Pass):
         main.attributes["ascend.arena_lower_bound_bytes"] = bound
         places = [n for s in arena for n in (s.offset, s.size, *staged.calls_of(s))]
         main.attributes["ascend.arena"] = builder.as_attribute(places)
+        if remedies:
+            texts = [remedy.text(remedies[0]) for remedy in remedies]
+            main.attributes["ascend.arena_limit_bytes"] = builder.as_attribute(limit)
+            main.attributes["ascend.arena_remedies"] = builder.as_attribute(texts)
         function.erase()
 
 
@@ -118,17 +132,14 @@ def chosen(
     plans: list[Staged], name: str, storages: list[Storage], line_bytes: int
 ) -> tuple[Staged, Plan]:
     """The one of several plans that a plan of that name is, and the offsets of storages in it."""
-    placed = []
-    for staged in plans:
-        staged.note_lifetimes()
-        buffers = tuple(Buffer(s.size, s.first, s.last + 1) for s in storages)
-        placed.append(solve(Problem(buffers, line_bytes)))
+    placed = [place(staged, storages, line_bytes) for staged in plans]
 
     def weighed(number: int) -> tuple[float, float]:
         cycles, height = plans[number].cycles, placed[number].height
         return (cycles * height if name == BALANCED else height), cycles
 
     best = min(range(len(plans)), key=weighed)
+    plans[best].note_lifetimes()
     return plans[best], placed[best]
 
 

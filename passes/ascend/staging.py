@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from davinci.errors import CompileError
@@ -21,6 +22,7 @@ from davinci.passes.ascend.host_function import Launch, Storage
 from davinci.passes.ascend.kernel_outline import symbols, unique
 from davinci.passes.ascend.tensor_ops import fold_numbers
 from davinci.passes.pipeline.plans import SEQUENTIAL, TIME, groups_of
+from davinci.planning import Step, Work, lowest
 from davinci.schedule.kernel_cores import ways_of_group
 from davinci.schedule.stages import (
     Prices,
@@ -101,14 +103,62 @@ class Staging:
         """What may be taken, by a name of a plan: one, or several of which the arena decides."""
         if plan == SEQUENTIAL or not any(independent(self._needs)):
             return [self._apart()]
-        prices = Prices(self._machine, self._cores, self._tasks())
+        prices = self._all_prices
         if (groups := groups_of(plan)) is not None:
             return [self._staged(in_groups(prices, groups))]
         best = self._staged(fastest(prices))
         if plan == TIME:
             return [best]
         layered = (in_groups(prices, count) for count in range(1, MOST_GROUPS + 1))
-        return [self._staged(sequential(prices)), *map(self._staged, layered), best]
+        order = lowest(self.work(self._machine.gm.line_bytes)).steps
+        few = [Stage((number,), (), prices.alone(number)) for number in order]
+        made = [sequential(prices), few, *layered]
+        return [*map(self._staged, made), best]
+
+    def work(self, line_bytes: int) -> Work:
+        """The launches as steps that touch storages of the arena; a step waits for those that
+        launches wait for, so kernels that write parts of one storage may run in any order."""
+        numbers: dict[Storage, int] = {}
+        steps = []
+        for launch, needs in zip(self._launches, self._needs, strict=True):
+            touched = [place.storage for place, _ in launch.buffers]
+            inside = dict.fromkeys(s for s in touched if s.kind == "arena")
+            reads = tuple(numbers.setdefault(storage, len(numbers)) for storage in inside)
+            steps.append(Step(reads, (), needs))
+        sizes = tuple(round_up(storage.size, line_bytes) for storage in numbers)
+        return Work(sizes, tuple(steps))
+
+    def of_stages(self, stages: Sequence[tuple[int, ...]]) -> Staged:
+        """Given stages, their cores shared out as takes least time."""
+        priced = [self._all_prices.stage(tuple(sorted(tasks))) for tasks in stages]
+        found = [stage or Stage(tuple(tasks)) for stage, tasks in zip(priced, stages, strict=True)]
+        return self._staged(found)
+
+    def with_launches(self, launches: list[Launch]) -> Staging:
+        """Decides of other launches of the same kernels."""
+        other = Staging(self._root, launches, self._machine, self._cores)
+        other._ways = self._ways
+        return other
+
+    def cycles_alone(self, launch: Launch) -> float | None:
+        """Estimated cycles of a launch that shares nothing; None for kernels of the scalar unit
+        and for loops."""
+        ways = self._ways_of(launch.kernel)
+        if ways is None:
+            return None
+        return min(way.cycles + self._machine.queued_cycles(way.cores) for way in ways)
+
+    def cycles_of(self, staged: Staged) -> float:
+        """Estimated cycles of all launches, those of unknown length counted as none."""
+        total = 0.0
+        for launches, stage in zip(staged.launches, staged.stages, strict=True):
+            alone = len(launches) == 1
+            total += (self.cycles_alone(launches[0]) or 0.0) if alone else stage.cycles
+        return total
+
+    @cached_property
+    def _all_prices(self) -> Prices:
+        return Prices(self._machine, self._cores, self._tasks())
 
     def _apart(self) -> Staged:
         stages = [Stage((number,)) for number in range(len(self._launches))]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from davinci.passes.pipeline import plans, registry, rewrites
+from davinci.passes.pipeline import memory_limits, plans, registry, rewrites
 from davinci.passes.pipeline.base import option
 from davinci.passes.pipeline.pipeline_text import ROOT, PassNode, format_options
 from davinci.tables import Table
@@ -20,6 +20,8 @@ FRACTALIZE = ("improved", "naive")
 FUSION = ("all", "none")
 CORE_CHOICES = ("cost", "all")
 WINOGRAD = ("cost", "none", "2x2", "4x4")
+
+LIMIT_HELP = "most bytes of the arena, as 4MB or 60%; none: no limit"
 
 REWRITES_HELP = "what is rewritten: all, none, names of rewrites, or -names"
 
@@ -42,6 +44,7 @@ class Options:
     rewrites: str = option("all", REWRITES_HELP, expected=rewrites.expected)
     core_choice: str = option("cost", "cores of a kernel: by its cost, or all", CORE_CHOICES)
     plan: str = option("time", "which kernels share a launch", expected=plans.expected)
+    memory_limit: str = option("", LIMIT_HELP, expected=memory_limits.expected)
 
 
 STAGES = (
@@ -83,8 +86,9 @@ def _pass(name: str, options: Options, *keys: str) -> str:
 def _bufferize(options: Options) -> str:
     """Text of `ascend-bufferize`; kernels that all take all cores share no launch."""
     plan = plans.SEQUENTIAL if options.core_choice == "all" else options.plan
-    chosen = {"machine": options.machine, "cores": options.cores, "plan": plan}
-    defaults = {"machine": Options().machine, "cores": 0, "plan": plans.SEQUENTIAL}
+    given = {key: getattr(options, key) for key in ("machine", "cores", "memory_limit")}
+    chosen = {**given, "plan": plan}
+    defaults = {**{key: getattr(Options(), key) for key in given}, "plan": plans.SEQUENTIAL}
     return "ascend-bufferize" + format_options(
         {key: value for key, value in chosen.items() if value != defaults[key]}
     )

@@ -48,6 +48,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     rewrites: str = "all",
     core_choice: str = "cost",
     plan: str = "time",
+    memory_limit: str | int = "",
     schedules: str | os.PathLike[str] | None = None,
     checks: bool = True,
     timing_only: bool = False,
@@ -77,6 +78,10 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         plan: which kernels share a launch, on cores of their own: as takes least "time" or "memory"
             (of the arena), "balanced" between these, none ("sequential"), or those of a layer cut
             in N groups ("groups=N").
+        memory_limit: most bytes of the arena, in which kernels hand values to each other: a
+            number, "4MB", "4MiB", or a part of what it has without a limit, "60%". Launches are
+            then reordered, fewer kernels share one, and values are computed again, as far as
+            needed; the record says what that costs.
         winograd: 3x3 convolutions by tiles: by "cost", "none", or all by "2x2" or "4x4".
         rewrites: which rewrites of the network are made: "all", "none", or names from
             docs/rewrites.md; "all,-gelu" leaves one out.
@@ -109,6 +114,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         rewrites=rewrites,
         core_choice=core_choice,
         plan=plan,
+        memory_limit=str(memory_limit),
     )
     description = check_options(options)
 

@@ -68,6 +68,8 @@ class ProgramFacts:
         arena_lower_bound_bytes: the most of them that are live at once.
         scopes: of nodes of the model whose names do not tell theirs.
         arena: the values in it, in the order in which they are made.
+        arena_limit_bytes: most bytes that were allowed, 0 for no limit.
+        arena_remedies: what was tried to stay within the limit; the last one is what was done.
     """
 
     kernels: dict[str, Kernel]
@@ -77,6 +79,8 @@ class ProgramFacts:
     arena_lower_bound_bytes: int = 0
     scopes: Mapping[str, str] = field(default_factory=dict)
     arena: tuple[ArenaValue, ...] = ()
+    arena_limit_bytes: int = 0
+    arena_remedies: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -106,10 +110,11 @@ def describe(module: ir.Module) -> ProgramFacts:
     served: dict[str, Sequence[Sequence[int]]] = {}
     of_module: Sequence[Sequence[int]] = ()
     places: list[int] = []
-    weights = arena = unplanned = bound = 0
+    weights = arena = unplanned = bound = limit = 0
+    remedies: list[str] = []
 
     def visit(view: Any) -> Any:
-        nonlocal weights, arena, unplanned, bound, of_module
+        nonlocal weights, arena, unplanned, bound, limit, of_module
         op = view.operation
         if op.name == "builtin.module":
             of_module = attribute(op, "hivm.members", ())
@@ -124,6 +129,8 @@ def describe(module: ir.Module) -> ProgramFacts:
             unplanned += attribute(op, "ascend.arena_unplanned_bytes", 0)
             bound += attribute(op, "ascend.arena_lower_bound_bytes", 0)
             places.extend(attribute(op, "ascend.arena", ()))
+            limit += attribute(op, "ascend.arena_limit_bytes", 0)
+            remedies.extend(attribute(op, "ascend.arena_remedies", ()))
             if "ascend.kernel" in op.attributes:
                 found[symbol_name(op)] = op
                 served[symbol_name(op)] = of_module
@@ -137,7 +144,8 @@ def describe(module: ir.Module) -> ProgramFacts:
     scopes = module.operation.attributes.get("ascend.scopes", ())
     texts = {item.name: ir.StringAttr(item.attr).value for item in scopes}
     values = tuple(ArenaValue(*places[i : i + 4]) for i in range(0, len(places), 4))
-    return ProgramFacts(kernels, weights, arena, unplanned, bound, texts, values)
+    sizes_of_arena = (arena, unplanned, bound)
+    return ProgramFacts(kernels, weights, *sizes_of_arena, texts, values, limit, tuple(remedies))
 
 
 def kernel_of(

@@ -117,10 +117,21 @@ def build(
             "arena_bytes": program.arena_bytes,
             "arena_unplanned_bytes": program.arena_unplanned_bytes,
             "lower_bound_bytes": program.arena_lower_bound_bytes,
+            **limited(program),
             "arena": arena_values(launches, program),
         },
     }
     return {**record, "warnings": warnings_of(record)}
+
+
+def limited(program: ProgramFacts) -> Record:
+    """What the memory of a program says of a limit; nothing where there is none."""
+    if not program.arena_limit_bytes:
+        return {}
+    return {
+        "limit_bytes": program.arena_limit_bytes,
+        "remedies": list(program.arena_remedies),
+    }
 
 
 def launch_times(

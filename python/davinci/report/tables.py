@@ -61,6 +61,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
         ),
         ("pipes", ", ".join(f"{n[5:]} {p['ratio']:.1%}" for n, p in record["pipes"].items())),
     ]
+    if remedies := memory.get("remedies"):
+        rows.append(("fits", f"{megabytes(memory['limit_bytes'])}; {remedies[-1]}"))
     if short := sync_text(record):
         rows.append(("event ids", short))
     if quantization := record.get("quantization"):

@@ -1,0 +1,241 @@
+"""What is done so that the values that kernels hand to each other fit a limit of memory.
+
+Remedies are tried in this order, until the arena fits:
+
+reorder      the launches as they are, in another order
+split        fewer kernels share a launch, in the end none, in the order of least peak
+recompute    what is cheap to compute is computed again where it is needed late
+
+Each is said with the bytes that it takes and its estimated time, also in the error where none is
+enough; that error lists what is live at the peak.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from davinci.errors import CompileError
+from davinci.passes.ascend.host_function import Launch, Storage
+from davinci.passes.ascend.recomputation import recompute
+from davinci.passes.ascend.staging import Staged, Staging
+from davinci.planning import Buffer, Plan, Problem, Step, Work, lowest, solve
+
+PLANNED, REORDER, SPLIT, RECOMPUTE = "planned", "reorder", "split", "recompute"
+
+MOST_ROUNDS = 3
+"""Times that values to compute again are chosen: storages that do not lie side by side leave gaps,
+and then more of them are chosen."""
+
+MOST_NAMES = 2
+"""Nodes of the model that name a value in an error; how many more there are is said."""
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """What was tried.
+
+    Attributes:
+        name: "planned" for what is taken without a limit, "reorder", "split" or "recompute".
+        arena_bytes: that the arena has with it.
+        cycles: estimated, of all launches; the scalar unit's kernels, whose time nobody estimates,
+            count as none.
+        repeated: launches that compute something again.
+    """
+
+    name: str
+    arena_bytes: int
+    cycles: float
+    repeated: int = 0
+
+    def text(self, first: Remedy) -> str:
+        """In words, with the difference to another one.
+
+        >>> print(Remedy("split", 90, 1200.0).text(Remedy("planned", 100, 1000.0)))
+        split: 90 bytes, about 200 cycles more
+        """
+        more = f", about {self.cycles - first.cycles:,.0f} cycles more" if self != first else ""
+        again = f" by {self.repeated} launch{'es' * (self.repeated > 1)}" if self.repeated else ""
+        return f"{self.name}{again}: {self.arena_bytes:,} bytes{more}"
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Launches whose arena is within a limit.
+
+    Attributes:
+        staged: the launches in stages.
+        placed: the offsets of `arena`.
+        arena: storages.
+        remedies: that were tried, the last one is taken.
+    """
+
+    staged: Staged
+    placed: Plan
+    arena: list[Storage]
+    remedies: list[Remedy]
+
+
+def place(staged: Staged, arena: Sequence[Storage], line_bytes: int) -> Plan:
+    """Offsets of storages, whose lifetimes are those in `staged` from then on."""
+    staged.note_lifetimes()
+    buffers = tuple(Buffer(s.size, s.first, s.last + 1) for s in arena)
+    return solve(Problem(buffers, line_bytes))
+
+
+def fit(
+    staging: Staging, planned: Staged, arena: Sequence[Storage], line_bytes: int, limit: int
+) -> Fitting:
+    """The first remedy with which the arena has at most `limit` bytes.
+
+    Raises:
+        CompileError: none has.
+    """
+    remedies: list[Remedy] = []
+    best: tuple[Plan, Staged, list[Storage]] | None = None
+    for name, staged, repeated in _tried(staging, planned, line_bytes, limit):
+        again = [s for s in storages_of(staged) if s not in set(arena)]
+        alive = [*arena, *again]
+        placed = place(staged, alive, line_bytes)
+        remedies.append(Remedy(name, placed.height, staging.cycles_of(staged), repeated))
+        if placed.height <= limit:
+            return Fitting(staged, placed, alive, remedies)
+        if best is None or placed.height < best[0].height:
+            best = placed, staged, alive
+    assert best is not None
+    raise _does_not_fit(*best, remedies, limit)
+
+
+def _tried(
+    staging: Staging, planned: Staged, line_bytes: int, limit: int
+) -> Iterator[tuple[str, Staged, int]]:
+    """Remedies with their launches and how many of these are repetitions."""
+    yield PLANNED, planned, 0
+    work = staging.work(line_bytes)
+    stages = [stage.tasks for stage in planned.stages]
+    yield REORDER, staging.of_stages(_reordered(work, stages)), 0
+    order = lowest(work).steps
+    for cut in _cut(work, stages, order):
+        yield SPLIT, staging.of_stages(cut), 0
+    one_by_one = staging.of_stages([(number,) for number in order])
+    yield SPLIT, one_by_one, 0
+    flat = [launch for launches in one_by_one.launches for launch in launches]
+    room = repeated = 0  # room: what gaps between storages have taken
+    for _ in range(MOST_ROUNDS):
+        made = recompute(flat, limit - room, staging.cycles_alone)
+        if made.repeated <= repeated:
+            return
+        repeated = made.repeated
+        again = staging.with_launches(made.launches)
+        staged = again.of_stages([(number,) for number in range(len(made.launches))])
+        yield RECOMPUTE, staged, made.repeated
+        room += max(place(staged, storages_of(staged), line_bytes).height - limit, line_bytes)
+
+
+def _reordered(work: Work, stages: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """Stages as they are, in an order in which little is live at once."""
+    place_of = {number: at for at, stage in enumerate(stages) for number in stage}
+    steps = []
+    for at, stage in enumerate(stages):
+        reads = frozenset(t for number in stage for t in work.steps[number].touches)
+        needs = {place_of[need] for number in stage for need in work.needs[number]}
+        steps.append(Step(tuple(reads), (), frozenset(needs - {at})))
+    return [stages[at] for at in lowest(Work(work.sizes, tuple(steps))).steps]
+
+
+def _cut(
+    work: Work, stages: Sequence[tuple[int, ...]], order: Sequence[int]
+) -> Iterator[list[tuple[int, ...]]]:
+    """Stages with ever more of them cut in halves, the one at the peak first, until that is one
+    launch."""
+    rank = {number: at for at, number in enumerate(order)}
+    now = list(stages)
+    while True:
+        now = _reordered(work, now)
+        peak = _peak(work, now)
+        if len(now[peak]) == 1:
+            return
+        ranked = sorted(now[peak], key=rank.__getitem__)
+        middle = len(ranked) // 2
+        now[peak : peak + 1] = [tuple(sorted(ranked[:middle])), tuple(sorted(ranked[middle:]))]
+        yield list(now)
+
+
+def _peak(work: Work, stages: Sequence[tuple[int, ...]]) -> int:
+    """Number of the stage during which most bytes are live."""
+    first: dict[int, int] = {}
+    last: dict[int, int] = {}
+    for at, stage in enumerate(stages):
+        for number in stage:
+            for tensor in work.steps[number].touches:
+                first.setdefault(tensor, at)
+                last[tensor] = at
+    live = [0] * (len(stages) + 1)
+    for tensor, at in first.items():
+        live[at] += work.sizes[tensor]
+        live[last[tensor] + 1] -= work.sizes[tensor]
+    total = 0
+    found, most = 0, -1
+    for at, change in enumerate(live[:-1]):
+        total += change
+        if total > most:
+            found, most = at, total
+    return found
+
+
+def storages_of(staged: Staged) -> list[Storage]:
+    """Storages in the arena that launches touch, in the order in which that happens."""
+    launches = [launch for stage in staged.launches for launch in stage]
+    touched = [place.storage for launch in launches for place, _ in launch.buffers]
+    return [s for s in dict.fromkeys(touched) if s.kind == "arena" and s.size]
+
+
+def _does_not_fit(
+    placed: Plan, staged: Staged, arena: Sequence[Storage], remedies: list[Remedy], limit: int
+) -> CompileError:
+    """The error that lists what is live at the peak of the best remedy, and what each gave."""
+    staged.note_lifetimes()
+    times = range(len(staged.launches))
+
+    def at(time: int) -> list[Storage]:
+        return [s for s in arena if s.first <= time <= s.last]
+
+    peak = max(times, key=lambda time: sum(s.size for s in at(time)))
+    running = staged.launches[peak]
+    touched = {place.storage for launch in running for place, _ in launch.buffers}
+    makers: dict[Storage, list[str]] = {}
+    for launch in (launch for stage in staged.launches for launch in stage):
+        for place_of, _ in launch.buffers[len(launch.buffers) - launch.outputs :]:
+            makers.setdefault(place_of.storage, []).extend(launch.operators)
+    rows = [f"{'bytes':>14}  made by"]
+    for storage in sorted(at(peak), key=lambda s: -s.size):
+        kept = "" if storage in touched else ", only kept"
+        rows.append(f"{storage.size:>14,}  {named(makers.get(storage, []))}{kept}")
+    lines = [f"alive while {' and '.join(map(_kernel_text, running))} runs:", *rows]
+    if len(running) == 1:
+        least = sum(s.size for s in at(peak) if s in touched)
+        lines.append(f"{least:>14,}  of these the kernel itself reads and writes")
+    lines += ["what each remedy gives:", *(f"  {r.text(remedies[0])}" for r in remedies)]
+    return CompileError(
+        "the values that kernels hand to each other do not fit the memory limit",
+        found=f"{placed.height:,} bytes with the best remedy",
+        expected=f"at most {limit:,} bytes",
+        hint="raise the limit, or make what is largest smaller, as with a smaller batch or shorter "
+        "sequences; " + "\n".join(lines),
+    )
+
+
+def named(nodes: Sequence[str]) -> str:
+    """Nodes of the model, few of them by name.
+
+    >>> named(["a", "b", "c", "d"])
+    'c, d and 2 more'
+    """
+    shown = list(dict.fromkeys(nodes))
+    more = len(shown) - MOST_NAMES
+    text = ", ".join(shown[-MOST_NAMES:]) or "nodes without names"
+    return text + (f" and {more} more" if more > 0 else "")
+
+
+def _kernel_text(launch: Launch) -> str:
+    return f"@{launch.kernel} ({named(launch.operators)})"
