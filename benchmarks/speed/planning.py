@@ -1,28 +1,43 @@
 """Heights and seconds of the planner's algorithms on buffer allocation problems.
 
     python benchmarks/speed/planning.py FOLDER
+    python benchmarks/speed/planning.py --networks [--times]
 
 FOLDER has files of the form that `npu-plan` takes, as `benchmarks/challenging` of MiniMalloc's
 repository; the number in a file's name, `A.1048576.csv`, is its capacity. Quick is what a
 compilation has without a search. Heights are in units of the lower bound, those of the search in
 units of the capacity as well. Seconds are of the processor, one thread; the first search includes
 the compilation of its native code.
+
+With --networks the memory of whole networks is planned, see `planned_networks.py`; exits with 1 if
+ResNeXt needs more memory, or with --times longer, than it should.
 """
 
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from pathlib import Path
+
+import planned_networks
 
 from davinci.planning import ALGORITHMS, QUICK, Budget, Plan, Problem, faults, files, run, solve
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="of problems, NAME.CAPACITY.csv")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("folder", type=Path, nargs="?", help="of problems, NAME.CAPACITY.csv")
+    what.add_argument("--networks", action="store_true", help="plan whole networks instead")
+    parser.add_argument("--times", action="store_true", help="simulate the networks, too")
     parser.add_argument("--seconds", type=float, default=20.0, help="for a search; default: 20")
     options = parser.parse_args()
+    if options.networks:
+        good = planned_networks.show_networks(options.times)
+        print()
+        planned_networks.show_batches()
+        return int(not good)
     names = list(ALGORITHMS)
     print("problem  buffers  " + "  ".join(names) + "  quick  seconds  search/capacity  seconds")
     for path in sorted(options.folder.glob("*.csv")):
@@ -39,6 +54,7 @@ def main() -> None:
         row += [f"{ratio:{len(name)}.3f}" for name, ratio in zip(names, heights, strict=True)]
         row += [f"{quick.ratio:.3f}", f"{quick_seconds:7.3f}"]
         print("  ".join([*row, f"{best.height / capacity:15.4f}", f"{seconds:7.2f}"]), flush=True)
+    return 0
 
 
 def checked(plan: Plan) -> Plan:
@@ -49,4 +65,4 @@ def checked(plan: Plan) -> Plan:
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())
