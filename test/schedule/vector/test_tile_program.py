@@ -1,13 +1,17 @@
-"""What becomes of operators of a group: quotients by statistics."""
+"""What becomes of operators of a group: quotients by statistics, statistics that meet, axes."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from davinci.operators import Tensor
 from davinci.schedule.graph import Graph, Node
 from davinci.schedule.vector.space import space_of
 from davinci.schedule.vector.tile_program import program_of
+from support import run_text
 
 ROWS, STATISTIC = Tensor((4, 100), "f32"), Tensor((4,), "f32")
 
@@ -40,3 +44,50 @@ def test_quotients_by_statistics(
     found = names(divisor, last)
     assert wanted <= found
     assert not missing & found
+
+
+@pytest.mark.parametrize("shapes", [((32, 1, 1), ()), ((32, 1, 1), (1, 9, 1)), ((1, 9, 1), ())])
+def test_statistics_of_different_axes_meet_in_one_step(shapes: tuple[tuple[int, ...], ...]) -> None:
+    """Both operands that a selection chooses from may lack axes, and not the same ones."""
+    condition = np.arange(32 * 9 * 20).reshape(32, 9, 20) % 3 == 0
+    random = np.random.default_rng(0)
+    a, b = (np.asarray(random.normal(size=shape), np.float32) for shape in shapes)
+    lines, names = [], []
+    for number, array in ((1, a), (2, b)):
+        dims = list(range(array.ndim))
+        kind = "x".join([*map(str, array.shape), "f32"])
+        names.append(f"%{number}: tensor<{kind}>")
+        lines.append(
+            f"%w{number} = stablehlo.broadcast_in_dim %{number}, dims = {dims} : "
+            f"(tensor<{kind}>) -> tensor<32x9x20xf32>"
+        )
+    body = "\n".join(lines)
+    (found,) = run_text(
+        f"func.func @main(%0: tensor<32x9x20xi1>, {', '.join(names)}) -> tensor<32x9x20xf32> {{\n"
+        f"{body}\n%r = stablehlo.select %0, %w1, %w2 : tensor<32x9x20xi1>, tensor<32x9x20xf32>\n"
+        "return %r : tensor<32x9x20xf32> }",
+        condition,
+        a,
+        b,
+    )
+    np.testing.assert_array_equal(found, np.where(condition, a, b))
+
+
+def test_order_of_axes_does_not_depend_on_the_order_of_operators() -> None:
+    """A transposed row of channels in front of, or behind, what is read as it lies in memory."""
+    arrays = [Tensor(s, "f32") for s in ((3,), (3, 16), (16, 3), (16, 3), (16, 3), (16, 3))]
+    early = [
+        Node("broadcast", (0,), 1, {"dims": [0]}),
+        Node("transpose", (1,), 2, {"permutation": [1, 0]}),
+    ]
+    late = [Node("abs", (3,), 4, {}), Node("add", (4, 2), 5, {})]
+    first = space_of(Graph(arrays, [*early, *late], [0, 3], [5]))
+    # Numbers of values are those of the order, as when a kernel's operators are read again.
+    moved = {3: 0, 4: 1, 0: 2, 1: 3, 2: 4, 5: 5}
+    renamed = [
+        replace(n, operands=tuple(moved[v] for v in n.operands), result=moved[n.result])
+        for n in (late[0], *early, late[1])
+    ]
+    again = [arrays[v] for v in sorted(moved, key=moved.__getitem__)]
+    second = space_of(Graph(again, renamed, [0, 2], [5]))
+    assert first.axes == second.axes and first.order[3] == second.order[0]

@@ -143,7 +143,11 @@ def space_of(graph: Graph) -> Space:
         if array.layout == NZ:
             _split_columns(dims[value], padded=value not in graph.outputs)
     orders = [_memory_order(dims[v], array.layout) for v, array in enumerate(graph.arrays)]
-    main = max(range(len(orders)), key=lambda v: (len(_leaves(orders[v])), v in graph.outputs))
+    # What lies in GM keeps its order, whatever order its operators are recorded in.
+    outputs, inputs = set(graph.outputs), set(graph.inputs)
+    main = max(
+        range(len(orders)), key=lambda v: (len(_leaves(orders[v])), v in outputs, v in inputs)
+    )
     steps = {value: _steps(dims[value], window.strides) for value, window in graph.windows.items()}
     for value in graph.inputs:
         array = graph.arrays[value]

@@ -146,16 +146,20 @@ def step_cycles(step: Step, layout: TileLayout) -> float:
     shape = (*outer, lanes * width)
     repeats = math.ceil(math.prod(shape) * widest / REPEAT_BYTES)
     issues = math.ceil(repeats / MAX_REPEAT)
-    kind = step.result.dtype
-    fixed = unit.cycles_of(unit.fixed_cycles_of, step.name, kind, unit.fixed_cycles)
-    each = unit.cycles_of(unit.cycles_per_repeat, step.name, kind, 1)
+    name, kind = step.name, step.result.dtype
+    if name == "vconv":
+        name, kind = f"vconv_{step.sources[0].dtype}2{kind}", ""
+    fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
+    each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
+    if name == "vcmpsel":  # a comparison and a selection for each repeat
+        return 2 * repeats * (fixed + each)
     form, values = layout.form(step.result), (*step.sources, step.result)
     apart = any(layout.form(value) not in (form, None) for value in step.sources)
     beside = width == 1 and any(value in layout.beside for value in values)
     if form is None or any(value in layout.placed for value in values) or not (apart or beside):
         return issues * fixed + repeats * each
     limits = limits_of(len(values), unit, fixed, each)
-    block = block_lanes(kind)
+    block = block_lanes(step.result.dtype)
     strides = [tuple(layout.strides(value, form)) for value in values]
     items = tuple(DTYPES[value.dtype].itemsize for value in values)
     nests = plan_vector((*shape[:-1], shape[-1] // block, block), strides, items, limits)

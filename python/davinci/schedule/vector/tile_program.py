@@ -99,7 +99,7 @@ class TileProgram(VectorProgram):
         arrays = [source for source in sources if self.forms[source] is not None]
         packed = not rows and bool(arrays) and self._is_packed(dtype, arrays, form)
         if rows and any(self.lane not in (self.forms[value] or ()) for value in arrays):
-            sources = [self._beside_statistics(source, form) for source in sources]
+            sources = [self._beside_statistics(v, form) for v in self._of_one_form(sources)]
         elif not rows:
             sources = [self._pack(v) if packed else self._unpacked(v) for v in sources]
         key = (name, tuple(sources), dtype, scalar, tuple(sorted(attributes.items())))
@@ -125,6 +125,16 @@ class TileProgram(VectorProgram):
         if not MOVABLE.issuperset([dtype or arrays[0].dtype, *(v.dtype for v in arrays)]):
             return True
         return all(value in self.packed and self.forms[value] == form for value in arrays)
+
+    def _of_one_form(self, sources: Sequence[Value]) -> list[Value]:
+        """The sources of a step, statistics repeated along axes that only others of them have:
+        rows are combined with statistics of one form."""
+        forms = {v: f for v in sources if (f := self.forms[v]) is not None and self.lane not in f}
+        if len(set(forms.values())) < 2:
+            return list(sources)
+        joined = self._joined(list(forms))
+        assert joined is not None
+        return [self.expand(v, joined) if v in forms else v for v in sources]
 
     def _beside_statistics(self, value: Value, form: Form) -> Value:
         """A source of rows of `form` that a statistic is combined with: a statistic at its places;
