@@ -74,20 +74,22 @@ def test_statistics_of_different_axes_meet_in_one_step(shapes: tuple[tuple[int, 
 
 
 def test_order_of_axes_does_not_depend_on_the_order_of_operators() -> None:
-    """A transposed row of channels in front of, or behind, what is read as it lies in memory."""
-    arrays = [Tensor(s, "f32") for s in ((3,), (3, 16), (16, 3), (16, 3), (16, 3), (16, 3))]
-    early = [
-        Node("broadcast", (0,), 1, {"dims": [0]}),
-        Node("transpose", (1,), 2, {"permutation": [1, 0]}),
+    """Channels that are repeated and transposed, in front of or behind what lies in GM."""
+    shapes = ((3,), (3, 16), (16, 3), (16, 3), (16, 3), (16, 3), (3,))
+    arrays = [Tensor(shape, "f32") for shape in shapes]
+    repeated = [
+        Node("broadcast", (0,), 1, {"dims": (0,)}),
+        Node("transpose", (1,), 2, {"permutation": (1, 0)}),
     ]
-    late = [Node("abs", (3,), 4, {}), Node("add", (4, 2), 5, {})]
-    first = space_of(Graph(arrays, [*early, *late], [0, 3], [5]))
-    # Numbers of values are those of the order, as when a kernel's operators are read again.
-    moved = {3: 0, 4: 1, 0: 2, 1: 3, 2: 4, 5: 5}
-    renamed = [
-        replace(n, operands=tuple(moved[v] for v in n.operands), result=moved[n.result])
-        for n in (late[0], *early, late[1])
+    read = Node("abs", (3,), 4, {})
+    rest = [Node("add", (4, 2), 5, {}), Node("reduce", (5,), 6, {"kind": "max", "dims": (0,)})]
+    first = space_of(Graph(arrays, [*repeated, read, *rest], [0, 3], [6]))
+    numbers = {3: 0, 4: 1, 0: 2, 1: 3, 2: 4, 5: 5, 6: 6}
+    renumbered = [
+        replace(n, operands=tuple(numbers[v] for v in n.values), result=numbers[n.result])
+        for n in (read, *repeated, *rest)
     ]
-    again = [arrays[v] for v in sorted(moved, key=moved.__getitem__)]
-    second = space_of(Graph(again, renamed, [0, 2], [5]))
-    assert first.axes == second.axes and first.order[3] == second.order[0]
+    again = [arrays[value] for value in numbers]
+    second = space_of(Graph(again, renumbered, [0, 2], [6]))
+    assert first.axes == second.axes
+    assert first.order[3] == second.order[0] == (0, 1)
