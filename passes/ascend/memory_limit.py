@@ -20,6 +20,7 @@ from davinci.passes.ascend.host_function import Launch, Storage
 from davinci.passes.ascend.recomputation import recompute
 from davinci.passes.ascend.staging import Staged, Staging
 from davinci.planning import Buffer, Plan, Problem, Step, Work, lowest, solve
+from davinci.planning.order import STATES
 
 PLANNED, REORDER, SPLIT, RECOMPUTE = "planned", "reorder", "split", "recompute"
 
@@ -132,15 +133,17 @@ def _tried(
         room += max(place(staged, storages_of(staged), line_bytes).height - limit, line_bytes)
 
 
-def _reordered(work: Work, stages: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Stages as they are, in an order in which little is live at once."""
+def _reordered(
+    work: Work, stages: Sequence[tuple[int, ...]], states: int = STATES
+) -> list[tuple[int, ...]]:
+    """Stages as they are, in an order in which little is live at once; see `lowest`."""
     place_of = {number: at for at, stage in enumerate(stages) for number in stage}
     steps = []
     for at, stage in enumerate(stages):
         reads = frozenset(t for number in stage for t in work.steps[number].touches)
         needs = {place_of[need] for number in stage for need in work.needs[number]}
         steps.append(Step(tuple(reads), (), frozenset(needs - {at})))
-    return [stages[at] for at in lowest(Work(work.sizes, tuple(steps))).steps]
+    return [stages[at] for at in lowest(Work(work.sizes, tuple(steps)), states).steps]
 
 
 def _cut(
@@ -151,7 +154,7 @@ def _cut(
     rank = {number: at for at, number in enumerate(order)}
     now = list(stages)
     while True:
-        now = _reordered(work, now)
+        now = _reordered(work, now, states=0)
         peak = _peak(work, now)
         if len(now[peak]) == 1:
             return
