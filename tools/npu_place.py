@@ -138,18 +138,26 @@ def record_of(
 def show(plan: Plan, timeline: Timeline, single: Plan) -> None:
     """Prints a lane for each device, and what placing has gained."""
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table("device", "layers", "busy ms", "%", "when it computes")
-    for column in table.columns[1:4]:
-        column.justify = "right"
+    from davinci.report.terminal import PADDING, Heading, table_of
+
+    numbers = (Heading(title, worth=1) for title in ("layers", "busy ms", "%"))
+    headings = (Heading("device", True, 3), *numbers, Heading("when it computes", True, 2))
+    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
     whole = max(plan.latency, 1e-30)
+    rows = []
     for device, (name, busy) in enumerate(zip(plan.problem.devices, plan.busy(), strict=True)):
         queue = plan.queues[device]
         share = f"{100 * busy / whole:.1f}"
-        table.add_row(name, str(len(queue)), f"{busy * 1e3:.3f}", share, lane(plan, device))
-    console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
-    console.print(table)
+        rows.append([name, str(len(queue)), f"{busy * 1e3:.3f}", share])
+    widest = [
+        max(len(text) for text in (heading.title, *(row[number] for row in rows)))
+        for number, heading in enumerate(headings[:-1])
+    ]
+    room = console.width - sum(size + PADDING for size in widest) - PADDING - 1
+    cells = max(LEAST_CELLS, min(CELLS, room))
+    rows = [[*row, lane(plan, device, cells)] for device, row in enumerate(rows)]
+    console.print(table_of(headings, rows, console.width))
     console.print(f"{plan.algorithm}: {plan.latency * 1e3:.3f} ms, {len(timeline.moves)} moves")
     ratio = single.latency / whole
     most = max(single.queues, key=len)
@@ -159,16 +167,17 @@ def show(plan: Plan, timeline: Timeline, single: Plan) -> None:
         console.print(plan.remark)
 
 
-CELLS = 60
-"""Characters of a lane."""
+CELLS, LEAST_CELLS = 60, 20
+"""Characters of a lane, at most and at least."""
 
 
-def lane(plan: Plan, device: int) -> str:
-    """A line of a device's time: a full block where it computes for half of a cell or more."""
-    cells = [0.0] * CELLS
-    width = max(plan.latency, 1e-30) / CELLS
+def lane(plan: Plan, device: int, count: int = CELLS) -> str:
+    """A line of a device's time in `count` cells: a full block where the device computes for half
+    of the cell's time or more."""
+    cells = [0.0] * count
+    width = max(plan.latency, 1e-30) / count
     for task in plan.queues[device]:
         first, last = plan.starts[task] / width, plan.ends[task] / width
-        for cell in range(int(first), min(CELLS, int(last) + 1)):
+        for cell in range(int(first), min(count, int(last) + 1)):
             cells[cell] += max(0.0, min(last, cell + 1) - max(first, cell))
     return "".join("█" if filled >= 0.5 else "░" if filled > 0.05 else "·" for filled in cells)

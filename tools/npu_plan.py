@@ -159,17 +159,17 @@ def show(best: Plan, others: list[Plan], capacity: int | None, compiled: int | N
         compiled: bytes of a model's arena as the compiler plans it; None for a file of buffers.
     """
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table("algorithm", "bytes", "x bound", "seconds")
-    for column in table.columns[1:]:
-        column.justify = "right"
+    from davinci.report.terminal import Heading, table_of
+
+    numbers = (Heading(title, worth=1) for title in ("bytes", "x bound", "seconds"))
+    headings, rows = (Heading("algorithm", True, 2), *numbers), []
     shown = [plan for plan in others if plan.algorithm != best.algorithm]
     for plan in (*shown, best):
         ratio, seconds = f"{plan.ratio:.3f}", f"{plan.seconds:.3f}"
-        table.add_row(plan.algorithm, f"{plan.height:,}", ratio, seconds)
+        rows.append([plan.algorithm, f"{plan.height:,}", ratio, seconds])
     console = Console(width=None if sys.stdout.isatty() else 80, highlight=False)
-    console.print(table)
+    console.print(table_of(headings, rows, console.width))
     problem = best.problem
     console.print(f"buffers    {len(problem.buffers)}")
     console.print(f"bound      {problem.lower_bound:,} bytes are live at once")

@@ -179,21 +179,19 @@ def csv_of(network: Network, devices: DeviceFile, costs: list[list[Cost]]) -> st
 def show(network: Network, devices: DeviceFile, costs: list[list[Cost]], objective: str) -> None:
     """Prints the layers with their share of each device's sum, and the sums."""
     from rich.console import Console
-    from rich.table import Table
 
-    table = Table()
-    for title in ("layer", "operators"):
-        table.add_column(title, overflow="ellipsis", no_wrap=True, max_width=30)
-    for title in ("GFLOP", "MB"):
-        table.add_column(title, justify="right")
+    from davinci.report.terminal import Heading, table_of
+
+    headings = [Heading("layer", True, 5), Heading("operators", True, 2)]
+    headings += [Heading("GFLOP", worth=1), Heading("MB", worth=1)]
     unit = "ms" if objective == "latency" else "mJ"
     for device in devices.devices:
-        table.add_column(f"{device.name} {unit}", justify="right")
-        table.add_column("%", justify="right")
+        headings += [Heading(f"{device.name} {unit}", worth=4), Heading("%", worth=3)]
         if objective == "latency":
-            table.add_column("GFLOPS", justify="right")
+            headings.append(Heading("GFLOPS"))
     values = [[amount(cost, objective) for cost in row] for row in costs]
     sums = [sum(v for v in column if v is not None) for column in zip(*values, strict=True)]
+    rows = []
     for layer, row, cost_row in zip(network.layers, values, costs, strict=True):
         moved = (layer.read_bytes + layer.write_bytes) * 1e-6
         cells = [layer.name, " ".join(layer.operators), f"{layer.flops * 1e-9:.3f}", f"{moved:.2f}"]
@@ -203,9 +201,9 @@ def show(network: Network, devices: DeviceFile, costs: list[list[Cost]], objecti
             if objective == "latency":
                 rate = layer.flops * 1e-9 / cost.seconds if cost.seconds else 0.0
                 cells.append("-" if value is None else f"{rate:.1f}")
-        table.add_row(*cells)
+        rows.append(cells)
     console = Console(width=None if sys.stdout.isatty() else 160, highlight=False)
-    console.print(table)
+    console.print(table_of(headings, rows, console.width))
     for device, total, column in zip(devices.devices, sums, zip(*costs, strict=True), strict=True):
         how = column[0].how
         left_out = sum(1 for cost in column if cost.reason)

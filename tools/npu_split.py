@@ -228,17 +228,20 @@ def record_of(
 def show(devices: DeviceFile, tried: list[Split], best: Split, objective: str) -> None:
     """Prints the curve, the two ways without a cut, and the best one."""
     from rich.console import Console
-    from rich.table import Table
+
+    from davinci.report.terminal import Heading, table_of
 
     first, second = (device.name for device in devices.devices)
     energy = any(split.joules is not None for split in tried)
-    table = Table()
-    table.add_column("cut behind", overflow="ellipsis", no_wrap=True, max_width=34)
-    for title in ("KB moved", f"{first} ms", "link ms", f"{second} ms", "ms"):
-        table.add_column(title, justify="right")
-    if energy:
-        table.add_column("mJ", justify="right")
-    table.add_column("")
+    headings = [
+        Heading("cut behind", True, 3),
+        Heading("KB moved", worth=1),
+        *(Heading(f"{part} ms", worth=2) for part in (first, "link", second)),
+        Heading("ms", worth=3),
+        *([Heading("mJ", worth=3)] if energy else []),
+        Heading("bar of ms", True),
+    ]
+    rows = []
     longest = max((s.seconds for s in tried if s.seconds != float("inf")), default=0.0)
     for split in tried:
         times = (split.here_seconds, split.link_seconds, split.there_seconds, split.seconds)
@@ -247,9 +250,10 @@ def show(devices: DeviceFile, tried: list[Split], best: Split, objective: str) -
             cells.append("-" if split.joules is None else f"{split.joules * 1e3:.3f}")
         known = split.seconds != float("inf")
         bar = "█" * max(1, round(BAR * split.seconds / longest)) if known and longest else ""
-        table.add_row(*cells, bar, style="bold" if split is best else "")
+        rows.append([*cells, bar])
     console = Console(width=None if sys.stdout.isatty() else 120, highlight=False)
-    console.print(table)
+    strong = {number for number, split in enumerate(tried) if split is best}
+    console.print(table_of(headings, rows, console.width, strong=strong))
     console.print(f"all on {second}: {_ms(tried[0].seconds)} ms")
     console.print(f"all on {first}: {_ms(tried[-1].seconds)} ms")
     where = {0: f"all on {second}", len(tried) - 1: f"all on {first}"}

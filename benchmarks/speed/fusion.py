@@ -31,7 +31,7 @@ INTRODUCTION = """# What fusion is worth
 Written by `python benchmarks/speed/fusion.py --large --write`: networks of the zoo with a kernel
 for each operator (`--fusion none`), and with groups of operators as kernels.
 
-* `kernels`: different ones; `launches`: how often any of them is started, at {overhead:g} us each.
+* `kernels`: different ones; `launches`: how often any of them is started.
 * `GM MB`: what instructions moved from and to global memory, whether the L2 had it
   or not; `memory MB`: what passed between the L2 and the memory.
 * `cycles`: of the kernels, simulated on {machine}; `us`: those and the launches.

@@ -27,8 +27,9 @@ INTRODUCTION = """# Networks of the zoo
 
 Written by `python benchmarks/speed/networks.py --write`, simulated on {machine} without data.
 
-* `launches`: kernels started, at {overhead:g} us each; `scalar`: of those, on the scalar unit.
-* `cycles`: of the kernels; `us`: those and the launches.
+* `launches`: kernels started; `scalar`: of those, on the scalar unit.
+* `cycles`: of the kernels; `us`: those and what it takes to start the kernels, queued on the device
+  after the first, which the host starts in {overhead:g} us.
 * `cube`: share of the cycles in which the cube is busy, on average over the cores at work; `limit`:
   what the machine's limits of all kernels are of their cycles.
 * `idle`: share of all cores' time in which a core has no block; `lost`: those core-cycles.

@@ -47,10 +47,11 @@ Written by `python benchmarks/speed/rewrites.py --write`.
 
 Each network without the rewrite (`--rewrites all,-NAME`) -> with it, simulated on {machine} without
 data, each kernel on all cores that it has work for (`--core-choice all`). `applied`: how often, in
-the network; `cycles`: of the kernels; `us`: those and launches, at {overhead:g} us each; `gain`:
-of `us`, as a share of the time without the rewrite. `small` networks are in
-`benchmarks/speed/rewrite_networks.py`, the others in the zoo. The last column has what the authors
-of MindSpore Lite measured on phones of rewrites with the same idea.
+the network; `cycles`: of the kernels; `us`: those and what launches take, queued on the device
+behind the first, which the host starts in {overhead:g} us; `gain`: of `us`, as a share of the time
+without the rewrite. `small` networks are in `benchmarks/speed/rewrite_networks.py`, the others in
+the zoo. The last column has what the authors of MindSpore Lite measured on phones of rewrites with
+the same idea.
 
 """
 

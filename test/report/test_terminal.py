@@ -88,6 +88,12 @@ def test_other_tables(width: int) -> None:
         assert max(map(len, printed(table, width))) <= width
 
 
+def test_a_comparison_keeps_its_cycles() -> None:
+    long = tuple(f"{label} {'and more ' * 3}" for label in LABELS)
+    lines = printed(lambda console: print_comparison(record(), record(long), console), 80)
+    assert "cycles before" in lines[1] and "cycles after" in lines[1]
+
+
 def test_a_word_without_room_ends_in_an_ellipsis() -> None:
     assert lines_of("one verylongword two", 8) == ["one", "verylon\u2026", "two"]
     assert lines_of("", 8) == [""]

@@ -78,6 +78,11 @@ def test_a_pipe_and_launches(network: Any) -> None:
     (launch,) = network.what_if("launch.overhead_us=0")
     assert launch["saved_us"] == pytest.approx(network.machine.launch.overhead_us)
     assert launch["saved_cycles"] == 0
+    (half,) = network.what_if("launch=2x")
+    assert half["saved_us"] == pytest.approx(network.profile["launch_overhead_us"] / 2)
+    (head,) = network.what_if("launch.head_us=2x")
+    queued = network.profile["ops"]["total"] - 1
+    assert head["saved_us"] == pytest.approx(queued * network.machine.launch.head_us / 2)
 
 
 def test_ranking(network: Any) -> None:

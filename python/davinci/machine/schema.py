@@ -355,7 +355,7 @@ class LaunchSection(Section):
         mixed_us: more of a kernel on cube and vector cores.
     """
 
-    overhead_us: Cycles
+    overhead_us: Amount
     switch_us: Amount
     head_us: Amount
     head_of_all_cores_us: Amount

@@ -45,7 +45,7 @@ class Fitted:
 
 
 def fit(headings: Sequence[Heading], rows: Sequence[Sequence[str]], width: int) -> Fitted:
-    """Which columns a table of `width` letters has room for."""
+    """Chooses the columns that a table of `width` letters has room for, and their widths."""
     whole = [
         max(len(text) for text in (heading.title, *(row[i] for row in rows)))
         for i, heading in enumerate(headings)
@@ -93,12 +93,14 @@ def table_of(
     width: int,
     *,
     sections: Collection[int] = (),
+    strong: Collection[int] = (),
     header: bool = True,
 ) -> Any:
     """A table of `rich` that is no wider than `width`.
 
     Args:
         sections: numbers of rows in front of which there is a line.
+        strong: numbers of rows that are printed bold.
         header: whether there are titles and lines at all.
     """
     from rich.markup import escape
@@ -113,7 +115,7 @@ def table_of(
         if number in sections:
             table.add_section()
         cells = ("\n".join(lines_of(row[i], size)) for i, size in fitted.widths.items())
-        table.add_row(*map(escape, cells))
+        table.add_row(*map(escape, cells), style="bold" if number in strong else "")
     if fitted.left_out:
         names = ", ".join(headings[i].title for i in fitted.left_out)
         table.caption = f"no room for {names}; --json has all"

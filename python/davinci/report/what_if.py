@@ -7,10 +7,12 @@ those of a run with a changed machine file, for the same program. A change is
     mte2.port=2x            a number of the machine file, by its key or the beginning of it
     flag_cycles=0           the same, by the last part of its key
     gm=2x                   all rates of a section
+    launch=2x               all times of a section that has no rates
     v=2x                    all instructions of a pipe; all=2x: those of all pipes
     kernel=matmul_3:v=2x    the same in one kernel only
 
-`2x` is twice as fast: rates are multiplied, cycles divided (and rounded, as in a machine file).
+`2x` is twice as fast: rates are multiplied, times divided (numbers that a machine file
+has only as whole ones are rounded).
 """
 
 from __future__ import annotations
@@ -141,7 +143,7 @@ def read(text: str, machine: Machine, kernels: Collection[str] | None) -> Change
             )
         pipes = Pipe if what.upper() == Pipe.ALL.name else [Pipe[what.upper()]]
         return Change(text, kernel, machine, {int(pipe): number for pipe in pipes})
-    data = machine.model_dump()
+    data, whole = machine.model_dump(), dict[Path, float]()
     for key, (*names, last) in keys_of(what, data).items():
         section = data
         for name in names:
@@ -149,7 +151,16 @@ def read(text: str, machine: Machine, kernels: Collection[str] | None) -> Change
         old, new = section[last], number
         if times:
             new = old * number if key.endswith(RATES) else old / number
-        section[last] = round(new) if isinstance(old, int) else new
+        section[last] = new
+        whole[(*names, last)] = round(new) if isinstance(old, int) else new
+    try:
+        return Change(text, kernel, parse(data, f"{WHERE} {text}"))
+    except InputError:
+        for (*names, last), new in whole.items():
+            section = data
+            for name in names:
+                section = section[name]
+            section[last] = new
     return Change(text, kernel, parse(data, f"{WHERE} {text}"))
 
 
@@ -160,13 +171,13 @@ def keys_of(what: str, data: Mapping[str, Any]) -> dict[str, Path]:
     """Keys of a machine's times and rates that a word names, and where they are in its data.
 
     Raises:
-        InputError: none, or several that are not all rates of a section.
+        InputError: none, or several that are neither all rates nor all times of a section.
     """
     keys = dict(timing_keys(data))
     if what in data and what not in keys:
-        rates = {k: p for k, p in keys.items() if p[0] == what and k.endswith(RATES)}
-        if rates:
-            return rates
+        mine = {k: p for k, p in keys.items() if p[0] == what}
+        if mine:
+            return {k: p for k, p in mine.items() if k.endswith(RATES)} or mine
     for found in (
         {key: path for key, path in keys.items() if key == what},
         {key: path for key, path in keys.items() if path[-1] == what},
@@ -182,7 +193,7 @@ def keys_of(what: str, data: Mapping[str, Any]) -> dict[str, Path]:
         "no time or rate of the machine file",
         where=WHERE,
         found=repr(what),
-        expected="a pipe, a section, or a key that ends with _cycles or _per_cycle",
+        expected="a pipe, a section, or a key that ends with _cycles, _us or _per_cycle",
         hint=did_you_mean(what, keys),
     )
 
