@@ -100,7 +100,6 @@ def transformer(name: str, attention: str) -> tuple[Any, tuple[Any, ...]]:
     else:
         inputs = (torch.randn(1, 3, 32, 32),)
     config = getattr(transformers, f"{name}Config")(**sizes)
-    config.return_dict = False
     config._attn_implementation = attention
     return first_result(getattr(transformers, f"{name}Model")(config)), inputs
 
@@ -157,8 +156,12 @@ def dit() -> tuple[Any, tuple[Any, ...]]:
 def cases() -> Iterator[Case]:
     """Names of networks, and what makes each with its inputs."""
     if not missing("transformers"):
+        import transformers
+
         for name in (*TEXT_MODELS, *IMAGE_MODELS):
-            for attention in ("sdpa", "eager"):
+            # MPNet has no spelling by scaled_dot_product_attention.
+            has_sdpa = getattr(transformers, f"{name}Model")._supports_sdpa
+            for attention in ("sdpa", "eager") if has_sdpa else ("eager",):
                 yield f"transformers {name} {attention}", partial(transformer, name, attention)
     if not missing("timm"):
         for name in TIMM_MODELS:
