@@ -46,7 +46,7 @@ TEXT_MODELS = {
     **dict.fromkeys(("Llama", "Mistral", "Qwen2", "Qwen3", "Gemma"), CAUSAL),
     "GPT2": GPT,
 }
-IMAGE_MODELS = dict.fromkeys(("ViT", "DeiT", "Dinov2", "BeiT"), IMAGES)
+IMAGE_MODELS = dict.fromkeys(("ViT", "DeiT", "Dinov2", "Beit"), IMAGES)
 OWN_SIZES: dict[str, dict[str, Any]] = {
     "DistilBert": {"dim": 64, "hidden_dim": 128, "n_layers": 2, "n_heads": 4},
     "Albert": {"embedding_size": 32},

@@ -49,7 +49,7 @@ from davinci.passes.ascend.tensor_ops import (
     tensor_functions,
     users_of,
 )
-from davinci.passes.ascend.wide_sums import wide_sums
+from davinci.passes.ascend.wide_sums import bound_roots, wide_sums
 from davinci.passes.pipeline.base import Pass, option, register_pass
 from davinci.passes.pipeline.pipelines import PRECISIONS
 
@@ -69,7 +69,10 @@ class AscendLegalizePrecisionPass(Pass):
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             foldable = mark_foldable(block)
-            wide = wide_sums(block, foldable) if self.precision == "fp16" else set()
+            wide = set()
+            if self.precision == "fp16":
+                wide = wide_sums(block, foldable)
+                bound_roots(block, wide)
             for operation in list(block.operations):
                 op = operation.operation
                 if op.name in ON_CUBE and is_f32(op.operands[0]):

@@ -21,9 +21,11 @@ from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
+from davinci.mlir import ir
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     POOL,
+    TensorOps,
     defining_op,
     definition,
     full_value,
@@ -44,6 +46,13 @@ FEW = 8
 """Elements that a sum has at least for what follows it to cost nothing."""
 
 LARGEST_HALF = 65_504
+
+
+LEAST_ROOT = 2.0**-15
+"""The least power of two whose inverse f16 holds."""
+
+BOUNDS = {"ascend.sqrt": ("max", LEAST_ROOT), "ascend.rsqrt": ("min", 1 / LEAST_ROOT)}
+"""What roots of sums are bounded by, so that neither they nor their inverses leave f16."""
 
 
 @dataclass
@@ -149,6 +158,35 @@ def through(value: Any, *moves: str) -> Any:
     while owner is not None and owner.name in moves:
         owner = defining_op(owner.operands[0])
     return owner
+
+
+def bound_roots(block: Any, wide: set[Any]) -> None:
+    """Bounds roots of sums to which a number is added that only f32 holds, as 1e-12 of a layer
+    normalisation: of a row of equal values it is all there is, and times its inverse 0 is to stay 0.
+
+    Args:
+        wide: results that stay f32; what is added here joins them.
+    """
+    for op in [operation.operation for operation in block.operations]:
+        if op.name not in BOUNDS or op.results[0] not in wide:
+            continue
+        total = through(op.operands[0], RESHAPE)
+        added = [full_value(v) for v in total.operands] if is_addition(total) else []
+        if not any(n is not None and 0 < n < LEAST_ROOT**2 for n in added):
+            continue
+        kind, bound = BOUNDS[op.name]
+        uses, found = list(op.results[0].uses), tensor_of(op.results[0].type)
+        with op.location, ir.InsertionPoint.after(op):
+            ops = TensorOps()
+            bounded = ops.binary(kind, op.results[0], ops.full(found.shape, found.element, bound))
+        wide.add(bounded)
+        for use in uses:
+            use.owner.operands[use.operand_number] = bounded
+
+
+def is_addition(op: Any) -> bool:
+    """Says of an operation, or None, that it adds two values."""
+    return op is not None and op.name == "ascend.add"
 
 
 def only_summed(op: Any, wide: set[Any]) -> bool:

@@ -88,3 +88,38 @@ def test_sums_that_are_divided(
     found = davinci.compile(text, precision="fp16", **options).run({"arg0": x})["out0"]
     wanted = network(x.astype(np.float64))
     np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-3 * np.abs(wanted).max())
+
+
+ROOTS = {
+    "rsqrt": """
+    %r0 = stablehlo.rsqrt %e : tensor<4xf32>
+    %rb = stablehlo.broadcast_in_dim %r0, dims = [0] : (tensor<4xf32>) -> tensor<4x{n}xf32>
+    %r = stablehlo.multiply %c, %rb : tensor<4x{n}xf32>""",
+    "sqrt": """
+    %r0 = stablehlo.sqrt %e : tensor<4xf32>
+    %rb = stablehlo.broadcast_in_dim %r0, dims = [0] : (tensor<4xf32>) -> tensor<4x{n}xf32>
+    %r = stablehlo.divide %c, %rb : tensor<4x{n}xf32>""",
+}
+
+
+@pytest.mark.parametrize("fusion", ["all", "none"])
+@pytest.mark.parametrize("epsilon", ["1.0e-12", "1.0e-5"])
+@pytest.mark.parametrize("root", ROOTS)
+def test_rows_of_equal_values(root: str, epsilon: str, fusion: str) -> None:
+    """Their deviation is 0, and what is added to it may be beyond what f16 holds."""
+    n = 64
+    added = f"""
+    %v = stablehlo.divide %t, %n : tensor<4xf32>
+    %p = stablehlo.constant dense<{epsilon}> : tensor<4xf32>
+    %e = stablehlo.add %v, %p : tensor<4xf32>"""
+    text = (
+        f"func.func @main(%x: tensor<4x{n}xf32>) -> tensor<4x{n}xf32> {{\n"
+        + (MEAN + SQUARES + added + ROOTS[root]).format(n=n)
+        + f"\n    return %r : tensor<4x{n}xf32>\n}}"
+    )
+    x = np.random.default_rng(0).normal(0, 1, (4, n)).astype(np.float32)
+    x[0], x[2] = 0, 1.5
+    found = davinci.compile(text, precision="fp16", fusion=fusion, cores=2).run({"arg0": x})["out0"]
+    centred = x - x.mean(1, keepdims=True)
+    wanted = centred / np.sqrt((centred**2).mean(1, keepdims=True) + float(epsilon))
+    np.testing.assert_allclose(found, wanted, rtol=0, atol=4e-3 * np.abs(wanted).max())
