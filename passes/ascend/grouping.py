@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -100,6 +101,7 @@ class Grouping:
                 self._join(op)
         self._join_ends()
         self._merge_reshapes()
+        self._take_circles_apart()
         self._growing = False
         for group in dict.fromkeys(self._group.values()):
             if len(group.ops) > 1 and not self._holds(self._trimmed(group)):
@@ -108,6 +110,41 @@ class Grouping:
             self._side_by_side()
         found = [self._trimmed(group) for group in self._ordered() if self._computes(group)]
         return [group for group in found if self._holds(group)]
+
+    def _take_circles_apart(self) -> None:
+        """Makes single operators of groups that wait for each other.
+
+        `_between` looks at no group that ends in front of another, which may yet need one that goes
+        on behind it; that is rare, and dear to find out at every join.
+        """
+        while circle := self._circle():
+            for op in max(circle, key=lambda group: len(group.ops)).ops:
+                self._group[op] = Group([op])
+
+    def _circle(self) -> list[Group]:
+        """Groups of which each reads the next, and the last the first; none if there are none."""
+        done: set[Group] = set()
+        for begin in dict.fromkeys(self._group.values()):
+            path = [begin]
+            reads = {begin: self._read_by(begin)}
+            while path:
+                group = next((g for g in reads[path[-1]] if g not in done), None)
+                if group is None:
+                    done.add(path.pop())
+                elif group in path:
+                    return path[path.index(group) :]
+                else:
+                    path.append(group)
+                    reads[group] = self._read_by(group)
+        return []
+
+    def _read_by(self, group: Group) -> Iterator[Group]:
+        """The other groups that one reads, as often as it does."""
+        for op in group.ops:
+            for value in op.operands:
+                producer = defining_op(value)
+                if producer is not None and self._group[producer] is not group:
+                    yield self._group[producer]
 
     def _holds(self, group: Group) -> bool:
         return not group.ops or self._cycles(group.ops) is not None
@@ -188,13 +225,7 @@ class Grouping:
             stack = [self._group[op]]
             while stack:
                 group = stack[-1]
-                read = [
-                    self._group[producer]
-                    for member in group.ops
-                    for value in member.operands
-                    if (producer := defining_op(value)) is not None
-                ]
-                waiting = [g for g in dict.fromkeys(read) if g is not group and g not in found]
+                waiting = [g for g in dict.fromkeys(self._read_by(group)) if g not in found]
                 if waiting:
                     stack += waiting
                 else:
@@ -280,7 +311,7 @@ class Grouping:
         members = [own, *links, *others]
         if sum(len(group.ops) for group in members) > MOST_OPERATORS:
             return False
-        if any(self._between(other, members) for other in others):
+        if any(self._between(first, members) for first in (own, *others)):
             return False
         ops = sorted((o for g in members for o in g.ops), key=self._place.__getitem__)
         cycles = self._cycles(ops)

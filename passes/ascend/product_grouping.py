@@ -74,6 +74,7 @@ class _Growing:
     ) -> None:
         self._places, self._taken, self._products = places, taken, products
         self._first = places[product]
+        self._apart = self._wholly_before()
         self._ops = [product]
         self._read: Callable[[Graph], object] = read_pool if product.name == POOL else read_group
         for operand in product.operands:
@@ -185,7 +186,7 @@ class _Growing:
         while waiting:
             op = waiting.pop()
             together = self._taken.get(op, [op])  # other groups run as a whole
-            if op in seen or self._places.get(together[-1], 0) < self._first:
+            if op in seen or self._places.get(together[-1], 0) < self._apart:
                 continue
             seen.update(together)
             for value in (value for member in together for value in member.operands):
@@ -195,6 +196,17 @@ class _Growing:
                 if producer is not None:
                     waiting.append(producer)
         return False
+
+    def _wholly_before(self) -> int:
+        """A place in the block in front of which nothing waits for the product: no other group has
+        operators on both sides of it."""
+        ends = [(self._places[ops[-1]], self._places[ops[0]]) for ops in self._taken.values()]
+        found = self._first
+        for last, first in sorted(set(ends), reverse=True):
+            if last < found:
+                break
+            found = min(found, first)
+        return found
 
     def _sorted(self, ops: Any) -> list[Any]:
         return sorted(ops, key=self._places.__getitem__)

@@ -162,7 +162,7 @@ def through(value: Any, *moves: str) -> Any:
 
 def bound_roots(block: Any, wide: set[Any]) -> None:
     """Bounds roots of sums to which a number is added that only f32 holds, as 1e-12 of a layer
-    normalisation: of a row of equal values it is all there is, and times its inverse 0 is to stay 0.
+    normalisation: of a row of equal values that is all there is, and 0 over its root is to stay 0.
 
     Args:
         wide: results that stay f32; what is added here joins them.
