@@ -118,7 +118,9 @@ class Grouping:
         on behind it; that is rare, and dear to find out at every join.
         """
         while circle := self._circle():
-            for op in max(circle, key=lambda group: len(group.ops)).ops:
+            largest = max(circle, key=lambda group: len(group.ops))
+            assert len(largest.ops) > 1, "operators that read each other's results"
+            for op in largest.ops:
                 self._group[op] = Group([op])
 
     def _circle(self) -> list[Group]:
