@@ -30,9 +30,11 @@ by their lifetimes in stages (`davinci.planning`); `reshape`,
 of the kernel that uses it. Buffers begin at lines of GM and are whole blocks long, so that whole
 blocks may be copied. Results are written in place to the output arguments; a copy is launched only
 where that is not possible. Adds `ascend.arena_bytes`, `ascend.arena_unplanned_bytes` (what the
-numbers of the first and the last launch that needs it. With `memory-limit` the arena has at most so
-many bytes (`davinci.passes.ascend.memory_limit`): `ascend.arena_limit_bytes`, and what was tried
-for that in `ascend.arena_remedies`.
+arena would take without reuse), `ascend.arena_lower_bound_bytes` (the most bytes that are live
+at once) and `ascend.arena` to @main: of each value in the arena its offset and size in bytes, and
+the numbers of the first and the last launch that needs it. With `memory-limit` the arena has at
+most so many bytes (`davinci.passes.ascend.memory_limit`): `ascend.arena_limit_bytes`, and what was
+tried for that in `ascend.arena_remedies`.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def test_unwritable_result(add: str, capfd: pytest.CaptureFixture[str]) -> None:
 
 
 LATE = [
-    ("--what-if launch=2x", "no time or rate of the machine file"),
+    ("--what-if launches=2x", "no time or rate of the machine file"),
     ("--what-if v=2", "a pipe has no number"),
     ("--what-if mte2.port", "no change of times"),
     ("--seed -1", "no such seed"),
