@@ -92,6 +92,8 @@ class Grouping:
     def _read_block(self) -> None:
         self._ops = [op.operation for op in self._block.operations]
         self._place = {op: place for place, op in enumerate(self._ops)}
+        made = {op: map(defining_op, op.operands) for op in self._ops}
+        self._producers = {op: [p for p in found if p is not None] for op, found in made.items()}
 
     def groups(self) -> list[Group]:
         """The groups that become kernels, in an order in which they can run."""
@@ -101,7 +103,6 @@ class Grouping:
                 self._join(op)
         self._join_ends()
         self._merge_reshapes()
-        self._take_circles_apart()
         self._growing = False
         for group in dict.fromkeys(self._group.values()):
             if len(group.ops) > 1 and not self._holds(self._trimmed(group)):
@@ -111,41 +112,11 @@ class Grouping:
         found = [self._trimmed(group) for group in self._ordered() if self._computes(group)]
         return [group for group in found if self._holds(group)]
 
-    def _take_circles_apart(self) -> None:
-        """Makes single operators of groups that wait for each other.
-
-        `_between` looks at no group that ends in front of another, which may yet need one that goes
-        on behind it; that is rare, and dear to find out at every join.
-        """
-        while circle := self._circle():
-            largest = max(circle, key=lambda group: len(group.ops))
-            assert len(largest.ops) > 1, "operators that read each other's results"
-            for op in largest.ops:
-                self._group[op] = Group([op])
-
-    def _circle(self) -> list[Group]:
-        """Groups of which each reads the next, and the last the first; none if there are none."""
-        done: set[Group] = set()
-        for begin in dict.fromkeys(self._group.values()):
-            path = [begin]
-            reads = {begin: self._read_by(begin)}
-            while path:
-                group = next((g for g in reads[path[-1]] if g not in done), None)
-                if group is None:
-                    done.add(path.pop())
-                elif group in path:
-                    return path[path.index(group) :]
-                else:
-                    path.append(group)
-                    reads[group] = self._read_by(group)
-        return []
-
     def _read_by(self, group: Group) -> Iterator[Group]:
-        """The other groups that one reads, as often as it does."""
+        """Yields, for each operand that another group computes, that group."""
         for op in group.ops:
-            for value in op.operands:
-                producer = defining_op(value)
-                if producer is not None and self._group[producer] is not group:
+            for producer in self._producers[op]:
+                if self._group[producer] is not group:
                     yield self._group[producer]
 
     def _holds(self, group: Group) -> bool:
@@ -204,9 +175,7 @@ class Grouping:
         """How many groups, one after the other, are before each candidate group."""
         level: dict[Group, int] = {}
         for group in self._in_order():
-            read = (defining_op(value) for op in group.ops for value in op.operands)
-            before = {self._group[op] for op in read if op is not None} - {group}
-            level[group] = max((level[g] for g in before), default=-1) + 1
+            level[group] = max((level[g] for g in self._read_by(group)), default=-1) + 1
         return {g: n for g, n in level.items() if self._computes(g)}
 
     def _ordered(self) -> list[Group]:
@@ -313,7 +282,7 @@ class Grouping:
         members = [own, *links, *others]
         if sum(len(group.ops) for group in members) > MOST_OPERATORS:
             return False
-        if any(self._between(first, members) for first in (own, *others)):
+        if self._close_a_circle(members):
             return False
         ops = sorted((o for g in members for o in g.ops), key=self._place.__getitem__)
         cycles = self._cycles(ops)
@@ -331,25 +300,18 @@ class Grouping:
             self._group[member] = joined
         return True
 
-    def _between(self, first: Group, members: list[Group]) -> bool:
-        """Whether something outside all of `members` needs `first` and is needed by another."""
-        begin = self._place[first.ops[0]]
-        seen = {id(group) for group in members}
-        stack = [group for group in members if group is not first]
-        while stack:
-            group = stack.pop()
-            for op in group.ops:
-                for value in op.operands:
-                    producer = defining_op(value)
-                    if producer is None:
-                        continue
-                    found = self._group[producer]
-                    if found is first and id(group) not in {id(m) for m in members}:
-                        return True
-                    if id(found) in seen or self._place[found.ops[-1]] < begin:
-                        continue
-                    seen.add(id(found))
-                    stack.append(found)
+    def _close_a_circle(self, members: list[Group]) -> bool:
+        """Whether something outside of groups needs one of them and is needed by another, so that
+        as one group they would wait for it and it for them."""
+        inside, seen = set(members), set[Group]()
+        waiting = [g for member in members for g in self._read_by(member) if g not in inside]
+        while waiting:
+            group = waiting.pop()
+            if group in inside:
+                return True
+            if group not in seen:
+                seen.add(group)
+                waiting += self._read_by(group)
         return False
 
     def _cycles_of(self, group: Group) -> int | None:
