@@ -147,7 +147,6 @@ class BankConflicts:
                     )
                 first += len(operands)
                 name, kind = part.record.name, part.record.type
-                fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
-                each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
+                fixed, each = unit.price(name, kind)
                 depth = max(fixed - unit.head_cycles, 1)
                 yield _Instruction(tuple(operands), nest.issue.repeat, each, depth), nest.count

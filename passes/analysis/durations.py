@@ -84,8 +84,7 @@ class Durations:
         unit = self._machine.vector
         busy, instructions = 0, 0
         for name, kind, count, repeats in _repeats(op, unit):
-            fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
-            each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
+            fixed, each = unit.price(name, kind)
             busy += count * (fixed + each * repeats)
             instructions += count
         issue = instructions * self._machine.scalar.issue_cycles

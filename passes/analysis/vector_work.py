@@ -82,13 +82,8 @@ def _limits(parts: Sequence[Part], unit: Vector) -> Limits:
 
 
 def _limits_of(record: Instruction, unit: Vector) -> Limits:
-    name, kind = record.name, record.type
-    return Limits.of(
-        record,
-        unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles),
-        unit.bank_groups,
-        unit.cycles_of(unit.cycles_per_repeat, name, kind, 1),
-    )
+    fixed, each = unit.price(record.name, record.type)
+    return Limits.of(record, fixed, unit.bank_groups, each)
 
 
 def _conversion(op: Op, source: str, target: str) -> Instruction:

@@ -206,6 +206,11 @@ class Vector(Section):
                 return table[key]
         return default
 
+    def price(self, name: str, type_: str) -> tuple[int, int]:
+        """Cycles of the instruction `name`.`type_` besides its repeats, and of each repeat."""
+        fixed = self.cycles_of(self.fixed_cycles_of, name, type_, self.fixed_cycles)
+        return fixed, self.cycles_of(self.cycles_per_repeat, name, type_, 1)
+
 
 class Cube(Section):
     """The matrix unit, which multiplies a pair of fractals in a cycle.

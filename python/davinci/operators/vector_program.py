@@ -64,6 +64,15 @@ class Step:
         return self.name in ACCUMULATING
 
     @property
+    def instruction(self) -> tuple[str, str]:
+        """The name and the type by which a machine file prices it; a conversion's name has both of
+        its types."""
+        kind = self.result.dtype
+        if self.name == "vconv":
+            return f"vconv_{self.sources[0].dtype}2{kind}", ""
+        return self.name, kind
+
+    @property
     def operands(self) -> tuple[Value, ...]:
         """The operands of the cce operation but for its scalar: sources, then the result."""
         return (*self.sources[self.accumulates :], self.result)

@@ -254,8 +254,7 @@ class Costs:
     def _operation(self, name: str, kind: str, repeats: float, count: int = 1) -> float:
         """`count` operations of so many repeats each."""
         unit = self.machine.vector
-        fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
-        each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
+        fixed, each = unit.price(name, kind)
         return count * (max(1, ceil_div(int(repeats), MAX_REPEAT)) * fixed + repeats * each)
 
     def _vector(self) -> float:

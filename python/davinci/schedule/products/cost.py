@@ -421,12 +421,8 @@ class Costs:
     ) -> float:
         """Cycles of a step; operands are its result and its sources."""
         unit, count = self.machine.vector, len(itemsizes)
-        name, kind = step.name, step.result.dtype
-        if name == "vconv":
-            name, kind = f"vconv_{step.sources[0].dtype}2{kind}", ""
-        fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
-        each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
-        if name == "vcmpsel":  # a comparison and a selection for each repeat
+        fixed, each = unit.price(*step.instruction)
+        if step.name == "vcmpsel":  # a comparison and a selection for each repeat
             lanes = REPEAT_BYTES // max(itemsizes)
             return 2 * (fixed + each) * ceil_div(math.prod(shape), lanes)
         most = MOST_STRIDE if count <= 2 else (MOST_STRIDE[1],) * 2

@@ -243,9 +243,7 @@ class RowSteps:
 
     def _cycles(self, way: Way) -> int:
         """Cycles of the transpositions of a way."""
-        unit, name = self.machine.vector, (TRANSPOSITION_RECORD, "b16")
-        fixed = unit.cycles_of(unit.fixed_cycles_of, *name, unit.fixed_cycles)
-        each = unit.cycles_of(unit.cycles_per_repeat, *name, 1)
+        fixed, each = self.machine.vector.price(TRANSPOSITION_RECORD, "b16")
         repeats = way.digits.repeats * (1 + way.copies.repeats)
         return fixed * (1 + way.instructions) + each * repeats
 

@@ -146,12 +146,8 @@ def step_cycles(step: Step, layout: TileLayout) -> float:
     shape = (*outer, lanes * width)
     repeats = math.ceil(math.prod(shape) * widest / REPEAT_BYTES)
     issues = math.ceil(repeats / MAX_REPEAT)
-    name, kind = step.name, step.result.dtype
-    if name == "vconv":
-        name, kind = f"vconv_{step.sources[0].dtype}2{kind}", ""
-    fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
-    each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
-    if name == "vcmpsel":  # a comparison and a selection for each repeat
+    fixed, each = unit.price(*step.instruction)
+    if step.name == "vcmpsel":  # a comparison and a selection for each repeat
         return 2 * repeats * (fixed + each)
     form, values = layout.form(step.result), (*step.sources, step.result)
     apart = any(layout.form(value) not in (form, None) for value in step.sources)

@@ -119,8 +119,7 @@ def cost_of(step: Step, dtype: str, machine: Machine) -> tuple[int, int]:
     """Instructions and cycles of a step."""
     unit = machine.vector
     name, kind = (TRANSPOSITION_RECORD, "b16") if step.name == TRANSPOSITION else (step.name, dtype)
-    fixed = unit.cycles_of(unit.fixed_cycles_of, name, kind, unit.fixed_cycles)
-    each = unit.cycles_of(unit.cycles_per_repeat, name, kind, 1)
+    fixed, each = unit.price(name, kind)
     result = step.operands[-1]
     if step.name in (TRANSPOSITION, ROW_SUM):
         repeats = result.shape[-2] if step.name == TRANSPOSITION else result.shape[0]
