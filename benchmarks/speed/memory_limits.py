@@ -23,7 +23,7 @@ from davinci import zoo
 from davinci.arena_problem import arena_problem
 from davinci.errors import CompileError
 from davinci.passes.ascend import memory_limit
-from davinci.passes.ascend.memory_limit import PLANNED, RECOMPUTE, REORDER, SPLIT, Remedy
+from davinci.passes.ascend.memory_limit import PLANNED, RECOMPUTE, REORDER, SPLIT, Attempt, Remedy
 from davinci.passes.pipeline import pipelines
 
 NAMES = (PLANNED, REORDER, SPLIT, RECOMPUTE)
@@ -58,8 +58,8 @@ def tried(network: str) -> tuple[list[Remedy], int]:
     """All remedies, and the bytes of the arena that the kernel with most of them touches."""
     found: dict[str, Any] = {}
 
-    def noted(placed: Any, staged: Any, arena: Any, remedies: Any, limit: int) -> CompileError:
-        launches = [launch for stage in staged.launches for launch in stage]
+    def noted(best: Attempt, remedies: list[Remedy], limit: int) -> CompileError:
+        launches = [launch for stage in best.staged.launches for launch in stage]
         touched = [{place.storage for place, _ in launch.buffers} for launch in launches]
         sums = [sum(s.size for s in each if s.kind == "arena") for each in touched]
         found["remedies"], found["kernel"] = remedies, max(sums, default=0)

@@ -62,7 +62,7 @@ from davinci.passes.ascend.group_outline import Kernels
 from davinci.passes.ascend.grouping import joined_in_place
 from davinci.passes.ascend.host_function import HostBuilder, Launch, Place, Storage
 from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor, symbols
-from davinci.passes.ascend.memory_limit import Remedy, fit, place
+from davinci.passes.ascend.memory_limit import PLANNED, Attempt, Remedy, fit, place
 from davinci.passes.ascend.staging import Staged, Staging
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
 from davinci.passes.pipeline import memory_limits
@@ -107,9 +107,9 @@ class AscendBufferizePass(Pass):
         remedies: list[Remedy] = []
         if self.memory_limit:
             limit = memory_limits.bytes_of(self.memory_limit, placed.height)
-            fitting = fit(staging, staged, arena, line_bytes, limit)
-            staged, placed, arena = fitting.staged, fitting.placed, fitting.arena
-            remedies = fitting.remedies
+            planned = Attempt(PLANNED, staged, arena, placed)
+            taken, remedies = fit(staging, planned, line_bytes, limit)
+            staged, arena, placed = taken.staged, taken.arena, taken.placed
         for storage, offset in zip(arena, placed.offsets, strict=True):
             storage.offset = offset
         arena_bytes = max((storage.offset + storage.size for storage in arena), default=0)

@@ -19,7 +19,18 @@ from davinci.errors import CompileError
 from davinci.passes.ascend.host_function import Launch, Storage
 from davinci.passes.ascend.recomputation import recompute
 from davinci.passes.ascend.staging import Staged, Staging
-from davinci.planning import Buffer, Plan, Problem, Step, Work, lowest, solve
+from davinci.planning import (
+    Buffer,
+    Plan,
+    Problem,
+    Step,
+    Work,
+    live_bytes,
+    lowest,
+    one_by_one,
+    problem_of,
+    solve,
+)
 from davinci.planning.order import STATES
 
 PLANNED, REORDER, SPLIT, RECOMPUTE = "planned", "reorder", "split", "recompute"
@@ -34,7 +45,7 @@ MOST_NAMES = 2
 
 @dataclass(frozen=True)
 class Remedy:
-    """What was tried.
+    """The arena and the time that a remedy gives.
 
     Attributes:
         name: "planned" for what is taken without a limit, "reorder", "split" or "recompute".
@@ -61,20 +72,22 @@ class Remedy:
 
 
 @dataclass(frozen=True)
-class Fitting:
-    """Launches whose arena is within a limit.
+class Attempt:
+    """Launches as a remedy has them, and where their storages lie.
 
     Attributes:
+        name: of the remedy.
         staged: the launches in stages.
-        placed: the offsets of `arena`.
         arena: storages.
-        remedies: that were tried, the last one is taken.
+        placed: the offsets of `arena`.
+        repeated: launches that compute something again.
     """
 
+    name: str
     staged: Staged
-    placed: Plan
     arena: list[Storage]
-    remedies: list[Remedy]
+    placed: Plan
+    repeated: int = 0
 
 
 def place(staged: Staged, arena: Sequence[Storage], line_bytes: int) -> Plan:
@@ -85,42 +98,46 @@ def place(staged: Staged, arena: Sequence[Storage], line_bytes: int) -> Plan:
 
 
 def fit(
-    staging: Staging, planned: Staged, arena: Sequence[Storage], line_bytes: int, limit: int
-) -> Fitting:
-    """The first remedy with which the arena has at most `limit` bytes.
+    staging: Staging, planned: Attempt, line_bytes: int, limit: int
+) -> tuple[Attempt, list[Remedy]]:
+    """The first attempt whose arena has at most `limit` bytes, and what all up to it gave.
+
+    Args:
+        planned: what is taken without a limit.
 
     Raises:
-        CompileError: none has.
+        CompileError: there is none.
     """
     remedies: list[Remedy] = []
-    best: tuple[Plan, Staged, list[Storage]] | None = None
-    for name, staged, repeated in _tried(staging, planned, line_bytes, limit):
-        again = [s for s in storages_of(staged) if s not in set(arena)]
-        alive = [*arena, *again]
-        placed = place(staged, alive, line_bytes)
-        remedies.append(Remedy(name, placed.height, staging.cycles_of(staged), repeated))
-        if placed.height <= limit:
-            return Fitting(staged, placed, alive, remedies)
-        if best is None or placed.height < best[0].height:
-            best = placed, staged, alive
-    assert best is not None
-    raise _does_not_fit(*best, remedies, limit)
+    best = planned
+    for attempt in _attempts(staging, planned, line_bytes, limit):
+        height, cycles = attempt.placed.height, staging.cycles_of(attempt.staged)
+        remedies.append(Remedy(attempt.name, height, cycles, attempt.repeated))
+        if height <= limit:
+            return attempt, remedies
+        if height < best.placed.height:
+            best = attempt
+    raise _does_not_fit(best, remedies, limit)
 
 
-def _tried(
-    staging: Staging, planned: Staged, line_bytes: int, limit: int
-) -> Iterator[tuple[str, Staged, int]]:
-    """Remedies with their launches and how many of these are repetitions."""
-    yield PLANNED, planned, 0
+def _attempts(staging: Staging, planned: Attempt, line_bytes: int, limit: int) -> Iterator[Attempt]:
+    """All remedies in turn; what was planned is the first."""
+    known = set(planned.arena)
+
+    def attempt(name: str, staged: Staged, repeated: int = 0) -> Attempt:
+        arena = [*planned.arena, *(s for s in storages_of(staged) if s not in known)]
+        return Attempt(name, staged, arena, place(staged, arena, line_bytes), repeated)
+
+    yield planned
     work = staging.work(line_bytes)
-    stages = [stage.tasks for stage in planned.stages]
-    yield REORDER, staging.of_stages(_reordered(work, stages)), 0
+    stages = [stage.tasks for stage in planned.staged.stages]
+    yield attempt(REORDER, staging.of_stages(_reordered(work, stages)))
     order = lowest(work).steps
     for cut in _cut(work, stages, order):
-        yield SPLIT, staging.of_stages(cut), 0
-    one_by_one = staging.of_stages([(number,) for number in order])
-    yield SPLIT, one_by_one, 0
-    flat = [launch for launches in one_by_one.launches for launch in launches]
+        yield attempt(SPLIT, staging.of_stages(cut))
+    apart = staging.of_stages(one_by_one(order))
+    yield attempt(SPLIT, apart)
+    flat = [launch for launches in apart.launches for launch in launches]
     room = repeated = 0  # room: what gaps between storages have taken
     for _ in range(MOST_ROUNDS):
         made = recompute(flat, limit - room, staging.cycles_alone)
@@ -128,9 +145,10 @@ def _tried(
             return
         repeated = made.repeated
         again = staging.with_launches(made.launches)
-        staged = again.of_stages([(number,) for number in range(len(made.launches))])
-        yield RECOMPUTE, staged, made.repeated
-        room += max(place(staged, storages_of(staged), line_bytes).height - limit, line_bytes)
+        staged = again.of_stages(one_by_one(range(len(made.launches))))
+        tried = attempt(RECOMPUTE, staged, repeated)
+        yield tried
+        room += max(tried.placed.height - limit, line_bytes)
 
 
 def _reordered(
@@ -155,35 +173,13 @@ def _cut(
     now = list(stages)
     while True:
         now = _reordered(work, now, states=0)
-        peak = _peak(work, now)
+        peak = int(live_bytes(problem_of(work, now).buffers, len(now)).argmax())
         if len(now[peak]) == 1:
             return
         ranked = sorted(now[peak], key=rank.__getitem__)
         middle = len(ranked) // 2
         now[peak : peak + 1] = [tuple(sorted(ranked[:middle])), tuple(sorted(ranked[middle:]))]
         yield list(now)
-
-
-def _peak(work: Work, stages: Sequence[tuple[int, ...]]) -> int:
-    """Number of the stage during which most bytes are live."""
-    first: dict[int, int] = {}
-    last: dict[int, int] = {}
-    for at, stage in enumerate(stages):
-        for number in stage:
-            for tensor in work.steps[number].touches:
-                first.setdefault(tensor, at)
-                last[tensor] = at
-    live = [0] * (len(stages) + 1)
-    for tensor, at in first.items():
-        live[at] += work.sizes[tensor]
-        live[last[tensor] + 1] -= work.sizes[tensor]
-    total = 0
-    found, most = 0, -1
-    for at, change in enumerate(live[:-1]):
-        total += change
-        if total > most:
-            found, most = at, total
-    return found
 
 
 def storages_of(staged: Staged) -> list[Storage]:
@@ -193,17 +189,11 @@ def storages_of(staged: Staged) -> list[Storage]:
     return [s for s in dict.fromkeys(touched) if s.kind == "arena" and s.size]
 
 
-def _does_not_fit(
-    placed: Plan, staged: Staged, arena: Sequence[Storage], remedies: list[Remedy], limit: int
-) -> CompileError:
+def _does_not_fit(best: Attempt, remedies: list[Remedy], limit: int) -> CompileError:
     """The error that lists what is live at the peak of the best remedy, and what each gave."""
-    staged.note_lifetimes()
-    times = range(len(staged.launches))
-
-    def at(time: int) -> list[Storage]:
-        return [s for s in arena if s.first <= time <= s.last]
-
-    peak = max(times, key=lambda time: sum(s.size for s in at(time)))
+    staged, buffers = best.staged, best.placed.problem.buffers
+    peak = int(live_bytes(buffers, len(staged.launches)).argmax())
+    alive = [s for s, b in zip(best.arena, buffers, strict=True) if b.lower <= peak < b.upper]
     running = staged.launches[peak]
     touched = {place.storage for launch in running for place, _ in launch.buffers}
     makers: dict[Storage, list[str]] = {}
@@ -211,17 +201,17 @@ def _does_not_fit(
         for place_of, _ in launch.buffers[len(launch.buffers) - launch.outputs :]:
             makers.setdefault(place_of.storage, []).extend(launch.operators)
     rows = [f"{'bytes':>14}  made by"]
-    for storage in sorted(at(peak), key=lambda s: -s.size):
+    for storage in sorted(alive, key=lambda s: -s.size):
         kept = "" if storage in touched else ", only kept"
         rows.append(f"{storage.size:>14,}  {named(makers.get(storage, []))}{kept}")
     lines = [f"alive while {' and '.join(map(_kernel_text, running))} runs:", *rows]
     if len(running) == 1:
-        least = sum(s.size for s in at(peak) if s in touched)
+        least = sum(s.size for s in alive if s in touched)
         lines.append(f"{least:>14,}  of these the kernel itself reads and writes")
     lines += ["what each remedy gives:", *(f"  {r.text(remedies[0])}" for r in remedies)]
     return CompileError(
         "the values that kernels hand to each other do not fit the memory limit",
-        found=f"{placed.height:,} bytes with the best remedy",
+        found=f"{best.placed.height:,} bytes with the best remedy",
         expected=f"at most {limit:,} bytes",
         hint="raise the limit, or make what is largest smaller, as with a smaller batch or shorter "
         "sequences; " + "\n".join(lines),

@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from davinci.passes.ascend.host_function import Launch, Place, Storage
+from davinci.planning import Buffer, live_bytes
 from davinci.planning.problem import Ints
 
 DEPTH = 3
@@ -83,7 +84,7 @@ def _above(live: Ints, limit: int) -> int:
 
 
 class _Uses:
-    """Which launches touch each storage."""
+    """The numbers of the launches that touch each storage, and of those that write it."""
 
     def __init__(self, launches: Sequence[Launch]) -> None:
         self.launches = launches
@@ -100,13 +101,12 @@ class _Uses:
 
     def live_bytes(self) -> Ints:
         """Bytes of the arena that are live during each launch."""
-        change = np.zeros(len(self.launches) + 1, dtype=np.int64)
-        for storage, users in self.users.items():
-            if storage.kind == "arena":
-                change[users[0]] += storage.size
-                change[users[-1] + 1] -= storage.size
-        sums: Ints = np.cumsum(change[:-1])
-        return sums
+        buffers = [
+            Buffer(storage.size, users[0], users[-1] + 1)
+            for storage, users in self.users.items()
+            if storage.kind == "arena"
+        ]
+        return live_bytes(buffers, len(self.launches))
 
 
 def _repetitions(uses: _Uses, peak: int, cycles_of: Cycles) -> list[Recomputed]:

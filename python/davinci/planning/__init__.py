@@ -16,7 +16,7 @@ from davinci.planning.planner import (
     run,
     solve,
 )
-from davinci.planning.problem import Buffer, Plan, Problem, faults
+from davinci.planning.problem import Buffer, Plan, Problem, faults, live_bytes
 from davinci.planning.steps import (
     Step,
     Work,
@@ -45,6 +45,7 @@ __all__ = [
     "faults",
     "in_groups",
     "layers",
+    "live_bytes",
     "lowest",
     "one_by_one",
     "peak_bytes",

@@ -132,6 +132,16 @@ class Plan:
         return self.height <= max(self.bound, self.problem.lower_bound)
 
 
+def live_bytes(buffers: Sequence[Buffer], times: int) -> Ints:
+    """Bytes of the buffers that are live at each of the times from 0 to `times` - 1."""
+    change = np.zeros(times + 1, dtype=np.int64)
+    for buffer in buffers:
+        change[buffer.lower] += buffer.size
+        change[buffer.upper] -= buffer.size
+    sums: Ints = np.cumsum(change[:-1])
+    return sums
+
+
 def faults(problem: Problem, offsets: Sequence[int]) -> list[str]:
     """What is wrong with a plan, checked pair by pair and without any algorithm's data; [] if
     nothing is."""
