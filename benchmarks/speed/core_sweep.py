@@ -15,8 +15,8 @@ import sys
 from typing import Any
 
 from network_pages import NETWORKS
+from timed import timed
 
-import davinci
 from davinci import zoo
 
 SLACK = 0.02
@@ -49,9 +49,7 @@ def main() -> int:
 
 def time_us(network: str, **options: Any) -> float:
     """Microseconds of a network with its launches queued on the device."""
-    executable = davinci.compile(zoo.find(network), timing_only=True, **options)
-    executable.run()
-    return float(executable.profile["time_us"])
+    return float(timed(zoo.find(network), **options).profile["time_us"])
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ ACTIVATIONS = frozenset(["Relu", "Clip", "HardSwish", "Sigmoid"])
 
 @dataclass(frozen=True)
 class Vertices:
-    """What of a network is an operator of its own.
+    """Chooses which parts of a network count as operators of their own.
 
     Attributes:
         activations: whether these are, behind convolutions and sums; else they are computed with

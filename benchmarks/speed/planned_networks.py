@@ -22,8 +22,8 @@ from __future__ import annotations
 from typing import Any
 
 from graph_memory import Vertices, groups_apart, weights_bytes, work_of
+from timed import timed
 
-import davinci
 from davinci import zoo
 from davinci.planning import Work, faults, in_groups, layers, lowest, one_by_one, problem_of, run
 from davinci.planning.steps import Stages
@@ -44,7 +44,7 @@ PLANS = {"base": "sequential", "one group": "groups=1", "two groups": "groups=2"
 so optimised is base."""
 
 LEAST_SAVED = 0.72
-"""Of ResNeXt's memory by two groups, as the source has it."""
+"""The part of ResNeXt's memory that two groups save in the source."""
 
 BATCHES = dict.fromkeys(("vgg16", "resnet50", "mobilenet-v2"), (1, 128))
 
@@ -65,7 +65,9 @@ def show_networks(times: bool) -> bool:
             off = whole / theirs - 1
             cells = f"{height / 1e6:8.1f}{whole:14.1f}{theirs:8.1f}{off:8.1%}"
             print(f"{network:15}{name:12}{cells}{time}", flush=True)
-        print(f"{'':15}least there is {work_floor(work) / 1e6:.1f} MB by {lowest_text(work)}")
+        order = lowest(work)
+        how = "an exact search of orders" if order.exact else "a search of orders that was cut"
+        print(f"{'':15}least there is {order.peak / 1e6:.1f} MB by {how}")
         if took:
             print(f"{'':15}plan of least time{took['best']:12,.0f} us", flush=True)
         if network == "resnext50":
@@ -86,7 +88,7 @@ def show_batches() -> None:
             base, planned = heights_of(apart)[:2]
             least = heights_of(over)[1]
             cells = f"{base / 1e6:11,.1f}{planned / 1e6:10,.1f}{least / 1e6:13,.1f}"
-            print(f"{network:15}{batch:5}{cells}{work_floor(over) / 1e6:12,.1f}", flush=True)
+            print(f"{network:15}{batch:5}{cells}{lowest(over).peak / 1e6:12,.1f}", flush=True)
 
 
 def heights_of(work: Work) -> tuple[int, int, int, int]:
@@ -105,20 +107,6 @@ def height_of(work: Work, stages: Stages) -> int:
     return plan.height
 
 
-def work_floor(work: Work) -> int:
-    """The least peak of any order of the steps."""
-    return lowest(work).peak
-
-
-def lowest_text(work: Work) -> str:
-    return "an exact search of orders" if lowest(work).exact else "a search of orders that was cut"
-
-
 def times_of(model: Any) -> dict[str, float]:
     """Microseconds of a network with its launches, by names of `PLANS`."""
-    found = {}
-    for name, plan in PLANS.items():
-        executable = davinci.compile(model, plan=plan, timing_only=True)
-        executable.run()
-        found[name] = float(executable.profile["time_us"])
-    return found
+    return {name: float(timed(model, plan=plan).profile["time_us"]) for name, plan in PLANS.items()}

@@ -69,7 +69,7 @@ class AscendLegalizePrecisionPass(Pass):
         for function in tensor_functions(op):
             block = function.regions[0].blocks[0]
             foldable = mark_foldable(block)
-            wide = set()
+            wide = set[ir.Value]()
             if self.precision == "fp16":
                 wide = wide_sums(block, foldable)
                 bound_roots(block, wide)

@@ -47,7 +47,6 @@ FEW = 8
 
 LARGEST_HALF = 65_504
 
-
 LEAST_ROOT = 2.0**-15
 """The least power of two whose inverse f16 holds."""
 
@@ -160,7 +159,7 @@ def through(value: Any, *moves: str) -> Any:
     return owner
 
 
-def bound_roots(block: Any, wide: set[Any]) -> None:
+def bound_roots(block: ir.Block, wide: set[ir.Value]) -> None:
     """Bounds roots of sums to which a number is added that only f32 holds, as 1e-12 of a layer
     normalisation: of a row of equal values that is all there is, and 0 over its root is to stay 0.
 
@@ -171,7 +170,9 @@ def bound_roots(block: Any, wide: set[Any]) -> None:
         if op.name not in BOUNDS or op.results[0] not in wide:
             continue
         total = through(op.operands[0], RESHAPE)
-        added = [full_value(v) for v in total.operands] if is_addition(total) else []
+        if total is None or total.name != "ascend.add":
+            continue
+        added = map(full_value, total.operands)
         if not any(n is not None and 0 < n < LEAST_ROOT**2 for n in added):
             continue
         kind, bound = BOUNDS[op.name]
@@ -182,11 +183,6 @@ def bound_roots(block: Any, wide: set[Any]) -> None:
         wide.add(bounded)
         for use in uses:
             use.owner.operands[use.operand_number] = bounded
-
-
-def is_addition(op: Any) -> bool:
-    """Says of an operation, or None, that it adds two values."""
-    return op is not None and op.name == "ascend.add"
 
 
 def only_summed(op: Any, wide: set[Any]) -> bool:

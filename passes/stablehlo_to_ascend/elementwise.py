@@ -128,7 +128,7 @@ def convert_compare(op: Op, ops: TensorOps) -> Sequence[Any]:
 
 
 @conversion("is_finite")
-def convert_is_finite(op: Op, ops: TensorOps) -> Sequence[Any]:
+def convert_is_finite(op: Op, ops: TensorOps) -> Sequence[ir.Value]:
     """|x| < inf, which NaN is not either."""
     x = op.operands[0]
     found = tensor_of(x.type)

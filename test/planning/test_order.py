@@ -55,7 +55,7 @@ def live_bytes(work: Work, stages: list[tuple[int, ...]]) -> int:
 
 
 def waits(work: Work, number: int, other: int) -> bool:
-    """Whether a step must come behind an earlier one."""
+    """Says that step `number` must come behind the earlier step `other`."""
     one, before = work.steps[number], work.steps[other]
     touches, touched = {*one.reads, *one.writes}, {*before.reads, *before.writes}
     shared = touched & set(one.writes) or touches & set(before.writes)

@@ -20,6 +20,11 @@ def horner(p: VectorProgram, x: Value, coefficients: tuple[float, ...]) -> Value
     return p.add(result, rest[0])
 
 
+def with_sign(p: VectorProgram, x: Value) -> Value:
+    """x + 1 / x, which of zeros and infinities too has the sign of f32 `x` and is not 0."""
+    return p.add(x, p.unary("vrec", x))
+
+
 def limited(p: VectorProgram, x: Value, low: float, high: float) -> Value:
     """x, no less than `low` and no more than `high`."""
     return p.min(p.max(x, low), high)

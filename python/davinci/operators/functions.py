@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from davinci.operators.core import FLOATS, REAL, elementwise
-from davinci.operators.formulas import horner, in_f32, kind_of, whole
+from davinci.operators.formulas import horner, in_f32, kind_of, whole, with_sign
 from davinci.operators.vector_program import Operand, Value, VectorProgram
 
 LARGEST_POWER = 64
@@ -136,8 +136,7 @@ def general_power(p: VectorProgram, x: Value, y: Value) -> Value:
     outside = p.choose("lt", x, 0.0, math.nan, power)
     outside = p.choose("eq", size, math.inf, power, outside)
     negative = p.choose("eq", whole(p, y, "floor"), y, signed, outside)
-    sign = p.add(x, p.unary("vrec", x))
-    result = p.choose("lt", sign, 0.0, negative, power)
+    result = p.choose("lt", with_sign(p, x), 0.0, negative, power)
     result = p.choose("eq", x, 1.0, 1.0, result)
     return p.choose("eq", y, 0.0, 1.0, result)
 

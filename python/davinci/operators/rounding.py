@@ -13,21 +13,21 @@ from davinci.operators.vector_program import Value, VectorProgram
 @in_f32
 def floor(p: VectorProgram, a: Value) -> Value:
     """Rounds down."""
-    return with_sign_of_zero(p, a, "floor")
+    return with_sign_of_zero(p, a, whole(p, a, "floor"))
 
 
 @elementwise(values=np.ceil, types=FLOATS, constraints=REAL)
 @in_f32
 def ceil(p: VectorProgram, a: Value) -> Value:
     """Rounds up."""
-    return with_sign_of_zero(p, a, "ceil")
+    return with_sign_of_zero(p, a, whole(p, a, "ceil"))
 
 
 @elementwise(values=np.rint, types=FLOATS, constraints=REAL)
 @in_f32
 def round_(p: VectorProgram, a: Value) -> Value:
     """Rounds to nearest, ties to even."""
-    return with_sign_of_zero(p, a, "rint")
+    return with_sign_of_zero(p, a, whole(p, a, "rint"))
 
 
 def away_from_zero(a: Array) -> Array:
@@ -43,11 +43,9 @@ def round_away(p: VectorProgram, a: Value) -> Value:
     down = whole(p, a, "trunc")
     rest = p.sub(a, down)
     up = p.choose("ge", rest, 0.5, p.add(down, 1.0), down)
-    nearest = p.choose("le", rest, -0.5, p.add(down, -1.0), up)
-    return p.choose("eq", nearest, 0.0, p.mul(a, 0.0), nearest)
+    return with_sign_of_zero(p, a, p.choose("le", rest, -0.5, p.add(down, -1.0), up))
 
 
-def with_sign_of_zero(p: VectorProgram, a: Value, rounding: str) -> Value:
-    """Rounded, but a zero has the sign of the operand."""
-    integer = whole(p, a, rounding)
-    return p.choose("eq", integer, 0.0, p.mul(a, 0.0), integer)
+def with_sign_of_zero(p: VectorProgram, a: Value, rounded: Value) -> Value:
+    """`a` rounded, but a zero has the sign of `a`."""
+    return p.choose("eq", rounded, 0.0, p.mul(a, 0.0), rounded)

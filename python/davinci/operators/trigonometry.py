@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from davinci.operators.core import FLOATS, REAL, Array, elementwise
-from davinci.operators.formulas import horner, in_f32, kind_of
+from davinci.operators.formulas import horner, in_f32, kind_of, with_sign
 from davinci.operators.vector_program import Operand, Value, VectorProgram
 
 DIGIT_BITS = 12
@@ -65,11 +65,14 @@ def parts_of(angle: Fraction, grids: Sequence[int]) -> list[float]:
 
 
 HALF_TURN = parts_of(PI, HALF_TURN_GRIDS)
+"""pi, the largest part first."""
+
 QUARTER_TURN = parts_of(PI / 2, (22,))
+"""pi / 2 as f32 holds it, but for the last bits, and what that leaves."""
 
 
 def of_digit(number: int) -> list[float]:
-    """The parts of what the nearest whole turns have beyond 2^(12 number)."""
+    """The parts of the nearest whole turns less 2^(12 number), the angle of a digit 1."""
     scale = Fraction(2 ** (DIGIT_BITS * number))
     return parts_of(round(scale / PI / 2) * PI * 2 - scale, ANGLE_GRIDS)
 
@@ -239,8 +242,3 @@ def from_turns(p: VectorProgram, quarters: int, angle: Value) -> Value:
 def is_negative(number: float) -> bool:
     """Says of a number that it has a minus, zeros too."""
     return math.copysign(1, number) < 0
-
-
-def with_sign(p: VectorProgram, a: Value) -> Value:
-    """A number of the sign of f32 `a` that is not 0: a + 1 / a."""
-    return p.add(a, p.unary("vrec", a))

@@ -17,6 +17,8 @@ has only as whole ones are rounded).
 
 from __future__ import annotations
 
+import functools
+import operator
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -143,25 +145,29 @@ def read(text: str, machine: Machine, kernels: Collection[str] | None) -> Change
             )
         pipes = Pipe if what.upper() == Pipe.ALL.name else [Pipe[what.upper()]]
         return Change(text, kernel, machine, {int(pipe): number for pipe in pipes})
-    data, whole = machine.model_dump(), dict[Path, float]()
-    for key, (*names, last) in keys_of(what, data).items():
-        section = data
-        for name in names:
-            section = section[name]
-        old, new = section[last], number
+    data = machine.model_dump()
+    exact, whole = dict[Path, float](), dict[Path, float]()
+    for key, path in keys_of(what, data).items():
+        old: Any = functools.reduce(operator.getitem, path, data)
+        new = number
         if times:
             new = old * number if key.endswith(RATES) else old / number
-        section[last] = new
-        whole[(*names, last)] = round(new) if isinstance(old, int) else new
+        exact[path], whole[path] = new, round(new) if isinstance(old, int) else new
     try:
-        return Change(text, kernel, parse(data, f"{WHERE} {text}"))
+        return Change(text, kernel, with_values(data, exact, text))
     except InputError:
-        for (*names, last), new in whole.items():
-            section = data
-            for name in names:
-                section = section[name]
-            section[last] = new
-    return Change(text, kernel, parse(data, f"{WHERE} {text}"))
+        return Change(text, kernel, with_values(data, whole, text))
+
+
+def with_values(data: dict[str, Any], values: Mapping[Path, float], text: str) -> Machine:
+    """The machine of a file's data with other values, which `text` asks for.
+
+    Raises:
+        InputError: the machine file may not have them.
+    """
+    for (*names, last), new in values.items():
+        functools.reduce(operator.getitem, names, data)[last] = new
+    return parse(data, f"{WHERE} {text}")
 
 
 Path = tuple[str, ...]

@@ -137,7 +137,7 @@ class Pnasnet5(_Cells):
 
 
 def squeezed(images: Images, filters: int) -> Images:
-    """As many channels as the branches of a cell have."""
+    """Images reduced, or widened, to the number of channels of a cell's branches."""
     return images.relu().conv(filters, 1)
 
 
