@@ -55,6 +55,7 @@ MAY_IMPORT = {
         "compile_cache diagnostics errors frontends garbage machine mlir passes runtime schedule"
     ),
     "arena_problem": "compiler frontends mlir passes planning report",
+    "gdp": "compiler errors frontends mlir runtime",
     "placement": "arrays compiler errors frontends machine runtime",
     "version": "mlir",
     "onnx_backend": "compiler errors machine runtime",
