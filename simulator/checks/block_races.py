@@ -1,36 +1,55 @@
 """Races between the blocks of one launch: nothing orders them, so no byte of GM that one block
 writes may be touched by another, of the same kernel or of one that shares the launch.
 
+Stores that add elements of one type are indivisible: blocks may add to the same bytes, as long as
+they do nothing else with them.
+
 What the scalar unit did is known as bounds only and takes no part.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
+from typing import NamedTuple
 
 import numpy as np
 
 from davinci.errors import DeviceFault
 from davinci.simulator.checks.races import GmAccess, Party, members
 from davinci.simulator.core.core import Core
-from davinci.simulator.core.regions import Ints, union
+from davinci.simulator.core.regions import Ints, first_common, union
 
 Ranges = tuple[Ints, Ints]
 """Starts and ends of ranges of bytes: sorted, disjoint, maximal."""
 
 
-Touched = tuple[Ranges, Ranges]
-"""Bytes of global memory that are read, and those that are written."""
+class Touched(NamedTuple):
+    """Bytes of global memory that a block touches.
+
+    Attributes:
+        reads, writes: by what only reads, and by what only writes.
+        adds: by stores that add, by element type.
+    """
+
+    reads: Ranges
+    writes: Ranges
+    adds: Mapping[str, Ranges]
+
+
+READS, WRITES, ADDS = "reads", "writes", "adds to"
+"""What messages say that a block does to a byte."""
 
 
 @dataclass(frozen=True)
 class Conflict:
-    """A byte of GM that block `writer` writes and block `other` touches, which it `does`."""
+    """A byte of GM to which block `first` `did`, and block `second` `does` what may not both be."""
 
     byte: int
-    writer: int
-    other: int
+    first: int
+    did: str
+    second: int
     does: str
 
 
@@ -40,7 +59,15 @@ def conflict(blocks: Mapping[int, Touched]) -> Conflict | None:
     Args:
         blocks: by number, what each reads and writes.
     """
-    starts, ends, owners = _joined({block: writes for block, (_, writes) in blocks.items()})
+    found = _of_writes(blocks)
+    if found is None and any(each.adds for each in blocks.values()):
+        return _of_adds(blocks)
+    return found
+
+
+def _of_writes(blocks: Mapping[int, Touched]) -> Conflict | None:
+    """A byte that one block writes and another one writes or reads."""
+    starts, ends, owners = _joined({block: each.writes for block, each in blocks.items()})
     order = np.argsort(starts, kind="stable")
     starts, ends, owners = starts[order], ends[order], owners[order]
     if starts.size > 1:
@@ -50,8 +77,9 @@ def conflict(blocks: Mapping[int, Touched]) -> Conflict | None:
             later = int(hit[0]) + 1
             before = int(np.flatnonzero(ends[:later] > starts[later])[0])
             byte = int(starts[later])
-            return Conflict(byte, int(owners[before]), int(owners[later]), "writes")
-    for block, ((low, high), _) in blocks.items():
+            return Conflict(byte, int(owners[before]), WRITES, int(owners[later]), WRITES)
+    for block, each in blocks.items():
+        low, high = each.reads
         # The written ranges are disjoint: those that a read meets are neighbours.
         foreign = np.concatenate([[0], np.cumsum(owners != block)])
         first = np.searchsorted(ends, low, side="right")
@@ -60,13 +88,37 @@ def conflict(blocks: Mapping[int, Touched]) -> Conflict | None:
         if hit.size:
             i = int(hit[0])
             met = [j for j in range(int(first[i]), int(last[i])) if owners[j] != block]
-            return Conflict(int(max(low[i], starts[met[0]])), int(owners[met[0]]), block, "reads")
+            byte = int(max(low[i], starts[met[0]]))
+            return Conflict(byte, int(owners[met[0]]), WRITES, block, READS)
     return None
+
+
+def _of_adds(blocks: Mapping[int, Touched]) -> Conflict | None:
+    """A byte to which one block adds, and which another one reads, writes, or adds to as elements
+    of another type."""
+    for (first, one), (second, other) in permutations(blocks.items(), 2):
+        for kind, ranges in one.adds.items():
+            foreign = [(READS, other.reads), (WRITES, other.writes)]
+            foreign += [(ADDS, found) for own, found in other.adds.items() if own != kind]
+            for does, theirs in foreign:
+                if theirs[0].size and (common := first_common(*ranges, *theirs)) is not None:
+                    return Conflict(common[0], first, ADDS, second, does)
+    return None
+
+
+def touched_by(reads: Sequence[GmAccess], writes: Sequence[GmAccess]) -> Touched:
+    """The bytes of a block's accesses. A store that adds is in both lists."""
+    kinds = {access.party.form.adds for access in writes} - {""}
+    return Touched(
+        merged([access for access in reads if not access.party.form.adds]),
+        merged([access for access in writes if not access.party.form.adds]),
+        {k: merged([access for access in writes if access.party.form.adds == k]) for k in kinds},
+    )
 
 
 def touched(core: Core) -> Touched:
     """What the program that ran last on a core that checks did to global memory."""
-    return merged(core.gm_reads), merged(core.gm_writes)
+    return touched_by(core.gm_reads, core.gm_writes)
 
 
 class BlockRaces:
@@ -95,27 +147,31 @@ class BlockRaces:
         """Compares all blocks.
 
         Raises:
-            DeviceFault: two blocks write the same byte, or one reads what another writes.
+            DeviceFault: two blocks write the same byte, one reads what another writes, or one adds
+                to what another one does not add to.
         """
         logs = self._logs.items()
-        found = conflict({b: (merged(reads), merged(writes)) for b, (reads, writes) in logs})
+        found = conflict({block: touched_by(reads, writes) for block, (reads, writes) in logs})
         if found is not None:
             raise self._fault(found)
 
     def _fault(self, found: Conflict) -> DeviceFault:
         byte = found.byte
-        first = self._touching(found.writer, 1, byte)
-        second = self._touching(found.other, 1 if found.does == "writes" else 0, byte)
+        first = self._touching(found.first, found.did, byte)
+        second = self._touching(found.second, found.does, byte)
         return DeviceFault(
-            f"race between blocks: {self._named(found.other)} {found.does} GM byte {byte:#x} "
-            f"({second}), which {self._named(found.writer)} writes ({first})",
+            f"race between blocks: {self._named(found.second)} {found.does} GM byte {byte:#x} "
+            f"({second}), which {self._named(found.first)} {found.did} ({first})",
             where=f"kernel {self._kernel}",
             expected="blocks that write different bytes and read none that another block writes",
             hint="nothing orders the blocks of one launch: change the split, or use two launches",
         )
 
-    def _touching(self, block: int, written: int, byte: int) -> str:
-        for access in self._logs[block][written]:
+    def _touching(self, block: int, does: str, byte: int) -> str:
+        """The first instruction of a block that does so to a byte, in words."""
+        for access in self._logs[block][does != READS]:
+            if bool(access.party.form.adds) != (does == ADDS):
+                continue
             for region, address, party in members(access.region, access.address, access.party):
                 starts, lengths = region.runs
                 starts = starts + address
@@ -124,7 +180,7 @@ class BlockRaces:
         return "unknown instruction"
 
 
-def merged(log: list[GmAccess]) -> Ranges:
+def merged(log: Sequence[GmAccess]) -> Ranges:
     """The bytes that a log touches."""
     return union((access.region, access.address) for access in log)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from davinci.errors import DeviceFault
 from davinci.simulator.checks.block_races import merged
-from davinci.simulator.checks.races import GmAccess
+from davinci.simulator.checks.races import GmAccess, add_alike
 from davinci.simulator.core.core import Core
 from davinci.simulator.core.regions import Ints
 from davinci.simulator.split.cross_core import Seat
@@ -121,6 +121,8 @@ class CoreRaces:
         near = (log.lows[part] < high) & (log.highs[part] > low)
         for j in (np.flatnonzero(near) + window.start).tolist():
             before = log.accesses[j]
+            if add_alike(before.party, late.party):
+                continue
             common = late.region.overlaps(late.address, before.region, before.address)
             if common is not None:
                 raise DeviceFault(

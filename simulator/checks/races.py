@@ -6,6 +6,9 @@ pipe, including all its instructions so far; `wait_flag` takes it over; a barrie
 waited for. An access races with an earlier one that the clock does not cover, if their bytes meet:
 bounds first, then byte-exactly, so that there are neither false alarms nor escapes. In the same way
 a flag must not be set again unless its pipe knows that the wait for it is over.
+
+Stores that add elements of one type to global memory do so as one indivisible operation each: two
+of them need no order between them, anything else and one of them does.
 """
 
 from __future__ import annotations
@@ -53,6 +56,11 @@ class Run(Party):
         """One of them."""
         location = int(self.records[number, 0]) >> LOCATION_SHIFT
         return Party(self.index + number, self.form, location)
+
+
+def add_alike(one: Party, other: Party) -> bool:
+    """Whether both instructions add elements of the same type to global memory."""
+    return one.form.adds != "" and one.form.adds == other.form.adds
 
 
 def members(region: Region, address: int, party: Party) -> Iterator[LogEntry]:
@@ -121,13 +129,16 @@ class Log:
         return [self.entries[i] for i in near]
 
     def conflicts(
-        self, known: int, port: Port, base: int, does: str, did: str
+        self, known: int, port: Port, base: int, does: str, did: str, party: Party
     ) -> Iterator[Conflict]:
-        """Conflicts of a region at an address with the log's entries numbered above `known`."""
+        """Conflicts of a region at an address, which `party` touches, with the log's entries
+        numbered above `known`."""
         region = port.region
         if region.empty:
             return
         for entry in self.meeting(known, base + region.low, base + region.high):
+            if port.space == Space.GM and add_alike(entry[2], party):
+                continue
             if region.overlaps(base, entry[0], entry[1]) is None:
                 continue
             for other, address, before in members(*entry):
@@ -221,15 +232,15 @@ class Races:
             base = words[port.word] + port.offset
             for other, log in self._writes[port.space].items():
                 if log.last > known[other] and not (other == pipe and sequential):
-                    yield from log.conflicts(known[other], port, base, "reads", "writes")
+                    yield from log.conflicts(known[other], port, base, "reads", "writes", party)
         for port in writes:
             base = words[port.word] + port.offset
             for other, log in self._writes[port.space].items():
                 if log.last > known[other] and not (other == pipe and sequential):
-                    yield from log.conflicts(known[other], port, base, "writes", "writes")
+                    yield from log.conflicts(known[other], port, base, "writes", "writes", party)
             for other, log in self._reads[port.space].items():
                 if log.last > known[other] and other != pipe:
-                    yield from log.conflicts(known[other], port, base, "writes", "reads")
+                    yield from log.conflicts(known[other], port, base, "writes", "reads", party)
 
     def _note(self, party: Party, words: list[int], ports: Ports, number: int) -> None:
         pipe = int(party.form.pipe)

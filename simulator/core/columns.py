@@ -13,9 +13,9 @@ KEY_WORDS = RECORD_WORDS + 2
 ENTRY = 1 + KEY_WORDS
 """Words of an entry of the table: a number and 1, 0 where it is empty; its key."""
 
-BY_MASK, BY_FMATRIX, BY_VA, BY_DEQSCALE, OF_STEP = 1, 2, 3, 4, 5 << 16
+BY_MASK, BY_FMATRIX, BY_VA, BY_DEQSCALE, BY_ATOMIC, OF_STEP = 1, 2, 3, 4, 5, 6 << 16
 """What a form depends on besides its words: the vector mask, FMATRIX, the VA registers,
-DEQSCALE."""
+DEQSCALE, ATOMIC."""
 
 VA_WORDS = 64
 
@@ -39,6 +39,7 @@ class Effect(enum.IntEnum):
     FMATRIX = 2
     VA = 3
     DEQSCALE = 4
+    ATOMIC = 5  # and what it is set to: the last one
 
 
 class FormColumn(enum.IntEnum):

@@ -16,6 +16,7 @@ from davinci.isa.core import (
 from davinci.native import Bytes, Floats, Ints, ints_at
 from davinci.simulator.core.columns import (
     ALIGNMENT,
+    BY_ATOMIC,
     BY_DEQSCALE,
     BY_FMATRIX,
     BY_VA,
@@ -137,6 +138,8 @@ def form_of(t: Ints, opcodes: Ints, records: Ints, at: int) -> int:
         t[key + RECORD_WORDS] = t[Word.FMATRIX]
     elif depends == BY_DEQSCALE:
         t[key + RECORD_WORDS] = t[Word.DEQSCALE]
+    elif depends == BY_ATOMIC:
+        t[key + RECORD_WORDS] = t[Word.ATOMIC]
     elif depends == BY_VA:
         digest(t, key + RECORD_WORDS)
     else:
@@ -170,6 +173,8 @@ def load(t: Ints, records: Ints, at: int, effect: int) -> None:
         t[Word.FMATRIX] = records[at + 1]
     elif effect == Effect.DEQSCALE:
         t[Word.DEQSCALE] = records[at + 1]
+    elif effect >= Effect.ATOMIC:
+        t[Word.ATOMIC] = effect - Effect.ATOMIC
     else:
         first = t[Word.VA] + (records[at + 1] & 7) * 8 + (records[at + 1] >> 3 & 1) * 4
         for i in range(4):

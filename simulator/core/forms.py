@@ -23,11 +23,12 @@ from davinci.isa.core import (
     finds_nothing,
     no_regions,
 )
+from davinci.isa.stores import added_in
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes, illegal_instruction, illegal_pipes
 from davinci.machine.vector_banks import BankLayout, bank_bits
 from davinci.simulator.core.half_range import computes, converts
-from davinci.simulator.core.problems import Problem
+from davinci.simulator.core.problems import Problem, malformed
 from davinci.simulator.core.regions import Region, Repeated
 from davinci.simulator.timing.rules import COPIES, FLAGS, StridedOperand, UnitWork
 
@@ -86,6 +87,7 @@ class Form:
         sync: it is a flag or a barrier.
         summary: it sums up scalar accesses, whose data is in memory already.
         finds: its data names more that it reads.
+        adds: element type in which it adds to global memory, as one indivisible operation, or "".
         converts_to_half, computes_half: what it rounds may leave the range of f16.
     """
 
@@ -96,7 +98,7 @@ class Form:
         values: dict[str, int],
         reads: list[Port],
         writes: list[Port],
-        fmatrix: int = 0,
+        registers: Registers,
     ) -> None:
         record = entry.record
         self.record, self.values, self.entry, self.loose = record, values, entry, entry.loose
@@ -112,7 +114,10 @@ class Form:
         self.sync = record.timing in FLAGS
         self.summary = record.timing == "scalar_access"
         self.finds = record.finds is not finds_nothing
-        self.converts_to_half, self.computes_half = converts(record), computes(record)
+        reads_gm, writes_gm = self.far_ports
+        self.adds = added_in(registers) if reads_gm and writes_gm else ""
+        self.converts_to_half = converts(record)
+        self.computes_half = computes(record) or self.adds == "f16"
         self.gm_read_bytes = 0 if self.summary else _gm_bytes(reads)
         self.gm_write_bytes = 0 if self.summary else _gm_bytes(writes)
         self.copies, self.copied_bytes = "", 0
@@ -134,7 +139,7 @@ class Form:
         self._strided = _strided_operands(record, values, reads, writes)
         self.strided_places = tuple((port.word, port.region.high) for port, _ in self._strided)
         self._layout = BankLayout.of(machine.vector)
-        self._fmatrix = fmatrix
+        self._fmatrix = registers.fmatrix
 
     def fields(self, words: Sequence[int]) -> dict[str, int]:
         """Values of the fields of a record, with those that are data."""
@@ -344,14 +349,17 @@ class Decoder:
         for word, operand in enumerate(record.operands, 1):
             probe[operand.name] = word * PROBE
         watched = _Watched(registers)
-        reads, writes = record.accesses(probe, watched)
+        try:
+            reads, writes = record.accesses(probe, watched)
+        except ValueError as error:
+            raise malformed(error) from error
         form = Form(
             self._machine,
             entry,
             {f.name: values[f.name] for f in record.fields},
             [self._port(access, len(record.operands)) for access in reads],
             [self._port(access, len(record.operands)) for access in writes],
-            registers.fmatrix,
+            registers,
         )
         return form, watched.seen
 

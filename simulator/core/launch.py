@@ -18,7 +18,8 @@ class KernelCall:
         arguments: addresses of its buffers in global memory.
         blocks: number of blocks.
         locations: source locations by id, number 0 unknown.
-        alone: a scalar program accesses memory, so what it issues may depend on data.
+        alone: its blocks run in one process and in order: a scalar program accesses memory, so what
+            it issues may depend on data, or its stores add, and the order decides on last bits.
     """
 
     name: str

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from davinci.isa.core import LOCATION_SHIFT, Array, Records, Registers, Space
 from davinci.isa.mte import move
+from davinci.isa.stores import stored
 from davinci.native import Ints
 from davinci.simulator.checks.races import Run
 from davinci.simulator.core.forms import Form, Port
@@ -266,7 +267,8 @@ def chip_port(form: Form) -> Port | None:
     """The region on the chip of a copy between it and global memory; None of all others."""
     reads, writes = form.chip_ports
     ports = (*reads, *writes)
-    if form.record.compute is not move or len(ports) != 1 or not form.gm_word:
+    copies = form.record.compute is move or (form.record.compute is stored and not form.adds)
+    if not copies or len(ports) != 1 or not form.gm_word:
         return None
     (port,) = ports
     return None if port.region.empty or port.word > len(form.names) else port

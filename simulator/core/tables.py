@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from davinci.isa.atomic import SET_ATOMIC
 from davinci.isa.core import (
     OPCODE_MASK,
     RECORD_WORDS,
@@ -23,6 +24,7 @@ from davinci.machine.vector_banks import BankLayout
 from davinci.native import Floats, Ints
 from davinci.simulator.checks.deadlock import Issued
 from davinci.simulator.core.columns import (
+    BY_ATOMIC,
     BY_DEQSCALE,
     BY_FMATRIX,
     BY_MASK,
@@ -42,6 +44,7 @@ EFFECTS = {
     "set_fmatrix": Effect.FMATRIX,
     "set_va_reg": Effect.VA,
     "set_deqscale": Effect.DEQSCALE,
+    **{name: Effect.ATOMIC + number for name, number in SET_ATOMIC.items()},
 }
 """Instructions that load the registers on which regions depend."""
 
@@ -58,10 +61,17 @@ DEPENDENCES = {
     BY_FMATRIX: {"fmatrix"},
     BY_VA: {"va"},
     BY_DEQSCALE: {"deqscale"},
+    BY_ATOMIC: {"atomic"},
 }
 """Registers on which the forms of an opcode may depend."""
 
-BY_RULE = {"mte1_load3d": BY_FMATRIX, "vnchwconv": BY_VA, "l0c_to_ub": BY_DEQSCALE}
+BY_RULE = {
+    "mte1_load3d": BY_FMATRIX,
+    "vnchwconv": BY_VA,
+    "l0c_to_ub": BY_DEQSCALE,
+    "mte3": BY_ATOMIC,
+    "fixpipe": BY_ATOMIC,
+}
 """Registers on which instructions with a timing rule of their own depend; others depend at most
 on the vector mask."""
 

@@ -118,6 +118,7 @@ class Word(enum.IntEnum):
     WRITTEN_LOW = 58  # what the vector unit writes last: from here
     WRITTEN_HIGH = 59  # to here
     DEQSCALE = 60
+    ATOMIC = 61
     # Lists of a number for each pipe.
     BUSY = 64
     FLAG_HELD = 80

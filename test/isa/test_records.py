@@ -34,7 +34,8 @@ def test_record_is_complete(record):
     assert record.source
     assert record.timing in TIMING_RULES
     assert all(field.doc for field in record.fields)
-    assert record.fields or record.operands
+    # Only what sets a register to a number of its own needs neither.
+    assert record.fields or record.operands or record.name.startswith("set_atomic_")
     assert len(record.operands) + record.words < RECORD_WORDS
     assert record.illegal(smallest(record)) == ""
 

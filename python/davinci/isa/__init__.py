@@ -22,6 +22,7 @@ from davinci.isa import (  # noqa: I001  (the order gives the opcodes)
     gather,
     sort,
     dequantize,
+    atomic,
 )
 from davinci.isa.core import (
     BY_OPCODE,
@@ -59,6 +60,7 @@ __all__ = [
     "Pipe",
     "Registers",
     "Space",
+    "atomic",
     "compare",
     "control",
     "convert",

@@ -215,6 +215,7 @@ class Registers:
         fmatrix: the word of FMATRIX, see `davinci.isa.img2col`.
         padding: bits of the element around images.
         deqscale: the word of DEQSCALE, see `davinci.isa.dequantize`.
+        atomic: which element type stores to global memory are added in, see `davinci.isa.atomic`.
     """
 
     mask_low: int = (1 << 64) - 1
@@ -224,6 +225,7 @@ class Registers:
     fmatrix: int = 0
     padding: int = 0
     deqscale: int = 0
+    atomic: int = 0
 
     def lanes(self, count: int) -> tuple[int, Array | None]:
         """The lanes the vector mask lets through, see `lanes_of`."""

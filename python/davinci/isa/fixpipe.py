@@ -23,6 +23,7 @@ from davinci.isa.core import (
     define,
 )
 from davinci.isa.halves import converted
+from davinci.isa.stores import added, added_in
 from davinci.units import BLOCK_BYTES, ceil_div
 from davinci.units import FRACTAL_SIDE as SIDE
 
@@ -81,26 +82,35 @@ def regions(src_type: str, dst_type: str) -> Regions:
         stride = values["dst_stride"]
         if values["nz2nd"]:
             rows = ((m, stride * dst.itemsize),)
-            return [read], [Access(Space.GM, values["dst"], rows, n if m else 0, dst)]
-        blocks = ((n1, stride * BLOCK_BYTES),)
-        return [read], [Access(Space.GM, values["dst"], blocks, m * SIDE, dst)]
+            written = Access(Space.GM, values["dst"], rows, n if m else 0, dst)
+        else:
+            blocks = ((n1, stride * BLOCK_BYTES),)
+            written = Access(Space.GM, values["dst"], blocks, m * SIDE, dst)
+        kind = added_in(registers)
+        if not kind:
+            return [read], [written]
+        if kind != dst_type:
+            raise ValueError(f"a store of {dst_type} that adds: found {kind}, expected {dst_type}")
+        return [read, written], [written]
 
     return accesses
 
 
 def convert(dst_type: str) -> Compute:
-    """`compute`: relu, then the type, then the layout."""
+    """`compute`: relu, then the type, then the layout, then the addition if there is one."""
     dst: np.dtype[np.generic] = DTYPES[dst_type]
 
     def compute(values: Values, registers: Registers, arrays: Sequence[Array]) -> Sequence[Array]:
-        (blocks,) = arrays
+        blocks, *there = arrays
         if values["relu"]:
             blocks = np.maximum(blocks, blocks.dtype.type(0))
         blocks = blocks if blocks.dtype == dst else converted(blocks, dst)
         n1, m, _ = blocks.shape
         if values["nz2nd"]:
-            return [blocks.transpose(1, 0, 2).reshape(m, n1 * SIDE)[:, : values["n_size"]]]
-        return [blocks.reshape(n1, m * SIDE)]
+            found = blocks.transpose(1, 0, 2).reshape(m, n1 * SIDE)[:, : values["n_size"]]
+        else:
+            found = blocks.reshape(n1, m * SIDE)
+        return [added(found, target, dst_type) for target in there] or [found]
 
     return compute
 

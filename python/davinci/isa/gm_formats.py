@@ -26,6 +26,7 @@ from davinci.isa.core import (
     define,
 )
 from davinci.isa.mte import move
+from davinci.isa.stores import store, stored
 from davinci.units import BLOCK_BYTES, ceil_div
 
 MOST_ROWS = 16384
@@ -170,6 +171,8 @@ for name, src, dst, pipe, timing in [
     ("copy_ubuf_to_gm_align", Space.UB, Space.GM, Pipe.MTE3, "mte3"),
 ]:
     for dtype in ("b8", "b16", "b32"):
+        regions = aligned_regions(src, dst, dtype)
+        to_gm = dst == Space.GM
         define(
             Instruction(
                 name=name,
@@ -177,8 +180,8 @@ for name, src, dst, pipe, timing in [
                 pipe=pipe,
                 operands=(Operand("dst", dst, True), Operand("src", src, False)),
                 fields=ALIGN_FIELDS,
-                accesses=aligned_regions(src, dst, dtype),
-                compute=move,
+                accesses=store(regions) if to_gm else regions,
+                compute=stored if to_gm else move,
                 timing=timing,
                 doc=f"Copies bursts of {dtype} elements from {src.name} to {dst.name}, exact to "
                 "the byte. In UB a burst begins at a whole 32-byte block; what lies in its last "

@@ -23,6 +23,7 @@ from davinci.isa.core import (
     define,
 )
 from davinci.isa.halves import converted
+from davinci.isa.stores import store, stored
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES, FRACTAL_SIDE
 
 L0C_ELEMENTS = FRACTAL_SIDE * FRACTAL_SIDE
@@ -79,6 +80,8 @@ COPIES: list[tuple[str, Space, Space, Pipe, str]] = [
 ]
 
 for name, src, dst, pipe, timing in COPIES:
+    regions = bursts((src, "u8", BLOCK_BYTES), (dst, "u8", BLOCK_BYTES))
+    to_gm = dst == Space.GM
     define(
         Instruction(
             name=name,
@@ -86,8 +89,8 @@ for name, src, dst, pipe, timing in COPIES:
             pipe=pipe,
             operands=(Operand("dst", dst, True), Operand("src", src, False)),
             fields=burst_fields("32-byte blocks"),
-            accesses=bursts((src, "u8", BLOCK_BYTES), (dst, "u8", BLOCK_BYTES)),
-            compute=move,
+            accesses=store(regions) if to_gm else regions,
+            compute=stored if to_gm else move,
             timing=timing,
             doc=f"Copies bursts of 32-byte blocks from {src.name} to {dst.name}. "
             "Addresses in GM need no alignment.",

@@ -271,7 +271,7 @@ class HostProgram:
         for number in frozenset[int]().union(*(program.loads for program in programs.values())):
             self._fill(arguments[number])
         blocks = attribute(op, "ascend.blocks", 1)
-        alone = any(program.accesses for program in programs.values())
+        alone = any(program.accesses or program.adds for program in programs.values())
         call = KernelCall(name, programs, arguments, blocks, library.locations, alone)
         # What a scalar unit accesses is not compared with what other kernels do.
         stage = attribute(op, STAGE, None) if not alone else None

@@ -77,6 +77,9 @@ TURN = "davinci.turn"
 ACCESSES = ("hivm.ld.", "hivm.st.")
 """Beginnings of the names of loads and stores of the scalar unit."""
 
+ADDS = "hivm.set_atomic_"
+"""Beginning of the names of what makes stores to global memory add."""
+
 REGISTERS = {
     "get_block_idx": Slot.BLOCK,
     "get_block_num": Slot.BLOCKS,

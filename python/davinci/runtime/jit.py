@@ -40,6 +40,7 @@ from davinci.runtime.device_code import (
 )
 from davinci.runtime.intrinsics import (
     ACCESSES,
+    ADDS,
     CONTEXT_WORDS,
     DIVISION_BY_ZERO,
     NO_ACCESS,
@@ -96,6 +97,8 @@ class ScalarProgram:
         core: kind of core it is for.
         loads: numbers of the arguments from whose memory its scalar unit may load.
         accesses: whether it loads or stores anywhere: what it issues may depend on data.
+        adds: whether its stores may add to global memory: what they find there depends on which
+            block ran before.
     """
 
     def __init__(
@@ -111,6 +114,7 @@ class ScalarProgram:
         self.name, self.inputs, self.core = name, inputs, core
         self.loads = loads
         self.accesses = any(callee.startswith(ACCESSES) for callee in called)
+        self.adds = any(callee.startswith(ADDS) for callee in called)
         self._library = library
         self._entry = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(entry)
 
