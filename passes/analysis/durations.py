@@ -155,9 +155,9 @@ class Durations:
     def _mad(self, op: Op) -> Duration:
         a, b = (buffer_of(value) for value in list(op.operands)[:2])
         unit = self._machine.cube
-        k_side = unit.k_b8 if a.itemsize == 1 else unit.k_b16
-        m, k, n = a.shape[0] * FRACTAL_SIDE, a.shape[1] * a.block, b.shape[1] * FRACTAL_SIDE
-        work = ceil_div(m, unit.m) * ceil_div(n, unit.n) * ceil_div(k, k_side)
+        m, n = a.shape[0] * FRACTAL_SIDE, b.shape[1] * FRACTAL_SIDE
+        work = ceil_div(m, unit.m) * ceil_div(n, unit.n) * a.shape[1]
+        work *= unit.fractal_cycles(a.itemsize)
         issue = self._machine.scalar.issue_cycles
         return Duration(work + unit.occupancy_cycles, work + unit.latency_cycles, issue)
 

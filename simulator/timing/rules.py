@@ -18,7 +18,7 @@ from davinci.isa.sort import STRUCTURE_BYTES
 from davinci.machine import Machine
 from davinci.machine.vector_banks import BankLayout, Stream, repeats_cycles
 from davinci.simulator.core.regions import Region
-from davinci.units import ceil_div
+from davinci.units import BLOCK_BYTES, ceil_div
 
 
 @dataclass(frozen=True)
@@ -125,13 +125,13 @@ def sort(work: UnitWork) -> Cost:
 
 
 def cube(work: UnitWork) -> Cost:
-    """One fractal product a cycle and a fixed occupancy; the result comes later (b1)."""
+    """Fractal products, one a cycle (f32: one in two), and a fixed occupancy; results come later
+    (b1)."""
     unit, values = work.machine.cube, work.values
-    k = unit.k_b8 if work.reads and work.reads[0][1].dtype.itemsize == 1 else unit.k_b16
-    fractals = (
-        ceil_div(values["m"], unit.m) * ceil_div(values["n"], unit.n) * ceil_div(values["k"], k)
-    )
-    return Cost(fractals + unit.occupancy_cycles, fractals + unit.latency_cycles)
+    itemsize = work.reads[0][1].dtype.itemsize
+    sides = ceil_div(values["m"], unit.m) * ceil_div(values["n"], unit.n)
+    cycles = sides * ceil_div(values["k"], BLOCK_BYTES // itemsize) * unit.fractal_cycles(itemsize)
+    return Cost(cycles + unit.occupancy_cycles, cycles + unit.latency_cycles)
 
 
 def mte1_load2d(work: UnitWork) -> Cost:

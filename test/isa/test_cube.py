@@ -12,6 +12,8 @@ TYPES = {
     "f162f16": ("f16", "f16", "f16"),
     "s82s32": ("s8", "s8", "s32"),
     "u8s82s32": ("u8", "s8", "s32"),
+    "bf162f32": ("bf16", "bf16", "f32"),
+    "f322f32": ("f32", "f32", "f32"),
 }
 
 
@@ -38,8 +40,8 @@ def whole(size, unit):
 
 
 def matrix(rng, dtype, rows, columns):
-    if dtype == "f16":
-        return rng.normal(size=(rows, columns)).astype(np.float16)
+    if dtype in ("f16", "f32", "bf16"):
+        return rng.normal(size=(rows, columns)).astype(DTYPES[dtype])
     info = np.iinfo(DTYPES[dtype])
     return rng.integers(info.min, info.max + 1, (rows, columns)).astype(DTYPES[dtype])
 

@@ -341,8 +341,9 @@ ROUND = {
 
 def conversion(mnemonic):
     """(from, to, rounding) of a vconv mnemonic."""
-    for src in ("f16", "f32", "s32", "s8", "u8"):
-        for dst in ("f16", "f32", "s32", "s8", "u8"):
+    types = ("f16", "f32", "bf16", "s32", "s8", "u8")
+    for src in types:
+        for dst in types:
             if mnemonic.startswith(f"vconv_{src}2{dst}"):
                 return src, dst, mnemonic.removeprefix(f"vconv_{src}2{dst}")
     raise AssertionError(mnemonic)
@@ -350,6 +351,11 @@ def conversion(mnemonic):
 
 def reference_conversion(dst, rounding):
     def convert(x):
+        if dst == "bf16":
+            # A bf16 has 8 bits, its implicit one among them.
+            _, exponents = np.frexp(x.astype(np.float64))
+            units = 2.0 ** (np.maximum(exponents, -125) - 8)
+            return (ROUND[rounding](x / units) * units).astype(DTYPES[dst])
         if dst[0] == "f":
             return x.astype(DTYPES[dst])
         info = np.iinfo(DTYPES[dst])
@@ -369,8 +375,8 @@ def test_conversion(make_bench, mnemonic, data, low, high):
     fields = data.draw(stride_fields(("src",), blocks=lanes * DTYPES[dst].itemsize // 32))
     bench = make_bench()
     fill(bench, 2, src)
-    if src[0] == "f":
-        halves = np.arange(-600, 600, dtype=DTYPES[src]) / 2
+    if src in ("f16", "f32", "bf16"):
+        halves = (np.arange(-600, 600) / 2).astype(DTYPES[src])
         bench.put(Space.UB, 0, halves)
     check(
         bench,
@@ -398,6 +404,28 @@ def test_product_and_conversion(make_bench, dst, data, low, high):
 
     mnemonic = f"vmulconv_f162{dst}"
     check(bench, mnemonic, ("src0", "src1"), [dst, "f16", "f16"], product, fields, low, high)
+
+
+@pytest.mark.parametrize(
+    ("rounding", "expected"),
+    [
+        ("r", [np.inf, -np.inf, np.inf, 1.0]),
+        ("a", [np.inf, -np.inf, np.inf, 1.0078125]),
+        ("f", [np.inf, -np.inf, 3.3895314e38, 1.0]),
+        ("c", [np.inf, -np.inf, np.inf, 1.0078125]),
+        ("z", [np.inf, -np.inf, 3.3895314e38, 1.0]),
+    ],
+)
+def test_limits_of_bf16(bench, rounding, expected):
+    """Infinities, the largest f32, and 1 + 2^-8, which lies between two bf16; NaN stays one."""
+    largest = np.finfo(np.float32).max
+    given = np.array([np.inf, -np.inf, largest, 1 + 2.0**-8, np.nan], np.float32)
+    bench.put(Space.UB, 0, np.resize(given, 64))
+    fields = {f"{n}_{k}_stride": v for n in ("dst", "src") for k, v in (("blk", 1), ("rep", 8))}
+    bench.run(f"vconv_f322bf16{rounding}", dst=256, src=0, repeat=1, **fields)
+    found = bench.get(Space.UB, 256, (5,), DTYPES["bf16"]).astype(np.float32)
+    assert found[:4].tolist() == np.array(expected, np.float32).tolist()
+    assert np.isnan(found[4])
 
 
 @pytest.mark.parametrize("mnemonic", ["vconv_f322s32z", "vconv_f322s32r"])

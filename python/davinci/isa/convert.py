@@ -40,6 +40,9 @@ CONVERSIONS: list[tuple[str, str, tuple[str, ...]]] = [
     ("f16", "u8", ("", "a", "f", "c", "z")),
     ("f16", "s32", ("r", "a", "f", "c", "z")),
     ("f32", "s32", ("r", "a", "f", "c", "z")),
+    ("bf16", "f32", ("",)),
+    ("f32", "bf16", ("r", "a", "f", "c", "z")),
+    ("bf16", "s32", ("r", "a", "f", "c", "z")),
 ]
 """(from, to, roundings), docs/hardware.md a1."""
 
@@ -48,6 +51,41 @@ def to_float(src: str, dst: str) -> Callable[[Array], Array]:
     """Conversion to a floating-point type, to the nearest value; overflow gives infinity."""
     result = DTYPES[dst]
     return lambda x: converted(x, result)
+
+
+BRAIN_BITS = 16
+"""Bits of f32 that bf16 has not, the lowest ones of the mantissa."""
+
+
+def to_brain(rounding: str) -> Callable[[Array], Array]:
+    """Rounded conversion of f32 to bf16, which has the same exponents: the magnitude's lowest bits
+    are cut off, and one is added to those that stay where the rounding says so."""
+    result = DTYPES["bf16"]
+
+    def convert(x: Array) -> Array:
+        if rounding == "r":
+            return x.astype(result)
+        bits = np.ascontiguousarray(x).view(np.uint32)
+        rest = bits & np.uint32((1 << BRAIN_BITS) - 1)
+        negative = np.signbit(x)
+        up = {
+            "a": rest >= 1 << BRAIN_BITS - 1,
+            "f": negative & (rest > 0),
+            "c": ~negative & (rest > 0),
+            "z": np.zeros(x.shape, bool),
+        }[rounding]
+        kept = (bits >> np.uint32(BRAIN_BITS)) + (up & np.isfinite(x))
+        rounded = kept.astype(np.uint16).view(result)
+        return np.where(np.isnan(x), result.type(np.nan), rounded)
+
+    return convert
+
+
+def rounded_to(src: str, dst: str, rounding: str) -> Callable[[Array], Array]:
+    """The function of a conversion."""
+    if dst[0] in "su":
+        return to_integer(dst, rounding)
+    return to_brain(rounding) if dst == "bf16" else to_float(src, dst)
 
 
 def to_integer(dst: str, rounding: str) -> Callable[[Array], Array]:
@@ -79,17 +117,14 @@ def converting(function: Callable[..., Array], lanes: Lanes) -> Compute:
 for src, dst, roundings in CONVERSIONS:
     for rounding in roundings:
         lanes = elementwise(dst=dst, src=src)
-        integer = dst[0] in "su"
-        how = (
-            f"rounded {ROUNDINGS[rounding][1]}, saturated; NaN gives 0"
-            if integer
-            else "to the nearest value, halves to even"
-        )
+        how = f"rounded {ROUNDINGS[rounding][1]}"
+        if dst[0] in "su":
+            how += ", saturated; NaN gives 0"
         define_lanewise(
             f"vconv_{src}2{dst}{rounding}",
             "",
             lanes,
-            converting(to_integer(dst, rounding) if integer else to_float(src, dst), lanes),
+            converting(rounded_to(src, dst, rounding), lanes),
             f"dst = src converted from {src} to {dst}, {how}. "
             f"A repeat covers {lanes.count} elements.",
             source="docs/hardware.md a1 (types), b2 (elements a cycle), c (roundings)",

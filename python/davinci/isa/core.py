@@ -28,6 +28,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 
@@ -95,6 +96,7 @@ TIMING_RULES: dict[str, str] = {
 DTYPES: dict[str, np.dtype[Any]] = {
     "f16": np.dtype(np.float16),
     "f32": np.dtype(np.float32),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
     "s8": np.dtype(np.int8),
     "u8": np.dtype(np.uint8),
     "s16": np.dtype(np.int16),

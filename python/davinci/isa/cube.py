@@ -80,13 +80,18 @@ class Product:
         m1, k1, n1 = self.sizes(values)
         a, b = arrays[0], arrays[1]
         start: Array = np.zeros(m1 * n1 * SIDE * SIDE, self.c) if values["init"] else arrays[2]
+        if self.a == np.float32:
+            return [self._in_single_precision(a, b, start, (m1, k1, n1))]
         space: Array = np.empty(a.size + 2 * b.size, np.float32)
-        if self.a.kind == "f":
-            sums = start.astype(np.float32)
+        sums = start.astype(np.float32)
+        if self.a == np.float16:
             LIBRARY.call("multiply_halves", a, b, sums, space, m1, k1, n1)
             return [converted(sums, self.c) if self.c == np.float16 else sums]
         space[: a.size], space[a.size + b.size :] = a, b
         LIBRARY.call("turn", space, a.size + b.size, a.size, k1 * n1, self.columns)
+        if self.c == np.float32:
+            LIBRARY.call("multiply", space, sums, m1, k1, n1, self.columns, 0, k1)
+            return [sums]
         total = start.copy()
         for first in range(0, k1, EXACT_FRACTALS):
             sums = np.zeros(total.size, np.float32)
@@ -94,6 +99,18 @@ class Product:
             LIBRARY.call("multiply", space, sums, m1, k1, n1, self.columns, first, last)
             total += sums.astype(np.int32)
         return [total]
+
+    def _in_single_precision(
+        self, a: Array, b: Array, start: Array, sizes: tuple[int, int, int]
+    ) -> Array:
+        """C + A * B of f32: products and sums of a fractal in f32, then added to C."""
+        m1, k1, n1 = sizes
+        left = a.reshape(m1, k1, SIDE, self.columns)
+        right = b.reshape(k1, n1, SIDE, self.columns)
+        total = start.reshape(n1, m1, SIDE, SIDE).copy()
+        for k in range(k1):
+            total += np.einsum("mik,njk->nmij", left[:, k], right[k])
+        return total.reshape(-1)
 
 
 LIBRARY = Library()
@@ -187,6 +204,8 @@ TYPES: list[tuple[str, str, str, str]] = [
     ("f162f16", "f16", "f16", "f16"),
     ("s82s32", "s8", "s8", "s32"),
     ("u8s82s32", "u8", "s8", "s32"),
+    ("bf162f32", "bf16", "bf16", "f32"),
+    ("f322f32", "f32", "f32", "f32"),
 ]
 """(type of the record, A, B, C)."""
 

@@ -119,6 +119,7 @@ for type_name, src_type, dst_type in [
     ("f32", "f32", "f32"),
     ("f322f16", "f32", "f16"),
     ("s32", "s32", "s32"),
+    ("f322bf16", "f32", "bf16"),
 ]:
     define(
         Instruction(

@@ -22,7 +22,7 @@ from davinci.isa.core import (
 )
 from davinci.isa.halves import of_type
 
-ATOMIC_TYPES = ("", "f32", "f16", "s16", "s32", "s8")
+ATOMIC_TYPES = ("", "f32", "f16", "s16", "s32", "s8", "bf16")
 """Element types in which a store may add, by the number that ATOMIC holds; 0: it overwrites."""
 
 

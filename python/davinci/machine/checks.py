@@ -23,12 +23,13 @@ NEEDS = (
     ("img2col_cbuf_to_cb", "mte1", "load3d"),
     ("img2colv2_cbuf_to_ca", "mte1", "load3d"),
     ("img2colv2_cbuf_to_cb", "mte1", "load3d"),
+    ("mad.f322f32", "cube", "k_b32"),
     ("vbitsort", "vector", "sorted_per_cycle"),
     ("vmrgsort4", "vector", "sorted_per_cycle"),
     ("copy_ubuf_to_cbuf", "mte3", "ub_to_l1_bytes_per_cycle"),
     ("copy_ubuf_to_cbuf", "mte3", "on_chip_start_cycles"),
 )
-"""Instructions that need an optional section, or an optional key of a section."""
+"""Instructions, some of one type only, that need an optional section or key of a section."""
 
 FIXED = {
     "vector": {"block_bytes": BLOCK_BYTES, "repeat_bytes": REPEAT_BYTES, "max_repeat": MAX_REPEAT},
@@ -116,7 +117,8 @@ def check_optional(machine: Machine, where: str) -> None:
     for instruction, section, key in NEEDS:
         owner = getattr(machine, section)
         present[section, key] = owner is not None and (not key or getattr(owner, key) is not None)
-        if instruction in machine.intrinsics:
+        name, _, kind = instruction.partition(".")
+        if name in machine.intrinsics and (not kind or kind in machine.intrinsics[name]):
             needed[section, key] = instruction
     for place, there in present.items():
         name = ".".join(filter(None, place))

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 import pydantic
 
-from davinci.units import FRACTAL_SIDE
+from davinci.units import BLOCK_BYTES, FRACTAL_SIDE, ceil_div
 
 
 class Section(pydantic.BaseModel):
@@ -218,6 +218,7 @@ class Cube(Section):
     Attributes:
         m, n: rows and columns of a fractal product.
         k_b16, k_b8: its depth in elements of 16 and of 8 bits.
+        k_b32: the same of 32 bits, half of a fractal, where it multiplies those.
         occupancy_cycles: of an instruction besides its fractal products.
         latency_cycles: from its start to its result, besides the fractal products.
     """
@@ -226,8 +227,15 @@ class Cube(Section):
     n: Positive
     k_b16: Positive
     k_b8: Positive
+    k_b32: Positive | None = None
     occupancy_cycles: Cycles
     latency_cycles: Cycles
+
+    def fractal_cycles(self, itemsize: int) -> int:
+        """Cycles of a pair of fractals of elements of so many bytes."""
+        depth = {1: self.k_b8, 2: self.k_b16, 4: self.k_b32}[itemsize]
+        assert depth is not None, "checked with the instructions that need it"
+        return ceil_div(BLOCK_BYTES // itemsize, depth)
 
 
 class Load3d(Section):

@@ -71,7 +71,7 @@ def adding(new_asm: New) -> Adding:
     ("name", "dtype"),
     [("ascend910", "f32")]
     + [("ascend310p", dtype) for dtype in ("f32", "f16", "s16")]
-    + [("ascend910b", dtype) for dtype in ("f32", "f16", "s16", "s32", "s8")],
+    + [("ascend910b", dtype) for dtype in ("f32", "f16", "bf16", "s16", "s32", "s8")],
 )
 def test_sums(new_asm: New, name: str, dtype: str) -> None:
     """Twice from each of three blocks; what comes behind `set_atomic_none` overwrites."""
