@@ -31,16 +31,18 @@ of the kernel that uses it. Buffers begin at lines of GM and are whole blocks lo
 blocks may be copied. Results are written in place to the output arguments; a copy is launched only
 where that is not possible. Adds `ascend.arena_bytes`, `ascend.arena_unplanned_bytes` (what the
 arena would take without reuse), `ascend.arena_lower_bound_bytes` (the most bytes that are live
-at once) and `ascend.arena` to @main: of each value in the arena its offset and size in bytes, and
-the numbers of the first and the last launch that needs it. With `memory-limit` the arena has at
-most so many bytes (`davinci.passes.ascend.memory_limit`): `ascend.arena_limit_bytes`, and what was
-tried for that in `ascend.arena_remedies`.
+at once) and `ascend.arena` to @main: of each value in the arena, or of each piece of one whose
+pieces are not needed equally long, its offset and size in bytes, and the numbers of the first and
+the last launch that needs it. With `memory-limit` the arena has at most so many bytes
+(`davinci.passes.ascend.memory_limit`): `ascend.arena_limit_bytes`, and what was tried for that in
+`ascend.arena_remedies`. A kernel with `ascend.overwrites` gets an output and an input that are the
+same bytes (`davinci.passes.ascend.overwriting`).
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -62,7 +64,15 @@ from davinci.passes.ascend.group_outline import Kernels
 from davinci.passes.ascend.grouping import joined_in_place
 from davinci.passes.ascend.host_function import HostBuilder, Launch, Place, Storage
 from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor, symbols
-from davinci.passes.ascend.memory_limit import PLANNED, Attempt, Remedy, fit, place
+from davinci.passes.ascend.memory_limit import (
+    PLANNED,
+    Attempt,
+    Remedy,
+    fit,
+    place,
+    storages_of,
+)
+from davinci.passes.ascend.overwriting import OVERWRITES, Buffer, in_place
 from davinci.passes.ascend.staging import Staged, Staging
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
 from davinci.passes.pipeline import memory_limits
@@ -100,9 +110,10 @@ class AscendBufferizePass(Pass):
         machine = machines.load(self.machine)
         machines.check_cores(machine, self.cores)
         plan = HostPlan(op, function)
-        arena = [s for s in plan.storages if s.kind == "arena" and s.size]
+        launches = in_place(plan.launches)
+        arena = storages_of(launches)
         line_bytes = machine.gm.line_bytes
-        staging = Staging(op, plan.launches, machine, self.cores or machine.cores)
+        staging = Staging(op, launches, machine, self.cores or machine.cores)
         staged, placed = chosen(staging.plans(self.plan), self.plan, arena, line_bytes)
         remedies: list[Remedy] = []
         if self.memory_limit:
@@ -121,7 +132,16 @@ class AscendBufferizePass(Pass):
         main.attributes["ascend.arena_unplanned_bytes"] = builder.as_attribute(unplanned_bytes)
         bound = builder.as_attribute(placed.problem.lower_bound)
         main.attributes["ascend.arena_lower_bound_bytes"] = bound
-        places = [n for s in arena for n in (s.offset, s.size, *staged.calls_of(s))]
+        places = [
+            number
+            for storage, buffer in zip(arena, placed.problem.buffers, strict=True)
+            for piece in buffer.parts
+            for number in (
+                storage.offset + piece.begin,
+                piece.end - piece.begin,
+                *staged.calls_of(storage, piece),
+            )
+        ]
         main.attributes["ascend.arena"] = builder.as_attribute(places)
         if remedies:
             texts = [remedy.text(remedies[0]) for remedy in remedies]
@@ -236,8 +256,7 @@ class HostPlan:
         for operand, offset in zip(concat.operands, offsets_of(concat), strict=True):
             if self._parts.get(operand) != (result, offset):
                 part, kind = Place(place.storage, place.offset + offset), memref_of(operand.type)
-                copied = [(self._find(operand, concat), kind), (part, kind)]
-                self._launch(self._copying(operand, concat), copied, concat)
+                self._copy((self._find(operand, concat), kind), (part, kind), operand, concat)
 
     def _made(self, value: Any) -> Place:
         """A new place, or that which a value has in what it is a part of."""
@@ -268,18 +287,17 @@ class HostPlan:
             if op.name in PRODUCTS:
                 require_layouts(op)
             kernel = self._kernels.kernel_of([op], inputs, op.results)
-        buffers = [(self._find(value, op), memref_of(value.type)) for value in inputs]
-        buffers += [
-            (place, memref_of(v.type)) for place, v in zip(outputs, op.results, strict=True)
-        ]
-        self._launch(kernel, buffers, op, len(outputs))
+        read = [(self._find(value, op), memref_of(value.type)) for value in inputs]
+        made = [(place, memref_of(v.type)) for place, v in zip(outputs, op.results, strict=True)]
+        for output, number in attribute(self._kernels.function(kernel), OVERWRITES, ()):
+            self._copy(read[number], made[output], inputs[number], op)
+            read[number] = made[output]
+        self.launches.append(self._launch_of(kernel, [*read, *made], op, len(made)))
 
-    def _launch(
-        self, kernel: str, buffers: list[tuple[Place, Any]], op: Any, outputs: int = 1
-    ) -> None:
+    def _launch_of(self, kernel: str, buffers: list[Buffer], op: Any, outputs: int = 1) -> Launch:
         operators = served(op)
         members = by_member(op.location) or [operators]
-        self.launches.append(Launch(kernel, buffers, op.location, operators, members, outputs))
+        return Launch(kernel, buffers, op.location, operators, members, outputs)
 
     def _visit_return(self, op: Any) -> None:
         """Lets producers write straight to the outputs; launches copies for the other results."""
@@ -291,8 +309,14 @@ class HostPlan:
                 continue
             output = self._new("output", number, value, op.location)
             if output.size:
-                copied = [(place, output.type), (Place(output), output.type)]
-                self._launch(self._copying(value, op), copied, defining_op(value) or op)
+                self._copy((place, output.type), (Place(output), output.type), value, op)
+
+    def _copy(self, source: Buffer, made: Buffer, value: Any, user: Any) -> None:
+        """Launches a kernel that copies the array of a value, for what uses it."""
+        location = (defining_op(value) or user) if user.name == "func.return" else user
+        kernel = self._copying(value, user)
+        launch = self._launch_of(kernel, [source, made], location)
+        self.launches.append(replace(launch, shares=((0, 0),), is_copy=True))
 
     def _copying(self, value: Any, user: Any) -> str:
         """The kernel that copies the array of a value."""

@@ -32,6 +32,7 @@ class Kernels:
         self._root = root
         self._taken = dict(symbols(root))
         self._known: dict[Any, str] = {}
+        self._functions: dict[str, Any] = {}
 
     def kernel_of(self, ops: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[Any]) -> str:
         """Name of the kernel of a group, made now if there is no equal one yet.
@@ -47,6 +48,12 @@ class Kernels:
         if key not in self._known:
             self._known[key] = self._build(ops, graph, inputs, outputs)
         return self._known[key]
+
+    def function(self, name: str) -> Any:
+        """The function of a kernel, by its name."""
+        if name not in self._functions:
+            self._functions = dict(symbols(kernels_module(self._root)))
+        return self._functions[name]
 
     def _build(
         self, ops: Sequence[Any], graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any]

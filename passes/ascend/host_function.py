@@ -6,8 +6,9 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from davinci.elements import to_array, to_attribute
@@ -20,6 +21,8 @@ from davinci.passes.ascend.kernel_outline import (
     symbols,
     unique,
 )
+from davinci.planning import Piece
+from davinci.units import BLOCK_BYTES, round_up
 
 
 @dataclass(eq=False)
@@ -36,6 +39,8 @@ class Storage:
         location: of the value it was made for.
         divided: whether parts of it are passed to kernels.
         offset: in the arena, in bytes, once that is planned.
+        uses: ranges of it that are touched, each at the time of a stage; values that are views of
+            it, or overwrite a part of it, leave the rest to others.
     """
 
     kind: str
@@ -47,6 +52,7 @@ class Storage:
     location: Any
     divided: bool = False
     offset: int = 0
+    uses: list[Piece] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,20 @@ class Place:
 
 
 @dataclass(frozen=True)
+class Touch:
+    """A range of a storage that a launch reads or writes: whole blocks, in bytes."""
+
+    storage: Storage
+    begin: int
+    end: int
+    writes: bool
+
+    def meets(self, begin: int, end: int) -> bool:
+        """Whether it has bytes of a range of its storage."""
+        return self.begin < end and begin < self.end
+
+
+@dataclass(frozen=True)
 class Launch:
     """A kernel to launch on buffers, each a place and the memref type it is seen as.
 
@@ -69,6 +89,8 @@ class Launch:
         operators: names of the model's nodes that it computes.
         members: of those the ones that each operator of the kernel computes.
         outputs: how many of the buffers are written, the last ones.
+        shares: numbers of outputs and of the inputs whose bytes they may take, both counted from 0.
+        is_copy: whether nothing is left to be done if they do.
         stage: number of what it shares a launch with; None if it has one of its own.
     """
 
@@ -78,7 +100,29 @@ class Launch:
     operators: tuple[str, ...]
     members: Sequence[Sequence[str]]
     outputs: int
+    shares: Sequence[tuple[int, int]] = ()
+    is_copy: bool = False
     stage: int | None = None
+
+    @property
+    def touches(self) -> list[Touch]:
+        """What it does to storages, a touch for each buffer."""
+        inputs = len(self.buffers) - self.outputs
+        return [
+            Touch(place.storage, *range_of(place, kind), writes=number >= inputs)
+            for number, (place, kind) in enumerate(self.buffers)
+        ]
+
+
+def range_of(place: Place, kind: Any) -> tuple[int, int]:
+    """The bytes of a storage that a kernel may touch at a place: whole blocks."""
+    return place.offset, place.offset + round_up(bytes_of(kind), BLOCK_BYTES)
+
+
+def bytes_of(kind: Any) -> int:
+    """Bytes of a memref type."""
+    count: int = math.prod(kind.shape)
+    return count * int(kind.element_type.width) // 8
 
 
 class HostBuilder:

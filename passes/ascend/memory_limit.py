@@ -12,7 +12,7 @@ enough; that error lists what is live at the peak.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from davinci.errors import CompileError
@@ -28,6 +28,7 @@ from davinci.planning import (
     live_bytes,
     lowest,
     one_by_one,
+    pieces_of,
     problem_of,
     solve,
 )
@@ -93,7 +94,10 @@ class Attempt:
 def place(staged: Staged, arena: Sequence[Storage], line_bytes: int) -> Plan:
     """Offsets of storages, whose lifetimes are those in `staged` from then on."""
     staged.note_lifetimes()
-    buffers = tuple(Buffer(s.size, s.first, s.last + 1) for s in arena)
+    buffers = tuple(
+        Buffer(s.size, s.first, s.last + 1, pieces=pieces_of(s.uses, s.size, line_bytes))
+        for s in arena
+    )
     return solve(Problem(buffers, line_bytes))
 
 
@@ -125,7 +129,8 @@ def _attempts(staging: Staging, planned: Attempt, line_bytes: int, limit: int) -
     known = set(planned.arena)
 
     def attempt(name: str, staged: Staged, repeated: int = 0) -> Attempt:
-        arena = [*planned.arena, *(s for s in storages_of(staged) if s not in known)]
+        launches = (launch for stage in staged.launches for launch in stage)
+        arena = [*planned.arena, *(s for s in storages_of(launches) if s not in known)]
         return Attempt(name, staged, arena, place(staged, arena, line_bytes), repeated)
 
     yield planned
@@ -182,9 +187,8 @@ def _cut(
         yield list(now)
 
 
-def storages_of(staged: Staged) -> list[Storage]:
+def storages_of(launches: Iterable[Launch]) -> list[Storage]:
     """Storages in the arena that launches touch, in the order in which that happens."""
-    launches = [launch for stage in staged.launches for launch in stage]
     touched = [place.storage for launch in launches for place, _ in launch.buffers]
     return [s for s in dict.fromkeys(touched) if s.kind == "arena" and s.size]
 
@@ -193,7 +197,11 @@ def _does_not_fit(best: Attempt, remedies: list[Remedy], limit: int) -> CompileE
     """The error that lists what is live at the peak of the best remedy, and what each gave."""
     staged, buffers = best.staged, best.placed.problem.buffers
     peak = int(live_bytes(buffers, len(staged.launches)).argmax())
-    alive = [s for s, b in zip(best.arena, buffers, strict=True) if b.lower <= peak < b.upper]
+    alive: dict[Storage, int] = {}
+    for storage, buffer in zip(best.arena, buffers, strict=True):
+        parts = [part for part in buffer.parts if part.lower <= peak < part.upper]
+        if parts:
+            alive[storage] = sum(part.end - part.begin for part in parts)
     running = staged.launches[peak]
     touched = {place.storage for launch in running for place, _ in launch.buffers}
     makers: dict[Storage, list[str]] = {}
@@ -201,12 +209,12 @@ def _does_not_fit(best: Attempt, remedies: list[Remedy], limit: int) -> CompileE
         for place_of, _ in launch.buffers[len(launch.buffers) - launch.outputs :]:
             makers.setdefault(place_of.storage, []).extend(launch.operators)
     rows = [f"{'bytes':>14}  made by"]
-    for storage in sorted(alive, key=lambda s: -s.size):
+    for storage in sorted(alive, key=lambda s: -alive[s]):
         kept = "" if storage in touched else ", only kept"
-        rows.append(f"{storage.size:>14,}  {named(makers.get(storage, []))}{kept}")
+        rows.append(f"{alive[storage]:>14,}  {named(makers.get(storage, []))}{kept}")
     lines = [f"alive while {' and '.join(map(_kernel_text, running))} runs:", *rows]
     if len(running) == 1:
-        least = sum(s.size for s in alive if s in touched)
+        least = sum(size for storage, size in alive.items() if storage in touched)
         lines.append(f"{least:>14,}  of these the kernel itself reads and writes")
     lines += ["what each remedy gives:", *(f"  {r.text(remedies[0])}" for r in remedies)]
     return CompileError(

@@ -18,11 +18,11 @@ from davinci.passes import builder
 from davinci.passes.analysis.group_graph import behind_conversions, graph_of, operators_of
 from davinci.passes.analysis.kernels import CORES
 from davinci.passes.analysis.loop_graph import loops_of
-from davinci.passes.ascend.host_function import Launch, Storage
+from davinci.passes.ascend.host_function import Launch, Storage, Touch, bytes_of
 from davinci.passes.ascend.kernel_outline import symbols, unique
 from davinci.passes.ascend.tensor_ops import fold_numbers
 from davinci.passes.pipeline.plans import SEQUENTIAL, TIME, groups_of
-from davinci.planning import Step, Work, lowest
+from davinci.planning import Piece, Step, Work, lowest
 from davinci.schedule.kernel_cores import ways_of_group
 from davinci.schedule.stages import (
     Prices,
@@ -35,7 +35,7 @@ from davinci.schedule.stages import (
     sequential,
 )
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import BLOCK_BYTES, round_up
+from davinci.units import round_up
 
 STORE = "bufferization.materialize_in_destination"
 
@@ -60,29 +60,33 @@ class Staged:
         """Estimated, with the launches."""
         return sum(stage.cycles for stage in self.stages)
 
-    def calls_of(self, storage: Storage) -> tuple[int, int]:
-        """Numbers of the first call that needs a storage and of the last call of the last stage
-        that does."""
-        before = sum(map(len, self.launches[: storage.first]))
+    def calls_of(self, storage: Storage, piece: Piece) -> tuple[int, int]:
+        """Numbers of the first call that needs a piece of a storage and of the last call of the
+        last stage that does."""
+        before = sum(map(len, self.launches[: piece.lower]))
         users = [
-            before + place
-            for place, launch in enumerate(self.launches[storage.first])
-            if any(used.storage is storage for used, _ in launch.buffers)
+            before + at
+            for at, launch in enumerate(self.launches[piece.lower])
+            if any(
+                touch.storage is storage and touch.meets(piece.begin, piece.end)
+                for touch in launch.touches
+            )
         ]
-        end = sum(map(len, self.launches[: storage.last + 1]))
+        end = sum(map(len, self.launches[: piece.upper]))
         return min(users, default=before), end - 1
 
     def note_lifetimes(self) -> None:
-        """Gives storages the first and the last stage that needs them: kernels of a stage run at
-        the same time, so what they use conflicts."""
+        """Gives storages the first and the last stage that needs them, and their uses: kernels of a
+        stage run at the same time, so what they use conflicts."""
         seen: set[Storage] = set()
         for number, launches in enumerate(self.launches):
-            for launch in launches:
-                for place, _ in launch.buffers:
-                    if place.storage not in seen:
-                        place.storage.first = number
-                        seen.add(place.storage)
-                    place.storage.last = number
+            for touch in (touch for launch in launches for touch in launch.touches):
+                storage = touch.storage
+                if storage not in seen:
+                    storage.first, storage.uses = number, []
+                    seen.add(storage)
+                storage.last = number
+                storage.uses.append(Piece(touch.begin, touch.end, number, number + 1))
 
 
 class Staging:
@@ -232,32 +236,20 @@ def needs_of(launches: Sequence[Launch]) -> list[frozenset[int]]:
 
     Kernels touch whole blocks, so bytes of one block are those of all of it.
     """
-    touched: dict[Storage, list[tuple[int, int, int, bool]]] = {}
+    touched: dict[Storage, list[tuple[int, Touch]]] = {}
     needs: list[frozenset[int]] = []
     for number, launch in enumerate(launches):
-        inputs = len(launch.buffers) - launch.outputs
-        found: set[int] = set()
-        mine = []
-        for place_number, (place, kind) in enumerate(launch.buffers):
-            writes = place_number >= inputs
-            begin = place.offset
-            end = begin + round_up(bytes_of(kind), BLOCK_BYTES)
-            for other, low, high, wrote in touched.get(place.storage, ()):
-                if (writes or wrote) and low < end and begin < high:
-                    found.add(other)
-            mine.append((place.storage, (number, begin, end, writes)))
-        for storage, access in mine:
-            touched.setdefault(storage, []).append(access)
+        touches = launch.touches
+        found = {
+            other
+            for touch in touches
+            for other, before in touched.get(touch.storage, ())
+            if (touch.writes or before.writes) and before.meets(touch.begin, touch.end)
+        }
+        for touch in touches:
+            touched.setdefault(touch.storage, []).append((number, touch))
         needs.append(frozenset(found))
     return needs
-
-
-def bytes_of(kind: Any) -> int:
-    """Bytes of a memref type."""
-    count = 1
-    for size in kind.shape:
-        count *= size
-    return int(count) * int(kind.element_type.width) // 8
 
 
 def ways_of(kernel: Any, machine: Machine, cores: int) -> tuple[Way, ...] | None:

@@ -9,6 +9,7 @@ from davinci.planning.order import Order, lowest
 from davinci.planning.planner import (
     ALGORITHMS,
     COMPILE,
+    PIECES,
     QUICK,
     SEARCH,
     Budget,
@@ -16,7 +17,15 @@ from davinci.planning.planner import (
     run,
     solve,
 )
-from davinci.planning.problem import Buffer, Plan, Problem, faults, live_bytes
+from davinci.planning.problem import (
+    Buffer,
+    Piece,
+    Plan,
+    Problem,
+    faults,
+    live_bytes,
+    pieces_of,
+)
 from davinci.planning.steps import (
     Step,
     Work,
@@ -31,11 +40,13 @@ from davinci.planning.steps import (
 __all__ = [
     "ALGORITHMS",
     "COMPILE",
+    "PIECES",
     "QUICK",
     "SEARCH",
     "Budget",
     "Buffer",
     "Order",
+    "Piece",
     "Plan",
     "Problem",
     "Step",
@@ -49,6 +60,7 @@ __all__ = [
     "lowest",
     "one_by_one",
     "peak_bytes",
+    "pieces_of",
     "problem_of",
     "run",
     "solve",

@@ -1,6 +1,7 @@
 """The best of all algorithms, within a budget.
 
-Algorithms are tried from the fastest to the slowest, until one meets the lower bound.
+Algorithms are tried from the fastest to the slowest, until one meets the lower bound. They take
+buffers as whole; what the pieces of buffers give is found from the best of their plans by `settle`.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from davinci.planning.dives import dives
 from davinci.planning.greedy import by_size, first_fit
+from davinci.planning.pieces import settle
 from davinci.planning.problem import Plan, Problem
 from davinci.planning.search import search
 
@@ -23,6 +25,9 @@ ALGORITHMS: Mapping[str, Callable[[Problem], list[int]]] = {
 
 SEARCH = "search"
 """The name of the algorithm that improves on what others found for as long as it may."""
+
+PIECES = "pieces"
+"""The name of the algorithm that lets buffers into what others give back before they end."""
 
 MOST_FOR_DIVES = 2_000
 """Buffers up to which dives, whose arrays grow with the square of their number, are made."""
@@ -58,7 +63,7 @@ def algorithms_for(problem: Problem) -> list[str]:
 def run(name: str, problem: Problem) -> Plan:
     """The plan of one algorithm of `ALGORITHMS`."""
     began = time.perf_counter()
-    offsets = ALGORITHMS[name](problem)
+    offsets = ALGORITHMS[name](problem.whole)
     return Plan(problem, tuple(offsets), name, time.perf_counter() - began)
 
 
@@ -75,6 +80,18 @@ def solve(problem: Problem, budget: Budget = COMPILE, capacity: int | None = Non
         A plan with the name of the algorithm that made it, and the seconds that all took together.
     """
     began = time.perf_counter()
+    best = _of_whole(problem.whole, budget, capacity)
+    if problem.in_pieces:
+        best = replace(best, problem=problem, bound=0)
+        if not best.optimal and (capacity is None or best.height > capacity):
+            offsets = settle(problem, best.offsets)
+            settled = Plan(problem, tuple(offsets), PIECES)
+            best = settled if settled.height < best.height else best
+    return replace(best, seconds=time.perf_counter() - began)
+
+
+def _of_whole(problem: Problem, budget: Budget, capacity: int | None) -> Plan:
+    """The lowest plan of a problem whose buffers have no pieces."""
     best: Plan | None = None
     good = False
     for name in algorithms_for(problem):
@@ -96,4 +113,4 @@ def solve(problem: Problem, budget: Budget = COMPILE, capacity: int | None = Non
         if found.offsets is not None:
             best = Plan(problem, tuple(found.offsets), SEARCH)
         best = replace(best, bound=found.bound)
-    return replace(best, seconds=time.perf_counter() - began)
+    return best

@@ -5,13 +5,24 @@ bytes are needed. Two buffers *conflict* where their lifetimes meet, or where th
 buffers that conflict get disjoint ranges of one memory. The memory's size, the *height* of a plan,
 is to be small; finding the least one is NP-hard (dynamic storage allocation, problem SR2 of Garey
 and Johnson).
+
+What is a view of a buffer, or overwrites a range of it, is part of that buffer. A buffer whose
+ranges are not all needed for its whole lifetime has *pieces*, each with a lifetime of its own:
+
+    20 MB, of which 10 MB at 6 MB are overwritten at time 1 and needed until time 3
+
+    offset  0 ......... 6 ......... 16 ....... 20
+    pieces    [0, 2)      [0, 4)       [0, 2)         the first 6 MB and the last 4 are given back
+
+Two buffers with pieces conflict only where pieces of them that are needed at one time would meet.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +34,22 @@ Truths = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
+class Piece:
+    """A range of a buffer that is needed for a part of its lifetime.
+
+    Attributes:
+        begin, end: of the range, in bytes from the beginning of the buffer.
+        lower: the first time at which it is needed.
+        upper: the first time at which it is needed no more.
+    """
+
+    begin: int
+    end: int
+    lower: int
+    upper: int
+
+
+@dataclass(frozen=True)
 class Buffer:
     """Bytes that are needed for some time.
 
@@ -31,12 +58,21 @@ class Buffer:
         lower: the first time at which they are needed.
         upper: the first time at which they are needed no more; above `lower`.
         name: for messages and reports.
+        pieces: disjoint ranges with lifetimes of their own, which together have all bytes that are
+            needed at any time; none where all bytes are needed all the time. They begin and end at
+            multiples of the alignment, or end where the buffer ends.
     """
 
     size: int
     lower: int
     upper: int
     name: str = ""
+    pieces: tuple[Piece, ...] = ()
+
+    @property
+    def parts(self) -> tuple[Piece, ...]:
+        """The pieces, or the whole buffer as one."""
+        return self.pieces or (Piece(0, self.size, self.lower, self.upper),)
 
 
 @dataclass(frozen=True)
@@ -90,9 +126,34 @@ class Problem:
         return found
 
     @functools.cached_property
+    def in_pieces(self) -> bool:
+        """Whether a buffer has pieces."""
+        return any(buffer.pieces for buffer in self.buffers)
+
+    @functools.cached_property
+    def whole(self) -> Problem:
+        """The same without pieces: each buffer takes all of its bytes for all of its lifetime. Its
+        plans are plans of this problem, too."""
+        if not self.in_pieces:
+            return self
+        return replace(self, buffers=tuple(replace(b, pieces=()) for b in self.buffers))
+
+    @functools.cached_property
+    def parts(self) -> tuple[tuple[Piece, ...], ...]:
+        """The parts of each buffer, those at its end up to a multiple of the alignment."""
+        return tuple(
+            tuple(replace(part, end=round_up(part.end, self.align)) for part in buffer.parts)
+            for buffer in self.buffers
+        )
+
+    @functools.cached_property
     def lower_bound(self) -> int:
         """The largest sum of bytes that are live at one time: no plan is lower."""
-        return int((self.live @ self.sizes).max(initial=0))
+        if not self.in_pieces:
+            return int((self.live @ self.sizes).max(initial=0))
+        parts = (part for parts in self.parts for part in parts)
+        pieces = tuple(Buffer(p.end - p.begin, p.lower, p.upper) for p in parts)
+        return Problem(pieces, self.align).lower_bound
 
 
 @dataclass(frozen=True)
@@ -132,12 +193,48 @@ class Plan:
         return self.height <= max(self.bound, self.problem.lower_bound)
 
 
+def pieces_of(uses: Iterable[Piece], size: int, align: int) -> tuple[Piece, ...]:
+    """The pieces of a buffer that is used in parts: each byte is needed from the first use that
+    touches it to the last one. None where that is the same for all bytes.
+
+    Args:
+        uses: ranges that are used at some times; they may overlap.
+        size: of the buffer, in bytes.
+        align: which pieces begin and end at multiples of, in bytes.
+
+    >>> uses = [Piece(0, 20, 0, 2), Piece(6, 16, 1, 4)]
+    >>> for piece in pieces_of(uses, 20, 1):
+    ...     print(piece)
+    Piece(begin=0, end=6, lower=0, upper=2)
+    Piece(begin=6, end=16, lower=0, upper=4)
+    Piece(begin=16, end=20, lower=0, upper=2)
+    """
+    ranges: dict[tuple[int, int], tuple[int, int]] = {}
+    for use in uses:
+        key = use.begin // align * align, min(round_up(use.end, align), size)
+        lower, upper = ranges.get(key, (use.lower, use.upper))
+        ranges[key] = min(lower, use.lower), max(upper, use.upper)
+    bounds = sorted({bound for key in ranges for bound in key})
+    found: list[Piece] = []
+    for begin, end in itertools.pairwise(bounds):
+        inside = [lives for (low, high), lives in ranges.items() if low <= begin and end <= high]
+        if not inside:
+            continue
+        lower, upper = min(low for low, _ in inside), max(high for _, high in inside)
+        if found and found[-1] == Piece(found[-1].begin, begin, lower, upper):
+            begin = found.pop().begin
+        found.append(Piece(begin, end, lower, upper))
+    if len(found) == 1 and (found[0].begin, found[0].end) == (0, size):
+        return ()
+    return tuple(found)
+
+
 def live_bytes(buffers: Sequence[Buffer], times: int) -> Ints:
     """Bytes of the buffers that are live at each of the times from 0 to `times` - 1."""
     change = np.zeros(times + 1, dtype=np.int64)
-    for buffer in buffers:
-        change[buffer.lower] += buffer.size
-        change[buffer.upper] -= buffer.size
+    for piece in (piece for buffer in buffers for piece in buffer.parts):
+        change[piece.lower] += piece.end - piece.begin
+        change[piece.upper] -= piece.end - piece.begin
     sums: Ints = np.cumsum(change[:-1])
     return sums
 
@@ -155,9 +252,12 @@ def faults(problem: Problem, offsets: Sequence[int]) -> list[str]:
         for j in range(i):
             other, there = buffers[j], offsets[j]
             declared = (i, j) in problem.conflicts or (j, i) in problem.conflicts
-            together = one.lower < other.upper and other.lower < one.upper
-            apart = at + one.size <= there or there + other.size <= at
-            if (declared or together) and not apart and one.size and other.size:
+            if any(
+                (declared or (p.lower < q.upper and q.lower < p.upper))
+                and max(at + p.begin, there + q.begin) < min(at + p.end, there + q.end)
+                for p in one.parts
+                for q in other.parts
+            ):
                 found.append(
                     f"buffers {other.name or j} at {there} and {one.name or i} at {at} overlap"
                 )

@@ -1,0 +1,129 @@
+"""Values in GM that take the bytes of others: a declared dependence instead of a copy.
+
+before:
+    copy(%cache, %copied)              %cache is not needed any more
+    update(%copied, %new, %copied)     writes some rows, leaves the others
+after:
+    update(%cache, %new, %cache)       the copied storage is part of the other one
+
+A launch says which of its outputs may *share* the bytes of which of its inputs: a copy, all of
+whose work that saves; a kernel that leaves a part of the input as it is, and so wants both to be
+the same bytes; a kernel that reads each tile before it writes it. They do if no later launch needs
+those bytes of the input, and no earlier one has touched the output. What lies before and behind
+them in the input's storage is given back when its last reader has run (`Storage.pieces`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from davinci.passes.ascend.host_function import Launch, Place, Storage, Touch, bytes_of, range_of
+
+Buffer = tuple[Place, Any]
+"""A place and the memref type that it is seen as."""
+
+OVERWRITES = "ascend.overwrites"
+"""Of a kernel: pairs of the number of an output and that of an input, each counted from 0. Where
+the kernel writes nothing of the output, it has what the input has, for both are the same bytes."""
+
+
+def in_place(launches: Sequence[Launch]) -> list[Launch]:
+    """The launches with outputs in the bytes of inputs wherever they may be; copies of what is not
+    needed any more are left out."""
+    return _Sharing(launches).result()
+
+
+class _Sharing:
+    """What touches each storage, while storages become parts of others.
+
+    Where a storage that has become a part of another one lies is in `_moved`, until `result` makes
+    launches of it.
+    """
+
+    def __init__(self, launches: Sequence[Launch]) -> None:
+        self._launches = launches
+        self._moved: dict[Storage, Place] = {}
+        self._touches: dict[Storage, list[tuple[int, Touch]]] = {}
+        for number, launch in enumerate(launches):
+            for touch in launch.touches:
+                self._touches.setdefault(touch.storage, []).append((number, touch))
+
+    def result(self) -> list[Launch]:
+        left = []
+        for number, launch in enumerate(self._launches):
+            inputs = len(launch.buffers) - launch.outputs
+            shared = [
+                self._share(number, launch.buffers[source], launch.buffers[inputs + output])
+                for output, source in launch.shares
+            ]
+            if not (launch.is_copy and all(shared)):
+                left.append(launch)
+        return [self._renewed(launch) for launch in left]
+
+    def _renewed(self, launch: Launch) -> Launch:
+        buffers = [(self._found(place), kind) for place, kind in launch.buffers]
+        return replace(launch, buffers=buffers)
+
+    def _found(self, place: Place) -> Place:
+        """Where a place is now."""
+        while (base := self._moved.get(place.storage)) is not None:
+            place = Place(base.storage, base.offset + place.offset)
+        return place
+
+    def _share(self, number: int, source: Buffer, result: Buffer) -> bool:
+        """Has an input and an output of a launch be the same bytes, if that is allowed."""
+        (place, kind), (made, made_kind) = source, result
+        place, made = self._found(place), self._found(made)
+        if place == made:
+            return True
+        alike = kind.element_type == made_kind.element_type and bytes_of(kind) == bytes_of(
+            made_kind
+        )
+        if not alike or place.storage is made.storage:
+            return False
+        read, written = range_of(place, kind), range_of(made, made_kind)
+        before, _ = self._others(number, made.storage, written)
+        _, behind = self._others(number, place.storage, read)
+        if before:
+            return False
+        if self._launches[number].is_copy:  # both have the same values until one is written
+            _, behind_made = self._others(number, made.storage, written)
+            if any(touch.writes for touch in behind) and behind_made:
+                return False
+            if any(touch.writes for touch in behind_made) and behind:
+                return False
+        elif behind:
+            return False
+        if place.storage.kind == "arena" and _is_whole(place, read):
+            return self._move(place.storage, made)
+        if made.storage.kind == "arena" == place.storage.kind and _is_whole(made, written):
+            return self._move(made.storage, place)
+        return False
+
+    def _others(
+        self, number: int, storage: Storage, touched: tuple[int, int]
+    ) -> tuple[list[Touch], list[Touch]]:
+        """What launches before a launch, and those behind it, do to a range of a storage."""
+        found = [(n, touch) for n, touch in self._touches[storage] if touch.meets(*touched)]
+        before = [touch for n, touch in found if n < number]
+        return before, [touch for n, touch in found if n > number]
+
+    def _move(self, storage: Storage, to: Place) -> bool:
+        """Makes a storage a part of another one, unless that is an output, which kernels get as a
+        whole."""
+        parted = to.offset or any(touch.begin for _, touch in self._touches[storage])
+        if to.storage.kind != "arena" and (parted or to.storage.kind != "output"):
+            return False
+        self._moved[storage] = to
+        self._touches[to.storage] += [
+            (n, Touch(to.storage, t.begin + to.offset, t.end + to.offset, t.writes))
+            for n, t in self._touches[storage]
+        ]
+        return True
+
+
+def _is_whole(place: Place, touched: tuple[int, int]) -> bool:
+    """Whether a range is all of its storage."""
+    return touched == (0, place.storage.size)
