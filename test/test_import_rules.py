@@ -21,6 +21,7 @@ MAY_IMPORT = {
     "element_types": "narrow",
     "files": "errors",
     "arrays": "errors files narrow",
+    "input_ranges": "arrays errors mlir",
     "isa": "errors native units",
     "machine": "errors isa units",
     "operators": "element_types errors isa units",
@@ -48,11 +49,13 @@ MAY_IMPORT = {
     "zoo": "errors stand_ins",
     "quantization": "arrays compiler errors frontends units",
     "tuning": (
-        "compiler dialects errors frontends machine mlir passes report runtime schedule version"
+        "compiler dialects errors frontends input_ranges machine mlir passes report runtime "
+        "schedule version"
     ),
     "compile_cache": "errors machine runtime version",
     "compiler": (
-        "compile_cache diagnostics errors frontends garbage machine mlir passes runtime schedule"
+        "compile_cache diagnostics errors frontends garbage input_ranges machine mlir passes "
+        "runtime schedule"
     ),
     "arena_problem": "compiler frontends mlir passes planning report",
     "gdp": "compiler errors frontends mlir runtime",
@@ -63,8 +66,10 @@ MAY_IMPORT = {
     "diagnostics": "errors mlir",
     "reference": "arrays elements errors files mlir passes narrow",
     "advice": "arrays errors job passes quantization reference",
-    "job": "arrays compiler errors files frontends mlir quantization reference report runtime "
-    "tuning zoo",
+    "job": (
+        "arrays compiler errors files frontends input_ranges mlir quantization reference report "
+        "runtime tuning zoo"
+    ),
 }
 """Rooms of the package: directories and single modules; tools may import all of them."""
 

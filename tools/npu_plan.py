@@ -44,7 +44,7 @@ def make_parser() -> Parser:
     )
     add("--machine", metavar="NAME|FILE.toml", help="for a MODEL; default: ascend910")
     add("--cores", type=int, metavar="N", help="for a MODEL; default: all of the machine")
-    add("--precision", metavar="P", help="for a MODEL: mixed (default), fp16 or fp32")
+    add("--precision", metavar="P", help="for a MODEL: mixed (default), fp16, scaled-fp16 or fp32")
     add("--quick", action="store_true", help="leave out the search, as where compiling is urgent")
     add("--seconds", type=float, metavar="S", help=f"for the search; default: {SECONDS:.0f}")
     add("--json", metavar="F", help="write the plan: height, lower_bound, seconds, offsets, ...")

@@ -44,7 +44,13 @@ def make_parser() -> Parser:
     add("model", metavar="MODEL", nargs="?", help="what to run, see below")
     add("--machine", metavar="NAME|FILE.toml", help="default: ascend910")
     add("--cores", type=int, metavar="N", help="default: all of the machine")
-    add("--precision", metavar="P", help="mixed (default), fp16 or fp32")
+    add("--precision", metavar="P", help="mixed (default), fp16, scaled-fp16 or fp32")
+    add(
+        "--range",
+        metavar="NAME=LOW:HIGH|F.npz",
+        action="append",
+        help="of an input, for scaled-fp16, or samples to measure; default: of this run's inputs",
+    )
     add("--batch", type=int, metavar="N", help="samples at once, of a model of one sample")
     add(
         "--quantize",
@@ -180,7 +186,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def execute(options: Any) -> int:
-    from davinci import arrays, job
+    from davinci import arrays, input_ranges, job
     from davinci.compiler import check_options
     from davinci.files import check_distinct, check_writable, write_atomically
     from davinci.passes.pipeline import pipelines
@@ -217,6 +223,9 @@ def execute(options: Any) -> int:
         chosen["rewrites"] = ",".join([options.rewrites or "all", *left_out])
     chosen = {name: value for name, value in chosen.items() if value is not None}
     machine = check_options(pipelines.Options(**chosen))
+    if options.range is not None:
+        chosen["ranges"] = input_ranges.parsed(options.range)
+        input_ranges.require_scaling(chosen.get("precision", "mixed"), "--range")
     processes = processors() if options.processes is None else options.processes
     job.require_numbers(options.seed, processes, options.instruction_limit)
     if options.what_if is not None and not options.model.endswith(".davinci"):

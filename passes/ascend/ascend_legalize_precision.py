@@ -14,7 +14,8 @@ is stored as f16 only, which its other readers widen again (`narrow_storage`). `
 value of `@main` becomes f16 as well, but for sums that f16 may not hold, until they are divided
 (`wide_sums`); arguments and results keep their type and are cast. Constant matrices beyond the
 range of f16 are scaled by powers of two (`rescale`). `fp32`: nothing is rounded; a product of f32
-becomes several of f16 parts (`split_products`). Integer products are left alone.
+becomes several of f16 parts (`split_products`). Integer products are left alone. `scaled-fp16`:
+what `ascend-scale-values` leaves in f32 is treated as in `mixed`, but stored as it is.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ class AscendLegalizePrecisionPass(Pass):
     NAME = "ascend-legalize-precision"
 
     precision: str = option(
-        "mixed", "f16 products, f32 elsewhere; f16 everywhere; or f32 everywhere", PRECISIONS
+        "mixed", "f16 products, f32 elsewhere; f16 or f32 everywhere; or scaled", PRECISIONS
     )
 
     def run(self, op: Any) -> None:

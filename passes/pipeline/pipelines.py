@@ -14,7 +14,10 @@ from davinci.passes.pipeline.base import option
 from davinci.passes.pipeline.pipeline_text import ROOT, PassNode, format_options
 from davinci.tables import Table
 
-PRECISIONS = ("mixed", "fp16", "fp32")
+SCALED = "scaled-fp16"
+"""The policy of f16 values times powers of two, see `ascend-scale-values`."""
+
+PRECISIONS = ("mixed", "fp16", "fp32", SCALED)
 STRATEGIES = ("os", "is", "ws")
 FRACTALIZE = ("improved", "naive")
 FUSION = ("all", "none")
@@ -94,6 +97,11 @@ def _bufferize(options: Options) -> str:
     )
 
 
+def scales(options: Options) -> bool:
+    """Whether values are scaled."""
+    return options.precision == SCALED
+
+
 def _rewriting(name: str, options: Options, *keys: str) -> list[str]:
     """The text of a pass that does nothing but one rewrite, unless that is switched off."""
     (rewrite,) = [key for key, found in rewrites.REWRITES.items() if found.place == name]
@@ -121,7 +129,6 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         "stablehlo-fuse-locations",
         "cse",
         *_rewriting("stablehlo-fold-pads", options),
-        *_rewriting("stablehlo-pixels-to-channels", options, "machine", "cores"),
         "stablehlo-join-updates",
         _pass("stablehlo-widen-half", options, "precision"),
         "convert-stablehlo-to-ascend",
@@ -143,6 +150,7 @@ def ascend_to_memref(options: Options) -> list[str]:
         *_rewriting("ascend-sink-rearrangements", options),
         _pass("ascend-scale-weights", options, "precision", "rewrites"),
         _pass("ascend-winograd", options, "machine", "cores", "precision", "winograd"),
+        *([_pass("ascend-scale-values", options, "precision")] if scales(options) else []),
         _pass("ascend-legalize-precision", options, "precision"),
         *_rewriting("ascend-absorb-transposes", options),
         *_rewriting("ascend-merge-products", options, "machine"),

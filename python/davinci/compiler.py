@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from davinci import frontends
+from davinci import frontends, input_ranges
 from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError, shipped
@@ -17,6 +17,7 @@ from davinci.garbage import no_search
 from davinci.mlir import MLIRError, ir, is_public, make_context, operations, symbol_name
 from davinci.passes.analysis.rewrite_counts import applied
 from davinci.passes.ascend.ascend_fold_constants import lost_constants
+from davinci.passes.ascend.ascend_scale_values import scaling_of
 from davinci.passes.pipeline import pipelines, runner
 from davinci.passes.pipeline.base import accepted
 from davinci.schedule import schedule_file
@@ -50,6 +51,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     plan: str = "time",
     memory_limit: str | int = "",
     schedules: str | os.PathLike[str] | None = None,
+    ranges: input_ranges.Given = None,
     checks: bool = True,
     timing_only: bool = False,
     cache: str | os.PathLike[str] | bool | None = None,
@@ -66,7 +68,8 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         machine: name of a machine file of the package, or the path of another one.
         cores: most cores a kernel may use; 0 for all of the machine.
         precision: "mixed" (cube fp16 into fp32, everything else fp32), "fp16" (everything fp16,
-            sums fp32) or "fp32" (nothing rounded to fp16; products of several fp16 ones).
+            sums fp32), "scaled-fp16" (as fp16, times powers of two that keep values in its range,
+            see `ranges`) or "fp32" (nothing rounded to fp16; products of several fp16 ones).
         matmul_strategy: what of a product stays on the core while the rest passes: its result
             ("os"), its left factor ("is") or its right one ("ws").
         tile: elements (m, n, k) of a tile of a product; zeros to have them chosen.
@@ -87,6 +90,9 @@ def compile(  # the API's name; inside this module nothing needs the builtin
             docs/rewrites.md; "all,-gelu" leaves one out.
         schedules: a file of schedules for kernels, see `Executable.schedules`; the others are
             chosen.
+        ranges: of inputs, for "scaled-fp16": pairs (lowest, highest) by name, or samples that they
+            are measured of, as a list of arrays by name or an `.npz` file. Integers of up to 16
+            bits have that of their type. What depends on inputs without is computed as in "mixed".
         checks: whether the simulator looks for races and unwritten bytes.
         timing_only: leave out data, and with it checks and outputs.
         cache: a folder that keeps what was compiled for the next time, see `compile_cache`; True
@@ -117,13 +123,18 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         memory_limit=str(memory_limit),
     )
     description = check_options(options)
+    if ranges is not None:
+        input_ranges.require_scaling(precision)
+    declared = input_ranges.ranges_of(ranges)
 
     def imported() -> ir.Module:
         progress("reading the model")
-        values = not timing_only
+        values = not timing_only or precision == pipelines.SCALED
         module: ir.Module = frontends.load(model, make_context(), example_inputs, values)
         require_main(module, model_name(model))
         require_kernels(module, description, model_name(model))
+        if declared:
+            input_ranges.declare(module, declared)
         return module
 
     def build(module: ir.Module) -> Executable:
@@ -136,6 +147,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
 
         folder = None if cache is True else cache
         others = {**dataclasses.asdict(options), "checks": checks, "timing_only": timing_only}
+        others["ranges"] = declared
         del others["machine"]  # what its file says counts, not what it is called
         others["schedules"] = schedule_file.text(given) if given else ""
         known = identity_of(model) if example_inputs is None else None
@@ -148,6 +160,9 @@ def compile(  # the API's name; inside this module nothing needs the builtin
             known = compile_cache.identity_of_module(module)
             key = compile_cache.key(known, description, others)
             executable = compile_cache.kept(folder, key, lambda: build(module))
+    if declared:
+        rows = [{"name": name, **found._asdict()} for name, found in declared.items()]
+        executable.details["input_ranges"] = rows
     if given:
         keys = schedule_file.read(given).by_key().keys()
         used = keys & {kernel.key for kernel in executable.kernels.values()}
@@ -181,6 +196,8 @@ def _build(
         "rewrites": applied(module.operation),
         "timing_only": timing_only,
     }
+    if options.precision == pipelines.SCALED:
+        executable.details["scaling"] = scaling_of(module.operation)
     return executable
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from davinci import arrays, frontends, report, zoo
+from davinci import arrays, frontends, input_ranges, report, zoo
 from davinci.arrays import Arrays
 from davinci.compiler import Progress, compile
 from davinci.errors import CheckFailed, InputError
@@ -36,7 +36,9 @@ errors are not."""
 RANDOM_SAMPLES = 4
 """How many random inputs calibrate."""
 
-TUNED = ("machine", "cores", "precision", "fusion", "winograd", "rewrites", "plan", "cache")
+TUNED = (
+    "machine", "cores", "precision", "fusion", "winograd", "rewrites", "plan", "ranges", "cache",
+)  # fmt: skip
 """Options of `davinci.compile` that `davinci.tune` has too."""
 
 
@@ -246,6 +248,8 @@ def run(
         what_if: changes whose gains are put into the record, see `davinci.report.what_if`.
     """
     require_numbers(seed, processes, instruction_limit)
+    if options.get("precision") == input_ranges.SCALED and not source.saved:
+        options["ranges"] = {**measured(source, inputs, seed), **options.get("ranges", {})}
     if tuning is None:
         executable = make(source, progress, **options)
     else:
@@ -285,6 +289,15 @@ def run(
             raise error.with_hint(range_summary(record)) from None
         record["check"] = {**errors, "reference": reference.name}
     return Result(executable, outputs, record, executable.launches)
+
+
+def measured(source: Source, inputs: Arrays | None, seed: int) -> dict[str, Any]:
+    """The ranges of the inputs of a run, as far as these are known before it is compiled."""
+    if inputs is None and source.example is not None:
+        inputs = source.example(seed)
+    elif inputs is None and (proto := source.proto()) is not None:
+        inputs = arrays.random_inputs(input_specs(proto), seed)
+    return {} if inputs is None else dict(input_ranges.measured([inputs], "inputs of the run"))
 
 
 def require_numbers(seed: int, processes: int, instruction_limit: int | None) -> None:

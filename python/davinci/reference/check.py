@@ -34,6 +34,7 @@ TOLERANCES = {
     # f32 rounds by 2^-24, functions of the vector unit are within 1e-6: again some hundred of them.
     "fp32": Tolerance(cosine=0.999999, max_rel_err=1e-4),
     "fp16": Tolerance(cosine=0.999, max_rel_err=0.1),
+    "scaled-fp16": Tolerance(cosine=0.999, max_rel_err=0.1),
 }
 
 

@@ -11,7 +11,7 @@ from davinci.report.launching import HOST, QUEUED
 from davinci.report.names import percent, plural, shortened
 from davinci.report.record import UNITS, Record, waits_of_busiest
 from davinci.report.terminal import Heading, lines_of, table_of
-from davinci.report.value_range import range_summary
+from davinci.report.value_range import range_summary, scaling_summary
 from davinci.report.verdict import verdict
 
 LAUNCHED = {QUEUED: "queued on the device", HOST: "each by the host"}
@@ -73,6 +73,8 @@ def summary_rows(record: Record) -> list[tuple[str, str]]:
         rows.append(("tuned", tuned_text(tuned)))
     elif given := record.get("given_schedules"):
         rows.append(("schedules", given_text(given)))
+    if scaled := scaling_summary(record):
+        rows.append(("scaling", scaled))
     if lost := range_summary(record):
         rows.append(("range", lost))
     if "compile_seconds" in record:
@@ -128,9 +130,10 @@ def idle_summary(record: Record) -> str:
     idle = record["idle"]
     chosen = f" ({percent(idle['spared_ratio'])} by choice: launches on more cores take longer)"
     chosen = chosen if idle["spared_ratio"] else ""
-    half = f"; at least half of the {record['cores']} in {percent(idle['half_idle_ratio'])} of it"
-    half = half if record["cores"] > 1 else ""
-    return f"idle {percent(idle['ratio'])} of the kernels' time{chosen}{half}"
+    return (
+        f"idle {percent(idle['ratio'])} of the kernels' time{chosen}; half of the "
+        f"{record['cores']} or more in {percent(idle['half_idle_ratio'])} of it"
+    )
 
 
 def sync_text(record: Record) -> str:

@@ -1,4 +1,4 @@
-"""Values that left the range of f16: how many, where, and what to do.
+"""Values that left the range of f16: how many, where, and what to do; and inputs that left theirs.
 
 The simulator counts them while the program runs (`LaunchProfile.lost`), the compiler where it
 rounds constants.
@@ -6,8 +6,11 @@ rounds constants.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from davinci.report.program import ProgramFacts
 from davinci.simulator.timing.profile import LaunchProfile
@@ -51,6 +54,7 @@ def range_summary(record: Record) -> str:
     constants = record.get("range_of_constants", [])
     places = [*constants, *record.get("range", {}).get("kernels", [])]
     parts = []
+    outside = [outside_text(row) for row in record.get("range", {}).get("inputs", [])]
     for key, became, least in (
         ("overflows", "became infinite", 0),
         ("underflows", "became 0", UNDERFLOWS_SHARE),
@@ -61,9 +65,58 @@ def range_summary(record: Record) -> str:
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
             noun = "value" if count == 1 else "values"
             parts.append(f"{count:,} {noun} {became} in {', '.join(names[:MOST_NAMED])}{more}")
-    if not parts:
+    lost = f"rounded to f16, {'; '.join(parts)}: --precision fp32 keeps them" if parts else ""
+    return "; ".join(filter(None, [*outside, lost]))
+
+
+def outside_ranges(
+    inputs: Mapping[str, npt.NDArray[Any]], ranges: Sequence[Record]
+) -> list[Record]:
+    """The key `range.inputs` of the record: inputs of a run with elements that are not in the range
+    that values were scaled for.
+
+    Args:
+        ranges: the key `input_ranges` of the record.
+    """
+    rows = []
+    for row in ranges:
+        values = np.asarray(inputs[row["name"]])
+        inside = (values >= row["low"]) & (values <= row["high"])
+        if not inside.all():
+            found = values[~inside].astype(np.float64)
+            ends = {"found_low": float(found.min()), "found_high": float(found.max())}
+            rows.append({**row, "outside": int(found.size), **ends})
+    return rows
+
+
+def outside_text(row: Record) -> str:
+    """Says of an input that a run has left the range it was compiled for."""
+    noun = "value is" if row["outside"] == 1 else "values are"
+    ends = sorted({f"{row['found_low']:g}", f"{row['found_high']:g}"}, key=float)
+    return (
+        f"input {row['name']!r}: {row['outside']:,} {noun} outside of {row['low']:g}:"
+        f"{row['high']:g} ({' to '.join(ends)}), so f16 may overflow"
+    )
+
+
+def scaling_summary(record: Record) -> str:
+    """Says in a line what the policy that scales values did; "" with others."""
+    scaling = record.get("scaling")
+    if not scaling:
         return ""
-    return f"rounded to f16, {'; '.join(parts)}: --precision fp32 keeps them"
+    left = scaling["left"]
+    parts = [f"{scaling['halves']} values are f16, {scaling['scaled']} of them scaled"]
+    errors = [row["max_abs_err"] for row in scaling["outputs"]]
+    known = [error for error in errors if error is not None]
+    if known:
+        parts.append(f"error at most {max(known):.3g}")
+    if len(known) < len(errors):
+        parts.append(f"{len(errors) - len(known)} of {len(errors)} outputs without a bound")
+    if left:
+        named = [f"{row['operator']} at {row['place']}, {row['reason']}" for row in left]
+        more = f"; and {len(left) - MOST_NAMED} more" if len(left) > MOST_NAMED else ""
+        parts.append(f"{len(left)} stay f32: {'; '.join(named[:MOST_NAMED])}{more}")
+    return "; ".join(parts)
 
 
 def place_name(place: Record) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -19,6 +19,7 @@ from davinci.mlir import ir
 from davinci.report import ProgramFacts, Record, build, describe
 from davinci.report.launching import LAUNCHING
 from davinci.report.program import Kernel
+from davinci.report.value_range import outside_ranges
 from davinci.runtime import profiling
 from davinci.runtime.arguments import Array, bind
 from davinci.runtime.host import HostProgram
@@ -39,6 +40,7 @@ class Run:
         launches: the profile of each.
         simulate_seconds: that it took.
         inputs: copies of what it was given, in order.
+        outside: inputs that left their ranges, see `davinci.report.value_range`.
         timeline: which rows `launches` has.
     """
 
@@ -46,6 +48,7 @@ class Run:
     simulate_seconds: float = 0.0
     inputs: tuple[Array, ...] | None = None
     timeline: TimelineChoice = "none"
+    outside: Sequence[Record] = ()
 
 
 class Executable:
@@ -155,12 +158,18 @@ class Executable:
             start = time.perf_counter()
             launches = self._host.execute(kept, timeline, self.processes)
             results = self._host.results()
-            run = Run(launches, time.perf_counter() - start, kept, timeline)
+            outside = self._outside(kept)
+            run = Run(launches, time.perf_counter() - start, kept, timeline, outside)
             self._latest = self._of_thread.run = run
         if launches:
             launches[0].begins_run = True
         profiling.note(profiles, self, launches, run.simulate_seconds)
         return results
+
+    def _outside(self, arrays: Sequence[Array]) -> list[Record]:
+        """Inputs that are not in the ranges that the program was compiled for."""
+        named = dict(zip(self.input_names, arrays, strict=True))
+        return outside_ranges(named, self.details.get("input_ranges", []))
 
     @property
     def instruction_limit(self) -> int:
@@ -202,6 +211,8 @@ class Executable:
 
     def _record(self, run: Run) -> Record:
         record = build(run.launches, self._facts, self.machine, self.cores, self.launching)
+        if "input_ranges" in self.details:
+            record["range"]["inputs"] = list(run.outside)
         return {**self.details, **record, "simulate_seconds": run.simulate_seconds}
 
     def what_if(self, question: str) -> list[Record]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from davinci import frontends
+from davinci import frontends, input_ranges
 from davinci import machine as machines
 from davinci.compiler import check_options, lower, model_name, require_kernels, require_main
 from davinci.errors import InputError
@@ -79,6 +79,7 @@ def tune(
     winograd: str = "cost",
     rewrites: str = "all",
     plan: str = "time",
+    ranges: input_ranges.Given = None,
     trials: int = TRIALS,
     worth: float = WORTH,
     cache: str | os.PathLike[str] | None = None,
@@ -94,8 +95,8 @@ def tune(
     little is left or to be expected.
 
     Args:
-        model, example_inputs, machine, cores, precision, fusion, winograd, rewrites, plan: as of
-            `davinci.compile`.
+        model, example_inputs, machine, cores, precision, fusion, winograd, rewrites, plan, ranges:
+            as of `davinci.compile`.
         trials: candidates of a kernel that are measured at most.
         worth: share of all cycles, 0 to 1, below which a gain is too little to look for; 0 to try
             everything.
@@ -136,6 +137,9 @@ def tune(
     module = frontends.load(model, make_context(), example_inputs)
     require_main(module, model_name(model))
     require_kernels(module, description, model_name(model))
+    if ranges is not None:
+        input_ranges.require_scaling(precision)
+        input_ranges.declare(module, input_ranges.ranges_of(ranges))
     lower(module, options, progress, pipelines.STAGES[: pipelines.STAGES.index("ascend-to-cce")])
     count = cores or description.cores
     kernels = list(tunable(module, description, count))

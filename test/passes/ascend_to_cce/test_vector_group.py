@@ -295,3 +295,21 @@ def test_a_row_that_is_widened_before_rows_are_combined_with_it(shape: tuple[int
     }}"""
     (found,) = run_text(text, a, np.float16(-1), row)
     np.testing.assert_array_equal(found, row - a)
+
+
+@pytest.mark.parametrize("shape", [(17,), (1, 129), (3, 17), (2, 3, 9), (31, 15)])
+def test_halves_divided_by_a_number_between_rows_of_singles(shape: tuple[int, ...]) -> None:
+    """Rows that are whole blocks of f32 but not of f16 are divided to their end."""
+    wide, narrow = (tensor(shape, x) for x in (np.float32, np.float16))
+    text = f"""
+    func.func @main(%x: {wide}) -> {wide} {{
+      %h = "ascend.cast"(%x) : ({wide}) -> {narrow}
+      %c = "ascend.full"() {{value = 3.0 : f16}} : () -> {narrow}
+      %q = "ascend.div"(%h, %c) : ({narrow}, {narrow}) -> {narrow}
+      %r = "ascend.cast"(%q) : ({narrow}) -> {wide}
+      return %r : {wide}
+    }}"""
+    x = np.random.default_rng(0).uniform(1, 3, shape).astype(np.float32)
+    (found,) = run_text(text, x)
+    expected = x.astype(np.float16) / np.float16(3)
+    assert (found == expected.astype(np.float32)).all()

@@ -67,8 +67,10 @@ def tile_of(space: Space, program: TileProgram, sizes: Sequence[int]) -> tuple[T
         raise NoSpace("rows shorter than a block")
     width = lanes - ragged + block if ragged else lanes
     repeat = REPEAT_BYTES // 4
-    whole = all(form is None or program.lane in form for form in program.forms.values())
-    block = block if whole else program.lane_block
+    forms = set(program.forms.values())
+    whole = all(form is None or program.lane in form for form in forms)
+    if None in forms or not whole:  # what is combined with numbers or statistics: block by block
+        block = program.lane_block
     pitch = round_up(width, block if whole or width <= repeat // 2 else repeat)
     return Tile(tuple(sizes), pitch), ragged
 

@@ -1,0 +1,498 @@
+"""Chooses what is stored as f16, and the power of two that each value is multiplied by.
+
+    f(x) = (x (a x + b)) / (x (c x + d) + e), x in [0, 255], a = 2.51, ..
+
+A value that f16 holds keeps its scale, so nothing is spent on it. Here x (a x + b) reaches 163,000:
+its scale has to be 2^-3. That may come from either factor; a x + b has it for nothing, since a and
+b are constants, which are scaled at compile time: x ((a / 8) x + b / 8). The same goes for the
+divisor, and the quotient has the scale 2^(-3 + 3). Where no constant and no conversion on the way
+takes the factor, one multiplication is made for it.
+
+Scales follow the operators: of a product they add up, of a quotient they are subtracted, a root
+halves them, sums, maxima, comparisons and joins want equal ones, exponentials and other functions
+none. Sums of rows and windows are f32, and so is what few values are computed from them. What has
+no finite bound, or one beyond `MOST`, stays f32.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from davinci.passes.analysis.value_analysis import (
+    LEAST_NORMAL,
+    MOVED,
+    SUMS,
+    Plan,
+    bounds_of,
+    is_sum,
+    overflows,
+)
+from davinci.passes.analysis.value_bounds import Bound
+from davinci.passes.analysis.value_graph import ARGUMENT, OTHER, PRODUCTS, Graph, Node
+
+HIGHEST = 2.0**15
+"""What a scaled value may reach by its exact bound: rounding may double it."""
+
+LOWEST = 2.0**-8
+"""What a scaled value reaches at least: subnormal numbers are then 2^-6 of the largest or less."""
+
+MOST = 2.0**31
+"""Bounds beyond this tell nothing: numbers that are likely would be subnormal."""
+
+LARGEST_SCALE = 40
+"""The largest exponent: what is smaller may be subnormal."""
+
+FEW = 8
+"""Elements of which a sum makes values so few that f32 costs nothing."""
+
+MOST_TRIES = 20
+
+KEEPING = MOVED | {"neg", "abs", "relu"}
+"""Operators of one operand whose result has its scale."""
+
+ALIKE = {
+    "add": (0, 1), "sub": (0, 1), "max": (0, 1), "min": (0, 1), "select": (1, 2),
+    "clamp": (0, 1, 2), "concat": (0, 1), "pad": (0, 1), "compare": (0, 1),
+}  # fmt: skip
+"""Operators whose operands at these positions have one scale, which the result has too."""
+
+ROOTS = {"sqrt": 1, "rsqrt": -1}
+"""Operators that halve a scale, and the sign that they give it."""
+
+FUNCTIONS = frozenset({"exp", "log", "tanh", "erf", "logistic", "floor", "ceil", "round", "sign"})
+"""Operators of f16 that want a scale of 1, and give it."""
+
+GROWING = frozenset({"mul", "pow", "exp", "div"})
+"""Operators whose result is f32 where nothing but sums in f32 read it."""
+
+DIRECT = KEEPING | set(ALIKE) | set(ROOTS) | FUNCTIONS | {"mul", "div", "gather", *PRODUCTS, *SUMS}
+"""Operators that are computed on f16; others are computed in f32, and rounded."""
+
+NO_RANGE = "no range is known"
+TOO_FAR = "the bound grows beyond 2^31"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Exponents with which f16 holds a value."""
+
+    low: int
+    high: int
+
+    def __contains__(self, exponent: int) -> bool:
+        return self.low <= exponent <= self.high
+
+    @property
+    def nearest(self) -> int:
+        """The scale closest to 1."""
+        return min(max(0, self.low), self.high)
+
+
+@dataclass
+class Scales:
+    """A plan, and what is left in f32 for want of a bound.
+
+    Attributes:
+        left: why each value stays f32 that might have been f16.
+        exact: bounds of real arithmetic.
+        bounds: those of what the plan computes.
+    """
+
+    plan: Plan
+    left: dict[int, str]
+    exact: list[Bound]
+    bounds: list[Bound]
+
+
+def plan_scales(graph: Graph) -> Scales:
+    """A plan by which no f16 overflows, whatever arguments are in their ranges."""
+    exact = bounds_of(graph)
+    wide: dict[int, str] = {}
+    for _ in range(MOST_TRIES):
+        planner = Planner(graph, exact, dict(wide))
+        planner.run()
+        found = bounds_of(graph, planner.plan)
+        lost = set(overflows(graph, planner.plan, found))
+        if not lost:
+            return Scales(planner.plan, planner.left, exact, found)
+        wide |= dict.fromkeys(lost, "its roundings may leave f16")
+    every = dict.fromkeys(range(len(graph.nodes)), "its roundings may leave f16")
+    planner = Planner(graph, exact, every)
+    planner.run()
+    return Scales(planner.plan, planner.left, exact, bounds_of(graph, planner.plan))
+
+
+@dataclass
+class Planner:
+    """Makes a plan node by node.
+
+    Attributes:
+        left: nodes that stay f32 and why; those given at first are so whatever their bound.
+        small: nodes of few values that are computed from sums in f32.
+        converted: nodes that are computed in f32, multiplied by their scale and rounded.
+    """
+
+    graph: Graph
+    exact: Sequence[Bound]
+    left: dict[int, str]
+    plan: Plan = field(default_factory=Plan)
+    small: set[int] = field(default_factory=set)
+    converted: set[int] = field(default_factory=set)
+
+    def run(self) -> None:
+        self.readers = self.graph.readers()
+        self.results = set(self.graph.results)
+        self.limits = [
+            self._limits(node, b) for node, b in zip(self.graph.nodes, self.exact, strict=True)
+        ]
+        self.summed = self._only_summed()
+        self.given = set(self.left)
+        for number, node in enumerate(self.graph.nodes):
+            if node.name != ARGUMENT and not node.fixed and node.known is None:
+                self._visit(number, node)
+
+    @staticmethod
+    def _limits(node: Node, bound: Bound) -> Limits | None:
+        """Exponents for a value; None if it is not f32 or there are none."""
+        most = bound.magnitude
+        if node.element != "f32" or not most <= MOST:
+            return None
+        if most == 0:
+            return Limits(-LARGEST_SCALE, LARGEST_SCALE)
+        high = min(math.floor(math.log2(HIGHEST / most)), LARGEST_SCALE)
+        least = node.known.smallest if node.known is not None else bound.smallest
+        low = math.ceil(math.log2(LOWEST / most))
+        if least > 0:
+            whole = math.ceil(math.log2(LEAST_NORMAL / least))
+            low = min(low, whole) if node.known is not None else max(low, whole)
+        return Limits(min(low, high), high)
+
+    def _only_summed(self) -> set[int]:
+        """Growing operators that only sums in f32 read, directly or through others of them."""
+        found: set[int] = set()
+        for number in reversed(range(len(self.graph.nodes))):
+            readers = self.readers[number]
+            if self.graph.nodes[number].name not in GROWING or number in self.results:
+                continue
+            if readers and all(is_sum(self.graph.nodes[r]) or r in found for r in readers):
+                found.add(number)
+        return found
+
+    def _visit(self, number: int, node: Node) -> None:
+        """Decides on a node."""
+        if node.element != "f32":
+            self._read_by_other(number, node)
+            return
+        halves = self._operands(node)
+        if is_sum(node):
+            self._sum(number, node)
+        elif number in self.summed or self._is_small(node, halves):
+            if self._is_small(node, halves):
+                self.small.add(number)
+        elif number in self.given:
+            pass
+        elif self.limits[number] is None and node.name not in PRODUCTS:
+            if self.exact[number].is_finite or node.name != OTHER:
+                self.left[number] = self._why(number)
+        elif not halves or not all(self._may_read(x) for x in halves):
+            if node.name in PRODUCTS:
+                self.left[number] = NO_RANGE
+            else:
+                self._convert(number)
+        else:
+            self._choose(number, node)
+
+    def _why(self, number: int) -> str:
+        bound = self.exact[number]
+        return TOO_FAR if bound.is_finite else NO_RANGE
+
+    def _operands(self, node: Node) -> list[int]:
+        """The operands of f32."""
+        return [x for x in node.operands if self.graph.nodes[x].element == "f32"]
+
+    def _may_read(self, number: int) -> bool:
+        """Whether an operator may read a value as f16."""
+        return self.limits[number] is not None and number not in self.given
+
+    def _is_small(self, node: Node, halves: Sequence[int]) -> bool:
+        """Whether a node computes with few values that come from sums in f32."""
+        moves = node.name in MOVED or node.name in SUMS or node.name in PRODUCTS
+        if (moves and node.name != "reshape") or node.name in ("concat", "pad", "gather", OTHER):
+            return False
+        computed = [x for x in halves if not self._is_fixed(x)]
+        return bool(computed) and all(x in self.small for x in computed)
+
+    def _is_fixed(self, number: int) -> bool:
+        node = self.graph.nodes[number]
+        return node.fixed or node.known is not None
+
+    def _sum(self, number: int, node: Node) -> None:
+        """A sum in f32, whose operand may be read as it is stored."""
+        if node.terms >= FEW:
+            self.small.add(number)
+        (operand,) = node.operands[:1]
+        if operand in self.plan.exponents:
+            self.plan.reads[number, 0] = self.plan.exponents[operand]
+
+    def _read_by_other(self, number: int, node: Node) -> None:
+        """What an operator with a result of another type reads of f16."""
+        halves = self._operands(node)
+        if node.name == "compare" and halves and all(map(self._may_read, halves)):
+            self._alike(number, node, Limits(-LARGEST_SCALE, LARGEST_SCALE))
+        elif node.name == "cast" and halves and self.plan.exponents.get(halves[0]) == 0:
+            self.plan.reads[number, 0] = 0
+
+    def _convert(self, number: int) -> None:
+        """A value that is computed in f32 and then rounded."""
+        limits = self.limits[number]
+        assert limits is not None
+        self.plan.exponents[number] = self._wanted(number)
+        self.converted.add(number)
+
+    def _wanted(self, number: int) -> int:
+        """The scale of a value where none is given: 1 if that holds it; of large values the
+        largest, and small ones become about 1."""
+        limits = self.limits[number]
+        assert limits is not None
+        if 0 in limits or limits.high < 0:
+            return limits.nearest
+        magnitude = self.exact[number].magnitude
+        return min(max(limits.low, round(-math.log2(magnitude))), limits.high)
+
+    def _choose(self, number: int, node: Node) -> None:
+        """Decides on a node whose operands f16 holds."""
+        limits = self.limits[number]
+        if node.name in ALIKE and limits is not None:
+            self.plan.exponents[number] = self._alike(number, node, limits)
+        elif node.name in KEEPING or node.name == "gather" or node.name in SUMS:
+            self._keep(number)
+        elif node.name == "mul" or node.name == "div":
+            self._multiply(number, node, (1, 1 if node.name == "mul" else -1))
+        elif node.name in PRODUCTS:
+            self._product(number, node)
+        elif node.name in ROOTS:
+            self._root(number, ROOTS[node.name])
+        elif node.name in FUNCTIONS:
+            self._function(number)
+        else:
+            self._convert(number)
+
+    def _scale_of(self, number: int) -> int:
+        """The scale that a value is read with unless something speaks against it."""
+        found = self.plan.exponents.get(number)
+        return self._wanted(number) if found is None else found
+
+    def _keep(self, number: int) -> None:
+        (operand, *_) = self.graph.nodes[number].operands
+        exponent = self._scale_of(operand)
+        self.plan.reads[number, 0] = self.plan.exponents[number] = exponent
+
+    def _alike(self, number: int, node: Node, limits: Limits) -> int:
+        """Gives the operands of a node one scale, as cheaply as possible, and returns it."""
+        places = ALIKE[node.name]
+        operands = [(place, node.operands[place]) for place in places]
+        every = [limits] + [x for _, n in operands if (x := self.limits[n]) is not None]
+        high = min(x.high for x in every)
+        computed = [n for _, n in operands if not self._is_fixed(n)]
+        candidates = {self._scale_of(n) for n in computed} or {limits.nearest}
+        low = min(limits.low, high)
+        candidates = {min(max(e, low), high) for e in candidates}
+
+        def cost(exponent: int) -> tuple[int, int]:
+            total = 0
+            for place, n in operands:
+                self.plan.reads[number, place] = self._scale_of(n)
+                delta = exponent - self._scale_of(n)
+                if delta and not self._edge_may_shift(number, place, delta):
+                    total += self.graph.nodes[n].count
+            return total, -exponent
+
+        chosen = min(candidates, key=cost)
+        for place, n in operands:
+            self.plan.reads[number, place] = self._scale_of(n)
+            self._set(number, place, chosen)
+        return chosen
+
+    def _set(self, number: int, place: int, exponent: int) -> None:
+        """Has an operand read with a scale: for nothing if possible, else multiplied."""
+        delta = exponent - self.plan.reads[number, place]
+        if not delta:
+            return
+        if self._edge_may_shift(number, place, delta):
+            self._shift_edge(number, place, delta)
+        else:
+            self.plan.reads[number, place] = exponent
+
+    def _multiply(self, number: int, node: Node, signs: tuple[int, int]) -> None:
+        """A product or quotient: scales are added or subtracted, and mended where the result leaves
+        f16."""
+        limits = self.limits[number]
+        assert limits is not None
+        a, b = node.operands
+        for place, n in enumerate((a, b)):
+            self.plan.reads[number, place] = self._scale_of(n)
+        natural = self._natural(number, signs)
+        if natural not in limits:
+            wanted = self._wanted(number)
+            self._mend(number, wanted - natural, signs)
+            natural = self._natural(number, signs)
+        if natural in limits:
+            self.plan.exponents[number] = natural
+        else:
+            for place in (0, 1):
+                del self.plan.reads[number, place]
+            self._convert(number)
+
+    def _natural(self, number: int, signs: tuple[int, int]) -> int:
+        reads = self.plan.reads
+        return signs[0] * reads[number, 0] + signs[1] * reads[number, 1]
+
+    def _mend(self, number: int, delta: int, signs: tuple[int, int]) -> None:
+        """Changes the scales of the operands of a product so that its own changes by `delta`."""
+        operands = self.graph.nodes[number].operands
+        order = sorted((0, 1), key=lambda place: not self._is_fixed(operands[place]))
+        for place in order:
+            if self._edge_may_shift(number, place, signs[place] * delta):
+                self._shift_edge(number, place, signs[place] * delta)
+                return
+        order.sort(key=lambda place: self.graph.nodes[operands[place]].count)
+        for place in order:
+            limits = self.limits[operands[place]]
+            assert limits is not None
+            now = self.plan.reads[number, place]
+            wanted = now + signs[place] * delta
+            given = min(max(wanted, min(limits.low, now)), max(limits.high, now))
+            self.plan.reads[number, place] = given
+            delta -= signs[place] * (given - now)
+
+    def _product(self, number: int, node: Node) -> None:
+        """A product on the cube, whose sums are f32: what operands cannot take is multiplied on
+        their way out."""
+        for place, n in enumerate(node.operands[:2]):
+            self.plan.reads[number, place] = self._scale_of(n)
+        limits = self.limits[number]
+        if limits is None:
+            self.left[number] = self._why(number)
+            return
+        if number in self.results and not self.readers[number]:
+            return
+        natural = self._natural(number, (1, 1))
+        if natural not in limits:
+            delta = self._wanted(number) - natural
+            for place in (1, 0):
+                if self._edge_may_shift(number, place, delta):
+                    self._shift_edge(number, place, delta)
+                    break
+            else:
+                self.converted.add(number)
+                self.plan.exponents[number] = natural + delta
+                return
+        self.plan.exponents[number] = self._natural(number, (1, 1))
+
+    def _root(self, number: int, sign: int) -> None:
+        """A root: of an even scale."""
+        limits = self.limits[number]
+        assert limits is not None
+        (operand,) = self.graph.nodes[number].operands
+        exponent = self.plan.reads[number, 0] = self._scale_of(operand)
+        if exponent % 2:
+            inside = self.limits[operand]
+            assert inside is not None
+            free = [d for d in (1, -1) if self._edge_may_shift(number, 0, d)]
+            up = 1 if exponent + 1 in inside else -1
+            self._set(number, 0, exponent + (free[0] if free else up))
+        natural = sign * self.plan.reads[number, 0] // 2
+        if natural in limits:
+            self.plan.exponents[number] = natural
+        else:
+            del self.plan.reads[number, 0]
+            self._convert(number)
+
+    def _function(self, number: int) -> None:
+        """A function of unscaled values."""
+        node = self.graph.nodes[number]
+        (operand,) = node.operands
+        inside, limits = self.limits[operand], self.limits[number]
+        assert inside is not None and limits is not None
+        if node.name == "sign":
+            self.plan.reads[number, 0] = self._scale_of(operand)
+            self.plan.exponents[number] = 0
+        elif inside.high < 0 or inside.low > 0 or 0 not in limits:
+            self._convert(number)
+        else:
+            self.plan.reads[number, 0] = self._scale_of(operand)
+            self._set(number, 0, 0)
+            self.plan.exponents[number] = 0
+
+    def _edge_may_shift(self, number: int, place: int, delta: int) -> bool:
+        """Whether an operand may be read with another scale for nothing."""
+        operand = self.graph.nodes[number].operands[place]
+        limits = self.limits[operand]
+        now = self.plan.reads.get((number, place))
+        if limits is None or now is None or now + delta not in limits:
+            return False
+        if self._is_fixed(operand):
+            return True
+        stored = self.plan.exponents.get(operand)
+        if stored is None:
+            return now != 0 and now + delta != 0 and len(self.readers[operand]) == 1
+        if stored != now:
+            return now + delta != stored
+        return self._may_shift(operand, delta)
+
+    def _may_shift(self, number: int, delta: int) -> bool:
+        """Whether a value may be stored with another scale for nothing."""
+        node, limits = self.graph.nodes[number], self.limits[number]
+        now = self.plan.exponents[number]
+        if limits is None or now + delta not in limits:
+            return False
+        if len(self.readers[number]) != 1 or number in self.results:
+            return False
+        if number in self.converted:
+            natural = self._natural(number, (1, 1)) if node.name in PRODUCTS else 0
+            return natural not in (now, now + delta)
+        if node.name in ALIKE:
+            return all(self._edge_may_shift(number, p, delta) for p in ALIKE[node.name])
+        if node.name == "mul" or node.name in PRODUCTS:
+            return any(self._edge_may_shift(number, p, delta) for p in (0, 1))
+        if node.name == "div":
+            return self._edge_may_shift(number, 0, delta) or self._edge_may_shift(number, 1, -delta)
+        if node.name in KEEPING or node.name == "gather" or node.name in SUMS:
+            return self._edge_may_shift(number, 0, delta)
+        if node.name in ROOTS:
+            return self._edge_may_shift(number, 0, 2 * ROOTS[node.name] * delta)
+        return False
+
+    def _shift_edge(self, number: int, place: int, delta: int) -> None:
+        """Does what `_edge_may_shift` allows."""
+        operand = self.graph.nodes[number].operands[place]
+        now = self.plan.reads[number, place]
+        stored = self.plan.exponents.get(operand)
+        self.plan.reads[number, place] = now + delta
+        if stored == now and not self._is_fixed(operand):
+            self._shift(operand, delta)
+
+    def _shift(self, number: int, delta: int) -> None:
+        """Does what `_may_shift` allows."""
+        node = self.graph.nodes[number]
+        self.plan.exponents[number] += delta
+        if number in self.converted:
+            return
+        if node.name in ALIKE:
+            for place in ALIKE[node.name]:
+                self._shift_edge(number, place, delta)
+        elif node.name == "mul" or node.name in PRODUCTS:
+            fixed = sorted((0, 1), key=lambda p: not self._is_fixed(node.operands[p]))
+            place = next(p for p in fixed if self._edge_may_shift(number, p, delta))
+            self._shift_edge(number, place, delta)
+        elif node.name == "div":
+            if self._edge_may_shift(number, 0, delta):
+                self._shift_edge(number, 0, delta)
+            else:
+                self._shift_edge(number, 1, -delta)
+        elif node.name in ROOTS:
+            self._shift_edge(number, 0, 2 * ROOTS[node.name] * delta)
+        else:
+            self._shift_edge(number, 0, delta)
