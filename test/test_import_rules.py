@@ -59,7 +59,7 @@ MAY_IMPORT = {
     ),
     "arena_problem": "compiler frontends mlir passes planning report",
     "gdp": "compiler errors frontends mlir runtime",
-    "placement": "arrays compiler errors frontends machine runtime",
+    "placement": "arrays compiler errors files frontends job machine reference report runtime",
     "version": "mlir",
     "onnx_backend": "compiler errors machine runtime",
     "torch_backend": "compiler errors frontends runtime",

@@ -230,3 +230,20 @@ def test_products_on_the_smallest_machines(old: str, new: str, tmp_path: Path) -
     a, b = (rng.uniform(-0.2, 0.2, shape).astype(np.float32) for shape in ((33, 40), (40, 50)))
     (found,) = run_text(program, a, b, machine=str(path), cores=2)
     np.testing.assert_allclose(found, np.tanh(a @ b), atol=2e-3)
+
+
+def test_vector_cores_are_a_machine_without_a_matrix_unit() -> None:
+    cores = machines.load("ascend310p:vector")
+    assert (cores.name, cores.cores, cores.clock_mhz) == ("ascend310p:vector", 7, 1000)
+    assert cores.gm.read_bytes_per_cycle == 9 and cores.l2.read_bytes_per_cycle == 57
+    assert "vadd" in cores.intrinsics and "mad" not in cores.intrinsics
+    assert machines.not_compilable(cores) is None
+    assert cores is machines.load("ascend310p:vector")
+    assert machines.load("ascend310p").cores == 8
+
+
+def test_machines_without_vector_cores_say_so() -> None:
+    with pytest.raises(InputError, match="ascend310 has no vector cores"):
+        machines.load("ascend310:vector")
+    with pytest.raises(InputError, match="no such machine"):
+        machines.load("ascend310x:vector")

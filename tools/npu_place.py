@@ -6,14 +6,12 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from davinci import errors
-from davinci.tools.npu_profile import layer_record, milliseconds, network_of
-from davinci.tools.npu_split import require_close, require_runnable
+from davinci.tools.npu_split import print_errors
 
 if TYPE_CHECKING:
-    from davinci.placement.costs import Cost
-    from davinci.placement.devices import DeviceFile
-    from davinci.placement.layers import Network
+    from davinci.placement.devices import Device, DeviceFile
     from davinci.placement.player import Timeline
+    from davinci.placement.priced import PricedNetwork
     from davinci.placement.problem import Plan
 
 TAKEN = frozenset(
@@ -34,74 +32,61 @@ def require_options(options: Any, defaults: Any) -> None:
 
 
 def execute(options: Any) -> int:
-    """Measures the layers on all devices, places them, runs them where they were placed."""
+    """Prices the layers on all devices, places them, runs them where they were placed."""
     from davinci import arrays
-    from davinci.files import check_distinct, check_writable, write_atomically, write_json
-    from davinci.placement import devices as device_files
+    from davinci.files import write_atomically, write_json
     from davinci.placement import faults, place, play
-    from davinci.placement.costs import Costs
+    from davinci.placement.priced import devices_of, price, require_runnable
     from davinci.placement.trace import trace_json
-    from davinci.reference import check
     from davinci.tools.progress import Progress
 
-    written = [p for p in (options.json, options.trace, options.outputs) if p is not None]
-    for path in written:
-        check_writable(path)
-    check_distinct(written, [options.model])
-    devices = device_files.parse(options.devices)
+    results = (options.json, options.trace, options.outputs)
+    devices = devices_of(options.devices, options.model, results)
     runs = not options.timing_only
     if runs:
         require_runnable(devices, "--devices", "add --timing-only")
     with Progress() as progress:
-        network = network_of(options.model, options.seed)
-        measured = Costs(network, devices, progress)
-        costs = measured.all()
-        problem = measured.problem(costs)
+        priced = price(options.model, devices, options.seed, progress)
+        problem = priced.problem
         progress("placing layers")
         plan = place(problem, options.place)
         wrong = faults(plan)
         assert not wrong, wrong[0]
         timeline = play(problem, plan.devices, plan.queues, plan.algorithm)
-        outputs = run(network, plan, devices, progress) if runs else {}
-    checked = None
-    if options.check:
-        checked = check.compare(outputs, {name: network.values[name] for name in network.results})
+        outputs = priced.run(parts_of(plan, devices), progress) if runs else {}
+    checked = priced.compared(outputs) if options.check else None
     single = place(problem, "single")
     if options.outputs is not None:
         arrays.save_npz(options.outputs, outputs)
     if options.trace is not None:
         write_atomically(options.trace, trace_json(timeline).encode())
     if options.json is not None:
-        record = record_of(options, network, devices, costs, timeline, single, checked)
-        write_json(options.json, record)
+        write_json(options.json, record_of(options, priced, timeline, single, checked))
     show(plan, timeline, single)
     if checked is not None:
-        require_close(checked, devices)
+        print_errors(checked)
+        priced.require_close(checked)
     return errors.EXIT_OK
 
 
-def run(network: Network, plan: Plan, devices: DeviceFile, progress: Any) -> dict[str, Any]:
-    """The network's outputs, each layer computed on its device."""
-    from davinci.placement.parts import Parts
-
+def parts_of(plan: Plan, devices: DeviceFile) -> list[tuple[tuple[int], Device]]:
+    """Each layer with its device, in the order of their starts."""
     rank = {task: i for i, task in enumerate(plan.problem.order)}
     order = sorted(range(len(plan.devices)), key=lambda i: (plan.starts[i], rank[i]))
-    parts = [((layer,), devices.devices[plan.devices[layer]]) for layer in order]
-    inputs = {name: network.values[name] for name in network.inputs}
-    return Parts(network, parts, progress).run(inputs)
+    return [((layer,), devices.devices[plan.devices[layer]]) for layer in order]
 
 
 def record_of(
     options: Any,
-    network: Network,
-    devices: DeviceFile,
-    costs: list[list[Cost]],
+    priced: PricedNetwork,
     timeline: Timeline,
     single: Plan,
     checked: dict[str, float] | None,
 ) -> dict[str, Any]:
     """The placed run as data; times are in milliseconds from its beginning."""
-    plan = timeline.plan
+    from davinci.placement.priced import milliseconds
+
+    plan, devices = timeline.plan, priced.devices
     names = plan.problem.devices
     return {
         "schema_version": 1,
@@ -114,16 +99,16 @@ def record_of(
         "busy_milliseconds": dict(zip(names, map(milliseconds, plan.busy()), strict=True)),
         "layers": [
             {
-                **layer_record(layer, row, devices),
+                **priced.layer_record(i),
                 "device": names[plan.devices[i]],
                 "start_milliseconds": plan.starts[i] * 1e3,
                 "end_milliseconds": plan.ends[i] * 1e3,
             }
-            for i, (layer, row) in enumerate(zip(network.layers, costs, strict=True))
+            for i in range(len(plan.starts))
         ],
         "moves": [
             {
-                "producer": network.layers[plan.problem.tensors[move.tensor].producer].name,
+                "producer": priced.network.layers[plan.problem.tensors[move.tensor].producer].name,
                 "from": names[move.source],
                 "to": names[move.target],
                 "start_milliseconds": move.start * 1e3,

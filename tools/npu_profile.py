@@ -10,15 +10,13 @@ from davinci import errors
 from davinci.tools.command import Parser, guarded
 
 if TYPE_CHECKING:
-    from davinci.placement.costs import Cost
-    from davinci.placement.devices import DeviceFile
-    from davinci.placement.layers import Layer, Network
+    from davinci.placement.priced import PricedNetwork
 
 DEVICES = """\
 MODEL is an .onnx file or zoo:NAME[,key=value...].
 
 DEVICES is a .toml file with [[devices]] and [[links]], or names with commas between:
-  ascend310, ...      that machine, simulated
+  ascend310, ...      that machine, simulated; ascend310p:vector is its vector cores
   host, host:4        this machine's own processor with 1 or 4 threads, measured
   NAME=TABLE.csv      times measured elsewhere: layer,device,seconds and, if known, joules
 """
@@ -50,6 +48,7 @@ def make_parser() -> Parser:
     )
     add("--seed", type=int, default=0, metavar="N", help="of random inputs")
     add("--json", metavar="F", help="write the profile")
+    add("--report", metavar="F.html", help="write the profile as a page with bars")
     add("--csv", metavar="F", help="write the profile as layer,device,seconds,joules")
     parser.add_help_and_version()
     return parser
@@ -67,121 +66,35 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def execute(options: Any) -> int:
-    from davinci.files import check_distinct, check_writable, write_atomically, write_json
-    from davinci.placement import devices as device_files
-    from davinci.placement.costs import Costs
+    from davinci.files import write_atomically, write_json
+    from davinci.placement.page import as_html
+    from davinci.placement.priced import devices_of, price
     from davinci.tools.progress import Progress
 
-    written = [path for path in (options.json, options.csv) if path is not None]
-    for path in written:
-        check_writable(path)
-    check_distinct(written, [options.model])
-    devices = device_files.parse(options.devices)
+    results = (options.json, options.csv, options.report)
+    devices = devices_of(options.devices, options.model, results)
     with Progress() as progress:
-        network = network_of(options.model, options.seed)
-        costs = Costs(network, devices, progress).all()
-    require_energy(options.objective, costs)
+        priced = price(options.model, devices, options.seed, progress)
+    if options.objective == "energy":
+        priced.require_energy()
     if options.json is not None:
-        record = record_of(options.model, network, devices, costs)
-        write_json(options.json, record)
+        write_json(options.json, priced.record())
     if options.csv is not None:
-        write_atomically(options.csv, csv_of(network, devices, costs).encode())
-    show(network, devices, costs, options.objective)
+        write_atomically(options.csv, priced.csv().encode())
+    if options.report is not None:
+        write_atomically(options.report, as_html(priced, options.objective).encode())
+    show(priced, options.objective)
     return errors.EXIT_OK
 
 
-def network_of(name: str, seed: int) -> Network:
-    """The layers of a model that is ONNX, with random inputs.
-
-    Raises:
-        InputError: it is not ONNX, or onnxruntime cannot run it.
-    """
-    from davinci import job
-    from davinci.placement.layers import Network, random_inputs_of
-
-    source = job.open_source(name)
-    proto = source.proto()
-    if proto is None:
-        raise errors.InputError(
-            "only ONNX models have layers to place", where=name, expected="an .onnx file or zoo:"
-        )
-    example = (
-        random_inputs_of(proto, seed, name) if source.example is None else source.example(seed)
-    )
-    return Network(proto, example, name)
-
-
-def require_energy(objective: str, costs: list[list[Cost]]) -> None:
-    """Raises an `InputError` if energy is asked for and not known."""
-    if objective == "energy" and any(c.joules is None and not c.reason for r in costs for c in r):
-        raise errors.InputError(
-            "the power of a device is not known",
-            where="--objective energy",
-            hint="give idle_watts and active_watts in a .toml file, or joules in a table",
-        )
-
-
-def milliseconds(seconds: float) -> float | None:
-    """Times of records; None where a device cannot run a layer."""
-    return None if seconds == float("inf") else seconds * 1e3
-
-
-def layer_record(layer: Layer, row: list[Cost], devices: DeviceFile) -> dict[str, Any]:
-    """A layer, and what it takes on each device."""
-    return {
-        "name": layer.name,
-        "operators": list(layer.operators),
-        "gflop": layer.flops * 1e-9,
-        "read_bytes": layer.read_bytes,
-        "write_bytes": layer.write_bytes,
-        "devices": {
-            device.name: {
-                "milliseconds": milliseconds(cost.seconds),
-                "joules": cost.joules,
-                "how": cost.how,
-                "reason": cost.reason,
-            }
-            for device, cost in zip(devices.devices, row, strict=True)
-        },
-    }
-
-
-def record_of(
-    model: str, network: Network, devices: DeviceFile, costs: list[list[Cost]]
-) -> dict[str, Any]:
-    """The profile as data."""
-    return {
-        "schema_version": 1,
-        "model": model,
-        "devices": [device.model_dump() for device in devices.devices],
-        "layers": [
-            layer_record(layer, row, devices)
-            for layer, row in zip(network.layers, costs, strict=True)
-        ],
-    }
-
-
-def csv_of(network: Network, devices: DeviceFile, costs: list[list[Cost]]) -> str:
-    """The profile as a table that `--devices NAME=F.csv` reads."""
-    import csv
-    import io
-
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("layer", "device", "seconds", "joules"))
-    for layer, row in zip(network.layers, costs, strict=True):
-        for device, cost in zip(devices.devices, row, strict=True):
-            joules = "" if cost.joules is None else repr(cost.joules)
-            writer.writerow((layer.name, device.name, repr(cost.seconds), joules))
-    return text.getvalue()
-
-
-def show(network: Network, devices: DeviceFile, costs: list[list[Cost]], objective: str) -> None:
+def show(priced: PricedNetwork, objective: str) -> None:
     """Prints the layers with their share of each device's sum, and the sums."""
     from rich.console import Console
 
+    from davinci.placement.page import amount
     from davinci.report.terminal import Heading, table_of
 
+    network, devices, costs = priced.network, priced.devices, priced.costs
     headings = [Heading("layer", True, 5), Heading("operators", True, 2)]
     headings += [Heading("GFLOP", worth=1), Heading("MB", worth=1)]
     unit = "ms" if objective == "latency" else "mJ"
@@ -189,7 +102,7 @@ def show(network: Network, devices: DeviceFile, costs: list[list[Cost]], objecti
         headings += [Heading(f"{device.name} {unit}", worth=4), Heading("%", worth=3)]
         if objective == "latency":
             headings.append(Heading("GFLOPS"))
-    values = [[amount(cost, objective) for cost in row] for row in costs]
+    values = [[None if c.reason else amount(c, objective) for c in row] for row in costs]
     sums = [sum(v for v in column if v is not None) for column in zip(*values, strict=True)]
     rows = []
     for layer, row, cost_row in zip(network.layers, values, costs, strict=True):
@@ -216,13 +129,6 @@ def show(network: Network, devices: DeviceFile, costs: list[list[Cost]], objecti
 
 MOST_REASONS = 3
 """Reasons why layers cannot run on a device that are printed; all are in the record."""
-
-
-def amount(cost: Cost, objective: str) -> float | None:
-    """Milliseconds or millijoules; None where the device cannot run the layer."""
-    if cost.reason:
-        return None
-    return cost.seconds * 1e3 if objective == "latency" else (cost.joules or 0.0) * 1e3
 
 
 if __name__ == "__main__":

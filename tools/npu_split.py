@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from davinci import errors
 from davinci.tools.command import Parser, guarded
-from davinci.tools.npu_profile import DEVICES, OBJECTIVES, milliseconds, network_of, require_energy
+from davinci.tools.npu_profile import DEVICES, OBJECTIVES
 
 if TYPE_CHECKING:
-    from davinci.placement.devices import Device, DeviceFile, Link
-    from davinci.placement.layers import Network
+    from davinci.placement.devices import DeviceFile, Link
     from davinci.placement.split import Split
 
 EPILOG = f"""\
@@ -42,7 +41,8 @@ def make_parser() -> Parser:
         default="latency",
         help="what the best cut has least of: latency (default), or energy of A and the link",
     )
-    add("--check", action="store_true", help="run the best cut, and compare with onnxruntime")
+    add("--cut", metavar="LAYER", help="take the cut behind this layer instead of the best one")
+    add("--check", action="store_true", help="run the cut, and compare with onnxruntime")
     add("--seed", type=int, default=0, metavar="N", help="of random inputs")
     add("--json", metavar="F", help="write all cuts and the best one")
     parser.add_help_and_version()
@@ -61,16 +61,12 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def execute(options: Any) -> int:
-    from davinci.files import check_distinct, check_writable, write_json
-    from davinci.placement import devices as device_files
-    from davinci.placement.costs import Costs
+    from davinci.files import write_json
+    from davinci.placement.priced import devices_of, price, require_runnable
     from davinci.placement.split import splits
     from davinci.tools.progress import Progress
 
-    if options.json is not None:
-        check_writable(options.json)
-        check_distinct([options.json], [options.model])
-    devices = device_files.parse(options.devices)
+    devices = devices_of(options.devices, options.model, [options.json])
     if len(devices.devices) != 2:
         raise errors.InputError(
             "a network is cut between two devices",
@@ -83,33 +79,46 @@ def execute(options: Any) -> int:
         require_runnable(devices, "--check", "leave out --check")
     checked = None
     with Progress() as progress:
-        network = network_of(options.model, options.seed)
-        costs = Costs(network, devices, progress).all()
-        require_energy(options.objective, costs)
-        here, there = zip(*costs, strict=True)
-        tried = splits(here, there, network, link)
+        priced = price(options.model, devices, options.seed, progress)
+        if options.objective == "energy":
+            priced.require_energy()
+        tried = splits(priced.of_device(0), priced.of_device(1), priced.network, link)
         best = best_of(tried, options.objective)
+        chosen = best if options.cut is None else cut_named(tried, options.cut)
         if options.check:
-            checked = errors_of(network, best, devices.devices, progress)
+            first, second = devices.devices
+            parts = ((range(chosen.here), first), (range(chosen.here, len(tried) - 1), second))
+            checked = priced.compared(priced.run(parts, progress))
     if options.json is not None:
-        record = record_of(options, devices, link, tried, best, checked)
-        write_json(options.json, record)
-    show(devices, tried, best, options.objective)
+        write_json(options.json, record_of(options, devices, link, tried, best, chosen, checked))
+    show(devices, tried, best, chosen, options.objective)
     if checked is not None:
-        require_close(checked, devices)
+        print_errors(checked)
+        priced.require_close(checked)
     return errors.EXIT_OK
 
 
-def require_close(checked: dict[str, float], devices: DeviceFile) -> None:
-    """Prints the errors of outputs.
+def print_errors(checked: dict[str, float]) -> None:
+    """Prints how far outputs are from those of onnxruntime."""
+    print(f"check: cosine {checked['cosine']:.6f}, largest error {checked['max_rel_err']:.2e}")
+
+
+def cut_named(tried: list[Split], name: str) -> Split:
+    """The cut behind the layer of that name; "input" in front of all.
 
     Raises:
-        CheckFailed: they are larger than the precision of the devices allows.
+        InputError: there is no such layer.
     """
-    from davinci.reference import check
-
-    print(f"check: cosine {checked['cosine']:.6f}, largest error {checked['max_rel_err']:.2e}")
-    check.require(checked, precision_of(devices))
+    names = [split.last for split in tried]
+    if name not in names:
+        raise errors.InputError(
+            "no such layer to cut behind",
+            where="--cut",
+            found=repr(name),
+            expected="a name in the first column of the table",
+            hint=errors.did_you_mean(name, names),
+        )
+    return tried[names.index(name)]
 
 
 def link_of(name: str | None, devices: DeviceFile) -> Link:
@@ -141,18 +150,6 @@ def link_of(name: str | None, devices: DeviceFile) -> Link:
     return link
 
 
-def require_runnable(devices: DeviceFile, where: str, hint: str) -> None:
-    """Raises an `InputError` if a device only says how long layers take."""
-    for device in devices.devices:
-        if device.kind == "table":
-            raise errors.InputError(
-                "a table of latencies cannot run layers",
-                where=where,
-                found=device.name,
-                hint=hint,
-            )
-
-
 def best_of(tried: list[Split], objective: str) -> Split:
     """The cut of the least latency or energy that both devices can run.
 
@@ -169,36 +166,17 @@ def best_of(tried: list[Split], objective: str) -> Split:
     return min(able, key=lambda split: split.seconds)
 
 
-def errors_of(
-    network: Network, best: Split, devices: tuple[Device, ...], progress: Any
-) -> dict[str, float]:
-    """Errors of the network's outputs when its two parts run on their devices, against
-    onnxruntime's."""
-    from davinci.placement.parts import Parts
-    from davinci.reference import check
-
-    count = len(network.layers)
-    parts = ((range(best.here), devices[0]), (range(best.here, count), devices[1]))
-    inputs = {name: network.values[name] for name in network.inputs}
-    found = Parts(network, parts, progress).run(inputs)
-    return check.compare(found, {name: network.values[name] for name in network.results})
-
-
-def precision_of(devices: DeviceFile) -> str:
-    """The loosest precision of the devices that are simulated."""
-    names = [d.precision for d in devices.devices if d.kind == "simulated"]
-    return next((name for name in ("fp16", "mixed") if name in names), "fp32")
-
-
 def record_of(
     options: Any,
     devices: DeviceFile,
     link: Link,
     tried: list[Split],
     best: Split,
+    chosen: Split,
     checked: dict[str, float] | None,
 ) -> dict[str, Any]:
-    """All cuts as data."""
+    """All cuts as data, the best one, and the one that was asked for or else is the best."""
+    from davinci.placement.priced import milliseconds
 
     def data(split: Split) -> dict[str, Any]:
         return {
@@ -221,12 +199,15 @@ def record_of(
         "link": link.model_dump(),
         "cuts": [data(split) for split in tried],
         "best": data(best),
+        "chosen": data(chosen),
         "check": checked,
     }
 
 
-def show(devices: DeviceFile, tried: list[Split], best: Split, objective: str) -> None:
-    """Prints the curve, the two ways without a cut, and the best one."""
+def show(
+    devices: DeviceFile, tried: list[Split], best: Split, chosen: Split, objective: str
+) -> None:
+    """Prints the curve, the two ways without a cut, the best one, and the one asked for."""
     from rich.console import Console
 
     from davinci.report.terminal import Heading, table_of
@@ -256,12 +237,16 @@ def show(devices: DeviceFile, tried: list[Split], best: Split, objective: str) -
     console.print(table_of(headings, rows, console.width, strong=strong))
     console.print(f"all on {second}: {_ms(tried[0].seconds)} ms")
     console.print(f"all on {first}: {_ms(tried[-1].seconds)} ms")
-    where = {0: f"all on {second}", len(tried) - 1: f"all on {first}"}
-    cut = where.get(best.here, f"cut behind {best.last}")
     single = min(tried[0].seconds, tried[-1].seconds)
-    ratio = f", {single / best.seconds:.2f} x the better single device" if best.seconds else ""
-    joules = "" if best.joules is None else f", {best.joules * 1e3:.3f} mJ"
-    console.print(f"best by {objective}: {cut}, {_ms(best.seconds)} ms{joules}{ratio}")
+    for title, split in {f"best by {objective}": best, "chosen": chosen}.items():
+        if title == "chosen" and chosen is best:
+            continue
+        where = {0: f"all on {second}", len(tried) - 1: f"all on {first}"}
+        cut = where.get(split.here, f"cut behind {split.last}")
+        ratio = f", {single / split.seconds:.2f} x the better single device"
+        joules = "" if split.joules is None else f", {split.joules * 1e3:.3f} mJ"
+        rate = ratio if split.seconds else ""
+        console.print(f"{title}: {cut}, {_ms(split.seconds)} ms{joules}{rate}")
 
 
 BAR = 20

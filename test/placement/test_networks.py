@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from davinci.placement.costs import Costs, likeness, measured, read_table
 from davinci.placement.devices import LINKS, Device, Link
 from davinci.placement.layers import Network, random_inputs_of
 from davinci.placement.parts import Parts
+from davinci.placement.priced import price
 from davinci.placement.split import crossing, splits
 from davinci.tools import npu_profile, npu_run, npu_split
 
@@ -173,12 +175,85 @@ def test_a_device_file_has_its_own_folder(tmp_path: Path) -> None:
     assert link is not None and link.seconds(1_000_000) == pytest.approx(0.001005)
 
 
+def test_a_link_prices_latency_bytes_layout_and_radio() -> None:
+    changed = Link(
+        between=("a", "b"),
+        latency_us=100,
+        bytes_per_second=1e6,
+        convert_bytes_per_second=2e6,
+        watts=3,
+        source="",
+    )
+    assert changed.seconds(1000) == pytest.approx(100e-6 + 1e-3 + 0.5e-3)
+    assert changed.joules(1000) == pytest.approx(3 * changed.seconds(1000))
+    memory = Link(between=("a", "b"), latency_us=1, bytes_per_second=float("inf"), source="")
+    assert memory.seconds(10**9) == pytest.approx(1e-6)
+
+
+IMAGE = 224 * 224 * 3 * 4
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "seconds", "joules"),
+    [
+        ("3g", IMAGE, 0.850, 0.68),
+        ("4g", IMAGE, 0.180, 0.45),
+        ("wifi", IMAGE, 0.1007, 0.121),
+        ("wifi", 28 * 28 * 32 * 4, 0.0203, 0.0244),
+        ("pcie3x4", 3_940_000, 0.00101, 0.0),
+    ],
+)
+def test_named_links_are_those_of_their_sources(
+    name: str, count: int, seconds: float, joules: float
+) -> None:
+    assert LINKS[name].seconds(count) == pytest.approx(seconds, rel=1e-6)
+    assert LINKS[name].joules(count) == pytest.approx(joules, rel=2e-3)
+    assert LINKS[name].source
+
+
+def test_energy_is_time_times_what_computing_adds(network: Network, tmp_path: Path) -> None:
+    """E = T (p_active - p_idle), on a simulated device and for a table without joules."""
+    (tmp_path / "t.csv").write_text(TABLE)
+    path = tmp_path / "d.toml"
+    path.write_text(
+        '[[devices]]\nname = "npu"\nkind = "simulated"\nmachine = "ascend310"\ncores = 1\n'
+        "power = { idle_watts = 1, active_watts = 8, source = 'a meter' }\n"
+        '[[devices]]\nname = "cloud"\nkind = "table"\ntable = "t.csv"\n'
+        "power = { idle_watts = 20, active_watts = 50, source = 'a meter' }\n"
+    )
+    for row in Costs(network, device_files.load(str(path))).all():
+        assert row[0].joules == pytest.approx(7 * row[0].seconds)
+        assert row[1].joules == pytest.approx(30 * row[1].seconds)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("devices = []", "bad value of 'devices'"),
-        ("x = 1\n[[devices]]\nname='a'\nkind='host'", "unknown key"),
-        ("[[devices]]\nname='a'\nkind='gpu'", "bad value of 'devices.0.kind'"),
+        ("x = 1\n[[devices]]\nname='a'\nkind='host'", "unknown key; found 'x'; known are devices"),
+        (
+            "[[devices]]\nname='a'\nkind='host'\nthread=2",
+            "unknown key; found 'devices.0.thread'; did you mean 'threads'",
+        ),
+        (
+            "[[devices]]\nname='a'\nkind='host'\npower={idle_watt=1,active_watts=2,source=''}",
+            "unknown key; found 'devices.0.power.idle_watt'; did you mean 'idle_watts'",
+        ),
+        (
+            "[[devices]]\nname='a'\nkind='hots'",
+            "bad value of 'devices.0.kind'.*did you mean 'host'",
+        ),
+        ("[[devices]]\nkind='host'", "missing key; expected 'devices.0.name'"),
+        ("[[devices]]\nname='a'\nkind='host'\nthreads=0", "bad value of 'devices.0.threads'"),
+        (
+            "[[devices]]\nname='a'\nkind='simulated'\nmachine='ascend310'\ncores=3",
+            "no such number of cores; found 3; expected 1 to 2",
+        ),
+        (
+            "[[devices]]\nname='a'\nkind='simulated'\nmachine='ascend310:vector'",
+            "ascend310 has no vector cores",
+        ),
+        ("[[devices]]\nname='a'\nkind='table'\ntable='none.csv'", "cannot read the table"),
         ("[[devices]]\nname='a'\nkind='simulated'", "without a machine"),
         ("[[devices]]\nname='a'\nkind='simulated'\nmachine='ascend99'", "no such machine"),
         ("[[devices]]\nname='a'\nkind='host'\n[[devices]]\nname='a'\nkind='host'", "one name"),
@@ -198,8 +273,11 @@ def test_a_device_file_has_its_own_folder(tmp_path: Path) -> None:
 def test_bad_device_files_are_refused_by_name(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "d.toml"
     path.write_text(text)
-    with pytest.raises(InputError, match=message):
-        device_files.parse(str(path))
+    with pytest.raises(InputError) as error:
+        for device in device_files.parse(str(path)).devices:
+            if device.kind == "table":
+                read_table(device.table)
+    assert re.search(message, str(error.value))
 
 
 @pytest.mark.parametrize(
@@ -224,10 +302,32 @@ def test_a_missing_row_is_named(network: Network, tmp_path: Path) -> None:
         Costs(network, device_files.parse(f"a={path}"))
 
 
+def test_a_device_that_runs_nothing_is_named(saved: str, tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("layer,device,seconds\n" + "".join(f"{n},a,inf\n" for n in LAYERS))
+    message = "device a can run no layer of the network; found the table says so; leave it out"
+    with pytest.raises(InputError, match=message):
+        price(saved, device_files.parse(f"host,a={path}"))
+
+
+def test_vector_cores_take_what_needs_no_matrix_unit(network: Network) -> None:
+    costs = Costs(network, device_files.parse("ascend310p,ascend310p:vector")).all()
+    reasons = {name: row[1].reason for name, row in zip(LAYERS, costs, strict=True)}
+    assert not reasons["sum"] and costs[3][1].seconds > costs[3][0].seconds
+    assert all("has no instruction" in reasons[name] for name in ("stem", "left", "right"))
+
+
+LAYERS = ("stem", "left", "right", "sum")
+
+
 def test_a_profile_is_a_table_that_can_be_read_again(saved: str, tmp_path: Path) -> None:
     table, record = tmp_path / "p.csv", tmp_path / "p.json"
+    page = tmp_path / "p.html"
     arguments = [saved, "--devices", "host,ascend310", "--csv", str(table), "--json", str(record)]
-    assert npu_profile.main(arguments) == 0
+    assert npu_profile.main([*arguments, "--report", str(page)]) == 0
+    shown = page.read_text()
+    assert all(f"<td>{name}</td>" in shown for name in LAYERS)
+    assert "measured, 4 of 4 layers" in shown and "simulated, 4 of 4 layers" in shown
     rows = read_table(str(table))
     data = json.loads(record.read_text())
     for layer in data["layers"]:
@@ -236,16 +336,20 @@ def test_a_profile_is_a_table_that_can_be_read_again(saved: str, tmp_path: Path)
             assert cost["milliseconds"] == pytest.approx(seconds * 1e3) and seconds > 0
 
 
+@pytest.mark.parametrize("cut", [None, "left"])
 def test_a_split_network_equals_the_whole(
-    saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    cut: str | None, saved: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Layers that the table makes fast where they are: the cut is behind `stem`, and runs there."""
     record = tmp_path / "s.json"
     arguments = [saved, "--devices", "host,ascend310", "--link", "pcie3x4", "--check"]
+    if cut is not None:
+        arguments += ["--cut", cut]
     assert npu_split.main([*arguments, "--json", str(record)]) == 0
     data = json.loads(record.read_text())
-    assert [cut["layers"] for cut in data["cuts"]] == [0, 1, 2, 3, 4]
-    assert data["best"]["milliseconds"] == min(cut["milliseconds"] for cut in data["cuts"])
+    assert [row["layers"] for row in data["cuts"]] == [0, 1, 2, 3, 4]
+    least = min(row["milliseconds"] for row in data["cuts"])
+    assert data["best"]["milliseconds"] == least
+    assert data["chosen"]["behind"] == (cut or data["best"]["behind"])
     assert data["check"]["cosine"] > 0.9999
     assert "best by latency" in capsys.readouterr().out
 
@@ -279,6 +383,11 @@ def test_a_placed_network_equals_the_unplaced(saved: str, tmp_path: Path) -> Non
         (npu_split, ["--devices", "host"], "between two devices"),
         (npu_split, ["--devices", "host,host:2"], "not linked"),
         (npu_split, ["--devices", "host,host:2", "--link", "5g"], "no such link"),
+        (
+            npu_split,
+            ["--devices", "host,host:2", "--link", "wifi", "--cut", "lefd"],
+            "did you mean 'left'",
+        ),
         (npu_run, ["--devices", "host,ascend310", "--timing-only"], "two devices are not linked"),
         (npu_run, ["--devices", "host", "--cores", "2"], "not together with --devices"),
         (npu_run, ["--devices", "host", "--place", "best!"], "no such algorithm"),

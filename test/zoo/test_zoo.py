@@ -68,6 +68,8 @@ def run(model: zoo.Model) -> list[np.ndarray]:
         ),
         ("mmoe,batch=3,features=5,experts=2,made=4,hidden=6", [(3, 2)]),
         ("lstm,steps=3,batch=2,features=5,hidden=6", [(3, 2, 6)]),
+        ("lstm,steps=3,batch=2,features=5,hidden=6,layers=2,unrolled=1", [(3, 2, 6)]),
+        ("lstm,steps=1,features=5,hidden=6,unrolled=1", [(1, 1, 6)]),
         ("gru,steps=3,batch=2,features=5,hidden=6,layers=2,directions=2", [(3, 2, 12)]),
         ("bert,layers=1,hidden=24,heads=3,seq=5,vocab=11,batch=2", [(2, 5, 24), (2, 24)]),
     ],

@@ -3,9 +3,11 @@
 from davinci.machine.compiled import not_compilable
 from davinci.machine.reader import DIRECTORY, check_cores, load, names, parse, read, read_once
 from davinci.machine.schema import CrossCore, Machine, OnChipMemory, Vector
+from davinci.machine.vector_cores import SUFFIX as VECTOR_SUFFIX
 
 __all__ = [
     "DIRECTORY",
+    "VECTOR_SUFFIX",
     "CrossCore",
     "Machine",
     "OnChipMemory",

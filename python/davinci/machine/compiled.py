@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from davinci.errors import CompileError, shipped
+from davinci.isa import BY_NAME
+from davinci.machine.legality import missing_units
 from davinci.machine.schema import Machine
 from davinci.units import BLOCK_BYTES, FRACTAL_BYTES
 
@@ -36,7 +38,8 @@ NEEDED: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("set_flag", "wait_flag", "pipe_barrier"), ("",)),
 }
 """Instructions and types that kernels of floats are made of. Those for bytes and for other sums are
-asked for where a model needs them."""
+asked for where a model needs them. Vector cores need only those of units that they have; an
+operator for the cube is refused there when it is encoded."""
 
 MOST_ALIGN = {
     "L1": BLOCK_BYTES,
@@ -73,8 +76,11 @@ def not_compilable(machine: Machine) -> CompileError | None:
 def _limits(machine: Machine) -> Iterator[tuple[str, str, str]]:
     """Keys of a coupled machine's file that leave the compiler without what it needs, with what was
     found and expected there."""
+    vector_only = "M" not in machine.core_types["AICORE"].pipes
     for name, types in NEEDED.items():
         for kind in types:
+            if vector_only and missing_units(machine, "AICORE", BY_NAME[name][kind]):
+                continue
             if kind not in machine.intrinsics.get(name, ()):
                 of_type = f" of type {kind}" if kind else ""
                 yield "[intrinsics]", f"no {name}{of_type}", f"{name}{of_type}"

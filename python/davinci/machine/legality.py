@@ -24,15 +24,20 @@ def illegal_instruction(machine: Machine, core: str, record: Instruction) -> str
     if record.type not in types:
         known = ", ".join(types)
         return f"{machine.name} has no {record.name} of type {record.type}, only of {known}"
-    kind = machine.core_types[core]
-    missing = [f"PIPE_{record.pipe.name}"] if record.pipe.name not in kind.pipes else []
-    spaces = dict.fromkeys(operand.space.name for operand in record.operands)
-    missing += [space for space in spaces if space != "GM" and space not in kind.memories]
+    missing = missing_units(machine, core, record)
     if missing:
         return (
             f"{record.mnemonic} needs {' and '.join(missing)}, which {owner(machine, core)} has not"
         )
     return ""
+
+
+def missing_units(machine: Machine, core: str, record: Instruction) -> list[str]:
+    """The pipe and the memories that an instruction needs and a core of type `core` lacks."""
+    kind = machine.core_types[core]
+    missing = [f"PIPE_{record.pipe.name}"] if record.pipe.name not in kind.pipes else []
+    spaces = dict.fromkeys(operand.space.name for operand in record.operands)
+    return missing + [space for space in spaces if space != "GM" and space not in kind.memories]
 
 
 def illegal_pipes(machine: Machine, core: str, record: Instruction, values: Values) -> str:

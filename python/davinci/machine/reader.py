@@ -1,7 +1,7 @@
 """Machine files: the one place for sizes, rates and limits, read by compiler and simulator.
 
 `load("ascend910")` reads the file of that name in `machine/files`; `load("my.toml")` reads a
-user's own.
+user's own. `:vector` behind either stands for the vector cores beside its AI cores.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pydantic
 from davinci.errors import InputError, did_you_mean
 from davinci.machine.checks import check
 from davinci.machine.schema import Machine, known_keys
+from davinci.machine.vector_cores import SUFFIX, machine_of_vector_cores
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -61,7 +62,9 @@ def load(name: str) -> Machine:
     known = _BY_NAME.get()
     if known is not None and name in known:
         return known[name]
-    path = Path(name) if name.endswith(".toml") else DIRECTORY / f"{name}.toml"
+    of_vector_cores = name.endswith(SUFFIX)
+    chip = name.removesuffix(SUFFIX)
+    path = Path(chip) if chip.endswith(".toml") else DIRECTORY / f"{chip}.toml"
     if not path.is_file():
         raise InputError(
             "no such machine",
@@ -71,6 +74,8 @@ def load(name: str) -> Machine:
             hint=did_you_mean(name, names()),
         )
     machine = _machine(_text(path), str(path))
+    if of_vector_cores:
+        machine = _vector_cores(machine)
     if known is not None:
         known[name] = machine
     return machine
@@ -79,6 +84,11 @@ def load(name: str) -> Machine:
 @lru_cache(maxsize=64)
 def _machine(text: str, where: str) -> Machine:
     return parse(_tables(text, where), where)
+
+
+@lru_cache(maxsize=64)
+def _vector_cores(machine: Machine) -> Machine:
+    return machine_of_vector_cores(machine)
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -380,6 +380,24 @@ class LaunchSection(Section):
         return begin + self.head_of_all_cores_us * share
 
 
+class VectorCores(Section):
+    """Cores without a cube unit beside the AI cores of a coupled machine; they run other launches.
+
+    Attributes:
+        count: how many there are.
+        clock_mhz: their own clock, in whose cycles the rates are.
+        gm_read_bytes_per_cycle, gm_write_bytes_per_cycle: the share of each in global memory.
+        l2_read_bytes_per_cycle, l2_write_bytes_per_cycle: the share of each in the L2.
+    """
+
+    count: Positive
+    clock_mhz: Positive
+    gm_read_bytes_per_cycle: Positive
+    gm_write_bytes_per_cycle: Positive
+    l2_read_bytes_per_cycle: Positive
+    l2_write_bytes_per_cycle: Positive
+
+
 class Machine(Section):
     """One NPU. Fields carry their unit; see the comments of the file for the source of a number.
 
@@ -389,6 +407,7 @@ class Machine(Section):
         cores: cores that run blocks at once; on a split machine cube cores, each with its vector
             cores.
         core: the kinds of cores.
+        vector_cores: those of a coupled machine that run launches of their own.
         intrinsics: the types of every instruction the machine has; "" for one without a type.
 
     Sections and keys that describe what only some machines have may be missing.
@@ -399,6 +418,7 @@ class Machine(Section):
     cores: Positive
     clock_mhz: Positive
     core: CoreTypes
+    vector_cores: VectorCores | None = None
     buffers: OnChipMemories
     gm: GlobalMemorySection
     l2: L2Section

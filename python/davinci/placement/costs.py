@@ -7,7 +7,7 @@ import hashlib
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from davinci.compiler import Progress, compile
 from davinci.errors import CompileError, DeviceFault, InputError, did_you_mean
 from davinci.placement.devices import Device, DeviceFile
 from davinci.placement.layers import Network
-from davinci.placement.problem import NEVER, Problem, Task, Tensor
+from davinci.placement.problem import NEVER
 from davinci.runtime.executable import Executable
 
 INTERVAL_SECONDS = 0.05
@@ -56,15 +56,27 @@ Table = dict[tuple[str, str], tuple[float, float | None]]
 class Costs:
     """Costs of a network's layers on devices, each found once.
 
-    Layers that are equal but for names and weights' values take the same time on a simulated
-    device, and are simulated once.
+    Layers that are equal but for names and weights' values take the same time on a device, and are
+    simulated or measured once.
+
+    Args:
+        network: whose layers are priced.
+        devices: on which.
+        progress: called with what is about to be done.
+        clock: seconds by which the host's layers are timed; `time.process_time` counts this process
+            alone, where a device has one thread and others keep the processor busy.
     """
 
     def __init__(
-        self, network: Network, devices: DeviceFile, progress: Progress = lambda text: None
+        self,
+        network: Network,
+        devices: DeviceFile,
+        progress: Progress = lambda text: None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self.network, self.devices, self.progress = network, devices, progress
-        self._simulated: dict[tuple[str, str], Cost] = {}
+        self.network, self.devices = network, devices
+        self.progress, self.clock = progress, clock
+        self._found: dict[tuple[str, str], Cost] = {}
         self._tables: dict[str, Table] = {}
         for device in devices.devices:
             if device.kind == "table":
@@ -93,12 +105,15 @@ class Costs:
             return Cost(seconds, joules, "table", "" if seconds != NEVER else "the table says so")
         self.progress(f"{name} on {device.name}")
         part = self.network.part([layer])
-        if device.kind == "host":
-            return self._with_energy(device, measured(part, self._inputs(part), device.threads))
-        key = (likeness(part), device.model_dump_json())
-        if key not in self._simulated:
-            self._simulated[key] = self._with_energy(device, simulated(part, device))
-        return self._simulated[key]
+        unit = device.model_copy(update={"name": "", "power": None})
+        key = (likeness(part), unit.model_dump_json())
+        if key not in self._found:
+            self._found[key] = (
+                measured(part, self._inputs(part), device.threads, self.clock)
+                if device.kind == "host"
+                else simulated(part, device)
+            )
+        return self._with_energy(device, self._found[key])
 
     def _inputs(self, part: onnx.ModelProto) -> Arrays:
         return {value.name: self.network.values[value.name] for value in part.graph.input}
@@ -107,7 +122,7 @@ class Costs:
     def _with_energy(device: Device, cost: Cost) -> Cost:
         if device.power is None or cost.seconds == NEVER:
             return cost
-        return Cost(cost.seconds, device.power.watts * cost.seconds, cost.how)
+        return replace(cost, joules=device.power.watts * cost.seconds)
 
     def all(self) -> list[list[Cost]]:
         """Costs as [layers][devices]."""
@@ -115,41 +130,6 @@ class Costs:
             [self.cost(i, device) for device in self.devices.devices]
             for i in range(len(self.network.layers))
         ]
-
-    def problem(self, costs: list[list[Cost]]) -> Problem:
-        """The problem of placing the layers.
-
-        Raises:
-            InputError: see `Problem`; two devices are not linked.
-        """
-        network, devices = self.network, self.devices.devices
-        tasks = tuple(
-            Task(layer.name, tuple(cost.seconds for cost in row))
-            for layer, row in zip(network.layers, costs, strict=True)
-        )
-        tensors = []
-        for name, producer in network.makers.items():
-            readers = tuple(i for i in network.readers.get(name, ()) if i != producer)
-            if readers:
-                count = network.values[name].nbytes
-                moves = tuple(
-                    tuple(self._move(a.name, b.name, count) for b in devices) for a in devices
-                )
-                tensors.append(Tensor(producer, readers, moves))
-        return Problem(tuple(device.name for device in devices), tasks, tuple(tensors))
-
-    def _move(self, source: str, target: str, count: int) -> float:
-        if source == target:
-            return 0.0
-        link = self.devices.link(source, target)
-        if link is None:
-            raise InputError(
-                "two devices are not linked",
-                where="--devices",
-                found=f"{source} and {target}",
-                expected="a [[links]] entry with between = both",
-            )
-        return link.seconds(count)
 
 
 def simulated(part: onnx.ModelProto, device: Device) -> Cost:

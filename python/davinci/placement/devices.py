@@ -18,7 +18,9 @@ else:
 
 CONFIG = pydantic.ConfigDict(extra="forbid", frozen=True)
 
-Positive = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=False)]
+Rate = Annotated[float, pydantic.Field(gt=0, allow_inf_nan=True)]
+"""Bytes a second; `inf` where both devices read the same memory."""
+
 NotNegative = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
 
@@ -49,7 +51,8 @@ class Device(pydantic.BaseModel):
         name: by which links, tables and reports call it.
         kind: "simulated" on a machine of this package, "host" for this machine's own processor
             (onnxruntime), or "table" for latencies that were measured elsewhere.
-        machine: of a simulated device, a machine's name or file.
+        machine: of a simulated device, a machine's name or file; with `:vector` behind it, the
+            vector cores beside its AI cores.
         cores: of a simulated device, 0 for all of the machine.
         precision: of a simulated device, as `davinci.compile` takes it.
         threads: of the host.
@@ -74,7 +77,7 @@ class Link(pydantic.BaseModel):
     Attributes:
         between: names of both.
         latency_us: from the begin of a move to its first byte.
-        bytes_per_second: of the link itself.
+        bytes_per_second: of the link itself; `inf` where both devices read the same memory.
         convert_bytes_per_second: of what changes the layout of a tensor on its way; 0 where none is
             changed.
         watts: that a move takes, for example of a radio.
@@ -84,7 +87,7 @@ class Link(pydantic.BaseModel):
     model_config = CONFIG
     between: tuple[str, str]
     latency_us: NotNegative
-    bytes_per_second: Positive
+    bytes_per_second: Rate
     convert_bytes_per_second: NotNegative = 0.0
     watts: NotNegative = 0.0
     source: str
@@ -111,28 +114,36 @@ class DeviceFile(pydantic.BaseModel):
         return next((link for link in self.links if {*link.between} == {one, other}), None)
 
 
-WIRELESS_SOURCE = (
-    "Xia, dissertation (2022), section 3.3: upload of 224 x 224 x 3 floats in 850, 180 and 100 ms "
-    "with a radio of 0.8, 2.5 and 1.2 W"
-)
+SOURCE = "Xia, dissertation (2022), section 3.3"
 UPLOAD_BYTES = 224 * 224 * 3 * 4
+"""Bytes of the image that the source uploads: 224 x 224 x 3 floats."""
+
+CUT_BYTES = 28 * 28 * 32 * 4
+"""Bytes of the second transfer that the source times: the result of its bottleneck_3_3."""
 
 
-def _radio(seconds: float, watts: float) -> Link:
-    rate = UPLOAD_BYTES / seconds
+def _radio(uploaded: float, watts: float, of_cut: float | None = None) -> Link:
+    """A radio by the seconds of the image's upload, and of `CUT_BYTES` if those are known: two
+    times determine latency and rate, one alone is taken for a rate."""
+    rate, latency, more = UPLOAD_BYTES / uploaded, 0.0, ""
+    if of_cut is not None:
+        rate = (UPLOAD_BYTES - CUT_BYTES) / (uploaded - of_cut)
+        latency = uploaded - UPLOAD_BYTES / rate
+        more = f", of 28 x 28 x 32 in {of_cut * 1e3:g} ms"
     return Link(
         between=("device", "cloud"),
-        latency_us=0.0,
-        bytes_per_second=rate,
+        latency_us=round(latency * 1e6, 3),
+        bytes_per_second=round(rate, 3),
         watts=watts,
-        source=WIRELESS_SOURCE,
+        source=f"{SOURCE}: upload of 224 x 224 x 3 floats in {uploaded * 1e3:g} ms{more}; radio of "
+        f"{watts:g} W",
     )
 
 
 LINKS = {
     "3g": _radio(0.850, 0.8),
     "4g": _radio(0.180, 2.5),
-    "wifi": _radio(0.100, 1.2),
+    "wifi": _radio(0.1007, 1.2, of_cut=0.0203),
     "pcie3x4": Link(
         between=("host", "npu"),
         latency_us=10.0,
@@ -160,13 +171,39 @@ def load(path: str) -> DeviceFile:
     try:
         found = DeviceFile.model_validate(data)
     except pydantic.ValidationError as error:
-        first = error.errors()[0]
-        key = ".".join(map(str, first["loc"]))
-        message = f"bad value of {key!r}" if first["type"] != "extra_forbidden" else "unknown key"
-        raise InputError(
-            message, where=path, found=repr(first["input"]), expected=first["msg"]
-        ) from None
+        raise _schema_error(error, path) from None
     return _checked(found, path)
+
+
+def _schema_error(error: pydantic.ValidationError, path: str) -> InputError:
+    """The first thing that the schema says of a file; a misspelt key before the one it leaves
+    missing."""
+    first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
+    key = ".".join(map(str, first["loc"]))
+    if first["type"] == "extra_forbidden":
+        known = KEYS[next((n for n in ("power", "links", "devices") if n in first["loc"][:-1]), "")]
+        hint = did_you_mean(str(first["loc"][-1]), known) or f"known are {', '.join(known)}"
+        return InputError("unknown key", where=path, found=repr(key), hint=hint)
+    if first["type"] == "missing":
+        return InputError("missing key", where=path, expected=repr(key))
+    return InputError(
+        f"bad value of {key!r}",
+        where=path,
+        found=repr(first["input"]),
+        expected=first["msg"].removeprefix("Input should be "),
+        hint=did_you_mean(str(first["input"]), KINDS) if first["loc"][-1] == "kind" else "",
+    )
+
+
+KINDS = ("simulated", "host", "table")
+
+KEYS = {
+    "": sorted(DeviceFile.model_fields),
+    "devices": sorted(Device.model_fields),
+    "links": sorted(Link.model_fields),
+    "power": sorted(Power.model_fields),
+}
+"""Keys of a file's tables."""
 
 
 def _checked(found: DeviceFile, path: str) -> DeviceFile:
@@ -186,7 +223,7 @@ def _checked(found: DeviceFile, path: str) -> DeviceFile:
         if device.kind == "table":
             changed["table"] = str(folder / device.table)
         if device.kind == "simulated":
-            if device.machine.endswith(".toml"):
+            if device.machine.removesuffix(machines.VECTOR_SUFFIX).endswith(".toml"):
                 changed["machine"] = str(folder / device.machine)
             check_simulated(device.model_copy(update=changed), path)
         devices.append(device.model_copy(update=changed))
@@ -232,7 +269,8 @@ def _device(item: str) -> Device:
     if "=" in item:
         own, _, path = item.partition("=")
         return Device(name=own or path, kind="table", table=str(Path(path).absolute()))
-    if item in machines.names():
+    chip = item.removesuffix(machines.VECTOR_SUFFIX)
+    if chip in machines.names():
         return Device(name=item, kind="simulated", machine=item)
     raise InputError(
         "no such device",

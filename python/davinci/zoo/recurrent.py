@@ -66,9 +66,42 @@ class Recurrent:
 
 @dataclass(frozen=True)
 class Lstm(Recurrent):
-    """Long short-term memory: four gates and two states."""
+    """Long short-term memory: four gates and two states. Parameters besides: unrolled, 1 for a
+    product for each gate of each step, which run on different devices, not one operator for all."""
 
+    unrolled: int = 0
     OPERATOR, GATES = "LSTM", 4
+
+    def _layer(self, graph: OnnxGraph, value: str, layer: int, size: int) -> str:
+        if not self.unrolled:
+            return super()._layer(graph, value, layer, size)
+        require("lstm", self.directions == 1, "unrolled ones have one direction", self.directions)
+        weights = [
+            (
+                graph.weight(f"weight_{gate}_l{layer}", size + self.hidden, self.hidden),
+                graph.weight(f"bias_{gate}_l{layer}", self.hidden),
+            )
+            for gate in "ifco"
+        ]
+        inputs = (
+            graph.parts("Split", value, count=self.steps, axis=0) if self.steps > 1 else [value]
+        )
+        zeros = np.zeros((1, self.batch, self.hidden), np.float32)
+        state = cell = graph.constant(zeros)
+        states = []
+        for step, x in enumerate(inputs):
+            with graph.scope(f"l{layer}.{step}"):
+                read = graph.node("Concat", x, state, axis=2)
+                i, f, c, o = (
+                    graph.node("Add", graph.node("MatMul", read, weight), bias)
+                    for weight, bias in weights
+                )
+                kept = graph.node("Mul", graph.node("Sigmoid", f), cell)
+                new = graph.node("Mul", graph.node("Sigmoid", i), graph.node("Tanh", c))
+                cell = graph.node("Add", kept, new)
+                state = graph.node("Mul", graph.node("Sigmoid", o), graph.node("Tanh", cell))
+                states.append(state)
+        return graph.node("Concat", *states, axis=0)
 
 
 @dataclass(frozen=True)
