@@ -63,7 +63,7 @@ def main(argv: list[str] | None = None) -> int:
 def execute(options: Any) -> int:
     from davinci.files import write_json
     from davinci.placement.priced import devices_of, price, require_runnable
-    from davinci.placement.split import splits
+    from davinci.placement.split import best_split, splits
     from davinci.tools.progress import Progress
 
     devices = devices_of(options.devices, options.model, [options.json])
@@ -83,7 +83,7 @@ def execute(options: Any) -> int:
         if options.objective == "energy":
             priced.require_energy()
         tried = splits(priced.of_device(0), priced.of_device(1), priced.network, link)
-        best = best_of(tried, options.objective)
+        best = best_split(tried, options.objective)
         chosen = best if options.cut is None else cut_named(tried, options.cut)
         if options.check:
             first, second = devices.devices
@@ -148,22 +148,6 @@ def link_of(name: str | None, devices: DeviceFile) -> Link:
             expected=f"one of {', '.join(LINKS)}, or a [[links]] entry of a .toml file",
         )
     return link
-
-
-def best_of(tried: list[Split], objective: str) -> Split:
-    """The cut of the least latency or energy that both devices can run.
-
-    Raises:
-        CompileError: there is none.
-    """
-    able = [split for split in tried if split.seconds != float("inf")]
-    if not able:
-        raise errors.CompileError(
-            "no cut can run", where="npu-split", hint="npu-profile says which layers cannot run"
-        )
-    if objective == "energy":
-        return min(able, key=lambda split: (split.joules or 0.0, split.seconds))
-    return min(able, key=lambda split: split.seconds)
 
 
 def record_of(

@@ -19,7 +19,10 @@ device that receives it; here moves go on while devices compute. M is what the s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -244,19 +247,35 @@ def _minimise(program: _Program, seconds: float) -> tuple[list[float] | None, bo
     matrix = sparse.csr_array((coefficients, (rows, columns)), shape=shape)
     cost = np.zeros(len(program.lower))
     cost[program.last] = 1.0
-    found = optimize.milp(
-        cost,
-        integrality=np.array(program.whole),
-        bounds=optimize.Bounds(np.array(program.lower), np.array(program.most)),
-        constraints=optimize.LinearConstraint(
-            matrix,
-            np.array([lower for _, lower, _ in program.rows]),
-            np.array([upper for _, _, upper in program.rows]),
-        ),
-        options={"time_limit": seconds, "mip_rel_gap": RELATIVE_GAP},
-    )
+    with _quiet():
+        found = optimize.milp(
+            cost,
+            integrality=np.array(program.whole),
+            bounds=optimize.Bounds(np.array(program.lower), np.array(program.most)),
+            constraints=optimize.LinearConstraint(
+                matrix,
+                np.array([lower for _, lower, _ in program.rows]),
+                np.array([upper for _, _, upper in program.rows]),
+            ),
+            options={"time_limit": seconds, "mip_rel_gap": RELATIVE_GAP},
+        )
     values = None if found.x is None else [float(value) for value in found.x]
     return values, bool(found.status == 0)
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Inside, nothing is written to the process's output: HiGHS prints a line there now and then
+    that no option of SciPy turns off."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 1)
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def least_after(problem: Problem) -> list[float]:

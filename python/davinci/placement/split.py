@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from davinci.errors import CompileError
 from davinci.placement.costs import Cost
 from davinci.placement.devices import Link
 from davinci.placement.layers import Network
+from davinci.placement.problem import NEVER
 
 
 @dataclass(frozen=True)
@@ -75,3 +77,23 @@ def splits(
             )
         )
     return found
+
+
+def best_split(tried: Sequence[Split], objective: str) -> Split:
+    """The cut of the least latency or energy that both devices can run.
+
+    Args:
+        tried: the cuts.
+        objective: "latency" or "energy".
+
+    Raises:
+        CompileError: there is none.
+    """
+    able = [split for split in tried if split.seconds != NEVER]
+    if not able:
+        raise CompileError(
+            "no cut can run", where="npu-split", hint="npu-profile says which layers cannot run"
+        )
+    if objective == "energy":
+        return min(able, key=lambda split: (split.joules or 0.0, split.seconds))
+    return min(able, key=lambda split: split.seconds)

@@ -4,25 +4,42 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from davinci.zoo.graph import require
 from davinci.zoo.layers import ImageNetwork, Images
 
-STAGES = ((116, 4), (232, 8), (464, 4))
-"""Channels and blocks."""
+CHANNELS = {
+    50: (48, 96, 192, 1024),
+    100: (116, 232, 464, 1024),
+    150: (176, 352, 704, 1024),
+    200: (244, 488, 976, 2048),
+}
+"""Channels of the three stages and of the convolution behind them, by percent of the width: 0.5x to
+2x of the paper (Ma and others, ECCV 2018)."""
+
+BLOCKS = (4, 8, 4)
+"""Blocks of the stages."""
 
 
 @dataclass(frozen=True)
 class ShufflenetV2(ImageNetwork):
-    """ShuffleNet V2, as many channels as 1.0x has."""
+    """ShuffleNet V2. Parameters besides: percent of the width, one of 50, 100, 150 and 200."""
+
+    percent: int = 100
 
     def layers(self, images: Images) -> str:
+        known = ", ".join(map(str, CHANNELS))
+        require(
+            "shufflenet-v2", self.percent in CHANNELS, f"percent is one of {known}", self.percent
+        )
+        *stages, last = CHANNELS[self.percent]
         images, side = images.conv(24, 3, 2).relu().pool("Max", 3, 2, 1), halved(self.resolution, 2)
-        for stage, (channels, blocks) in enumerate(STAGES):
+        for stage, (channels, blocks) in enumerate(zip(stages, BLOCKS, strict=True)):
             side = halved(side, 1)
             for number in range(blocks):
                 with images.graph.scope(f"stage{stage + 2}.{number}"):
                     made = block(images, channels // 2, first=not number)
                     images = shuffled(made, self.batch, side)
-        return images.conv(1024, 1).relu().classified(self.classes)
+        return images.conv(last, 1).relu().classified(self.classes)
 
 
 def halved(side: int, times: int) -> int:
