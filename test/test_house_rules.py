@@ -23,6 +23,7 @@ LONGEST_MODULE = 500
 REFUSE_NOTHING = (
     "ascend-absorb-transposes",
     "ascend-combine-operators",
+    "ascend-cut-chains",
     "ascend-dequantize-sums",
     "ascend-drop-guards",
     "ascend-fuse",

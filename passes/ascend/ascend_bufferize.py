@@ -43,6 +43,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -53,6 +54,7 @@ from davinci.dialects.base import attribute
 from davinci.element_types import dtype_of
 from davinci.elements import scalar_value, to_attribute
 from davinci.errors import CompileError, Invalid
+from davinci.machine import Machine
 from davinci.mlir import ir, location_text
 from davinci.operators import OPERATORS
 from davinci.operators.layouts import slice_offset
@@ -67,8 +69,12 @@ from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_ten
 from davinci.passes.ascend.memory_limit import (
     PLANNED,
     Attempt,
+    Fit,
     Remedy,
+    cut_of,
+    does_not_fit,
     fit,
+    lowest_of,
     place,
     storages_of,
 )
@@ -109,25 +115,27 @@ class AscendBufferizePass(Pass):
             return
         machine = machines.load(self.machine)
         machines.check_cores(machine, self.cores)
-        plan = HostPlan(op, function)
-        launches = in_place(plan.launches)
-        arena = storages_of(launches)
-        line_bytes = machine.gm.line_bytes
-        staging = Staging(op, launches, machine, self.cores or machine.cores)
-        staged, placed = chosen(staging.plans(self.plan), self.plan, arena, line_bytes)
+        cores = self.cores or machine.cores
+        host = Host(op, function, machine, cores, self.plan)
+        staged, arena, placed = host.planned.staged, host.planned.arena, host.planned.placed
         remedies: list[Remedy] = []
         if self.memory_limit:
-            limit = memory_limits.bytes_of(self.memory_limit, placed.height)
-            planned = Attempt(PLANNED, staged, arena, placed)
-            taken, remedies = fit(staging, planned, line_bytes, limit)
-            staged, arena, placed = taken.staged, taken.arena, taken.placed
+            cuts = cut_of(op)
+            limit = cuts.limit or memory_limits.bytes_of(self.memory_limit, placed.height)
+            fitted = host.fit(limit)
+            remedies = cuts.remedies(fitted)
+            if not fitted.holds:
+                raise does_not_fit(fitted.best, remedies, limit)
+            staged, arena, placed = fitted.best.staged, fitted.best.arena, fitted.best.placed
         for storage, offset in zip(arena, placed.offsets, strict=True):
             storage.offset = offset
         arena_bytes = max((storage.offset + storage.size for storage in arena), default=0)
-        for name in plan.callees:
+        for name in host.plan.callees:
             dict(symbols(op))[name].erase()
         unplanned_bytes = int(placed.problem.sizes.sum())
-        main = HostBuilder(op, function, staging.apply(staged), arena_bytes, line_bytes).main
+        main = HostBuilder(
+            op, function, host.staging.apply(staged), arena_bytes, machine.gm.line_bytes
+        ).main
         main.attributes["ascend.arena_bytes"] = builder.as_attribute(arena_bytes)
         main.attributes["ascend.arena_unplanned_bytes"] = builder.as_attribute(unplanned_bytes)
         bound = builder.as_attribute(placed.problem.lower_bound)
@@ -148,6 +156,37 @@ class AscendBufferizePass(Pass):
             main.attributes["ascend.arena_limit_bytes"] = builder.as_attribute(limit)
             main.attributes["ascend.arena_remedies"] = builder.as_attribute(texts)
         function.erase()
+
+
+class Host:
+    """@main as launches whose arena is planned.
+
+    Attributes:
+        plan: the launches, and the storages of their values.
+        staging: of the launches.
+    """
+
+    def __init__(self, root: Any, function: Any, machine: Machine, cores: int, plan: str) -> None:
+        self.plan = HostPlan(root, function)
+        launches = in_place(self.plan.launches)
+        self.staging = Staging(root, launches, machine, cores)
+        self._arena = storages_of(launches)
+        self._line_bytes, self._plan = machine.gm.line_bytes, plan
+
+    @cached_property
+    def planned(self) -> Attempt:
+        """What is taken without a limit of memory."""
+        plans = self.staging.plans(self._plan)
+        staged, placed = chosen(plans, self._plan, self._arena, self._line_bytes)
+        return Attempt(PLANNED, staged, self._arena, placed)
+
+    def lowest(self) -> Attempt:
+        """One launch after the other, in an order in which little is live at once."""
+        return lowest_of(self.staging, self._arena, self._line_bytes)
+
+    def fit(self, limit: int) -> Fit:
+        """What is taken with a limit, in bytes."""
+        return fit(self.staging, self.planned, self._line_bytes, limit)
 
 
 def chosen(

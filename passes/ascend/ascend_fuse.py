@@ -29,7 +29,9 @@ Chains of operators that only move elements are one kernel where putting the res
 (`davinci.schedule.moves.choice`) takes no longer.
 
 Groups that do not wait for each other share a launch, side by side on different cores
-(`davinci.schedule.side_by_side`), where that takes no longer than one after the other.
+(`davinci.schedule.side_by_side`), where that takes no longer than one after the other; but not in
+a module whose chains are cut for a limit of memory (`ascend-cut-chains`): parts are computed one
+after the other there, unless `ascend-bufferize` finds room for several.
 """
 
 from __future__ import annotations
@@ -45,8 +47,9 @@ from davinci.passes.ascend.ascend_legalize_layouts import has_layouts, in_rows
 from davinci.passes.ascend.attention_grouping import attention_groups
 from davinci.passes.ascend.group_outline import Outliner
 from davinci.passes.ascend.group_preparation import round_behind_reshapes, sink
-from davinci.passes.ascend.grouping import Group, Grouping, Judge
+from davinci.passes.ascend.grouping import Group, Grouping, judge_of
 from davinci.passes.ascend.layout_support import takes_nz
+from davinci.passes.ascend.memory_limit import are_cut
 from davinci.passes.ascend.product_grouping import product_groups
 from davinci.passes.ascend.sums_by_cube import sums_by_cube
 from davinci.passes.ascend.tensor_ops import (
@@ -104,7 +107,8 @@ class AscendFusePass(Pass):
             rows_of_what_is_left(block)
             fold_numbers(block)  # what was expanded may repeat one
             # This also brings what was moved into an order in which it can run.
-            groups = Grouping(block, Judge(machine, cores), together).groups()
+            beside = together and not are_cut(op)
+            groups = Grouping(block, judge_of(machine, cores), together, beside).groups()
             for group in groups:
                 outliner.outline(group)
             merge_equal(block)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from davinci.dialects.ascend_types import tensor_of
@@ -13,7 +14,7 @@ from davinci.operators import OPERATORS
 from davinci.operators.layouts import slice_offset
 from davinci.operators.tensors import NZ
 from davinci.passes.analysis.group_graph import graph_of
-from davinci.passes.ascend.layout_support import joins_in_place
+from davinci.passes.ascend.layout_support import IN_PLACE, joins_in_place, joins_rows
 from davinci.passes.ascend.product_grouping import is_widening, outputs_of
 from davinci.passes.ascend.tensor_ops import defining_op, users_of
 from davinci.schedule.graph import Graph
@@ -43,6 +44,10 @@ class Group:
     ops: list[Any]
 
 
+KNOWN_KEPT = 20_000
+"""Groups of which a judge knows what they cost."""
+
+
 class Judge:
     """Says what a group costs; equal groups are weighed once."""
 
@@ -59,6 +64,8 @@ class Judge:
         """
         key = (key_of(graph), growing)
         if key not in self._known:
+            if len(self._known) == KNOWN_KEPT:
+                self._known.clear()
             self._known[key] = self._weigh(graph, growing)
         return self._known[key]
 
@@ -70,6 +77,12 @@ class Judge:
             return None
 
 
+@lru_cache(maxsize=4)
+def judge_of(machine: Machine, cores: int) -> Judge:
+    """The judge of a machine, which remembers what it knows from one module to the next."""
+    return Judge(machine, cores)
+
+
 def key_of(graph: Graph) -> Any:
     """Equal for equal graphs."""
     nodes = tuple(
@@ -79,10 +92,15 @@ def key_of(graph: Graph) -> Any:
 
 
 class Grouping:
-    """Finds the groups of a block."""
+    """Finds the groups of a block.
 
-    def __init__(self, block: Any, judge: Judge, fuse: bool) -> None:
-        self._block, self._judge, self._fuse = block, judge, fuse
+    Args:
+        fuse: whether groups have several operators.
+        beside: whether groups that do not wait for each other become one kernel.
+    """
+
+    def __init__(self, block: Any, judge: Judge, fuse: bool, beside: bool) -> None:
+        self._block, self._judge, self._fuse, self._beside = block, judge, fuse, beside
         self._growing = True
         self._group: dict[Any, Group] = {}
         self._weighed: dict[Group, int | None] = {}
@@ -107,7 +125,7 @@ class Grouping:
         for group in dict.fromkeys(self._group.values()):
             if len(group.ops) > 1 and not self._holds(self._trimmed(group)):
                 self._part(group)
-        if self._fuse:
+        if self._beside:
             self._side_by_side()
         found = [self._trimmed(group) for group in self._ordered() if self._computes(group)]
         return [group for group in found if self._holds(group)]
@@ -236,7 +254,7 @@ class Grouping:
         """Lets slices that nothing has taken join what they are parts of."""
         for op in self._ops:
             alone = op.name == "ascend.slice" and len(self._group[op].ops) == 1
-            if alone and self._fuse:
+            if alone and self._fuse and not is_part(op):
                 chain, producer = self._chain(op.operands[0])
                 if producer is not None:
                     self._try(op, chain, [producer])
@@ -341,7 +359,7 @@ def is_free(op: Any) -> bool:
     casts to wider numbers of what leaves the group that makes it anyway, which brings fewer bytes.
     """
     if not is_widening(op):
-        return op.name in FREE
+        return op.name in FREE and not is_part(op)
     return not all(is_widening(use.owner.operation) for use in op.operands[0].uses)
 
 
@@ -350,7 +368,7 @@ def is_candidate(op: Any) -> bool:
     name = op.name.removeprefix("ascend.")
     if not op.name.startswith("ascend.") or len(op.results) != 1:
         return False
-    if op.name == "ascend.concat" and joined_in_place(op):
+    if (op.name == "ascend.concat" and joined_in_place(op)) or is_part(op):
         return False
     if op.name in MOVES_ONLY or name in (*MOVES, "gather"):
         return True
@@ -358,8 +376,16 @@ def is_candidate(op: Any) -> bool:
 
 
 def joined_in_place(op: Any) -> bool:
-    """Whether buffers of an operator's operands are parts of that of its result."""
-    return tensor_of(op.results[0].type).layout == NZ and joins_in_place(op)
+    """Whether buffers of an operator's operands are parts of that of its result: in nz, and in rows
+    where the operands are parts that are computed one after the other (`ascend-cut-chains`)."""
+    if tensor_of(op.results[0].type).layout == NZ:
+        return joins_in_place(op)
+    return IN_PLACE in op.attributes and joins_rows(op)
+
+
+def is_part(op: Any) -> bool:
+    """Whether an operator is a slice that is to be a view of what it reads, and can be."""
+    return op.name == "ascend.slice" and IN_PLACE in op.attributes and may_be_view(op)
 
 
 def takes_time(op: Any) -> bool:

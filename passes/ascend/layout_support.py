@@ -12,7 +12,7 @@ from davinci.dialects.base import attribute, python_value
 from davinci.machine import Machine
 from davinci.operators import OPERATORS, Tensor
 from davinci.operators.layouts import joins_blocks
-from davinci.operators.tensors import NZ, lanes, width_of
+from davinci.operators.tensors import ND, NZ, lanes, width_of
 from davinci.passes.analysis.group_graph import graph_of
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
@@ -27,7 +27,11 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.products.epilogue import PAIR
 from davinci.schedule.vector.schedule import estimate
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import FRACTAL_SIDE, ceil_div
+from davinci.units import BLOCK_BYTES, FRACTAL_SIDE, ceil_div
+
+IN_PLACE = "ascend.in_place"
+"""Attribute of concatenations and slices of parts that are computed one after the other: where that
+can be, operands are made inside the result, and slices are views of what they read."""
 
 NZ_BITS = (1, 8, 16, 32)
 """Sizes of elements that may lie in fractals."""
@@ -143,6 +147,15 @@ def joins_in_place(op: Any) -> bool:
     dim = attribute(op, "dim")
     before = result.shape[: -2 if dim == result.rank - 1 else dim]
     return joins_nz(op) and math.prod(before) == 1
+
+
+def joins_rows(op: Any) -> bool:
+    """Whether a concatenation in rows is its operands' arrays, which are whole blocks long, one
+    behind the other."""
+    operands, dim = [tensor_of(value.type) for value in op.operands], attribute(op, "dim")
+    if any(each.layout != ND for each in operands) or math.prod(operands[0].shape[:dim]) != 1:
+        return False
+    return all(each.size_bytes % BLOCK_BYTES == 0 for each in operands[:-1])
 
 
 def keeps_zero(op: Any) -> bool:

@@ -5,6 +5,8 @@ Remedies are tried in this order, until the arena fits:
 reorder      the launches as they are, in another order
 split        fewer kernels share a launch, in the end none, in the order of least peak
 recompute    what is cheap to compute is computed again where it is needed late
+cut          chains of kernels compute their results in parts (`ascend-cut-chains`), so that only
+             a part of what lies between them is live, with all the remedies above
 
 Each is said with the bytes that it takes and its estimated time, also in the error where none is
 enough; that error lists what is live at the peak.
@@ -13,9 +15,12 @@ enough; that error lists what is live at the peak.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
+from davinci.dialects.base import attribute
 from davinci.errors import CompileError
+from davinci.passes import builder
 from davinci.passes.ascend.host_function import Launch, Storage
 from davinci.passes.ascend.recomputation import recompute
 from davinci.passes.ascend.staging import Staged, Staging
@@ -35,6 +40,12 @@ from davinci.planning import (
 from davinci.planning.order import STATES
 
 PLANNED, REORDER, SPLIT, RECOMPUTE = "planned", "reorder", "split", "recompute"
+CUT = "cut"
+
+CUTS = "ascend.cuts_"
+"""Beginning of the names of the attributes that `Cuts` has on a module."""
+
+CUTS_LIMIT = f"{CUTS}limit"
 
 MOST_ROUNDS = 3
 """Times that values to compute again are chosen: storages that do not lie side by side leave gaps,
@@ -49,17 +60,19 @@ class Remedy:
     """The arena and the time that a remedy gives.
 
     Attributes:
-        name: "planned" for what is taken without a limit, "reorder", "split" or "recompute".
+        name: "planned" for what is taken without a limit, "reorder", "split", "recompute", "cut".
         arena_bytes: that the arena has with it.
         cycles: estimated, of all launches; the scalar unit's kernels, whose time nobody estimates,
-            count as none.
+            count as none. None if nobody has asked.
         repeated: launches that compute something again.
+        parts: in which each chain that is cut is computed, in rising order.
     """
 
     name: str
     arena_bytes: int
-    cycles: float
+    cycles: float | None
     repeated: int = 0
+    parts: tuple[int, ...] = ()
 
     def text(self, first: Remedy) -> str:
         """In words, with the difference to another one.
@@ -67,8 +80,15 @@ class Remedy:
         >>> print(Remedy("split", 90, 1200.0).text(Remedy("planned", 100, 1000.0)))
         split: 90 bytes, about 200 cycles more
         """
-        more = f", about {self.cycles - first.cycles:,.0f} cycles more" if self != first else ""
+        more = ""
+        if self != first and self.cycles is not None and first.cycles is not None:
+            more = f", about {self.cycles - first.cycles:,.0f} cycles more"
         again = f" by {self.repeated} launch{'es' * (self.repeated > 1)}" if self.repeated else ""
+        if self.parts:
+            least, most = self.parts[0], self.parts[-1]
+            chains = f"{len(self.parts)} chain{'s' * (len(self.parts) > 1)}"
+            each = f"{least} to {most}" if least < most else f"{most}"
+            again = f" of {chains} in {each} parts"
         return f"{self.name}{again}: {self.arena_bytes:,} bytes{more}"
 
 
@@ -101,27 +121,97 @@ def place(staged: Staged, arena: Sequence[Storage], line_bytes: int) -> Plan:
     return solve(Problem(buffers, line_bytes))
 
 
-def fit(
-    staging: Staging, planned: Attempt, line_bytes: int, limit: int
-) -> tuple[Attempt, list[Remedy]]:
-    """The first attempt whose arena has at most `limit` bytes, and what all up to it gave.
+@dataclass(frozen=True)
+class Fit:
+    """What came of a limit.
+
+    Attributes:
+        best: the first attempt whose arena has at most `limit` bytes, else the smallest one.
+        remedies: what all up to it gave.
+    """
+
+    best: Attempt
+    remedies: list[Remedy]
+    limit: int
+
+    @property
+    def holds(self) -> bool:
+        return self.best.placed.height <= self.limit
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """What `ascend-cut-chains` did for a limit, which it leaves in attributes of the module.
+
+    Attributes:
+        limit: in bytes; 0 where the pass has not run.
+        tried: what remedies gave without the cuts that were taken in the end.
+        parts: of each chain that is cut.
+    """
+
+    limit: int = 0
+    tried: tuple[Remedy, ...] = ()
+    parts: tuple[int, ...] = ()
+
+    def remedies(self, fitted: Fit) -> list[Remedy]:
+        """All remedies, once it is known what is left to do where chains are cut."""
+        if not self.parts:
+            return [*fitted.remedies, *(each for each in self.tried if each.name == CUT)]
+        best = min(fitted.remedies, key=lambda each: each.arena_bytes)
+        return [*self.tried, replace(best, name=CUT, parts=tuple(sorted(self.parts)))]
+
+    def mark(self, root: Any) -> None:
+        """Leaves it in attributes of a module."""
+        values: dict[str, Any] = {"limit": self.limit, "parts": list(self.parts)}
+        values["tried"] = [
+            [each.name, each.arena_bytes, int(each.cycles or 0), each.repeated, list(each.parts)]
+            for each in self.tried
+        ]
+        for name, value in values.items():
+            root.attributes[CUTS + name] = builder.as_attribute(value)
+
+
+def are_cut(root: Any) -> bool:
+    """Whether chains of a module are cut."""
+    return bool(attribute(root, CUTS + "parts"))
+
+
+def cut_of(root: Any) -> Cuts:
+    """What was left in attributes of a module, which are taken away."""
+    if CUTS_LIMIT not in root.attributes:
+        return Cuts()
+    limit, tried, parts = (attribute(root, CUTS + name) for name in ("limit", "tried", "parts"))
+    for name in ("limit", "tried", "parts"):
+        del root.attributes[CUTS + name]
+    remedies = tuple(
+        Remedy(name, size, cycles or None, repeated, tuple(each))
+        for name, size, cycles, repeated, each in tried
+    )
+    return Cuts(limit, remedies, tuple(parts))
+
+
+def fit(staging: Staging, planned: Attempt, line_bytes: int, limit: int) -> Fit:
+    """Tries remedies in turn until the arena has at most `limit` bytes.
 
     Args:
         planned: what is taken without a limit.
-
-    Raises:
-        CompileError: there is none.
     """
     remedies: list[Remedy] = []
     best = planned
     for attempt in _attempts(staging, planned, line_bytes, limit):
         height, cycles = attempt.placed.height, staging.cycles_of(attempt.staged)
         remedies.append(Remedy(attempt.name, height, cycles, attempt.repeated))
-        if height <= limit:
-            return attempt, remedies
         if height < best.placed.height:
             best = attempt
-    raise _does_not_fit(best, remedies, limit)
+        if height <= limit:
+            break
+    return Fit(best, remedies, limit)
+
+
+def lowest_of(staging: Staging, arena: list[Storage], line_bytes: int) -> Attempt:
+    """One launch after the other, in the order of least peak that is found."""
+    staged = staging.in_order(lowest(staging.work(line_bytes)).steps)
+    return Attempt(SPLIT, staged, arena, place(staged, arena, line_bytes))
 
 
 def _attempts(staging: Staging, planned: Attempt, line_bytes: int, limit: int) -> Iterator[Attempt]:
@@ -140,7 +230,7 @@ def _attempts(staging: Staging, planned: Attempt, line_bytes: int, limit: int) -
     order = lowest(work).steps
     for cut in _cut(work, stages, order):
         yield attempt(SPLIT, staging.of_stages(cut))
-    apart = staging.of_stages(one_by_one(order))
+    apart = staging.in_order(order)
     yield attempt(SPLIT, apart)
     flat = [launch for launches in apart.launches for launch in launches]
     room = repeated = 0  # room: what gaps between storages have taken
@@ -193,7 +283,7 @@ def storages_of(launches: Iterable[Launch]) -> list[Storage]:
     return [s for s in dict.fromkeys(touched) if s.kind == "arena" and s.size]
 
 
-def _does_not_fit(best: Attempt, remedies: list[Remedy], limit: int) -> CompileError:
+def does_not_fit(best: Attempt, remedies: Sequence[Remedy], limit: int) -> CompileError:
     """The error that lists what is live at the peak of the best remedy, and what each gave."""
     staged, buffers = best.staged, best.placed.problem.buffers
     peak = int(live_bytes(buffers, len(staged.launches)).argmax())

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 from davinci.errors import CompileError
@@ -18,6 +18,7 @@ from davinci.passes import builder
 from davinci.passes.analysis.group_graph import behind_conversions, graph_of, operators_of
 from davinci.passes.analysis.kernels import CORES
 from davinci.passes.analysis.loop_graph import loops_of
+from davinci.passes.ascend.grouping import key_of
 from davinci.passes.ascend.host_function import Launch, Storage, Touch, bytes_of
 from davinci.passes.ascend.kernel_outline import symbols, unique
 from davinci.passes.ascend.tensor_ops import fold_numbers
@@ -38,6 +39,9 @@ from davinci.schedule.vector.space import NoSpace
 from davinci.units import round_up
 
 STORE = "bufferization.materialize_in_destination"
+
+WAYS_KEPT = 5_000
+"""Kernels whose cycles are remembered."""
 
 MOST_GROUPS = 4
 """Groups of a layer that plans for memory try."""
@@ -137,6 +141,10 @@ class Staging:
         priced = [self._all_prices.stage(tuple(sorted(tasks))) for tasks in stages]
         found = [stage or Stage(tuple(tasks)) for stage, tasks in zip(priced, stages, strict=True)]
         return self._staged(found)
+
+    def in_order(self, order: Sequence[int]) -> Staged:
+        """One launch after the other, whose cycles nobody has asked for."""
+        return self._staged([Stage((number,)) for number in order])
 
     def with_launches(self, launches: list[Launch]) -> Staging:
         """Decides of other launches of the same kernels."""
@@ -275,4 +283,15 @@ def ways_of(kernel: Any, machine: Machine, cores: int) -> tuple[Way, ...] | None
         graph, _ = graph_of(operators, outputs)
     finally:
         folded.erase()
-    return ways_of_group(graph, machine, cores)
+    known, key = _known_ways(machine, cores), key_of(graph)
+    if key not in known:
+        if len(known) == WAYS_KEPT:
+            known.clear()
+        known[key] = ways_of_group(graph, machine, cores)
+    return known[key]
+
+
+@lru_cache(maxsize=4)
+def _known_ways(machine: Machine, cores: int) -> dict[Any, tuple[Way, ...] | None]:
+    """What was found for groups, from one module to the next."""
+    return {}

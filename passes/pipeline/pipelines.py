@@ -102,6 +102,17 @@ def scales(options: Options) -> bool:
     return options.precision == SCALED
 
 
+def _cut(options: Options) -> list[str]:
+    """Text of `ascend-cut-chains`, which does nothing without a limit of memory."""
+    if not options.memory_limit:
+        return []
+    plan = plans.SEQUENTIAL if options.core_choice == "all" else options.plan
+    keys = ("machine", "cores", "precision", "fusion", "rewrites", "memory_limit")
+    given = {key: getattr(options, key) for key in keys}
+    changed = {key: value for key, value in given.items() if value != getattr(Options(), key)}
+    return ["ascend-cut-chains" + format_options({**changed, "plan": plan})]
+
+
 def _rewriting(name: str, options: Options, *keys: str) -> list[str]:
     """The text of a pass that does nothing but one rewrite, unless that is switched off."""
     (rewrite,) = [key for key, found in rewrites.REWRITES.items() if found.place == name]
@@ -154,6 +165,15 @@ def ascend_to_memref(options: Options) -> list[str]:
         _pass("ascend-legalize-precision", options, "precision"),
         *_rewriting("ascend-absorb-transposes", options),
         *_rewriting("ascend-merge-products", options, "machine"),
+        *_cut(options),
+        *to_kernels(options),
+        _bufferize(options),
+    ]
+
+
+def to_kernels(options: Options) -> list[str]:
+    """The passes of `ascend-to-memref` that choose layouts and make kernels of operators."""
+    return [
         _pass("ascend-propagate-layouts", options, "machine"),
         *_rewriting("ascend-fold-constants", options),
         *_rewriting("ascend-drop-guards", options),
@@ -163,7 +183,6 @@ def ascend_to_memref(options: Options) -> list[str]:
         *_rewriting("ascend-split-reductions", options, "machine", "cores"),
         _pass("ascend-fuse", options, "machine", "cores", "fusion", "rewrites"),
         "ascend-legalize-layouts",
-        _bufferize(options),
     ]
 
 
