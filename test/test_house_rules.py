@@ -45,6 +45,7 @@ REFUSE_NOTHING = (
     "stablehlo-fuse-locations",
     "stablehlo-join-updates",
     "stablehlo-outline-loops",
+    "stablehlo-pixels-to-channels",
     "stablehlo-select-branches",
     "stablehlo-unroll-loops",
     "stablehlo-widen-half",

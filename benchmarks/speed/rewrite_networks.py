@@ -238,6 +238,14 @@ def padded_images(g: OnnxGraph, x: str) -> str:
     return x
 
 
+@network("pixels-to-channels", 1, 3, 480, 640)
+def blur(g: OnnxGraph, x: str) -> str:
+    """A Gaussian filter of 5x5 of three planes, as a depthwise convolution."""
+    taps = np.array([1, 4, 6, 4, 1], np.float32) / 16
+    weights = np.broadcast_to(np.outer(taps, taps), (3, 1, 5, 5))
+    return g.node("Conv", x, g.constant(np.ascontiguousarray(weights)), group=3, pads=[2] * 4)
+
+
 @network("drop-guards", 8, 128, 64)
 def guarded_attention(g: OnnxGraph, x: str) -> str:
     """Attention with a causal mask, as PyTorch exports it."""

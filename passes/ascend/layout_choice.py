@@ -31,7 +31,7 @@ from davinci.operators.layouts import is_view, slice_offset
 from davinci.operators.tensors import NZ
 from davinci.passes.analysis.min_cut import NEVER, Network
 from davinci.passes.ascend.grouping import is_free
-from davinci.passes.ascend.layout_costs import UNIT, Costs
+from davinci.passes.ascend.layout_costs import UNIT, Costs, stored_bytes
 from davinci.passes.ascend.layout_support import (
     Support,
     behind_products_of_bytes,
@@ -275,13 +275,15 @@ class Choice:
         self._part(value, made, [use.node for use in uses if use.shares_kernels])
 
     def _part(self, value: Any, made: int, uses: list[int]) -> None:
-        """Edges for a kernel that is parted between a value and its uses."""
+        """Edges for a kernel that is parted between a value and its uses: a launch more, and the
+        value leaves and comes back, so that kernels are parted where values are narrow."""
         owner = defining_op(value)
         if owner is None or not (shares_kernels(owner) or owner in self._following):
             return
         other, another = self._network.node(), self._network.node()
-        self._network.edge(made, other, self._costs.launch)
-        self._network.edge(another, made, self._costs.launch)
+        parted = self._costs.launch + self._costs.moved(2 * stored_bytes(tensor_of(value.type)))
+        self._network.edge(made, other, parted)
+        self._network.edge(another, made, parted)
         for use in uses:
             self._network.edge(other, use, NEVER)
             self._network.edge(use, another, NEVER)

@@ -140,6 +140,7 @@ def stablehlo_to_ascend(options: Options) -> list[str]:
         "stablehlo-fuse-locations",
         "cse",
         *_rewriting("stablehlo-fold-pads", options),
+        *_rewriting("stablehlo-pixels-to-channels", options, "machine", "cores"),
         "stablehlo-join-updates",
         _pass("stablehlo-widen-half", options, "precision"),
         "convert-stablehlo-to-ascend",

@@ -213,6 +213,13 @@ REWRITES: dict[str, Rewrite] = {
         "conv(pad(x)), max_pool(pad(x, -inf))",
         "conv(x) {pads}, max_pool(x) {pads}",
     ),
+    "pixels-to-channels": Rewrite(
+        OPERATORS,
+        "stablehlo-pixels-to-channels",
+        "a filter of 1 to 4 planes [h, w]",
+        "a convolution of 16 channels [h, w / 16, 16]",
+        "sums in another order; a NaN or infinite pixel spoils those in the blocks beside it",
+    ),
     "drop-guards": Rewrite(
         OPERATORS,
         "ascend-drop-guards",

@@ -16,7 +16,7 @@ from davinci.errors import InputError
 from davinci.gdp.lowering import build
 from davinci.gdp.models import named
 from davinci.mlir import make_context
-from davinci.reference.interpreter import evaluate
+from davinci.reference.interpreter import evaluate, prepare
 
 Array = npt.NDArray[Any]
 
@@ -30,6 +30,7 @@ def interpreted(function: Callable[..., Any], *arrays: Array) -> list[Array]:
     outputs = named(function(*inputs), "test")
     specs = {x.name: (x.dtype, x.shape) for x in inputs}
     module = build(inputs, outputs, specs, make_context())
+    prepare(module)
     given = {x.name: array for x, array in zip(inputs, arrays, strict=True)}
     return list(evaluate(module, given, list(outputs)).values())
 
