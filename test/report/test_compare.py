@@ -143,6 +143,36 @@ def test_products_of_one_label_are_paired_by_their_work() -> None:
     assert "matmul (8,388,608 MACs)" in shown(before, after)
 
 
+def test_products_of_other_work_are_paired_by_their_nodes() -> None:
+    """The same nodes in bytes: another label and work, but as many multiplications."""
+    before, after = record(), record()
+    nodes = ["MatMul_1", "Add_2"]
+    before["kernels"] = [product("matmul_add", 100, 256, operators=nodes)]
+    bytes_now = product("matmul_mul", 60, 256, operators=nodes) | {"label": "matmul 128x256 i8"}
+    bytes_now["work"] = {"macs": 128 * 256 * 256, "read_bytes": 5}
+    after["kernels"] = [bytes_now]
+    (change,) = changes(before, after)
+    assert (change.before, change.after) == (100, 60)
+    assert change.label == "matmul 128x256 f16 -> matmul 128x256 i8"
+    after["kernels"] = [bytes_now | {"operators": ["MatMul_1"]}]
+    assert len(changes(before, after)) == 2, "another node less is another kernel"
+    after["kernels"] = [bytes_now | {"work": {"macs": 7}}]
+    assert len(changes(before, after)) == 2, "other multiplications are another kernel"
+
+
+def test_kernels_of_one_label_are_told_apart_by_their_nodes() -> None:
+    before, after = record(), record()
+    before["kernels"] = [
+        product(f"matmul_{n}", 100 * n, 256 * n, operators=[f"/layer.{n}/MatMul", "Add"])
+        for n in (1, 2)
+    ]
+    after["kernels"] = [row | {"cycles": row["cycles"] + 7} for row in before["kernels"]]
+    text = shown(before, after)
+    assert "matmul 128x256 f16 (/layer.1/MatMul +1)" in text.replace("\n", "")
+    names = [line.name for line in comparison(before, after).lines]
+    assert "matmul 128x256 f16 (/layer.2/MatMul +1)" in names
+
+
 def test_machine_files_of_one_name_are_told_apart() -> None:
     one, other = ({**record(a=1), "machine_digest": digest} for digest in "ab")
     assert "two files called ascend910" in shown(one, other)

@@ -84,7 +84,7 @@ def test_many_nodes_are_summed_up() -> None:
     assert len(found) == MOST_LAYERS
     assert sum(layer.launches for layer in found) == 100
     assert sorted(number for layer in found for number in layer.all_numbers()) == [*range(100)]
-    assert {layer.name for layer in found} >= {"Add_99", "85 others"}
+    assert {layer.name for layer in found} >= {"Add_99", f"{101 - MOST_LAYERS} others"}
 
 
 def test_a_layer_of_many_parts_is_opened_if_it_is_most_of_the_run() -> None:
@@ -92,7 +92,7 @@ def test_a_layer_of_many_parts_is_opened_if_it_is_most_of_the_run() -> None:
     found = layers(*launches, ("add vector", 1.0, ["/pooler/Add"]))
     assert len(found) == MOST_LAYERS
     assert found[0][0] == "encoder/layer.0" and found[-1][0] == "pooler"
-    assert ("16 others", 176, 16) in found
+    assert ("12 others", 132, 12) in found
 
 
 def test_every_launch_is_in_one_layer() -> None:

@@ -18,7 +18,7 @@ import pytest
 import davinci
 from davinci import machine
 from davinci.report.drawing import rooflines
-from davinci.report.page import as_html
+from davinci.report.page import as_html, cores_at_work
 from davinci.report.record import Kernel, ProgramFacts, bottleneck, build
 from davinci.report.tables import COLUMNS
 from davinci.simulator import LaunchProfile
@@ -340,7 +340,21 @@ def test_the_page_opens_with_the_verdict() -> None:
     ]
     assert places == sorted(places)
     assert "Give each launch more to do" in body
-    assert "Time by layer" in body and ">10 others<" in body
+    assert "Time by layer" in body and ">6 others<" in body
+
+
+def test_kernels_of_one_launch_are_drawn_on_their_own_cores() -> None:
+    """Cores that no kernel of the launch takes are idle once, and not at work for one of them."""
+    program, kernels = busy_program(), {}
+    first, second = launch("a", program, blocks=20), launch("b", program * 2, blocks=8)
+    second.begins_launch = False
+    for number, (name, one) in enumerate((("a", first), ("b", second))):
+        kernels[name] = Kernel("add", "vector", (4, 4), f"add {number}")
+        one.operators = (f"Add_{number}",)
+    record = build([first, second], ProgramFacts(kernels, 0, 0, 0), MACHINE, 32)
+    parts = [cores_at_work(row, 1) for row in record["kernels"]]
+    assert parts == pytest.approx([8, 20])
+    assert sum(parts) <= record["cores"]
 
 
 def test_a_run_of_nothing_has_a_page() -> None:

@@ -12,7 +12,16 @@ from typing import Any
 import pytest
 
 from davinci import machine
-from davinci.report.drawing import Box, overlap, places_of, rooflines
+from davinci.report.drawing import (
+    Box,
+    Line,
+    circle,
+    crosses,
+    overlap,
+    places_of,
+    roof_places,
+    rooflines,
+)
 from davinci.report.page import as_html
 from davinci.report.program import Kernel, ProgramFacts
 from davinci.report.record import build
@@ -121,11 +130,32 @@ def test_names_in_rooflines_cover_nothing() -> None:
     record, _ = run()
     for chart in rooflines(record):
         boxes: list[Box] = []
+        for number, roof in enumerate(chart.roofs):
+            boxes += [box for label, box in roof_places(roof, number) if label == roof.label]
+            circles = [circle(point) for point in chart.points]
+            assert not any(overlap(box, other) for box in boxes for other in circles)
+        assert len(boxes) == len(chart.roofs), "a limit has no name"
         for point in chart.points:
             if point.label is not None:
                 boxes += [box for label, box in places_of(point) if label == point.label]
         assert boxes, "no point has a name"
         assert not any(overlap(a, b) for i, a in enumerate(boxes) for b in boxes[:i])
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ((0, 30, 100, 10), True),
+        ((0, 20, 100, 20), True),
+        ((0, 31, 100, 31), False),
+        ((0, 90, 100, 60), False),
+        ((60, 20, 100, 20), False),
+        ((0, 200, 100, 20), False),
+    ],
+)
+def test_lines_through_names(line: tuple[int, int, int, int], found: bool) -> None:
+    """A box from (40, 10) to (60, 30), and lines that pass through it or beside it."""
+    assert crosses(Line(*line), (40, 10, 60, 30)) == found
 
 
 def test_a_comparison_is_part_of_the_page() -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from davinci.errors import InputError
+from davinci.report.names import shortened
 from davinci.report.record import SCHEMA_VERSION, Record
 from davinci.report.terminal import Heading, table_of
 
@@ -26,7 +27,8 @@ class Change:
 
     Attributes:
         name: that tells the kernel from others.
-        label: what is printed of it.
+        label: what it computes; both labels where they differ.
+        nodes: the first node of the model that it computes, and how many more there are.
         macs: multiplications of it, which tell products from others of the same label.
     """
 
@@ -34,6 +36,7 @@ class Change:
     before: float | None
     after: float | None
     label: str = ""
+    nodes: str = ""
     macs: int = 0
 
     @property
@@ -99,9 +102,11 @@ def changes(before: Record, after: Record) -> list[Change]:
     """The kernels of both records, the largest difference in cycles first."""
     found = []
     for old, new in pairs(before["kernels"], after["kernels"]):
-        row = old or new or {}
+        rows = [each for each in (old, new) if each]
         first, second = (each["cycles"] if each else None for each in (old, new))
-        found.append(Change(row["name"], first, second, row.get("label", ""), macs_of(row)))
+        label = " -> ".join(dict.fromkeys(row.get("label", "") for row in rows))
+        nodes = shortened(rows[0].get("operators") or ())
+        found.append(Change(rows[0]["name"], first, second, label, nodes, macs_of(rows[0])))
     return sorted(found, key=lambda x: (-abs((x.after or 0) - (x.before or 0)), x.name))
 
 
@@ -152,6 +157,22 @@ def _named(row: Record) -> object:
     return row["name"], macs_of(row)
 
 
+def titled(changes: Sequence[Change], among: Sequence[Change]) -> list[str]:
+    """What the lines of some kernels begin with: their labels. Those of one label are told apart by
+    their nodes, and if they share these too, by their names and multiplications."""
+    labels = Counter(change.label for change in among)
+    places = Counter((change.label, change.nodes) for change in among)
+    titles = []
+    for change in changes:
+        if change.label and labels[change.label] == 1:
+            titles.append(change.label)
+        elif change.label and change.nodes and places[change.label, change.nodes] == 1:
+            titles.append(f"{change.label} ({change.nodes})")
+        else:
+            titles.append(change.name + (f" ({change.macs:,} MACs)" if change.macs else ""))
+    return titles
+
+
 def print_comparison(before: Record, after: Record, console: Any) -> None:
     """Prints kernels and totals to a `rich.console.Console`."""
     titles = {"cycles before": 3, "cycles after": 3, "difference": 2, "ratio": 1}
@@ -160,12 +181,8 @@ def print_comparison(before: Record, after: Record, console: Any) -> None:
     rows = []
     found = changes(before, after)
     different = [change for change in found if change.before != change.after]
-    shown = Counter(change.label for change in found)
-    for change in different:
-        # Kernels that compute the same in different ways are told apart by their names.
-        alone = change.label and shown[change.label] == 1
-        macs = f" ({change.macs:,} MACs)" if change.macs and not alone else ""
-        rows.append([change.label if alone else change.name + macs, *cells_of(change)])
+    for change, title in zip(different, titled(different, found), strict=True):
+        rows.append([title, *cells_of(change)])
     sections = [len(rows)]
     rows += ([name, *cells_of(Change(name, before[name], after[name]))] for name in TOTALS)
     console.print(table_of(headings, rows, console.width, sections=sections))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from davinci.report.compare import TOTALS, Change, cells_of, changes, machine_differences
+from davinci.report.compare import (
+    TOTALS,
+    Change,
+    cells_of,
+    changes,
+    machine_differences,
+    titled,
+)
 from davinci.report.names import plural
 from davinci.report.record import Record
 
@@ -36,9 +43,10 @@ def comparison(before: Record, after: Record) -> Comparison:
     found = changes(before, after)
     different = [change for change in found if change.before != change.after]
     lines = [Line(change.name, f"total {kind_of(change)}", cells_of(change)) for change in totals]
+    titles = titled(different[:MOST_LINES], found)
     lines += [
-        Line(change.label or change.name, kind_of(change), cells_of(change))
-        for change in different[:MOST_LINES]
+        Line(title, kind_of(change), cells_of(change))
+        for title, change in zip(titles, different[:MOST_LINES], strict=True)
     ]
     parts = [f"Before: {told(before)}. After: {told(after)}."]
     if differences := machine_differences(before, after):

@@ -16,6 +16,9 @@ LABELLED = 5
 LETTER_WIDTH, LABEL_HEIGHT = 6.4, 14.0
 """Room that names are given, a little more than they take."""
 
+ALONG = (1.0, 0.6, 0.35, 0.8, 0.2)
+"""Where on a roof its name may stand, as shares of its length, the best first."""
+
 SMALLEST, LARGEST = 3.0, 11.0
 """Radius of a point in pixels; its area grows with the kernel's share of the time."""
 
@@ -57,6 +60,13 @@ class Line:
     text: str = ""
 
 
+@dataclass(frozen=True)
+class Roof(Line):
+    """A limit of the machine; `label` is where its name stands, if there is room."""
+
+    label: Label | None = None
+
+
 @dataclass
 class Chart:
     """One roofline plot, laid out for the template."""
@@ -65,7 +75,7 @@ class Chart:
     x_title: str
     y_title: str
     points: list[Point] = field(default_factory=list)
-    roofs: list[Line] = field(default_factory=list)
+    roofs: list[Roof] = field(default_factory=list)
     columns: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     width: int = WIDTH
@@ -74,15 +84,6 @@ class Chart:
     bottom: int = HEIGHT - BOTTOM
     right: int = WIDTH - RIGHT
     top: int = TOP
-
-    def names(self) -> Iterator[tuple[str, Label]]:
-        """The names of the roofs and where they stand; of two at one place only the first."""
-        boxes: list[Box] = []
-        for number, line in enumerate(self.roofs):
-            box = roof_name_box(line, number)
-            if not any(overlap(box, other) for other in boxes):
-                boxes.append(box)
-                yield line.text, roof_name(line, number)
 
 
 def rooflines(record: Record) -> list[Chart]:
@@ -162,30 +163,76 @@ def _chart(
             f"{reached:.0%} of the machine's limit"
         )
         points.append(Point(row["name"], row["label"], *at(x, y), round(radius, 1), hint, None))
-    taken = [roof_name_box(line, number) for number, line in enumerate(chart.roofs)]
-    chart.points.extend(labelled(points, taken))
+    names: list[Box] = []
+    circles = [circle(point) for point in points]
+    chart.roofs[:] = [named(roof, i, circles, names) for i, roof in enumerate(chart.roofs)]
+    chart.points.extend(labelled(points, names, chart.roofs))
     return chart
 
 
-def labelled(points: Sequence[Point], taken: Sequence[Box]) -> list[Point]:
+def circle(point: Point) -> Box:
+    """The square around a point."""
+    x, y, radius = point.x, point.y, point.radius
+    return x - radius, y - radius, x + radius, y + radius
+
+
+def named(roof: Roof, number: int, circles: Sequence[Box], names: list[Box]) -> Roof:
+    """A roof with its name at the first place where it covers no point, or else no other name.
+
+    Args:
+        circles: of the points.
+        names: boxes of names that have their place; that of the roof's joins them.
+    """
+    places = [
+        (any(overlap(box, other) for other in circles), rank, label, box)
+        for rank, (label, box) in enumerate(roof_places(roof, number))
+        if inside(box) and not any(overlap(box, other) for other in names)
+    ]
+    if not places:
+        return roof
+    *_, label, box = min(places, key=lambda place: place[:2])
+    names.append(box)
+    return replace(roof, label=label)
+
+
+def roof_places(roof: Roof, number: int) -> Iterator[tuple[Label, Box]]:
+    """Where the name of a roof may stand: above what is flat, at its right end or left of that; to
+    the left of the first slope and to the right of the others, higher or lower."""
+    wide = LETTER_WIDTH * len(roof.text)
+    for part in ALONG:
+        x, y = (1 - part) * roof.x1 + part * roof.x2, (1 - part) * roof.y1 + part * roof.y2
+        if roof.y1 == roof.y2:
+            label = Label(x - 4, y - 5, "end")
+        elif part == 1:
+            continue
+        elif number == 0:
+            label = Label(x - 6, y - 4, "end")
+        else:
+            label = Label(x + 8, y + 12, "start")
+        left = label.x - wide if label.anchor == "end" else label.x
+        yield label, (left, label.y - LABEL_HEIGHT + 3, left + wide, label.y + 3)
+
+
+def labelled(points: Sequence[Point], taken: Sequence[Box], roofs: Sequence[Line]) -> list[Point]:
     """Points with names beside the first few, where they cover nothing: right, left, above or below
-    of their point.
+    of their point. A place that a roof does not cross is taken first.
 
     Args:
         taken: boxes of other texts.
     """
-    circles = [(p.x - p.radius, p.y - p.radius, p.x + p.radius, p.y + p.radius) for p in points]
+    circles = [circle(point) for point in points]
     boxes, found = list(taken), []
     for number, point in enumerate(points):
-        label = None
         others = [*boxes, *circles[:number], *circles[number + 1 :]]
-        for place, box in places_of(point) if number < LABELLED else ():
-            across = LEFT <= box[0] and box[2] <= WIDTH
-            inside = across and 0 <= box[1] and box[3] <= HEIGHT - BOTTOM
-            if inside and not any(overlap(box, other) for other in others):
-                label = place
-                boxes.append(box)
-                break
+        places = [
+            (any(crosses(roof, box) for roof in roofs), rank, label, box)
+            for rank, (label, box) in enumerate(places_of(point) if number < LABELLED else ())
+            if inside(box) and not any(overlap(box, other) for other in others)
+        ]
+        label = None
+        if places:
+            *_, label, box = min(places, key=lambda place: place[:2])
+            boxes.append(box)
         found.append(replace(point, label=label))
     return found
 
@@ -197,28 +244,28 @@ def places_of(point: Point) -> Iterator[tuple[Label, Box]]:
     yield Label(x + away, y + 4, "start"), (x + away, y - up, x + away + wide, y + up)
     yield Label(x - away, y + 4, "end"), (x - away - wide, y - up, x - away, y + up)
     for middle in (y - away - up, y + away + up):
-        box = (x - wide / 2, middle - up, x + wide / 2, middle + up)
-        yield Label(x, middle + 4, "middle"), box
+        yield Label(x, middle + 4, "middle"), (x - wide / 2, middle - up, x + wide / 2, middle + up)
+        yield Label(x, middle + 4, "start"), (x, middle - up, x + wide, middle + up)
+        yield Label(x, middle + 4, "end"), (x - wide, middle - up, x, middle + up)
+
+
+def inside(box: Box) -> bool:
+    """Whether a text lies within the frame of the plot, to its left edge and above its axis."""
+    return LEFT <= box[0] and box[2] <= WIDTH and 0 <= box[1] and box[3] <= HEIGHT - BOTTOM
+
+
+def crosses(line: Line, box: Box) -> bool:
+    """Whether a line that goes to the right passes through a box."""
+    left, right = max(line.x1, box[0]), min(line.x2, box[2])
+    if left >= right:
+        return False
+    slope = (line.y2 - line.y1) / (line.x2 - line.x1)
+    ends = sorted(line.y1 + slope * (x - line.x1) for x in (left, right))
+    return ends[0] < box[3] and box[1] < ends[1]
 
 
 def overlap(a: Box, b: Box) -> bool:
     return a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
-
-
-def roof_name(line: Line, number: int) -> Label:
-    """Where the name of a roof stands: of the first slope to its left, of the others to its right,
-    above what is flat."""
-    if line.y1 == line.y2:
-        return Label(WIDTH - RIGHT - 4, line.y2 - 5, "end")
-    x, y = line.x1 * 0.4 + line.x2 * 0.6, line.y1 * 0.4 + line.y2 * 0.6
-    return Label(x - 6, y - 4, "end") if number == 0 else Label(x + 8, y + 12, "start")
-
-
-def roof_name_box(line: Line, number: int) -> Box:
-    """Returns the box that the name of a roof covers."""
-    name, wide = roof_name(line, number), LETTER_WIDTH * len(line.text)
-    left = name.x - wide if name.anchor == "end" else name.x
-    return left, name.y - LABEL_HEIGHT + 3, left + wide, name.y + 3
 
 
 def _roofs(
@@ -226,15 +273,15 @@ def _roofs(
     rates: dict[str, float],
     tops: dict[str, int],
     bounds: tuple[int, int, int],
-) -> Iterator[Line]:
+) -> Iterator[Roof]:
     """A slope for the bandwidth of each memory, and a flat roof for each rate of the unit."""
     low_x, high_x, low_y = bounds
     top = max(tops.values())
     for name, rate in rates.items():
         begin = max(10.0**low_x, 10.0**low_y / rate)
-        yield Line(*at(begin, begin * rate), *at(top / rate, top), name)
+        yield Roof(*at(begin, begin * rate), *at(top / rate, top), name)
     for name, height in tops.items():
-        yield Line(*at(height / max(rates.values()), height), *at(10.0**high_x, height), name)
+        yield Roof(*at(height / max(rates.values()), height), *at(10.0**high_x, height), name)
 
 
 def _decades(values: list[float]) -> tuple[int, int]:

@@ -8,7 +8,7 @@ from typing import Any
 
 Record = dict[str, Any]
 
-MOST_LAYERS = 16
+MOST_LAYERS = 20
 """Bars of a chart; larger networks are shown less deep."""
 
 WORTH_OPENING = 0.15

@@ -123,7 +123,7 @@ function showWaits() {
     first.push(lines.length);
     const rest = [[KINDS.done, "", kinds.done || 0]].filter(([, , cycles]) => cycles);
     for (const [what, source, cycles] of [[KINDS.run, "", kinds.run || 0], ...causes, ...rest])
-      lines.push([lane, what, source, cycles, percent(cycles, chosen.cycles)]);
+      lines.push([lane, what, cycles, percent(cycles, chosen.cycles), source]);
     return [element("span", lane), track,
       element("span", percent(kinds.run || 0, chosen.cycles) + " at work", "number")];
   }));

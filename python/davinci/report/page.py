@@ -43,7 +43,7 @@ MOST_NODES = 12
 MOST_LISTED = 16
 """Nodes that are listed of the chosen kernel."""
 
-MOST_BARS = 16
+MOST_BARS = 20
 """Bars of a chart; what is left is one more."""
 
 
@@ -79,6 +79,7 @@ def as_html(
     )
     environment.filters["share"] = lambda part: f"{100 * part:.1f} %"
     environment.filters["percent"] = percent
+    environment.filters["unbroken"] = lambda text: text.replace(" %", "\u00a0%")
     charts: list[Chart] = rooflines(record)
     layers = time_by_layer(record)
     return environment.get_template("page.html.j2").render(
@@ -100,7 +101,7 @@ def as_html(
         charts=charts,
         pipes=[(name[5:], LANES[name], pipe["ratio"]) for name, pipe in record["pipes"].items()],
         data=embedded(details(machine, record, launches)),
-        network=embedded(network(record, layers)),
+        network=embedded(network(machine, record, layers)),
         about=embedded({row["name"]: about(row) for row in record["kernels"]}),
         arena=arena_of(record),
         nodes=embedded({row["name"]: node_lines(row) for row in record["kernels"]}),
@@ -148,8 +149,8 @@ def tiles(record: Record) -> list[tuple[str, str, str]]:
             "of it on the scalar unit",
             plural(len(scalar), "kernel", "kernels"),
         ),
-        (percent(record["idle"]["ratio"]), "of the cores idle", f"half or more in {half_idle}"),
-        (percent(reached), "of the kernels' time needed", "at the machine's limits"),
+        (percent(record["idle"]["ratio"]), "of the cores idle", f"at least half in {half_idle}"),
+        (percent(reached), "of the kernels' time at best", "at the machine's limits"),
     ]
 
 
@@ -179,7 +180,7 @@ def bars(groups: Sequence[Group]) -> list[Bar]:
     ]
 
 
-def network(record: Record, layers: Sequence[Scope]) -> dict[str, Any]:
+def network(machine: Machine, record: Record, layers: Sequence[Scope]) -> dict[str, Any]:
     """What the script draws of the whole run: launches on one axis.
 
     A launch is [start in us, length in us, number of its kernel, number of its layer, number of its
@@ -187,6 +188,7 @@ def network(record: Record, layers: Sequence[Scope]) -> dict[str, Any]:
     average].
     """
     numbers = {row["name"]: i for i, row in enumerate(record["kernels"])}
+    parts = sum(core.count for core in machine.core_types.values())
     layer_of = {number: i for i, layer in enumerate(layers) for number in layer.all_numbers()}
     nodes = Numbers()
     placed = [
@@ -215,7 +217,7 @@ def network(record: Record, layers: Sequence[Scope]) -> dict[str, Any]:
         "layers": [layer.name for layer in layers],
         "nodes": nodes.texts,
         "kernels": [
-            [row["name"], row["label"], row["unit"], round(cores_at_work(record, row), 2)]
+            [row["name"], row["label"], row["unit"], round(cores_at_work(row, parts), 2)]
             for row in record["kernels"]
         ],
     }
@@ -228,10 +230,14 @@ def gm_rate(launch: Record) -> float:
     return float(moved / length_us / 1000)
 
 
-def cores_at_work(record: Record, row: Record) -> float:
-    """Returns how many cores work on average while a kernel runs."""
-    working = 1 - row["idle_core_cycles"] / max(1, row["core_cycles"])
-    return float(working * record["cores"])
+def cores_at_work(row: Record, parts: int) -> float:
+    """Returns how many cores work on average while a kernel runs.
+
+    Args:
+        parts: of a core that count as cores of their own, the vector cores of a split machine.
+    """
+    working = row["core_cycles"] - row["idle_core_cycles"]
+    return float(working / max(1, row["cycles"]) / parts)
 
 
 def cells(record: Record, row: Record) -> list[Cell]:

@@ -130,10 +130,9 @@ def idle_summary(record: Record) -> str:
     idle = record["idle"]
     chosen = f" ({percent(idle['spared_ratio'])} by choice: launches on more cores take longer)"
     chosen = chosen if idle["spared_ratio"] else ""
-    return (
-        f"idle {percent(idle['ratio'])} of the kernels' time{chosen}; half of the "
-        f"{record['cores']} or more in {percent(idle['half_idle_ratio'])} of it"
-    )
+    half = f"; at least half of the {record['cores']} in {percent(idle['half_idle_ratio'])} of it"
+    half = half if record["cores"] > 1 else ""
+    return f"idle {percent(idle['ratio'])} of the kernels' time{chosen}{half}"
 
 
 def sync_text(record: Record) -> str:
