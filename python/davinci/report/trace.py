@@ -59,8 +59,9 @@ kernels that share a launch with another one."""
 KERNEL = 0
 """Number of the lane of a core that says which kernel runs; it lies above those of its pipes."""
 
-TRAFFIC, BUSY = "GM traffic", "busy cores"
-"""Counters: bytes that are read and written in a microsecond, and cores that have work."""
+TRAFFIC, BUSY = "GM traffic", "busy"
+"""Counters: bytes that are read and written in a microsecond, and cores that have work. Viewers put
+the unit behind the name: `busy cores`."""
 
 LANES_OF_A_PROCESS = 1000
 """How far apart the numbers of the lanes of two processes are."""
