@@ -156,7 +156,7 @@ def test_every_number_of_a_machine_file_has_a_source(path: Path) -> None:
             continue
         source = comment.strip() or table_source.strip()
         cited = re.match(r"([a-e]\d?)\b", source)
-        known = source.startswith(("assumed", "recommended defaults"))
+        known = source.startswith("assumed")
         assert known or (cited and cited[1] in sections), line
 
 
