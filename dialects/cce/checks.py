@@ -9,7 +9,7 @@ from typing import Any
 
 from davinci.dialects.base import attribute, integer, one_of
 from davinci.dialects.cce.buffers import Buffer, type_name
-from davinci.dialects.cce.instructions import COPIES, types_of
+from davinci.dialects.cce.instructions import BITWISE, COPIES, types_of
 from davinci.errors import require
 from davinci.isa import INSTRUCTIONS, Pipe
 from davinci.isa.strides import merge_dims, split_run
@@ -92,12 +92,23 @@ def require_fractals(role: str, buffer: Buffer, columns: int) -> None:
 
 
 def check_vector(op: Any, buffers: list[Buffer]) -> None:
-    """C1 operands in UB with equal shapes; C2 one legal element type; C3 legal strides."""
-    dst = buffers[-1]
-    require_type("destination", dst.dtype, types_of(op.name.removeprefix("cce.")))
+    """C1 operands in UB with equal shapes; C2 one legal element type, of operations on bits any of
+    16 or 32 bits; C3 legal strides."""
+    dst, name = buffers[-1], op.name.removeprefix("cce.")
+    if name in BITWISE:
+        for buffer in buffers:
+            require(buffer.itemsize in BIT_BYTES, "bytes of elements", buffer.itemsize, "2 or 4")
+            require(buffer.itemsize == dst.itemsize, "bytes", buffer.itemsize, dst.itemsize)
+        check_elementwise(buffers)
+        return
+    require_type("destination", dst.dtype, types_of(name))
     for i, buffer in enumerate(buffers[:-1]):
         require(buffer.dtype == dst.dtype, f"element type of source {i}", buffer.dtype, dst.dtype)
     check_elementwise(buffers)
+
+
+BIT_BYTES = (2, 4)
+"""Sizes of elements that operations on bits take."""
 
 
 def check_scalar(scalar: Any, dst: Buffer) -> None:

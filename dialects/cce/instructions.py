@@ -22,6 +22,8 @@ NAMES = {
 
 BINARY = ("vadd", "vsub", "vmul", "vdiv", "vmax", "vmin", "vand", "vor")
 UNARY = ("vexp", "vln", "vsqrt", "vrsqrt", "vrec", "vabs", "vrelu", "vnot")
+BITWISE = ("vand", "vor", "vnot")
+"""Operations on bits, which take any elements of 16 and 32 bits."""
 WITH_SCALAR = ("vadds", "vmuls", "vaxpy")
 ELEMENTWISE = (*BINARY, *UNARY, *WITH_SCALAR, "vector_dup")
 """Operations that are one instruction, element by element."""

@@ -53,6 +53,9 @@ def parts_of(op: Op) -> list[Part]:
     *sources, dst = arrays
     if name == "vconv":
         record = _conversion(op, _dtype(operands[0]), _dtype(operands[1]))
+    elif name in instructions.BITWISE:
+        (kind,) = instructions.types_of(name)
+        record = _record(op, f"{name}.{kind}")
     else:
         record = _record(op, f"{name}.{_dtype(operands[dst])}")
     return [Part(record, (dst, *sources))]

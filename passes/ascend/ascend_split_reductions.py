@@ -80,7 +80,7 @@ class Split:
 def split(op: Any, judge: Judge, cores: int) -> bool:
     """Replaces a reduction by the two that take least time, if they take less; whether it did."""
     source, result = tensor_of(op.operands[0].type), tensor_of(op.result.type)
-    if source.layout != ND or result.count >= cores or 0 in source.shape:
+    if source.layout != ND or result.count >= WAVES * cores or 0 in source.shape:
         return False
     kind, dims = attribute(op, "kind"), tuple(attribute(op, "dims"))
     element = REDUCTIONS[kind].accumulator(source.element)

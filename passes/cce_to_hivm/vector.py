@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from davinci.dialects.cce.buffers import buffer_of
-from davinci.dialects.cce.instructions import WITH_SCALAR
+from davinci.dialects.cce.instructions import BITWISE, WITH_SCALAR
 from davinci.isa import Instruction
 from davinci.isa.core import DTYPES
 from davinci.isa.vector_plan import Issue, Nest
@@ -16,6 +17,9 @@ from davinci.passes.cce_to_hivm import lowering
 from davinci.passes.cce_to_hivm.addresses import Address, Shift
 from davinci.passes.cce_to_hivm.emitter import Emitter, is_constant
 from davinci.passes.cce_to_hivm.reductions import lower_fill_of_lanes
+
+MASK_BITS = 128
+"""Lanes of the vector mask."""
 
 SCALAR_OPS = (*WITH_SCALAR, "vector_dup")
 
@@ -42,7 +46,19 @@ def lower_elementwise(emitter: Emitter, op: Op) -> None:
             emitter.instruction(part.record, addresses[own], {**fields, **extra})
 
     for nest in nests_of(op, parts, emitter.machine.vector):
+        if op.name.removeprefix("cce.") in BITWISE:
+            lanes = itemsizes[0] // DTYPES[parts[0].record.type].itemsize
+            mask = widened(nest.issue.mask, lanes)
+            nest = replace(nest, issue=replace(nest.issue, mask=mask))
         emit_nest(emitter, nest, itemsizes, start, emit)
+
+
+def widened(mask: int, lanes: int) -> int:
+    """A mask of elements as one of lanes, of which each element takes several; what lies behind a
+    repeat has no elements."""
+    bits = [place for place in range(MASK_BITS // lanes) if mask >> place & 1]
+    every = (1 << lanes) - 1
+    return sum(every << place * lanes for place in bits)
 
 
 def emit_nest(

@@ -145,7 +145,7 @@ def select(
         return to_byte(p, p.choose("ne", flag, 0.0, in_f16(p, a), in_f16(p, b)))
     if kind == "s32":
         return _chosen(p, flag, a, b)
-    return p.choose("ne", p.convert(flag, kind), 0.0, a, b)
+    return p.select(p.convert(flag, kind), a, b)
 
 
 def _chosen(p: VectorProgram, flag: Value, a: Operand, b: Operand) -> Value:

@@ -96,6 +96,8 @@ class VectorProgram:
         rounded: of values of f32, the same in f16 by cheaper steps than a conversion at the end.
         serving: members of the group that what is recorded now serves.
         taken: members whose steps became a part of how the first input comes.
+        masks: whether choices are made by masks of bits (`davinci.operators.masks`), not by a
+            comparison and a selection for each repeat.
     """
 
     inputs: list[Value] = field(default_factory=list)
@@ -106,6 +108,7 @@ class VectorProgram:
     rounded: dict[Value, Value] = field(default_factory=dict)
     serving: tuple[int, ...] = ()
     taken: tuple[int, ...] = ()
+    masks: bool = False
     _count: int = 0
 
     def _value(self, dtype: str) -> Value:
@@ -228,9 +231,25 @@ class VectorProgram:
 
     def choose(self, predicate: str, a: Operand, b: Operand, x: Operand, y: Operand) -> Value:
         """predicate(a, b) ? x : y, with at least one of a, b a value; all of one type."""
+        from davinci.operators import masks  # which is written in terms of this class
+
         kind = next(v.dtype for v in (a, b) if isinstance(v, Value))
+        if self.by_masks(a, b, x, y) and masks.is_number(a) and masks.is_number(b):
+            return masks.chosen(self, predicate, a, b, x, y, kind)
         sources = [self._array(v, kind) for v in (a, b, x, y)]
         return self.step("vcmpsel", sources, kind, predicate=predicate)
+
+    def select(self, flag: Value, x: Operand, y: Operand) -> Value:
+        """x where a flag of their type is 1.0, y where it is 0.0."""
+        from davinci.operators import masks
+
+        if self.by_masks(flag, x, y):
+            return masks.selected(self, flag, x, y, flag.dtype)
+        return self.choose("ne", flag, 0.0, x, y)
+
+    def by_masks(self, *operands: Operand) -> bool:
+        """Whether a choice among such operands is made by masks of bits."""
+        return self.masks
 
     def _array(self, a: Operand, dtype: str) -> Value:
         return a if isinstance(a, Value) else self.constant(dtype, a)

@@ -11,9 +11,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from davinci.isa.core import DTYPES
 from davinci.machine import Machine
@@ -21,15 +20,13 @@ from davinci.operators.vector_program import Value
 from davinci.schedule.choices import PieceChoice, TileChoice
 from davinci.schedule.graph import Graph
 from davinci.schedule.vector.chunk_choice import ChunkChoice
-from davinci.schedule.vector.chunks import Chunks, Run
+from davinci.schedule.vector.chunks import Run
 from davinci.schedule.vector.phased_schedule import PhasedChooser, PhasedSchedule
 from davinci.schedule.vector.row_parts import beside_each_other, in_tile
 from davinci.schedule.vector.row_places import block_lanes
-from davinci.schedule.vector.row_siblings import Beside
 from davinci.schedule.vector.space import NoSpace, Space, space_of
 from davinci.schedule.vector.step_costs import moving_cycles, step_cycles, transfers
 from davinci.schedule.vector.tile_layout import (
-    CHAINS,
     COPIED_SHARES,
     SLOTS,
     TABLE_SHARE,
@@ -38,64 +35,8 @@ from davinci.schedule.vector.tile_layout import (
     tile_of,
 )
 from davinci.schedule.vector.tile_program import TileProgram, program_of
+from davinci.schedule.vector.tiled_schedule import VectorSchedule as VectorSchedule
 from davinci.units import REPEAT_BYTES, round_up
-
-
-@dataclass(frozen=True)
-class VectorSchedule:
-    """How a group is computed.
-
-    Attributes:
-        cut: the axis that is cut.
-        whole: whether axes outside it are whole, not walked.
-        tile: sizes of a full tile.
-        runs: the tiles along the cut axis.
-        overlap: whether the last tile goes over elements of the one before; both are of one core.
-        cores: blocks of the launch.
-        slots: buffers of what is loaded or stored; `slots_held` of what stays in UB.
-        tables: values of a row that lie in UB once for each row of a tile.
-        beside: values that lie beside each other in one buffer, see `row_parts`.
-        ragged: lanes of the innermost axis behind its last whole block; rows then end in a block
-            that repeats lanes of the one before.
-        cycles: estimated.
-        spare: bytes of UB that each statistic may take to lie where it is used fastest.
-        chunks: how reduced axes are gone through of which UB holds no part worth keeping.
-    """
-
-    cut: int
-    whole: bool
-    tile: Tile
-    runs: tuple[Run, ...]
-    overlap: bool
-    cores: int
-    slots: int
-    tables: frozenset[Value]
-    beside: tuple[Beside, ...]
-    ragged: int
-    cycles: int
-    spare: int = 0
-    chunks: Chunks | None = None
-
-    @property
-    def choice(self) -> TileChoice:
-        """What was decided."""
-        form: Literal["tiles", "chunks"] = "tiles" if self.chunks is None else "chunks"
-        size = self.runs[0].size
-        return TileChoice(form=form, cut=self.cut, whole=self.whole, size=size, slots=self.slots)
-
-    @property
-    def slots_held(self) -> int:
-        """Buffers of each value that stays in UB."""
-        return min(self.slots, CHAINS)
-
-    def __str__(self) -> str:
-        sizes = [f"i{axis}: {size}" for axis, size in enumerate(self.tile.sizes)]
-        sizes[self.cut] += " of " + " + ".join(f"{r.count} x {r.size}" for r in self.runs)
-        if self.chunks is not None:
-            runs = " + ".join(f"{r.count} x {r.size}" for r in self.chunks.runs)
-            sizes[self.chunks.axis] += f" in chunks of {runs}"
-        return f"{', '.join(sizes)}; {self.cores} cores, {self.slots} slots"
-
 
 ScheduleOf = Callable[[int, list[int]], VectorSchedule | None]
 """The schedule of tiles of some sizes, cut along an axis; None if there is none."""
@@ -133,9 +74,11 @@ def plan(
     Raises:
         NoSpace: the vector unit cannot compute the group in one kernel, or not in this way.
     """
-    chooser = _chooser(graph, machine, cores)
-    chooser.require_rows()
-    found = chooser.best() if choice is None else chooser.of(choice)
+    choosers = _choosers(graph, machine, cores)
+    choosers[0].require_rows()
+    chooser, found = _least(
+        choosers, lambda each: each.best() if choice is None else each.of(choice)
+    )
     return Plan(graph, chooser.space, chooser.program, found, machine)
 
 
@@ -145,9 +88,9 @@ def plans(graph: Graph, machine: Machine, cores: int) -> list[VectorSchedule | P
     Raises:
         NoSpace: the vector unit cannot compute the group in one kernel.
     """
-    chooser = _chooser(graph, machine, cores)
-    chooser.require_rows()
-    return list(chooser.all())
+    choosers = _choosers(graph, machine, cores)
+    choosers[0].require_rows()
+    return [schedule for chooser in choosers for schedule in chooser.all()]
 
 
 def estimate(graph: Graph, machine: Machine, cores: int) -> int:
@@ -156,14 +99,45 @@ def estimate(graph: Graph, machine: Machine, cores: int) -> int:
     Raises:
         NoSpace: no group that contains it can be computed in one kernel.
     """
-    return _chooser(graph, machine, cores).best().cycles
+    _, found = _least(_choosers(graph, machine, cores), lambda each: each.best())
+    return found.cycles
 
 
-def _chooser(graph: Graph, machine: Machine, cores: int) -> _Chooser:
+def _choosers(graph: Graph, machine: Machine, cores: int) -> list[_Chooser]:
+    """One for the program of a group; where that chooses, also one for the program that does so by
+    masks of bits, if the machine has the conversions to bytes that these take."""
     space = space_of(graph)
     if any(axis.size == 0 for axis in space.axes):
         raise NoSpace("a group of nothing")
-    return _Chooser(graph, space, program_of(graph, space), machine, cores)
+    programs = [program_of(graph, space)]
+    choices = any(step.name == "vcmpsel" for step in programs[0].steps)
+    if choices and machine.intrinsics.keys() >= OF_MASKS:
+        programs.append(program_of(graph, space, masks=True))
+    return [_Chooser(graph, space, program, machine, cores) for program in programs]
+
+
+OF_MASKS = {"vconv_f162s8", "vconv_f162s8c", "vconv_s82f16"}
+"""Instructions of masks that not every machine has which kernels are compiled for."""
+
+
+def _least(
+    choosers: Sequence[_Chooser],
+    schedule_of: Callable[[_Chooser], VectorSchedule | PhasedSchedule],
+) -> tuple[_Chooser, VectorSchedule | PhasedSchedule]:
+    """The chooser whose schedule takes least time, and that schedule.
+
+    Raises:
+        NoSpace: none of them has one.
+    """
+    found, refusal = [], NoSpace("a group without a program")
+    for chooser in choosers:
+        try:
+            found.append((chooser, schedule_of(chooser)))
+        except NoSpace as reason:
+            refusal = refusal if found else reason
+    if not found:
+        raise refusal
+    return min(found, key=lambda pair: pair[1].cycles)
 
 
 def units_of(runs: tuple[Run, ...], overlap: bool) -> int:

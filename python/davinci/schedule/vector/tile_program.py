@@ -184,6 +184,11 @@ class TileProgram(VectorProgram):
         forms = [form for v in sources if (form := self.forms[v]) is not None]
         return tuple(sorted({axis for form in forms for axis in form})) if forms else None
 
+    def by_masks(self, *operands: Operand) -> bool:
+        """Of rows only: statistics are few."""
+        form = self._joined([x for x in operands if isinstance(x, Value)])
+        return self.masks and form is not None and self.lane in form
+
     def reduce(self, kind: str, source: Value, axes: Collection[int]) -> Value:
         """`source` without `axes`."""
         form = self.forms[source]
@@ -259,14 +264,17 @@ class TileProgram(VectorProgram):
         return last | dict.fromkeys(self.stores.values(), len(self.steps))
 
 
-def program_of(graph: Graph, space: Space) -> TileProgram:
+def program_of(graph: Graph, space: Space, masks: bool = False) -> TileProgram:
     """The program of a group.
+
+    Args:
+        masks: whether choices are made by masks of bits.
 
     Raises:
         NoSpace: an operator has no tile rule for its types.
     """
     _require_types(graph)
-    program = TileProgram(lane=len(space.axes) - 1)
+    program = TileProgram(lane=len(space.axes) - 1, masks=masks)
     known: dict[int, Operand] = {}
     for number in graph.inputs:
         value = program.load(DTYPE_OF[graph.arrays[number].element], space.of(number))
