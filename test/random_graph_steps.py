@@ -252,3 +252,89 @@ STEPS: dict[Step, int] = {
     padded: 1,
     rounded: 1,
 }
+
+
+def split(g: Graph, x: Value) -> Value | None:
+    """Parts along a dimension, what is done to some of them, and some or all joined again."""
+    dims = [i for i, size in enumerate(x.shape) if size > 1]
+    if not dims:
+        return None
+    dim = g.pick(dims)
+    size = x.shape[dim]
+    even = [n for n in (2, 3, 4) if size % n == 0]
+    if even and g.chance(0.7):
+        count = g.pick(even)
+        ends = [size // count * (i + 1) for i in range(count)]
+    else:
+        ends = sorted({int(g.rng.integers(1, size)), size})
+    whole = [(0, n, 1) for n in x.shape]
+    parts = []
+    for first, end in zip([0, *ends], ends, strict=False):
+        parts.append(g.slice(x, [*whole[:dim], (first, end, 1), *whole[dim + 1 :]]))
+    made = [activation(g, p) if g.chance(0.6) else p for p in parts]
+    made = [made[int(i)] for i in g.rng.permutation(len(made))]
+    if g.chance(0.3) and len({p.shape for p in made}) == 1:
+        return g.add(made[0], made[-1])
+    return all_joined(g, made, dim)
+
+
+def all_joined(g: Graph, parts: Sequence[Value], dim: int) -> Value:
+    y = parts[0]
+    for other in parts[1:]:
+        y = g.concatenate(y, other, dim)
+    return y
+
+
+def branches(g: Graph, x: Value) -> Value | None:
+    """Several products of one value beside each other, in columns or in front of each other."""
+    matrix = x.shape if len(x.shape) == 2 else (math.prod(x.shape[:-1]), x.shape[-1])
+    if len(x.shape) < 2 or matrix[0] * 300 > g.most:
+        return None
+    flat = x if len(x.shape) == 2 else g.reshape(x, matrix)
+    dim, columns = g.pick((0, 1, 1)), g.pick((16, 32, 48, 17))
+    made = []
+    for _ in range(g.pick((2, 2, 3))):
+        own = columns if dim == 0 else g.pick((16, 32, 48, 7))
+        y = g.product(flat, g.argument((matrix[1], own)))
+        made.append(activation(g, g.limited(y)) if g.chance(0.6) else y)
+    if dim == 1 and len(x.shape) == 3 and g.chance(0.6):  # images, one behind the other
+        made = [g.reshape(y, (*x.shape[:-1], y.shape[-1])) for y in made]
+        dim = 2
+    return all_joined(g, made, dim)
+
+
+def projections(g: Graph, x: Value) -> Value | None:
+    """Queries, keys and values by one product, whose columns are split."""
+    rows = math.prod(x.shape[:-1])
+    heads, width = g.pick((1, 2, 4)), g.pick((8, 16, 32))
+    columns = heads * width
+    if len(x.shape) < 2 or rows > 130 or rows * 3 * columns > g.most or heads * rows**2 > g.most:
+        return None
+    flat = x if len(x.shape) == 2 else g.reshape(x, (rows, x.shape[-1]))
+    y = g.limited(g.product(flat, g.argument((x.shape[-1], 3 * columns))))
+    q, k, v = (g.slice(y, [(0, rows, 1), (i * columns, (i + 1) * columns, 1)]) for i in range(3))
+    return attention_of(g, q, k, v, heads)
+
+
+def residual(g: Graph, x: Value) -> Value | None:
+    """x and what two products make of it: the sum may lie where x does."""
+    if len(x.shape) != 2 or x.shape[0] * 64 > g.most:
+        return None
+    inner = g.pick((16, 33, 64))
+    y = activation(g, g.limited(g.product(x, g.argument((x.shape[1], inner)))))
+    y = g.limited(g.product(g.limited(y), g.argument((inner, x.shape[1]))))
+    return g.add(x, y)
+
+
+VIEWS: dict[Step, int] = {
+    **STEPS,
+    split: 6,
+    branches: 4,
+    projections: 3,
+    residual: 4,
+    reshaped: 4,
+    transposed: 4,
+    part: 3,
+    joined: 4,
+}
+"""Networks rich in what may lie in the bytes of other values, or be a part of them."""

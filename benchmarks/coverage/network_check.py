@@ -1,11 +1,12 @@
 """Every network of the zoo and the light networks of the onnx package against onnxruntime.
 
-    python benchmarks/coverage/network_check.py [network ...] [--machine NAME]
+    python benchmarks/coverage/network_check.py [network ...] [--machine NAME] [--poison]
                                                 [--write | --quantize]
 
 Each is compiled, simulated with data and all checks, and compared as `npu-run --check` does; beside
 that the share of its cycles that kernels on the scalar unit take. Networks are named as npu-run
-names them. --write writes docs/network-check.md. Takes half an hour for all.
+names them. --write writes docs/network-check.md. Takes half an hour for all. With --poison bytes of
+the arena that no value needs are filled with 0xFF before each launch (`Executable.poison`).
 
 --quantize has the networks of the zoo with products of bytes instead, calibrated with two random
 samples: bytes may be the neighbours of onnxruntime's (docs/quantization.md), so that errors are
@@ -106,7 +107,7 @@ def quantized(source: job.Source) -> job.Source:
     return replace(source, model=davinci.quantize(network, samples, layers="all").model)
 
 
-def row_of(network: str, machine: str, of_bytes: bool = False) -> str:
+def row_of(network: str, machine: str, of_bytes: bool = False, poison: bool = False) -> str:
     """The row of a network, which says what is wrong where it does not pass."""
     start = time.perf_counter()
     name = network if network.endswith(".onnx") else f"zoo:{network}"
@@ -124,6 +125,7 @@ def row_of(network: str, machine: str, of_bytes: bool = False) -> str:
             progress=lambda text: None,
             machine=machine,
             precision=precision,
+            poison=poison,
         )
     except DavinciError as error:
         return f"| {title} | {precision} | fails: {error} | | | | | |"
@@ -151,6 +153,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n\n")[0])
     parser.add_argument("networks", nargs="*", metavar="network", help="default: all")
     parser.add_argument("--machine", default="ascend910")
+    parser.add_argument("--poison", action="store_true", help="spoil bytes that no value needs")
     ways = parser.add_mutually_exclusive_group()
     ways.add_argument("--write", action="store_true")
     ways.add_argument("--quantize", action="store_true")
@@ -158,7 +161,7 @@ def main() -> int:
     light = [] if options.quantize else sorted(map(str, LIGHT.glob("light_*.onnx")))
     rows = []
     for network in options.networks or [*ZOO, *light]:
-        rows.append(row_of(network, options.machine, options.quantize))
+        rows.append(row_of(network, options.machine, options.quantize, options.poison))
         print(rows[-1], flush=True)
     if options.write:
         text = INTRODUCTION.format(machine=options.machine) + "\n".join(rows) + "\n"

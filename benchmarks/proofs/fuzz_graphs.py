@@ -1,12 +1,14 @@
 """Random networks, fused and with a kernel for each operator, against StableHLO's interpreter.
 
     python benchmarks/proofs/fuzz_graphs.py [--first SEED] [--count N] [--length N] [--most N]
-                                            [--keep DIR] [--write]
+                                            [--views] [--keep DIR] [--write]
 
 Each network (test/random_graphs.py) is compiled for every machine that the compiler makes kernels
-for, with 1 to 32 cores, and runs on the simulated machine with all checks on. Prints what went
-wrong, and what the networks were made of; --keep writes the text of each network that failed,
---write puts the numbers into docs/checks.md. Exits with 1 if any failed.
+for, with 1 to 32 cores, and runs on the simulated machine with all checks on; bytes of the arena
+that no value needs are filled with 0xFF between launches. Prints what went wrong, and what the
+networks were made of. --views takes networks rich in parts, joined values and residual sums; --keep
+writes the text of each network that failed, --write puts the numbers into docs/checks.md. Exits
+with 1 if any failed.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 from checks_page import parser_of_figures, put
 
 from fuzz.graph_fuzz import MACHINES, findings
-from random_graph_steps import STEPS
+from random_graph_steps import STEPS, VIEWS
 from random_graphs import Graph
 
 
@@ -32,14 +34,16 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--length", type=int, default=8, help="steps of a network")
     parser.add_argument("--most", type=int, default=70_000, help="elements of an array")
+    parser.add_argument("--views", action="store_true", help="networks rich in views")
     parser.add_argument("--keep", metavar="DIR")
     options = parser.parse_args()
+    allowed = VIEWS if options.views else STEPS
     start, steps, failed = time.process_time(), Counter[str](), 0
     for seed in range(options.first, options.first + options.count):
         graph = Graph(seed, options.most)
-        graph.walk(options.length, STEPS)
+        graph.walk(options.length, allowed)
         steps.update(graph.steps)
-        for finding in findings(seed, options.length, options.most, len(MACHINES)):
+        for finding in findings(seed, options.length, options.most, len(MACHINES), allowed):
             failed += 1
             print(f"seed {finding.seed}, {finding.way}: {finding.what}", flush=True)
             if options.keep:
@@ -52,9 +56,15 @@ def main() -> int:
         *wrap(f"steps: {made}", 120),
         f"{options.count} networks, {runs} runs, {failed} failed",
     ]
-    size = f"--length {options.length} --most {options.most}"
+    size = f"--length {options.length} --most {options.most}{' --views' * options.views}"
     command = f"fuzz_graphs.py --first {options.first} --count {options.count} {size}"
-    put("GRAPHS", command, lines, time.process_time() - start, options.write)
+    put(
+        "VIEWS" if options.views else "GRAPHS",
+        command,
+        lines,
+        time.process_time() - start,
+        options.write,
+    )
     return int(failed > 0)
 
 

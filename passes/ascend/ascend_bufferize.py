@@ -33,15 +33,19 @@ where that is not possible. Adds `ascend.arena_bytes`, `ascend.arena_unplanned_b
 arena would take without reuse), `ascend.arena_lower_bound_bytes` (the most bytes that are live
 at once) and `ascend.arena` to @main: of each value in the arena, or of each piece of one whose
 pieces are not needed equally long, its offset and size in bytes, and the numbers of the first and
-the last launch that needs it. With `memory-limit` the arena has at most so many bytes
-(`davinci.passes.ascend.memory_limit`): `ascend.arena_limit_bytes`, and what was tried for that in
-`ascend.arena_remedies`. A kernel with `ascend.overwrites` gets an output and an input that are the
-same bytes (`davinci.passes.ascend.overwriting`).
+the last launch that needs it; and `ascend.arena_buffers`, for each of these the number of the
+buffer that it is all or a piece of, and of the launches that write into it behind the first one:
+other parts of it, or results that take its bytes. With `memory-limit` the arena has at most so many
+bytes (`davinci.passes.ascend.memory_limit`): `ascend.arena_limit_bytes`, and what was tried for
+that in `ascend.arena_remedies`. A kernel with `ascend.overwrites` gets an output and an input that
+are the same bytes, and outputs may take the bytes of inputs that are needed no more
+(`davinci.passes.ascend.overwriting`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -65,6 +69,7 @@ from davinci.passes.analysis.origins import by_member, served
 from davinci.passes.ascend.group_outline import Kernels
 from davinci.passes.ascend.grouping import joined_in_place
 from davinci.passes.ascend.host_function import HostBuilder, Launch, Place, Storage
+from davinci.passes.ascend.joining import offsets_of, parts_of_joined
 from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor, symbols
 from davinci.passes.ascend.memory_limit import (
     PLANNED,
@@ -78,7 +83,7 @@ from davinci.passes.ascend.memory_limit import (
     place,
     storages_of,
 )
-from davinci.passes.ascend.overwriting import OVERWRITES, Buffer, in_place
+from davinci.passes.ascend.overwriting import OVERWRITES, Buffer, in_place, shared_by
 from davinci.passes.ascend.staging import Staged, Staging
 from davinci.passes.ascend.tensor_ops import PRODUCTS, defining_op, stored_array
 from davinci.passes.pipeline import memory_limits
@@ -140,17 +145,25 @@ class AscendBufferizePass(Pass):
         main.attributes["ascend.arena_unplanned_bytes"] = builder.as_attribute(unplanned_bytes)
         bound = builder.as_attribute(placed.problem.lower_bound)
         main.attributes["ascend.arena_lower_bound_bytes"] = bound
-        places = [
-            number
-            for storage, buffer in zip(arena, placed.problem.buffers, strict=True)
+        pieces = [
+            (number, storage, piece)
+            for number, (storage, buffer) in enumerate(
+                zip(arena, placed.problem.buffers, strict=True)
+            )
             for piece in buffer.parts
-            for number in (
+        ]
+        places = [
+            n
+            for _, storage, piece in pieces
+            for n in (
                 storage.offset + piece.begin,
                 piece.end - piece.begin,
                 *staged.calls_of(storage, piece),
             )
         ]
         main.attributes["ascend.arena"] = builder.as_attribute(places)
+        shared = [[number, *staged.later_writers(s, piece)] for number, s, piece in pieces]
+        main.attributes["ascend.arena_buffers"] = builder.as_attribute(shared)
         if remedies:
             texts = [remedy.text(remedies[0]) for remedy in remedies]
             main.attributes["ascend.arena_limit_bytes"] = builder.as_attribute(limit)
@@ -222,6 +235,7 @@ class HostPlan:
         self._places: dict[Any, Place] = {}
         self._fulls: dict[Any, Any] = {}
         self._joined: dict[Any, Place] = {}
+        self._shares: dict[str, Sequence[tuple[int, int]]] = {}
         block = function.regions[0].blocks[0]
         self._returned = {viewed(v) for v in block.operations[len(block.operations) - 1].operands}
         for number, value in enumerate(block.arguments):
@@ -331,7 +345,14 @@ class HostPlan:
         for output, number in attribute(self._kernels.function(kernel), OVERWRITES, ()):
             self._copy(read[number], made[output], inputs[number], op)
             read[number] = made[output]
-        self.launches.append(self._launch_of(kernel, [*read, *made], op, len(made)))
+        launch = self._launch_of(kernel, [*read, *made], op, len(made))
+        self.launches.append(replace(launch, shares=self._shared_by(kernel, len(read))))
+
+    def _shared_by(self, kernel: str, inputs: int) -> Sequence[tuple[int, int]]:
+        """Outputs and inputs of a kernel that may be the same bytes."""
+        if kernel not in self._shares:
+            self._shares[kernel] = shared_by(self._kernels.function(kernel), inputs)
+        return self._shares[kernel]
 
     def _launch_of(self, kernel: str, buffers: list[Buffer], op: Any, outputs: int = 1) -> Launch:
         operators = served(op)
@@ -379,35 +400,6 @@ class HostPlan:
         if elements not in self._constants:
             self._constants[elements] = self._new("constant", elements, value, op.location)
         return Place(self._constants[elements])
-
-
-def parts_of_joined(block: Any, returned: set[Any]) -> dict[Any, tuple[Any, int]]:
-    """For each value that is made in place inside the result of a concatenation: that result, and
-    the offset in it in bytes. A value has one place at most; what the function returns has
-    another."""
-    found: dict[Any, tuple[Any, int]] = {}
-    for operation in block.operations:
-        op = operation.operation
-        if op.name != "ascend.concat" or not joined_in_place(op):
-            continue
-        for operand, offset in zip(op.operands, offsets_of(op), strict=True):
-            owner = defining_op(operand)
-            made = owner is not None and (owner.name == "func.call" or is_kernel(owner))
-            if made and operand not in found and operand not in returned:
-                found[operand] = op.results[0], offset
-    return found
-
-
-def is_kernel(op: Any) -> bool:
-    """Whether an operator's result is made by a kernel of its own, or is joined in place."""
-    views = ("full", "constant", "iota", "reshape", "view", "slice")
-    return op.name.startswith("ascend.") and op.name.removeprefix("ascend.") not in views
-
-
-def offsets_of(concat: Any) -> tuple[int, int]:
-    """Where operands of a concatenation in place lie in its result, in bytes."""
-    first = memref_of(concat.operands[0].type)
-    return 0, math.prod(first.shape) * first.element_type.width // 8
 
 
 def viewed(value: Any) -> Any:

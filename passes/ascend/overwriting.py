@@ -20,13 +20,34 @@ from dataclasses import replace
 from typing import Any
 
 from davinci.passes.ascend.host_function import Launch, Place, Storage, Touch, bytes_of, range_of
+from davinci.passes.ascend.staging import group_of_kernel, needs_of
+from davinci.schedule.in_place import shareable
 
 Buffer = tuple[Place, Any]
 """A place and the memref type that it is seen as."""
 
+Use = tuple[int, Touch]
+"""The number of a launch, and what it touches."""
+
 OVERWRITES = "ascend.overwrites"
 """Of a kernel: pairs of the number of an output and that of an input, each counted from 0. Where
 the kernel writes nothing of the output, it has what the input has, for both are the same bytes."""
+
+
+def shared_by(kernel: Any, inputs: int) -> list[tuple[int, int]]:
+    """Outputs of a kernel that may be the same bytes as an input, whatever its schedule: numbers
+    of the output and of the input.
+
+    Args:
+        inputs: arguments that are read, the first ones.
+    """
+    group = group_of_kernel(kernel)
+    if group is None:
+        return []
+    return [
+        (group.outputs[output] - inputs, group.inputs[source])
+        for output, source in shareable(group.graph)
+    ]
 
 
 def in_place(launches: Sequence[Launch]) -> list[Launch]:
@@ -45,7 +66,8 @@ class _Sharing:
     def __init__(self, launches: Sequence[Launch]) -> None:
         self._launches = launches
         self._moved: dict[Storage, Place] = {}
-        self._touches: dict[Storage, list[tuple[int, Touch]]] = {}
+        self._waits = _all_needs(launches)
+        self._touches: dict[Storage, list[Use]] = {}
         for number, launch in enumerate(launches):
             for touch in launch.touches:
                 self._touches.setdefault(touch.storage, []).append((number, touch))
@@ -72,6 +94,19 @@ class _Sharing:
             place = Place(base.storage, base.offset + place.offset)
         return place
 
+    def _reads_once(self, number: int, place: Place, read: tuple[int, int]) -> bool:
+        """Whether a launch reads bytes by one of its inputs only, and waits for all others that
+        touch them anyway, so that none has to wait because they are overwritten."""
+        same = [
+            touch
+            for touch in self._launches[number].touches
+            if (moved := self._found(Place(touch.storage, touch.begin))).storage is place.storage
+            and moved.offset < read[1]
+            and read[0] < moved.offset + touch.end - touch.begin
+        ]
+        before, _ = self._others(number, place.storage, read)
+        return len(same) == 1 and all(self._waits[number] >> n & 1 for n, _ in before)
+
     def _share(self, number: int, source: Buffer, result: Buffer) -> bool:
         """Has an input and an output of a launch be the same bytes, if that is allowed."""
         (place, kind), (made, made_kind) = source, result
@@ -84,17 +119,16 @@ class _Sharing:
         if not alike or place.storage is made.storage:
             return False
         read, written = range_of(place, kind), range_of(made, made_kind)
-        before, _ = self._others(number, made.storage, written)
+        before, behind_made = self._others(number, made.storage, written)
         _, behind = self._others(number, place.storage, read)
         if before:
             return False
         if self._launches[number].is_copy:  # both have the same values until one is written
-            _, behind_made = self._others(number, made.storage, written)
-            if any(touch.writes for touch in behind) and behind_made:
+            if any(touch.writes for _, touch in behind) and behind_made:
                 return False
-            if any(touch.writes for touch in behind_made) and behind:
+            if any(touch.writes for _, touch in behind_made) and behind:
                 return False
-        elif behind:
+        elif behind or not self._reads_once(number, place, read):
             return False
         if place.storage.kind == "arena" and _is_whole(place, read):
             return self._move(place.storage, made)
@@ -104,11 +138,10 @@ class _Sharing:
 
     def _others(
         self, number: int, storage: Storage, touched: tuple[int, int]
-    ) -> tuple[list[Touch], list[Touch]]:
+    ) -> tuple[list[Use], list[Use]]:
         """What launches before a launch, and those behind it, do to a range of a storage."""
         found = [(n, touch) for n, touch in self._touches[storage] if touch.meets(*touched)]
-        before = [touch for n, touch in found if n < number]
-        return before, [touch for n, touch in found if n > number]
+        return [use for use in found if use[0] < number], [use for use in found if use[0] > number]
 
     def _move(self, storage: Storage, to: Place) -> bool:
         """Makes a storage a part of another one, unless that is an output, which kernels get as a
@@ -122,6 +155,17 @@ class _Sharing:
             for n, t in self._touches[storage]
         ]
         return True
+
+
+def _all_needs(launches: Sequence[Launch]) -> list[int]:
+    """The launches that each waits for, also those that these wait for, as the bits of a number."""
+    found: list[int] = []
+    for needs in needs_of(launches):
+        bits = 0
+        for need in needs:
+            bits |= found[need] | 1 << need
+        found.append(bits)
+    return found
 
 
 def _is_whole(place: Place, touched: tuple[int, int]) -> bool:

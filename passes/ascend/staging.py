@@ -24,6 +24,7 @@ from davinci.passes.ascend.kernel_outline import symbols, unique
 from davinci.passes.ascend.tensor_ops import fold_numbers
 from davinci.passes.pipeline.plans import SEQUENTIAL, TIME, groups_of
 from davinci.planning import Piece, Step, Work, lowest
+from davinci.schedule.graph import Graph
 from davinci.schedule.kernel_cores import ways_of_group
 from davinci.schedule.stages import (
     Prices,
@@ -78,6 +79,19 @@ class Staged:
         ]
         end = sum(map(len, self.launches[: piece.upper]))
         return min(users, default=before), end - 1
+
+    def later_writers(self, storage: Storage, piece: Piece) -> list[int]:
+        """Numbers of the calls that write bytes of a piece of a storage, but for the first one:
+        they make other parts of it, or overwrite it."""
+        calls = (launch for launches in self.launches for launch in launches)
+        return [
+            number
+            for number, launch in enumerate(calls)
+            if any(
+                touch.storage is storage and touch.writes and touch.meets(piece.begin, piece.end)
+                for touch in launch.touches
+            )
+        ][1:]
 
     def note_lifetimes(self) -> None:
         """Gives storages the first and the last stage that needs them, and their uses: kernels of a
@@ -268,6 +282,39 @@ def ways_of(kernel: Any, machine: Machine, cores: int) -> tuple[Way, ...] | None
     Raises:
         NoSpace, CompileError: no kernel can compute the group.
     """
+    group = group_of_kernel(kernel)
+    if group is None:
+        return None
+    known, key = _known_ways(machine, cores), key_of(group.graph)
+    if key not in known:
+        if len(known) == WAYS_KEPT:
+            known.clear()
+        known[key] = ways_of_group(group.graph, machine, cores)
+    return known[key]
+
+
+@lru_cache(maxsize=4)
+def _known_ways(machine: Machine, cores: int) -> dict[Any, tuple[Way, ...] | None]:
+    """What was found for groups, from one module to the next."""
+    return {}
+
+
+@dataclass(frozen=True)
+class KernelGroup:
+    """What a kernel computes.
+
+    Attributes:
+        inputs: the number of the kernel's argument that each input of the graph is.
+        outputs: the same of its outputs.
+    """
+
+    graph: Graph
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+
+
+def group_of_kernel(kernel: Any) -> KernelGroup | None:
+    """The group of a kernel; None of loops and of what the scalar unit does."""
     if loops_of(kernel):
         return None
     with ir.InsertionPoint(kernel):
@@ -280,18 +327,15 @@ def ways_of(kernel: Any, machine: Machine, cores: int) -> tuple[Way, ...] | None
             return None
         operators = operators_of(folded)
         outputs = [behind_conversions(op.operands[0], operators) for op in stores]
-        graph, _ = graph_of(operators, outputs)
+        graph, inputs = graph_of(operators, outputs)
+        made = tuple(argument_number(op.operands[1]) for op in stores)
+        return KernelGroup(graph, tuple(map(argument_number, inputs)), made)
     finally:
         folded.erase()
-    known, key = _known_ways(machine, cores), key_of(graph)
-    if key not in known:
-        if len(known) == WAYS_KEPT:
-            known.clear()
-        known[key] = ways_of_group(graph, machine, cores)
-    return known[key]
 
 
-@lru_cache(maxsize=4)
-def _known_ways(machine: Machine, cores: int) -> dict[Any, tuple[Way, ...] | None]:
-    """What was found for groups, from one module to the next."""
-    return {}
+def argument_number(value: Any) -> int:
+    """The number of the argument of its kernel that a buffer is, or a tensor is read from."""
+    while not isinstance(value.owner, ir.Block):
+        value = value.owner.operands[0]
+    return int(ir.BlockArgument(value).arg_number)

@@ -232,6 +232,7 @@ def run(
     what_if: str | None = None,
     launching: str = LAUNCHING[0],
     processes: int = 1,
+    poison: bool = False,
     **options: Any,
 ) -> Result:
     """Compiles and runs; `options` are those of `davinci.compile`.
@@ -245,6 +246,7 @@ def run(
         instruction_limit: see `Executable`; None for its default.
         launching: how kernels are launched, see `Executable`.
         processes: that compute data, see `Executable`; 1 or more.
+        poison: whether bytes of the arena that no value needs are made to spoil results.
         what_if: changes whose gains are put into the record, see `davinci.report.what_if`.
     """
     require_numbers(seed, processes, instruction_limit)
@@ -255,6 +257,7 @@ def run(
     else:
         executable = make_tuned(source, progress, tuning, **options)
     executable.launching, executable.processes = launching, processes
+    executable.poison = poison
     if instruction_limit is not None:
         executable.instruction_limit = instruction_limit
     if inputs is None:

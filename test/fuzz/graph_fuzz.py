@@ -21,7 +21,7 @@ from davinci.errors import DavinciError
 from davinci.mlir import make_context
 from davinci.reference import interpreter
 from random_graph_steps import STEPS
-from random_graphs import INFINITY, MINUS_INFINITY, Graph
+from random_graphs import INFINITY, MINUS_INFINITY, Graph, Step
 
 Outputs = Mapping[str, npt.NDArray[Any]]
 
@@ -155,20 +155,24 @@ def largest(values: npt.NDArray[Any]) -> float:
     return float(np.abs(values).max(initial=0.0))
 
 
-def findings(seed: int, length: int, most_elements: int, count: int) -> Iterator[Finding]:
+def findings(
+    seed: int, length: int, most_elements: int, count: int, steps: Mapping[Step, int] = STEPS
+) -> Iterator[Finding]:
     """Faults, errors and differences of one network, in `count` pairs of ways."""
     graph = Graph(seed, most_elements)
-    graph.walk(length, STEPS)
+    graph.walk(length, steps)
     yield from differences(graph, seed, ways(seed, count))
 
 
 def differences(graph: Graph, seed: int, chosen: Sequence[Way]) -> Iterator[Finding]:
-    """Faults, errors and differences of a network that is compiled in these ways."""
+    """Faults, errors and differences of a network that is compiled in these ways. What no value in
+    GM needs is poisoned between launches."""
     wanted = in_f64(graph)
     limits = limits_of(graph, wanted)
     for way in chosen:
         try:
             executable = davinci.compile(graph.text, **asdict(way))
+            executable.poison = True
             found = executable.run(dict(zip(executable.input_names, graph.inputs, strict=True)))
         except DavinciError as failed:
             yield Finding(seed, way, f"{type(failed).__name__}: {failed}", graph.text)

@@ -74,3 +74,26 @@ def test_launches_that_did_not_run_are_left_out(executable: Any) -> None:
     beyond = replace(facts.arena[0], first=0, last=len(executable.launches))
     facts = replace(facts, arena=(beyond, *facts.arena[1:]))
     assert len(arena_values(executable.launches, facts)) == len(facts.arena) - 1
+
+
+def test_results_in_the_bytes_of_operands_are_told() -> None:
+    """Exponentials lie where their operands do; sums, one after the other, in the output."""
+    x = np.ones((64, 64), "f")
+    nodes = [helper.make_node("Softmax", ["x"], ["s0"], "first", axis=1)]
+    for number in range(3):
+        s, made, total = f"s{number}", f"t{number}", f"s{number + 1}"
+        nodes.append(helper.make_node("Softmax", [s], [made], f"softmax_{number}", axis=1))
+        nodes.append(helper.make_node("Add", [s, made], [total], f"sum_{number}"))
+    nodes.append(helper.make_node("Softmax", ["s3"], ["y"], "end", axis=0))
+    model = model_of(nodes, {"x": x})
+    compiled = davinci.compile(model, cores=4, timing_only=True, fusion="none", cache=False)
+    compiled.run()
+    values = compiled.profile["memory"]["arena"]
+    later = [node for v in values for writer in v["later_writers"] for node in writer["nodes"]]
+    assert {"softmax_0", "softmax_1", "softmax_2"} <= set(later)
+    assert not any("sum" in node for v in values for node in v["nodes"])
+    assert len({value["buffer"] for value in values}) == len(values)
+    page = as_html(
+        compiled.machine, {"model": "", "precision": "mixed", **compiled.profile}, compiled.launches
+    )
+    assert re.search(r"written into in launch \d+ by softmax_0", page)

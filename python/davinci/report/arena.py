@@ -35,6 +35,11 @@ def arena_values(launches: Sequence[LaunchProfile], program: ProgramFacts) -> li
             "first_launch": value.first,
             "last_launch": value.last,
             "nodes": nodes_made(launches[value.first], program, made[value.first] == 1),
+            "buffer": value.buffer,
+            "later_writers": [
+                {"launch": number, "nodes": nodes_made(launches[number], program, True)}
+                for number in value.writers
+            ],
         }
         for value in program.arena
         if value.first <= value.last < len(launches)
@@ -138,5 +143,8 @@ def box_of(value: Record, launches: Sequence[Record], rows: Mapping[str, Record]
         f"{name}\n{value['bytes']:,} bytes from {value['offset']:,} on, made in launch {first + 1} "
         f"by {maker['label']}, needed until launch {last + 1}, {reader['label']}"
     )
+    for writer in value.get("later_writers", ()):
+        names = ", ".join(writer["nodes"]) or launches[writer["launch"]]["kernel"]
+        hint += f", written into in launch {writer['launch'] + 1} by {names}"
     wide = launches_of(value)
     return Box(first, wide, value["offset"], value["bytes"], maker["unit"], maker["name"], hint)

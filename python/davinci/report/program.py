@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -91,16 +91,30 @@ class ArenaValue:
         offset, size: in bytes.
         first, last: numbers of the launch that makes it, or its first part, and of the last one
             that reads it.
+        buffer: a number that pieces of one buffer share; they are given back one by one.
+        writers: numbers of the launches that write into it behind the first one: other parts of
+            it, or results that take its bytes.
     """
 
     offset: int
     size: int
     first: int
     last: int
+    buffer: int = 0
+    writers: tuple[int, ...] = ()
 
 
 NO_FACTS = ProgramFacts({}, 0, 0, 0)
 """The facts of a program of which only the launches are known."""
+
+
+def arena_values(places: Sequence[int], buffers: Sequence[Sequence[int]]) -> Iterator[ArenaValue]:
+    """Yields the values of `ascend.arena` and `ascend.arena_buffers`; without these, each is a
+    buffer of its own."""
+    for number in range(len(places) // 4):
+        offset, size, first, last = places[4 * number : 4 * number + 4]
+        buffer, *writers = buffers[number] if buffers else [number]
+        yield ArenaValue(offset, size, first, last, buffer, tuple(writers))
 
 
 def describe(module: ir.Module) -> ProgramFacts:
@@ -110,6 +124,7 @@ def describe(module: ir.Module) -> ProgramFacts:
     served: dict[str, Sequence[Sequence[int]]] = {}
     of_module: Sequence[Sequence[int]] = ()
     places: list[int] = []
+    buffers: list[Sequence[int]] = []
     weights = arena = unplanned = bound = limit = 0
     remedies: list[str] = []
 
@@ -129,6 +144,7 @@ def describe(module: ir.Module) -> ProgramFacts:
             unplanned += attribute(op, "ascend.arena_unplanned_bytes", 0)
             bound += attribute(op, "ascend.arena_lower_bound_bytes", 0)
             places.extend(attribute(op, "ascend.arena", ()))
+            buffers.extend(attribute(op, "ascend.arena_buffers", ()))
             limit += attribute(op, "ascend.arena_limit_bytes", 0)
             remedies.extend(attribute(op, "ascend.arena_remedies", ()))
             if "ascend.kernel" in op.attributes:
@@ -143,7 +159,7 @@ def describe(module: ir.Module) -> ProgramFacts:
     }
     scopes = module.operation.attributes.get("ascend.scopes", ())
     texts = {item.name: ir.StringAttr(item.attr).value for item in scopes}
-    values = tuple(ArenaValue(*places[i : i + 4]) for i in range(0, len(places), 4))
+    values = tuple(arena_values(places, buffers))
     sizes_of_arena = (arena, unplanned, bound)
     return ProgramFacts(kernels, weights, *sizes_of_arena, texts, values, limit, tuple(remedies))
 

@@ -70,6 +70,8 @@ class Executable:
         processes: The number of processes of the host that compute data, 1 unless it is changed.
             Others are made by `fork`, so no other thread of the program may compile or simulate
             during a run.
+        poison: Whether bytes of the arena that no value needs are filled with 0xFF before each
+            launch, to see that none of them reaches a result; False unless it is changed.
         details: What the compiler adds to the record: model, precision, compile_seconds.
     """
 
@@ -100,6 +102,7 @@ class Executable:
         self.checks, self.data = checks, data
         self.launching = LAUNCHING[0]
         self.processes = 1
+        self.poison = False
         self.details: Record = {}
         with module.context, ir.Location.unknown():
             self._facts = describe(module)
@@ -156,7 +159,7 @@ class Executable:
         kept = tuple(np.array(array) for array in arrays)
         with self._lock:
             start = time.perf_counter()
-            launches = self._host.execute(kept, timeline, self.processes)
+            launches = self._host.execute(kept, timeline, self.processes, self.poison)
             results = self._host.results()
             outside = self._outside(kept)
             run = Run(launches, time.perf_counter() - start, kept, timeline, outside)

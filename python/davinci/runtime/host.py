@@ -30,6 +30,9 @@ STAGE = "ascend.stage"
 """Of calls of kernels: those of one stage that follow each other share a launch, but for kernels
 whose scalar unit accesses memory."""
 
+POISON = 0xFF
+"""Of a byte whose value may never reach a result: floats of such bytes are not numbers."""
+
 ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
 """Views of a whole buffer under another shape."""
 
@@ -46,6 +49,9 @@ class HostProgram:
         members: by call, the nodes that each operator of its kernel computes.
         firsts: numbers of the calls that call their kernel for the first time.
         volatile: (address, bytes) of what holds nothing at the start of a run.
+        arena: address and bytes of the arena, 0 and 0 where there is none.
+        arena_uses: of values in it offset, bytes, and the numbers of the first and the last call
+            of a kernel that needs them.
         padding: (address, bytes) behind buffers in the arena, zero at the start of a run.
         code: the module without the values of its constants, as bytecode.
     """
@@ -78,6 +84,9 @@ class HostProgram:
         self.members: list[tuple[tuple[str, ...], ...]] = []
         self.volatile: list[tuple[int, int]] = []
         self.padding: list[tuple[int, int]] = []
+        self.arena = (0, 0)
+        places = attribute(main, "ascend.arena", ())
+        self.arena_uses = [tuple(places[i : i + 4]) for i in range(0, len(places), 4)]
         self._places: dict[Any, int] = {}
         self._constants: dict[str, tuple[int, int]] = {}
         self._unfilled: dict[int, str] = {}
@@ -91,7 +100,7 @@ class HostProgram:
         del self._module, self._symbols, self._globals, self._places, self._libraries, self._given
 
     def execute(
-        self, arrays: Sequence[Array], timeline: str, processes: int
+        self, arrays: Sequence[Array], timeline: str, processes: int, poison: bool = False
     ) -> list[LaunchProfile]:
         """Writes the inputs, arrays in order, and launches everything.
 
@@ -99,6 +108,7 @@ class HostProgram:
             arrays: of the shapes and types of `inputs`.
             timeline: launches that keep their rows, see `Executable.run`.
             processes: that compute data.
+            poison: see `Executable.poison`.
 
         Returns:
             The profile of each call of a kernel, in order.
@@ -109,7 +119,9 @@ class HostProgram:
             for launch in self.launches
         ]
         self._prepare(arrays)
-        profiles = self.device.run(self.launches, kept, processes)
+        profiles = (
+            self._run_poisoned(kept) if poison else self.device.run(self.launches, kept, processes)
+        )
         if profiles is None:
             self._prepare(arrays)
             profiles = self.device.run(self.launches, kept)
@@ -118,6 +130,27 @@ class HostProgram:
         for profile, operators, members in zip(found, self.operators, self.members, strict=True):
             profile.operators, profile.members = operators, members
         return found
+
+    def _run_poisoned(self, kept: Sequence[Sequence[int]]) -> list[list[LaunchProfile]]:
+        """Runs the launches one by one; before each, fills all bytes of the arena with `POISON`
+        that none of the values in it needs from one launch to the next."""
+        address, size = self.arena
+        profiles: list[list[LaunchProfile]] = []
+        calls = 0
+        for launch, blocks in zip(self.launches, kept, strict=True):
+            free = np.ones(size, dtype=np.bool_)
+            for offset, count, first, last in self.arena_uses:
+                if first < calls <= last:
+                    free[offset : offset + count] = False
+            edges = np.flatnonzero(np.diff(free, prepend=False, append=False))
+            for begin, end in edges.reshape(-1, 2):
+                poison = np.full(end - begin, POISON, dtype=np.uint8)
+                self.device.write(address + int(begin), poison)
+            found = self.device.run([launch], [blocks])
+            assert found is not None
+            profiles += found
+            calls += len(launch.kernels)
+        return profiles
 
     def _kept(self, number: int, call: KernelCall, timeline: str) -> int:
         """For how many blocks of a kernel's call the rows of the timeline are kept."""
@@ -202,6 +235,7 @@ class HostProgram:
             size = report.memref_bytes(op.results[0].type)
             address = self._places[op.results[0]] = self.device.allocate(size)
             self.volatile.append((address, size))
+            self.arena = address, size
         elif op.name == "memref.get_global":
             name = ir.FlatSymbolRefAttr(op.attributes["name"]).value
             self._places[op.results[0]] = self._constant(name)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from davinci.passes.ascend import overwriting
 from support import compile_text
 
 UPDATE = """
@@ -115,3 +116,56 @@ def test_updates(name: str, plan: str) -> None:
         np.testing.assert_array_equal(array, expected)
     names = [one["kernel"] for one in executable.profile["launches_list"]]
     assert sum("copy" in name for name in names) == copies, names
+
+
+def chain(rows: int, columns: int) -> tuple[str, Any, Any]:
+    """Residual sums of products, one after the other; its inputs and results."""
+    t, w = f"tensor<{rows}x{columns}xf32>", f"tensor<{columns}x{columns}xf32>"
+    dims = "contracting_dims = [1] x [0]"
+    body = []
+    for number, before in enumerate(["%x", "%s0", "%s1", "%s2"]):
+        p, s = f"%p{number}", f"%s{number}"
+        body.append(f"{p} = stablehlo.dot_general {before}, %w, {dims} : ({t}, {w}) -> {t}")
+        body.append(f"%t{number} = stablehlo.dot_general {p}, %w, {dims} : ({t}, {w}) -> {t}")
+        body.append(f"{s} = stablehlo.add {before}, %t{number} : {t}")
+    lines = "\n".join(body)
+    text = f"func.func @main(%x: {t}, %w: {w}) -> {t} {{\n{lines}\nreturn %s3 : {t}\n}}"
+    random = np.random.default_rng(0)
+    x = random.integers(-2, 3, (rows, columns)).astype(np.float32)
+    weights = np.eye(columns, dtype=np.float32)[random.permutation(columns)]
+    wanted = x
+    for _ in range(4):
+        wanted = wanted + wanted @ weights @ weights
+    return text, {"arg0": x, "arg1": weights}, wanted
+
+
+@pytest.mark.parametrize("size", [(17, 32), (48, 32), (200, 160), (33, 17)], ids=str)
+@pytest.mark.parametrize("options", [{}, {"fusion": "none"}, {"cores": 1}], ids=str)
+def test_residual_sums_lie_where_an_operand_was(
+    size: tuple[int, int], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text, inputs, wanted = chain(*size)
+    executable = compile_text(text, **options)
+    executable.poison = True
+    (found,) = executable.run(inputs).values()
+    np.testing.assert_array_equal(found, wanted)
+    monkeypatch.setattr(overwriting, "shareable", lambda graph: [])
+    apart = compile_text(text, cache=False, **options)
+    less = executable.facts.arena_bytes - apart.facts.arena_bytes
+    assert less < 0 if size[0] > 33 else less <= 0
+
+
+def test_poison_reaches_results_that_read_what_is_free() -> None:
+    text, inputs, wanted = chain(48, 32)
+    executable = compile_text(text)
+    executable.poison = True
+    host: Any = executable._host
+    places = host.arena_uses
+    assert len(places) > 1
+    for number, (offset, size, first, last) in enumerate(places):
+        if last > first:
+            host.arena_uses = [*places[:number], (offset, size, 0, 0), *places[number + 1 :]]
+            (found,) = executable.run(inputs).values()
+            assert not np.array_equal(found, wanted)
+    host.arena_uses = places
+    np.testing.assert_array_equal(*executable.run(inputs).values(), wanted)
