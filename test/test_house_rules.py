@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -16,6 +17,7 @@ SOURCES = sorted(
     for folder in ("dialects", "passes", "python", "simulator", "tools", "test", "benchmarks")
     for path in (ROOT / folder).rglob("*.py")
 )
+PRODUCT = [p for p in SOURCES if p.relative_to(ROOT).parts[0] not in ("test", "benchmarks")]
 LIT_FILES = sorted((ROOT / "test").rglob("*.mlir"))
 LOWERING_MODULES = [path.stem for path in (ROOT / "passes" / "ascend_to_cce").glob("[a-z]*.py")]
 MACHINE_FILES = sorted((ROOT / "python" / "davinci" / "machine" / "files").glob("*.toml"))
@@ -132,6 +134,13 @@ def test_lit_file_is_named_after_what_it_tests(path: Path) -> None:
 @pytest.mark.parametrize("path", SOURCES, ids=name_of)
 def test_module_is_not_too_long(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= LONGEST_MODULE
+
+
+@pytest.mark.parametrize("path", PRODUCT, ids=name_of)
+def test_assertions_say_why_they_hold(path: Path) -> None:
+    """What input can reach is an error with a place; what it cannot says why."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    assert [n.lineno for n in nodes if isinstance(n, ast.Assert) and n.msg is None] == []
 
 
 def test_no_file_has_marks_of_a_merge() -> None:

@@ -107,7 +107,7 @@ class Rearranged:
     def with_channels(self, count: int) -> Rearranged:
         """The same rearrangement of an image that has `count` channels."""
         dim, before = self.channels, self.sizes[-1]
-        assert dim is not None
+        assert dim is not None, "only rearrangements that keep channels together are asked"
         lies = [
             [replace(factor, stride=factor.stride // before * count) for factor in factors]
             for factors in self.lies

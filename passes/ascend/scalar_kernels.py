@@ -289,5 +289,5 @@ def allocations_to_arguments(kernel: Any) -> list[Any]:
     for key in ("arg_attrs", "res_attrs"):
         if key in kernel.attributes:
             del kernel.attributes[key]
-    assert isinstance(kernel.opview, func.FuncOp)
+    assert isinstance(kernel.opview, func.FuncOp), "kernels are functions"
     return temporaries

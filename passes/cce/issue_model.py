@@ -81,14 +81,14 @@ class Clock:
             left.extend(start + item.busy * i // item.count for i in range(item.count))
             return start
         if item.kind == "set":
-            assert item.flag is not None
+            assert item.flag is not None, "sets and waits have a flag"
             self._flags.setdefault(item.flag, deque()).append(max(start, done) + rules.flag)
             left.append(start)
             return start
         if item.kind == "barrier":
             start = self._free[pipe] = max(start, done) + rules.barrier
         else:
-            assert item.flag is not None
+            assert item.flag is not None, "sets and waits have a flag"
             waiting = self._flags.get(item.flag)
             # A flag that was set before all this is there from the first.
             start = self._free[pipe] = max(start, waiting.popleft() if waiting else 0)

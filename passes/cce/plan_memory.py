@@ -134,7 +134,7 @@ class _Planner:
     def least_bytes(self) -> int:
         """What all buffers take in a memory that is large enough, sharing what they can."""
         found = self._place(0, Steps(self._memory.align_bytes), 1 << 62)
-        assert found is not None
+        assert found is not None, "a memory of 2**62 bytes holds all buffers"
         ends = (a + b.size_bytes for a, b in zip(found, self._buffers, strict=True))
         return max(ends, default=0)
 

@@ -119,7 +119,7 @@ class Program:
         index = len(block.nodes)
         if op.name == "scf.for":
             node: Loop | Branch = Loop(op, block, index, self._forms.enter_loop(op).trips)
-            assert isinstance(node, Loop)
+            assert isinstance(node, Loop), "an scf.for is a loop"
             self._fill(node.body, op.regions[0].blocks[0], (*loops, node))
             used = bool(node.body.nodes)
         elif op.name == "scf.if":
@@ -168,7 +168,7 @@ def common_loops(first: tuple[Loop, ...], second: tuple[Loop, ...]) -> int:
 def ancestor(node: Node, block: Block) -> Node:
     """The node of `block` that is or contains `node`."""
     while node.block is not block:
-        assert node.block.owner is not None
+        assert node.block.owner is not None, "the block holds the node"
         node = node.block.owner
     return node
 
@@ -182,7 +182,7 @@ def common_block(first: Node, second: Node) -> Block:
         block = block.owner.block if block.owner else None
     block = second.block
     while block not in around:
-        assert block.owner is not None
+        assert block.owner is not None, "both nodes are in one function"
         block = block.owner.block
     return block
 

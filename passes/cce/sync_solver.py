@@ -167,7 +167,9 @@ def _doubtful(record: Record, plan: Plan) -> list[Sync] | None:
 
 def _innermost(block: Block) -> Node:
     """The loop that `block` is the body of."""
-    assert block.owner is not None
+    assert block.owner is not None, (
+        "only the function's own block has no loop, and nothing carries over there"
+    )
     return block.owner
 
 

@@ -89,7 +89,7 @@ def declaration_of(declared: ast.ClassDef) -> Declaration:
             name = ast.literal_eval(statement.value)
         value = statement.value if isinstance(statement, ast.AnnAssign) else None
         if isinstance(value, ast.Call) and ast.unparse(value.func) == option.__name__:
-            assert isinstance(statement, ast.AnnAssign)
+            assert isinstance(statement, ast.AnnAssign), "only such a statement has a value here"
             options.append(option_of(ast.unparse(statement.target), value))
     summary = (ast.get_docstring(declared) or "").partition("\n")[0]
     return Declaration(name, summary, tuple(options))

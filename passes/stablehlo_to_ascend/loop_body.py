@@ -335,7 +335,7 @@ def order_of(start: Fact, size: int) -> bool:
     Raises:
         Unsuitable: they are not all of an array of `size` one by one.
     """
-    assert isinstance(start, Known)
+    assert isinstance(start, Known), "`moving` leaves dimensions with known starts only"
     forwards = np.arange(size)
     if len(start.numbers) == size and np.array_equal(start.numbers, forwards):
         return False

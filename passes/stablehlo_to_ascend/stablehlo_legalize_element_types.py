@@ -165,7 +165,7 @@ class Legalizer:
         with op.location, ir.InsertionPoint(op):
             if op.name in ("stablehlo.constant", "arith.constant"):
                 kind = narrow_type(op.results[0].type)
-                assert kind is not None
+                assert kind is not None, "only operations with a narrow type are rewritten"
                 array = elements.to_array(op.attributes["value"])
                 self.forms[op.results[0]] = Narrow(kind, array=array)
                 self.dead.append(op)
@@ -248,7 +248,7 @@ class Legalizer:
             if form.array is not None:
                 form.bits = self.constant(value, to_stored(form.array), form.kind.stored)
             else:
-                assert isinstance(form.kind, NarrowFloat)
+                assert isinstance(form.kind, NarrowFloat), "values without bits are floats"
                 with after(form.number):
                     form.bits = self.narrowed(form.number, form.kind)
         return form.bits

@@ -43,7 +43,7 @@ def deadlock(kernel: str, waiting: Sequence[Link], flags: Flags) -> DeviceFault:
 
 
 def _wait(link: Link, waiting: Sequence[Link], flags: Flags) -> str:
-    assert link.waiting is not None
+    assert link.waiting is not None, "only cores that wait are asked"
     text = f"{link.seat} waits at {link.waiting_at} for flag {link.waiting}"
     there, late = flags.late(link.seat, link.waiting)
     issued = _issued(link, waiting, flags)
@@ -71,7 +71,7 @@ def _waits_for(link: Link, waiting: Sequence[Link], flags: Flags) -> Sequence[Se
     Of a flag that nobody has set these are all that could, unless one near by has ended: that may
     be the one that forgot it.
     """
-    assert link.waiting is not None
+    assert link.waiting is not None, "only cores that wait are asked"
     running = [other.seat for other in waiting]
     _, late = flags.late(link.seat, link.waiting)
     issued = _issued(link, waiting, flags)

@@ -125,7 +125,7 @@ class Deadlock(Problem):
         return told(waits, self._circle)
 
     def _wait(self, pipe: int, item: Issued, place: Place) -> str:
-        assert item.wait is not None
+        assert item.wait is not None, "what holds a pipe up waits for a flag"
         source, _, event = item.wait
         text = (
             f"PIPE_{Pipe(pipe).name} waits at #{item.index} wait_flag ({place(item.location)}) "
@@ -151,7 +151,7 @@ class Deadlock(Problem):
 
     def _answer(self, item: Issued) -> Issued | None:
         """The set_flag that `item` waits for, if it was issued."""
-        assert item.wait is not None
+        assert item.wait is not None, "what holds a pipe up waits for a flag"
         queue = self._held.get(item.wait[0], ())
         return next((other for other in queue if other.send == item.wait), None)
 
@@ -164,7 +164,7 @@ class Deadlock(Problem):
             item = scalar.item
         else:
             item = self._held[pipe][0]
-        assert item.wait is not None
+        assert item.wait is not None, "what holds a pipe up waits for a flag"
         if self._answer(item) is not None:
             return [item.wait[0]]
         return [S] if scalar is not None else []

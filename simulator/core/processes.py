@@ -176,7 +176,7 @@ class Workers:
         waiting = list(self._results)
         while waiting:
             for ready in connection.wait(waiting):
-                assert isinstance(ready, connection.Connection)
+                assert isinstance(ready, connection.Connection), "it waits for connections only"
                 waiting.remove(ready)
                 try:
                     found += ready.recv()

@@ -366,7 +366,7 @@ class AttentionKernel:
 
     def take_again(self, unit: Unit, keys: KeyBlock, tile: Span, turn: int, less: ir.Value) -> None:
         """Scores of a tile less their maxima, from L0C to UB."""
-        assert self.less is not None
+        assert self.less is not None, "scores come twice only where maxima are kept in L0B"
         rows, l0c = unit.fractals, self.l0c_s[turn % len(self.l0c_s)]
         with serving(*self.members.difference):
             cce.mad(

@@ -87,7 +87,7 @@ class AttentionExit:
 
     def take_in(self, sums: ir.Value, factors: ir.Value, height: int) -> None:
         """Adds O of a block, in L0C, to what there is, times its factors."""
-        assert self.part is not None
+        assert self.part is not None, "several blocks of keys have a buffer for parts of O"
         self._copy(sums, self.part, height)
         taken = taking(height, self.columns + 1, self.attention.chain.scores.dtype, self.machine)
         with serving(*self.members.product):
@@ -149,7 +149,7 @@ class AttentionExit:
         size, element = way.rows * way.width, element_type(way.dtype)
         source = restride(made, [ir.MemRefType(made.type).shape[0]], [1])
         if self.dtype == "f32":
-            assert self.apart is not None
+            assert self.apart is not None, "results of f32 have a buffer of their own"
             source = self.apart.at(0, self.size, element)
         result = viewed(held, [size], element)
         build_dense(way.packed(), {SOURCE: source, RESULT: result}, self.parts)

@@ -86,7 +86,7 @@ def painted_parts(way: Painted, arrays: Arrays, result: Any) -> list[Part]:
             if isinstance(transfer, Scalars):
                 found = scalar_parts(transfer, arrays, result, walked)
             else:
-                assert made is not None
+                assert made is not None, "whatever is not left to the scalar unit has a builder"
                 found = made.parts(walked)
             for part in found:
                 for_tiles(Segment(0, part.count, 1), part.build)

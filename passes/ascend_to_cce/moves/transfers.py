@@ -85,7 +85,7 @@ class RunsBuilder:
     def _portions(self, walked: list[IndexLike]) -> list[Part]:
         """Long runs: each is cut in portions, which the blocks share."""
         way, sizes = self.way, self.way.sizes
-        assert way.portions is not None
+        assert way.portions is not None, "`parts` comes here only with portions"
         rank = len(walked) + len(sizes)
 
         def build(repetition: IndexLike, start: IndexLike, size: int) -> None:

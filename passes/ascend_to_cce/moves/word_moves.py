@@ -73,7 +73,7 @@ class WordsBuilder:
     def _tile(self, walk: IndexLike, start: IndexLike) -> None:
         way, move = self.way, self.way.move
         carrier = way.carrier
-        assert carrier is not None
+        assert carrier is not None, "tiles are cut along a carrier"
         if start == move.shape[carrier] - way.tile:
             self.way = way.last
         at = unflatten(walk, self.walks)
@@ -97,7 +97,7 @@ class WordsBuilder:
     def _load(self, number: int, at: list[IndexLike], start: IndexLike) -> None:
         way, load, piece = self.way, self.way.loads[number], self.way.move.pieces[number]
         carrier = way.carrier
-        assert carrier is not None
+        assert carrier is not None, "tiles are cut along a carrier"
         outer = [*way.walked, *load.runs]
         strides = [piece.strides[e] for e in outer]
         sizes = [*self.walks, *(piece.sizes[e] for e in load.runs)]

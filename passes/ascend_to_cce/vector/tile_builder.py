@@ -282,7 +282,7 @@ class TileBuilder:
                 return [self._view(v, rows, [layout.held_shape(v)[-1], 1]) for v in values]
             held = [self._held(value) for value in values]
             return [restride(b, [width * math.prod(shapes[-1])], [1]) for b in held]
-        assert form is not None
+        assert form is not None, "a result has axes wherever a source has other ones"
         placed = [value for value in values if value in layout.placed]
         if placed:
             return self._placed_views(values, placed[0], width)
@@ -320,11 +320,11 @@ class TileBuilder:
         """Rows and statistics as arrays of one shape, see `row_places`; `width` as of `_views`."""
         layout = self.layout
         form = self.program.forms[first]
-        assert form is not None
+        assert form is not None, "a result has axes wherever a source has other ones"
         places = layout.places(form, first.dtype)
         blocks = width * layout.tile.pitch // block_lanes(first.dtype)
         whole = layout.form(values[-1])
-        assert whole is not None
+        assert whole is not None, "a result has axes wherever a source has other ones"
         slices = layout.slices(form, whole)
         rows, statistic = places.operands(blocks, first.dtype, RESULT, SOURCE, slices)
         lane = self.plan.program.lane
@@ -332,7 +332,7 @@ class TileBuilder:
         for value in values:
             own = layout.form(value)
             if value in layout.placed:
-                assert own == form
+                assert own == form, "statistics of a step are of one form, see TileProgram.expand"
                 view = statistic
             elif own is None:
                 view = replace(rows, buffer=SOURCE, strides=(0,) * (len(rows.shape) - 1) + (1,))

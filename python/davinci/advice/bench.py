@@ -107,7 +107,7 @@ class Bench:
         if self.source.example is not None:
             return self.source.example(self.seed)
         proto = self.source.proto()
-        assert proto is not None
+        assert proto is not None, "only of ONNX models are outputs known to compare with"
         return arrays.random_inputs(job.input_specs(proto), self.seed)
 
     @cached_property

@@ -241,7 +241,7 @@ def advise(
     gains = sorted(checked, key=lambda gain: gain.run.sample_us)
     best = together = gains[0] if gains else None
     for other in gains[1:]:
-        assert together is not None
+        assert together is not None, "there is a first gain wherever there are others"
         first, second = together.candidate, other.candidate
         if first.settings.keys() & second.settings.keys():
             continue

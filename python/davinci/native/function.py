@@ -56,7 +56,7 @@ class Function:
         self._globals, self._others = inspect.unwrap(function).__globals__, others
         source = textwrap.dedent(inspect.getsource(function))
         (definition,) = ast.parse(source).body
-        assert isinstance(definition, ast.FunctionDef)
+        assert isinstance(definition, ast.FunctionDef), "entries are functions"
         self._body = definition.body
         self.parameters = [(a.arg, TYPES[ast.unparse(a.annotation)]) for a in
                            definition.args.args if a.annotation is not None]  # fmt: skip
@@ -159,7 +159,9 @@ class Function:
 
     def _for(self, node: ast.For) -> None:
         """`for i in range(...)`: as a loop over a hidden variable."""
-        assert isinstance(node.iter, ast.Call) and isinstance(node.target, ast.Name)
+        assert isinstance(node.iter, ast.Call) and isinstance(node.target, ast.Name), (
+            "loops of native code are `for i in range(..)`"
+        )
         bounds = node.iter.args
         if ast.unparse(node.iter.func) == "unrolled":
             for i in range(int(self._known(bounds[0]))):
@@ -198,7 +200,7 @@ class Function:
         if isinstance(target, ast.Name):
             self._assign(target.id, value)
             return
-        assert isinstance(target, ast.Subscript)
+        assert isinstance(target, ast.Subscript), "native code assigns to names and elements"
         pointer, kind = self._element(target)
         self._do(f"llvm.store {self._as(value, kind)}, {pointer} : {machine_type(kind)}, !llvm.ptr")
 
@@ -295,7 +297,7 @@ class Function:
         return self._value(ast.Name(name, ast.Load()))
 
     def _call(self, node: ast.Call) -> Value:
-        assert isinstance(node.func, ast.Name)
+        assert isinstance(node.func, ast.Name), "native code calls functions by name"
         name = node.func.id
         if name == "rows":
             return self._rows(int(self._known(node.args[0])))
@@ -418,5 +420,5 @@ def _loaded(target: ast.expr) -> ast.expr:
     """What a target holds before it is assigned to."""
     if isinstance(target, ast.Name):
         return ast.Name(target.id, ast.Load())
-    assert isinstance(target, ast.Subscript)
+    assert isinstance(target, ast.Subscript), "native code assigns to names and elements"
     return ast.Subscript(target.value, target.slice, ast.Load())

@@ -146,7 +146,7 @@ def cube_scale(p: VectorProgram, a: Value) -> Value:
         factor = p.choose(predicate, a, limit, 2.0**bits, 1.0)
         a = p.mul(p.mul(a, factor), factor)
         scale = p.mul(factor, scale) if isinstance(scale, Value) else factor
-    assert isinstance(scale, Value)
+    assert isinstance(scale, Value), "there are several scales, so the first one is replaced"
     return scale
 
 

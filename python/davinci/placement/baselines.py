@@ -46,7 +46,7 @@ def serial(problem: Problem) -> Plan:
                         end += problem.tensors[tensor].moves[devices[producer]][device]
                 if best is None or end < best[0]:
                     best = (end, last, moved)
-            assert best is not None
+            assert best is not None, "a Problem refuses tasks that no device runs"
             end, last, moved = best
             _, devices, there = states[last]
             following[device] = (end, devices | {task: device}, there | frozenset(moved))
@@ -119,6 +119,6 @@ def _push(
             start = max(now, expected[device], schedule.ready(task, device))
             if best is None or start + seconds < best[0]:
                 best = (start + seconds, device)
-    assert best is not None
+    assert best is not None, "a Problem refuses tasks that no device runs"
     expected[best[1]] = best[0]
     queues[best[1]].append(task)

@@ -111,7 +111,7 @@ def heft(problem: Problem) -> Plan:
             start = _gap(taken[device], schedule.ready(task, device), seconds)
             if best is None or start + seconds < best[0]:
                 best = (start + seconds, start, device)
-        assert best is not None
+        assert best is not None, "a Problem refuses tasks that no device runs"
         end, starts[task], device = best
         schedule.devices[task], schedule.ends[task] = device, end
         taken[device].append((starts[task], end))

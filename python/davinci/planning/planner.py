@@ -101,7 +101,7 @@ def _of_whole(problem: Problem, budget: Budget, capacity: int | None) -> Plan:
         good = best.optimal or (capacity is not None and best.height <= capacity)
         if good:
             break
-    assert best is not None
+    assert best is not None, "some algorithm takes every problem"
     if not good and budget.states and len(problem.buffers) <= MOST_FOR_DIVES:
         found = search(
             problem,

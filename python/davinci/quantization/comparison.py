@@ -39,7 +39,9 @@ class Sums:
     @property
     def shifts(self) -> Array:
         """The mean error of each channel."""
-        assert self.each is not None
+        assert self.each is not None, (
+            "shifts are asked for behind the first sample, of values with channels"
+        )
         return self.each / max(1, self.count)
 
     @property

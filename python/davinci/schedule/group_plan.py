@@ -47,6 +47,6 @@ def plan_of(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVE
         except NoSpace as error:
             reason = reason or error
     if not found:
-        assert reason is not None
+        assert reason is not None, "each plan that was not found left its reason"
         raise reason
     return min(found, key=lambda chosen: chosen.schedule.cycles)

@@ -163,7 +163,7 @@ def build(spec: str) -> Model:
         InputError: an unknown network or parameter, or a value that makes no network.
     """
     model = find(spec)
-    assert model.proto is not None
+    assert model.proto is not None, "networks of the zoo are made as ONNX"
     return model
 
 

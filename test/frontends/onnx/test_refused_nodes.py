@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto, helper
 
 from davinci import frontends
-from davinci.errors import CompileError
+from davinci.errors import CompileError, InputError
 
 Values = dict[str, tuple[int, list[int]]]
 FLOAT, INT64, BOOL, UINT8 = (
@@ -88,6 +88,24 @@ def test_an_operator_inside_of_a_branch() -> None:
     nodes = [helper.make_node("If", ["c"], ["y"], name="the_node", **branches)]
     with pytest.raises(CompileError, match="operator Multinomial of node 'inner'"):
         frontends.load(model_of(nodes, {"c": (BOOL, []), "x": (FLOAT, [3, 4])}))
+
+
+def test_shapes_that_leave_nothing_to_sample_or_add() -> None:
+    def load(nodes: list[Any], inputs: Values) -> None:
+        model = model_of(nodes, inputs)
+        model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", FLOAT, None))
+        frontends.load(model)
+
+    grid = helper.make_node("GridSample", ["x", "g"], ["y"], name="the_node")
+    with pytest.raises(InputError, match=r"a grid \[1, 0\] on images \[1, 1\]; found operator"):
+        load([grid], {"x": (FLOAT, [1, 1]), "g": (FLOAT, [1, 0])})
+    sizes = [
+        helper.make_node("Constant", [], [name], value_ints=value)
+        for name, value in (("image", [3, 3]), ("block", [0, 2]))
+    ]
+    blocks = helper.make_node("Col2Im", ["x", "image", "block"], ["y"], name="the_node")
+    with pytest.raises(InputError, match=r"blocks of \[0, 2\] elements; found operator Col2Im"):
+        load([*sizes, blocks], {"x": (FLOAT, [1, 4, 4])})
 
 
 def test_nodes_without_a_name_get_their_place() -> None:

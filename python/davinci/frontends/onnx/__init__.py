@@ -79,7 +79,7 @@ def input_of(value: onnx.ValueInfoProto, graph: onnx.GraphProto, where: str) -> 
     dtype = helper.tensor_dtype_to_np_dtype(kind.elem_type)
     tensor = Tensor(dtype, tuple(dim.dim_value for dim in kind.shape.dim))
     try:
-        assert tensor.type is not None  # looks the element type up
+        tensor.type  # noqa: B018  refused if no tensor has such elements
     except Refused as refused:
         raise CompileError(
             refused.message,

@@ -96,6 +96,26 @@ class Node:
             raise Refused(f"{label} is computed while the network runs", "a constant")
         return found.known
 
+    def constant(self, number: int) -> Array:
+        """Values of an operand that must be given, and known when the network is compiled.
+
+        Raises:
+            Refused: it is left out, or computed from inputs.
+        """
+        self.take(number)
+        found = self.known(number)
+        assert found is not None, "`take` refuses operands that are left out"
+        return found
+
+    def constant_integers(self, attribute: str, number: int) -> list[int]:
+        """As `integers`, of what must be given.
+
+        Raises:
+            Refused: it is left out, or computed from inputs.
+        """
+        found = self.integers(attribute, number)
+        return found if found is not None else [int(x) for x in np.ravel(self.constant(number))]
+
     def integers(self, attribute: str, number: int) -> list[int] | None:
         """Integers that are an attribute in old operator sets and input `number` in newer ones."""
         if attribute in self._attributes:

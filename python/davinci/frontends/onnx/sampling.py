@@ -80,7 +80,7 @@ def sample(
         weight = functools.reduce(lambda a, b: a * b, [w for _, w in chosen])
         term = value_at(image, indices, outside) * ops.expand_dims(weight, [-1])
         total = term if total is None else total + term
-    assert total is not None
+    assert total is not None, "every place has neighbours"
     return total
 
 

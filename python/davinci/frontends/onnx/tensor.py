@@ -127,7 +127,7 @@ class Tensor:
     def value(self) -> Any:
         """The SSA value; a constant is placed at the start of the function when first asked for."""
         if self._value is None:
-            assert self.known is not None
+            assert self.known is not None, "a tensor is a constant or has a value"
             self._value = _place(self.known, self.name)
         return self._value
 

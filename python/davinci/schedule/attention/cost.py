@@ -308,7 +308,7 @@ class Costs:
         """What the vector unit does to a tile of so many keys."""
         attention, schedule, machine = self.attention, self.schedule, self.machine
         chain, rows = attention.chain, schedule.rows
-        assert machine.l0c is not None
+        assert machine.l0c is not None, "not_compilable refuses machines without it"
         wide = rows * keys * SIDE
         copies = 1 + schedule.twice
         moved = wide * chain.itemsize / machine.l0c.to_ub_bytes_per_cycle
@@ -352,7 +352,9 @@ class Costs:
 
     def _mte3(self) -> float:
         schedule, sizes, unit = self.schedule, self.attention.fractals, self.machine.mte3
-        assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
+        assert (
+            unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
+        ), "not_compilable refuses machines without it"
         size, count = float(schedule.rows * sizes.keys * FRACTAL_BYTES), float(schedule.rows)
         for name, number in (("q", schedule.rows), ("k", sizes.keys), ("v", sizes.keys)):
             operand, width = self._operand(name)
@@ -376,7 +378,7 @@ class Costs:
         of_k = sizes.keys * sizes.depth * a + k_loads * fixed
         if schedule.windows:
             load = unit.load3d
-            assert load is not None
+            assert load is not None, "not_compilable refuses machines without it"
             of_k = sizes.keys * sizes.depth * load.of_fractal(sizes.depth, 1)
             of_k += tiles * min(schedule.tile, sizes.depth) * load.fixed_cycles
         return (
@@ -393,8 +395,12 @@ class Costs:
         depth, tile, unit = self.attention.fractals.depth, schedule.tile, machine.mte3
         if not schedule.windows:
             return 0.0
-        assert load is not None and unit.on_chip_start_cycles is not None
-        assert unit.ub_to_l1_bytes_per_cycle is not None
+        assert load is not None and unit.on_chip_start_cycles is not None, (
+            "not_compilable refuses machines without it"
+        )
+        assert unit.ub_to_l1_bytes_per_cycle is not None, (
+            "not_compilable refuses machines without it"
+        )
         size = tile * depth * FRACTAL_BYTES
         found = tile * depth * load.of_fractal(depth, 1) + min(tile, depth) * load.fixed_cycles
         instead = depth * unit.on_chip_start_cycles + size / unit.ub_to_l1_bytes_per_cycle

@@ -280,7 +280,7 @@ class _Chooser:
         if len(sources) != 1:
             return None
         (number,) = sources
-        assert isinstance(number, int)
+        assert isinstance(number, int), "what is no scalar is the number of an array"
         source = self.graph.arrays[number]
         if (source.layout == NZ) == (self.array.layout == NZ):
             return None

@@ -100,7 +100,7 @@ class WordMove:
     @property
     def portions(self) -> Portions:
         """The tiles along the carrier."""
-        assert self.carrier is not None
+        assert self.carrier is not None, "only tiles cut along a carrier have portions"
         total, apart = self.move.shape[self.carrier], self.last != self
         count, rest = divmod(total - apart, self.tile)
         return Portions(total, self.tile, count, self.tile if rest or apart else 0)

@@ -184,7 +184,9 @@ class Costs:
         run_bytes = columns * SIDE * operand.itemsize
         pitch = self.product.stored_columns(name) * operand.itemsize
         unit = self.machine.mte3
-        assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
+        assert (
+            unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
+        ), "not_compilable refuses machines without it"
         start, size = unit.on_chip_start_cycles, k * other * FRACTAL_BYTES
         mte3 = instructions * start + size / unit.ub_to_l1_bytes_per_cycle
         whole = self.product.k if operand.k_rows else self.product.other(name)
@@ -272,7 +274,7 @@ class Costs:
 
     def from_l0c(self, columns: int, rows: int) -> float:
         """V, sums of a part to UB; where they are scaled, an instruction for each column."""
-        assert self.machine.l0c is not None
+        assert self.machine.l0c is not None, "not_compilable refuses machines without it"
         size = columns * rows * SUM_BYTES / self.machine.l0c.to_ub_bytes_per_cycle
         instructions = 1 if self.product.end.scale is None else columns
         return instructions * self.machine.vector.fixed_cycles + size
@@ -338,7 +340,9 @@ class Costs:
             sizes = [DTYPES[value.dtype].itemsize for value in values]
             v += waits + self._vector(step, [tile.n * SIDE], [[1] for _ in values], sizes)
         unit, size = machine.mte3, tile.n * FRACTAL_BYTES
-        assert unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
+        assert (
+            unit.on_chip_start_cycles is not None and unit.ub_to_l1_bytes_per_cycle is not None
+        ), "not_compilable refuses machines without it"
         return Busy(
             v=v,
             mte3=unit.on_chip_start_cycles + size / unit.ub_to_l1_bytes_per_cycle,

@@ -193,7 +193,7 @@ class TileLayout:
     def by_scalars(self, value: Value) -> bool:
         """Whether the elements of a packed value are too few to be copied beside others in GM."""
         form = self.program.forms[value]
-        assert form is not None
+        assert form is not None, "constants, which have no axes, are neither moved nor packed"
         whole = not self.looped.intersection(form)
         return not whole and self.run(form) < self.packed_block
 
@@ -265,7 +265,7 @@ class TileLayout:
         """How a step reduces."""
         (source,) = step.sources
         before, after = self.program.forms[source], self.program.forms[step.result]
-        assert before is not None and after is not None
+        assert before is not None and after is not None, "constants are not reduced"
         gone = [i for i, axis in enumerate(before) if axis not in after and axis != self.lane]
         kind = str(step.attributes["kind"])
         if self.lane in after or self.lane not in before:
@@ -286,7 +286,7 @@ class TileLayout:
         """How a step brings a statistic to its places, packs or unpacks it, or parts or joins
         integers of 64 bits."""
         form, dtype = self.program.forms[step.result], step.result.dtype
-        assert form is not None
+        assert form is not None, "constants, which have no axes, are neither moved nor packed"
         if step.name == PLACE:
             return placing(dtype, self.places(form, dtype), self.machine, first=True)
         if step.name in (PART, JOIN):

@@ -133,7 +133,7 @@ class TileProgram(VectorProgram):
         if len(set(forms.values())) < 2:
             return list(sources)
         joined = self._joined(list(forms))
-        assert joined is not None
+        assert joined is not None, "two of the forms differ"
         return [self.expand(v, joined) if v in forms else v for v in sources]
 
     def _beside_statistics(self, value: Value, form: Form) -> Value:
@@ -192,7 +192,7 @@ class TileProgram(VectorProgram):
     def reduce(self, kind: str, source: Value, axes: Collection[int]) -> Value:
         """`source` without `axes`."""
         form = self.forms[source]
-        assert form is not None
+        assert form is not None, "constants are not reduced"
         result = super().step(REDUCE, [self._unpacked(source)], kind=kind)
         self.forms[result] = tuple(axis for axis in form if axis not in axes)
         return result

@@ -24,25 +24,29 @@ UNARY = "X X_scale X_zero_point Y_scale Y_zero_point"
 BINARY = "A A_scale A_zero_point B B_scale B_zero_point C_scale C_zero_point"
 
 
-def single(x: Tensor | None, what: str) -> Tensor | None:
+def single(x: Tensor, what: str) -> Tensor:
     """A scale or zero point for all of a tensor."""
-    if x is not None and x.count != 1:
+    if x.count != 1:
         raise BadNode(f"{what} of shape {list(x.shape)}", "one number")
-    return None if x is None else collapsed(x)
+    return collapsed(x)
+
+
+def zero_point(node: Call, number: int) -> Tensor | None:
+    """The zero point that is input `number`; None if it is left out."""
+    x = node.optional(number)
+    return None if x is None else single(x, "a zero point")
 
 
 def floats(node: Call, first: int) -> Tensor:
     """The floats that input number `first` stands for, by the scale and zero point behind it."""
     x, scale = node.take(first), single(node.take(first + 1), "a scale")
-    assert scale is not None
-    return dequantized(x, scale, single(node.optional(first + 2), "a zero point"))
+    return dequantized(x, scale, zero_point(node, first + 2))
 
 
 def as_bytes(node: Call, x: Tensor, first: int, dtype: Any) -> Tensor:
     """Floats as bytes of the scale and zero point that are inputs number `first` and the next."""
     scale = single(node.take(first), "a scale")
-    assert scale is not None
-    return quantized(x, scale, single(node.optional(first + 1), "a zero point"), dtype)
+    return quantized(x, scale, zero_point(node, first + 1), dtype)
 
 
 @operator("QLinearAdd", domain=MICROSOFT, inputs=BINARY)

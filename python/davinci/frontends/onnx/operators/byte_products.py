@@ -86,9 +86,7 @@ def lower_matmul_of_few_bits(node: Call) -> Tensor:
         node.refuse("attribute 'weight_prepacked' is not supported", "0, weights as ONNX has them")
     node.ignore("accuracy_level")
     depth, columns, block = node.attr("K"), node.attr("N"), node.attr("block_size")
-    packed, scales, zeros = node.known(1), node.known(2), node.known(3)
-    assert packed is not None
-    assert scales is not None
+    packed, scales, zeros = node.constant(1), node.constant(2), node.known(3)
     blocks = -(-depth // block)
     if packed.size != columns * blocks * block * bits // 8 or scales.size != columns * blocks:
         raise BadNode(

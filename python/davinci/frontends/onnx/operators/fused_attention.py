@@ -236,7 +236,7 @@ def projections(node: Call) -> tuple[Tensor, Tensor, Tensor]:
     elif value is None:
         unpacked(node, key, 2)
         key, value = (flat(part) for part in ops.unstack(key, 3))
-    assert value is not None
+    assert value is not None, "taken apart from the packed keys where it is left out"
     if key.rank == 4:  # of a cache of cross attention: without a bias
         query = query if bias is None else query + ops.cut_axis(bias, 0, 0, query.shape[2])
         return split_heads(query, heads), key, value

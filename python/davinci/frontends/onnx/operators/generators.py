@@ -21,7 +21,7 @@ COMPUTED = ("BlackmanWindow", "HammingWindow", "HannWindow", "MelWeightMatrix", 
 @operator(*COMPUTED)
 def lower_computed(node: Call) -> Tensor:
     names = [f"x{i}" for i in range(node.count)]
-    values = {name: node.known(i) for i, name in enumerate(names)}
+    values = {name: node.constant(i) for i, name in enumerate(names)}
     found = run(node.proto, names, values, {node.domain: node.version}, most=None)
     if found is None:
         node.refuse("numbers that ONNX's reference implementation does not take")
@@ -64,9 +64,7 @@ def lower_trilu(node: Call) -> Tensor:
 @operator("OneHot")
 def lower_one_hot(node: Call) -> Tensor:
     """Indices outside of [-depth, depth) are off everywhere."""
-    indices, values, depth = node.take(0), node.take(2), node.known(1)
-    assert depth is not None
-    count = int(depth.item())
+    indices, values, count = node.take(0), node.take(2), int(node.constant(1).item())
     axis = ops.axis_of(node.attr("axis"), indices.rank + 1)
     indices = convert(indices, np.int64) if indices.is_float else indices
     wide = ops.expand_dims(indices, [axis])

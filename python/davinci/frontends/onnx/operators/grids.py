@@ -36,8 +36,11 @@ def lower_grid_sample(node: Call) -> Tensor:
         node.refuse(f"mode {mode!r} with padding {padding!r} is not supported")
     aligned = bool(node.attr("align_corners"))
     sizes, rank = x.shape[2:], x.rank - 2
-    if grid.shape[-1] != rank or grid.shape[0] != x.shape[0]:
-        raise BadNode(f"a grid {list(grid.shape)} on images {list(x.shape)}")
+    if rank < 1 or grid.rank != x.rank or (grid.shape[0], grid.shape[-1]) != (x.shape[0], rank):
+        raise BadNode(
+            f"a grid {list(grid.shape)} on images {list(x.shape)}",
+            "images [N, C, ..] with a grid [N, .., number of axes behind C]",
+        )
     outer = grid.shape[:-1]
     count = math.prod(outer[1:])
     columns = ops.unstack(convert(ops.reshape(grid, [x.shape[0], count, rank]), np.float32), -1)
@@ -92,15 +95,14 @@ OUTSIDE = {"zeros": lambda aligned: None, "border": border, "reflection": reflec
 @operator("AffineGrid")
 def lower_affine_grid(node: Call) -> Tensor:
     """Places of a regular grid, moved by matrices [N, dimensions, dimensions + 1]."""
-    theta, size, aligned = node.take(0), node.integers("size", 1), bool(node.attr("align_corners"))
-    assert size is not None
-    sizes = size[2:]
+    theta, aligned = node.take(0), bool(node.attr("align_corners"))
+    images, _, *sizes = node.constant_integers("size", 1)
     axes = [grid_places(n, aligned) for n in sizes]
     mesh = np.meshgrid(*axes, indexing="ij")[::-1]
     points = np.stack([*mesh, np.ones(sizes)], -1).reshape(-1, len(sizes) + 1)
     base = constant(points[:, None, :].astype(theta.dtype))
     moved = ops.reduce("add", ops.expand_dims(theta, [1]) * base, [-1])
-    return ops.reshape(moved, [size[0], *sizes, len(sizes)])
+    return ops.reshape(moved, [images, *sizes, len(sizes)])
 
 
 def grid_places(size: int, aligned: bool) -> Array:

@@ -87,9 +87,7 @@ def projections(node: Call) -> tuple[Tensor, Tensor, Tensor]:
 
 def tokens_at_most(node: Call) -> int:
     """Tokens of the longest sequence, which the length of the cache follows from."""
-    total = node.known(6)
-    assert total is not None
-    return int(total.reshape(-1)[0])
+    return int(node.constant(6).reshape(-1)[0])
 
 
 def tokens_before(node: Call, batch: int, tokens: int, total: int) -> Tensor | int:

@@ -159,18 +159,15 @@ def lower_center_crop_pad(node: Call) -> Tensor:
 @operator("Compress")
 def lower_compress(node: Call) -> Tensor:
     x, axis = node.take(0), node.attr("axis")
-    condition = node.known(1)
+    condition = node.constant(1)
     if axis is None:
         x, axis = ops.reshape(x, [x.count]), 0
-    assert condition is not None
     return ops.take_known(x, np.flatnonzero(condition), ops.axis_of(axis, x.rank))
 
 
 @operator("NonZero")
 def lower_non_zero(node: Call) -> Tensor:
-    values = node.known(0)
-    assert values is not None
-    return constant(np.array(np.nonzero(np.atleast_1d(values)), np.int64))
+    return constant(np.array(np.nonzero(np.atleast_1d(node.constant(0))), np.int64))
 
 
 @operator("Unique", "NonMaxSuppression", "ImageDecoder")
@@ -181,8 +178,10 @@ def refuse_by_shape(node: Call) -> Tensor:
 @operator("Col2Im")
 def lower_col2im(node: Call) -> Tensor:
     """Blocks [N, C * block, number] added up in images [N, C, ..]."""
-    x, image, block = node.take(0), node.integers("image_shape", 1), node.integers("block_shape", 2)
-    assert image is not None and block is not None
+    x, image = node.take(0), node.constant_integers("image_shape", 1)
+    block = node.constant_integers("block_shape", 2)
+    if not block or min(block) < 1:
+        raise BadNode(f"blocks of {block} elements", "at least 1 along each axis")
     rank = len(image)
     strides, dilations = node.attr("strides") or [1] * rank, node.attr("dilations") or [1] * rank
     pads = node.attr("pads") or [0] * 2 * rank
@@ -204,6 +203,6 @@ def lower_col2im(node: Call) -> Tensor:
         inner = [s - 1 for s in strides]
         placed = ops.pad(part, [0, 0, *first], [0, 0, *last], _filler(None, x), [0, 0, *inner])
         total = placed if total is None else total + placed
-    assert total is not None
+    assert total is not None, "a block has elements"
     back = [0, 0, *(-p for p in pads[:rank])], [0, 0, *(-p for p in pads[rank:])]
     return ops.pad(total, *back, _filler(None, x))

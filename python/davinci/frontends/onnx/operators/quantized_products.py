@@ -54,7 +54,7 @@ def signed(x: Tensor, zero: Tensor | None) -> tuple[Tensor, Tensor | None]:
         moved = convert(convert(x, np.float16) - UNSIGNED, np.int8)
     if (less := lowered(zero)) is not None:
         return moved, None if is_zero(less) else known_as(less, np.int32)
-    assert zero is not None
+    assert zero is not None, "one that is left out is known, so it is lowered"
     return moved, convert(zero, np.int32) - UNSIGNED
 
 
