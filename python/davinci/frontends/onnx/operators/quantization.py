@@ -146,7 +146,8 @@ def dequantized(
     factor = convert(spread_scale(scale, x, axis, block), np.float32)
     made = cast(difference * factor, dtype)
     if given.dtype in BYTES and dtype == np.float32 and not block:
-        at = ops.axis_of(axis, max(1, x.rank))
+        # One scale has no axis, and the default is none of a vector's.
+        at = 0 if scale.count == 1 else ops.axis_of(axis, x.rank)
         made.dequantized = Dequantized(given, scale, zero_of_given, at)
     return made
 
