@@ -40,7 +40,8 @@ class Samples(CalibrationDataReader):  # type: ignore[misc]
 
 
 def network(path: Path) -> Path:
-    """Convolutions with a residual, a largest of windows, an average, a fully connected layer."""
+    """Convolutions with a residual, a largest of windows, an average, a vector, a fully connected
+    layer."""
     node = helper.make_node
     nodes = [
         node("Conv", ["x", "w0", "b0"], ["a"], name="first", pads=[1] * 4),
@@ -50,9 +51,11 @@ def network(path: Path) -> Path:
         node("Add", ["c", "p"], ["s"], name="residual"),
         node("GlobalAveragePool", ["s"], ["g"], name="average"),
         node("Flatten", ["g"], ["f"], name="flat"),
-        node("Gemm", ["f", "w2", "b2"], ["y"], name="last", transB=1),
+        node("Add", ["f", "v"], ["h"], name="vector"),
+        node("Gemm", ["h", "w2", "b2"], ["y"], name="last", transB=1),
     ]
-    shapes = {"w0": (32, 32, 3, 3), "b0": (32,), "w1": (32, 32, 3, 3), "w2": (10, 32), "b2": (10,)}
+    shapes = {"w0": (32, 32, 3, 3), "b0": (32,), "w1": (32, 32, 3, 3), "v": (32,)}
+    shapes |= {"w2": (10, 32), "b2": (10,)}
     tensors = [
         numpy_helper.from_array(RNG.standard_normal(shape, np.float32) * np.float32(0.1), name)
         for name, shape in shapes.items()

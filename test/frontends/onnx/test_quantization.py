@@ -144,6 +144,13 @@ def test_dequantize(dtype: Any) -> None:
     against_onnxruntime(*node_model("DequantizeLinear", x, scale, zero, axis=1))
 
 
+def test_one_scale_of_a_vector() -> None:
+    """The default axis, 1, is none of its axes; one scale has none."""
+    x, scale = np.array([-7, 3, 70], np.int8), np.float32(0.5)
+    against_onnxruntime(*node_model("DequantizeLinear", x, scale, np.int8(2)))
+    against_onnxruntime(*node_model("QuantizeLinear", x.astype(np.float32), scale))
+
+
 def test_dequantize_i32() -> None:
     x = np.array([-70000, 3, 70000], np.int32)
     against_onnxruntime(*node_model("DequantizeLinear", x, np.float32(0.5)))
