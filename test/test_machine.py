@@ -78,8 +78,8 @@ def test_networks_on_the_310p(text: str) -> None:
         (
             "ascend910",
             "L0A = { bytes = 65536,",
-            "L0A = { bytes = 256,",
-            "bad value of 'buffers.L0A.bytes'",
+            "L0A = { bytes = 2048,",
+            "bad value of 'buffers.L0A.bytes'; found 2048; expected at least 4096",
         ),
         (
             "ascend910",
@@ -209,8 +209,8 @@ def test_a_compilation_reads_a_file_once(tmp_path: Path) -> None:
     [
         ("event_ids = 4 ", "event_ids = 1 "),
         ("L0C = { bytes = 262144,", "L0C = { bytes = 2048,"),
-        ("L0A = { bytes = 65536,", "L0A = { bytes = 512,"),
-        ("L0B = { bytes = 65536,", "L0B = { bytes = 512,"),
+        ("L0A = { bytes = 65536,", "L0A = { bytes = 4096,"),
+        ("L0B = { bytes = 65536,", "L0B = { bytes = 4096,"),
         ("L1  = { bytes = 1048576,", "L1  = { bytes = 8192,"),
         ("UB  = { bytes = 262144,", "UB  = { bytes = 16384,"),
     ],
@@ -220,16 +220,20 @@ def test_products_on_the_smallest_machines(old: str, new: str, tmp_path: Path) -
     path = tmp_path / "small.toml"
     path.write_text(TEXT["ascend910"].replace(old, new), encoding="utf-8")
     program = """
-    func.func @main(%a: tensor<33x40xf32>, %b: tensor<40x50xf32>) -> tensor<33x50xf32> {
+    func.func @main(%a: tensor<33x40xf32>, %b: tensor<40x50xf32>, %c: tensor<50xf32>)
+        -> tensor<33x50xf32> {
       %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] :
         (tensor<33x40xf32>, tensor<40x50xf32>) -> tensor<33x50xf32>
-      %1 = stablehlo.tanh %0 : tensor<33x50xf32>
-      return %1 : tensor<33x50xf32>
+      %1 = stablehlo.broadcast_in_dim %c, dims = [1] : (tensor<50xf32>) -> tensor<33x50xf32>
+      %2 = stablehlo.add %0, %1 : tensor<33x50xf32>
+      %3 = stablehlo.tanh %2 : tensor<33x50xf32>
+      return %3 : tensor<33x50xf32>
     }"""
     rng = np.random.default_rng(5)
     a, b = (rng.uniform(-0.2, 0.2, shape).astype(np.float32) for shape in ((33, 40), (40, 50)))
-    (found,) = run_text(program, a, b, machine=str(path), cores=2)
-    np.testing.assert_allclose(found, np.tanh(a @ b), atol=2e-3)
+    c = rng.uniform(-0.5, 0.5, 50).astype(np.float32)
+    (found,) = run_text(program, a, b, c, machine=str(path), cores=2)
+    np.testing.assert_allclose(found, np.tanh(a @ b + c), atol=2e-3)
 
 
 def test_vector_cores_are_a_machine_without_a_matrix_unit() -> None:

@@ -103,7 +103,7 @@ class Builder:
                     lambda t: self._neighbour(array, t), [x], array.operands, array.place
                 )
             else:
-                assert array.compute is not None  # inputs are known
+                assert array.compute is not None, "all others are inputs, which are known"
                 made = guarded(array.compute, tensors, array.operands, array.place)
         self.tensors[array] = made
 

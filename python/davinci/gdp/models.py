@@ -115,7 +115,7 @@ class Model:
                         expected=f"{x.dtype}, {x.ndim} dimensions",
                     )
             return self._graph
-        assert self._function is not None
+        assert self._function is not None, "a model without a function is a graph"
         inputs = [
             input(name, specs[name][1], specs[name][0]) for name in parameters(self._function)
         ]
@@ -124,7 +124,7 @@ class Model:
 
 def parameters(function: Callable[..., Any] | None) -> list[str]:
     """The names of a function's arguments, which are those of its inputs."""
-    assert function is not None
+    assert function is not None, "only models of functions are asked"
     return list(inspect.signature(function).parameters)
 
 

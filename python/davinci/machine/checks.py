@@ -44,15 +44,15 @@ FIXED = {
 
 
 LEAST_BYTES = {
-    "L0A": FRACTAL_BYTES,
-    "L0B": FRACTAL_BYTES,
+    "L0A": 8 * FRACTAL_BYTES,
+    "L0B": 8 * FRACTAL_BYTES,
     "L0C": 4 * FRACTAL_BYTES,
     "L1": 16 * FRACTAL_BYTES,
     "UB": 32 * FRACTAL_BYTES,
 }
-"""What kernels of small networks need: a fractal of each factor in L0A and L0B, two of sums of f32
-in L0C, which take turns there, in L1 rows of an image for the windows of a convolution, and in UB
-a fractal of each value of an epilogue."""
+"""What kernels of small networks need: in L0A and L0B a fractal of a factor beside those of a bias,
+residuals and results of bytes, two of sums of f32 in L0C, which take turns there, in L1 rows of an
+image for the windows of a convolution, and in UB a fractal of each value of an epilogue."""
 
 
 def check(machine: Machine, where: str) -> None:

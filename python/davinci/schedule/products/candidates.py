@@ -296,7 +296,8 @@ class Candidates:
             leaving = min(2, leaving)
         a, b = pieces
         # What comes to be combined with C has flags to the vector unit as rows have.
-        came = min(INBOX[long], self.turns - any(not extra.matrix for extra in end.extras))
+        came = self.turns - any(not extra.matrix for extra in end.extras)
+        came = max(1, min(INBOX[long], came))
         l0a = max(1, min(4, self.room("L0A", tile.m) // (tile.m * tile.k)))
         l0b = max(1, min(4, self.room("L0B", tile.n) // (tile.n * tile.k)))
         together = math.prod(beside)
