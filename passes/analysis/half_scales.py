@@ -247,7 +247,7 @@ class Planner:
     def _convert(self, number: int) -> None:
         """A value that is computed in f32 and then rounded."""
         limits = self.limits[number]
-        assert limits is not None
+        assert limits is not None, "values in f16 have limits"
         self.plan.exponents[number] = self._wanted(number)
         self.converted.add(number)
 
@@ -255,7 +255,7 @@ class Planner:
         """The scale of a value where none is given: 1 if that holds it; of large values the
         largest, and small ones become about 1."""
         limits = self.limits[number]
-        assert limits is not None
+        assert limits is not None, "values in f16 have limits"
         if 0 in limits or limits.high < 0:
             return limits.nearest
         magnitude = self.exact[number].magnitude
@@ -329,7 +329,7 @@ class Planner:
         """A product or quotient: scales are added or subtracted, and mended where the result leaves
         f16."""
         limits = self.limits[number]
-        assert limits is not None
+        assert limits is not None, "values in f16 have limits"
         a, b = node.operands
         for place, n in enumerate((a, b)):
             self.plan.reads[number, place] = self._scale_of(n)
@@ -360,7 +360,7 @@ class Planner:
         order.sort(key=lambda place: self.graph.nodes[operands[place]].count)
         for place in order:
             limits = self.limits[operands[place]]
-            assert limits is not None
+            assert limits is not None, "values in f16 have limits"
             now = self.plan.reads[number, place]
             wanted = now + signs[place] * delta
             given = min(max(wanted, min(limits.low, now)), max(limits.high, now))
@@ -394,12 +394,12 @@ class Planner:
     def _root(self, number: int, sign: int) -> None:
         """A root: of an even scale."""
         limits = self.limits[number]
-        assert limits is not None
+        assert limits is not None, "values in f16 have limits"
         (operand,) = self.graph.nodes[number].operands
         exponent = self.plan.reads[number, 0] = self._scale_of(operand)
         if exponent % 2:
             inside = self.limits[operand]
-            assert inside is not None
+            assert inside is not None, "values in f16 have limits"
             free = [d for d in (1, -1) if self._edge_may_shift(number, 0, d)]
             up = 1 if exponent + 1 in inside else -1
             self._set(number, 0, exponent + (free[0] if free else up))
@@ -415,7 +415,7 @@ class Planner:
         node = self.graph.nodes[number]
         (operand,) = node.operands
         inside, limits = self.limits[operand], self.limits[number]
-        assert inside is not None and limits is not None
+        assert inside is not None and limits is not None, "values in f16 have limits"
         if node.name == "sign":
             self.plan.reads[number, 0] = self._scale_of(operand)
             self.plan.exponents[number] = 0
