@@ -7,7 +7,7 @@ often does not hold. `values` computes the same with NumPy in float64.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import onnx
 from onnx import TensorProto, helper, numpy_helper
+
+import davinci
 
 Array = npt.NDArray[Any]
 
@@ -332,3 +334,34 @@ STEPS: tuple[Callable[[RangedGraph], str], ...] = (
     logarithm, saturating, chosen, joined, normalised, total, softmax, matmul, scores, convolution,
 )  # fmt: skip
 """What graphs are made of."""
+
+
+def lost(record: Mapping[str, Any]) -> int:
+    """How many values became infinite in a run, constants among them."""
+    constants = sum(row["overflows"] for row in record["range_of_constants"])
+    return int(record["range"]["overflows"] + constants)
+
+
+def findings(graph: RangedGraph, executable: davinci.Executable) -> tuple[list[str], list[float]]:
+    """What is wrong with a graph under `scaled-fp16`, and of each output with a bound the largest
+    error as a share of that.
+
+    Inputs are random ones of the ranges, then their ends only.
+    """
+    wrong, shares = [], []
+    for ends in (False, True):
+        inputs = graph.inputs(graph.seed + 1, ends)
+        found, wanted = executable.run(inputs), graph.values(inputs)
+        record = executable.profile
+        if count := lost(record):
+            wrong.append(f"{count} values overflow")
+        outputs = record["scaling"]["outputs"]
+        for name, output in zip(executable.output_names, outputs, strict=True):
+            error, bound = float(np.abs(found[name] - wanted[name]).max()), output["max_abs_err"]
+            if not np.isfinite(found[name]).all():
+                wrong.append(f"{name} is not finite")
+            elif bound is not None:
+                if error > bound:
+                    wrong.append(f"{name} is off by {error:.3g}, more than {bound:.3g}")
+                shares.append(error / bound if bound else 0.0)
+    return wrong, shares

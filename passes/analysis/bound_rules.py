@@ -89,18 +89,18 @@ def mul(node: Node, operands: Sequence[Bound]) -> Bound:
 
 @rule("div")
 def div(node: Node, operands: Sequence[Bound]) -> Bound:
-    """Nothing is known of a quotient whose divisor may be zero.
+    """Nothing is known of a quotient whose divisor may be zero, and nothing of its error where the
+    exact divisor may be.
 
     |a / b - a' / b'| <= (|a - a'| + |a' / b'| |b - b'|) / |b|
     """
     a, b = aligned(operands)
-    least = distance(b)
-    if not (least > 0).all():
+    if ((b.low <= 0) & (b.high >= 0)).any():
         return UNKNOWN
     found = corners(a, b, np.divide)
     low, high = np.minimum.reduce(found), np.maximum.reduce(found)
     most = np.maximum(np.abs(low), np.abs(high))
-    return made(low, high, (a.error + product(most, b.error)) / least, (a, b))
+    return made(low, high, quotient(a.error + product(most, b.error), distance(b)), (a, b))
 
 
 @rule("max")
@@ -243,10 +243,10 @@ RULES.update(MONOTONE)
 @rule("rsqrt")
 def rsqrt(node: Node, operands: Sequence[Bound]) -> Bound:
     (a,) = operands
-    least = distance(a)
-    if a.least <= 0 or not (least > 0).all():
+    if a.least <= 0:
         return UNKNOWN
-    return made(1 / np.sqrt(a.high), 1 / np.sqrt(a.low), 0.5 * a.error * least**-1.5, (a,))
+    error = quotient(0.5 * a.error, distance(a) ** 1.5)
+    return made(1 / np.sqrt(a.high), 1 / np.sqrt(a.low), error, (a,))
 
 
 @rule("sine", "cosine")

@@ -11,7 +11,8 @@ takes the factor, one multiplication is made for it.
 Scales follow the operators: of a product they add up, of a quotient they are subtracted, a root
 halves them, sums, maxima, comparisons and joins want equal ones, exponentials and other functions
 none. Sums of rows and windows are f32, and so is what few values are computed from them. What has
-no finite bound, or one beyond `MOST`, stays f32.
+no finite bound, or one beyond `MOST`, stays f32; a product reads it times powers of two that are
+found at run time, or as it is where it has no bound at all.
 """
 
 from __future__ import annotations
@@ -20,46 +21,27 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from davinci.passes.analysis.value_analysis import (
-    LEAST_NORMAL,
-    MOVED,
-    SUMS,
-    Plan,
-    bounds_of,
-    is_sum,
-    overflows,
+from davinci.passes.analysis.scale_shifts import (
+    ALIKE,
+    KEEPING,
+    LARGEST_SCALE,
+    MOST,
+    ROOTS,
+    Limits,
+    ScaledGraph,
 )
+from davinci.passes.analysis.value_analysis import MOVED, SUMS, Plan, bounds_of, is_sum, overflows
 from davinci.passes.analysis.value_bounds import Bound
 from davinci.passes.analysis.value_graph import ARGUMENT, OTHER, PRODUCTS, Graph, Node
 
-HIGHEST = 2.0**15
-"""What a scaled value may reach by its exact bound: rounding may double it."""
-
-LOWEST = 2.0**-8
-"""What a scaled value reaches at least: subnormal numbers are then 2^-6 of the largest or less."""
-
-MOST = 2.0**31
-"""Bounds beyond this tell nothing: numbers that are likely would be subnormal."""
-
-LARGEST_SCALE = 40
-"""The largest exponent: what is smaller may be subnormal."""
+FARTHEST = 2.0**64
+"""Up to this operands of products are scaled by what their largest number is at run time; beyond
+it a bound is of the kind that grows with each layer, whatever the numbers are."""
 
 FEW = 8
 """Elements of which a sum makes values so few that f32 costs nothing."""
 
 MOST_TRIES = 20
-
-KEEPING = MOVED | {"neg", "abs", "relu"}
-"""Operators of one operand whose result has its scale."""
-
-ALIKE = {
-    "add": (0, 1), "sub": (0, 1), "max": (0, 1), "min": (0, 1), "select": (1, 2),
-    "clamp": (0, 1, 2), "concat": (0, 1), "pad": (0, 1), "compare": (0, 1),
-}  # fmt: skip
-"""Operators whose operands at these positions have one scale, which the result has too."""
-
-ROOTS = {"sqrt": 1, "rsqrt": -1}
-"""Operators that halve a scale, and the sign that they give it."""
 
 FUNCTIONS = frozenset({"exp", "log", "tanh", "erf", "logistic", "floor", "ceil", "round", "sign"})
 """Operators of f16 that want a scale of 1, and give it."""
@@ -67,27 +49,9 @@ FUNCTIONS = frozenset({"exp", "log", "tanh", "erf", "logistic", "floor", "ceil",
 GROWING = frozenset({"mul", "pow", "exp", "div"})
 """Operators whose result is f32 where nothing but sums in f32 read it."""
 
-DIRECT = KEEPING | set(ALIKE) | set(ROOTS) | FUNCTIONS | {"mul", "div", "gather", *PRODUCTS, *SUMS}
-"""Operators that are computed on f16; others are computed in f32, and rounded."""
-
 NO_RANGE = "no range is known"
 TOO_FAR = "the bound grows beyond 2^31"
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Exponents with which f16 holds a value."""
-
-    low: int
-    high: int
-
-    def __contains__(self, exponent: int) -> bool:
-        return self.low <= exponent <= self.high
-
-    @property
-    def nearest(self) -> int:
-        """The scale closest to 1."""
-        return min(max(0, self.low), self.high)
+TOO_NEAR = "the bound lies below 2^-48"
 
 
 @dataclass
@@ -111,7 +75,7 @@ def plan_scales(graph: Graph) -> Scales:
     exact = bounds_of(graph)
     wide: dict[int, str] = {}
     for _ in range(MOST_TRIES):
-        planner = Planner(graph, exact, dict(wide))
+        planner = Planner(graph, exact, left=dict(wide))
         planner.run()
         found = bounds_of(graph, planner.plan)
         lost = set(overflows(graph, planner.plan, found))
@@ -119,55 +83,30 @@ def plan_scales(graph: Graph) -> Scales:
             return Scales(planner.plan, planner.left, exact, found)
         wide |= dict.fromkeys(lost, "its roundings may leave f16")
     every = dict.fromkeys(range(len(graph.nodes)), "its roundings may leave f16")
-    planner = Planner(graph, exact, every)
+    planner = Planner(graph, exact, left=every)
     planner.run()
     return Scales(planner.plan, planner.left, exact, bounds_of(graph, planner.plan))
 
 
 @dataclass
-class Planner:
+class Planner(ScaledGraph):
     """Makes a plan node by node.
 
     Attributes:
         left: nodes that stay f32 and why; those given at first are so whatever their bound.
         small: nodes of few values that are computed from sums in f32.
-        converted: nodes that are computed in f32, multiplied by their scale and rounded.
     """
 
-    graph: Graph
-    exact: Sequence[Bound]
-    left: dict[int, str]
-    plan: Plan = field(default_factory=Plan)
+    left: dict[int, str] = field(default_factory=dict)
     small: set[int] = field(default_factory=set)
-    converted: set[int] = field(default_factory=set)
 
     def run(self) -> None:
-        self.readers = self.graph.readers()
-        self.results = set(self.graph.results)
-        self.limits = [
-            self._limits(node, b) for node, b in zip(self.graph.nodes, self.exact, strict=True)
-        ]
+        """Decides on all nodes."""
         self.summed = self._only_summed()
         self.given = set(self.left)
         for number, node in enumerate(self.graph.nodes):
             if node.name != ARGUMENT and not node.fixed and node.known is None:
                 self._visit(number, node)
-
-    @staticmethod
-    def _limits(node: Node, bound: Bound) -> Limits | None:
-        """Exponents for a value; None if it is not f32 or there are none."""
-        most = bound.magnitude
-        if node.element != "f32" or not most <= MOST:
-            return None
-        if most == 0:
-            return Limits(-LARGEST_SCALE, LARGEST_SCALE)
-        high = min(math.floor(math.log2(HIGHEST / most)), LARGEST_SCALE)
-        least = node.known.smallest if node.known is not None else bound.smallest
-        low = math.ceil(math.log2(LOWEST / most))
-        if least > 0:
-            whole = math.ceil(math.log2(LEAST_NORMAL / least))
-            low = min(low, whole) if node.known is not None else max(low, whole)
-        return Limits(min(low, high), high)
 
     def _only_summed(self) -> set[int]:
         """Growing operators that only sums in f32 read, directly or through others of them."""
@@ -192,13 +131,14 @@ class Planner:
             if self._is_small(node, halves):
                 self.small.add(number)
         elif number in self.given:
-            pass
+            if node.name in PRODUCTS:
+                self._far_product(number, node)
         elif self.limits[number] is None and node.name not in PRODUCTS:
             if self.exact[number].is_finite or node.name != OTHER:
                 self.left[number] = self._why(number)
         elif not halves or not all(self._may_read(x) for x in halves):
             if node.name in PRODUCTS:
-                self.left[number] = NO_RANGE
+                self._far_product(number, node)
             else:
                 self._convert(number)
         else:
@@ -206,7 +146,9 @@ class Planner:
 
     def _why(self, number: int) -> str:
         bound = self.exact[number]
-        return TOO_FAR if bound.is_finite else NO_RANGE
+        if not bound.is_finite:
+            return NO_RANGE
+        return TOO_FAR if bound.magnitude > MOST else TOO_NEAR
 
     def _operands(self, node: Node) -> list[int]:
         """The operands of f32."""
@@ -221,12 +163,8 @@ class Planner:
         moves = node.name in MOVED or node.name in SUMS or node.name in PRODUCTS
         if (moves and node.name != "reshape") or node.name in ("concat", "pad", "gather", OTHER):
             return False
-        computed = [x for x in halves if not self._is_fixed(x)]
+        computed = [x for x in halves if not self.is_fixed(x)]
         return bool(computed) and all(x in self.small for x in computed)
-
-    def _is_fixed(self, number: int) -> bool:
-        node = self.graph.nodes[number]
-        return node.fixed or node.known is not None
 
     def _sum(self, number: int, node: Node) -> None:
         """A sum in f32, whose operand may be read as it is stored."""
@@ -295,7 +233,7 @@ class Planner:
         operands = [(place, node.operands[place]) for place in places]
         every = [limits] + [x for _, n in operands if (x := self.limits[n]) is not None]
         high = min(x.high for x in every)
-        computed = [n for _, n in operands if not self._is_fixed(n)]
+        computed = [n for _, n in operands if not self.is_fixed(n)]
         candidates = {self._scale_of(n) for n in computed} or {limits.nearest}
         low = min(limits.low, high)
         candidates = {min(max(e, low), high) for e in candidates}
@@ -305,7 +243,7 @@ class Planner:
             for place, n in operands:
                 self.plan.reads[number, place] = self._scale_of(n)
                 delta = exponent - self._scale_of(n)
-                if delta and not self._edge_may_shift(number, place, delta):
+                if delta and not self.edge_may_shift(number, place, delta):
                     total += self.graph.nodes[n].count
             return total, -exponent
 
@@ -320,8 +258,8 @@ class Planner:
         delta = exponent - self.plan.reads[number, place]
         if not delta:
             return
-        if self._edge_may_shift(number, place, delta):
-            self._shift_edge(number, place, delta)
+        if self.edge_may_shift(number, place, delta):
+            self.shift_edge(number, place, delta)
         else:
             self.plan.reads[number, place] = exponent
 
@@ -333,11 +271,12 @@ class Planner:
         a, b = node.operands
         for place, n in enumerate((a, b)):
             self.plan.reads[number, place] = self._scale_of(n)
-        natural = self._natural(number, signs)
+        natural = self.natural(number, signs)
         if natural not in limits:
             wanted = self._wanted(number)
             self._mend(number, wanted - natural, signs)
-            natural = self._natural(number, signs)
+        self._settle(number, signs)
+        natural = self.natural(number, signs)
         if natural in limits:
             self.plan.exponents[number] = natural
         else:
@@ -345,17 +284,26 @@ class Planner:
                 del self.plan.reads[number, place]
             self._convert(number)
 
-    def _natural(self, number: int, signs: tuple[int, int]) -> int:
-        reads = self.plan.reads
-        return signs[0] * reads[number, 0] + signs[1] * reads[number, 1]
+    def _settle(self, number: int, signs: tuple[int, int]) -> None:
+        """Brings a result back to a scale of 1 where that fits and a constant takes the rest: what
+        comes next then meets others without a multiplication."""
+        limits, natural = self.limits[number], self.natural(number, signs)
+        if limits is None or not natural or 0 not in limits:
+            return
+        for place in (1, 0):
+            operand = self.graph.nodes[number].operands[place]
+            delta = -signs[place] * natural
+            if self.is_fixed(operand) and self.edge_may_shift(number, place, delta):
+                self.shift_edge(number, place, delta)
+                return
 
     def _mend(self, number: int, delta: int, signs: tuple[int, int]) -> None:
         """Changes the scales of the operands of a product so that its own changes by `delta`."""
         operands = self.graph.nodes[number].operands
-        order = sorted((0, 1), key=lambda place: not self._is_fixed(operands[place]))
+        order = sorted((0, 1), key=lambda place: not self.is_fixed(operands[place]))
         for place in order:
-            if self._edge_may_shift(number, place, signs[place] * delta):
-                self._shift_edge(number, place, signs[place] * delta)
+            if self.edge_may_shift(number, place, signs[place] * delta):
+                self.shift_edge(number, place, signs[place] * delta)
                 return
         order.sort(key=lambda place: self.graph.nodes[operands[place]].count)
         for place in order:
@@ -376,20 +324,44 @@ class Planner:
         if limits is None:
             self.left[number] = self._why(number)
             return
-        if number in self.results and not self.readers[number]:
+        if self._is_result(number):
             return
-        natural = self._natural(number, (1, 1))
+        natural = self.natural(number, (1, 1))
         if natural not in limits:
             delta = self._wanted(number) - natural
             for place in (1, 0):
-                if self._edge_may_shift(number, place, delta):
-                    self._shift_edge(number, place, delta)
+                if self.edge_may_shift(number, place, delta):
+                    self.shift_edge(number, place, delta)
                     break
             else:
                 self.converted.add(number)
                 self.plan.exponents[number] = natural + delta
                 return
-        self.plan.exponents[number] = self._natural(number, (1, 1))
+        self._settle(number, (1, 1))
+        self.plan.exponents[number] = self.natural(number, (1, 1))
+
+    def _far_product(self, number: int, node: Node) -> None:
+        """A product with an operand that no known scale fits: measured ones where there is a bound,
+        else left as it is, but for operands that are known to need a scale."""
+        for place, n in enumerate(node.operands[:2]):
+            if self._may_read(n):
+                self.plan.reads[number, place] = self._scale_of(n)
+            elif self.exact[n].magnitude <= FARTHEST and not self.is_fixed(n):
+                self.plan.measured.add((number, place))
+        edges = ((number, 0), (number, 1))
+        if not all(map(self.plan.reads_half, edges)):
+            self.left[number] = NO_RANGE
+            self.plan.measured -= set(edges)
+        elif (
+            number not in self.given
+            and self.limits[number] is not None
+            and not self._is_result(number)
+        ):
+            self._convert(number)
+
+    def _is_result(self, number: int) -> bool:
+        """Whether nothing but the function's end reads a value."""
+        return number in self.results and not self.readers[number]
 
     def _root(self, number: int, sign: int) -> None:
         """A root: of an even scale."""
@@ -400,7 +372,7 @@ class Planner:
         if exponent % 2:
             inside = self.limits[operand]
             assert inside is not None, "values in f16 have limits"
-            free = [d for d in (1, -1) if self._edge_may_shift(number, 0, d)]
+            free = [d for d in (1, -1) if self.edge_may_shift(number, 0, d)]
             up = 1 if exponent + 1 in inside else -1
             self._set(number, 0, exponent + (free[0] if free else up))
         natural = sign * self.plan.reads[number, 0] // 2
@@ -425,74 +397,3 @@ class Planner:
             self.plan.reads[number, 0] = self._scale_of(operand)
             self._set(number, 0, 0)
             self.plan.exponents[number] = 0
-
-    def _edge_may_shift(self, number: int, place: int, delta: int) -> bool:
-        """Whether an operand may be read with another scale for nothing."""
-        operand = self.graph.nodes[number].operands[place]
-        limits = self.limits[operand]
-        now = self.plan.reads.get((number, place))
-        if limits is None or now is None or now + delta not in limits:
-            return False
-        if self._is_fixed(operand):
-            return True
-        stored = self.plan.exponents.get(operand)
-        if stored is None:
-            return now != 0 and now + delta != 0 and len(self.readers[operand]) == 1
-        if stored != now:
-            return now + delta != stored
-        return self._may_shift(operand, delta)
-
-    def _may_shift(self, number: int, delta: int) -> bool:
-        """Whether a value may be stored with another scale for nothing."""
-        node, limits = self.graph.nodes[number], self.limits[number]
-        now = self.plan.exponents[number]
-        if limits is None or now + delta not in limits:
-            return False
-        if len(self.readers[number]) != 1 or number in self.results:
-            return False
-        if number in self.converted:
-            natural = self._natural(number, (1, 1)) if node.name in PRODUCTS else 0
-            return natural not in (now, now + delta)
-        if node.name in ALIKE:
-            return all(self._edge_may_shift(number, p, delta) for p in ALIKE[node.name])
-        if node.name == "mul" or node.name in PRODUCTS:
-            return any(self._edge_may_shift(number, p, delta) for p in (0, 1))
-        if node.name == "div":
-            return self._edge_may_shift(number, 0, delta) or self._edge_may_shift(number, 1, -delta)
-        if node.name in KEEPING or node.name == "gather" or node.name in SUMS:
-            return self._edge_may_shift(number, 0, delta)
-        if node.name in ROOTS:
-            return self._edge_may_shift(number, 0, 2 * ROOTS[node.name] * delta)
-        return False
-
-    def _shift_edge(self, number: int, place: int, delta: int) -> None:
-        """Does what `_edge_may_shift` allows."""
-        operand = self.graph.nodes[number].operands[place]
-        now = self.plan.reads[number, place]
-        stored = self.plan.exponents.get(operand)
-        self.plan.reads[number, place] = now + delta
-        if stored == now and not self._is_fixed(operand):
-            self._shift(operand, delta)
-
-    def _shift(self, number: int, delta: int) -> None:
-        """Does what `_may_shift` allows."""
-        node = self.graph.nodes[number]
-        self.plan.exponents[number] += delta
-        if number in self.converted:
-            return
-        if node.name in ALIKE:
-            for place in ALIKE[node.name]:
-                self._shift_edge(number, place, delta)
-        elif node.name == "mul" or node.name in PRODUCTS:
-            fixed = sorted((0, 1), key=lambda p: not self._is_fixed(node.operands[p]))
-            place = next(p for p in fixed if self._edge_may_shift(number, p, delta))
-            self._shift_edge(number, place, delta)
-        elif node.name == "div":
-            if self._edge_may_shift(number, 0, delta):
-                self._shift_edge(number, 0, delta)
-            else:
-                self._shift_edge(number, 1, -delta)
-        elif node.name in ROOTS:
-            self._shift_edge(number, 0, 2 * ROOTS[node.name] * delta)
-        else:
-            self._shift_edge(number, 0, delta)

@@ -8,10 +8,12 @@ functions. So both overflow and the error of a result are decided here: see `Pla
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from davinci.passes.analysis.bound_rules import RULES
 from davinci.passes.analysis.value_bounds import UNKNOWN, Bound
@@ -22,6 +24,10 @@ HALF_FLOOR = 2.0**-25
 """Half of the distance of subnormal f16 numbers."""
 
 LEAST_NORMAL = 2.0**-14
+
+MEASURED_FLOOR = 2.0**-37
+"""Half of the distance of subnormal numbers, as a share of a row's largest number in [2^13, 2^15).
+"""
 
 LARGEST_HALF = 65504.0
 
@@ -49,8 +55,19 @@ ARITHMETIC = frozenset({"add", "sub", "mul", "div", "sqrt", "cast", "pow"})
 
 SUMS = ("reduce", "pool")
 
-LARGEST = ("broadcast", "reshape", "relayout")
-"""Operators between the maximum of a row and what it is taken from."""
+REPEATING = ("broadcast", "reshape", "relayout")
+"""Operators between what is computed of a row and what that is done to."""
+
+OF_ROWS = frozenset({"reshape", "relayout", "add", "mul", "div", "sqrt", "rsqrt"})
+"""Operators between the sum of a row and what a normalisation divides by."""
+
+MOST_COMPARED = 1 << 23
+"""Elements of which the rows are compared, in an array of indices."""
+
+Rows = npt.NDArray[np.int64]
+
+ROUNDED_UP = 1 + 2.0**-6
+"""What roundings may add to a value that is divided by a root of its own squares."""
 
 
 @dataclass
@@ -62,10 +79,17 @@ class Plan:
             values are f32.
         reads: e with which an operator reads an operand as f16, by its node and the operand's
             position; other operands are read as f32.
+        measured: operands of products that are read as f16 times powers of two that are found
+            while the program runs, one of each row or column: the largest of these is about 2^14.
     """
 
     exponents: dict[int, int] = field(default_factory=dict)
     reads: dict[tuple[int, int], int] = field(default_factory=dict)
+    measured: set[tuple[int, int]] = field(default_factory=set)
+
+    def reads_half(self, edge: tuple[int, int]) -> bool:
+        """Whether an operand is read as f16."""
+        return edge in self.reads or edge in self.measured
 
 
 def is_sum(node: Node) -> bool:
@@ -124,6 +148,8 @@ def _of_type(element: str) -> Bound:
 
 def read(node: Node, number: int, bound: Bound, plan: Plan | None, edge: tuple[int, int]) -> Bound:
     """The bound of a value as an operator reads it."""
+    if plan is not None and edge in plan.measured:
+        return bound.rounded(HALF_ROUNDOFF, bound.magnitude * MEASURED_FLOOR)
     if plan is None or edge not in plan.reads:
         return bound
     exponent = plan.reads[edge]
@@ -144,7 +170,7 @@ def _rounded(
 ) -> Bound:
     """The bound of a result that an operator computes, with its roundings."""
     node = graph.nodes[number]
-    halves = [(number, place) in plan.reads for place in range(len(operands))]
+    halves = [plan.reads_half((number, place)) for place in range(len(operands))]
     if node.name in PRODUCTS:
         if not all(halves):
             return replace(bound, error=np.full_like(bound.error, np.inf))
@@ -193,9 +219,13 @@ def _total(node: Node, operands: Sequence[Bound]) -> float:
 
 
 def related(graph: Graph, number: int, node: Node, bound: Bound) -> Bound:
-    """What follows from where operands come from, in a softmax: differences from the largest of a
-    row are no more than 0, and a sum of exponentials of these is 1 at least."""
-    if node.name == "sub" and largest_of(graph, node.operands[1]) == moved(graph, node.operands[0]):
+    """What follows from where operands come from.
+
+    In a softmax, differences from the largest of a row are no more than 0, and a sum of
+    exponentials of these is 1 at least. In a normalisation, d / sqrt(c (d1 d1 + d2 d2 + ..) + e)
+    is at most 1 / sqrt(c), since no square is larger than their sum.
+    """
+    if node.name == "sub" and is_below_largest(graph, node):
         return bound.within(high=0.0)
     if is_sum(node) and node.name == "reduce":
         exp = graph.nodes[moved(graph, node.operands[0])]
@@ -203,6 +233,8 @@ def related(graph: Graph, number: int, node: Node, bound: Bound) -> Bound:
             shifted = graph.nodes[moved(graph, exp.operands[0])]
             if shifted.name == "sub" and _same_rows(graph, node, shifted):
                 return bound.within(low=1.0)
+    if node.name in ("mul", "div") and (most := _normalised(graph, node)) is not None:
+        return bound.within(-most, most)
     return bound
 
 
@@ -213,27 +245,106 @@ def moved(graph: Graph, number: int) -> int:
     return number
 
 
-def largest_of(graph: Graph, number: int) -> int | None:
-    """What a value is the repeated maximum along some dimensions of; None if it is none."""
-    while graph.nodes[number].name in LARGEST:
+def through(graph: Graph, number: int) -> int:
+    """What a value is a reshaped or repeated form of."""
+    while graph.nodes[number].name in REPEATING:
         number = graph.nodes[number].operands[0]
+    return number
+
+
+def is_below_largest(graph: Graph, node: Node) -> bool:
+    """Whether a difference is one from the maximum of its own row."""
+    value, largest = node.operands
+    found = graph.nodes[through(graph, largest)]
+    if found.name != "reduce" or found.attributes.get("kind") != "max":
+        return False
+    (source,) = found.operands
+    return moved(graph, source) == moved(graph, value) and rows_meet(graph, largest, found, node)
+
+
+def rows_meet(graph: Graph, number: int, reduced: Node, node: Node) -> bool:
+    """Whether each element of a node meets what is computed of its own row.
+
+    Args:
+        number: the operand of the node that repeats what is computed of rows.
+        reduced: the reduction that makes rows, of a value with the elements of the node.
+    """
+    shape = graph.nodes[reduced.operands[0]].shape
+    if node.count > MOST_COMPARED or math.prod(shape) != node.count:
+        return False
+    rows = np.arange(reduced.count).reshape(reduced.shape)
+    own = np.broadcast_to(np.expand_dims(rows, tuple(reduced.attributes["dims"])), shape)
+    met = _rows_of(graph, number, reduced, rows)
+    return met is not None and bool((met == own.reshape(met.shape)).all())
+
+
+def _rows_of(graph: Graph, number: int, reduced: Node, rows: Rows) -> Rows | None:
+    """The row that each element of a value comes from, as far as moves and elementwise operators
+    lead to a reduction; None where they do not."""
     node = graph.nodes[number]
-    if node.name != "reduce" or node.attributes.get("kind") != "max":
+    if node is reduced:
+        return rows
+    if node.name == "broadcast":
+        inner = _rows_of(graph, node.operands[0], reduced, rows)
+        if inner is None:
+            return None
+        shape = [1] * len(node.shape)
+        for dim, size in zip(node.attributes["dims"], inner.shape, strict=True):
+            shape[dim] = size
+        return np.broadcast_to(inner.reshape(shape), node.shape)
+    computed = [x for x in node.operands if graph.nodes[x].known is None]
+    if len(computed) != 1 or node.name not in OF_ROWS:
         return None
-    return moved(graph, node.operands[0])
+    inner = _rows_of(graph, computed[0], reduced, rows)
+    return None if inner is None else inner.reshape(node.shape)
 
 
 def _same_rows(graph: Graph, total: Node, shifted: Node) -> bool:
     """Whether a sum goes along the dimensions of the maximum that a difference is taken from."""
-    source = largest_of(graph, shifted.operands[1])
-    if source is None or source != moved(graph, shifted.operands[0]):
+    if not is_below_largest(graph, shifted):
         return False
-    number = shifted.operands[1]
-    while graph.nodes[number].name in LARGEST:
-        number = graph.nodes[number].operands[0]
-    largest = graph.nodes[number]
+    largest = graph.nodes[through(graph, shifted.operands[1])]
     shapes = {graph.nodes[n.operands[0]].shape for n in (largest, total)}
     return len(shapes) == 1 and list(largest.attributes["dims"]) == list(total.attributes["dims"])
+
+
+def _normalised(graph: Graph, node: Node) -> float | None:
+    """The largest magnitude of a value over the root of the mean of squares of its row."""
+    first, second = node.operands
+    orders = [(first, second)] if node.name == "div" else [(first, second), (second, first)]
+    wanted = "sqrt" if node.name == "div" else "rsqrt"
+    for value, root in orders:
+        found = graph.nodes[through(graph, root)]
+        if found.name != wanted:
+            continue
+        factor, total = _sum_of_squares(graph, found.operands[0], value)
+        if factor and total is not None and rows_meet(graph, root, total, node):
+            return ROUNDED_UP / math.sqrt(factor)
+    return None
+
+
+def _sum_of_squares(graph: Graph, number: int, value: int) -> tuple[float, Node | None]:
+    """c and the sum of c (d1 d1 + d2 d2 + ..) + e, with e >= 0, of the elements d of a value; 0 and
+    None of anything else."""
+    node, factor = graph.nodes[through(graph, number)], 1.0
+    while node.name in ("add", "mul", "div"):
+        known = [graph.nodes[operand].known for operand in node.operands]
+        place = 0 if known[1] is not None else 1
+        other = known[1 - place]
+        if other is None or other.low <= 0 or (node.name == "div" and place == 1):
+            return 0.0, None
+        if node.name != "add":
+            factor *= other.low if node.name == "mul" else 1 / other.high
+        node = graph.nodes[through(graph, node.operands[place])]
+    if node.name != "reduce" or not is_sum(node):
+        return 0.0, None
+    square = graph.nodes[moved(graph, node.operands[0])]
+    power = graph.nodes[square.operands[1]].known if square.name == "pow" else None
+    twice = square.name == "mul" and square.operands[0] == square.operands[1]
+    if not twice and (power is None or not power.low == power.high == 2):
+        return 0.0, None
+    same = moved(graph, square.operands[0]) == moved(graph, value)
+    return (factor, node) if same else (0.0, None)
 
 
 def overflows(graph: Graph, plan: Plan, bounds: Sequence[Bound]) -> Iterator[int]:

@@ -37,6 +37,7 @@ from davinci.passes.analysis.half_scales import Scales, plan_scales
 from davinci.passes.analysis.value_analysis import is_sum
 from davinci.passes.analysis.value_graph import PRODUCTS
 from davinci.passes.ascend.plain_graph import PlainGraph
+from davinci.passes.ascend.split_products import kept_dimensions, scaled_at_run_time
 from davinci.passes.ascend.tensor_ops import (
     CONSTANTS,
     HALF,
@@ -113,12 +114,16 @@ class Emitter:
         with op.location, ir.InsertionPoint(op):
             ops = TensorOps()
             exponent = self._plan.exponents.get(number)
-            reads = {p for p in range(len(op.operands)) if (number, p) in self._plan.reads}
+            reads = {p for p in range(len(op.operands)) if self._plan.reads_half((number, p))}
             operands = [
-                self._half(op.operands[p], self._plan.reads[number, p], ops) if p in reads else v
+                self._half(v, self._plan.reads[number, p], ops)
+                if (number, p) in self._plan.reads
+                else v
                 for p, v in enumerate(op.operands)
             ]
-            if node.name in PRODUCTS and reads:
+            if node.name in PRODUCTS and len(reads) == 1:
+                self._mixed_product(number, op, operands, ops)
+            elif node.name in PRODUCTS and reads:
                 self._product(number, op, operands, ops)
             elif is_sum(node) and reads:
                 self._sum(number, op, operands, ops)
@@ -161,16 +166,37 @@ class Emitter:
     def _product(self, number: int, op: Any, operands: list[Any], ops: TensorOps) -> None:
         """A product of f16: its result is f16 where it has the scale that it comes with, else f32
         times what is missing."""
-        natural = self._plan.reads[number, 0] + self._plan.reads[number, 1]
+        natural = sum(self._plan.reads.get((number, place), 0) for place in (0, 1))
         exponent = self._plan.exponents.get(number)
-        if exponent == natural:
+        measured = [place for place in (0, 1) if (number, place) in self._plan.measured]
+        if exponent == natural and not measured:
             self._stored[number] = self._copied(op, operands, HALF, ops, False)
             return
+        backs = []
+        for place in measured:
+            kept = kept_dimensions(op)[place]
+            wide = self._single(op.operands[place], ops)
+            scaled, back = scaled_at_run_time(wide, kept.dims, ops)
+            operands[place] = ops.cast(scaled, HALF)
+            backs.append(kept.spread(back, tensor_of(op.results[0].type), ops))
         total = self._copied(op, operands, "f32", ops, False)
+        for back in backs:
+            total = ops.binary("mul", ops.binary("mul", total, back), back)
         if exponent is None:
             self._singles[number] = _times(total, -natural, ops)
         else:
             self._stored[number] = ops.cast(_times(total, exponent - natural, ops), HALF)
+
+    def _mixed_product(self, number: int, op: Any, operands: list[Any], ops: TensorOps) -> None:
+        """A product with one operand that has a scale, and one that `ascend-legalize-precision`
+        rounds as it is."""
+        wide = [
+            ops.cast(new, "f32") if new != old else self._single(old, ops)
+            for new, old in zip(operands, op.operands, strict=True)
+        ]
+        exponent = sum(self._plan.reads.get((number, place), 0) for place in (0, 1))
+        total = self._copied(op, wide, "f32", ops, False)
+        self._singles[number] = _times(total, -exponent, ops)
 
     def _sum(self, number: int, op: Any, operands: list[Any], ops: TensorOps) -> None:
         """A sum of f16 values in f32: few values are scaled back instead of many."""
@@ -260,8 +286,10 @@ def summary(plain: PlainGraph, scales: Scales) -> dict[str, Any]:
 
 
 def _output(scales: Scales, number: int) -> dict[str, Any]:
-    """The range and the largest errors of an output; None where there is no bound."""
-    bound = scales.bounds[number]
+    """The range and the largest errors of an output; None where there is no bound. Computed and
+    exact values are no further apart than their ranges."""
+    bound, exact = scales.bounds[number], scales.exact[number]
+    apart = max(bound.most - exact.least, exact.most - bound.least)
 
     def finite(x: float) -> float | None:
         return x if math.isfinite(x) else None
@@ -269,6 +297,6 @@ def _output(scales: Scales, number: int) -> dict[str, Any]:
     return {
         "low": finite(bound.least),
         "high": finite(bound.most),
-        "max_abs_err": finite(bound.most_error),
+        "max_abs_err": finite(min(bound.most_error, apart)),
         "max_rel_err": finite(bound.relative_error),
     }

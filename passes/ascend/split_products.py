@@ -129,16 +129,23 @@ def parts_of(value: Any, known: Array | None, kept: list[int], ops: TensorOps) -
             return Parts([source], None)
     if known is not None:
         return constant_parts(known, kept, ops)
+    scaled, back = scaled_at_run_time(value, kept, ops)
+    part = Tensor(tensor_of(value.type).shape, HALF)
+    halves = [ops.emit("half_part", [scaled], part, part=i) for i in range(PARTS)]
+    return Parts(halves, back)
+
+
+def scaled_at_run_time(value: Any, kept: list[int], ops: TensorOps) -> tuple[Any, Any]:
+    """A computed operand times h h, for each row or column the h of the head of the module; and
+    1 / h, one number each."""
     found = tensor_of(value.type)
     contracted = [i for i in range(found.rank) if i not in kept]
     largest = ops.reduce(ops.unary("abs", value), "max", contracted)
     scale = ops.unary("cube_scale", largest)
     spread = ops.broadcast(scale, found.shape, kept)
     scaled = ops.binary("mul", ops.binary("mul", value, spread), spread)
-    part = Tensor(found.shape, HALF)
-    halves = [ops.emit("half_part", [scaled], part, part=i) for i in range(PARTS)]
     one = ops.full(tensor_of(scale.type).shape, found.element, 1.0)
-    return Parts(halves, ops.binary("div", one, scale))
+    return scaled, ops.binary("div", one, scale)
 
 
 def constant_parts(array: Array, kept: list[int], ops: TensorOps) -> Parts:

@@ -108,11 +108,11 @@ def test_a_softmax_lies_between_0_and_1() -> None:
         graph(
             Node(ARGUMENT, **alike),
             Node("reduce", (0,), **rows),
-            Node("broadcast", (1,), **alike),
+            Node("broadcast", (1,), **alike, attributes={"dims": [0]}),
             Node("sub", (0, 2), **alike),
             Node("exp", (3,), **alike),
             Node("reduce", (4,), **sums),
-            Node("broadcast", (5,), **alike),
+            Node("broadcast", (5,), **alike, attributes={"dims": [0]}),
             Node("div", (4, 6), **alike),
             results=(7,),
             x0=(-50.0, 50.0),
@@ -151,3 +151,44 @@ def test_a_plan_that_overflows_is_seen() -> None:
         bounds = bounds_of(tried, plan)
         assert list(overflows(tried, plan, bounds)) == lost
         assert bounds[1].most_error >= 300**2 * HALF_ROUNDOFF
+
+
+def test_a_normalised_value_is_no_larger_than_the_root_of_its_row() -> None:
+    """x / sqrt(mean of x x + 1e-12), whose divisor alone tells nothing."""
+    alike: dict[str, Any] = {"shape": ROW}
+    rows: dict[str, Any] = {"attributes": {"dims": [1], "kind": "add"}, "terms": 8, "shape": (4,)}
+    numbers = [Node("full", shape=(4,), known=Known(x, x, x, False)) for x in (1 / 8, 1e-12)]
+    found = bounds_of(
+        graph(
+            Node(ARGUMENT, **alike),
+            Node("mul", (0, 0), **alike),
+            Node("reduce", (1,), **rows),
+            *numbers,
+            Node("mul", (2, 3), shape=(4,)),
+            Node("add", (5, 4), shape=(4,)),
+            Node("rsqrt", (6,), shape=(4,)),
+            Node("broadcast", (7,), **alike, attributes={"dims": [0]}),
+            Node("mul", (0, 8), **alike),
+            results=(9,),
+            x0=(-50.0, 50.0),
+        )
+    )
+    assert found[8].most == pytest.approx(1e6)
+    assert 8**0.5 < found[9].most < 1.02 * 8**0.5
+
+
+def test_the_maximum_of_another_row_bounds_nothing() -> None:
+    square: dict[str, Any] = {"shape": (4, 4)}
+    rows: dict[str, Any] = {"attributes": {"dims": [1], "kind": "max"}, "terms": 4, "shape": (4,)}
+    for dims, most in (([0], 0), ([1], 2)):
+        found = bounds_of(
+            graph(
+                Node(ARGUMENT, **square),
+                Node("reduce", (0,), **rows),
+                Node("broadcast", (1,), **square, attributes={"dims": dims}),
+                Node("sub", (0, 2), **square),
+                results=(3,),
+                x0=(-1.0, 1.0),
+            )
+        )
+        assert found[3].most == most

@@ -313,3 +313,25 @@ def test_halves_divided_by_a_number_between_rows_of_singles(shape: tuple[int, ..
     (found,) = run_text(text, x)
     expected = x.astype(np.float16) / np.float16(3)
     assert (found == expected.astype(np.float32)).all()
+
+
+def test_parts_of_rows_of_another_type() -> None:
+    """Halves of eight lanes lie 16 bytes apart, which no instruction reaches row by row."""
+    wide, narrow, half = "tensor<16x16xf32>", "tensor<16x16xf16>", "tensor<16x8xf16>"
+    starts = [
+        f"{{starts = array<i64: 0, {a}>, limits = array<i64: 16, {a + 8}>, "
+        "strides = array<i64: 1, 1>}"
+        for a in (0, 8)
+    ]
+    text = f"""
+    func.func @main(%x: {wide}) -> {wide} {{
+      %h = "ascend.cast"(%x) : ({wide}) -> {narrow}
+      %a = "ascend.slice"(%h) {starts[1]} : ({narrow}) -> {half}
+      %b = "ascend.slice"(%h) {starts[0]} : ({narrow}) -> {half}
+      %c = "ascend.concat"(%a, %b) {{dim = 1 : i64}} : ({half}, {half}) -> {narrow}
+      %r = "ascend.cast"(%c) : ({narrow}) -> {wide}
+      return %r : {wide}
+    }}"""
+    x = np.arange(256, dtype=np.float32).reshape(16, 16)
+    (found,) = run_text(text, x)
+    assert (found == np.roll(x, 8, axis=1)).all()

@@ -15,7 +15,6 @@ from collections.abc import Sequence, Set
 
 from davinci.operators.vector_program import Value
 from davinci.schedule.graph import Graph
-from davinci.schedule.vector.row_places import block_lanes
 from davinci.schedule.vector.row_siblings import Beside, Siblings, contiguous_values
 from davinci.schedule.vector.space import Space
 from davinci.schedule.vector.tile_layout import Tile
@@ -42,18 +41,16 @@ def beside_each_other(graph: Graph, space: Space, program: TileProgram) -> list[
     return found and Siblings(program, found).joined()
 
 
-def in_tile(found: Sequence[Beside], tile: Tile, lanes: int, tables: Set[Value]) -> list[Beside]:
+def in_tile(
+    found: Sequence[Beside], tile: Tile, lanes: int, block: int, tables: Set[Value]
+) -> list[Beside]:
     """Those of which a tile has whole rows of whole blocks.
 
     Args:
         lanes: of a row.
+        block: lanes that are whole blocks of every value: a step that reads parts of rows writes
+            rows of its own, of another type perhaps, with the same lanes.
     """
-    if tile.sizes[-1] < lanes or tile.pitch != lanes:
+    if tile.sizes[-1] < lanes or tile.pitch != lanes or lanes % block:
         return []
-    return [
-        row
-        for row in found
-        if lanes % block_lanes(row[0].dtype) == 0
-        and tables.isdisjoint(row)
-        and row[0].dtype != "s64"
-    ]
+    return [row for row in found if tables.isdisjoint(row) and row[0].dtype != "s64"]

@@ -315,7 +315,8 @@ class _Chooser:
             return None
         if not (ragged or self.lane in layout.looped):
             tables = frozenset() if one_row else self._tables(layout)
-            beside = in_tile(self.beside, tile, axes[self.lane].size, tables)
+            size, block = axes[self.lane].size, self.program.lane_block
+            beside = in_tile(self.beside, tile, size, block, tables)
             if tables or beside:
                 args = self.space, self.program, tile, self.machine
                 layout = TileLayout(*args, tables, beside)
