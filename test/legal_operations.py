@@ -110,6 +110,11 @@ ASCEND = [
     "pad(3xf32, f32) {low = array<i64: -1>, high = array<i64: 2>, interior = array<i64: 1>}"
     " -> 6xf32",
     "gather(9x4xf32, 5xi64) -> 5x4xf32",
+    "gather_blocks(9x4xf32, 5x1xi64) {axes = array<i64: 0>, starts = array<i64: 0, 1>, "
+    "batch = array<i64: 0, 0>, wrap = array<i64: 1>} -> 5x2x3xf32",
+    "update_blocks(9x4xf32, 5x1x3xf32, 5x1xi64) {axes = array<i64: 0>, "
+    "starts = array<i64: 0, 1>, batch = array<i64: 0, 0>, wrap = array<i64: 0>, skip = 1 : i64} "
+    "-> 9x4xf32",
     f"conv(2x30x17xf16, 1x288x5xf16:nz) {CONV} -> 2x4x5xf32:nz",
     f"conv(2x30x32xf32, 2x144x16xf32) {CONV} -> 2x4x32xf32",
     f"pool(2x30x17xf16) {POOL} -> 2x4x17xf16",

@@ -200,6 +200,25 @@ def padded(x: Array, low: list[int], high: list[int], interior: list[int]) -> Ca
     return moved("pad", shape, x, value, low=low, high=high, interior=interior)
 
 
+def places(indices: Any, axes: list[int], **given: Any) -> tuple[Array, dict[str, Any]]:
+    """Tuples of indices, and the attributes of an operator on blocks of a cube."""
+    table = np.asarray(indices, np.int32)
+    defaults = {"starts": [0] * 3, "batch": [0] * 3, "wrap": [0] * len(axes)}
+    return table, {**defaults, "axes": axes, **given}
+
+
+def blocks(block: tuple[int, ...], x: Array, indices: Any, **given: Any) -> Case:
+    table, attributes = places(indices, **given)
+    return moved("gather_blocks", (len(table), *block), x, table, **attributes)
+
+
+def updated(block: tuple[int, ...], x: Array, indices: Any, skip: int = 1, **given: Any) -> Case:
+    table, attributes = places(indices, **given)
+    shape = (len(table), *block)
+    updates = -np.arange(np.prod(shape), dtype=x.dtype).reshape(shape)
+    return moved("update_blocks", x.shape, x, updates, table, skip=skip, **attributes)
+
+
 ROW = np.arange(1, 32, dtype=np.float32).reshape(31, 1)
 MOVE = [
     moved("broadcast", (3, 17, 2), CUBE[:, 0], dims=[0, 1]),
@@ -219,6 +238,13 @@ MOVE = [
     Case("iota", (), Tensor((5, 40), "i32"), {"dim": 1}),
     moved("gather", (5, 17), CUBE[0], np.array([3, -1, 19, 40, 0], np.int32)),
     moved("gather", (1, 20, 17), CUBE, np.array([1], np.int64)),
+    moved("gather", (4, 20, 17), CUBE, np.array([-1, 5, -3, -9], np.int32), wrap=1),
+    blocks((3, 20, 4), CUBE, [[-1, 2], [9, 99], [2, 13]], axes=[0, 2], wrap=[0, 1]),
+    blocks((1, 4, 17), CUBE, [[7]], axes=[1], starts=[2, 0, 0]),
+    blocks((1, 1, 1), CUBE, np.zeros((6, 1)), axes=[2], batch=[2, 0, 0]),
+    updated((1, 20, 1), CUBE, [[2, -1], [0, 5], [3, 0], [2, 16]], axes=[0, 2], wrap=[0, 1]),
+    updated((1, 7, 17), CUBE, [[-2]], axes=[1], starts=[2, 0, 0], skip=0),
+    updated((1, 1, 17), CUBE, [[3], [19], [-1], [3], [20], [4]], axes=[1], batch=[2, 0, 0]),
     moved("relayout", CUBE.shape, CUBE),
     moved("copy", CUBE.shape, CUBE),
 ]

@@ -117,8 +117,17 @@ def slice_text(case: Case, operand: str, result: str) -> str:
 def gather_text(case: Case, table: str, indices: str, result: str) -> str:
     rank = len(case.inputs[0].shape)
     sizes = attribute_text([1, *case.inputs[0].shape[1:]])
+    number, wrapping = "%1", ""
+    if case.attributes.get("wrap"):
+        number, truths = "%at", indices.replace("i32", "i1")
+        wrapping = f"""%zero = stablehlo.constant dense<0> : {indices}
+          %size = stablehlo.constant dense<{len(case.inputs[0])}> : {indices}
+          %end = stablehlo.add %1, %size : {indices}
+          %negative = stablehlo.compare LT, %1, %zero : ({indices}, {indices}) -> {truths}
+          %at = stablehlo.select %negative, %end, %1 : {truths}, {indices}
+          """
     return (
-        '%r = "stablehlo.gather"(%0, %1) {dimension_numbers = #stablehlo.gather<'
+        f'{wrapping}%r = "stablehlo.gather"(%0, {number}) {{dimension_numbers = #stablehlo.gather<'
         f"offset_dims = {list(range(1, rank))}, collapsed_slice_dims = [0], start_index_map = [0], "
         f"index_vector_dim = 1>, slice_sizes = {sizes}}} : ({table}, {indices}) -> {result}"
     )

@@ -57,18 +57,17 @@ from davinci.dialects.ascend_types import element_type, tensor_of
 from davinci.dialects.base import attribute
 from davinci.element_types import dtype_of
 from davinci.elements import scalar_value, to_attribute
-from davinci.errors import CompileError, Invalid
 from davinci.machine import Machine
-from davinci.mlir import ir, location_text
+from davinci.mlir import ir
 from davinci.operators import OPERATORS
-from davinci.operators.layouts import slice_offset
 from davinci.operators.tensors import NZ, Tensor
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION
 from davinci.passes.analysis.origins import by_member, served
 from davinci.passes.ascend.group_outline import Kernels
 from davinci.passes.ascend.grouping import joined_in_place
-from davinci.passes.ascend.host_function import HostBuilder, Launch, Place, Storage
+from davinci.passes.ascend.host_function import HostBuilder, Launch, Place, Storage, states_of
+from davinci.passes.ascend.host_values import offset_of, size_bytes, static_tensor, viewed
 from davinci.passes.ascend.joining import offsets_of, parts_of_joined
 from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor, symbols
 from davinci.passes.ascend.memory_limit import (
@@ -95,8 +94,8 @@ from davinci.units import BLOCK_BYTES, round_up
 
 BUFFERS_ONLY = frozenset(
     [
-        *("batch_matmul", "broadcast", "call", "conv", "gather", "matmul", "pool", "reduce"),
-        *("relayout", "slice", "transpose"),
+        *("batch_matmul", "broadcast", "call", "conv", "gather", "gather_blocks", "matmul"),
+        *("pool", "reduce", "relayout", "slice", "transpose", "update_blocks"),
     ]
 )
 """Operators whose kernels want every operand in a buffer; the others take `full` as a constant."""
@@ -138,9 +137,8 @@ class AscendBufferizePass(Pass):
         for name in host.plan.callees:
             dict(symbols(op))[name].erase()
         unplanned_bytes = int(placed.problem.sizes.sum())
-        main = HostBuilder(
-            op, function, host.staging.apply(staged), arena_bytes, machine.gm.line_bytes
-        ).main
+        line_bytes, applied = machine.gm.line_bytes, host.staging.apply(staged)
+        main = HostBuilder(op, function, applied, arena_bytes, line_bytes, host.copied).main
         main.attributes["ascend.arena_bytes"] = builder.as_attribute(arena_bytes)
         main.attributes["ascend.arena_unplanned_bytes"] = builder.as_attribute(unplanned_bytes)
         bound = builder.as_attribute(placed.problem.lower_bound)
@@ -177,11 +175,15 @@ class Host:
     Attributes:
         plan: the launches, and the storages of their values.
         staging: of the launches.
+        copied: numbers of the results that are copied into the arguments that they belong to.
     """
 
     def __init__(self, root: Any, function: Any, machine: Machine, cores: int, plan: str) -> None:
         self.plan = HostPlan(root, function)
         launches = in_place(self.plan.launches)
+        copies = self.plan.copies_of_states(launches)
+        self.copied = frozenset(launch.buffers[0][0].storage.key for launch in copies)
+        launches += copies
         self.staging = Staging(root, launches, machine, cores)
         self._arena = storages_of(launches)
         self._line_bytes, self._plan = machine.gm.line_bytes, plan
@@ -241,12 +243,13 @@ class HostPlan:
         for number, value in enumerate(block.arguments):
             self._places[value] = Place(self._new("argument", number, value, value.location))
         self._parts = parts_of_joined(block, self._returned)
+        self._states = states_of(function)
         for op in block.operations:
             self._visit(op.operation)
 
     def _new(self, kind: str, key: Any, value: Any, location: Any) -> Storage:
-        tensor = _static_tensor(value.type, location)
-        size = round_up(_size_bytes(tensor, location), BLOCK_BYTES)
+        tensor = static_tensor(value.type, location)
+        size = round_up(size_bytes(tensor, location), BLOCK_BYTES)
         storage = Storage(kind, key, memref_of(tensor), size, 0, 0, location)
         self.storages.append(storage)
         return storage
@@ -340,11 +343,15 @@ class HostPlan:
             if op.name in PRODUCTS:
                 require_layouts(op)
             kernel = self._kernels.kernel_of([op], inputs, op.results)
-        read = [(self._find(value, op), memref_of(value.type)) for value in inputs]
         made = [(place, memref_of(v.type)) for place, v in zip(outputs, op.results, strict=True)]
-        for output, number in attribute(self._kernels.function(kernel), OVERWRITES, ()):
-            self._copy(read[number], made[output], inputs[number], op)
-            read[number] = made[output]
+        pairs = attribute(self._kernels.function(kernel), OVERWRITES, ())
+        before = {number: made[output] for output, number in pairs}
+        for number, made_at in before.items():
+            self._begin(inputs[number], made_at, op)
+        read = [
+            before[number] if number in before else (self._find(value, op), memref_of(value.type))
+            for number, value in enumerate(inputs)
+        ]
         launch = self._launch_of(kernel, [*read, *made], op, len(made))
         self.launches.append(replace(launch, shares=self._shared_by(kernel, len(read))))
 
@@ -354,22 +361,61 @@ class HostPlan:
             self._shares[kernel] = shared_by(self._kernels.function(kernel), inputs)
         return self._shares[kernel]
 
+    def _begin(self, value: Any, made: Buffer, user: Any) -> None:
+        """Launches what makes a value in a place where a part of it will be overwritten."""
+        if value not in self._fulls:
+            self._copy((self._find(value, user), memref_of(value.type)), made, value, user)
+            return
+        with ir.InsertionPoint(user), user.location:
+            filling = builder.op("ascend.copy", [value], [value.type])
+        kernel = self._kernels.kernel_of([filling], [], [filling.result])
+        filling.erase()
+        self.launches.append(self._launch_of(kernel, [made], user))
+
     def _launch_of(self, kernel: str, buffers: list[Buffer], op: Any, outputs: int = 1) -> Launch:
         operators = served(op)
         members = by_member(op.location) or [operators]
         return Launch(kernel, buffers, op.location, operators, members, outputs)
 
     def _visit_return(self, op: Any) -> None:
-        """Lets producers write straight to the outputs; launches copies for the other results."""
-        for number, value in enumerate(op.operands):
+        """Lets producers write straight to the outputs, first to those that are states; launches
+        copies for the other results."""
+        self._return, values = op, list(op.operands)
+        for number in sorted(range(len(values)), key=lambda n: n not in self._states):
+            value = values[number]
             place = self._find(value, op)
-            source = place.storage
+            source, state = place.storage, self._states.get(number)
             if source.kind == "arena" and not source.divided:
                 source.kind, source.key, source.type = "output", number, memref_of(value.type)
+                source.state = self._argument(state)
                 continue
             output = self._new("output", number, value, op.location)
+            output.state = self._argument(state)
             if output.size:
                 self._copy((place, output.type), (Place(output), output.type), value, op)
+            if source.key in self._states.values() and source.kind == "argument":
+                self.launches.insert(0, self.launches.pop())  # before the state changes
+
+    def _argument(self, number: int | None) -> Storage | None:
+        """The storage of an argument."""
+        return next((s for s in self.storages if s.kind == "argument" and s.key == number), None)
+
+    def copies_of_states(self, launches: Sequence[Launch]) -> list[Launch]:
+        """Copies of outputs into the states whose next values they are, for those that do not have
+        their bytes.
+
+        Args:
+            launches: all others.
+        """
+        end = self._return
+        used = [place.storage for launch in launches for place, _ in launch.buffers]
+        found = []
+        for output in dict.fromkeys(used):
+            if output.kind == "output" and output.state is not None:
+                kernel = self._copying(end.operands[output.key], end)
+                buffers = [(Place(output), output.type), (Place(output.state), output.type)]
+                found.append(self._launch_of(kernel, buffers, end))
+        return found
 
     def _copy(self, source: Buffer, made: Buffer, value: Any, user: Any) -> None:
         """Launches a kernel that copies the array of a value, for what uses it."""
@@ -402,22 +448,6 @@ class HostPlan:
         return Place(self._constants[elements])
 
 
-def viewed(value: Any) -> Any:
-    """The value whose buffer `value` is, under another shape."""
-    owner = defining_op(value)
-    while owner is not None and owner.name in ("ascend.reshape", "ascend.view"):
-        value = owner.operands[0]
-        owner = defining_op(value)
-    return value
-
-
-def offset_of(op: Any) -> int | None:
-    """Where in its operand a slice lies, in elements; None unless it is a view."""
-    starts, strides = attribute(op, "starts"), attribute(op, "strides")
-    operand, result = tensor_of(op.operands[0].type), tensor_of(op.result.type)
-    return slice_offset(operand, result, starts, strides)
-
-
 def require_layouts(product: Any) -> None:
     """Fails unless the operands of a product are what its kernel takes."""
     values = [tensor_of(v.type) for v in product.operands]
@@ -440,43 +470,3 @@ def filled(value: Any, tensor: Tensor) -> Any:
         return ir.DenseElementsAttr.get_splat(stored, value)
     array = np.full(tensor.shape, scalar_value(value), dtype_of(tensor.element))
     return to_attribute(stored_array(array, tensor), kind)
-
-
-def _static_tensor(value_type: Any, location: Any) -> Any:
-    if not isinstance(value_type, ir.RankedTensorType):
-        raise CompileError(
-            "a value of @main is not a ranked tensor",
-            where=location_text(location),
-            found=str(value_type),
-        )
-    if not value_type.has_static_shape:
-        raise CompileError(
-            "a value of @main has a dynamic shape",
-            where=location_text(location),
-            found=str(value_type),
-            expected="static shapes",
-        )
-    try:
-        tensor_of(value_type)
-    except Invalid as error:
-        raise CompileError(
-            f"a value of @main has a type that is wrong: {error}",
-            where=location_text(location),
-            found=str(value_type),
-        ) from None
-    return value_type
-
-
-def _size_bytes(tensor: Any, location: Any) -> int:
-    """Bytes of the array of a tensor in GM."""
-    stored = memref_of(tensor)
-    element = stored.element_type
-    if not isinstance(element, (ir.IntegerType, ir.FloatType)) or element.width % 8:
-        raise CompileError(
-            "a value of @main has an element type that GM buffers cannot hold",
-            where=location_text(location),
-            found=str(tensor),
-            expected="booleans, or integers and floats of whole bytes",
-        )
-    size_bits: int = math.prod(stored.shape) * element.width
-    return size_bits // 8

@@ -198,6 +198,35 @@ def cancel_transposes(op: Any, ops: TensorOps) -> Any:
     return turned(op.operands[0])
 
 
+def update_as_it_lies(op: Any, ops: TensorOps) -> Any:
+    """An update of a transposed value that is transposed back -> the update of the value, by
+    updates that are transposed, and a transpose, which the one behind it cancels."""
+    array, updates, indices = op.operands
+    inner = defining_op(array)
+    if inner is None or inner.name != TRANSPOSE:
+        return None
+    moved = list(attribute(inner, "permutation"))
+    backwards = (
+        use.owner
+        for use in op.results[0].uses
+        if use.owner.name == TRANSPOSE and undone(moved, list(attribute(use.owner, "permutation")))
+    )
+    if next(backwards, None) is None:
+        return None
+    order = [moved.index(d) for d in range(len(moved))]
+    given = {name: [attribute(op, name)[d] for d in order] for name in ("starts", "batch")}
+    changed = ops.emit(
+        "update_blocks",
+        [inner.operands[0], ops.transpose(updates, [0, *(1 + d for d in order)]), indices],
+        tensor_of(inner.operands[0].type),
+        axes=[moved[axis] for axis in attribute(op, "axes")],
+        wrap=list(attribute(op, "wrap")),
+        skip=attribute(op, "skip"),
+        **given,
+    )
+    return ops.transpose(changed, moved)
+
+
 def elementwise_between(value: Any, permutation: list[int]) -> set[Any] | None:
     """The elementwise operators, read nowhere else, between a value and transposes of which
     `permutation` is the inverse; None if it has other sources."""
@@ -235,5 +264,6 @@ RULES: dict[str, tuple[str, Rule]] = {
     SLICE: ("merge-slices", merge_slices),
     CONCAT: ("merge-slices", join_slices),
     TRANSPOSE: ("cancel-transposes", cancel_transposes),
+    "ascend.update_blocks": ("cancel-transposes", update_as_it_lies),
 }
 """The rewrite that an operator may be part of, and what does it."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from davinci.mlir import func, ir
+from davinci.operators import OPERATORS
 from davinci.passes import builder
 from davinci.passes.analysis.group_graph import CONVERSION, graph_of
 from davinci.passes.analysis.origins import numbered_location, origins, served
@@ -17,6 +18,7 @@ from davinci.passes.ascend.kernel_outline import (
     symbols,
     unique,
 )
+from davinci.passes.ascend.overwriting import OVERWRITES
 from davinci.passes.ascend.product_grouping import outputs_of
 from davinci.passes.ascend.tensor_ops import ON_CUBE, defining_op, users_of
 from davinci.schedule.graph import Graph
@@ -74,6 +76,8 @@ class Kernels:
             unit = "cube" if any(op.name in ON_CUBE for op in ops) else "vector"
             kernel.attributes["ascend.unit"] = ir.StringAttr.get(unit)
             facts_of_group(ops, inputs, outputs, parts).mark(kernel)
+            if pairs := overwritten(inputs, outputs):
+                kernel.attributes[OVERWRITES] = builder.as_attribute(pairs)
             block = kernel.add_entry_block([location] * len(types))
         arguments = list(block.arguments)
         with ir.InsertionPoint(block), location:
@@ -145,6 +149,17 @@ def named_location(op: Any) -> Any:
 
 def location_of(ops: Sequence[Any]) -> Any:
     return ir.Location.fused([op.location for op in ops])
+
+
+def overwritten(inputs: Sequence[Any], outputs: Sequence[Any]) -> list[list[int]]:
+    """Numbers of the outputs, and of the inputs, of which operators overwrite a part."""
+    found = []
+    for number, value in enumerate(outputs):
+        op = defining_op(value)
+        record = OPERATORS.get(op.name.removeprefix("ascend.")) if op is not None else None
+        if record is not None and record.overwrites:
+            found.append([number, list(inputs).index(op.operands[0])])
+    return found
 
 
 def tensor_in(argument: Any, kind: Any) -> Any:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,8 @@ class Storage:
         location: of the value it was made for.
         divided: whether parts of it are passed to kernels.
         offset: in the arena, in bytes, once that is planned.
+        state: of an output that is the next value of an input, the storage of that argument, whose
+            bytes it has wherever that can be.
         uses: ranges of it that are touched, each at the time of a stage; values that are views of
             it, or overwrite a part of it, leave the rest to others.
     """
@@ -52,6 +54,7 @@ class Storage:
     location: Any
     divided: bool = False
     offset: int = 0
+    state: Storage | None = None
     uses: list[Piece] = field(default_factory=list)
 
 
@@ -126,10 +129,20 @@ def bytes_of(kind: Any) -> int:
 
 
 class HostBuilder:
-    """Writes the new @main in front of `function` from launches whose arena is packed."""
+    """Writes the new @main in front of `function` from launches whose arena is packed.
+
+    Args:
+        copied: numbers of outputs that do not have the bytes of their states.
+    """
 
     def __init__(
-        self, root: Any, function: Any, launches: list[Launch], arena_bytes: int, line_bytes: int
+        self,
+        root: Any,
+        function: Any,
+        launches: list[Launch],
+        arena_bytes: int,
+        line_bytes: int,
+        copied: Set[int] = frozenset(),
     ) -> None:
         self._symbols = dict(symbols(root))
         self._globals: list[str] = []
@@ -144,7 +157,7 @@ class HostBuilder:
         with self._front, function.location:
             self.main = func.FuncOp("main", (types, []))
         self.main.attributes["ascend.entry"] = ir.UnitAttr.get()
-        self.main.attributes["arg_attrs"] = _argument_names(function, old_type)
+        self.main.attributes["arg_attrs"] = _argument_names(function, old_type, copied)
         block = self.main.add_entry_block(locations)
         self._arguments = list(block.arguments)[: len(old_type.inputs)]
         self._outputs = list(block.arguments)[len(old_type.inputs) :]
@@ -224,8 +237,19 @@ class HostBuilder:
         return name
 
 
-def _argument_names(function: Any, old_type: Any) -> Any:
-    """Attributes of the new arguments: names; outputs, booleans and unsigned integers marked."""
+def states_of(function: Any) -> dict[int, int]:
+    """Numbers of the results that are the next values of arguments, and of these."""
+    found = {}
+    for number, one in enumerate(function.attributes.get("res_attrs", ())):
+        for mark in one:
+            if mark.name == "ascend.state":
+                found[number] = ir.IntegerAttr(mark.attr).value
+    return found
+
+
+def _argument_names(function: Any, old_type: Any, copied: Set[int]) -> Any:
+    """Attributes of the new arguments: names; outputs, booleans and unsigned integers marked, and
+    outputs that are copied into their states."""
     attributes = []
     for key, name, types in (
         ("arg_attrs", "arg", old_type.inputs),
@@ -241,5 +265,7 @@ def _argument_names(function: Any, old_type: Any) -> Any:
             names.setdefault("ascend.name", ir.StringAttr.get(f"{name}{number}"))
             if key == "res_attrs":
                 names["ascend.output"] = ir.UnitAttr.get()
+                if number in copied:
+                    names["ascend.copied"] = ir.UnitAttr.get()
             attributes.append(ir.DictAttr.get(names))
     return ir.ArrayAttr.get(attributes)

@@ -11,11 +11,13 @@ whose work that saves; a kernel that leaves a part of the input as it is, and so
 the same bytes; a kernel that reads each tile before it writes it. They do if no later launch needs
 those bytes of the input, and no earlier one has touched the output. What lies before and behind
 them in the input's storage is given back when its last reader has run (`Storage.pieces`).
+An output that is the next value of an argument (`Storage.state`) has that argument's bytes under
+the same conditions: the old value is read no more when the new one is written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Any
 
@@ -73,16 +75,40 @@ class _Sharing:
                 self._touches.setdefault(touch.storage, []).append((number, touch))
 
     def result(self) -> list[Launch]:
-        left = []
-        for number, launch in enumerate(self._launches):
-            inputs = len(launch.buffers) - launch.outputs
-            shared = [
-                self._share(number, launch.buffers[source], launch.buffers[inputs + output])
-                for output, source in launch.shares
-            ]
-            if not (launch.is_copy and all(shared)):
-                left.append(launch)
+        sharing = {n: launch for n, launch in enumerate(self._launches) if launch.shares}
+        gone: set[int] = set()
+        found = True
+        while found:  # what has become a state's may let others become it
+            found = False
+            for number, launch in list(sharing.items()):
+                inputs = len(launch.buffers) - launch.outputs
+                shared = [
+                    self._share(number, launch.buffers[source], launch.buffers[inputs + output])
+                    for output, source in launch.shares
+                ]
+                if all(shared):
+                    del sharing[number]
+                    found = True
+                    gone |= {number} if launch.is_copy else set()
+        self._keep_states(gone)
+        left = [launch for n, launch in enumerate(self._launches) if n not in gone]
         return [self._renewed(launch) for launch in left]
+
+    def _keep_states(self, gone: Set[int]) -> None:
+        """Has outputs that are states have the bytes of their arguments where nothing needs the old
+        value any more when the new one is made.
+
+        Args:
+            gone: copies that are left out.
+        """
+        outputs = [s for s in self._touches if s.state is not None and s not in self._moved]
+        for output in outputs:
+            assert output.state is not None
+            state = output.state
+            first = min((n for n, _ in self._touches[output] if n not in gone), default=None)
+            last = max((n for n, _ in self._touches.get(state, ()) if n not in gone), default=-1)
+            if first is not None and last < first:
+                self._move(output, Place(state))
 
     def _renewed(self, launch: Launch) -> Launch:
         buffers = [(self._found(place), kind) for place, kind in launch.buffers]
@@ -130,6 +156,8 @@ class _Sharing:
                 return False
         elif behind or not self._reads_once(number, place, read):
             return False
+        if made.storage.state is place.storage and _is_whole(made, written):
+            return self._move(made.storage, place)
         if place.storage.kind == "arena" and _is_whole(place, read):
             return self._move(place.storage, made)
         if made.storage.kind == "arena" == place.storage.kind and _is_whole(made, written):
@@ -144,12 +172,14 @@ class _Sharing:
         return [use for use in found if use[0] < number], [use for use in found if use[0] > number]
 
     def _move(self, storage: Storage, to: Place) -> bool:
-        """Makes a storage a part of another one, unless that is an output, which kernels get as a
-        whole."""
+        """Makes a storage a part of another one, unless that is an output or a state, which kernels
+        get as a whole."""
         parted = to.offset or any(touch.begin for _, touch in self._touches[storage])
-        if to.storage.kind != "arena" and (parted or to.storage.kind != "output"):
+        own = to.storage.kind == "output" or storage.state is to.storage
+        if to.storage.kind != "arena" and (parted or not own):
             return False
         self._moved[storage] = to
+        self._touches.setdefault(to.storage, [])
         self._touches[to.storage] += [
             (n, Touch(to.storage, t.begin + to.offset, t.end + to.offset, t.writes))
             for n, t in self._touches[storage]

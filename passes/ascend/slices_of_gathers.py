@@ -7,7 +7,9 @@ from typing import Any
 import numpy as np
 
 from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import attribute
 from davinci.mlir import ir
+from davinci.operators.gather import rows_of
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition
 
 
@@ -19,7 +21,8 @@ def slices_of_gathers(block: Any) -> int:
         table = tensor_of(op.operands[0].type) if indices is not None else None
         if indices is None or table is None or not tensor_of(op.operands[1].type).count:
             continue
-        rows = np.clip(constant_array(indices).astype(np.int64), 0, table.shape[0] - 1)
+        wrap = attribute(op, "wrap", 0)
+        rows = rows_of(constant_array(indices), table.shape[0], wrap)
         steps = np.unique(np.diff(rows))
         if len(steps) > 1 or (steps <= 0).any():
             continue

@@ -36,7 +36,7 @@ from davinci.passes.ascend_to_cce import Blocks, Target
 from davinci.passes.ascend_to_cce.attention.group import build_attention_group
 from davinci.passes.ascend_to_cce.given_choices import given_choices, note_choices, refuse
 from davinci.passes.ascend_to_cce.loops.kernel import build_loops
-from davinci.passes.ascend_to_cce.moves.gather import GatherBuilder
+from davinci.passes.ascend_to_cce.moves.blocks import BlockBuilder
 from davinci.passes.ascend_to_cce.moves.group import MoveBuilder
 from davinci.passes.ascend_to_cce.pools.kernel import build_pool
 from davinci.passes.ascend_to_cce.products.group import build_product_group
@@ -54,8 +54,8 @@ from davinci.schedule.graph import Graph
 from davinci.schedule.group_plan import GroupPlan
 from davinci.schedule.kernel_cores import cores_of, cores_of_loops
 from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
-from davinci.schedule.moves.gathers import GatherPlan
 from davinci.schedule.pools.group import is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
 from davinci.schedule.products.group import is_product, read_group
@@ -307,8 +307,8 @@ def _build_part(chosen: GroupPlan, buffers: list[Any], target: Target) -> tuple[
     """Builds what a plan says; its units of work, and whether it lies in a straight line."""
     if isinstance(chosen, MovePlan):
         return MoveBuilder(chosen, buffers, target).build(), False
-    if isinstance(chosen, GatherPlan):
-        return GatherBuilder(chosen, buffers, target).build(), False
+    if isinstance(chosen, BlockPlan):
+        return BlockBuilder(chosen, buffers, target).build(), False
     builder = _vector_builder_of(chosen)(chosen, buffers, target)
     return builder.build(), builder.ordered
 

@@ -32,11 +32,12 @@ from davinci.passes.ascend.tensor_ops import (
 )
 from davinci.passes.pipeline.base import Pass, fail, register_pass
 from davinci.passes.stablehlo_to_ascend import CONVERSIONS
+from davinci.passes.stablehlo_to_ascend.index_wrapping import unwrap_indices
 from davinci.passes.stablehlo_to_ascend.refusals import refuse_by_name, refuse_target
 from davinci.passes.stablehlo_to_ascend.scalar_calls import ScalarCalls
 from davinci.passes.stablehlo_to_ascend.stablehlo_outline_loops import TARGET as LOOP
 
-FAMILIES = ("elementwise", "movement", "reduce_window", "dot_general", "convolution")
+FAMILIES = ("elementwise", "movement", "blocks", "reduce_window", "dot_general", "convolution")
 
 MARKERS = frozenset({"stablehlo.optimization_barrier"})
 """Operations that return their operands."""
@@ -76,6 +77,7 @@ def convert_function(function: Op, calls: ScalarCalls) -> None:
         fail(function, "has no body", expected="a function with a body")
     for argument in function.regions[0].blocks[0].arguments:
         require_array(argument, function)
+    unwrap_indices(function.regions[0].blocks[0])
     for operation in list(function.regions[0].blocks[0].operations):
         op = operation.operation
         dialect = op.name.split(".")[0]

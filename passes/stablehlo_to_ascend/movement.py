@@ -10,11 +10,14 @@ import numpy as np
 from davinci.dialects.ascend_types import tensor_of
 from davinci.dialects.base import attribute
 from davinci.mlir import Op, stablehlo
+from davinci.operators.gather import rows_of
 from davinci.operators.parts import pad_shape
 from davinci.operators.tensors import Tensor
 from davinci.passes.ascend.tensor_ops import TensorOps, constant_array, definition, full_value
 from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.blocks import dynamic_slice, gathered_blocks
 from davinci.passes.stablehlo_to_ascend.elementwise import BOOLEAN
+from davinci.passes.stablehlo_to_ascend.index_wrapping import wrapped
 
 
 @conversion("constant")
@@ -54,7 +57,7 @@ def convert_dynamic_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None:
     operand, *indices = op.operands
     values = [full_value(index) for index in indices]
     if any(value is None for value in values):
-        return None
+        return dynamic_slice(op, ops)
     sizes = attribute(op, "slice_sizes")
     shape = tensor_of(operand.type).shape
     starts = [
@@ -158,37 +161,40 @@ def neutral(kind: str, dtype: Any) -> Any:
 
 @conversion("gather")
 def convert_gather(op: Op, ops: TensorOps) -> Sequence[Any] | None:
-    """Rows of one dimension of a table by single indices; a known index is a slice."""
+    """Rows of one dimension of a table by single indices; a known index is a slice. Other gathers
+    are blocks at tuples of indices."""
     table, indices = op.operands
     numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
     shape, sizes = tensor_of(table.type).shape, attribute(op, "slice_sizes")
     axes = list(numbers.start_index_map)
     if len(axes) != 1 or list(numbers.collapsed_slice_dims) != axes:
-        return None
+        return gathered_blocks(op, ops)
     axis = axes[0]
     rows_whole = all(s == n for i, (s, n) in enumerate(zip(sizes, shape, strict=True)) if i != axis)
     if list(numbers.operand_batching_dims) or not rows_whole or shape[axis] == 0:
-        return None
+        return gathered_blocks(op, ops)
     result = tensor_of(op.results[0].type)
     rest = [i for i in range(len(shape)) if i != axis]
     offsets = list(numbers.offset_dims)
     batch = [i for i in range(result.rank) if i not in offsets]
-    rows = gather_rows(ops.transpose(table, [axis, *rest]), indices, ops)
+    rows = gather_rows(ops.transpose(table, [axis, *rest]), indices, any(wrapped(op)), ops)
     rows = ops.reshape(rows, [*(result.shape[i] for i in batch), *(shape[i] for i in rest)])
     # Dimension i of the result is where `batch + offsets` has i.
     order = [*batch, *offsets]
     return [ops.transpose(rows, [order.index(i) for i in range(result.rank)])]
 
 
-def gather_rows(table: Any, indices: Any, ops: TensorOps) -> Any:
-    """Rows of `table` by all of `indices`, as [n, ..]."""
+def gather_rows(table: Any, indices: Any, wrap: bool, ops: TensorOps) -> Any:
+    """Rows of `table` by all of `indices`, negative ones wrapped if that is said, as [n, ..]."""
     found, count = tensor_of(table.type), tensor_of(indices.type).count
     known = definition(indices)
     if known is not None and count == 1:
-        row = int(np.clip(constant_array(known).flat[0], 0, found.shape[0] - 1))
+        row = int(rows_of(constant_array(known).flat[0], found.shape[0], wrap))
         rank = found.rank - 1
         return ops.cut(table, [row] + [0] * rank, [row + 1, *found.shape[1:]])
     flat = ops.reshape(indices, [count])
     if tensor_of(indices.type).element not in ("i32", "i64"):
         flat = ops.cast(flat, "i32")
-    return ops.emit("gather", [table, flat], Tensor((count, *found.shape[1:]), found.element))
+    attributes = {"wrap": 1} if wrap else {}
+    result = Tensor((count, *found.shape[1:]), found.element)
+    return ops.emit("gather", [table, flat], result, **attributes)

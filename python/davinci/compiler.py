@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from davinci import frontends, input_ranges
@@ -13,6 +13,7 @@ from davinci import machine as machines
 from davinci.diagnostics import first_diagnostic
 from davinci.errors import CompileError, InputError, shipped
 from davinci.frontends.identity import identity_of
+from davinci.frontends.states import mark_states
 from davinci.garbage import no_search
 from davinci.mlir import MLIRError, ir, is_public, make_context, operations, symbol_name
 from davinci.passes.analysis.rewrite_counts import applied
@@ -50,6 +51,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     core_choice: str = "cost",
     plan: str = "time",
     memory_limit: str | int = "",
+    state: Mapping[str, str] | None = None,
     schedules: str | os.PathLike[str] | None = None,
     ranges: input_ranges.Given = None,
     checks: bool = True,
@@ -85,6 +87,12 @@ def compile(  # the API's name; inside this module nothing needs the builtin
             number, "4MB", "4MiB", or a part of what it has without a limit, "60%". Launches are
             then reordered, fewer kernels share one, and values are computed again, as far as
             needed; the record says what that costs.
+        state: names of inputs and of the outputs that are their next values, {"past": "present"}:
+            such a pair is one buffer, updated in place where nothing needs the old value when the
+            new one is written, and `Executable.step` keeps it from one call to the next. None:
+            caches by the names that exports give them (`past_key_values.0.key` and
+            `present.0.key`), buffers that a PyTorch module changes, and arguments that a function
+            of JAX donates.
         winograd: 3x3 convolutions by tiles: by "cost", "none", or all by "2x2" or "4x4".
         rewrites: which rewrites of the network are made: "all", "none", or names from
             docs/rewrites.md; "all,-gelu" leaves one out.
@@ -132,6 +140,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         values = not timing_only or precision == pipelines.SCALED
         module: ir.Module = frontends.load(model, make_context(), example_inputs, values)
         require_main(module, model_name(model))
+        mark_states(module, state, model_name(model))
         require_kernels(module, description, model_name(model))
         if declared:
             input_ranges.declare(module, declared)
@@ -140,6 +149,9 @@ def compile(  # the API's name; inside this module nothing needs the builtin
     def build(module: ir.Module) -> Executable:
         return _build(module, options, description, checks, timing_only, progress)
 
+    if state is not None and not isinstance(state, Mapping):
+        expected = "a dictionary of names: {input: output}"
+        raise InputError("bad value", where="state", found=repr(state), expected=expected)
     if not cache:
         executable = build(imported())
     else:
@@ -148,6 +160,7 @@ def compile(  # the API's name; inside this module nothing needs the builtin
         folder = None if cache is True else cache
         others = {**dataclasses.asdict(options), "checks": checks, "timing_only": timing_only}
         others["ranges"] = declared
+        others["state"] = None if state is None else sorted(state.items())
         del others["machine"]  # what its file says counts, not what it is called
         others["schedules"] = schedule_file.text(given) if given else ""
         known = identity_of(model) if example_inputs is None else None

@@ -93,7 +93,7 @@ class CompiledGraph:
         with self._lock:
             if key not in self.compiled or self.compiled[key].weights != digest:
                 model, inputs = with_constants(self._graph, arguments, weights)
-                exported = pytorch.export(model, inputs)
+                exported = pytorch.export(model, inputs, stateful=False)
                 executable = compile(exported.proto, **self._options)
                 self.compiled[key] = Compiled(digest, executable, exported)
             compiled = self.compiled[key]

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from davinci.errors import InputError
+from davinci.frontends.states import mark_states, set_initial
 from davinci.mlir import ir, make_context
 
 SUFFIXES = (".onnx", ".mlir", ".mlirbc")
@@ -55,8 +56,12 @@ def load(
     if isinstance(model, bytes):
         return mlir_text.parse(model, context)
     if pytorch.takes(model):
-        proto = pytorch.export(model, example_inputs).proto
-        return onnx_frontend.import_model(proto, context, pytorch.name_of(model), values)
+        exported, name = pytorch.export(model, example_inputs), pytorch.name_of(model)
+        module = onnx_frontend.import_model(exported.proto, context, name, values)
+        if exported.states.outputs:
+            mark_states(module, exported.states.outputs, name)
+            set_initial(module, exported.states.initial)
+        return module
     if jax_functions.takes(model):
         return jax_functions.import_model(model, example_inputs, context)
     if example_inputs is not None:

@@ -16,11 +16,15 @@ from davinci.narrow import NARROW
 MOST_BLOCKS = 65535
 """Most blocks of a launch: what CANN's `SetBlockDim` takes."""
 
+MOST_ARGUMENTS = 1 << 20
+"""More arguments than a function has."""
+
 INTEGERS = {
     "ascend.blocks": (1, MOST_BLOCKS),
     "ascend.arena_bytes": (0, 1 << 62),
     "ascend.arena_lower_bound_bytes": (0, 1 << 62),
     "ascend.arena_unplanned_bytes": (0, 1 << 62),
+    "ascend.state": (0, MOST_ARGUMENTS),
     "cce.address": (0, 1 << 31),
 }
 """Attributes that are integers: the least and the most."""

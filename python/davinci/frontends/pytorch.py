@@ -1,7 +1,8 @@
 """PyTorch models by way of `torch.export` and ONNX; PyTorch is imported only once it is in use.
 
 A module is exported as in evaluation: dropout passes through, batch normalisation uses its running
-statistics. Its parameters and buffers become constants, and arguments that are no tensors too.
+statistics. Its parameters and buffers become constants, and arguments that are no tensors too;
+buffers and arguments that it changes in place become states (`pytorch_states`).
 Inputs have the names of `forward`'s parameters, outputs those of their places in what it returns:
 `out0` for a tensor, `out0` and `out1` for a pair, `y` and `z.0` for `{"y": .., "z": (.., ..)}`.
 """
@@ -14,12 +15,13 @@ import sys
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import onnx
 
 from davinci.errors import CompileError, InputError
+from davinci.frontends.pytorch_states import States, changes_of, functional, states_of
 from davinci.frontends.trees import arguments, place_name
 
 LARGEST_MODEL_BYTES = (1 << 31) - (1 << 20)
@@ -43,11 +45,13 @@ class Exported:
         proto: its inputs and outputs are the tensors among the arguments and results, in order.
         results: number of leaves of what the model returns.
         constants: those that are no tensors, by their number.
+        states: what the model changes in place; the next values are the last outputs of `proto`.
     """
 
     proto: onnx.ModelProto
     results: int
     constants: dict[int, Any]
+    states: States = field(default_factory=States)
 
 
 def takes(model: Any) -> bool:
@@ -58,16 +62,18 @@ def takes(model: Any) -> bool:
     return isinstance(model, (torch.nn.Module, torch.export.ExportedProgram))
 
 
-def export(model: Any, example_inputs: Any = None) -> Exported:
+def export(model: Any, example_inputs: Any = None, stateful: bool = True) -> Exported:
     """The model as ONNX.
 
     Args:
         model: a `torch.nn.Module` or a `torch.export.ExportedProgram`.
         example_inputs: of a module: a tuple of arguments, a dictionary of keyword arguments, or the
             only argument.
+        stateful: whether the model may change buffers and arguments in place, which become states.
 
     Raises:
-        InputError: no example inputs, dynamic shapes, changes in place, too much for ONNX.
+        InputError: no example inputs, dynamic shapes, changes in place that may not be, too much
+            for ONNX.
         CompileError: PyTorch cannot export the model.
     """
     import torch
@@ -79,17 +85,29 @@ def export(model: Any, example_inputs: Any = None) -> Exported:
         else:
             program = _exported(model, *arguments(example_inputs, "a PyTorch module", where), where)
         _check(program, where)
+        changes = changes_of(program)
+        if str(changes) and not stateful:
+            raise InputError(
+                "the model changes a tensor in place",
+                where=where,
+                found=str(changes),
+                hint=MUTABLE_HINT,
+            )
+        results, states = _result_names(program), states_of(program, changes)
+        if str(changes):
+            outer, args, kwargs = functional(program, changes)
+            program = _exported(outer, args, kwargs, where)
         specs = program.graph_signature.output_specs
         kinds = [type(spec.arg).__name__ for spec in specs]
         tensors = [number for number, kind in enumerate(kinds) if kind == "TensorArgument"]
         constants = {
             n: getattr(s.arg, "value", None) for n, s in enumerate(specs) if n not in tensors
         }
-        names = _result_names(program)
+        names = [*results, *states.outputs.values()]
         if constants:
             program = _with_results(program, tensors, where)
         proto = _as_onnx(program, [names[number] for number in tensors], where)
-    return Exported(proto, len(specs), constants)
+    return Exported(proto, len(results), constants, states)
 
 
 def name_of(model: Any) -> str:
@@ -101,6 +119,7 @@ def _exported(model: Any, args: Sequence[Any], kwargs: dict[str, Any], where: st
     """The program of a module in evaluation; its parts stay in the modes that they are in."""
     import torch
 
+    register_caches()
     training = [part for part in model.modules() if part.training]
     for part in training:  # not model.eval(), which models override
         part.training = False
@@ -111,6 +130,18 @@ def _exported(model: Any, args: Sequence[Any], kwargs: dict[str, Any], where: st
     finally:
         for part in training:
             part.training = True
+
+
+def register_caches() -> None:
+    """Has PyTorch look into caches of transformers, among inputs and outputs, if that is in use."""
+    if "transformers" not in sys.modules:
+        return
+    from transformers import DynamicCache
+    from transformers.integrations import executorch
+
+    register: Any = executorch.register_dynamic_cache_export_support
+    if DynamicCache not in sys.modules["torch"].utils._pytree.SUPPORTED_NODES:
+        register()
 
 
 UNKNOWN_TYPE = "not a known type"
@@ -142,7 +173,7 @@ def _with_results(program: Any, kept: list[int], where: str) -> Any:
 
 
 def _check(program: Any, where: str) -> None:
-    """Raises an error for what a program without state and of static shapes cannot do."""
+    """Raises an error for what a program of static shapes cannot do."""
     import torch
 
     for node in program.graph.nodes:
@@ -173,25 +204,6 @@ def _check(program: Any, where: str) -> None:
             expected=f"at most {LARGEST_MODEL_BYTES:,}",
             hint="compile parts of the model, or convert it with model.half()",
         )
-    if changed := _changed(program):
-        raise InputError(
-            "the model changes a tensor in place", where=where, found=changed, hint=MUTABLE_HINT
-        )
-
-
-def _changed(program: Any) -> str:
-    """An input or buffer that the program changes in place, "" if there is none."""
-    schemas = (getattr(node.target, "_schema", None) for node in program.graph.nodes)
-    if not any(schema is not None and schema.is_mutable for schema in schemas):
-        return ""
-    signature = program.run_decompositions({}).graph_signature
-    for kind, changes in (
-        ("input", signature.user_inputs_to_mutate),
-        ("buffer", signature.buffers_to_mutate),
-    ):
-        for name in changes.values():
-            return f"{kind} {name!r}"
-    return ""
 
 
 def _result_names(program: Any) -> list[str]:
@@ -202,7 +214,8 @@ def _result_names(program: Any) -> list[str]:
     pytree = torch.utils._pytree
     if spec is None:
         return [f"out{n}" for n in range(len(program.graph_signature.output_specs))]
-    leaves = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
+    # Some containers look at the shapes of what they hold.
+    leaves = pytree.tree_unflatten([torch.zeros(1, 1, 1, 1)] * spec.num_leaves, spec)
     paths = [path for path, _ in pytree.tree_flatten_with_path(leaves)[0]]
     return [place_name([_part(key) for key in path]) for path in paths]
 

@@ -78,6 +78,8 @@ class Operator:
         rule: the tile rule of an elementwise operator, else None.
         windows: its axes and what it reads over them.
         work: what it means to do.
+        overwrites: whether its kernel writes a part of its first operand, whose buffer becomes the
+            result's.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Operator:
     rule: Callable[..., Value] | None
     windows: WindowsOf
     work: WorkOf
+    overwrites: bool = False
 
     @property
     def elementwise(self) -> bool:
@@ -219,11 +222,12 @@ def operator(
     types: frozenset[str] = ANY,
     work: WorkOf = moved,
     layouts: Constraint = rows_only,
+    overwrites: bool = False,
 ) -> Callable[[Function], Function]:
     """Registers NumPy values as an operator; see the head of the module.
 
     Args:
-        windows, constraints, unit, types, work: as in `Operator`.
+        windows, constraints, unit, types, work, overwrites: as in `Operator`.
         layouts: the last constraint, which layouts go together.
     """
 
@@ -238,6 +242,7 @@ def operator(
             rule=None,
             windows=windows,
             work=work,
+            overwrites=overwrites,
         )
         return values
 

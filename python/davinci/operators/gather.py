@@ -42,7 +42,24 @@ def any_row(call: Call) -> Windows:
     return Windows(axes_of_result(call), in_order(rank), (rows, (Dim(0),)))
 
 
-@operator(windows=any_row, constraints=(has_rows, list_of_indices, a_row_each), work=partly_read)
-def gather(table: Array, indices: Array) -> Any:
-    """Rows of a table [v, ..] by indices [n], which are clamped to the table: [n, ..]."""
-    return table[np.clip(indices, 0, len(table) - 1)]
+def wraps_or_not(call: Call) -> None:
+    """`wrap` is 0 or 1."""
+    found = call.attributes.get("wrap", 0)
+    require(found in (0, 1), "'wrap'", found, "0 or 1")
+
+
+@operator(
+    windows=any_row,
+    constraints=(has_rows, list_of_indices, a_row_each, wraps_or_not),
+    work=partly_read,
+)
+def gather(table: Array, indices: Array, *, wrap: int = 0) -> Any:
+    """Rows of a table [v, ..] by indices [n], which are clamped to the table: [n, ..]. With `wrap`
+    negative indices count from the end first."""
+    return table[rows_of(indices, len(table), wrap)]
+
+
+def rows_of(indices: Array, count: int, wrap: int) -> Array:
+    """The rows of a table of `count` that indices name."""
+    wrapped = np.where(wrap & (indices < 0), indices + count, indices)
+    return np.clip(wrapped, 0, count - 1).astype(np.int64)

@@ -40,7 +40,12 @@ def signature(specs: Sequence[Spec]) -> str:
     return ", ".join(f"{spec.name}: {spec}" for spec in specs) or "none"
 
 
-def bind(specs: Sequence[Spec], given: Sequence[Any], named: Mapping[str, Any]) -> list[Array]:
+def bind(
+    specs: Sequence[Spec],
+    given: Sequence[Any],
+    named: Mapping[str, Any],
+    defaults: Mapping[str, Array] | None = None,
+) -> list[Array]:
     """The arrays of a call in the order of `specs`, each of exactly its shape and element type.
 
     Args:
@@ -49,6 +54,7 @@ def bind(specs: Sequence[Spec], given: Sequence[Any], named: Mapping[str, Any]) 
             argument of the model (`params.w`) may be given as that argument, a tree of mappings and
             sequences.
         named: by name, those that `given` leaves out.
+        defaults: of inputs that may be left out.
 
     Raises:
         InputError: an input is missing, unknown or given twice, or is no array that fits.
@@ -67,6 +73,7 @@ def bind(specs: Sequence[Spec], given: Sequence[Any], named: Mapping[str, Any]) 
             "given twice", where=f"input {twice[0]!r}", expected=f"once: {signature(specs)}"
         )
     values = dict(leaf for item in (values | dict(named)).items() for leaf in leaves(*item, names))
+    values = {**(defaults or {}), **values}
     unknown = [name for name in values if name not in names]
     if unknown or len(values) != len(specs):
         raise InputError(

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from davinci.arrays import random_inputs
-from davinci.errors import InputError
+from davinci.errors import InputError, did_you_mean
 from davinci.files import check_writable, write_atomically
 from davinci.machine import Machine
 from davinci.mlir import ir
@@ -21,7 +21,7 @@ from davinci.report.launching import LAUNCHING
 from davinci.report.program import Kernel
 from davinci.report.value_range import outside_ranges
 from davinci.runtime import profiling
-from davinci.runtime.arguments import Array, bind
+from davinci.runtime.arguments import Array, bind, fitting, signature
 from davinci.runtime.host import HostProgram
 from davinci.schedule.choices import of_data
 from davinci.schedule.schedule_file import KernelChoices, text_of
@@ -51,6 +51,14 @@ class Run:
     outside: Sequence[Record] = ()
 
 
+def check_timeline(timeline: str) -> None:
+    """Raises an `InputError` unless there is such a choice of rows."""
+    if timeline not in TIMELINES:
+        raise InputError(
+            "bad value", where="timeline", found=repr(timeline), expected=", ".join(TIMELINES)
+        )
+
+
 class Executable:
     """A compiled model on a simulated device; `davinci.compile` and `davinci.load` return one.
 
@@ -67,6 +75,7 @@ class Executable:
         outputs: What `run` returns, in the same form.
         launching: How kernels are launched, which decides the time in front of each: "queued" on
             the device as one graph, or each by the "host".
+        states: Inputs that outputs are the next values of, with `input`, `output` and `in_place`.
         processes: The number of processes of the host that compute data, 1 unless it is changed.
             Others are made by `fork`, so no other thread of the program may compile or simulate
             during a run.
@@ -107,9 +116,12 @@ class Executable:
         with module.context, ir.Location.unknown():
             self._facts = describe(module)
             host = HostProgram(module, machine, checks, data, constants)
-        self.inputs, self.outputs = host.inputs, host.outputs
+        self.inputs, self.outputs, self.states = host.inputs, host.outputs, host.states
         self._host = host
         self._lock = threading.Lock()
+        self._stepping = threading.Lock()
+        self._state: dict[str, Array] = {}
+        self.reset()
         self._latest = Run()
         self._of_thread = threading.local()
 
@@ -144,13 +156,78 @@ class Executable:
             InputError: an input is missing, unknown, or has another shape or type.
             DeviceFault: the simulated machine found a fault.
         """
-        if timeline not in TIMELINES:
-            raise InputError(
-                "bad value", where="timeline", found=repr(timeline), expected=", ".join(TIMELINES)
-            )
+        check_timeline(timeline)
         if not (self.data or arrays or named):
             arrays = (random_inputs(self.inputs, seed=0),)
-        return self._run(bind(self.inputs, arrays, named), timeline)
+        given = bind(self.inputs, arrays, named, self._host.initial)
+        return self._run(given, timeline)
+
+    def step(
+        self, /, *arrays: Any, timeline: TimelineChoice = "none", **named: Any
+    ) -> dict[str, Array]:
+        """Runs the program with its states as the last step left them, and keeps the new ones.
+
+        Inputs are given as to `run`, without those that are states, and outputs are returned
+        without their next values: `state` has them. If the run fails, states stay as they were.
+        Steps of several threads take turns, but are steps of the same states.
+
+        Args:
+            arrays, timeline, named: as of `run`.
+
+        Raises:
+            InputError: the model has no states, or an input does not fit.
+            DeviceFault: the simulated machine found a fault.
+        """
+        check_timeline(timeline)
+        if not self.states:
+            raise InputError(
+                "the model has no state",
+                where="step",
+                hint='name inputs and their next values: davinci.compile(.., state={"past": '
+                '"present"}); run needs none',
+            )
+        kept = {state.input.name for state in self.states}
+        others = [spec for spec in self.inputs if spec.name not in kept]
+        if not (self.data or arrays or named):
+            arrays = (random_inputs(others, seed=0),)
+        given = dict(zip((s.name for s in others), bind(others, arrays, named), strict=True))
+        with self._stepping:
+            full = [{**given, **self._state}[spec.name] for spec in self.inputs]
+            results = self._run(full, timeline)
+            for state in self.states:
+                found = results.pop(state.output.name, None)
+                if found is not None:
+                    self._state[state.input.name] = found
+        return results
+
+    def reset(self, values: Mapping[str, Any] | None = None, /, **named: Any) -> None:
+        """Gives states the values that they begin with: those given by name, else those of the
+        model, else zeros.
+
+        Raises:
+            InputError: there is no such state, or an array does not fit it.
+        """
+        specs = {state.input.name: state.input for state in self.states}
+        found = {name: np.zeros(spec.shape, spec.dtype) for name, spec in specs.items()}
+        found |= {name: array for name, array in self._host.initial.items() if name in specs}
+        for name, value in {**(values or {}), **named}.items():
+            if name not in specs:
+                raise InputError(
+                    "no such state",
+                    where="reset",
+                    found=repr(name),
+                    expected=signature(list(specs.values())),
+                    hint=did_you_mean(str(name), list(specs)),
+                )
+            found[name] = fitting(value, specs[name], list(specs.values()))
+        with self._stepping:
+            self._state = {name: np.array(array) for name, array in found.items()}
+
+    @property
+    def state(self) -> dict[str, Array]:
+        """Copies of what states hold, by the names of their inputs."""
+        with self._stepping:
+            return {name: array.copy() for name, array in self._state.items()}
 
     def _run(self, arrays: list[Array], timeline: TimelineChoice) -> dict[str, Array]:
         profiles = profiling.watching()
@@ -216,6 +293,16 @@ class Executable:
         record = build(run.launches, self._facts, self.machine, self.cores, self.launching)
         if "input_ranges" in self.details:
             record["range"]["inputs"] = list(run.outside)
+        if self.states:
+            record["state"] = [
+                {
+                    "input": state.input.name,
+                    "output": state.output.name,
+                    "bytes": state.input.nbytes,
+                    "in_place": state.in_place,
+                }
+                for state in self.states
+            ]
         return {**self.details, **record, "simulate_seconds": run.simulate_seconds}
 
     def what_if(self, question: str) -> list[Record]:

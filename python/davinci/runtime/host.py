@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,8 +34,30 @@ whose scalar unit accesses memory."""
 POISON = 0xFF
 """Of a byte whose value may never reach a result: floats of such bytes are not numbers."""
 
+STATE = "ascend.state"
+"""Of an output: the number of the input whose next value it is. They are one buffer, unless the
+output is `COPIED` into it at the end."""
+
+COPIED = "ascend.copied"
+
+INITIAL = "ascend.initial"
+"""Of a module: what states hold at first, by name."""
+
 ELEMENTS_KEPT = ("memref.reinterpret_cast", "memref.cast", "memref.collapse_shape")
 """Views of a whole buffer under another shape."""
+
+
+@dataclass(frozen=True)
+class State:
+    """An input that has the value of an output when the program is called again.
+
+    Attributes:
+        in_place: whether they are one buffer; else a kernel copies the output at the end.
+    """
+
+    input: Spec
+    output: Spec
+    in_place: bool
 
 
 class HostProgram:
@@ -54,6 +77,8 @@ class HostProgram:
             of a kernel that needs them.
         padding: (address, bytes) behind buffers in the arena, zero at the start of a run.
         code: the module without the values of its constants, as bytecode.
+        states: inputs that outputs are the next values of.
+        initial: what states hold at first, by name, where the module says it.
     """
 
     def __init__(
@@ -87,6 +112,8 @@ class HostProgram:
         self.arena = (0, 0)
         places = attribute(main, "ascend.arena", ())
         self.arena_uses = [tuple(places[i : i + 4]) for i in range(0, len(places), 4)]
+        self.states: list[State] = []
+        self.initial = initial_of(self._module)
         self._places: dict[Any, int] = {}
         self._constants: dict[str, tuple[int, int]] = {}
         self._unfilled: dict[int, str] = {}
@@ -224,10 +251,28 @@ class HostProgram:
                 kind = "outputs" if output else "inputs"
                 fail(main, f"has two {kind} of one name", found=repr(name))
             specs.append(spec)
+            state = self._state_of(spec, names, main) if output else None
+            if state is not None:
+                self.states.append(state)
+            if state is not None and state.in_place:
+                addresses[name] = self._places[argument] = self.input_addresses[state.input.name]
+                continue
             address = self.device.allocate(spec.nbytes)
             addresses[name] = self._places[argument] = address
             if output:
                 self.volatile.append((address, spec.nbytes))
+
+    def _state_of(self, output: Spec, names: Mapping[str, Any], main: Any) -> State | None:
+        """The state whose next value an output is, None for other outputs."""
+        if STATE not in names:
+            return None
+        number = ir.IntegerAttr(names[STATE]).value
+        known = number < len(self.inputs)
+        if not known or str(self.inputs[number]) != str(output):
+            found = str(self.inputs[number]) if known else f"input {number}"
+            message = f"has a state of another type than {output.name!r}"
+            fail(main, message, found=found, expected=str(output))
+        return State(self.inputs[number], output, COPIED not in names)
 
     def _visit(self, op: Op) -> None:
         """Places a buffer, or adds a launch."""
@@ -329,6 +374,13 @@ class HostProgram:
                 module = found
             self._libraries[path] = KernelLibrary(module)
         return self._libraries[path]
+
+
+def initial_of(module: Op) -> dict[str, Array]:
+    """What states hold at first, by name, as a module says it."""
+    if INITIAL not in module.attributes:
+        return {}
+    return {mark.name: to_array(mark.attr) for mark in ir.DictAttr(module.attributes[INITIAL])}
 
 
 def code_of(module: Op) -> bytes:

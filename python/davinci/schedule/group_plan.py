@@ -1,24 +1,24 @@
-"""The plan of a group: on the vector unit, as a move of elements, or as a gather."""
+"""The plan of a group: on the vector unit, as a move of elements, or of blocks at indices."""
 
 from __future__ import annotations
 
 from davinci.machine import Machine
 from davinci.schedule.graph import Graph
+from davinci.schedule.moves.blocks import BlockPlan, block_plan, moves_blocks
 from davinci.schedule.moves.choice import MovePlan, is_move, move_plan
 from davinci.schedule.moves.fractal_moves import IMPROVED
-from davinci.schedule.moves.gathers import GatherPlan, gather_plan, is_gather
 from davinci.schedule.vector.schedule import Plan, plan
 from davinci.schedule.vector.space import MOVES, NoSpace
 
 WIDE = "i64"
 """An element type that the vector unit has no lanes for: it would compute with halves."""
 
-GroupPlan = Plan | MovePlan | GatherPlan
+GroupPlan = Plan | MovePlan | BlockPlan
 
 
 def moves_only(graph: Graph) -> bool:
     """Whether a group computes nothing."""
-    return is_gather(graph) or is_move(graph)
+    return moves_blocks(graph) or is_move(graph)
 
 
 def plan_of(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVED) -> GroupPlan:
@@ -30,8 +30,8 @@ def plan_of(graph: Graph, machine: Machine, cores: int, algorithm: str = IMPROVE
     Raises:
         NoSpace: no kernel can compute the group.
     """
-    if is_gather(graph):
-        return gather_plan(graph, machine, cores)
+    if moves_blocks(graph):
+        return block_plan(graph, machine, cores)
     if not is_move(graph):
         return plan(graph, machine, cores)
     found: list[GroupPlan] = []

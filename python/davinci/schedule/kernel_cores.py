@@ -19,9 +19,9 @@ from davinci.schedule.core_count import CoreCount, Weigh, Weighed, cheapest, cou
 from davinci.schedule.graph import Graph
 from davinci.schedule.loops.group import LoopGroup
 from davinci.schedule.loops.schedule import schedule_of
+from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.fractal_moves import IMPROVED
-from davinci.schedule.moves.gathers import GatherPlan
 from davinci.schedule.pools import pool as pools
 from davinci.schedule.pools.group import is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
@@ -87,7 +87,7 @@ def _on_scalar_unit(graph: Graph, machine: Machine, cores: int) -> bool:
         return False
     plans = [plan for plan, _ in plans_of(parts_of(graph), machine, cores)]
     return any(
-        isinstance(plan, GatherPlan) or (isinstance(plan, MovePlan) and plan.schedule.scalar)
+        isinstance(plan, BlockPlan) or (isinstance(plan, MovePlan) and plan.schedule.scalar)
         for plan in plans
     )
 

@@ -13,9 +13,9 @@ from davinci.machine import Machine
 from davinci.schedule.choices import Choices, PartChoice, ProductChoice
 from davinci.schedule.graph import Graph, Node, Operand, Scalar
 from davinci.schedule.group_plan import GroupPlan, moves_only, plan_of
+from davinci.schedule.moves.blocks import moves_blocks
 from davinci.schedule.moves.choice import MovePlan, is_move
 from davinci.schedule.moves.fractal_moves import IMPROVED
-from davinci.schedule.moves.gathers import is_gather
 from davinci.schedule.vector.regions import Regions, regions_of
 from davinci.schedule.vector.schedule import Plan, estimate, plan, plans
 from davinci.schedule.vector.space import NoSpace, space_of
@@ -53,7 +53,7 @@ def parts_of(graph: Graph) -> list[Part]:
         part = _part(plain, nodes)
         if is_move(part.graph):
             moved += nodes
-        elif is_gather(part.graph):
+        elif moves_blocks(part.graph):
             found.append(part)
         else:
             rest += nodes

@@ -33,6 +33,71 @@ def module_text(case: str) -> str:
 ODD = ("cast", "compare", "cube_scale", "half_part", "quantize", "select")
 """Elementwise operators whose operands and results need not have one type."""
 
+
+def blocks_text(
+    types: str,
+    axes: str = "0",
+    starts: str = "0, 0",
+    batch: str = "0, 0",
+    wrap: str = "0",
+    skip: str | None = None,
+) -> str:
+    """A case of an operator on blocks; `skip` is of updates."""
+    lists = {"axes": axes, "starts": starts, "batch": batch, "wrap": wrap}
+    given = [f"{name} = array<i64: {values}>" for name, values in lists.items()]
+    given += [] if skip is None else [f"skip = {skip} : i64"]
+    head, result = types.split(" -> ")
+    return f"{head} {{{', '.join(given)}}} -> {result}"
+
+
+GATHERED = "gather_blocks(9x4xf32, 5x1xi64) -> 5x2x4xf32"
+UPDATED = "update_blocks(9x4xf32, 5x1x4xf32, 5x1xi64) -> 9x4xf32"
+BLOCKS = [
+    ("gather_blocks(9x4xf32, 5xi64) -> 5x2x4xf32", {}, "rank of the indices"),
+    ("gather_blocks(9x4xf32, 5x1xi8) -> 5x2x4xf32", {}, "element type of the indices"),
+    (GATHERED, {"axes": "2"}, "'axes'; found .2.; expected distinct dimensions below 2"),
+    (GATHERED, {"axes": "0, 1"}, "number of 'axes'; found 2; expected 1, one a column"),
+    (GATHERED, {"wrap": "2"}, "'wrap'; found .2.; expected 1 numbers, 0 or 1"),
+    (GATHERED, {"starts": "0"}, "number of 'starts'"),
+    (GATHERED, {"starts": "1, 0"}, "'starts' of dimension 0; found 1; expected 0 to 0"),
+    (GATHERED, {"batch": "0, -1"}, "'batch' of dimension 1; found -1"),
+    ("gather_blocks(9x4xf32, 5x1xi64) -> 5x10x4xf32", {}, "length of a block along 0; found 10"),
+    ("gather_blocks(9x4xf32, 5x1xi64) -> 5x4xf32", {}, "rank of a block; found 1; expected 2"),
+    ("gather_blocks(9x4xf32, 5x1xi64) -> 6x2x4xf32", {}, "shape of the result"),
+    ("gather_blocks(9x4xf32:nz, 5x1xi64) -> 5x2x4xf32", {}, "layout of operand 0; found nz"),
+    (UPDATED.replace("5x1xi64", "5xi64"), {"skip": "0"}, "C1: rank of the indices"),
+    (UPDATED, {"skip": "0", "batch": "0"}, "C3: number of 'batch'"),
+    (UPDATED.replace("5x1x4x", "5x1x5x"), {"skip": "0"}, "C4: length of a block along 1"),
+    (UPDATED.replace("9x4xf32,", "9x4xf32:nz,"), {"skip": "0"}, "C7: layout of operand 0"),
+    (UPDATED, {}, "attribute 'skip'; found none"),
+    (UPDATED, {"skip": "2"}, "'skip'; found 2; expected 0 or 1"),
+    (
+        "update_blocks(9x4xf32, 5x2x4xf32, 5x1xi64) -> 9x4xf32",
+        {"skip": "0"},
+        "C5: length of the blocks along 0; found 2; expected 1",
+    ),
+    (
+        "update_blocks(9x4xf32, 1x2x4xf32, 1x1xi64) -> 9x4xf32",
+        {"skip": "1"},
+        "C5: length of the blocks along 0; found 2; expected 1",
+    ),
+    (
+        "update_blocks(9x4xf32, 4x1x4xf32, 5x1xi64) -> 9x4xf32",
+        {"skip": "0"},
+        "number of updates; found .4,.; expected 5",
+    ),
+    (
+        "update_blocks(9x4xf32, 5x1x4xf16, 5x1xi64) -> 9x4xf32",
+        {"skip": "0"},
+        "element type of the updates; found f16",
+    ),
+    (
+        "update_blocks(9x4xf32, 5x1x4xf32, 5x1xi64) -> 9x5xf32",
+        {"skip": "0"},
+        "shape of the result",
+    ),
+]
+
 ILLEGAL = [
     ("copy(4xf32) -> 4xf16", "element type of the result"),
     ("copy(*xf32) -> *xf32", "expected a ranked tensor"),
@@ -130,6 +195,8 @@ ILLEGAL = [
     ("gather(9x4xf32, 5xi8) -> 5x4xf32", "element type of the indices"),
     ("gather(0x4xf32, 5xi32) -> 5x4xf32", "rows of the table"),
     ("gather(9x4xf32, 5xi64) -> 5x5xf32", "shape of the result"),
+    ("gather(9x4xf32, 5xi64) {wrap = 2 : i64} -> 5x4xf32", "'wrap'; found 2; expected 0 or 1"),
+    *((blocks_text(types, **given), message) for types, given, message in BLOCKS),
     (
         "view(4x4xf32) {shape = array<i64: 4, 3>, permutation = array<i64: 0, 1>} -> 4x4xf32",
         "shape'",

@@ -35,7 +35,8 @@ more of them are sorted or scattered one by one, on the scalar unit."""
 def lower_gather(node: Call) -> Tensor:
     x, indices = node.take(0), node.take(1)
     axis = ops.axis_of(node.attr("axis"), x.rank)
-    chosen = ops.wrap_indices(indices, x.shape[axis])
+    # As they are: the kernel that reads them wraps them.
+    chosen = ops.wrap_indices(indices, x.shape[axis], indices.dtype)
     if chosen.known is None:
         return ops.take(x, chosen, axis)
     check_indices(chosen, x.shape[axis])
@@ -153,11 +154,31 @@ def scatter_few(x: Tensor, indices: Tensor, updates: Tensor, axis: int, combine:
 def lower_scatter_nd(node: Call) -> Tensor:
     x, indices, updates = node.take(0), node.take(1), node.take(2)
     depth = indices.shape[-1]
+    if indices.known is None and depth and reduction(node) is REDUCTIONS["none"]:
+        return scatter_blocks(x, indices, updates)
     rows = tuple_numbers(x, indices)
     behind = x.shape[depth:]
     table = ops.reshape(x, [math.prod(x.shape[:depth]), *behind])
     new = ops.reshape(updates, [rows.count, *behind])
     return ops.reshape(scatter_rows(table, rows, new, reduction(node)), x.shape)
+
+
+def scatter_blocks(x: Tensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """`x` with updates [.., rest] in place of what tuples of indices [.., depth] name, in order."""
+    depth, outer = indices.shape[-1], indices.rank - 1
+    if depth > x.rank or updates.shape != indices.shape[:-1] + x.shape[depth:]:
+        raise BadNode(f"tuples {list(indices.shape)} do not index {list(x.shape)}")
+    if not updates.count:
+        return x
+    sizes = constant(np.array(x.shape[:depth], indices.dtype))
+    from_end = indices + broadcast(sizes, indices.shape)
+    chosen = ops.where(ops.compare("LT", indices, 0), from_end, indices)
+    numbers = (
+        f"update_window_dims = {list(range(outer, updates.rank))}, "
+        f"inserted_window_dims = {list(range(depth))}, "
+        f"scatter_dims_to_operand_dims = {list(range(depth))}, index_vector_dim = {outer}"
+    )
+    return ops.scatter(x, chosen, updates, numbers, REDUCTIONS["none"])
 
 
 def reduction(node: Call) -> Combine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -41,11 +42,12 @@ def gather(
     )
 
 
-def wrap_indices(indices: Tensor, size: int) -> Tensor:
-    """Negative indices count from the end; computed ones become i32, which vectors hold."""
+def wrap_indices(indices: Tensor, size: int, dtype: Any = np.int32) -> Tensor:
+    """Negative indices count from the end; computed ones become i32, which vectors hold, or another
+    type that is asked for."""
     if indices.known is not None:
         return constant(np.where(indices.known < 0, indices.known + size, indices.known))
-    indices = convert(indices, np.int32)
+    indices = convert(indices, dtype)
     return where(compare("LT", indices, 0), indices + size, indices)
 
 

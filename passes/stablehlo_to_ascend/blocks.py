@@ -1,0 +1,199 @@
+"""Slices, gathers, updates and scatters at computed indices as blocks of an array, see
+`davinci.operators.blocks`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from davinci.dialects.ascend_types import tensor_of
+from davinci.dialects.base import attribute
+from davinci.mlir import Op, stablehlo
+from davinci.operators.tensors import Tensor
+from davinci.passes.ascend.tensor_ops import TensorOps, full_value
+from davinci.passes.stablehlo_to_ascend import conversion
+from davinci.passes.stablehlo_to_ascend.index_wrapping import wrapped
+
+
+@conversion("dynamic_update_slice")
+def convert_dynamic_update_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+    """One block, clamped so that it lies inside."""
+    array, update, *indices = op.operands
+    shape, block = tensor_of(array.type).shape, tensor_of(update.type).shape
+    if 0 in block:
+        return [array]
+    if shape == block:
+        return [update]
+    given = starts_of(op, indices, shape, block, ops)
+    if given is None:
+        return None
+    updates = ops.reshape(update, [1, *block])
+    operands = [array, updates, given.pop("indices")]
+    return [ops.emit("update_blocks", operands, tensor_of(array.type), skip=0, **given)]
+
+
+def dynamic_slice(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+    """One block at starts that are not all known, clamped so that it lies inside."""
+    array, *indices = op.operands
+    result = tensor_of(op.results[0].type)
+    shape, block = tensor_of(array.type).shape, result.shape
+    given = starts_of(op, indices, shape, block, ops) if result.count else None
+    if given is None:
+        return None
+    operands = [array, given.pop("indices")]
+    found = Tensor((1, *block), result.element)
+    return [ops.reshape(ops.emit("gather_blocks", operands, found, **given), block)]
+
+
+def starts_of(
+    op: Op, indices: Sequence[Any], shape: Sequence[int], block: Sequence[int], ops: TensorOps
+) -> dict[str, Any] | None:
+    """The attributes of one block that begins at scalars, and its array of indices under
+    "indices"; None if their type cannot be read."""
+    marks = wrapped(op) or [0] * len(indices)
+    axes, starts, columns, wrap = [], [], [], []
+    for d, (index, size, length) in enumerate(zip(indices, shape, block, strict=True)):
+        known = full_value(index)
+        if known is None and size > length:
+            axes.append(d)
+            starts.append(0)
+            columns.append(index)
+            wrap.append(marks[d])
+            continue
+        first = 0 if known is None else int(known) + size * (marks[d] and int(known) < 0)
+        starts.append(min(max(first, 0), size - length))
+    if not axes:
+        axes, wrap = [0], [0]
+        table = ops.array(np.array([[starts[0]]], np.int32), Tensor((1, 1), "i32"))
+        starts[0] = 0
+    else:
+        numbers = [integers(ops.reshape(index, [1, 1]), ops) for index in columns]
+        if any(number is None for number in numbers):
+            return None
+        table = ops.concat(numbers, 1)
+    batch = [0] * len(starts)
+    return {"indices": table, "axes": axes, "starts": starts, "batch": batch, "wrap": wrap}
+
+
+def integers(indices: Any, ops: TensorOps) -> Any:
+    """Indices as i32 or i64; None if that has no conversion."""
+    element = tensor_of(indices.type).element
+    if element in ("i32", "i64"):
+        return indices
+    if element in ("ui32", "ui64"):  # which the scalar unit takes for what they are
+        return None
+    return ops.cast(indices, "i32")
+
+
+def gathered_blocks(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+    """Any gather: blocks at tuples of indices."""
+    array, indices = op.operands
+    numbers = stablehlo.GatherDimensionNumbers(op.attributes["dimension_numbers"])
+    result, found = tensor_of(op.results[0].type), tensor_of(array.type)
+    block = list(attribute(op, "slice_sizes"))
+    axes = list(numbers.start_index_map)
+    if not result.count or not axes:
+        return None
+    table, outer = tuples(indices, numbers.index_vector_dim, len(axes), ops)
+    if table is None:
+        return None
+    batch = batch_of(
+        found.rank,
+        zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True),
+        numbers.index_vector_dim,
+        outer,
+    )
+    blocks = ops.emit(
+        "gather_blocks",
+        [array, table],
+        Tensor((math.prod(outer), *block), found.element),
+        axes=axes,
+        starts=[0] * found.rank,
+        batch=batch,
+        wrap=wrapped(op) or [0] * len(axes),
+    )
+    dropped = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    kept = [size for d, size in enumerate(block) if d not in dropped]
+    rows = ops.reshape(blocks, [*outer, *kept])
+    offsets = list(numbers.offset_dims)
+    order = [*(i for i in range(result.rank) if i not in offsets), *offsets]
+    return [ops.transpose(rows, [order.index(i) for i in range(result.rank)])]
+
+
+@conversion("scatter")
+def convert_scatter(op: Op, ops: TensorOps) -> Sequence[Any] | None:
+    """A scatter that overwrites: blocks at tuples of indices, left out where they are outside."""
+    if len(op.results) != 1 or not overwrites(op):
+        return None
+    array, indices, updates = op.operands
+    numbers = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
+    found, given = tensor_of(array.type), tensor_of(updates.type)
+    if not given.count or not found.count:
+        return [array]
+    axes = list(numbers.scattered_dims_to_operand_dims)
+    windows = list(numbers.update_window_dims)
+    scattered = [d for d in range(given.rank) if d not in windows]
+    table, outer = tuples(indices, numbers.index_vector_dim, len(axes), ops)
+    if table is None:
+        return None
+    batching = list(numbers.input_batching_dims)
+    batch = batch_of(
+        found.rank,
+        zip(batching, numbers.scatter_indices_batching_dims, strict=True),
+        numbers.index_vector_dim,
+        outer,
+    )
+    dropped = {*numbers.inserted_window_dims, *batching}
+    sizes = iter(windows)
+    block = [1 if d in dropped else given.shape[next(sizes)] for d in range(found.rank)]
+    # Of windows longer than 1 along an indexed dimension some elements may lie inside.
+    if any(block[axis] > 1 for axis in axes):
+        return None
+    moved = ops.transpose(updates, [*scattered, *windows])
+    rows = ops.reshape(moved, [math.prod(outer), *block])
+    changed = ops.emit(
+        "update_blocks",
+        [array, rows, table],
+        found,
+        axes=axes,
+        starts=[0] * found.rank,
+        batch=batch,
+        wrap=wrapped(op) or [0] * len(axes),
+        skip=1,
+    )
+    return [changed]
+
+
+def overwrites(op: Op) -> bool:
+    """Whether a scatter stores updates whatever was there."""
+    block = op.regions[0].blocks[0]
+    (result,) = block.operations[len(block.operations) - 1].operands
+    return bool(result == block.arguments[1])
+
+
+def tuples(indices: Any, vector: int, columns: int, ops: TensorOps) -> tuple[Any, list[int]]:
+    """Indices as tuples [n, columns], None if their type cannot be read, and the shape that n is
+    of."""
+    shape = list(tensor_of(indices.type).shape)
+    order = [d for d in range(len(shape)) if d != vector]
+    outer = [shape[d] for d in order]
+    if vector < len(shape):
+        indices = ops.transpose(indices, [*order, vector])
+    return integers(ops.reshape(indices, [math.prod(outer), columns]), ops), outer
+
+
+def batch_of(rank: int, pairs: Any, vector: int, outer: Sequence[int]) -> list[int]:
+    """For each batching dimension of an array how many blocks in a row have one index along it.
+
+    Args:
+        pairs: such dimensions of the array, and of the indices.
+        vector: the dimension of the indices that holds tuples.
+        outer: shape of the indices without it.
+    """
+    batch = [0] * rank
+    for dim, place in pairs:
+        batch[dim] = math.prod(outer[place - (place > vector) + 1 :])
+    return batch
