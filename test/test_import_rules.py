@@ -58,7 +58,7 @@ MAY_IMPORT = {
         "runtime schedule"
     ),
     "arena_problem": "compiler frontends mlir passes planning report",
-    "gdp": "compiler errors frontends mlir runtime",
+    "gdp": "compiler errors frontends machine mlir operators passes runtime schedule",
     "placement": "arrays compiler errors files frontends job machine reference report runtime",
     "version": "mlir",
     "onnx_backend": "compiler errors machine runtime",

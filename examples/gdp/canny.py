@@ -19,7 +19,7 @@ RED, GREEN, BLUE = 9798, 19235, 3735
 
 
 def canny(img):
-    """Planes R, G, B [3, h, w] of bytes: [h, w] of bytes, 0, 1 for weak and 2 for strong edges."""
+    """Planes R, G, B [3, h, w] of bytes: [h, w] of f32, 1 for weak and 2 for strong edges."""
     red, green, blue = (img[c].astype(np.float32) for c in range(3))
     gray = whole((RED * red + GREEN * green + BLUE * blue) * (1 / 32768))
     smooth = whole(gdp.filter2d(gray, GAUSSIAN / 256))

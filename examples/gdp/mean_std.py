@@ -6,9 +6,10 @@ from davinci import gdp
 
 
 def mean_std(img):
-    """Planes [c, h, w] of f16: four vectors [c]."""
-    mean = gdp.mean(img, (1, 2))
-    square = gdp.mean(img * img, (1, 2))
+    """Planes [c, h, w] of f16: four vectors [c], mean and deviation of f32."""
+    wide = img.astype(np.float32)
+    mean = gdp.mean(wide, (1, 2))
+    square = gdp.mean(wide * wide, (1, 2))
     return {
         "mean": mean,
         "std": gdp.sqrt(square - mean * mean),

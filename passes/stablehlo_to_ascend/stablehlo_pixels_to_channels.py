@@ -89,14 +89,14 @@ class Filter:
     """A convolution of few planes.
 
     Attributes:
-        op: the operation.
+        op: the operation, None where only its price is asked for.
         weights: [outputs, channels of a group, kh, kw].
         images: of the batch.
         channels, groups: of an image.
         lies: how windows lie on a plane.
     """
 
-    op: Op
+    op: Op | None
     weights: Array
     images: int
     channels: int
@@ -224,6 +224,13 @@ class Filter:
             yield transposed((self.images, windows, self.outputs))
 
 
+def planes_filter(planes: int, image: tuple[int, int], kernel: Array) -> Filter:
+    """A filter [kh, kw] of odd sizes of planes with zeros around them, to be priced."""
+    high, wide = (size // 2 for size in kernel.shape)
+    lies = Geometry(image, pair(kernel.shape), (1, 1), (1, 1), (high, high, wide, wide))
+    return Filter(None, kernel[None, None], planes, 1, 1, lies)
+
+
 def pair(values: Sequence[int]) -> tuple[int, int]:
     first, second = values
     return first, second
@@ -293,6 +300,7 @@ def convolved(images: int, channels: int, outputs: int, groups: int, lies: Geome
 def rewrite(filter_: Filter) -> None:
     """Computes a convolution by blocks of pixels."""
     op = filter_.op
+    assert op is not None, "a filter without an operation is only priced"
     with op.location, ir.InsertionPoint(op):
         made = by_blocks(filter_)
         op.results[0].replace_all_uses_with(made)
@@ -302,6 +310,7 @@ def rewrite(filter_: Filter) -> None:
 def by_blocks(given: Filter) -> ir.Value:
     """The result of a filter, from a convolution of blocks of pixels."""
     op, found = given.op, given.apart
+    assert op is not None, "a filter without an operation is only priced"
     x, result = op.operands[0], op.results[0].type
     of_x, _ = orders(op)
     x = t.transpose(x, [of_x.first, of_x.channels, *of_x.space])

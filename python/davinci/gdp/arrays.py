@@ -72,6 +72,7 @@ class Array:
         place: the user's line that made it, for messages and reports.
         operands: arrays that it is computed from.
         compute: makes it of its operands; None for an input.
+        terms: of sums, their arrays and numbers, each with a factor; empty for all else.
     """
 
     __array_ufunc__ = None  # NumPy's arrays and scalars leave operators to this class
@@ -87,6 +88,7 @@ class Array:
     ) -> None:
         self.dtype, self.shape = np.dtype(dtype), tuple(shape)
         self.place, self.operands, self.compute, self.name = place, tuple(operands), compute, name
+        self.terms: tuple[tuple[Array | float, float], ...] = ()
 
     @property
     def ndim(self) -> int:
@@ -117,22 +119,22 @@ class Array:
         return item(self, key)
 
     def __add__(self, other: Any) -> Array:
-        return of(operator.add, self, other)
+        return total(of(operator.add, self, other), (self, 1), (other, 1))
 
     def __radd__(self, other: Any) -> Array:
-        return of(operator.add, other, self)
+        return total(of(operator.add, other, self), (other, 1), (self, 1))
 
     def __sub__(self, other: Any) -> Array:
-        return of(operator.sub, self, other)
+        return total(of(operator.sub, self, other), (self, 1), (other, -1))
 
     def __rsub__(self, other: Any) -> Array:
-        return of(operator.sub, other, self)
+        return total(of(operator.sub, other, self), (other, 1), (self, -1))
 
     def __mul__(self, other: Any) -> Array:
-        return of(operator.mul, self, other)
+        return scaled(of(operator.mul, self, other), self, other)
 
     def __rmul__(self, other: Any) -> Array:
-        return of(operator.mul, other, self)
+        return scaled(of(operator.mul, other, self), self, other)
 
     def __truediv__(self, other: Any) -> Array:
         return of(divide, self, other)
@@ -156,7 +158,7 @@ class Array:
         return of(operator.xor, self, other)
 
     def __neg__(self) -> Array:
-        return of(operator.neg, self)
+        return scaled(of(operator.neg, self), self, -1)
 
     def __invert__(self) -> Array:
         return of(operator.invert, self)
@@ -188,6 +190,8 @@ class Array:
         """The elements in another type; of floats integers take the whole part, booleans "not
         zero"."""
         kind = dtype_of(dtype)
+        if kind == self.dtype:
+            return self
         return of(lambda x: ops.as_bool(x) if kind == ops.BOOL else convert(x, kind), self)
 
     def reshape(self, *shape: int) -> Array:
@@ -199,8 +203,39 @@ class Array:
         return of(lambda x: ops.transpose(x, order or range(x.rank)[::-1]), self)
 
 
+class Compared(Array):
+    """A comparison, which may be made in another way than by its operands.
+
+    Attributes:
+        direction: as StableHLO has it, GT for example.
+        sides: what is compared, arrays or numbers.
+    """
+
+    def __init__(self, made: Array, direction: str, sides: tuple[Any, Any]) -> None:
+        super().__init__(made.dtype, made.shape, made.place, made.operands, made.compute)
+        self.direction, self.sides = direction, sides
+
+
 def compared(direction: str, a: Any, b: Any) -> Array:
-    return of(lambda x, y: ops.compare(direction, x, y), a, b)
+    made = of(lambda x, y: ops.compare(direction, x, y), a, b)
+    return Compared(made, direction, (a, b))
+
+
+def total(made: Array, *terms: tuple[Any, float]) -> Array:
+    """An array that is the sum of arrays of its shape and numbers, with factors, which it
+    remembers."""
+    if all(isinstance(x, (int, float)) or same_shape(x, made) for x, _ in terms):
+        made.terms = terms
+    return made
+
+
+def same_shape(operand: Any, made: Array) -> bool:
+    return isinstance(operand, Array) and operand.shape == made.shape
+
+
+def scaled(made: Array, array: Array, factor: Any) -> Array:
+    """An array times a number, which it remembers."""
+    return total(made, (array, float(factor))) if isinstance(factor, (int, float)) else made
 
 
 def divide(a: Any, b: Any) -> Tensor:

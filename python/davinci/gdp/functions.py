@@ -138,20 +138,27 @@ def all(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:
     return reduced("and", x, axis, keepdims)
 
 
+def _wide(x: Array) -> Array:
+    """f32, in which a count of pixels and sums of as many are numbers."""
+    return x.astype(np.float32) if x.dtype == np.float16 else x
+
+
 def mean(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Averages of floats, from sums in f32."""
-    return _of_float(lambda t: ops.mean(t, axes_of(axis, t), keepdims), x)
+    """Averages of floats; of f16 they are computed in f32."""
+    made = _of_float(lambda t: ops.mean(t, axes_of(axis, t), keepdims), _wide(x))
+    return made.astype(x.dtype)
 
 
 def var(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:
-    """Averages of the squared distances from the mean."""
-    apart = x - mean(x, axis, keepdims=True)
-    return mean(apart * apart, axis, keepdims)
+    """Averages of the squared distances from the mean; of f16 they are computed in f32."""
+    wide = _wide(x)
+    apart = wide - mean(wide, axis, keepdims=True)
+    return mean(apart * apart, axis, keepdims).astype(x.dtype)
 
 
 def std(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:
     """Square roots of `var`."""
-    return sqrt(var(x, axis, keepdims))
+    return sqrt(var(_wide(x), axis, keepdims)).astype(x.dtype)
 
 
 def _place(name: str, x: Array, axis: int | None, keepdims: bool) -> Array:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from davinci.frontends.onnx.tensor import Tensor
-from davinci.gdp.arrays import Array, guarded
+from davinci.gdp.arrays import Array, Compared, Compute, guarded
 from davinci.gdp.indexing import Border, Neighbour, padded
+from davinci.gdp.masks import Taps, Ways, convolution_of
 from davinci.mlir import func, ir
 
 Specs = Mapping[str, tuple[Any, tuple[int, ...]]]
@@ -15,9 +16,16 @@ Specs = Mapping[str, tuple[Any, tuple[int, ...]]]
 
 
 def build(
-    inputs: Sequence[Array], outputs: Mapping[str, Array], specs: Specs, context: ir.Context
+    inputs: Sequence[Array],
+    outputs: Mapping[str, Array],
+    specs: Specs,
+    context: ir.Context,
+    ways: Ways | None = None,
 ) -> ir.Module:
     """The module that computes `outputs` of `inputs` of given shapes.
+
+    Args:
+        ways: says which comparisons of neighbours are by convolutions; None: none of them.
 
     Raises:
         InputError: operands do not fit at these shapes; the message names the user's line.
@@ -28,12 +36,12 @@ def build(
         with ir.InsertionPoint(module.body):
             main = func.FuncOp("main", ([x.type for x in given], []))
         block = main.add_entry_block([location(x) for x in inputs])
-        built = Builder()
+        built = Builder(ways)
         for x, tensor, value in zip(inputs, given, block.arguments, strict=True):
             built.tensors[x] = Tensor(tensor.dtype, tensor.shape, value)
         with ir.InsertionPoint(block):
             order = ordered(list(outputs.values()), built.tensors)
-            built.note_reaches(order)
+            order = built.noted(order, list(outputs.values()))
             for array in order:
                 built.add(array)
             results = [built.tensors[x] for x in outputs.values()]
@@ -57,14 +65,18 @@ def location(array: Array) -> ir.Location:
     return ir.Location.name(array.name or str(array.place))
 
 
-def ordered(outputs: Sequence[Array], known: Mapping[Array, Tensor]) -> list[Array]:
+def ordered(
+    outputs: Sequence[Array],
+    known: Mapping[Array, Tensor],
+    operands_of: Callable[[Array], Sequence[Array]] = lambda array: array.operands,
+) -> list[Array]:
     """All arrays that outputs are computed from, operands first; without recursion, for programs
     may be long chains."""
     order: dict[Array, None] = {}
     waiting = list(outputs)[::-1]
     while waiting:
         array = waiting[-1]
-        missing = [x for x in array.operands if x not in order and x not in known]
+        missing = [x for x in operands_of(array) if x not in order and x not in known]
         if array in order or array in known:
             waiting.pop()
         elif missing:
@@ -81,31 +93,53 @@ class Builder:
         tensors: what has been built.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, ways: Ways | None) -> None:
         self.tensors: dict[Array, Tensor] = {}
-        self._reaches: dict[tuple[Array, Border, int], list[int]] = {}
-        self._padded: dict[tuple[Array, Border, int], Tensor] = {}
+        self._ways = ways
+        self._convolutions: dict[Array, Taps] = {}
+        self._reaches: dict[PadKey, list[int]] = {}
+        self._padded: dict[PadKey, Tensor] = {}
 
-    def note_reaches(self, arrays: Sequence[Array]) -> None:
-        """Finds how far the neighbours of each array reach, so that it is padded once."""
-        for array in arrays:
+    def noted(self, arrays: Sequence[Array], outputs: Sequence[Array]) -> list[Array]:
+        """The arrays that are built, in order: chooses which comparisons are by convolutions, and
+        finds how far the neighbours of each array reach, so that it is padded once."""
+        asked: dict[Array, dict[Array, Taps]] = {}
+        for array in arrays if self._ways is not None else ():
+            if isinstance(array, Compared) and (taps := Taps.of(array)) is not None:
+                asked.setdefault(taps.source, {})[array] = taps
+        for comparisons in asked.values():
+            assert self._ways is not None, "else nothing is asked"
+            if self._ways.by_convolution(list(comparisons.values())):
+                self._convolutions |= comparisons
+        kept = list(arrays)
+        if self._convolutions:
+            kept = ordered(outputs, self.tensors, self._operands)
+        for array in kept:
             if isinstance(array, Neighbour):
                 found = self._reaches.setdefault(key_of(array), [0] * len(array.offsets))
                 found[:] = map(max, found, map(abs, array.offsets))
+        return kept
+
+    def _operands(self, array: Array) -> Sequence[Array]:
+        taps = self._convolutions.get(array)
+        return array.operands if taps is None else (taps.source,)
 
     def add(self, array: Array) -> None:
         """Builds an array whose operands have been."""
-        tensors = [self.tensors[x] for x in array.operands]
+        operands = self._operands(array)
+        tensors = [self.tensors[x] for x in operands]
         with location(array):
-            if isinstance(array, Neighbour):
-                (x,) = tensors
-                made = guarded(
-                    lambda t: self._neighbour(array, t), [x], array.operands, array.place
-                )
-            else:
-                assert array.compute is not None, "all others are inputs, which are known"
-                made = guarded(array.compute, tensors, array.operands, array.place)
-        self.tensors[array] = made
+            self.tensors[array] = guarded(self._rule(array), tensors, operands, array.place)
+
+    def _rule(self, array: Array) -> Compute:
+        if (taps := self._convolutions.get(array)) is not None:
+            assert isinstance(array, Compared), "comparisons only are asked about"
+            direction = array.direction
+            return lambda x: convolution_of(taps, direction, x)
+        if isinstance(array, Neighbour):
+            return lambda x: self._neighbour(array, x)
+        assert array.compute is not None, "all others are inputs, which are known"
+        return array.compute
 
     def _neighbour(self, array: Neighbour, x: Tensor) -> Tensor:
         key = key_of(array)
@@ -114,6 +148,9 @@ class Builder:
         return array.cut(self._padded[key], x, self._reaches[key])
 
 
-def key_of(array: Neighbour) -> tuple[Array, Border, int]:
+PadKey = tuple[Array, Border, int]
+
+
+def key_of(array: Neighbour) -> PadKey:
     """Equal for neighbours that are parts of one padded array."""
     return array.operands[0], array.border, len(array.offsets)

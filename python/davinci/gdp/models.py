@@ -12,9 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from davinci import compiler
+from davinci import machine as machines
 from davinci.errors import InputError
 from davinci.gdp.arrays import Array, input
 from davinci.gdp.lowering import Specs, build
+from davinci.gdp.masks import Ways
 from davinci.mlir import make_context
 from davinci.runtime.arguments import as_array, bind
 from davinci.runtime.executable import Executable
@@ -81,7 +83,8 @@ class Model:
         with self._lock:
             if key not in self.executables:
                 graph = self._traced(specs)
-                module = build(graph.inputs, graph.outputs, specs, make_context())
+                ways = self._ways()
+                module = build(graph.inputs, graph.outputs, specs, make_context(), ways)
                 made = compiler.compile(module, **self.options)
                 made.details["model"] = self.name
                 self.executables[key] = made
@@ -90,7 +93,14 @@ class Model:
     def stablehlo(self, specs: Specs) -> str:
         """The program for these element types and shapes of the inputs as text of StableHLO."""
         graph = self._traced(specs)
-        return str(build(graph.inputs, graph.outputs, specs, make_context()))
+        return str(build(graph.inputs, graph.outputs, specs, make_context(), self._ways()))
+
+    def _ways(self) -> Ways | None:
+        """Prices comparisons of neighbours; None where images are not rounded to f16."""
+        machine = machines.load(self.options["machine"])
+        if machine.split or self.options.get("precision") == "fp32":
+            return None
+        return Ways(machine, self.options.get("cores", 0))
 
     def _check_names(self, names: Sequence[str]) -> None:
         expected = self._graph.names if self._graph is not None else parameters(self._function)
