@@ -11,7 +11,7 @@ import pytest
 
 import davinci
 from davinci import zoo
-from davinci.tools import npu_opt
+from davinci.tools import npu_opt, npu_run
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
@@ -43,6 +43,13 @@ def test_the_python_example_runs(monkeypatch: Any, tmp_path: Path) -> None:
     exec(snippet, names)
     assert (names["outputs"]["out0"] == 2).all()
     assert {path.name for path in tmp_path.iterdir()} == {"examples", "add.html", "add.davinci"}
+
+
+def test_options_that_are_named_exist(capsys: Any) -> None:
+    assert npu_run.main(["--help"]) == npu_opt.main(["--help"]) == 0
+    known = set(re.findall(r"--[a-z][a-z-]+", capsys.readouterr().out))
+    named = set(re.findall(r"--[a-z][a-z-]+", README))
+    assert named - known == set()
 
 
 def test_the_run_that_is_shown_is_one_of_today() -> None:
