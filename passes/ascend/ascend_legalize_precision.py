@@ -85,6 +85,8 @@ class AscendLegalizePrecisionPass(Pass):
                 elif any(value in wide for value in op.results):
                     narrow_pixels(op)
                 elif self.precision == "fp16":
+                    # It may be erased, and what is made later have its address.
+                    foldable.difference_update(op.results)
                     narrow(op)
                 elif self.precision == "mixed" and is_average(op) and is_f32(op.operands[0]):
                     with op.location, ir.InsertionPoint(op):
