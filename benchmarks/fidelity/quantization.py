@@ -52,6 +52,7 @@ class Case:
 
 CASES = (
     Case("ResNet-18, 224 x 224, pixels N(0, 1)", "resnet18"),
+    Case("ResNet-50, 224 x 224, pixels N(0, 1)", "resnet50"),
     Case("BERT, 2 layers of 768, 128 tokens", "bert,layers=2,hidden=768,heads=12,seq=128"),
     Case(
         f"ResNet-18, as above, but {SPIKE_SHARE:.3%} of the pixels of the calibration data are "

@@ -67,19 +67,33 @@ def layer_model() -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def heads_model(mixing: bool = False) -> onnx.ModelProto:
-    """[1, 8, 12] -> heads -> [1, 8, 12], by shapes that are constants; `mixing` adds up samples."""
+def heads_model(mixing: bool = False, unknown: bool = False) -> onnx.ModelProto:
+    """[1, 8, 12] -> heads -> [1, 8, 12], by shapes that are constants.
+
+    Args:
+        mixing: samples are added up.
+        unknown: the input is expanded to a shape that ONNX's inference does not find.
+    """
     rng = np.random.default_rng(0)
     constants = {
         "w": rng.standard_normal((12, 12)).astype(np.float32),
         "heads": np.array([1, 8, -1, 4]),
-        "flat": np.array([3, 8, 4]),
-        "back": np.array([1, 3, 8, 4]),
+        "flat": np.array([-1, 8, 4]),
+        "back": np.array([1, -1, 8, 4]),
         "whole": np.array([1, 8, 12]),
         "first": np.array([0]),
+        "target": np.array([1, 8, 12]),
+        "open": np.array([-1]),
+        "ones": np.array([1, 1, 1]),
     }
+    expanded = [
+        helper.make_node("Equal", ["target", "open"], ["is_open"]),
+        helper.make_node("Where", ["is_open", "ones", "target"], ["shape"]),
+        helper.make_node("Expand", ["x", "shape"], ["e"]),
+    ]
     nodes = [
-        helper.make_node("MatMul", ["x", "w"], ["p"]),
+        *(expanded if unknown else ()),
+        helper.make_node("MatMul", ["e" if unknown else "x", "w"], ["p"]),
         helper.make_node("Reshape", ["p", "heads"], ["h"]),
         helper.make_node("Transpose", ["h"], ["t"], perm=[0, 2, 1, 3]),
         helper.make_node("Reshape", ["t", "flat"], ["f"]),
@@ -101,9 +115,10 @@ def heads_model(mixing: bool = False) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def test_a_batch_of_an_onnx_model(tmp_path: Path) -> None:
+@pytest.mark.parametrize("unknown", [False, True])
+def test_a_batch_of_an_onnx_model(unknown: bool, tmp_path: Path) -> None:
     path = tmp_path / "heads.onnx"
-    onnx.save(heads_model(), path)
+    onnx.save(heads_model(unknown=unknown), path)
     record = record_of([str(path), "--batch", "3", "--check", "--no-cache"], tmp_path)
     assert record["check"]["cosine"] > 0.9999
     samples = job.batched(job.open_source(str(path)), 3).proto()

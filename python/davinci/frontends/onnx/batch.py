@@ -1,16 +1,18 @@
 """An ONNX model of one sample as a model of several.
 
-before: input [1, 128], Reshape of it to [1, 128, 12, 64]
-after:  input [4, 128], Reshape of it to [-1, 128, 12, 64]
+before: input [1, 128], Reshape of it to [1, 128, 12, 64], or to [1, 128, -1, 64]
+after:  input [4, 128], Reshape of it to [-1, 128, 12, 64], or to [4, 128, -1, 64]
 
 The first dimension of every input is the batch. What a `Reshape` of something that depends on an
-input makes, to a shape that is a constant, keeps all of its dimensions but the first, which takes
-what is left. Whether a model
+input makes, to a shape that is a constant, keeps all of its dimensions but the first. That one takes
+what is left, or is the batch where another one does already. Whether a model
 means the same then is for the caller to find out: that its outputs for several samples are those of
 each sample, one after the other.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 import onnx
@@ -43,18 +45,31 @@ def batched(model: onnx.ModelProto, count: int, where: str) -> onnx.ModelProto:
     for value in graph.output:
         value.type.tensor_type.shape.Clear()
     del graph.value_info[:]
-    constants = {tensor.name for tensor in graph.initializer}
-    constants |= {node.output[0] for node in graph.node if node.op_type == "Constant"}
+    constants = constant_tensors(graph)
     depending = {value.name for value in inputs_of(made)}
     for node in graph.node:
         if not depending.intersection(node.input):
             continue
         depending.update(node.output)
         name = node.input[1] if node.op_type == "Reshape" else ""
+        if name not in constants or node.input[0] not in depending:
+            continue
         sizes = shapes.get(node.output[0], ())
-        if name in constants and node.input[0] in depending and sizes and all(sizes):
-            node.input[1] = _open_shape(graph, sizes)
+        wanted = [int(size) for size in numpy_helper.to_array(constants[name])]
+        if sizes and all(sizes):
+            node.input[1] = _shape(graph, [-1, *sizes[1:]])
+        elif wanted[:1] == [1] and -1 in wanted:
+            node.input[1] = _shape(graph, [count, *wanted[1:]])
     return made
+
+
+def constant_tensors(graph: onnx.GraphProto) -> dict[str, onnx.TensorProto]:
+    """Initializers and the tensors of `Constant` nodes by name."""
+    found = {tensor.name: tensor for tensor in graph.initializer}
+    for node in graph.node:
+        if node.op_type == "Constant" and node.attribute[0].name == "value":
+            found[node.output[0]] = node.attribute[0].t
+    return found
 
 
 def result_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
@@ -66,10 +81,9 @@ def result_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _open_shape(graph: onnx.GraphProto, sizes: tuple[int, ...]) -> str:
-    """The name of a shape of these sizes, of which the first is what the others leave."""
+def _shape(graph: onnx.GraphProto, sizes: Sequence[int]) -> str:
+    """The name of the constant that says this shape, which is made if it is not there."""
     name = f"batched/{'x'.join(map(str, sizes))}"
     if all(tensor.name != name for tensor in graph.initializer):
-        open_sizes = np.array([-1, *sizes[1:]], np.int64)
-        graph.initializer.append(numpy_helper.from_array(open_sizes, name))
+        graph.initializer.append(numpy_helper.from_array(np.array(sizes, np.int64), name))
     return name
