@@ -69,7 +69,7 @@ class AscendScaleValuesPass(Pass):
 
     NAME = "ascend-scale-values"
 
-    precision: str = option("mixed", f"others than {SCALED} leave all as it is", PRECISIONS)
+    precision: str = option("mixed", "others than scaled-fp16 leave all as it is", PRECISIONS)
 
     def run(self, op: Any) -> None:
         if self.precision != SCALED or SCALING in op.attributes:

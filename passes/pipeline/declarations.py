@@ -59,7 +59,7 @@ def declarations_in(text: str) -> list[Declaration]:
     """The passes that the source text of a module declares.
 
     Raises:
-        ValueError: an option that is no literal and none of the choices in `pipelines`.
+        ValueError: an option that is no literal and nothing that `pipelines` names.
     """
     found = []
     start = text.find(REGISTERED)
@@ -103,5 +103,7 @@ def option_of(name: str, call: ast.Call) -> Option:
 
 
 def value_of(node: ast.expr) -> Any:
-    """The value of an argument: a literal, or permitted values that `pipelines` names."""
+    """The value of an argument: a literal, or `NAME` or `pipelines.NAME` of that module."""
+    if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "pipelines":
+        return getattr(pipelines, node.attr)
     return getattr(pipelines, node.id) if isinstance(node, ast.Name) else ast.literal_eval(node)

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from davinci.passes.pipeline import registry
+from davinci.passes.pipeline import pipelines, registry
 from davinci.passes.pipeline.declarations import Option, all_declarations, declarations_in
 
 TWO = '''
@@ -28,6 +28,7 @@ class OnePass(Pass):
         "takes two lines"
     )
     precision: str = option("mixed", "a policy", PRECISIONS)
+    fusion: str = option("all", pipelines.LIMIT_HELP, pipelines.FUSION)
 
     def run(self, op):
         local = 1
@@ -60,7 +61,8 @@ def test_passes_of_a_module() -> None:
     assert (one.name, one.summary) == ("one", "Does one thing.")
     assert one.options == (
         Option("tile", 16, "a size that takes two lines", ()),
-        Option("precision", "mixed", "a policy", ("mixed", "fp16", "fp32")),
+        Option("precision", "mixed", "a policy", pipelines.PRECISIONS),
+        Option("fusion", "all", pipelines.LIMIT_HELP, pipelines.FUSION),
     )
     assert (two.name, two.summary, two.options) == ("two", "Does another thing.", ())
 

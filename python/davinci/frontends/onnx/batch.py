@@ -4,10 +4,10 @@ before: input [1, 128], Reshape of it to [1, 128, 12, 64], or to [1, 128, -1, 64
 after:  input [4, 128], Reshape of it to [-1, 128, 12, 64], or to [4, 128, -1, 64]
 
 The first dimension of every input is the batch. What a `Reshape` of something that depends on an
-input makes, to a shape that is a constant, keeps all of its dimensions but the first. That one takes
-what is left, or is the batch where another one does already. Whether a model
-means the same then is for the caller to find out: that its outputs for several samples are those of
-each sample, one after the other.
+input makes, to a shape that is a constant, keeps all of its dimensions but the first: that one
+takes what is left, or is the batch where another dimension does so already. Whether a model means
+the same then is for the caller to find out: that its outputs for several samples are those of each
+sample, one after the other.
 """
 
 from __future__ import annotations
