@@ -31,6 +31,16 @@ def test_least_of_all(work: float, cores: int) -> None:
     assert len(tried) == len(set(tried)) <= 7
 
 
+def test_totals_with_two_low_places() -> None:
+    """On few cores the pieces of a kernel may be other ones, that take less time."""
+
+    def weigh(count: int, most: float) -> Weighed:
+        return Weighed(4_000 if count in (3, 4) else 3_000 + 30_000 / count, count)
+
+    assert cheapest(MACHINE, 32, weigh, uneven=True).cores == 3
+    assert cheapest(MACHINE, 32, weigh).cores > 4
+
+
 def test_cores_without_work_cost_nothing() -> None:
     found = cheapest(MACHINE, 32, lambda count, most: Weighed(1e6 / min(count, 5), min(count, 5)))
     assert found.total == 2e5 + MACHINE.queued_cycles(5)

@@ -52,24 +52,28 @@ Weigh = Callable[[int, float], Weighed | None]
 """Weighs a kernel on a number of cores; None where it certainly takes so many cycles or more."""
 
 
-def cheapest(machine: Machine, cores: int, weigh: Weigh) -> CoreCount:
+def cheapest(machine: Machine, cores: int, weigh: Weigh, uneven: bool = False) -> CoreCount:
     """The number of cores, at most `cores`, on which a kernel and its launch take least time.
 
-    Totals are taken to fall and then to rise with the number of cores. All and a quarter of them
-    tell about where they are lowest; from there the search goes on to whichever side is lower.
+    Totals mostly fall and then rise with the number of cores. All and a quarter of them tell about
+    where they are lowest; from there the search goes on to whichever side is lower.
+
+    Args:
+        uneven: whether totals may have several low places, as those of kernels of pieces do, which
+            on few cores may be other ones; then an eighth of the cores is tried as well.
 
     Raises:
         NoSpace: no kernel on that many cores.
     """
-    search = _Search(machine, cores, weigh)
+    search = _Search(machine, cores, weigh, uneven)
     return search.found() if cores > 1 else search.all_of_them()
 
 
 class _Search:
     """Weighs a kernel on one number of cores after the other, each of them once."""
 
-    def __init__(self, machine: Machine, cores: int, weigh: Weigh) -> None:
-        self._machine, self._cores, self._weigh = machine, cores, weigh
+    def __init__(self, machine: Machine, cores: int, weigh: Weigh, uneven: bool) -> None:
+        self._machine, self._cores, self._weigh, self._uneven = machine, cores, weigh, uneven
         self._ladder = counts(cores)
         self._cycles: dict[int, float] = {}
         self._schedules: dict[int, object] = {}
@@ -90,6 +94,8 @@ class _Search:
         quarter = self._at_most(self._cores / 4)
         self._try(quarter)
         self._try(self._at_most(self._guess(quarter, most.cores)))
+        if self._uneven:
+            self._try(self._at_most(self._cores / 8))
         while True:
             place = self._ladder.index(self._best().cores)
             beside = self._ladder[max(0, place - 1) : place + 2]

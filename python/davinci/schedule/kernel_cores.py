@@ -22,6 +22,7 @@ from davinci.schedule.loops.schedule import schedule_of
 from davinci.schedule.moves.blocks import BlockPlan
 from davinci.schedule.moves.choice import MovePlan
 from davinci.schedule.moves.fractal_moves import IMPROVED
+from davinci.schedule.moves.piece_rules import RULES
 from davinci.schedule.pools import pool as pools
 from davinci.schedule.pools.group import is_pool, read_pool
 from davinci.schedule.products.candidates import Wanted
@@ -54,7 +55,8 @@ def cores_of(
         NoSpace: no kernel can compute the group.
         CompileError: no schedule of a product fits.
     """
-    return cheapest(machine, cores, weigher_of(graph, machine, wanted or Wanted(), algorithm))
+    weigh = weigher_of(graph, machine, wanted or Wanted(), algorithm)
+    return cheapest(machine, cores, weigh, _has_pieces(graph))
 
 
 def ways_of_group(graph: Graph, machine: Machine, cores: int) -> tuple[Way, ...] | None:
@@ -68,7 +70,7 @@ def ways_of_group(graph: Graph, machine: Machine, cores: int) -> tuple[Way, ...]
     if _on_scalar_unit(graph, machine, cores):
         return None
     weigh = weigher_of(graph, machine, Wanted(), IMPROVED)
-    alone = cheapest(machine, cores, weigh).cores
+    alone = cheapest(machine, cores, weigh, _has_pieces(graph)).cores
     found: list[Way] = []
     for count in reversed([count for count in counts(cores) if count <= alone]):
         try:
@@ -80,6 +82,12 @@ def ways_of_group(graph: Graph, machine: Machine, cores: int) -> tuple[Way, ...]
         if weighed.cycles > SLOW * found[0].cycles:
             break
     return pruned(found)
+
+
+def _has_pieces(graph: Graph) -> bool:
+    """Whether a kernel puts elements in other places, piece by piece."""
+    others = any(is_pool(node) or is_product(node) for node in graph.nodes)
+    return not others and any(node.name in RULES for node in graph.nodes)
 
 
 def _on_scalar_unit(graph: Graph, machine: Machine, cores: int) -> bool:
