@@ -303,7 +303,7 @@ def execute(options: Any) -> int:
         write(options, result, earlier)
     show(result.record, options.nodes)
     if advice is not None:
-        print(advice.text())
+        print(advice.text(console().width if sys.stdout.isatty() else None))
     if reference is not None:
         check.require(result.record["check"], result.record["precision"])
     return errors.EXIT_OK

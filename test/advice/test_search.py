@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -36,6 +37,24 @@ def test_ranked_and_together() -> None:
     assert "-28.0%" in found.text()
     assert "npu-run zoo:mlp --precision fp16 --cores 16" in found.text()
     assert found.record()["together"]["command"] == ("npu-run zoo:mlp --precision fp16 --cores 16")
+
+
+@pytest.mark.parametrize("width", [40, 80, 120])
+def test_lines_are_broken_at_spaces(width: int) -> None:
+    command = ["npu-run", "a long model.onnx", "--machine", "ascend910", "--seed", "3"]
+    tried = candidates(Facts(cores=32, settings={}, rewrites=["fold-constants", "gelu"]))
+    found = advise(measured, tried, Measured(100.0), command=command)
+    text = found.text(width)
+    assert max(map(len, text.splitlines())) <= width
+    assert text.replace(" \\\n", " ").split() == found.text().split()
+    best = text.partition("to see the best: ")[2].partition("\nno gain")[0]
+    assert shlex.split(best.replace("\\\n", "")) == [
+        *command,
+        "--precision",
+        "fp16",
+        "--cores",
+        "16",
+    ]
 
 
 def test_a_batch_counts_by_the_sample() -> None:

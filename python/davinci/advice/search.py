@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +21,11 @@ SECONDS = 120.0
 FOR_SINGLES = 0.6
 """Share of the time after which no further single change is begun, so that those that help can be
 put together."""
+
+BEST = "to see the best: "
+
+TEXT_AT = 24
+"""Where the lines of a gain go on, if it takes several: behind its time."""
 
 Errors = Mapping[str, float]
 """`max_rel_err` and `cosine` of outputs, as `davinci.reference.check` finds them."""
@@ -127,8 +133,18 @@ class Advice:
             "failed": [{"arguments": words, "reason": reason} for words, reason in self.failed],
         }
 
-    def text(self) -> str:
-        """A line for each gain, and the command of the best."""
+    def text(self, width: int | None = None) -> str:
+        """A line for each gain, and the command of the best.
+
+        Args:
+            width: letters of a line, if lines are to be broken: at spaces, and in a command in such
+                a way that a shell takes it as it stands.
+        """
+        if width is None:
+            return "\n".join(self._lines())
+        return "\n".join(_broken(line, width) for line in self._lines())
+
+    def _lines(self) -> list[str]:
         as_it_is = f"{'as it is':>10}  {self.base.time_us:9.1f} us{_error_text(self.errors)}"
         lines = [f"{as_it_is}  {self.command_of(None)}"]
         for gain in self.gains:
@@ -139,13 +155,29 @@ class Advice:
         if best is None:
             lines.append("nothing that was tried takes less time")
         else:
-            lines.append(f"to see the best: {self.command_of(best)}")
+            lines.append(f"{BEST}{self.command_of(best)}")
         if self.useless:
             lines.append(f"no gain: {', '.join(self.useless)}")
         if self.untried:
             lines.append(f"no time to try: {', '.join(self.untried)} (--advise-seconds)")
-        lines += [f"not possible: {words}: {reason}" for words, reason in self.failed]
-        return "\n".join(lines)
+        return lines + [f"not possible: {words}: {reason}" for words, reason in self.failed]
+
+
+def _broken(line: str, width: int) -> str:
+    """A line of `Advice.text` as several that are no longer than `width`, if it has spaces."""
+    command = line.startswith(BEST)
+    if command:
+        # A word of the command that has spaces stays whole.
+        words = map(shlex.quote, shlex.split(line.removeprefix(BEST)))
+        line = BEST + " ".join(word.replace(" ", "\0") for word in words)
+    pieces = textwrap.wrap(
+        line,
+        max(1, width - 2 * command),
+        subsequent_indent=" " * (TEXT_AT if line.startswith(" ") else 4),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return (" \\\n" if command else "\n").join(pieces).replace("\0", " ")
 
 
 def _line(gain: Gain, words: str) -> str:
