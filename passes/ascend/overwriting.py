@@ -103,7 +103,7 @@ class _Sharing:
         """
         outputs = [s for s in self._touches if s.state is not None and s not in self._moved]
         for output in outputs:
-            assert output.state is not None
+            assert output.state is not None, "outputs are those that have a state"
             state = output.state
             first = min((n for n, _ in self._touches[output] if n not in gone), default=None)
             last = max((n for n, _ in self._touches.get(state, ()) if n not in gone), default=-1)

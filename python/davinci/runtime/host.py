@@ -174,7 +174,7 @@ class HostProgram:
                 poison = np.full(end - begin, POISON, dtype=np.uint8)
                 self.device.write(address + int(begin), poison)
             found = self.device.run([launch], [blocks])
-            assert found is not None
+            assert found is not None, "a device that runs one launch returns its profiles"
             profiles += found
             calls += len(launch.kernels)
         return profiles
