@@ -9,7 +9,6 @@ from davinci import errors
 from davinci.tools.npu_split import print_errors
 
 if TYPE_CHECKING:
-    from davinci.placement.devices import Device, DeviceFile
     from davinci.placement.player import Timeline
     from davinci.placement.priced import PricedNetwork
     from davinci.placement.problem import Plan
@@ -53,7 +52,7 @@ def execute(options: Any) -> int:
         wrong = faults(plan)
         assert not wrong, wrong[0]
         timeline = play(problem, plan.devices, plan.queues, plan.algorithm)
-        outputs = priced.run(parts_of(plan, devices), progress) if runs else {}
+        outputs = priced.run_plan(plan, progress) if runs else {}
     checked = priced.compared(outputs) if options.check else None
     single = place(problem, "single")
     if options.outputs is not None:
@@ -67,13 +66,6 @@ def execute(options: Any) -> int:
         print_errors(checked)
         priced.require_close(checked)
     return errors.EXIT_OK
-
-
-def parts_of(plan: Plan, devices: DeviceFile) -> list[tuple[tuple[int], Device]]:
-    """Each layer with its device, in the order of their starts."""
-    rank = {task: i for i, task in enumerate(plan.problem.order)}
-    order = sorted(range(len(plan.devices)), key=lambda i: (plan.starts[i], rank[i]))
-    return [((layer,), devices.devices[plan.devices[layer]]) for layer in order]
 
 
 def record_of(

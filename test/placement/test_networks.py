@@ -14,6 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 pytest.importorskip("scipy")
 
 from davinci.errors import InputError
+from davinci.placement import ALGORITHMS, faults, place, play
 from davinci.placement import devices as device_files
 from davinci.placement.costs import Costs, likeness, measured, read_table
 from davinci.placement.devices import LINKS, Device, Link
@@ -371,6 +372,26 @@ def test_a_placed_network_equals_the_unplaced(saved: str, tmp_path: Path) -> Non
     assert data["milliseconds"] < data["single_milliseconds"]
     lanes = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
     assert {"left", "right"} <= {event["name"] for event in lanes}
+
+
+def test_every_plan_gives_the_outputs_of_the_whole(saved: str, tmp_path: Path) -> None:
+    """AI cores and vector cores of a 310P, which take the sum, and the host as a third device."""
+    devices = tmp_path / "d.toml"
+    links = "".join(
+        f"[[links]]\nbetween = {pair}\nlatency_us = 1\nbytes_per_second = inf\nsource = 'x'\n"
+        for pair in (["ai", "vector"], ["ai", "host"], ["vector", "host"])
+    )
+    devices.write_text(
+        '[[devices]]\nname = "ai"\nkind = "simulated"\nmachine = "ascend310p"\ncores = 4\n'
+        '[[devices]]\nname = "vector"\nkind = "simulated"\nmachine = "ascend310p:vector"\n'
+        '[[devices]]\nname = "host"\nkind = "host"\n' + links
+    )
+    priced = price(saved, device_files.load(str(devices)))
+    plans = [place(priced.problem, name) for name in ALGORITHMS]
+    by_hand = play(priced.problem, (0, 2, 0, 1), ((0, 2), (3,), (1,)), "by hand").plan
+    for chosen in {plan.devices: plan for plan in (*plans, by_hand)}.values():
+        assert faults(chosen) == []
+        priced.require_close(priced.compared(priced.run_plan(chosen)))
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from davinci.placement.costs import COLUMNS, Cost, Costs
 from davinci.placement.devices import Device, DeviceFile
 from davinci.placement.layers import Layer, Network, random_inputs_of
 from davinci.placement.parts import Parts
-from davinci.placement.problem import NEVER, Problem, Task, Tensor
+from davinci.placement.problem import NEVER, Plan, Problem, Task, Tensor
 from davinci.reference import check
 
 Progress = Callable[[str], None]
@@ -138,6 +138,14 @@ class PricedNetwork:
         """The network's outputs, each part computed on its device with data; see `Parts`."""
         inputs = {name: self.network.values[name] for name in self.network.inputs}
         return Parts(self.network, parts, progress).run(inputs)
+
+    def run_plan(self, plan: Plan, progress: Progress = lambda text: None) -> Arrays:
+        """The network's outputs, each layer computed where a plan puts it, in the order of their
+        starts."""
+        rank = {task: i for i, task in enumerate(plan.problem.order)}
+        order = sorted(range(len(plan.devices)), key=lambda i: (plan.starts[i], rank[i]))
+        devices = self.devices.devices
+        return self.run([((layer,), devices[plan.devices[layer]]) for layer in order], progress)
 
     def compared(self, outputs: Arrays) -> dict[str, float]:
         """Errors of outputs against those that onnxruntime computes of the whole network."""
