@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 
-from davinci.placement import NEVER, Problem, Task, Tensor
+from davinci.placement import NEVER, MovedTensor, PlacementProblem, PlacementTask
 
 
-def random_problem(rng: random.Random, tasks: int, devices: int) -> Problem:
+def random_problem(rng: random.Random, tasks: int, devices: int) -> PlacementProblem:
     """A graph whose times are small whole numbers, 0 among them; one of ten tasks cannot run on a
     device."""
 
@@ -23,10 +23,10 @@ def random_problem(rng: random.Random, tasks: int, devices: int) -> Problem:
             for a in range(devices)
         )
 
-    made = [Task(f"t{i}", seconds()) for i in range(tasks)]
+    made = [PlacementTask(f"t{i}", seconds()) for i in range(tasks)]
     tensors = []
     for producer in range(tasks):
         consumers = tuple(j for j in range(producer + 1, tasks) if rng.random() < 0.3)
         if consumers:
-            tensors.append(Tensor(producer, consumers, moves()))
-    return Problem(tuple(f"d{i}" for i in range(devices)), tuple(made), tuple(tensors))
+            tensors.append(MovedTensor(producer, consumers, moves()))
+    return PlacementProblem(tuple(f"d{i}" for i in range(devices)), tuple(made), tuple(tensors))

@@ -9,9 +9,9 @@ from davinci import errors
 from davinci.tools.npu_split import print_errors
 
 if TYPE_CHECKING:
-    from davinci.placement.player import Timeline
+    from davinci.placement.player import PlacementTimeline
     from davinci.placement.priced import PricedNetwork
-    from davinci.placement.problem import Plan
+    from davinci.placement.problem import Placement
 
 TAKEN = frozenset(
     ("model", "devices", "place", "seed", "outputs", "check", "json", "trace", "timing_only")
@@ -71,8 +71,8 @@ def execute(options: Any) -> int:
 def record_of(
     options: Any,
     priced: PricedNetwork,
-    timeline: Timeline,
-    single: Plan,
+    timeline: PlacementTimeline,
+    single: Placement,
     checked: dict[str, float] | None,
 ) -> dict[str, Any]:
     """The placed run as data; times are in milliseconds from its beginning."""
@@ -112,7 +112,7 @@ def record_of(
     }
 
 
-def show(plan: Plan, timeline: Timeline, single: Plan) -> None:
+def show(plan: Placement, timeline: PlacementTimeline, single: Placement) -> None:
     """Prints a lane for each device, and what placing has gained."""
     from rich.console import Console
 
@@ -148,7 +148,7 @@ CELLS, LEAST_CELLS = 60, 20
 """Characters of a lane, at most and at least."""
 
 
-def lane(plan: Plan, device: int, count: int = CELLS) -> str:
+def lane(plan: Placement, device: int, count: int = CELLS) -> str:
     """A line of a device's time in `count` cells: a full block where the device computes for half
     of the cell's time or more."""
     cells = [0.0] * count

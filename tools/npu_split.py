@@ -11,8 +11,8 @@ from davinci.tools.command import Parser, guarded
 from davinci.tools.npu_profile import DEVICES, OBJECTIVES
 
 if TYPE_CHECKING:
-    from davinci.placement.devices import DeviceFile, Link
-    from davinci.placement.split import Split
+    from davinci.placement.devices import DeviceFile, DeviceLink
+    from davinci.placement.split import NetworkCut
 
 EPILOG = f"""\
 {DEVICES}
@@ -103,7 +103,7 @@ def print_errors(checked: dict[str, float]) -> None:
     print(f"check: cosine {checked['cosine']:.6f}, largest error {checked['max_rel_err']:.2e}")
 
 
-def cut_named(tried: list[Split], name: str) -> Split:
+def cut_named(tried: list[NetworkCut], name: str) -> NetworkCut:
     """The cut behind the layer of that name; "input" in front of all.
 
     Raises:
@@ -121,7 +121,7 @@ def cut_named(tried: list[Split], name: str) -> Split:
     return tried[names.index(name)]
 
 
-def link_of(name: str | None, devices: DeviceFile) -> Link:
+def link_of(name: str | None, devices: DeviceFile) -> DeviceLink:
     """The link between the two devices.
 
     Raises:
@@ -153,16 +153,16 @@ def link_of(name: str | None, devices: DeviceFile) -> Link:
 def record_of(
     options: Any,
     devices: DeviceFile,
-    link: Link,
-    tried: list[Split],
-    best: Split,
-    chosen: Split,
+    link: DeviceLink,
+    tried: list[NetworkCut],
+    best: NetworkCut,
+    chosen: NetworkCut,
     checked: dict[str, float] | None,
 ) -> dict[str, Any]:
     """All cuts as data, the best one, and the one that was asked for or else is the best."""
     from davinci.placement.priced import milliseconds
 
-    def data(split: Split) -> dict[str, Any]:
+    def data(split: NetworkCut) -> dict[str, Any]:
         return {
             "layers": split.here,
             "behind": split.last,
@@ -189,7 +189,11 @@ def record_of(
 
 
 def show(
-    devices: DeviceFile, tried: list[Split], best: Split, chosen: Split, objective: str
+    devices: DeviceFile,
+    tried: list[NetworkCut],
+    best: NetworkCut,
+    chosen: NetworkCut,
+    objective: str,
 ) -> None:
     """Prints the curve, the two ways without a cut, the best one, and the one asked for."""
     from rich.console import Console

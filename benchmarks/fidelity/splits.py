@@ -27,11 +27,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "speed"))
 from page_section import put_section
 
 from davinci.placement import devices as device_files
-from davinci.placement.costs import Costs
+from davinci.placement.costs import LayerCosts
 from davinci.placement.devices import LINKS
-from davinci.placement.layers import Network
+from davinci.placement.layers import LayeredNetwork
 from davinci.placement.priced import PricedNetwork, open_network
-from davinci.placement.split import Split, best_split, splits
+from davinci.placement.split import NetworkCut, best_split, splits
 
 PAGE = Path(__file__).parents[2] / "docs" / "placement.md"
 
@@ -156,7 +156,7 @@ class Cuts:
         names: of the cuts.
     """
 
-    def __init__(self, case: Case, network: Network, energy: bool) -> None:
+    def __init__(self, case: Case, network: LayeredNetwork, energy: bool) -> None:
         self.case, self.network, self.energy = case, network, energy
         self.rows = case.energies if energy else case.latencies
         layers = [layer.name for layer in network.layers]
@@ -193,16 +193,16 @@ class Cuts:
             table = Path(folder) / "table.csv"
             table.write_text("\n".join(lines) + "\n", encoding="utf-8")
             devices = device_files.parse(f"phone={table},cloud={table}")
-            costs = Costs(self.network, devices).all()
+            costs = LayerCosts(self.network, devices).all()
         return PricedNetwork(self.case.network, self.network, devices, costs)
 
-    def tried(self, row: Printed, phone: np.ndarray, cloud: np.ndarray) -> list[Split]:
+    def tried(self, row: Printed, phone: np.ndarray, cloud: np.ndarray) -> list[NetworkCut]:
         """The cuts that the source may choose, by npu-split's code."""
         priced = self.priced(phone, cloud)
         found = splits(priced.of_device(0), priced.of_device(1), self.network, LINKS[row.link])
         return [found[end] for end in self.ends]
 
-    def amount(self, split: Split) -> float:
+    def amount(self, split: NetworkCut) -> float:
         """Milliseconds or joules of a cut."""
         return split.joules or 0.0 if self.energy else split.seconds * 1e3
 

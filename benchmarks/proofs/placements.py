@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "test"))
 
-from davinci.placement import ALGORITHMS, Plan, faults, place
+from davinci.placement import ALGORITHMS, Placement, faults, place
 from davinci.placement.exhaustive import exhaustive
 from davinci.placement.hope import integer_parts
 from random_task_graphs import random_problem
@@ -61,7 +61,7 @@ def main() -> int:
     return int(wrong > 0)
 
 
-def report(number: int, name: str, plan: Plan, found: list[str]) -> bool:
+def report(number: int, name: str, plan: Placement, found: list[str]) -> bool:
     """Prints what is wrong with a plan; returns whether something is."""
     for fault in found:
         print(f"graph {number}, {name}, latency {plan.latency:g}: {fault}")

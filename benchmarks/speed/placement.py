@@ -21,14 +21,14 @@ from pathlib import Path
 
 from page_section import put_section
 
-from davinci.placement import Plan, Problem, faults
+from davinci.placement import Placement, PlacementProblem, faults
 from davinci.placement import devices as device_files
 from davinci.placement.baselines import queued, serial, single
-from davinci.placement.costs import Costs
+from davinci.placement.costs import LayerCosts
 from davinci.placement.devices import DeviceFile
 from davinci.placement.greedy import heft, top_k
 from davinci.placement.hope import integer_parts
-from davinci.placement.layers import Network
+from davinci.placement.layers import LayeredNetwork
 from davinci.placement.merging import merge_short
 from davinci.placement.priced import PricedNetwork, open_network, price
 
@@ -78,9 +78,9 @@ class Placed:
         together: latencies of the greedy search by how many tasks it places at once, from 1.
     """
 
-    problem: Problem
+    problem: PlacementProblem
     merged: int
-    plans: dict[str, Plan]
+    plans: dict[str, Placement]
     seconds: dict[str, float]
     together: tuple[float, ...]
 
@@ -89,11 +89,11 @@ class Placed:
         return 100 * (1 - self.plans[algorithm].latency / self.plans[over].latency)
 
 
-def integer(problem: Problem) -> Plan:
+def integer(problem: PlacementProblem) -> Placement:
     return integer_parts(problem, seconds=SOLVER_SECONDS)
 
 
-ALGORITHMS: dict[str, Callable[[Problem], Plan]] = {
+ALGORITHMS: dict[str, Callable[[PlacementProblem], Placement]] = {
     "single": single,
     "serial": serial,
     "dmdar": queued,
@@ -103,7 +103,7 @@ ALGORITHMS: dict[str, Callable[[Problem], Plan]] = {
 }
 
 
-def placed(problem: Problem) -> Placed:
+def placed(problem: PlacementProblem) -> Placed:
     """The network by all algorithms, each plan checked.
 
     Raises:
@@ -122,7 +122,9 @@ def placed(problem: Problem) -> Placed:
     return Placed(problem, len(merge_short(problem).problem.tasks), plans, seconds, latencies)
 
 
-def problem_of(name: str, network: Network, file: str, folder: Path | None) -> Problem:
+def problem_of(
+    name: str, network: LayeredNetwork, file: str, folder: Path | None
+) -> PlacementProblem:
     """The problem of placing a network on the devices of a file.
 
     Args:
@@ -144,7 +146,7 @@ def problem_of(name: str, network: Network, file: str, folder: Path | None) -> P
         devices=tuple(device.model_copy(update=changes) for device in devices.devices),
         links=devices.links,
     )
-    return PricedNetwork(spec, network, looked_up, Costs(network, looked_up).all()).problem
+    return PricedNetwork(spec, network, looked_up, LayerCosts(network, looked_up).all()).problem
 
 
 Results = dict[tuple[str, str], Placed]

@@ -89,7 +89,7 @@ class Reference:
 
 
 @dataclass
-class Result:
+class JobResult:
     """What a job leaves: the executable, outputs by name and the record of the run."""
 
     executable: Executable
@@ -234,7 +234,7 @@ def run(
     processes: int = 1,
     poison: bool = False,
     **options: Any,
-) -> Result:
+) -> JobResult:
     """Compiles and runs; `options` are those of `davinci.compile`.
 
     Args:
@@ -291,7 +291,7 @@ def run(
         except CheckFailed as error:
             raise error.with_hint(range_summary(record)) from None
         record["check"] = {**errors, "reference": reference.name}
-    return Result(executable, outputs, record, executable.launches)
+    return JobResult(executable, outputs, record, executable.launches)
 
 
 def measured(source: Source, inputs: Arrays | None, seed: int) -> dict[str, Any]:

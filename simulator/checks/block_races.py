@@ -25,7 +25,7 @@ Ranges = tuple[Ints, Ints]
 """Starts and ends of ranges of bytes: sorted, disjoint, maximal."""
 
 
-class Touched(NamedTuple):
+class BlockBytes(NamedTuple):
     """Bytes of global memory that a block touches.
 
     Attributes:
@@ -43,7 +43,7 @@ READS, WRITES, ADDS = "reads", "writes", "adds to"
 
 
 @dataclass(frozen=True)
-class Conflict:
+class BlockConflict:
     """A byte of GM to which block `first` `did`, and block `second` `does` what may not both be."""
 
     byte: int
@@ -53,7 +53,7 @@ class Conflict:
     does: str
 
 
-def conflict(blocks: Mapping[int, Touched]) -> Conflict | None:
+def conflict(blocks: Mapping[int, BlockBytes]) -> BlockConflict | None:
     """What two blocks may not do both, if there is any.
 
     Args:
@@ -65,7 +65,7 @@ def conflict(blocks: Mapping[int, Touched]) -> Conflict | None:
     return found
 
 
-def _of_writes(blocks: Mapping[int, Touched]) -> Conflict | None:
+def _of_writes(blocks: Mapping[int, BlockBytes]) -> BlockConflict | None:
     """A byte that one block writes and another one writes or reads."""
     starts, ends, owners = _joined({block: each.writes for block, each in blocks.items()})
     order = np.argsort(starts, kind="stable")
@@ -77,7 +77,7 @@ def _of_writes(blocks: Mapping[int, Touched]) -> Conflict | None:
             later = int(hit[0]) + 1
             before = int(np.flatnonzero(ends[:later] > starts[later])[0])
             byte = int(starts[later])
-            return Conflict(byte, int(owners[before]), WRITES, int(owners[later]), WRITES)
+            return BlockConflict(byte, int(owners[before]), WRITES, int(owners[later]), WRITES)
     for block, each in blocks.items():
         low, high = each.reads
         # The written ranges are disjoint: those that a read meets are neighbours.
@@ -89,11 +89,11 @@ def _of_writes(blocks: Mapping[int, Touched]) -> Conflict | None:
             i = int(hit[0])
             met = [j for j in range(int(first[i]), int(last[i])) if owners[j] != block]
             byte = int(max(low[i], starts[met[0]]))
-            return Conflict(byte, int(owners[met[0]]), WRITES, block, READS)
+            return BlockConflict(byte, int(owners[met[0]]), WRITES, block, READS)
     return None
 
 
-def _of_adds(blocks: Mapping[int, Touched]) -> Conflict | None:
+def _of_adds(blocks: Mapping[int, BlockBytes]) -> BlockConflict | None:
     """A byte to which one block adds, and which another one reads, writes, or adds to as elements
     of another type."""
     for (first, one), (second, other) in permutations(blocks.items(), 2):
@@ -102,21 +102,21 @@ def _of_adds(blocks: Mapping[int, Touched]) -> Conflict | None:
             foreign += [(ADDS, found) for own, found in other.adds.items() if own != kind]
             for does, theirs in foreign:
                 if theirs[0].size and (common := first_common(*ranges, *theirs)) is not None:
-                    return Conflict(common[0], first, ADDS, second, does)
+                    return BlockConflict(common[0], first, ADDS, second, does)
     return None
 
 
-def touched_by(reads: Sequence[GmAccess], writes: Sequence[GmAccess]) -> Touched:
+def touched_by(reads: Sequence[GmAccess], writes: Sequence[GmAccess]) -> BlockBytes:
     """The bytes of a block's accesses. A store that adds is in both lists."""
     kinds = {access.party.form.adds for access in writes} - {""}
-    return Touched(
+    return BlockBytes(
         merged([access for access in reads if not access.party.form.adds]),
         merged([access for access in writes if not access.party.form.adds]),
         {k: merged([access for access in writes if access.party.form.adds == k]) for k in kinds},
     )
 
 
-def touched(core: Core) -> Touched:
+def touched(core: Core) -> BlockBytes:
     """What the program that ran last on a core that checks did to global memory."""
     return touched_by(core.gm_reads, core.gm_writes)
 
@@ -155,7 +155,7 @@ class BlockRaces:
         if found is not None:
             raise self._fault(found)
 
-    def _fault(self, found: Conflict) -> DeviceFault:
+    def _fault(self, found: BlockConflict) -> DeviceFault:
         byte = found.byte
         first = self._touching(found.first, found.did, byte)
         second = self._touching(found.second, found.does, byte)

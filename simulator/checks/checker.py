@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from davinci.isa.core import LOCATION_SHIFT, Pipe, Space
-from davinci.simulator.checks.races import GmAccess, Party, Races, Run
+from davinci.simulator.checks.races import GmAccess, InstructionRun, Party, Races
 from davinci.simulator.core.forms import Form, Port
 from davinci.simulator.core.memory import Memory
 from davinci.simulator.core.parts import Order
-from davinci.simulator.core.plan import Part
+from davinci.simulator.core.plan import StreamPart
 from davinci.simulator.core.problems import Problem
 from davinci.simulator.core.tables import Tables, event_named
 
@@ -40,8 +40,8 @@ class Checker:
         self.races.reset()
         self.gm_reads: list[GmAccess] = []
         self.gm_writes: list[GmAccess] = []
-        self._passed: list[Part] = []
-        self._part: Part | None = None
+        self._passed: list[StreamPart] = []
+        self._part: StreamPart | None = None
         self._order: Order = []
         self._next = -1
 
@@ -50,7 +50,7 @@ class Checker:
         """The present part is checked in global memory only."""
         return self._next >= 0
 
-    def begin_part(self, part: Part, order: Order | None) -> None:
+    def begin_part(self, part: StreamPart, order: Order | None) -> None:
         """Starts with instructions that compiled code has executed.
 
         Args:
@@ -118,7 +118,7 @@ class Checker:
             raise AssertionError("the order of a part that is known is another one")
         self._note_gm(party, words, number)
 
-    def run_gm(self, run: Run, words: list[int]) -> bool:
+    def run_gm(self, run: InstructionRun, words: list[int]) -> bool:
         """Checks what instructions in a row touch in global memory, in a part that is passed over.
 
         Args:

@@ -43,7 +43,7 @@ class Party:
 
 
 @dataclass(frozen=True)
-class Run(Party):
+class InstructionRun(Party):
     """Instructions in a row that count as one, whose regions are `Repeated`; the first is `index`.
 
     Attributes:
@@ -65,7 +65,7 @@ def add_alike(one: Party, other: Party) -> bool:
 
 def members(region: Region, address: int, party: Party) -> Iterator[LogEntry]:
     """The region, address and instruction of an access, or of each access of a run."""
-    if not isinstance(party, Run) or not isinstance(region, Repeated):
+    if not isinstance(party, InstructionRun) or not isinstance(region, Repeated):
         yield region, address, party
         return
     for i in range(region.count):
@@ -130,7 +130,7 @@ class Log:
 
     def conflicts(
         self, known: int, port: Port, base: int, does: str, did: str, party: Party
-    ) -> Iterator[Conflict]:
+    ) -> Iterator[AccessConflict]:
         """Conflicts of a region at an address, which `party` touches, with the log's entries
         numbered above `known`."""
         region = port.region
@@ -144,7 +144,7 @@ class Log:
             for other, address, before in members(*entry):
                 common = region.overlaps(base, other, address)
                 if common is not None:
-                    yield Conflict(before, port.space, common, does, did)
+                    yield AccessConflict(before, port.space, common, does, did)
 
 
 class Races:
@@ -223,7 +223,7 @@ class Races:
 
     def _conflicts(
         self, party: Party, words: list[int], ports: Ports, known: Clock
-    ) -> Iterator[Conflict]:
+    ) -> Iterator[AccessConflict]:
         """With what was noted and `known` does not cover."""
         pipe = int(party.form.pipe)
         sequential = pipe in self._sequential
@@ -351,7 +351,7 @@ class Races:
         return MisplacedFlags(*(next(iter(found), None) for found in (unset, unwaited, early)))
 
 
-class Conflict(NamedTuple):
+class AccessConflict(NamedTuple):
     """An access to bytes that an instruction before it, `before`, touched.
 
     Attributes:
@@ -387,7 +387,7 @@ class Race(Problem):
         before: the earlier one in program order.
     """
 
-    def __init__(self, conflict: Conflict, party: Party, flags: MisplacedFlags) -> None:
+    def __init__(self, conflict: AccessConflict, party: Party, flags: MisplacedFlags) -> None:
         first, second = conflict.before.form.pipe, party.form.pipe
         super().__init__(
             "race",

@@ -23,14 +23,14 @@ from davinci.isa.core import (
 from davinci.machine import Machine
 from davinci.simulator.checks.checker import Checker
 from davinci.simulator.checks.deadlock import Deadlock, Issued, Stuck
-from davinci.simulator.checks.races import GmAccess, Party, Race, Run
+from davinci.simulator.checks.races import GmAccess, InstructionRun, Party, Race
 from davinci.simulator.core.columns import VA_WORDS
 from davinci.simulator.core.events import EVENTS, flags_left, set_twice
 from davinci.simulator.core.forms import ALL_BITS, Form
 from davinci.simulator.core.half_range import NOTHING
 from davinci.simulator.core.memory import GlobalMemory, Memory, on_chip
-from davinci.simulator.core.parts import Known, Order, Parts
-from davinci.simulator.core.plan import Operation, Part, Plan, sources_of
+from davinci.simulator.core.parts import KnownPart, KnownParts, Order
+from davinci.simulator.core.plan import Operation, PartPlan, StreamPart, sources_of
 from davinci.simulator.core.problems import MALFORMED, Problem, malformed, too_many
 from davinci.simulator.core.tables import Tables, event_named
 from davinci.simulator.split.cross_core import Knowledge, Link, Set, Unset
@@ -48,7 +48,7 @@ LEARNING = (Stop.ROOM, Stop.UNKNOWN_FORM, Stop.UNKNOWN_STEP)
 """Stops at which compiled code only lacks something."""
 
 
-class CoreLike(Protocol):
+class ScalarCore(Protocol):
     """What a scalar program needs of a core."""
 
     @property
@@ -62,7 +62,7 @@ class CoreLike(Protocol):
     def consume(self, records: Records) -> None: ...
 
 
-BlockProgram = Callable[[Sequence[int], int, int, CoreLike], None]
+BlockProgram = Callable[[Sequence[int], int, int, ScalarCore], None]
 """`program(arguments, block, blocks, core)`: runs the scalar program of one block."""
 
 
@@ -84,7 +84,7 @@ class Core:
         chip = on_chip(machine, kind, shadowed=data)
         self._memories: list[Memory] = [gm, gm, *(chip[s] for s in list(Space)[1:])]
         self._checker = Checker(tables, self._memories) if checks else None
-        self._parts = Parts(tables)
+        self._parts = KnownParts(tables)
         self._used: set[Space] = set()
 
     def memory(self, space: Space) -> Memory:
@@ -261,7 +261,7 @@ class Core:
         """
         if not (self._data or self._checker) or not len(records):
             return
-        part = Part(records, self.timeline.steps(index, index + len(records)), index)
+        part = StreamPart(records, self.timeline.steps(index, index + len(records)), index)
         known, checker, order = self._parts.find(part), self._checker, Order()
         if checker is not None:
             checker.begin_part(part, None if known is None else known.order)
@@ -275,7 +275,7 @@ class Core:
         if known is None:
             self._parts.learn(part, order)
 
-    def _one_by_one(self, part: Part) -> None:
+    def _one_by_one(self, part: StreamPart) -> None:
         """Data and checks of a part that is not known."""
         checker, index = self._checker, part.first
         for step, words in zip(part.steps.tolist(), part.records.tolist(), strict=True):
@@ -296,11 +296,11 @@ class Core:
                 self.compute(form, words)
             index += 1
 
-    def _follow(self, part: Part, known: Known) -> None:
+    def _follow(self, part: StreamPart, known: KnownPart) -> None:
         """Data and checks of a part that is known."""
         plan = known.plan
         if plan is None:
-            plan = known.plan = Plan(part, self._tables, self.registers, self._memories)
+            plan = known.plan = PartPlan(part, self._tables, self.registers, self._memories)
         self._used.update(plan.written)
         for item in plan.items:
             try:
@@ -318,7 +318,7 @@ class Core:
         if self._checker is not None:
             self._checker.access_gm(form, words, index)
 
-    def may_transfer(self, words: list[int], run: Run) -> bool:
+    def may_transfer(self, words: list[int], run: InstructionRun) -> bool:
         """Whether such instructions in a row are legal, together."""
         return self._checker is None or self._checker.run_gm(run, words)
 

@@ -32,7 +32,7 @@ from davinci.simulator.core.columns import (
     OpcodeColumn,
 )
 from davinci.simulator.timing.clock import CLEAR_BIT, OPS_SHIFT, issue
-from davinci.simulator.timing.layout import LIBRARY, Kind, Step, Stop, Word
+from davinci.simulator.timing.layout import LIBRARY, Kind, StepColumn, Stop, Word
 from davinci.units import BLOCK_BYTES
 
 DIRECT = 1 << OPS_SHIFT
@@ -72,15 +72,15 @@ def execute(t: Ints, x: Floats, records: Ints, count: int) -> int:
             step = step_of(t, records, at, form)
             if step < 0:
                 return Stop.UNKNOWN_STEP
-        known = step * Step.COLUMNS
-        kind = steps[known + Step.KIND]
+        known = step * StepColumn.COLUMNS
+        kind = steps[known + StepColumn.KIND]
         if kind == Kind.SET:
-            place = t[Word.EVENT_SETS] + steps[known + Step.EVENT]
+            place = t[Word.EVENT_SETS] + steps[known + StepColumn.EVENT]
             if t[place] > 0:
                 return Stop.SET_TWICE
             t[place] += 1
         elif kind == Kind.WAIT:
-            t[t[Word.EVENT_SETS] + steps[known + Step.EVENT]] -= 1
+            t[t[Word.EVENT_SETS] + steps[known + StepColumn.EVENT]] -= 1
         elif kind == Kind.CROSS_SET or kind == Kind.CROSS_WAIT:
             if not t[Word.PASS]:
                 return Stop.CROSS
@@ -89,11 +89,11 @@ def execute(t: Ints, x: Floats, records: Ints, count: int) -> int:
         if effect:
             load(t, records, at, effect)
         ops = head >> SCALAR_OPS_SHIFT & MOST_SCALAR_OPS
-        clear = CLEAR_BIT if steps[known + Step.OVERLAP] else 0
+        clear = CLEAR_BIT if steps[known + StepColumn.OVERLAP] else 0
         if forms[row + FormColumn.WRITES] and not write_last(t, records, at, row):
             clear = 0
         log[t[Word.COUNT]] = step | clear | ops << OPS_SHIFT
-        if steps[known + Step.MOVES]:
+        if steps[known + StepColumn.MOVES]:
             noted = 2 * t[Word.TRANSFER_COUNT]
             transfers[noted] = step | direct
             transfers[noted + 1] = gm
@@ -330,7 +330,7 @@ def lines_of(t: Ints, count: int, lines: Ints, kinds: Bytes, sizes: Ints, fill_i
     for i in range(count):
         step = transfers[2 * i] & DIRECT - 1
         direct = 2 if transfers[2 * i] & DIRECT else 0
-        row = steps[step * Step.COLUMNS + Step.FORM] * FormColumn.COLUMNS
+        row = steps[step * StepColumn.COLUMNS + StepColumn.FORM] * FormColumn.COLUMNS
         port = forms[row + FormColumn.GM_PORTS]
         for _ in range(forms[row + FormColumn.GM_PORT_COUNT]):
             address = transfers[2 * i + 1] + details[port]

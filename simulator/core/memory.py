@@ -36,7 +36,7 @@ WRITTEN: dict[int, tuple[Any, int]] = {
 """How the shadow of a written element looks, by its size in bytes."""
 
 
-class Place:
+class WrittenRegion:
     """A region to be written.
 
     Args:
@@ -99,9 +99,9 @@ class Memory:
             return np.zeros(region.shape, region.dtype)
         return np.ndarray(region.shape, region.dtype, self.backing, base, region.strides)
 
-    def place(self, region: Region, base: int) -> Place:
+    def place(self, region: Region, base: int) -> WrittenRegion:
         """A region to be written; that it was is marked by others."""
-        return Place(self.view(region, base), None if region.empty else region.mask)
+        return WrittenRegion(self.view(region, base), None if region.empty else region.mask)
 
     def mark(self, region: Region, base: int) -> None:
         """Marks a region as written."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from davinci.simulator.checks.races import Clock
-from davinci.simulator.core.plan import Part, Plan
+from davinci.simulator.core.plan import PartPlan, StreamPart
 from davinci.simulator.core.tables import Tables
 
 MOST_KEPT = 1 << 18
@@ -26,15 +26,15 @@ Order = list[tuple[int, Clock]]
 
 
 @dataclass
-class Known:
+class KnownPart:
     """What is known of a part: the order that its checks have found, and from the second time on
     how it is executed."""
 
     order: Order
-    plan: Plan | None = None
+    plan: PartPlan | None = None
 
 
-class Parts:
+class KnownParts:
     """The parts of streams that one core knows.
 
     Args:
@@ -43,14 +43,14 @@ class Parts:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._known: dict[bytes, Known] = {}
+        self._known: dict[bytes, KnownPart] = {}
         self._instructions = 0
 
     def begin(self, alone: bool) -> None:
         """Starts a block; `alone`: nothing that other cores do orders its instructions."""
         self._digest = b"" if alone else None
 
-    def find(self, part: Part) -> Known | None:
+    def find(self, part: StreamPart) -> KnownPart | None:
         """What is known of the next part of the block."""
         if self._digest is None:
             return None
@@ -62,11 +62,11 @@ class Parts:
         self._digest = blake2b(self._digest + masked.tobytes(), digest_size=16).digest()
         return self._known.get(self._digest)
 
-    def learn(self, part: Part, order: Order) -> None:
+    def learn(self, part: StreamPart, order: Order) -> None:
         """The part that was looked for last was legal."""
         if self._digest is None:
             return
         self._instructions += len(part.records)
         if self._instructions > MOST_KNOWN:
             self._known, self._instructions = {}, len(part.records)
-        self._known[self._digest] = Known(order)
+        self._known[self._digest] = KnownPart(order)

@@ -1,8 +1,8 @@
 """How instructions are executed: one by one, or a part of a stream that is known as a whole.
 
 An `Operation` is an instruction at its addresses, with the arrays that it reads and writes as views
-of the memories. A `Plan` keeps those of a part that only touch the chip; copies that follow each
-other at a constant distance become one.
+of the memories. A `PartPlan` keeps those of a part that only touch the chip; copies that follow
+each other at a constant distance become one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from davinci.isa.core import LOCATION_SHIFT, Array, Records, Registers, Space
 from davinci.isa.mte import move
 from davinci.isa.stores import stored
 from davinci.native import Ints
-from davinci.simulator.checks.races import Run
+from davinci.simulator.checks.races import InstructionRun
 from davinci.simulator.core.forms import Form, Port
 from davinci.simulator.core.half_range import (
     NOTHING,
@@ -35,7 +35,7 @@ LOADED = [f.name for f in fields(Registers) if f.name != "cmpmask"]
 
 
 @dataclass(frozen=True)
-class Part:
+class StreamPart:
     """Instructions that follow each other: records, steps, number of the first in the block."""
 
     records: Records
@@ -53,7 +53,7 @@ class Follower(Protocol):
 
     def check_transfer(self, form: Form, words: list[int], index: int) -> None: ...
 
-    def may_transfer(self, words: list[int], run: Run) -> bool: ...
+    def may_transfer(self, words: list[int], run: InstructionRun) -> bool: ...
 
 
 class Operation:
@@ -98,7 +98,7 @@ class Operation:
             core.lost += found
 
 
-class Load:
+class RegisterLoad:
     """What the registers hold from here on, but for results of comparisons."""
 
     def __init__(self, registers: Registers) -> None:
@@ -171,7 +171,7 @@ class Transfers:
         else:
             self._near[2][...] = far
 
-    def _as_one(self, rows: Records, index: int) -> Run | None:
+    def _as_one(self, rows: Records, index: int) -> InstructionRun | None:
         """Them as one, if they are evenly apart in global memory and do together what they do in
         turn."""
         addresses = self._tables.located(rows[:, self._form.gm_word].tolist())
@@ -181,7 +181,11 @@ class Transfers:
         if step != self._last[0]:
             self._last = step, self._repeated(step)
         form = self._last[1]
-        return None if form is None else Run(index, form, int(rows[0, 0]) >> LOCATION_SHIFT, rows)
+        return (
+            None
+            if form is None
+            else InstructionRun(index, form, int(rows[0, 0]) >> LOCATION_SHIFT, rows)
+        )
 
     def _repeated(self, step: int) -> Form | None:
         """The form of them so far apart, None if they write a byte twice or go back."""
@@ -192,10 +196,10 @@ class Transfers:
         return form if all(region.disjoint for region in regions) else None
 
 
-Item = Operation | Load | Transfers
+Item = Operation | RegisterLoad | Transfers
 
 
-class Plan:
+class PartPlan:
     """A part of a stream that is known, but for its addresses in global memory.
 
     Args:
@@ -209,7 +213,7 @@ class Plan:
     """
 
     def __init__(
-        self, part: Part, tables: Tables, registers: Registers, memories: Sequence[Memory]
+        self, part: StreamPart, tables: Tables, registers: Registers, memories: Sequence[Memory]
     ) -> None:
         self.items: list[Item] = []
         places: dict[Space, list[tuple[Region, int]]] = {}
@@ -224,7 +228,7 @@ class Plan:
                 loaded = True
             elif not form.sync:
                 if loaded:
-                    self.items.append(Load(registers))
+                    self.items.append(RegisterLoad(registers))
                     loaded = False
                 if form.moves_gm:
                     count, step = run_of(forms, words, at)
@@ -238,7 +242,7 @@ class Plan:
                     )
             at += count
         if loaded:
-            self.items.append(Load(registers))
+            self.items.append(RegisterLoad(registers))
         self.written = {space: memories[space].marks(found) for space, found in places.items()}
 
     def mark(self) -> None:

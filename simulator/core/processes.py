@@ -25,7 +25,7 @@ from typing import Any, Final, Protocol
 
 from davinci.errors import DeviceFault, InputError
 from davinci.machine import Machine
-from davinci.simulator.checks.block_races import Touched, conflict, touched
+from davinci.simulator.checks.block_races import BlockBytes, conflict, touched
 from davinci.simulator.core.coupled import CoupledLaunch
 from davinci.simulator.core.half_range import Lost
 from davinci.simulator.core.launch import Launch, Pool
@@ -81,10 +81,10 @@ class Computed:
     launch: int
     block: int
     lost: Lost
-    touched: Touched | None
+    touched: BlockBytes | None
 
 
-class Order:
+class SharedProgress:
     """Which block is next and which launches are complete: memory that the processes share."""
 
     def __init__(self, launches: Sequence[Launch]) -> None:
@@ -195,7 +195,9 @@ class Workers:
 
 
 @contextmanager
-def opened(host: Host, launches: Sequence[Launch], order: Order, count: int) -> Iterator[Workers]:
+def opened(
+    host: Host, launches: Sequence[Launch], order: SharedProgress, count: int
+) -> Iterator[Workers]:
     """Workers for launches; none is left behind."""
     parent = os.getpid()
 
@@ -247,9 +249,9 @@ def run(
         InputError: a worker was killed.
         OSError: the host gives no processes, or no semaphores.
     """
-    order = Order(launches)
+    order = SharedProgress(launches)
     profiles: list[list[LaunchProfile]] = []
-    ranges: defaultdict[int, dict[int, Touched]] = defaultdict(dict)
+    ranges: defaultdict[int, dict[int, BlockBytes]] = defaultdict(dict)
     with opened(host, launches, order, count - 1) as workers:
         for number, launch in enumerate(launches):
             try:

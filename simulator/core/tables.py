@@ -36,8 +36,8 @@ from davinci.simulator.core.columns import (
 )
 from davinci.simulator.core.events import Event, number_of
 from davinci.simulator.core.forms import ABSOLUTE, Decoder, Form, OpcodeForms
-from davinci.simulator.timing.layout import LIBRARY, Kind, Step, Word
-from davinci.simulator.timing.rules import Cost, UnitWork, cost_of
+from davinci.simulator.timing.layout import LIBRARY, Kind, StepColumn, Word
+from davinci.simulator.timing.rules import PipeCycles, UnitWork, cost_of
 
 EFFECTS = {
     "set_vector_mask": Effect.MASK,
@@ -91,11 +91,11 @@ class Tables:
         self.machine, self._decoder = machine, decoder
         self.forms: list[Form] = []
         self.forms_of_steps: list[Form] = []
-        self.costs: list[Cost] = []
+        self.costs: list[PipeCycles] = []
         self.scalar_accesses: list[int] = []
         self._works: list[UnitWork] = []
         self._opcodes: Ints = _ints(OPCODE_MASK + 1, OpcodeColumn.COLUMNS)
-        self._steps: Ints = _ints(64, Step.COLUMNS)
+        self._steps: Ints = _ints(64, StepColumn.COLUMNS)
         self._misses: Floats = np.zeros(64)
         self._forms: Ints = _ints(64, FormColumn.COLUMNS)
         self._details: Ints = np.zeros(1024, dtype=np.int64)
@@ -153,12 +153,12 @@ class Tables:
     def any_unseen(self, steps: Ints) -> bool:
         """Whether any of these steps touches what its record does not tell: it sums up scalar
         accesses, or its data names what it reads."""
-        forms = self._forms[self._steps[steps, Step.FORM]]
+        forms = self._forms[self._steps[steps, StepColumn.FORM]]
         return bool(forms[:, [FormColumn.SUMMARY, FormColumn.FINDS]].any())
 
     def without_gm(self, records: Records, steps: Ints) -> Records:
         """A copy of records, executed as these steps, without addresses in global memory."""
-        places = self._forms[self._steps[steps, Step.FORM], FormColumn.GM_WORD]
+        places = self._forms[self._steps[steps, StepColumn.FORM], FormColumn.GM_WORD]
         rows = np.flatnonzero(places)
         found = records.copy()
         found[rows, places[rows]] = 0
@@ -218,8 +218,8 @@ class Tables:
         elif kind == Kind.BARRIER and values["pipe"] == Pipe.ALL:
             kind = Kind.BARRIER_ALL
         moves = form.moves_gm and not form.summary and bool(cost.gm_read or cost.gm_write)
-        self._steps[count, Step.KIND : Step.OCCUPANCY] = kind, int(form.pipe), event
-        self._steps[count, Step.FORM : Step.OVERLAP] = number, moves
+        self._steps[count, StepColumn.KIND : StepColumn.OCCUPANCY] = kind, int(form.pipe), event
+        self._steps[count, StepColumn.FORM : StepColumn.OVERLAP] = number, moves
         self.costs.append(cost)
         self._works.append(work)
         self._note_cost(count)
@@ -229,10 +229,10 @@ class Tables:
 
     def _note_cost(self, step: int) -> None:
         cost = self.costs[step]
-        self._steps[step, Step.OCCUPANCY : Step.FORM] = (
+        self._steps[step, StepColumn.OCCUPANCY : StepColumn.FORM] = (
             cost.occupancy, cost.latency, cost.gm_read, cost.gm_write, cost.from_l1, cost.to_l1,
         )  # fmt: skip
-        self._steps[step, Step.OVERLAP] = cost.overlap
+        self._steps[step, StepColumn.OVERLAP] = cost.overlap
         self._misses[step] = cost.miss_cycles
 
     def changed(self, machine: Machine, faster: Mapping[int, float]) -> Tables:

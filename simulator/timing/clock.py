@@ -14,11 +14,11 @@ from davinci.simulator.timing.layout import (
     MISSING,
     NOTHING,
     STRETCH,
-    Column,
-    Held,
     Kind,
-    Step,
+    QueueColumn,
+    StepColumn,
     Stop,
+    TimelineColumn,
     Word,
 )
 from davinci.simulator.timing.shares import claim, fill, stalls
@@ -46,7 +46,10 @@ def replay(t: Ints, x: Floats, count: int) -> int:
     while t[Word.COUNT] < count:
         entry = log[t[Word.COUNT]]
         step = entry & STEP_MASK
-        if steps[step * Step.COLUMNS + Step.KIND] == Kind.CROSS_WAIT and t[Word.UNTIL] < 0:
+        if (
+            steps[step * StepColumn.COLUMNS + StepColumn.KIND] == Kind.CROSS_WAIT
+            and t[Word.UNTIL] < 0
+        ):
             return Stop.CROSS_WAIT
         stop = issue(t, x, step, entry & CLEAR_BIT, entry >> OPS_SHIFT, 0)
         if stop != Stop.END:
@@ -64,9 +67,9 @@ def issue(t: Ints, x: Floats, step: int, clear: int, ops: int, location: int) ->
     t[Word.COUNT] = index + 1
     t[Word.NOW] += (ops + 1) * t[Word.ISSUE_CYCLES]
     steps = ints_at(t[Word.STEPS])
-    row = step * Step.COLUMNS
-    pipe = steps[row + Step.PIPE]
-    kind = steps[row + Step.KIND]
+    row = step * StepColumn.COLUMNS
+    pipe = steps[row + StepColumn.PIPE]
+    kind = steps[row + StepColumn.KIND]
     if kind == Kind.BARRIER_ALL:
         return barrier_all(t, index)
     if pipe == S:
@@ -91,14 +94,14 @@ def issue(t: Ints, x: Floats, step: int, clear: int, ops: int, location: int) ->
     time = t[Word.NOW]
     if held or not start(t, x, step, clear, index, time, issue_after):
         at = t[Word.HELD] + (pipe * depth + (t[Word.HELD_FIRST + pipe] + held) % depth) * (
-            Held.COLUMNS
+            QueueColumn.COLUMNS
         )
-        t[at + Held.STEP] = step
-        t[at + Held.CLEAR] = clear
-        t[at + Held.INDEX] = index
-        t[at + Held.TIME] = time
-        t[at + Held.ISSUE_AFTER] = issue_after
-        t[at + Held.LOCATION] = location
+        t[at + QueueColumn.STEP] = step
+        t[at + QueueColumn.CLEAR] = clear
+        t[at + QueueColumn.INDEX] = index
+        t[at + QueueColumn.TIME] = time
+        t[at + QueueColumn.ISSUE_AFTER] = issue_after
+        t[at + QueueColumn.LOCATION] = location
         t[Word.HELD_COUNT + pipe] = held + 1
     wake(t, x)
     return Stop.END
@@ -137,24 +140,24 @@ def barrier_all(t: Ints, index: int) -> int:
 def scalar(t: Ints, step: int, index: int) -> int:
     """An instruction of the scalar unit itself."""
     steps = ints_at(t[Word.STEPS])
-    row = step * Step.COLUMNS
-    kind = steps[row + Step.KIND]
+    row = step * StepColumn.COLUMNS
+    kind = steps[row + StepColumn.KIND]
     begin = t[Word.NOW]
     end_after = NOTHING
     waits = 0
     if kind == Kind.WAIT:
-        at = t[Word.FLAGS] + steps[row + Step.EVENT] * FLAG_COLUMNS
+        at = t[Word.FLAGS] + steps[row + StepColumn.EVENT] * FLAG_COLUMNS
         if t[at] == t[at + 1]:
             return Stop.SCALAR_WAITS
         waits = 1
-        place = flag_time(t, steps[row + Step.EVENT], t[at + 1])
+        place = flag_time(t, steps[row + StepColumn.EVENT], t[at + 1])
         t[at + 1] += 1
         if t[place] > t[Word.NOW]:
             t[Word.FLAG_HELD + S] += t[place] - t[Word.NOW]
             t[Word.NOW] = t[place]
             end_after = t[place + 1]
     elif kind == Kind.SET:
-        send(t, steps[row + Step.EVENT], begin, index)
+        send(t, steps[row + StepColumn.EVENT], begin, index)
     elif kind == Kind.CROSS_SET:
         come(t, index, begin)
     elif kind == Kind.CROSS_WAIT:
@@ -162,7 +165,7 @@ def scalar(t: Ints, step: int, index: int) -> int:
             waits = 1
             t[Word.NOW] = t[Word.UNTIL]
         t[Word.UNTIL] = -1
-    t[Word.NOW] += steps[row + Step.OCCUPANCY]
+    t[Word.NOW] += steps[row + StepColumn.OCCUPANCY]
     now = t[Word.NOW]
     if not waits:
         t[Word.BUSY + S] += now - begin
@@ -178,9 +181,9 @@ def start(
 ) -> int:
     """Executes the head of a queue; 0 if it is a wait for a flag that is not set yet."""
     steps = ints_at(t[Word.STEPS])
-    row = step * Step.COLUMNS
-    pipe = steps[row + Step.PIPE]
-    kind = steps[row + Step.KIND]
+    row = step * StepColumn.COLUMNS
+    pipe = steps[row + StepColumn.PIPE]
+    kind = steps[row + StepColumn.KIND]
     begin = time
     start_after = NOTHING
     end_after = NOTHING
@@ -188,7 +191,7 @@ def start(
     hidden = 0  # Cycles that have passed while the instruction before it ended.
     if t[Word.FREE + pipe] > begin:
         if clear and t[Word.FREE + pipe] == t[Word.WORKED + pipe]:
-            hidden = min(steps[row + Step.OVERLAP], t[Word.FREE + pipe] - begin)
+            hidden = min(steps[row + StepColumn.OVERLAP], t[Word.FREE + pipe] - begin)
         begin = t[Word.FREE + pipe]
         start_after = t[Word.KEPT_BY + pipe]
     done = t[Word.DONE + pipe]
@@ -196,24 +199,24 @@ def start(
     end = begin
     left = begin  # A wait or barrier leaves the queue when it is over, else when it starts.
     if kind == Kind.WORK:
-        free = begin + steps[row + Step.OCCUPANCY] - hidden
-        end = begin + steps[row + Step.LATENCY] - hidden
-        if steps[row + Step.FROM_L1]:
-            stalled = stalls(t, x, begin, steps[row + Step.OCCUPANCY] - hidden)
+        free = begin + steps[row + StepColumn.OCCUPANCY] - hidden
+        end = begin + steps[row + StepColumn.LATENCY] - hidden
+        if steps[row + StepColumn.FROM_L1]:
+            stalled = stalls(t, x, begin, steps[row + StepColumn.OCCUPANCY] - hidden)
             free += stalled
             end += stalled
-        read = steps[row + Step.GM_READ]
-        write = steps[row + Step.GM_WRITE]
+        read = steps[row + StepColumn.GM_READ]
+        write = steps[row + StepColumn.GM_WRITE]
         if read or write:
             passed = claim(t, x, pipe, begin, read, write)
             if read:
                 misses = floats_at(t[Word.MISSES])
-                kept = steps[row + Step.OCCUPANCY] + misses[step] * x[MISSING]
+                kept = steps[row + StepColumn.OCCUPANCY] + misses[step] * x[MISSING]
                 passed = max(passed, begin + ceil(kept * x[STRETCH]))
             shared = max(passed - free, 0)
             free += shared
             end += shared
-            if steps[row + Step.TO_L1]:
+            if steps[row + StepColumn.TO_L1]:
                 fill(t, x, begin, free, read)
         t[Word.FREE + pipe] = free
         t[Word.WORKED + pipe] = free
@@ -223,10 +226,10 @@ def start(
             t[Word.DONE + pipe] = end
             t[Word.DONE_BY + pipe] = index
     elif kind == Kind.WAIT:
-        at = t[Word.FLAGS] + steps[row + Step.EVENT] * FLAG_COLUMNS
+        at = t[Word.FLAGS] + steps[row + StepColumn.EVENT] * FLAG_COLUMNS
         if t[at] == t[at + 1]:
             return 0
-        place = flag_time(t, steps[row + Step.EVENT], t[at + 1])
+        place = flag_time(t, steps[row + StepColumn.EVENT], t[at + 1])
         t[at + 1] += 1
         if t[place] > begin:
             end_after = t[place + 1]
@@ -256,7 +259,7 @@ def start(
     t[Word.STARTED + pipe] = started + 1
     note(t, index, pipe, begin, free, end, time, issue_after, start_after, end_after, shared)
     if kind == Kind.SET:
-        send(t, steps[row + Step.EVENT], end, index)
+        send(t, steps[row + StepColumn.EVENT], end, index)
     elif kind == Kind.CROSS_SET:
         come(t, index, end)
     return 1
@@ -304,11 +307,13 @@ def wake(t: Ints, x: Floats) -> None:
         looked += 1
         while t[Word.HELD_COUNT + pipe]:
             first = t[Word.HELD_FIRST + pipe]
-            at = t[Word.HELD] + (pipe * depth + first) * Held.COLUMNS
-            step = t[at + Held.STEP]
-            index = t[at + Held.INDEX]
-            after = t[at + Held.ISSUE_AFTER]
-            if not start(t, x, step, t[at + Held.CLEAR], index, t[at + Held.TIME], after):
+            at = t[Word.HELD] + (pipe * depth + first) * QueueColumn.COLUMNS
+            step = t[at + QueueColumn.STEP]
+            index = t[at + QueueColumn.INDEX]
+            after = t[at + QueueColumn.ISSUE_AFTER]
+            if not start(
+                t, x, step, t[at + QueueColumn.CLEAR], index, t[at + QueueColumn.TIME], after
+            ):
                 break
             t[Word.HELD_FIRST + pipe] = (first + 1) % depth
             t[Word.HELD_COUNT + pipe] -= 1
@@ -332,15 +337,15 @@ def note(
     """Adds a row, if they are kept."""
     if t[Word.KEEP_ROWS]:
         rows = ints_at(t[Word.ROW_TABLE])
-        at = t[Word.ROWS] * Column.COLUMNS
-        rows[at + Column.INDEX] = index
-        rows[at + Column.PIPE] = pipe
-        rows[at + Column.START] = begin
-        rows[at + Column.FREE] = free
-        rows[at + Column.END] = end
-        rows[at + Column.ISSUED] = issued
-        rows[at + Column.ISSUE_AFTER] = issue_after
-        rows[at + Column.START_AFTER] = start_after
-        rows[at + Column.END_AFTER] = end_after
-        rows[at + Column.SHARED] = shared
+        at = t[Word.ROWS] * TimelineColumn.COLUMNS
+        rows[at + TimelineColumn.INDEX] = index
+        rows[at + TimelineColumn.PIPE] = pipe
+        rows[at + TimelineColumn.START] = begin
+        rows[at + TimelineColumn.FREE] = free
+        rows[at + TimelineColumn.END] = end
+        rows[at + TimelineColumn.ISSUED] = issued
+        rows[at + TimelineColumn.ISSUE_AFTER] = issue_after
+        rows[at + TimelineColumn.START_AFTER] = start_after
+        rows[at + TimelineColumn.END_AFTER] = end_after
+        rows[at + TimelineColumn.SHARED] = shared
         t[Word.ROWS] += 1

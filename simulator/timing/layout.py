@@ -1,8 +1,8 @@
 """Where the compiled time line keeps what: words of its arrays.
 
 The state of a time line is one array of integers (`Word` and the lists behind it) and one of
-doubles. What an instruction is to it is a row of the table of steps (`Step`): an instruction with
-everything fixed that time depends on.
+doubles. What an instruction is to it is a row of the table of steps (`StepColumn`): an instruction
+with everything fixed that time depends on.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Kind(enum.IntEnum):
     CROSS_WAIT = 6
 
 
-class Step(enum.IntEnum):
+class StepColumn(enum.IntEnum):
     """Columns of the table of steps. MISS holds the bits of a double."""
 
     KIND = 0
@@ -134,7 +134,7 @@ class Word(enum.IntEnum):
     END = 240
 
 
-class Held(enum.IntEnum):
+class QueueColumn(enum.IntEnum):
     """Columns of an instruction in a queue."""
 
     STEP = 0
@@ -146,7 +146,7 @@ class Held(enum.IntEnum):
     COLUMNS = 6
 
 
-class Column(enum.IntEnum):
+class TimelineColumn(enum.IntEnum):
     """Columns of an instruction on the time line; see `timeline.Row`."""
 
     INDEX = 0

@@ -49,7 +49,7 @@ class Stream:
 
 
 @dataclass
-class Timed:
+class TimedProgram:
     """The time line of a program; cycle of the launch at which it begins, and cycles it takes."""
 
     timeline: Timeline
@@ -82,7 +82,7 @@ class Recording:
         """That the launch takes, see `times`."""
         return max(timed.begin + timed.cycles for timed in self.times(setting))
 
-    def times(self, setting: Setting, drawn: Collection[int] = ()) -> list[Timed]:
+    def times(self, setting: Setting, drawn: Collection[int] = ()) -> list[TimedProgram]:
         """The time line of each stream.
 
         Args:
@@ -103,7 +103,7 @@ class Recording:
 
         if any(stream.crossed for stream in self.streams):
             return self._together(setting, drawn, rates)
-        done: dict[tuple[int, int, LogKey, int], Timed] = {}
+        done: dict[tuple[int, int, LogKey, int], TimedProgram] = {}
         found = []
         for i, stream in enumerate(self.streams):
             # Blocks of a kernel that issue the same in one round have the same time line.
@@ -113,8 +113,8 @@ class Recording:
                 timeline = Timeline(setting(stream)[1], i in drawn, rates(stream), room=0)
                 stop = timeline.replay(stream.log)
                 assert stop == Stop.END, "cores that know nothing of others"
-                known = done[key] = Timed(timeline, timeline.finish())
-            found.append(Timed(known.timeline, known.cycles))
+                known = done[key] = TimedProgram(timeline, timeline.finish())
+            found.append(TimedProgram(known.timeline, known.cycles))
         self._begin(found)
         return found
 
@@ -123,12 +123,12 @@ class Recording:
         setting: Setting,
         drawn: Collection[int],
         rates: Callable[[Stream], Rates],
-    ) -> list[Timed]:
+    ) -> list[TimedProgram]:
         """As `times`, with the flags between the cores of each round."""
         limits = setting(self.streams[0])[0].cross_core
         assert limits is not None, "split machines have flags between cores"
         clocks = [0] * self.at_once
-        found: dict[int, Timed] = {}
+        found: dict[int, TimedProgram] = {}
         for number in sorted(self.rounds):
             replays = {}
             for i, stream in enumerate(self.streams):
@@ -139,14 +139,14 @@ class Recording:
                     replays[i] = Replay(stream.seat, begin, stream.log, timeline)
             cycles = replay_together(list(replays.values()), limits)
             for (i, replay), taken in zip(replays.items(), cycles, strict=True):
-                found[i] = Timed(replay.timeline, taken, replay.begin)
+                found[i] = TimedProgram(replay.timeline, taken, replay.begin)
                 slot = self.streams[i].block % self.at_once
                 clocks[slot] = max(clocks[slot], replay.begin + taken)
         return [found[i] for i in range(len(self.streams))]
 
-    def _begin(self, found: Sequence[Timed]) -> None:
+    def _begin(self, found: Sequence[TimedProgram]) -> None:
         """A block begins when the one before it on its core has ended."""
-        by_block: dict[int, list[Timed]] = {}
+        by_block: dict[int, list[TimedProgram]] = {}
         for stream, timed in zip(self.streams, found, strict=True):
             by_block.setdefault(stream.block, []).append(timed)
         clocks = [0] * self.at_once

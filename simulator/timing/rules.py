@@ -22,7 +22,7 @@ from davinci.units import BLOCK_BYTES, ceil_div
 
 
 @dataclass(frozen=True)
-class Cost:
+class PipeCycles:
     """Cycles from the start until the pipe takes the next instruction, and until it is complete.
 
     `gm_read` and `gm_write` are the bytes that pass the global memory, which other transfers and
@@ -74,7 +74,7 @@ class UnitWork:
         return sum(region.size_bytes for _, region in ports)
 
 
-def vector(work: UnitWork) -> Cost:
+def vector(work: UnitWork) -> PipeCycles:
     """A fixed part, and for each repeat its cycles or those in which its banks are free (b2).
 
     The fixed part is a head and the depth of the unit, which its writes are behind its reads.
@@ -111,39 +111,39 @@ def vector(work: UnitWork) -> Cost:
     latency = fixed + cycles + unit.completion_cycles
     # What a gather reads is not known before.
     overlap = unit.overlap_cycles if work.record.finds is finds_nothing else 0
-    return Cost(fixed + cycles, latency, overlap=overlap)
+    return PipeCycles(fixed + cycles, latency, overlap=overlap)
 
 
-def sort(work: UnitWork) -> Cost:
+def sort(work: UnitWork) -> PipeCycles:
     """A fixed part, and elements at the rate at which they are sorted (b2)."""
     unit, name = work.machine.vector, work.record.name
     assert unit.sorted_per_cycle is not None, "no such instruction"
     fixed = unit.cycles_of(unit.fixed_cycles_of, name, work.record.type, unit.fixed_cycles)
     elements = work.bytes_of(work.writes) // STRUCTURE_BYTES
     cycles = fixed + ceil_div(elements, unit.sorted_per_cycle)
-    return Cost(cycles, cycles + unit.completion_cycles, overlap=unit.overlap_cycles)
+    return PipeCycles(cycles, cycles + unit.completion_cycles, overlap=unit.overlap_cycles)
 
 
-def cube(work: UnitWork) -> Cost:
+def cube(work: UnitWork) -> PipeCycles:
     """Fractal products, one a cycle (f32: one in two), and a fixed occupancy; results come later
     (b1)."""
     unit, values = work.machine.cube, work.values
     itemsize = work.reads[0][1].dtype.itemsize
     sides = ceil_div(values["m"], unit.m) * ceil_div(values["n"], unit.n)
     cycles = sides * ceil_div(values["k"], BLOCK_BYTES // itemsize) * unit.fractal_cycles(itemsize)
-    return Cost(cycles + unit.occupancy_cycles, cycles + unit.latency_cycles)
+    return PipeCycles(cycles + unit.occupancy_cycles, cycles + unit.latency_cycles)
 
 
-def mte1_load2d(work: UnitWork) -> Cost:
+def mte1_load2d(work: UnitWork) -> PipeCycles:
     """Bytes at the rate of the destination and a fixed part an instruction (a3)."""
     unit = work.machine.mte1
     space = work.writes[0][0] if work.writes else Space.L0A
     rate = unit.l0a_bytes_per_cycle if space == Space.L0A else unit.l0b_bytes_per_cycle
     cycles = unit.fixed_cycles + ceil_div(work.bytes_of(work.writes), rate)
-    return Cost(cycles, cycles, from_l1=True, overlap=unit.overlap_cycles)
+    return PipeCycles(cycles, cycles, from_l1=True, overlap=unit.overlap_cycles)
 
 
-def mte1_load3d(work: UnitWork) -> Cost:
+def mte1_load3d(work: UnitWork) -> PipeCycles:
     """A fixed part, and each fractal by the rows of windows and the pixels it is put together from,
     up to a most (a3)."""
     unit = work.machine.mte1.load3d
@@ -152,19 +152,19 @@ def mte1_load3d(work: UnitWork) -> Cost:
     each = unit.l0b_cycles if work.record.operands[0].space == Space.L0B else 0
     cycles = unit.fixed_cycles + each * len(rows)
     cycles += sum(unit.of_fractal(work.values["stride_w"], count) for count in rows)
-    return Cost(cycles, cycles, from_l1=True, overlap=work.machine.mte1.overlap_cycles)
+    return PipeCycles(cycles, cycles, from_l1=True, overlap=work.machine.mte1.overlap_cycles)
 
 
-def mte1_copy(work: UnitWork) -> Cost:
+def mte1_copy(work: UnitWork) -> PipeCycles:
     """Bytes at the rate of L1 to UB and a fixed part an instruction."""
     unit = work.machine.mte1
     size = work.bytes_of(work.writes)
     assert unit.l1_to_ub_bytes_per_cycle is not None, "no such path"
     cycles = unit.fixed_cycles + ceil_div(size, unit.l1_to_ub_bytes_per_cycle)
-    return Cost(cycles, cycles, from_l1=True)
+    return PipeCycles(cycles, cycles, from_l1=True)
 
 
-def mte2(work: UnitWork) -> Cost:
+def mte2(work: UnitWork) -> PipeCycles:
     """A transfer from GM: a start that overlaps with transfers before it, then the bytes (a3)."""
     unit = work.machine.mte2
     to_l1 = any(space == Space.L1 for space, _ in work.writes)
@@ -176,7 +176,7 @@ def mte2(work: UnitWork) -> Cost:
     return replace(cost, to_l1=to_l1, miss_cycles=rows * unit.row_miss_cycles)
 
 
-def nd2nz(work: UnitWork) -> Cost:
+def nd2nz(work: UnitWork) -> PipeCycles:
     """Rows of GM to fractals in L1, one instruction after the other: each row has a cost of its
     own besides its bytes (a3).
 
@@ -198,10 +198,10 @@ def nd2nz(work: UnitWork) -> Cost:
     else:
         cycles = region.size_bytes / rate
     total = ceil_div(fixed + rows * each + cycles, 1)
-    return Cost(total, total, region.size_bytes, 0, to_l1=True, miss_cycles=rows * late)
+    return PipeCycles(total, total, region.size_bytes, 0, to_l1=True, miss_cycles=rows * late)
 
 
-def mte3(work: UnitWork) -> Cost:
+def mte3(work: UnitWork) -> PipeCycles:
     """A transfer to GM, as `mte2`, or from UB to L1."""
     unit = work.machine.mte3
     if any(space == Space.GM for space, _ in work.writes):
@@ -211,16 +211,16 @@ def mte3(work: UnitWork) -> Cost:
     assert unit.on_chip_start_cycles is not None, "no such path"
     cycles = ceil_div(work.bytes_of(work.writes), unit.ub_to_l1_bytes_per_cycle)
     cycles += unit.on_chip_start_cycles
-    return Cost(cycles, cycles)
+    return PipeCycles(cycles, cycles)
 
 
-def _transfer(work: UnitWork, issue: int, start: int, cycles: int) -> Cost:
+def _transfer(work: UnitWork, issue: int, start: int, cycles: int) -> PipeCycles:
     """A transfer that keeps the port for `cycles`; its start overlaps with transfers before it."""
     read, written = (
         sum(region.size_bytes for space, region in ports if space == Space.GM)
         for ports in (work.reads, work.writes)
     )
-    return Cost(max(issue, cycles), start + cycles, read, written)
+    return PipeCycles(max(issue, cycles), start + cycles, read, written)
 
 
 def _port_cycles(work: UnitWork, ports: Sequence[tuple[Space, Region]], port_rate: int) -> int:
@@ -245,24 +245,24 @@ def _port_cycles(work: UnitWork, ports: Sequence[tuple[Space, Region]], port_rat
     return cycles
 
 
-def ub_to_ub(work: UnitWork) -> Cost:
+def ub_to_ub(work: UnitWork) -> PipeCycles:
     """Bytes at their own rate on the vector pipe, and its fixed part (b2)."""
     unit, name = work.machine.vector, work.record.name
     fixed = unit.cycles_of(unit.fixed_cycles_of, name, "", unit.fixed_cycles)
     cycles = fixed + ceil_div(work.bytes_of(work.writes), unit.copy_bytes_per_cycle)
-    return Cost(cycles, cycles)
+    return PipeCycles(cycles, cycles)
 
 
-def l0c_to_ub(work: UnitWork) -> Cost:
+def l0c_to_ub(work: UnitWork) -> PipeCycles:
     """Bytes at the rate of L0C to UB, on the vector pipe."""
     unit = work.machine.l0c
     assert unit is not None, "no such path"
     cycles = ceil_div(work.bytes_of(work.reads), unit.to_ub_bytes_per_cycle)
     cycles += work.machine.vector.fixed_cycles
-    return Cost(cycles, cycles)
+    return PipeCycles(cycles, cycles)
 
 
-def fixpipe(work: UnitWork) -> Cost:
+def fixpipe(work: UnitWork) -> PipeCycles:
     """From L0C to GM: elements at the rate of the conversion, bytes as the memory takes them."""
     unit = work.machine.fixpipe
     assert unit is not None, "the machine file lists an instruction whose section is missing"
@@ -272,25 +272,25 @@ def fixpipe(work: UnitWork) -> Cost:
     return _transfer(work, 0, unit.start_cycles, cycles)
 
 
-def nothing(work: UnitWork) -> Cost:
+def nothing(work: UnitWork) -> PipeCycles:
     """Flags and barriers take no time of their own: the time line knows what they wait for."""
-    return Cost(0, 0)
+    return PipeCycles(0, 0)
 
 
-def scalar(work: UnitWork) -> Cost:
+def scalar(work: UnitWork) -> PipeCycles:
     """The cycle in which the scalar unit issues it is all."""
-    return Cost(0, 0)
+    return PipeCycles(0, 0)
 
 
-def scalar_access(work: UnitWork) -> Cost:
+def scalar_access(work: UnitWork) -> PipeCycles:
     """Loads and stores of single elements, one after the other (b3)."""
     count = work.values["loads"] + work.values["stores"]
     unit, in_ub = work.machine.scalar, work.values["space"] == Space.UB
     cycles = count * (unit.ub_access_cycles if in_ub else unit.gm_access_cycles)
-    return Cost(cycles, cycles)
+    return PipeCycles(cycles, cycles)
 
 
-RULES: dict[str, Callable[[UnitWork], Cost]] = {
+RULES: dict[str, Callable[[UnitWork], PipeCycles]] = {
     "vector": vector,
     "vnchwconv": vector,
     "sort": sort,
@@ -330,6 +330,6 @@ FLAGS = frozenset(["flag", "barrier", "cross_core_flag"])
 """Timing rules of what orders other instructions."""
 
 
-def cost_of(work: UnitWork) -> Cost:
+def cost_of(work: UnitWork) -> PipeCycles:
     """Applies the rule that the record names."""
     return RULES[work.record.timing](work)

@@ -38,9 +38,9 @@ from davinci.simulator.timing.layout import (
     PART_COLUMNS,
     PARTS_AT,
     STRETCH,
-    Column,
-    Held,
+    QueueColumn,
     Stop,
+    TimelineColumn,
     Word,
 )
 
@@ -108,7 +108,7 @@ class Timeline:
         depth = machine.sync.queue_depth
         lists = {
             Word.STARTS: PIPES * depth * 2,
-            Word.HELD: PIPES * depth * Held.COLUMNS,
+            Word.HELD: PIPES * depth * QueueColumn.COLUMNS,
             Word.WOKEN_PIPES: PIPES * depth + 2,
             Word.CAME_SETS: 2 * PIPES * depth + 2,
             Word.LANE_WORDS: LANE_COUNT * LANE_COLUMNS,
@@ -154,7 +154,7 @@ class Timeline:
             rate for part in rates.parts for rate in (*part.memory, *part.l2, part.missing)
         ]
         self._log: Ints = np.empty(room, dtype=np.int64)
-        self._rows: Ints = np.zeros((room * keep_rows, Column.COLUMNS), dtype=np.int64)
+        self._rows: Ints = np.zeros((room * keep_rows, TimelineColumn.COLUMNS), dtype=np.int64)
         self._transfers: Ints = np.zeros((0, 2), dtype=np.int64)
 
     def execute(self, records: Ints, count: int) -> Stop:
@@ -167,7 +167,7 @@ class Timeline:
         room = min(2 * len(self._log), most)
         if self.count == len(self._log):
             self._log = np.resize(self._log, room)
-            self._rows = np.resize(self._rows, (room * self.keep_rows, Column.COLUMNS))
+            self._rows = np.resize(self._rows, (room * self.keep_rows, TimelineColumn.COLUMNS))
         transfers = max(LOG_ROOM, 2 * len(self._transfers))
         if self.state[Word.TRANSFER_COUNT] == len(self._transfers):
             self._transfers = np.resize(self._transfers, (transfers, 2))
@@ -176,7 +176,7 @@ class Timeline:
         """Issues again what another time line has issued; see `clock.replay`."""
         self._log = log
         if self.keep_rows and len(self._rows) < len(log):
-            self._rows = np.zeros((len(log), Column.COLUMNS), dtype=np.int64)
+            self._rows = np.zeros((len(log), TimelineColumn.COLUMNS), dtype=np.int64)
         self._point()
         return Stop(LIBRARY.call("replay", self.state, self.doubles, len(log)))
 
@@ -250,33 +250,33 @@ class Timeline:
         records = np.concatenate(self.records)
         steps = self.steps().tolist()
         for at in self._rows[: int(self.state[Word.ROWS])].tolist():
-            index = at[Column.INDEX]
+            index = at[TimelineColumn.INDEX]
             words = [*records[index].tolist(), 0]
             form = self.tables.form_of(steps[index], words)
             self.tables.locate(form, words)
             number = words[0] >> LOCATION_SHIFT
             yield Row(
                 core=core,
-                pipe=f"PIPE_{Pipe(at[Column.PIPE]).name}",
-                start=begin + at[Column.START],
-                end=begin + at[Column.END],
+                pipe=f"PIPE_{Pipe(at[TimelineColumn.PIPE]).name}",
+                start=begin + at[TimelineColumn.START],
+                end=begin + at[TimelineColumn.END],
                 mnemonic=form.record.mnemonic,
                 index=index,
                 location=locations[number] if number < len(locations) else "",
                 place=number,
                 block=block,
-                issued=begin + at[Column.ISSUED],
-                free=begin + at[Column.FREE],
-                issue_after=at[Column.ISSUE_AFTER],
-                start_after=at[Column.START_AFTER],
-                end_after=at[Column.END_AFTER],
+                issued=begin + at[TimelineColumn.ISSUED],
+                free=begin + at[TimelineColumn.FREE],
+                issue_after=at[TimelineColumn.ISSUE_AFTER],
+                start_after=at[TimelineColumn.START_AFTER],
+                end_after=at[TimelineColumn.END_AFTER],
                 fields=form.fields(words),
                 accesses=tuple(
                     (port.space, words[port.word] + port.offset, port.region, written)
                     for ports, written in ((form.reads, False), (form.writes, True))
                     for port in ports
                 ),
-                shared_cycles=at[Column.SHARED],
+                shared_cycles=at[TimelineColumn.SHARED],
             )
 
     def deadlock(self, why: str, scalar: Stuck | None) -> Deadlock:
@@ -287,8 +287,8 @@ class Timeline:
         for pipe, count in enumerate(self.each_pipe(Word.HELD_COUNT)):
             for i in range(count):
                 place = (int(state[Word.HELD_FIRST + pipe]) + i) % depth
-                at = int(state[Word.HELD]) + (pipe * depth + place) * Held.COLUMNS
-                step, index, _, _, location, _ = state[at : at + Held.COLUMNS].tolist()
+                at = int(state[Word.HELD]) + (pipe * depth + place) * QueueColumn.COLUMNS
+                step, index, _, _, location, _ = state[at : at + QueueColumn.COLUMNS].tolist()
                 held.setdefault(pipe, []).append(self.tables.issued(step, index, location))
         flags = state[state[Word.FLAGS] :][: EVENTS * FLAG_COLUMNS].reshape(EVENTS, FLAG_COLUMNS)
         unused: dict[Event, int] = {}

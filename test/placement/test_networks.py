@@ -16,10 +16,10 @@ pytest.importorskip("scipy")
 from davinci.errors import InputError
 from davinci.placement import ALGORITHMS, faults, place, play
 from davinci.placement import devices as device_files
-from davinci.placement.costs import Costs, likeness, measured, read_table
-from davinci.placement.devices import LINKS, Device, Link
-from davinci.placement.layers import Network, random_inputs_of
-from davinci.placement.parts import Parts
+from davinci.placement.costs import LayerCosts, likeness, measured, read_table
+from davinci.placement.devices import LINKS, DeviceLink, PlacementDevice
+from davinci.placement.layers import LayeredNetwork, random_inputs_of
+from davinci.placement.parts import PlacedParts
 from davinci.placement.priced import price
 from davinci.placement.split import crossing, splits
 from davinci.tools import npu_profile, npu_run, npu_split
@@ -55,9 +55,9 @@ def branches() -> onnx.ModelProto:
 
 
 @pytest.fixture(scope="module")
-def network() -> Network:
+def network() -> LayeredNetwork:
     model = branches()
-    return Network(model, random_inputs_of(model, 0, "model"), "model")
+    return LayeredNetwork(model, random_inputs_of(model, 0, "model"), "model")
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ sum,cloud,0.0001,
 """
 
 
-def test_layers_hold_what_goes_with_a_product(network: Network) -> None:
+def test_layers_hold_what_goes_with_a_product(network: LayeredNetwork) -> None:
     found = {layer.name: layer.operators for layer in network.layers}
     assert found == {
         "stem": ("Conv", "Relu"),
@@ -95,7 +95,7 @@ def test_layers_hold_what_goes_with_a_product(network: Network) -> None:
     assert network.readers["b"] == (1, 2)
 
 
-def test_what_crosses_a_cut(network: Network) -> None:
+def test_what_crosses_a_cut(network: LayeredNetwork) -> None:
     assert [crossing(network, here) for here in range(5)] == [
         ["x"],
         ["b"],
@@ -106,24 +106,26 @@ def test_what_crosses_a_cut(network: Network) -> None:
 
 
 @pytest.mark.parametrize("layers", [[0], [1, 2], [0, 1, 2, 3], [3]])
-def test_parts_compute_what_the_whole_does(network: Network, layers: list[int]) -> None:
+def test_parts_compute_what_the_whole_does(network: LayeredNetwork, layers: list[int]) -> None:
     part = network.part(layers)
     onnx.checker.check_model(part, full_check=True)
     others = [i for i in range(4) if i not in layers]
     before = [i for i in others if i < min(layers)]
-    host = Device(name="host", kind="host")
+    host = PlacementDevice(name="host", kind="host")
     after = [i for i in others if i > min(layers)]
     parts = [(before, host), (layers, host), (after, host)]
-    found = Parts(network, parts).run({"x": network.values["x"]})
+    found = PlacedParts(network, parts).run({"x": network.values["x"]})
     np.testing.assert_allclose(found["y"], network.values["y"], rtol=1e-5, atol=1e-6)
 
 
-def test_a_cut_is_priced_by_its_bytes_and_its_link(network: Network, tmp_path: Path) -> None:
+def test_a_cut_is_priced_by_its_bytes_and_its_link(network: LayeredNetwork, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(TABLE)
     devices = device_files.parse(f"phone={path},cloud={path}")
-    costs = Costs(network, devices).all()
-    link = Link(between=("a", "b"), latency_us=1000, bytes_per_second=4.096e6, watts=2, source="")
+    costs = LayerCosts(network, devices).all()
+    link = DeviceLink(
+        between=("a", "b"), latency_us=1000, bytes_per_second=4.096e6, watts=2, source=""
+    )
     found = splits([row[0] for row in costs], [row[1] for row in costs], network, link)
     image = 4 * CHANNELS * SIDE * SIDE  # 1 ms each
     assert [s.moved_bytes for s in found] == [image, image, 2 * image, 2 * image, 0]
@@ -131,16 +133,16 @@ def test_a_cut_is_priced_by_its_bytes_and_its_link(network: Network, tmp_path: P
     assert [s.joules for s in found] == pytest.approx([0.004, 0.104, 0.306, 0.606, 0.61])
 
 
-def test_energy_is_unknown_without_power(network: Network, tmp_path: Path) -> None:
+def test_energy_is_unknown_without_power(network: LayeredNetwork, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(TABLE)
     devices = device_files.parse(f"cloud={path},phone={path}")
-    costs = Costs(network, devices).all()
+    costs = LayerCosts(network, devices).all()
     found = splits([r[0] for r in costs], [r[1] for r in costs], network, LINKS["wifi"])
     assert all(split.joules is None for split in found)
 
 
-def test_short_layers_are_repeated_until_the_interval_is_full(network: Network) -> None:
+def test_short_layers_are_repeated_until_the_interval_is_full(network: LayeredNetwork) -> None:
     ticks = iter(range(1000))
     part = network.part([0])
     cost = measured(part, {"x": network.values["x"]}, 1, clock=lambda: next(ticks) * 0.004)
@@ -148,7 +150,7 @@ def test_short_layers_are_repeated_until_the_interval_is_full(network: Network) 
     assert next(ticks) == 2 * 13  # a begin and an end each, 0.052 s in all
 
 
-def test_layers_that_differ_in_names_and_weights_alone_are_alike(network: Network) -> None:
+def test_layers_that_differ_in_names_and_weights_alone_are_alike(network: LayeredNetwork) -> None:
     assert likeness(network.part([0])) != likeness(network.part([1]))
     assert likeness(network.part([1])) == likeness(_renamed(network.part([1])))
 
@@ -177,7 +179,7 @@ def test_a_device_file_has_its_own_folder(tmp_path: Path) -> None:
 
 
 def test_a_link_prices_latency_bytes_layout_and_radio() -> None:
-    changed = Link(
+    changed = DeviceLink(
         between=("a", "b"),
         latency_us=100,
         bytes_per_second=1e6,
@@ -187,7 +189,7 @@ def test_a_link_prices_latency_bytes_layout_and_radio() -> None:
     )
     assert changed.seconds(1000) == pytest.approx(100e-6 + 1e-3 + 0.5e-3)
     assert changed.joules(1000) == pytest.approx(3 * changed.seconds(1000))
-    memory = Link(between=("a", "b"), latency_us=1, bytes_per_second=float("inf"), source="")
+    memory = DeviceLink(between=("a", "b"), latency_us=1, bytes_per_second=float("inf"), source="")
     assert memory.seconds(10**9) == pytest.approx(1e-6)
 
 
@@ -212,7 +214,7 @@ def test_named_links_are_those_of_their_sources(
     assert LINKS[name].source
 
 
-def test_energy_is_time_times_what_computing_adds(network: Network, tmp_path: Path) -> None:
+def test_energy_is_time_times_what_computing_adds(network: LayeredNetwork, tmp_path: Path) -> None:
     """E = T (p_active - p_idle), on a simulated device and for a table without joules."""
     (tmp_path / "t.csv").write_text(TABLE)
     path = tmp_path / "d.toml"
@@ -222,7 +224,7 @@ def test_energy_is_time_times_what_computing_adds(network: Network, tmp_path: Pa
         '[[devices]]\nname = "cloud"\nkind = "table"\ntable = "t.csv"\n'
         "power = { idle_watts = 20, active_watts = 50, source = 'a meter' }\n"
     )
-    for row in Costs(network, device_files.load(str(path))).all():
+    for row in LayerCosts(network, device_files.load(str(path))).all():
         assert row[0].joules == pytest.approx(7 * row[0].seconds)
         assert row[1].joules == pytest.approx(30 * row[1].seconds)
 
@@ -296,11 +298,11 @@ def test_bad_tables_are_refused_by_name(tmp_path: Path, text: str, message: str)
         read_table(str(path))
 
 
-def test_a_missing_row_is_named(network: Network, tmp_path: Path) -> None:
+def test_a_missing_row_is_named(network: LayeredNetwork, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("layer,device,seconds\nstem,a,1\n")
     with pytest.raises(InputError, match="no row for layer 'left' on a"):
-        Costs(network, device_files.parse(f"a={path}"))
+        LayerCosts(network, device_files.parse(f"a={path}"))
 
 
 def test_a_device_that_runs_nothing_is_named(saved: str, tmp_path: Path) -> None:
@@ -311,8 +313,8 @@ def test_a_device_that_runs_nothing_is_named(saved: str, tmp_path: Path) -> None
         price(saved, device_files.parse(f"host,a={path}"))
 
 
-def test_vector_cores_take_what_needs_no_matrix_unit(network: Network) -> None:
-    costs = Costs(network, device_files.parse("ascend310p,ascend310p:vector")).all()
+def test_vector_cores_take_what_needs_no_matrix_unit(network: LayeredNetwork) -> None:
+    costs = LayerCosts(network, device_files.parse("ascend310p,ascend310p:vector")).all()
     reasons = {name: row[1].reason for name, row in zip(LAYERS, costs, strict=True)}
     assert not reasons["sum"] and costs[3][1].seconds > costs[3][0].seconds
     assert all("has no instruction" in reasons[name] for name in ("stem", "left", "right"))

@@ -10,28 +10,37 @@ import pytest
 pytest.importorskip("scipy")
 
 from davinci.errors import InputError
-from davinci.placement import ALGORITHMS, NEVER, Problem, Task, Tensor, faults, place, play
+from davinci.placement import (
+    ALGORITHMS,
+    NEVER,
+    MovedTensor,
+    PlacementProblem,
+    PlacementTask,
+    faults,
+    place,
+    play,
+)
 from davinci.placement.exhaustive import exhaustive
 from davinci.placement.greedy import top_k
 from davinci.placement.hope import integer_parts
 from davinci.placement.merging import merge_short
-from davinci.placement.problem import Plan
+from davinci.placement.problem import Placement
 from davinci.placement.ranks import bisect, parts
 from random_task_graphs import random_problem
 
 MOVE = ((0.0, 3.0), (3.0, 0.0))
 
 
-def diamond() -> Problem:
+def diamond() -> PlacementProblem:
     """One task, two independent ones that each device does well, and one that reads both."""
     tasks = (
-        Task("a", (2.0, NEVER)),
-        Task("left", (5.0, 20.0)),
-        Task("right", (20.0, 4.0)),
-        Task("z", (2.0, NEVER)),
+        PlacementTask("a", (2.0, NEVER)),
+        PlacementTask("left", (5.0, 20.0)),
+        PlacementTask("right", (20.0, 4.0)),
+        PlacementTask("z", (2.0, NEVER)),
     )
-    tensors = (Tensor(0, (1, 2), MOVE), Tensor(1, (3,), MOVE), Tensor(2, (3,), MOVE))
-    return Problem(("npu", "host"), tasks, tensors)
+    tensors = (MovedTensor(0, (1, 2), MOVE), MovedTensor(1, (3,), MOVE), MovedTensor(2, (3,), MOVE))
+    return PlacementProblem(("npu", "host"), tasks, tensors)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -75,9 +84,13 @@ def test_a_plan_is_played_event_by_event() -> None:
 
 
 def test_moves_over_one_link_may_wait_for_each_other() -> None:
-    tasks = (Task("a", (1.0, NEVER)), Task("b", (NEVER, 1.0)), Task("c", (NEVER, 1.0)))
-    tensors = (Tensor(0, (1,), MOVE), Tensor(0, (2,), MOVE))
-    problem = Problem(("npu", "host"), tasks, tensors)
+    tasks = (
+        PlacementTask("a", (1.0, NEVER)),
+        PlacementTask("b", (NEVER, 1.0)),
+        PlacementTask("c", (NEVER, 1.0)),
+    )
+    tensors = (MovedTensor(0, (1,), MOVE), MovedTensor(0, (2,), MOVE))
+    problem = PlacementProblem(("npu", "host"), tasks, tensors)
     ends = [
         play(problem, (0, 1, 1), ((0,), (1, 2)), "by hand", exclusive_links=alone).plan.latency
         for alone in (False, True)
@@ -86,8 +99,12 @@ def test_moves_over_one_link_may_wait_for_each_other() -> None:
 
 
 def test_a_tensor_moves_once_to_all_that_read_it() -> None:
-    tasks = (Task("a", (1.0, NEVER)), Task("b", (NEVER, 1.0)), Task("c", (NEVER, 1.0)))
-    problem = Problem(("npu", "host"), tasks, (Tensor(0, (1, 2), MOVE),))
+    tasks = (
+        PlacementTask("a", (1.0, NEVER)),
+        PlacementTask("b", (NEVER, 1.0)),
+        PlacementTask("c", (NEVER, 1.0)),
+    )
+    problem = PlacementProblem(("npu", "host"), tasks, (MovedTensor(0, (1, 2), MOVE),))
     timeline = play(problem, (0, 1, 1), ((0,), (1, 2)), "by hand", exclusive_links=True)
     assert len(timeline.moves) == 1 and timeline.plan.latency == 6.0
 
@@ -109,7 +126,7 @@ def test_faults_are_found() -> None:
     assert "'a' and 'left' run on npu at one time" in said(starts=(0.0, 1.0, 5.0, 12.0))
     assert "starts at -1 s" in said(starts=(-1.0, 2.0, 5.0, 12.0))
     assert "which does not exist" in said(devices=(0, 0, 1, 7))
-    assert faults(Plan(diamond(), (0,), (0.0,), "x")) == ["1 devices and 1 starts for 4 tasks"]
+    assert faults(Placement(diamond(), (0,), (0.0,), "x")) == ["1 devices and 1 starts for 4 tasks"]
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -124,15 +141,21 @@ def test_no_part_reads_from_a_later_one(seed: int) -> None:
 
 def test_a_graph_is_cut_where_it_is_narrow() -> None:
     """Two bundles of three tasks with one task between them: the cut is behind that one."""
-    tasks = tuple(Task(str(i), (1.0, 1.0)) for i in range(9))
+    tasks = tuple(PlacementTask(str(i), (1.0, 1.0)) for i in range(9))
     links = ((0, (1, 2, 3)), (1, (4,)), (2, (4,)), (3, (4,)), (4, (5, 6, 7)), (5, (8,)))
-    problem = Problem(("a", "b"), tasks, tuple(Tensor(p, c, MOVE) for p, c in links))
+    problem = PlacementProblem(("a", "b"), tasks, tuple(MovedTensor(p, c, MOVE) for p, c in links))
     assert bisect(problem, range(9)) == ([0, 1, 2, 3, 4], [5, 6, 7, 8])
 
 
 def test_short_tasks_stay_with_what_they_read() -> None:
-    tasks = (Task("conv", (30.0, 40.0)), Task("relu", (1.0, 2.0)), Task("conv 2", (30.0, 40.0)))
-    problem = Problem(("a", "b"), tasks, (Tensor(0, (1,), MOVE), Tensor(1, (2,), MOVE)))
+    tasks = (
+        PlacementTask("conv", (30.0, 40.0)),
+        PlacementTask("relu", (1.0, 2.0)),
+        PlacementTask("conv 2", (30.0, 40.0)),
+    )
+    problem = PlacementProblem(
+        ("a", "b"), tasks, (MovedTensor(0, (1,), MOVE), MovedTensor(1, (2,), MOVE))
+    )
     merged = merge_short(problem)
     assert merged.members == ((0, 1), (2,))
     assert merged.problem.tasks[0].seconds == (31.0, 42.0)
@@ -142,8 +165,8 @@ def test_short_tasks_stay_with_what_they_read() -> None:
 
 def test_more_tasks_at_once_find_better_plans() -> None:
     """Of two ready tasks the first alone would take the device that the second needs more."""
-    tasks = (Task("first", (4.0, 5.0)), Task("second", (4.0, 20.0)))
-    problem = Problem(("a", "b"), tasks)
+    tasks = (PlacementTask("first", (4.0, 5.0)), PlacementTask("second", (4.0, 20.0)))
+    problem = PlacementProblem(("a", "b"), tasks)
     assert [top_k(problem, k).latency for k in (1, 2)] == [8.0, 5.0]
 
 
@@ -157,24 +180,34 @@ def test_parts_that_run_out_of_time_are_said() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Problem((), ()), "no device"),
-        (lambda: Problem(("a",), (Task("x", (NEVER,)),)), "none of the devices a runs it"),
-        (lambda: Problem(("a",), (Task("x", (-1.0,)),)), "bad time on a"),
-        (lambda: Problem(("a",), (Task("x", (float("nan"),)),)), "bad time on a"),
-        (lambda: Problem(("a",), (Task("x", (1.0, 2.0)),)), "another number of devices"),
+        (lambda: PlacementProblem((), ()), "no device"),
         (
-            lambda: Problem(("a",), (Task("x", (1.0,)),), (Tensor(0, (3,), ((0.0,),)),)),
+            lambda: PlacementProblem(("a",), (PlacementTask("x", (NEVER,)),)),
+            "none of the devices a runs it",
+        ),
+        (lambda: PlacementProblem(("a",), (PlacementTask("x", (-1.0,)),)), "bad time on a"),
+        (lambda: PlacementProblem(("a",), (PlacementTask("x", (float("nan"),)),)), "bad time on a"),
+        (
+            lambda: PlacementProblem(("a",), (PlacementTask("x", (1.0, 2.0)),)),
+            "another number of devices",
+        ),
+        (
+            lambda: PlacementProblem(
+                ("a",), (PlacementTask("x", (1.0,)),), (MovedTensor(0, (3,), ((0.0,),)),)
+            ),
             "a tensor of no task",
         ),
         (
-            lambda: Problem(("a",), (Task("x", (1.0,)),), (Tensor(0, (0,), ((1.0,),)),)),
+            lambda: PlacementProblem(
+                ("a",), (PlacementTask("x", (1.0,)),), (MovedTensor(0, (0,), ((1.0,),)),)
+            ),
             "bad time of a move from a to a",
         ),
         (
-            lambda: Problem(
+            lambda: PlacementProblem(
                 ("a",),
-                (Task("x", (1.0,)), Task("y", (1.0,))),
-                (Tensor(0, (1,), ((0.0,),)), Tensor(1, (0,), ((0.0,),))),
+                (PlacementTask("x", (1.0,)), PlacementTask("y", (1.0,))),
+                (MovedTensor(0, (1,), ((0.0,),)), MovedTensor(1, (0,), ((0.0,),))),
             ),
             "cycle",
         ),

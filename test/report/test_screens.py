@@ -14,7 +14,7 @@ import pytest
 from davinci import machine
 from davinci.report.drawing import (
     Box,
-    Line,
+    PlotLine,
     circle,
     crosses,
     overlap,
@@ -155,7 +155,7 @@ def test_names_in_rooflines_cover_nothing() -> None:
 )
 def test_lines_through_names(line: tuple[int, int, int, int], found: bool) -> None:
     """A box from (40, 10) to (60, 30), and lines that pass through it or beside it."""
-    assert crosses(Line(*line), (40, 10, 60, 30)) == found
+    assert crosses(PlotLine(*line), (40, 10, 60, 30)) == found
 
 
 def test_a_comparison_is_part_of_the_page() -> None:

@@ -12,10 +12,10 @@ import pytest
 from rich.console import Console
 
 from davinci import planning
-from davinci.placement import Problem, Task, Tensor, place, play
-from davinci.placement.costs import Cost
+from davinci.placement import MovedTensor, PlacementProblem, PlacementTask, place, play
+from davinci.placement.costs import LayerCost
 from davinci.placement.devices import parse
-from davinci.placement.split import Split
+from davinci.placement.split import NetworkCut
 from davinci.tools import npu_place, npu_plan, npu_profile, npu_split
 
 NAMES = ("ascend310", "ascend910", "ascend310p")
@@ -24,7 +24,7 @@ DRAWN = set("\u2588\u2591\u00b7")
 
 
 def profile() -> None:
-    cost = Cost(1.25e-3, None, "simulated")
+    cost = LayerCost(1.25e-3, None, "simulated")
     layers = [
         SimpleNamespace(
             name=f"/encoder/layer.{number}/MatMul",
@@ -40,16 +40,16 @@ def profile() -> None:
 
 
 def split() -> None:
-    cuts = [Split(i, f"layer.{i}", 1 << 22, 1e-3, 2e-3, 3e-3 * i, 0.25) for i in range(5)]
+    cuts = [NetworkCut(i, f"layer.{i}", 1 << 22, 1e-3, 2e-3, 3e-3 * i, 0.25) for i in range(5)]
     npu_split.show(parse("ascend310,ascend910"), cuts, cuts[2], "latency")
 
 
 def placed() -> None:
     move = tuple(tuple(float(a != b) for b in range(3)) for a in range(3))
-    tasks = tuple(Task(f"layer.{number}", (2.0, 3.0, 4.0)) for number in range(6))
-    tensors = tuple(Tensor(number, (number + 1,), move) for number in range(0, 5, 2))
-    plan = place(Problem(NAMES, tasks, tensors), "hope:lp")
-    single = place(Problem(NAMES, tasks, tensors), "single")
+    tasks = tuple(PlacementTask(f"layer.{number}", (2.0, 3.0, 4.0)) for number in range(6))
+    tensors = tuple(MovedTensor(number, (number + 1,), move) for number in range(0, 5, 2))
+    plan = place(PlacementProblem(NAMES, tasks, tensors), "hope:lp")
+    single = place(PlacementProblem(NAMES, tasks, tensors), "single")
     npu_place.show(plan, play(plan.problem, plan.devices, plan.queues, plan.algorithm), single)
 
 

@@ -47,7 +47,7 @@ def finish(order, launch):
     if os.getpid() == first:
         print("running", flush=True)
     time.sleep(600)
-processes.Order.finish = finish
+processes.SharedProgress.finish = finish
 sys.exit(npu_run.main(["zoo:mlp", "--processes", "3"]))
 """
     ends: dict[str, Any] = dict.fromkeys(("stdout", "stderr"), subprocess.PIPE)

@@ -119,7 +119,7 @@ class Bench:
         except InputError:
             return None
 
-    def _run(self, settings: Settings, timing_only: bool) -> job.Result:
+    def _run(self, settings: Settings, timing_only: bool) -> job.JobResult:
         left = {k: v for k, v in settings.items() if k not in (*CHANGING_MODEL, "tune")}
         options: dict[str, Any] = {**self.options, **left}
         source = self._source(settings.get("batch"), settings.get("quantize"), options)

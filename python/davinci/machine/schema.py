@@ -152,7 +152,7 @@ class CrossCore(Section):
     flag_cycles: Cycles
 
 
-class Scalar(Section):
+class ScalarSection(Section):
     """The scalar unit.
 
     Attributes:
@@ -423,7 +423,7 @@ class Machine(Section):
     gm: GlobalMemorySection
     l2: L2Section
     sync: SyncSection
-    scalar: Scalar
+    scalar: ScalarSection
     vector: Vector
     cube: Cube
     mte1: Mte1

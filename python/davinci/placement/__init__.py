@@ -5,19 +5,27 @@ event.
 """
 
 from davinci.placement.planner import ALGORITHMS, BEST, place
-from davinci.placement.player import Move, Timeline, play
-from davinci.placement.problem import NEVER, Plan, Problem, Task, Tensor, faults, queues_of
+from davinci.placement.player import PlacementTimeline, TensorMove, play
+from davinci.placement.problem import (
+    NEVER,
+    MovedTensor,
+    Placement,
+    PlacementProblem,
+    PlacementTask,
+    faults,
+    queues_of,
+)
 
 __all__ = [
     "ALGORITHMS",
     "BEST",
     "NEVER",
-    "Move",
-    "Plan",
-    "Problem",
-    "Task",
-    "Tensor",
-    "Timeline",
+    "MovedTensor",
+    "Placement",
+    "PlacementProblem",
+    "PlacementTask",
+    "PlacementTimeline",
+    "TensorMove",
     "faults",
     "place",
     "play",

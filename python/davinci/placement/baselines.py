@@ -5,11 +5,11 @@ from __future__ import annotations
 import heapq
 
 from davinci.placement.player import play
-from davinci.placement.problem import NEVER, Plan, Problem, best_of
+from davinci.placement.problem import NEVER, Placement, PlacementProblem, best_of
 from davinci.placement.schedule import Schedule
 
 
-def single(problem: Problem) -> Plan:
+def single(problem: PlacementProblem) -> Placement:
     """All tasks on the one device where that takes the least time; what this device cannot run
     goes where it runs fastest."""
     plans = []
@@ -23,7 +23,7 @@ def single(problem: Problem) -> Plan:
     return best_of(plans)
 
 
-def serial(problem: Problem) -> Plan:
+def serial(problem: PlacementProblem) -> Placement:
     """Dynamic programming over a topological order, one task at a time over all devices (as MOSAIC
     does; Han and others, PACT 2019).
 
@@ -55,7 +55,7 @@ def serial(problem: Problem) -> Plan:
     return _one_after_another(problem, devices)
 
 
-def _one_after_another(problem: Problem, devices: dict[int, int]) -> Plan:
+def _one_after_another(problem: PlacementProblem, devices: dict[int, int]) -> Placement:
     starts = [0.0] * len(problem.tasks)
     there: set[tuple[int, int]] = set()
     now = 0.0
@@ -68,10 +68,10 @@ def _one_after_another(problem: Problem, devices: dict[int, int]) -> Plan:
         starts[task] = now
         now += problem.tasks[task].seconds[device]
     order = tuple(devices[i] for i in range(len(starts)))
-    return Plan(problem, order, tuple(starts), "serial")
+    return Placement(problem, order, tuple(starts), "serial")
 
 
-def queued(problem: Problem) -> Plan:
+def queued(problem: PlacementProblem) -> Placement:
     """Each task goes to a device's queue when it becomes ready, where it is expected to end first,
     moves of its tensors included; a device takes of its queue the task of whose tensors it lacks
     the least (StarPU's DMDAR, "deque model data aware ready")."""

@@ -17,8 +17,8 @@ import onnxruntime
 from davinci.arrays import Arrays
 from davinci.compiler import Progress, compile
 from davinci.errors import CompileError, DeviceFault, InputError, did_you_mean
-from davinci.placement.devices import Device, DeviceFile
-from davinci.placement.layers import Network
+from davinci.placement.devices import DeviceFile, PlacementDevice
+from davinci.placement.layers import LayeredNetwork
 from davinci.placement.problem import NEVER
 from davinci.runtime.executable import Executable
 
@@ -33,7 +33,7 @@ COLUMNS = ("layer", "device", "seconds")
 
 
 @dataclass(frozen=True)
-class Cost:
+class LayerCost:
     """What a layer takes on a device.
 
     Attributes:
@@ -53,7 +53,7 @@ Table = dict[tuple[str, str], tuple[float, float | None]]
 """Seconds and joules by names of layer and device."""
 
 
-class Costs:
+class LayerCosts:
     """Costs of a network's layers on devices, each found once.
 
     Layers that are equal but for names and weights' values take the same time on a device, and are
@@ -69,21 +69,21 @@ class Costs:
 
     def __init__(
         self,
-        network: Network,
+        network: LayeredNetwork,
         devices: DeviceFile,
         progress: Progress = lambda text: None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self.network, self.devices = network, devices
         self.progress, self.clock = progress, clock
-        self._found: dict[tuple[str, str], Cost] = {}
+        self._found: dict[tuple[str, str], LayerCost] = {}
         self._tables: dict[str, Table] = {}
         for device in devices.devices:
             if device.kind == "table":
                 self._tables[device.name] = read_table(device.table)
                 self._check_table(device)
 
-    def _check_table(self, device: Device) -> None:
+    def _check_table(self, device: PlacementDevice) -> None:
         table = self._tables[device.name]
         for layer in self.network.layers:
             if (layer.name, device.name) not in table:
@@ -95,14 +95,16 @@ class Costs:
                     or "add it, with seconds = inf where the device cannot run it",
                 )
 
-    def cost(self, layer: int, device: Device) -> Cost:
+    def cost(self, layer: int, device: PlacementDevice) -> LayerCost:
         """What a layer takes on a device."""
         name = self.network.layers[layer].name
         if device.kind == "table":
             seconds, joules = self._tables[device.name][name, device.name]
             if joules is None and device.power is not None and seconds != NEVER:
                 joules = device.power.watts * seconds
-            return Cost(seconds, joules, "table", "" if seconds != NEVER else "the table says so")
+            return LayerCost(
+                seconds, joules, "table", "" if seconds != NEVER else "the table says so"
+            )
         self.progress(f"{name} on {device.name}")
         part = self.network.part([layer])
         unit = device.model_copy(update={"name": "", "power": None})
@@ -119,12 +121,12 @@ class Costs:
         return {value.name: self.network.values[value.name] for value in part.graph.input}
 
     @staticmethod
-    def _with_energy(device: Device, cost: Cost) -> Cost:
+    def _with_energy(device: PlacementDevice, cost: LayerCost) -> LayerCost:
         if device.power is None or cost.seconds == NEVER:
             return cost
         return replace(cost, joules=device.power.watts * cost.seconds)
 
-    def all(self) -> list[list[Cost]]:
+    def all(self) -> list[list[LayerCost]]:
         """Costs as [layers][devices]."""
         return [
             [self.cost(i, device) for device in self.devices.devices]
@@ -132,17 +134,17 @@ class Costs:
         ]
 
 
-def simulated(part: onnx.ModelProto, device: Device) -> Cost:
+def simulated(part: onnx.ModelProto, device: PlacementDevice) -> LayerCost:
     """A layer compiled for a device and simulated once, launches included."""
     try:
         executable = executable_of(part, device, timing_only=True)
         executable.run()
     except (CompileError, DeviceFault) as error:
-        return Cost(NEVER, None, "simulated", error.message)
-    return Cost(float(executable.profile["time_us"]) * 1e-6, None, "simulated")
+        return LayerCost(NEVER, None, "simulated", error.message)
+    return LayerCost(float(executable.profile["time_us"]) * 1e-6, None, "simulated")
 
 
-def executable_of(part: onnx.ModelProto, device: Device, timing_only: bool) -> Executable:
+def executable_of(part: onnx.ModelProto, device: PlacementDevice, timing_only: bool) -> Executable:
     """A part of a network compiled for a simulated device."""
     return compile(
         part,
@@ -169,7 +171,7 @@ def measured(
     inputs: Arrays,
     threads: int,
     clock: Callable[[], float] = time.perf_counter,
-) -> Cost:
+) -> LayerCost:
     """A layer on this machine's processor: warmed up, then repeated until the interval is full; the
     median of all runs."""
     try:
@@ -177,13 +179,13 @@ def measured(
         for _ in range(WARM_UP):
             session.run(None, inputs)
     except Exception as error:  # onnxruntime's errors have no common class of their own
-        return Cost(NEVER, None, "measured", " ".join(str(error).split())[:200])
+        return LayerCost(NEVER, None, "measured", " ".join(str(error).split())[:200])
     times: list[float] = []
     while sum(times) < INTERVAL_SECONDS or len(times) < LEAST_RUNS:
         began = clock()
         session.run(None, inputs)
         times.append(clock() - began)
-    return Cost(statistics.median(times), None, "measured")
+    return LayerCost(statistics.median(times), None, "measured")
 
 
 def likeness(part: onnx.ModelProto) -> str:

@@ -44,7 +44,7 @@ class Power(pydantic.BaseModel):
         return self.active_watts - self.idle_watts
 
 
-class Device(pydantic.BaseModel):
+class PlacementDevice(pydantic.BaseModel):
     """A unit that runs one layer at a time.
 
     Attributes:
@@ -71,7 +71,7 @@ class Device(pydantic.BaseModel):
     power: Power | None = None
 
 
-class Link(pydantic.BaseModel):
+class DeviceLink(pydantic.BaseModel):
     """A way between two devices, the same in both directions.
 
     Attributes:
@@ -106,10 +106,10 @@ class DeviceFile(pydantic.BaseModel):
     """Devices and links, as a TOML file has them."""
 
     model_config = CONFIG
-    devices: Annotated[tuple[Device, ...], pydantic.Field(min_length=1)]
-    links: tuple[Link, ...] = ()
+    devices: Annotated[tuple[PlacementDevice, ...], pydantic.Field(min_length=1)]
+    links: tuple[DeviceLink, ...] = ()
 
-    def link(self, one: str, other: str) -> Link | None:
+    def link(self, one: str, other: str) -> DeviceLink | None:
         """The link between two devices; None if there is none."""
         return next((link for link in self.links if {*link.between} == {one, other}), None)
 
@@ -122,7 +122,7 @@ CUT_BYTES = 28 * 28 * 32 * 4
 """Bytes of the second transfer that the source times: the result of its bottleneck_3_3."""
 
 
-def _radio(uploaded: float, watts: float, of_cut: float | None = None) -> Link:
+def _radio(uploaded: float, watts: float, of_cut: float | None = None) -> DeviceLink:
     """A radio by the seconds of the image's upload, and of `CUT_BYTES` if those are known: two
     times determine latency and rate, one alone is taken for a rate."""
     rate, latency, more = UPLOAD_BYTES / uploaded, 0.0, ""
@@ -130,7 +130,7 @@ def _radio(uploaded: float, watts: float, of_cut: float | None = None) -> Link:
         rate = (UPLOAD_BYTES - CUT_BYTES) / (uploaded - of_cut)
         latency = uploaded - UPLOAD_BYTES / rate
         more = f", of 28 x 28 x 32 in {of_cut * 1e3:g} ms"
-    return Link(
+    return DeviceLink(
         between=("device", "cloud"),
         latency_us=round(latency * 1e6, 3),
         bytes_per_second=round(rate, 3),
@@ -144,7 +144,7 @@ LINKS = {
     "3g": _radio(0.850, 0.8),
     "4g": _radio(0.180, 2.5),
     "wifi": _radio(0.1007, 1.2, of_cut=0.0203),
-    "pcie3x4": Link(
+    "pcie3x4": DeviceLink(
         between=("host", "npu"),
         latency_us=10.0,
         bytes_per_second=3.94e9,
@@ -199,8 +199,8 @@ KINDS = ("simulated", "host", "table")
 
 KEYS = {
     "": sorted(DeviceFile.model_fields),
-    "devices": sorted(Device.model_fields),
-    "links": sorted(Link.model_fields),
+    "devices": sorted(PlacementDevice.model_fields),
+    "links": sorted(DeviceLink.model_fields),
     "power": sorted(Power.model_fields),
 }
 """Keys of a file's tables."""
@@ -230,7 +230,7 @@ def _checked(found: DeviceFile, path: str) -> DeviceFile:
     return found.model_copy(update={"devices": tuple(devices)})
 
 
-def check_simulated(device: Device, where: str) -> None:
+def check_simulated(device: PlacementDevice, where: str) -> None:
     """Raises an `InputError` unless a simulated device's machine exists and has its cores."""
     if not device.machine:
         raise InputError(
@@ -258,20 +258,20 @@ def parse(text: str) -> DeviceFile:
     return _checked(DeviceFile(devices=devices), "--devices")
 
 
-def _device(item: str) -> Device:
+def _device(item: str) -> PlacementDevice:
     name, _, rest = item.partition(":")
     if name == "host":
         if rest and not (rest.isdigit() and int(rest)):
             raise InputError(
                 "bad number of threads", where="--devices", found=item, expected="host:4"
             )
-        return Device(name=item, kind="host", threads=int(rest or 1))
+        return PlacementDevice(name=item, kind="host", threads=int(rest or 1))
     if "=" in item:
         own, _, path = item.partition("=")
-        return Device(name=own or path, kind="table", table=str(Path(path).absolute()))
+        return PlacementDevice(name=own or path, kind="table", table=str(Path(path).absolute()))
     chip = item.removesuffix(machines.VECTOR_SUFFIX)
     if chip in machines.names():
-        return Device(name=item, kind="simulated", machine=item)
+        return PlacementDevice(name=item, kind="simulated", machine=item)
     raise InputError(
         "no such device",
         where="--devices",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from davinci.placement.greedy import heft
 from davinci.placement.player import play
-from davinci.placement.problem import EPSILON, NEVER, Plan, Problem, queues_of
+from davinci.placement.problem import EPSILON, NEVER, Placement, PlacementProblem, queues_of
 from davinci.placement.schedule import Schedule
 
 MOST_TASKS = 10
 """Tasks up to which all plans can be tried in a reasonable time."""
 
 
-def exhaustive(problem: Problem) -> Plan:
+def exhaustive(problem: PlacementProblem) -> Placement:
     """The fastest of all plans in which no task could start earlier without another order.
 
     Some fastest plan is among them, and each of them is made by appending tasks in the order of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from davinci.placement.problem import NEVER, Plan, Problem
+from davinci.placement.problem import NEVER, Placement, PlacementProblem
 from davinci.placement.schedule import Schedule
 
 MOST_COMBINATIONS = 64
@@ -19,7 +19,7 @@ def tasks_at_once(devices: int) -> int:
     return count
 
 
-def top_k(problem: Problem, together: int | None = None) -> Plan:
+def top_k(problem: PlacementProblem, together: int | None = None) -> Placement:
     """HOPE's greedy search: of the tasks whose predecessors are placed, those that can start first
     are placed together, on the devices on which the last of them ends first.
 
@@ -73,7 +73,7 @@ def _best_devices(schedule: Schedule, group: list[int]) -> tuple[int, ...]:
     return chosen
 
 
-def upward_ranks(problem: Problem) -> list[float]:
+def upward_ranks(problem: PlacementProblem) -> list[float]:
     """Seconds from the start of each task to the end of the last one along the longest path, with
     the means of all devices and routes (Topcuoglu and others, 2002)."""
     count = len(problem.devices)
@@ -94,7 +94,7 @@ def upward_ranks(problem: Problem) -> list[float]:
     return ranks
 
 
-def heft(problem: Problem) -> Plan:
+def heft(problem: PlacementProblem) -> Placement:
     """List scheduling by upward rank, each task where it ends first, also in a gap between two
     that are placed already (HEFT)."""
     ranks = upward_ranks(problem)
@@ -117,7 +117,7 @@ def heft(problem: Problem) -> Plan:
         taken[device].append((starts[task], end))
         taken[device].sort()
     devices = tuple(schedule.devices[i] for i in range(len(starts)))
-    return Plan(problem, devices, tuple(starts), "heft")
+    return Placement(problem, devices, tuple(starts), "heft")
 
 
 def _gap(taken: list[tuple[float, float]], earliest: float, seconds: float) -> float:

@@ -9,17 +9,17 @@ from davinci.placement import integer
 from davinci.placement.greedy import heft, top_k
 from davinci.placement.merging import SHORT, merge_short
 from davinci.placement.player import play
-from davinci.placement.problem import Plan, Problem, best_of
+from davinci.placement.problem import Placement, PlacementProblem, best_of
 from davinci.placement.ranks import LARGEST_PART, parts
 from davinci.placement.schedule import Schedule
 
 
 def integer_parts(
-    problem: Problem,
+    problem: PlacementProblem,
     seconds: float = 10.0,
     largest: int = LARGEST_PART,
     short: float = SHORT,
-) -> Plan:
+) -> Placement:
     """Places a graph part by part.
 
     Args:
@@ -45,7 +45,7 @@ def integer_parts(
     made = merged.unmerge(retimed)
     whole = len(pieces) <= 1 and len(small.tasks) == len(problem.tasks)
     remark = f"{unproven} of {len(pieces)} parts ran out of time" if unproven else ""
-    return Plan(
+    return Placement(
         problem,
         made.devices,
         made.starts,

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from davinci.errors import InputError
-from davinci.placement.problem import NEVER, Problem, Task, Tensor
+from davinci.placement.problem import NEVER, MovedTensor, PlacementProblem, PlacementTask
 from davinci.placement.schedule import Schedule
 
 RELATIVE_GAP = 1e-6
@@ -216,12 +216,12 @@ def solve(schedule: Schedule, tasks: Sequence[int], upper: float, seconds: float
 
 def _scaled(schedule: Schedule, unit: float) -> Schedule:
     problem = schedule.problem
-    tasks = tuple(Task(t.name, tuple(s / unit for s in t.seconds)) for t in problem.tasks)
+    tasks = tuple(PlacementTask(t.name, tuple(s / unit for s in t.seconds)) for t in problem.tasks)
     tensors = tuple(
-        Tensor(t.producer, t.consumers, tuple(tuple(s / unit for s in row) for row in t.moves))
+        MovedTensor(t.producer, t.consumers, tuple(tuple(s / unit for s in row) for row in t.moves))
         for t in problem.tensors
     )
-    scaled = Problem(problem.devices, tasks, tensors)
+    scaled = PlacementProblem(problem.devices, tasks, tensors)
     ends = {task: end / unit for task, end in schedule.ends.items()}
     return Schedule(scaled, [f / unit for f in schedule.free], dict(schedule.devices), ends)
 
@@ -278,7 +278,7 @@ def _quiet() -> Iterator[None]:
         os.close(kept)
 
 
-def least_after(problem: Problem) -> list[float]:
+def least_after(problem: PlacementProblem) -> list[float]:
     """Seconds that pass from the end of each task to that of the last one at least."""
     found = [0.0] * len(problem.tasks)
     for task in reversed(problem.order):
@@ -287,7 +287,7 @@ def least_after(problem: Problem) -> list[float]:
     return found
 
 
-def _ancestors(problem: Problem, tasks: Sequence[int]) -> dict[int, set[int]]:
+def _ancestors(problem: PlacementProblem, tasks: Sequence[int]) -> dict[int, set[int]]:
     """The tasks that each depends on, of these and through these; a part is convex."""
     inside = set(tasks)
     found: dict[int, set[int]] = {}
@@ -300,7 +300,7 @@ def _ancestors(problem: Problem, tasks: Sequence[int]) -> dict[int, set[int]]:
     return found
 
 
-def _topological(problem: Problem, tasks: Sequence[int]) -> list[int]:
+def _topological(problem: PlacementProblem, tasks: Sequence[int]) -> list[int]:
     """The tasks in their order, but none before one that it reads: starts of tasks that take no
     time are equal, or off by what the solver tolerates."""
     waiting, done = list(tasks), []

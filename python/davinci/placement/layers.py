@@ -31,7 +31,7 @@ FLOPS_OF_ONE = 2
 
 
 @dataclass(frozen=True)
-class Layer:
+class NetworkLayer:
     """Nodes that run on one device, one after the other.
 
     Attributes:
@@ -55,7 +55,7 @@ class Layer:
     write_bytes: int
 
 
-class Network:
+class LayeredNetwork:
     """An ONNX model of fixed shapes, cut into layers.
 
     Attributes:
@@ -162,7 +162,7 @@ class Network:
                 ]
         return found
 
-    def _layers(self) -> Iterator[Layer]:
+    def _layers(self) -> Iterator[NetworkLayer]:
         graph = self.model.graph
         groups: list[list[int]] = []
         group_of: dict[int, int] = {}
@@ -199,7 +199,7 @@ class Network:
             count = names[layer.name] = names.get(layer.name, 0) + 1
             yield layer if count == 1 else replace(layer, name=f"{layer.name}#{count}")
 
-    def _layer(self, nodes: list[int]) -> Layer:
+    def _layer(self, nodes: list[int]) -> NetworkLayer:
         graph = self.model.graph
         inside = set(nodes)
         made = [name for n in nodes for name in graph.node[n].output if name]
@@ -217,7 +217,7 @@ class Network:
         )
         heavy = [n for n in nodes if graph.node[n].op_type in HEAVY]
         named = graph.node[(heavy or nodes)[-1 if heavy else 0]]
-        return Layer(
+        return NetworkLayer(
             named.name or next(name for name in named.output if name),
             tuple(graph.node[n].op_type for n in nodes),
             tuple(nodes),

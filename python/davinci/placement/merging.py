@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from davinci.placement.player import play
-from davinci.placement.problem import NEVER, Plan, Problem, Task, Tensor
+from davinci.placement.problem import NEVER, MovedTensor, Placement, PlacementProblem, PlacementTask
 
 SHORT = 0.1
 """Share of its predecessor's time below which a task is short, on each device. The source gives
@@ -22,11 +22,11 @@ class Merged:
         members: numbers of the original's tasks in each group, in topological order.
     """
 
-    problem: Problem
-    original: Problem
+    problem: PlacementProblem
+    original: PlacementProblem
     members: tuple[tuple[int, ...], ...]
 
-    def unmerge(self, plan: Plan) -> Plan:
+    def unmerge(self, plan: Placement) -> Placement:
         """The plan of all tasks: groups where they were placed, their members in a row, each as
         soon as what it reads has come."""
         devices = [0] * len(self.original.tasks)
@@ -37,7 +37,7 @@ class Merged:
         return play(self.original, devices, queues, plan.algorithm).plan
 
 
-def merge_short(problem: Problem, short: float = SHORT) -> Merged:
+def merge_short(problem: PlacementProblem, short: float = SHORT) -> Merged:
     """Merges each task into the one task that it reads, where it is short beside it on every
     device that runs both and none is lost by that; none with a share of 0."""
     group = list(range(len(problem.tasks)))
@@ -53,14 +53,16 @@ def merge_short(problem: Problem, short: float = SHORT) -> Merged:
             added = seconds.pop(task)
             seconds[into] = [a + b for a, b in zip(seconds[into], added, strict=True)]
     numbers = {first: number for number, first in enumerate(members)}
-    tasks = tuple(Task(problem.tasks[first].name, tuple(seconds[first])) for first in members)
+    tasks = tuple(
+        PlacementTask(problem.tasks[first].name, tuple(seconds[first])) for first in members
+    )
     tensors = []
     for tensor in problem.tensors:
         producer = numbers[group[tensor.producer]]
         consumers = {numbers[group[consumer]] for consumer in tensor.consumers} - {producer}
         if consumers:
-            tensors.append(Tensor(producer, tuple(sorted(consumers)), tensor.moves))
-    merged = Problem(problem.devices, tasks, tuple(tensors))
+            tensors.append(MovedTensor(producer, tuple(sorted(consumers)), tensor.moves))
+    merged = PlacementProblem(problem.devices, tasks, tuple(tensors))
     return Merged(merged, problem, tuple(map(tuple, members.values())))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import jinja2
 
-from davinci.placement.costs import Cost
+from davinci.placement.costs import LayerCost
 from davinci.placement.priced import PricedNetwork
 from davinci.report import page as report_page
 
@@ -110,12 +110,12 @@ def as_html(priced: PricedNetwork, objective: str) -> str:
     )
 
 
-def _powered(column: Sequence[Cost]) -> bool:
+def _powered(column: Sequence[LayerCost]) -> bool:
     return any(cost.joules is not None for cost in column)
 
 
 def _lines(
-    priced: PricedNetwork, columns: Sequence[Sequence[Cost]], objective: str
+    priced: PricedNetwork, columns: Sequence[Sequence[LayerCost]], objective: str
 ) -> list[LayerLine]:
     able = [[amount(c, objective) for c in column if not c.reason] for column in columns]
     longest = [max(values, default=0.0) for values in able]
@@ -147,6 +147,6 @@ def _share(part: float, whole: float) -> float:
     return 100 * part / whole if whole else 0.0
 
 
-def amount(cost: Cost, objective: str) -> float:
+def amount(cost: LayerCost, objective: str) -> float:
     """Milliseconds or millijoules of a layer that the device can run."""
     return cost.seconds * 1e3 if objective == "latency" else (cost.joules or 0.0) * 1e3

@@ -11,12 +11,12 @@ from davinci.arrays import Arrays
 from davinci.compiler import Progress
 from davinci.errors import InputError
 from davinci.placement.costs import executable_of, session_of
-from davinci.placement.devices import Device
-from davinci.placement.layers import Network
+from davinci.placement.devices import PlacementDevice
+from davinci.placement.layers import LayeredNetwork
 from davinci.runtime.executable import Executable
 
 
-class Parts:
+class PlacedParts:
     """A network whose layers run in some order on several devices.
 
     Args:
@@ -31,8 +31,8 @@ class Parts:
 
     def __init__(
         self,
-        network: Network,
-        parts: Sequence[tuple[Sequence[int], Device]],
+        network: LayeredNetwork,
+        parts: Sequence[tuple[Sequence[int], PlacementDevice]],
         progress: Progress = lambda text: None,
     ) -> None:
         self.network = network

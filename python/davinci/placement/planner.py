@@ -10,9 +10,9 @@ from davinci.errors import InputError, did_you_mean
 from davinci.placement.baselines import queued, serial, single
 from davinci.placement.greedy import heft, top_k
 from davinci.placement.hope import integer_parts
-from davinci.placement.problem import Plan, Problem, best_of
+from davinci.placement.problem import Placement, PlacementProblem, best_of
 
-ALGORITHMS: Mapping[str, Callable[[Problem], Plan]] = {
+ALGORITHMS: Mapping[str, Callable[[PlacementProblem], Placement]] = {
     "single": single,
     "serial": serial,
     "dmdar": queued,
@@ -26,7 +26,7 @@ BEST = "best"
 """The name of the choice that tries all algorithms."""
 
 
-def place(problem: Problem, algorithm: str = BEST) -> Plan:
+def place(problem: PlacementProblem, algorithm: str = BEST) -> Placement:
     """The plan of an algorithm, or the fastest of all of them.
 
     Raises:

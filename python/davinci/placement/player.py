@@ -6,11 +6,11 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from davinci.placement.problem import Plan, Problem
+from davinci.placement.problem import Placement, PlacementProblem
 
 
 @dataclass(frozen=True)
-class Move:
+class TensorMove:
     """A tensor on its way between two devices.
 
     Attributes:
@@ -29,11 +29,11 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Timeline:
+class PlacementTimeline:
     """What happened: a plan with the times at which things were done, and the moves of tensors."""
 
-    plan: Plan
-    moves: tuple[Move, ...]
+    plan: Placement
+    moves: tuple[TensorMove, ...]
 
 
 class _Player:
@@ -41,7 +41,7 @@ class _Player:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: PlacementProblem,
         devices: Sequence[int],
         queues: Sequence[Sequence[int]],
         exclusive_links: bool,
@@ -53,7 +53,7 @@ class _Player:
         self.link_free: dict[tuple[int, int], float] = {}
         self.missing = [len(reads) for reads in problem.reads]
         self.starts = [-1.0] * len(problem.tasks)
-        self.moves: list[Move] = []
+        self.moves: list[TensorMove] = []
         self.events: list[tuple[float, int, int, int]] = []
         """Time, 0 for an arrival and 1 for the end of a task, the task, and its tensors."""
         self.made: list[list[int]] = [[] for _ in problem.tasks]
@@ -99,19 +99,19 @@ class _Player:
                     if self.exclusive_links:
                         start = max(now, self.link_free.get((source, target), 0.0))
                         self.link_free[source, target] = start + seconds
-                    self.moves.append(Move(number, source, target, start, start + seconds))
+                    self.moves.append(TensorMove(number, source, target, start, start + seconds))
                 for consumer in consumers:
                     if self.devices[consumer] == target:
                         heapq.heappush(self.events, (start + seconds, 0, consumer, 1))
 
 
 def play(
-    problem: Problem,
+    problem: PlacementProblem,
     devices: Sequence[int],
     queues: Sequence[Sequence[int]],
     algorithm: str,
     exclusive_links: bool = False,
-) -> Timeline:
+) -> PlacementTimeline:
     """Runs the tasks of each device in their order, each as soon as all that it reads has come.
 
     Args:
@@ -130,5 +130,5 @@ def play(
     waiting = [problem.tasks[i].name for i, start in enumerate(player.starts) if start < 0]
     if waiting:
         raise ValueError(f"tasks wait for each other: {', '.join(waiting[:8])}")
-    plan = Plan(problem, tuple(devices), tuple(player.starts), algorithm)
-    return Timeline(plan, tuple(player.moves))
+    plan = Placement(problem, tuple(devices), tuple(player.starts), algorithm)
+    return PlacementTimeline(plan, tuple(player.moves))

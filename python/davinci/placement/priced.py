@@ -15,11 +15,11 @@ from davinci.errors import InputError
 from davinci.files import check_distinct, check_writable
 from davinci.job import open_source
 from davinci.placement import devices as device_files
-from davinci.placement.costs import COLUMNS, Cost, Costs
-from davinci.placement.devices import Device, DeviceFile
-from davinci.placement.layers import Layer, Network, random_inputs_of
-from davinci.placement.parts import Parts
-from davinci.placement.problem import NEVER, Plan, Problem, Task, Tensor
+from davinci.placement.costs import COLUMNS, LayerCost, LayerCosts
+from davinci.placement.devices import DeviceFile, PlacementDevice
+from davinci.placement.layers import LayeredNetwork, NetworkLayer, random_inputs_of
+from davinci.placement.parts import PlacedParts
+from davinci.placement.problem import NEVER, MovedTensor, Placement, PlacementProblem, PlacementTask
 from davinci.reference import check
 
 Progress = Callable[[str], None]
@@ -37,24 +37,24 @@ class PricedNetwork:
     """
 
     name: str
-    network: Network
+    network: LayeredNetwork
     devices: DeviceFile
-    costs: list[list[Cost]]
+    costs: list[list[LayerCost]]
 
-    def of_device(self, number: int) -> list[Cost]:
+    def of_device(self, number: int) -> list[LayerCost]:
         """The costs of all layers on one device."""
         return [row[number] for row in self.costs]
 
     @functools.cached_property
-    def problem(self) -> Problem:
+    def problem(self) -> PlacementProblem:
         """The layers as tasks to be placed, the values between them as tensors to be moved.
 
         Raises:
-            InputError: see `Problem`; two devices are not linked.
+            InputError: see `PlacementProblem`; two devices are not linked.
         """
         network, devices = self.network, self.devices.devices
         tasks = tuple(
-            Task(layer.name, tuple(cost.seconds for cost in row))
+            PlacementTask(layer.name, tuple(cost.seconds for cost in row))
             for layer, row in zip(network.layers, self.costs, strict=True)
         )
         tensors = []
@@ -65,8 +65,8 @@ class PricedNetwork:
                 moves = tuple(
                     tuple(self._move(a.name, b.name, count) for b in devices) for a in devices
                 )
-                tensors.append(Tensor(producer, readers, moves))
-        return Problem(tuple(device.name for device in devices), tasks, tuple(tensors))
+                tensors.append(MovedTensor(producer, readers, moves))
+        return PlacementProblem(tuple(device.name for device in devices), tasks, tuple(tensors))
 
     def _move(self, source: str, target: str, count: int) -> float:
         if source == target:
@@ -92,7 +92,7 @@ class PricedNetwork:
 
     def layer_record(self, number: int) -> dict[str, Any]:
         """A layer, and what it takes on each device, as data."""
-        layer: Layer = self.network.layers[number]
+        layer: NetworkLayer = self.network.layers[number]
         return {
             "name": layer.name,
             "operators": list(layer.operators),
@@ -132,14 +132,14 @@ class PricedNetwork:
 
     def run(
         self,
-        parts: Sequence[tuple[Sequence[int], Device]],
+        parts: Sequence[tuple[Sequence[int], PlacementDevice]],
         progress: Progress = lambda text: None,
     ) -> Arrays:
-        """The network's outputs, each part computed on its device with data; see `Parts`."""
+        """The network's outputs, each part computed on its device with data; see `PlacedParts`."""
         inputs = {name: self.network.values[name] for name in self.network.inputs}
-        return Parts(self.network, parts, progress).run(inputs)
+        return PlacedParts(self.network, parts, progress).run(inputs)
 
-    def run_plan(self, plan: Plan, progress: Progress = lambda text: None) -> Arrays:
+    def run_plan(self, plan: Placement, progress: Progress = lambda text: None) -> Arrays:
         """The network's outputs, each layer computed where a plan puts it, in the order of their
         starts."""
         rank = {task: i for i, task in enumerate(plan.problem.order)}
@@ -173,13 +173,13 @@ def price(
         devices: on which the layers are simulated, measured or looked up.
         seed: of the random inputs.
         progress: called with what is about to be done.
-        clock: see `Costs`.
+        clock: see `LayerCosts`.
 
     Raises:
         InputError: the model has no layers, a table lacks one, or a device can run none of them.
     """
     network = open_network(model, seed)
-    costs = Costs(network, devices, progress, clock).all()
+    costs = LayerCosts(network, devices, progress, clock).all()
     priced = PricedNetwork(model, network, devices, costs)
     for number, device in enumerate(devices.devices):
         column = priced.of_device(number)
@@ -193,7 +193,7 @@ def price(
     return priced
 
 
-def open_network(model: str, seed: int) -> Network:
+def open_network(model: str, seed: int) -> LayeredNetwork:
     """The layers of a model that is ONNX, with random inputs.
 
     Raises:
@@ -208,7 +208,7 @@ def open_network(model: str, seed: int) -> Network:
     example = (
         random_inputs_of(proto, seed, model) if source.example is None else source.example(seed)
     )
-    return Network(proto, example, model)
+    return LayeredNetwork(proto, example, model)
 
 
 def devices_of(text: str, model: str, results: Iterable[str | None]) -> DeviceFile:

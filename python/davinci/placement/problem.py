@@ -29,7 +29,7 @@ EPSILON = 1e-9
 
 
 @dataclass(frozen=True)
-class Task:
+class PlacementTask:
     """An operator, or a group that runs as one.
 
     Attributes:
@@ -42,7 +42,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Tensor:
+class MovedTensor:
     """What one task makes and others read.
 
     Attributes:
@@ -58,7 +58,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Problem:
+class PlacementProblem:
     """A graph of tasks, and what they cost on each device.
 
     Attributes:
@@ -72,8 +72,8 @@ class Problem:
     """
 
     devices: tuple[str, ...]
-    tasks: tuple[Task, ...]
-    tensors: tuple[Tensor, ...] = ()
+    tasks: tuple[PlacementTask, ...]
+    tensors: tuple[MovedTensor, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.devices:
@@ -84,7 +84,7 @@ class Problem:
             self._check_tensor(tensor)
         self.order  # noqa: B018  raises where there is a cycle
 
-    def _check_task(self, task: Task) -> None:
+    def _check_task(self, task: PlacementTask) -> None:
         count = len(self.devices)
         where = f"task {task.name!r}"
         if len(task.seconds) != count:
@@ -102,7 +102,7 @@ class Problem:
             hint = "add a device that runs it, or its time there"
             raise InputError(f"none of the devices {names} runs it", where=where, hint=hint)
 
-    def _check_tensor(self, tensor: Tensor) -> None:
+    def _check_tensor(self, tensor: MovedTensor) -> None:
         count = len(self.devices)
         for task in (tensor.producer, *tensor.consumers):
             if not 0 <= task < len(self.tasks):
@@ -201,7 +201,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Plan:
+class Placement:
     """Where and when each task runs.
 
     Attributes:
@@ -214,7 +214,7 @@ class Plan:
         remark: what a reader of the plan must know, for example that a limit of time was met.
     """
 
-    problem: Problem
+    problem: PlacementProblem
     devices: tuple[int, ...]
     starts: tuple[float, ...]
     algorithm: str
@@ -247,7 +247,7 @@ class Plan:
 
 
 def queues_of(
-    problem: Problem, devices: Sequence[int], starts: Sequence[float]
+    problem: PlacementProblem, devices: Sequence[int], starts: Sequence[float]
 ) -> tuple[tuple[int, ...], ...]:
     """The tasks of each device in the order in which it does them.
 
@@ -265,7 +265,7 @@ def queues_of(
     return tuple(map(tuple, queues))
 
 
-def faults(plan: Plan) -> list[str]:
+def faults(plan: Placement) -> list[str]:
     """What is wrong with a plan, checked task by task and without any algorithm's data; [] if
     nothing is."""
     problem = plan.problem
@@ -298,11 +298,11 @@ def faults(plan: Plan) -> list[str]:
     return found
 
 
-def _apart(plan: Plan, one: int, other: int, slack: float) -> bool:
+def _apart(plan: Placement, one: int, other: int, slack: float) -> bool:
     before = plan.ends[one] <= plan.starts[other] + slack
     return before or plan.ends[other] <= plan.starts[one] + slack
 
 
-def best_of(plans: Iterable[Plan]) -> Plan:
+def best_of(plans: Iterable[Placement]) -> Placement:
     """The plan of the least latency, of equal ones the first."""
     return min(plans, key=lambda plan: plan.latency)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from davinci.placement.problem import Problem
+from davinci.placement.problem import PlacementProblem
 
 LARGEST_PART = 11
 """Tasks of a part: fewer than 12, as in the source (NT)."""
@@ -14,7 +14,7 @@ IMBALANCES = (0.2, 0.1, 0.5, 1.0)
 then looser ones for graphs that cannot be balanced, as those with many sources)."""
 
 
-def ranks(problem: Problem, tasks: Sequence[int]) -> dict[int, int]:
+def ranks(problem: PlacementProblem, tasks: Sequence[int]) -> dict[int, int]:
     """For each task, how many tasks the longest path to it within `tasks` has, itself included."""
     inside = set(tasks)
     found: dict[int, int] = {}
@@ -25,7 +25,7 @@ def ranks(problem: Problem, tasks: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def bisect(problem: Problem, tasks: Sequence[int]) -> tuple[list[int], list[int]] | None:
+def bisect(problem: PlacementProblem, tasks: Sequence[int]) -> tuple[list[int], list[int]] | None:
     """Cuts a graph in two behind a rank, so that nothing leads back; None if all have one rank.
 
     Among the cuts that are balanced the one with the fewest tasks at the rank is taken, whose
@@ -51,7 +51,7 @@ def bisect(problem: Problem, tasks: Sequence[int]) -> tuple[list[int], list[int]
     return [t for t in tasks if rank[t] <= cut], [t for t in tasks if rank[t] > cut]
 
 
-def parts(problem: Problem, largest: int = LARGEST_PART) -> list[list[int]]:
+def parts(problem: PlacementProblem, largest: int = LARGEST_PART) -> list[list[int]]:
     """Cuts a graph until no part has more than `largest` tasks; no part reads from a later one.
 
     Independent tasks of one rank, which no rank separates, are cut in the order of the graph.

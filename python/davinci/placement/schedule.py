@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from davinci.placement.problem import NEVER, Plan, Problem
+from davinci.placement.problem import NEVER, Placement, PlacementProblem
 
 
 @dataclass
@@ -18,7 +18,7 @@ class Schedule:
         ends: of the tasks that are placed, in seconds from the beginning.
     """
 
-    problem: Problem
+    problem: PlacementProblem
     free: list[float] = field(default_factory=list)
     devices: dict[int, int] = field(default_factory=dict)
     ends: dict[int, float] = field(default_factory=dict)
@@ -55,9 +55,9 @@ class Schedule:
         """The same, which may go on in another way."""
         return Schedule(self.problem, list(self.free), dict(self.devices), dict(self.ends))
 
-    def plan(self, algorithm: str) -> Plan:
+    def plan(self, algorithm: str) -> Placement:
         """The finished plan, once each task is placed."""
         tasks = self.problem.tasks
         devices = tuple(self.devices[i] for i in range(len(tasks)))
         starts = tuple(self.ends[i] - tasks[i].seconds[d] for i, d in enumerate(devices))
-        return Plan(self.problem, devices, starts, algorithm)
+        return Placement(self.problem, devices, starts, algorithm)

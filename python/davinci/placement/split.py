@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from davinci.errors import CompileError
-from davinci.placement.costs import Cost
-from davinci.placement.devices import Link
-from davinci.placement.layers import Network
+from davinci.placement.costs import LayerCost
+from davinci.placement.devices import DeviceLink
+from davinci.placement.layers import LayeredNetwork
 from davinci.placement.problem import NEVER
 
 
 @dataclass(frozen=True)
-class Split:
+class NetworkCut:
     """A network whose first layers run here and the others there.
 
     Attributes:
@@ -41,7 +41,7 @@ class Split:
         return self.here_seconds + self.link_seconds + self.there_seconds
 
 
-def crossing(network: Network, here: int) -> list[str]:
+def crossing(network: LayeredNetwork, here: int) -> list[str]:
     """Names of the values that cross a cut behind the first `here` layers.
 
     Those are what one side makes and the other reads, and the caller's inputs that are read there.
@@ -55,8 +55,11 @@ def crossing(network: Network, here: int) -> list[str]:
 
 
 def splits(
-    here_costs: Sequence[Cost], there_costs: Sequence[Cost], network: Network, link: Link
-) -> list[Split]:
+    here_costs: Sequence[LayerCost],
+    there_costs: Sequence[LayerCost],
+    network: LayeredNetwork,
+    link: DeviceLink,
+) -> list[NetworkCut]:
     """Every way to cut a network, from all layers there to all of them here."""
     count = len(network.layers)
     powered = all(cost.joules is not None or cost.reason for cost in here_costs)
@@ -66,7 +69,7 @@ def splits(
         link_seconds = link.seconds(moved) if here < count else 0.0
         energy = sum(cost.joules or 0.0 for cost in here_costs[:here]) + link.watts * link_seconds
         found.append(
-            Split(
+            NetworkCut(
                 here,
                 network.layers[here - 1].name if here else "input",
                 moved,
@@ -79,7 +82,7 @@ def splits(
     return found
 
 
-def best_split(tried: Sequence[Split], objective: str) -> Split:
+def best_split(tried: Sequence[NetworkCut], objective: str) -> NetworkCut:
     """The cut of the least latency or energy that both devices can run.
 
     Args:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from davinci.placement.player import Timeline
+from davinci.placement.player import PlacementTimeline
 
 MICROSECONDS = 1e6
 
 
-def trace_json(timeline: Timeline) -> str:
+def trace_json(timeline: PlacementTimeline) -> str:
     """Slices of tasks on their devices, and of tensors on their way, in microseconds."""
     plan = timeline.plan
     problem = plan.problem

@@ -5,7 +5,7 @@ them. `lowest` orders the steps of a network so that little is live at once, `la
 `in_groups` say which of them run at the same time.
 """
 
-from davinci.planning.order import Order, lowest
+from davinci.planning.order import StepOrder, lowest
 from davinci.planning.planner import (
     ALGORITHMS,
     COMPILE,
@@ -45,11 +45,11 @@ __all__ = [
     "SEARCH",
     "Budget",
     "Buffer",
-    "Order",
     "Piece",
     "Plan",
     "Problem",
     "Step",
+    "StepOrder",
     "Work",
     "algorithms_for",
     "can_run",

@@ -22,7 +22,7 @@ from davinci.native import Ints, Library, ints_at
 LIBRARY = Library()
 
 
-class Place(IntEnum):
+class PlaceIndex(IntEnum):
     """Numbers of the arrays in `place`.
 
     Members:
@@ -42,7 +42,7 @@ class Place(IntEnum):
         CHANGED, BEFORE: least offsets, by buffer, and floors, by -1 - section, that were changed on
             the way to the present state, and what they were before.
         STACK: lists of buffers and of candidates.
-        COUNTS: see `Count`.
+        COUNTS: see `CountIndex`.
     """
 
     SIZES = 0
@@ -69,7 +69,7 @@ class Place(IntEnum):
     COUNTS = auto()
 
 
-class Count(IntEnum):
+class CountIndex(IntEnum):
     """Numbers in the array COUNTS.
 
     Members:
@@ -105,10 +105,10 @@ HUGE = 1 << 62
 @LIBRARY.entry
 def solve(place: Ints, sections: int, buffers: int) -> int:
     """Looks for a plan within the capacity."""
-    stack, counts = ints_at(place[Place.STACK]), ints_at(place[Place.COUNTS])
+    stack, counts = ints_at(place[PlaceIndex.STACK]), ints_at(place[PlaceIndex.COUNTS])
     for i in range(buffers):
         stack[i] = i
-    counts[Count.TOP] = buffers
+    counts[CountIndex.TOP] = buffers
     return parts(place, 0, buffers, 0, sections, 0, sections)
 
 
@@ -118,10 +118,10 @@ def parts(
 ) -> int:
     """Solves sections `first` to `last`, part by part where sections from `cut_first` to
     `cut_last` are crossed by no unplaced buffer; STACK has their buffers from `list_at` on."""
-    crossing, counts = ints_at(place[Place.CROSSING]), ints_at(place[Place.COUNTS])
+    crossing, counts = ints_at(place[PlaceIndex.CROSSING]), ints_at(place[PlaceIndex.COUNTS])
     begin = first
     for s in range(cut_first, cut_last):
-        if s + 1 < last and crossing[s] == 0 and counts[Count.DECOMPOSE] == 1:
+        if s + 1 < last and crossing[s] == 0 and counts[CountIndex.DECOMPOSE] == 1:
             result = part(place, list_at, count, begin, s + 1)
             if result != Outcome.FOUND:
                 return result
@@ -133,13 +133,13 @@ def parts(
 def part(place: Ints, list_at: int, count: int, first: int, last: int) -> int:
     """Solves a part whose buffers meet no others, in an order of its own."""
     stack, counts, is_open = (
-        ints_at(place[Place.STACK]),
-        ints_at(place[Place.COUNTS]),
-        ints_at(place[Place.OPEN]),
+        ints_at(place[PlaceIndex.STACK]),
+        ints_at(place[PlaceIndex.COUNTS]),
+        ints_at(place[PlaceIndex.OPEN]),
     )
-    firsts, lasts = ints_at(place[Place.FIRST]), ints_at(place[Place.LAST])
-    rest, fullest = ints_at(place[Place.REST]), ints_at(place[Place.FULLEST])
-    own = counts[Count.TOP]
+    firsts, lasts = ints_at(place[PlaceIndex.FIRST]), ints_at(place[PlaceIndex.LAST])
+    rest, fullest = ints_at(place[PlaceIndex.REST]), ints_at(place[PlaceIndex.FULLEST])
+    own = counts[CountIndex.TOP]
     found = 0
     for k in range(count):
         b = stack[list_at + k]
@@ -159,17 +159,17 @@ def part(place: Ints, list_at: int, count: int, first: int, last: int) -> int:
             stack[own + at] = stack[own + at - 1]
             at -= 1
         stack[own + at] = b
-    counts[Count.TOP] = own + found
+    counts[CountIndex.TOP] = own + found
     result = search(place, own, found, first, last, 0, -1)
-    counts[Count.TOP] = own
+    counts[CountIndex.TOP] = own
     return result
 
 
 @LIBRARY.function
 def precedes(place: Ints, one: int, other: int) -> int:
     """Whether a buffer is tried in front of another one of the same least offset."""
-    key0, key1 = ints_at(place[Place.KEY0]), ints_at(place[Place.KEY1])
-    key2 = ints_at(place[Place.KEY2])
+    key0, key1 = ints_at(place[PlaceIndex.KEY0]), ints_at(place[PlaceIndex.KEY1])
+    key2 = ints_at(place[PlaceIndex.KEY2])
     if key0[one] != key0[other]:
         return 1 if key0[one] > key0[other] else 0
     if key1[one] != key1[other]:
@@ -191,18 +191,18 @@ def search(
             on above it, or beside it with a buffer behind it in the list.
     """
     counts, stack, is_open = (
-        ints_at(place[Place.COUNTS]),
-        ints_at(place[Place.STACK]),
-        ints_at(place[Place.OPEN]),
+        ints_at(place[PlaceIndex.COUNTS]),
+        ints_at(place[PlaceIndex.STACK]),
+        ints_at(place[PlaceIndex.OPEN]),
     )
     least, sizes, offsets = (
-        ints_at(place[Place.LEAST]),
-        ints_at(place[Place.SIZES]),
-        ints_at(place[Place.OFFSETS]),
+        ints_at(place[PlaceIndex.LEAST]),
+        ints_at(place[PlaceIndex.SIZES]),
+        ints_at(place[PlaceIndex.OFFSETS]),
     )
-    if counts[Count.STATES] >= counts[Count.LIMIT]:
+    if counts[CountIndex.STATES] >= counts[CountIndex.LIMIT]:
         return Outcome.STOPPED
-    counts[Count.STATES] += 1
+    counts[CountIndex.STATES] += 1
     # An offset where an unplaced buffer would fit below leaves a gap that another plan has not.
     gap = HUGE
     for k in range(count):
@@ -211,7 +211,7 @@ def search(
             gap = min(gap, least[b] + sizes[b])
     if gap == HUGE:
         return Outcome.FOUND
-    own = counts[Count.TOP]
+    own = counts[CountIndex.TOP]
     found = 0
     for k in range(count):
         b = stack[list_at + k]
@@ -223,14 +223,14 @@ def search(
                 at -= 1
             stack[at] = k
             found += 1
-    counts[Count.TOP] = own + found
+    counts[CountIndex.TOP] = own + found
     result = Outcome.NONE
     k = 0
     while k < found and result == Outcome.NONE:
         number = stack[own + k]
         b = stack[list_at + number]
         offset = least[b]
-        trail = counts[Count.TRAIL]
+        trail = counts[CountIndex.TRAIL]
         covered = put(place, b)
         if fits(place, first, last, offset) == 1:
             result = behind(place, b, list_at, count, first, last, offset, number)
@@ -240,7 +240,7 @@ def search(
         k += 1
         if covered == 0:  # Nothing is to lie above b, so that it did not cause the failure.
             k = found
-    counts[Count.TOP] = own
+    counts[CountIndex.TOP] = own
     return result
 
 
@@ -249,14 +249,14 @@ def behind(
     place: Ints, b: int, list_at: int, count: int, first: int, last: int, offset: int, number: int
 ) -> int:
     """Goes on behind buffer `b`: as one part, or by the parts that it held together."""
-    crossing, counts = ints_at(place[Place.CROSSING]), ints_at(place[Place.COUNTS])
-    firsts, lasts = ints_at(place[Place.FIRST]), ints_at(place[Place.LAST])
+    crossing, counts = ints_at(place[PlaceIndex.CROSSING]), ints_at(place[PlaceIndex.COUNTS])
+    firsts, lasts = ints_at(place[PlaceIndex.FIRST]), ints_at(place[PlaceIndex.LAST])
     parted = 0
     for s in range(firsts[b], lasts[b] - 1):
         crossing[s] -= 1
         if crossing[s] == 0:
             parted = 1
-    if parted == 1 and counts[Count.DECOMPOSE] == 1:
+    if parted == 1 and counts[CountIndex.DECOMPOSE] == 1:
         result = parts(place, list_at, count, first, last, firsts[b], lasts[b] - 1)
     else:
         result = search(place, list_at, count, first, last, offset, number)
@@ -269,22 +269,25 @@ def behind(
 def put(place: Ints, b: int) -> int:
     """Places a buffer at its least offset; returns whether unplaced ones conflict with it."""
     sizes, least, is_open = (
-        ints_at(place[Place.SIZES]),
-        ints_at(place[Place.LEAST]),
-        ints_at(place[Place.OPEN]),
+        ints_at(place[PlaceIndex.SIZES]),
+        ints_at(place[PlaceIndex.LEAST]),
+        ints_at(place[PlaceIndex.OPEN]),
     )
-    firsts, lasts = ints_at(place[Place.FIRST]), ints_at(place[Place.LAST])
-    overlaps, overlapping = ints_at(place[Place.OVERLAPS]), ints_at(place[Place.OVERLAPPING])
-    members, member = ints_at(place[Place.MEMBERS]), ints_at(place[Place.MEMBER])
+    firsts, lasts = ints_at(place[PlaceIndex.FIRST]), ints_at(place[PlaceIndex.LAST])
+    overlaps, overlapping = (
+        ints_at(place[PlaceIndex.OVERLAPS]),
+        ints_at(place[PlaceIndex.OVERLAPPING]),
+    )
+    members, member = ints_at(place[PlaceIndex.MEMBERS]), ints_at(place[PlaceIndex.MEMBER])
     floor, rest, marks = (
-        ints_at(place[Place.FLOOR]),
-        ints_at(place[Place.REST]),
-        ints_at(place[Place.MARKS]),
+        ints_at(place[PlaceIndex.FLOOR]),
+        ints_at(place[PlaceIndex.REST]),
+        ints_at(place[PlaceIndex.MARKS]),
     )
-    changed, before = ints_at(place[Place.CHANGED]), ints_at(place[Place.BEFORE])
-    counts = ints_at(place[Place.COUNTS])
-    counts[Count.PUT] += 1
-    put_number, trail = counts[Count.PUT], counts[Count.TRAIL]
+    changed, before = ints_at(place[PlaceIndex.CHANGED]), ints_at(place[PlaceIndex.BEFORE])
+    counts = ints_at(place[PlaceIndex.COUNTS])
+    counts[CountIndex.PUT] += 1
+    put_number, trail = counts[CountIndex.PUT], counts[CountIndex.TRAIL]
     top = least[b] + sizes[b]
     is_open[b] = 0
     covered = 0
@@ -318,7 +321,7 @@ def put(place: Ints, b: int) -> int:
                 before[trail] = floor[s]
                 trail += 1
                 floor[s] = lowest
-    counts[Count.TRAIL] = trail
+    counts[CountIndex.TRAIL] = trail
     return covered
 
 
@@ -326,11 +329,11 @@ def put(place: Ints, b: int) -> int:
 def fits(place: Ints, first: int, last: int, offset: int) -> int:
     """Whether what is still to come fits above the floors, and above the offset placed last."""
     floor, rest, counts = (
-        ints_at(place[Place.FLOOR]),
-        ints_at(place[Place.REST]),
-        ints_at(place[Place.COUNTS]),
+        ints_at(place[PlaceIndex.FLOOR]),
+        ints_at(place[PlaceIndex.REST]),
+        ints_at(place[PlaceIndex.COUNTS]),
     )
-    capacity = counts[Count.CAPACITY]
+    capacity = counts[CountIndex.CAPACITY]
     for s in range(first, last):
         if max(floor[s], offset) + rest[s] > capacity:
             return 0
@@ -341,17 +344,17 @@ def fits(place: Ints, first: int, last: int, offset: int) -> int:
 def take(place: Ints, b: int, trail: int) -> int:
     """Undoes `put`, and what was changed since the trail had that length."""
     sizes, least, is_open = (
-        ints_at(place[Place.SIZES]),
-        ints_at(place[Place.LEAST]),
-        ints_at(place[Place.OPEN]),
+        ints_at(place[PlaceIndex.SIZES]),
+        ints_at(place[PlaceIndex.LEAST]),
+        ints_at(place[PlaceIndex.OPEN]),
     )
-    firsts, lasts = ints_at(place[Place.FIRST]), ints_at(place[Place.LAST])
-    floor, rest = ints_at(place[Place.FLOOR]), ints_at(place[Place.REST])
-    changed, before = ints_at(place[Place.CHANGED]), ints_at(place[Place.BEFORE])
-    counts = ints_at(place[Place.COUNTS])
+    firsts, lasts = ints_at(place[PlaceIndex.FIRST]), ints_at(place[PlaceIndex.LAST])
+    floor, rest = ints_at(place[PlaceIndex.FLOOR]), ints_at(place[PlaceIndex.REST])
+    changed, before = ints_at(place[PlaceIndex.CHANGED]), ints_at(place[PlaceIndex.BEFORE])
+    counts = ints_at(place[PlaceIndex.COUNTS])
     for s in range(firsts[b], lasts[b]):
         rest[s] += sizes[b]
-    at = counts[Count.TRAIL]
+    at = counts[CountIndex.TRAIL]
     while at > trail:
         at -= 1
         what = changed[at]
@@ -359,6 +362,6 @@ def take(place: Ints, b: int, trail: int) -> int:
             floor[-1 - what] = before[at]
         else:
             least[what] = before[at]
-    counts[Count.TRAIL] = trail
+    counts[CountIndex.TRAIL] = trail
     is_open[b] = 1
     return 0

@@ -26,7 +26,7 @@ KEPT = 16
 
 
 @dataclass(frozen=True)
-class Order:
+class StepOrder:
     """An order of all steps.
 
     Attributes:
@@ -105,7 +105,7 @@ class _Space:
         return _State(done, state.live + born - freed, peak, _Chain(number, state.steps))
 
 
-def lowest(work: Work, states: int = STATES) -> Order:
+def lowest(work: Work, states: int = STATES) -> StepOrder:
     """An order of steps whose peak is low, the least one where `states` sets suffice to know."""
     space = _Space(work)
     candidates = [tuple(range(len(work.steps))), *_in_one_pass(space), *_beam(space)]
@@ -113,9 +113,9 @@ def lowest(work: Work, states: int = STATES) -> Order:
     best = min(range(len(candidates)), key=peaks.__getitem__)
     order, peak = candidates[best], peaks[best]
     if peak == work.least_bytes:
-        return Order(order, peak, True)
+        return StepOrder(order, peak, True)
     found, exact = _best_first(space, peak, states)
-    return Order(found or order, peak if found is None else peak_of(work, found), exact)
+    return StepOrder(found or order, peak if found is None else peak_of(work, found), exact)
 
 
 def peak_of(work: Work, order: Sequence[int]) -> int:

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from davinci.native import address
-from davinci.planning.canonical import LIBRARY, Count, Outcome, Place
+from davinci.planning.canonical import LIBRARY, CountIndex, Outcome, PlaceIndex
 from davinci.planning.problem import Ints, Problem
 
 ORDERS = (
-    (Place.FULLEST, "size_time", "time"),
-    (Place.FULLEST, "time", "size_time"),
-    ("time", "size_time", Place.FULLEST),
+    (PlaceIndex.FULLEST, "size_time", "time"),
+    (PlaceIndex.FULLEST, "time", "size_time"),
+    ("time", "size_time", PlaceIndex.FULLEST),
 )
 """Keys of buffers, the most important one first: how full the fullest of their sections still is,
 their lifetime, and that times their size."""
@@ -34,7 +34,7 @@ ROUND_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
-class Result:
+class SearchResult:
     """What a search found.
 
     Attributes:
@@ -55,7 +55,7 @@ def search(
     states: int,
     seconds: float | None = None,
     capacity: int | None = None,
-) -> Result:
+) -> SearchResult:
     """Looks for a plan lower than one of `known` bytes.
 
     Args:
@@ -66,11 +66,11 @@ def search(
         capacity: a plan of this height is good enough, in bytes; None to look for the lowest one.
     """
     if not len(problem.buffers) or problem.lower_bound == 0:
-        return Result(None, 0, 0)
-    return _Search(problem, known, states, seconds, capacity).result()
+        return SearchResult(None, 0, 0)
+    return _HeightSearch(problem, known, states, seconds, capacity).result()
 
 
-class _Search:
+class _HeightSearch:
     """Rounds of decisions whether there is a plan of some height, in units of the kernel."""
 
     def __init__(
@@ -91,11 +91,13 @@ class _Search:
         self._speed = 0.0
         self._offsets: list[int] | None = None
 
-    def result(self) -> Result:
+    def result(self) -> SearchResult:
         """Searches until a plan is good enough or the budget is used up."""
         while self._best > self._goal and self._round():
             self._limit *= 2
-        return Result(self._offsets, self._bound * self._kernel.unit, self._states - self._left)
+        return SearchResult(
+            self._offsets, self._bound * self._kernel.unit, self._states - self._left
+        )
 
     @property
     def _goal(self) -> int:
@@ -159,35 +161,35 @@ class _Kernel:
         last = first + live.sum(axis=0)
         crossing = np.append((live[:-1] & live[1:]).sum(axis=1), 0)
         trail = count * (count + sections) + sections
-        self._start: dict[Place, Ints] = {
-            Place.LEAST: np.zeros(count, dtype=np.int64),
-            Place.OPEN: np.ones(count, dtype=np.int64),
-            Place.FLOOR: np.zeros(sections, dtype=np.int64),
-            Place.REST: live @ sizes,
-            Place.CROSSING: crossing.astype(np.int64),
-            Place.MARKS: np.zeros(sections, dtype=np.int64),
-            Place.COUNTS: np.zeros(len(Count), dtype=np.int64),
+        self._start: dict[PlaceIndex, Ints] = {
+            PlaceIndex.LEAST: np.zeros(count, dtype=np.int64),
+            PlaceIndex.OPEN: np.ones(count, dtype=np.int64),
+            PlaceIndex.FLOOR: np.zeros(sections, dtype=np.int64),
+            PlaceIndex.REST: live @ sizes,
+            PlaceIndex.CROSSING: crossing.astype(np.int64),
+            PlaceIndex.MARKS: np.zeros(sections, dtype=np.int64),
+            PlaceIndex.COUNTS: np.zeros(len(CountIndex), dtype=np.int64),
         }
-        self._start[Place.COUNTS][Count.DECOMPOSE] = not problem.conflicts
-        constant: dict[Place, Ints] = {
-            Place.SIZES: sizes,
-            Place.FIRST: first,
-            Place.LAST: last,
-            Place.OVERLAPS: _starts(overlaps.sum(axis=1)),
-            Place.OVERLAPPING: np.nonzero(overlaps)[1],
-            Place.MEMBERS: _starts(live.sum(axis=1)),
-            Place.MEMBER: np.nonzero(live)[1],
+        self._start[PlaceIndex.COUNTS][CountIndex.DECOMPOSE] = not problem.conflicts
+        constant: dict[PlaceIndex, Ints] = {
+            PlaceIndex.SIZES: sizes,
+            PlaceIndex.FIRST: first,
+            PlaceIndex.LAST: last,
+            PlaceIndex.OVERLAPS: _starts(overlaps.sum(axis=1)),
+            PlaceIndex.OVERLAPPING: np.nonzero(overlaps)[1],
+            PlaceIndex.MEMBERS: _starts(live.sum(axis=1)),
+            PlaceIndex.MEMBER: np.nonzero(live)[1],
         }
-        scratch: dict[Place, Ints] = {
-            Place.FULLEST: np.zeros(count, dtype=np.int64),
-            Place.OFFSETS: np.zeros(count, dtype=np.int64),
-            Place.CHANGED: np.zeros(trail, dtype=np.int64),
-            Place.BEFORE: np.zeros(trail, dtype=np.int64),
-            Place.STACK: np.zeros((2 * count + 2) * (count + 2), dtype=np.int64),
+        scratch: dict[PlaceIndex, Ints] = {
+            PlaceIndex.FULLEST: np.zeros(count, dtype=np.int64),
+            PlaceIndex.OFFSETS: np.zeros(count, dtype=np.int64),
+            PlaceIndex.CHANGED: np.zeros(trail, dtype=np.int64),
+            PlaceIndex.BEFORE: np.zeros(trail, dtype=np.int64),
+            PlaceIndex.STACK: np.zeros((2 * count + 2) * (count + 2), dtype=np.int64),
         }
         states = {place: array.copy() for place, array in self._start.items()}
         self._arrays = {**constant, **scratch, **states}
-        self._place = np.zeros(len(Place), dtype=np.int64)
+        self._place = np.zeros(len(PlaceIndex), dtype=np.int64)
         for place, array in self._arrays.items():
             self._arrays[place] = np.ascontiguousarray(array, dtype=np.int64)
             self._place[place] = address(self._arrays[place])
@@ -208,18 +210,20 @@ class _Kernel:
         for place, array in self._start.items():
             self._arrays[place][:] = array
         keys = self._keys(order)
-        for place, key in zip((Place.KEY0, Place.KEY1, Place.KEY2), keys, strict=True):
+        for place, key in zip(
+            (PlaceIndex.KEY0, PlaceIndex.KEY1, PlaceIndex.KEY2), keys, strict=True
+        ):
             self._place[place] = address(key)
-        counts = self._arrays[Place.COUNTS]
-        counts[Count.CAPACITY], counts[Count.LIMIT] = capacity, allowed
+        counts = self._arrays[PlaceIndex.COUNTS]
+        counts[CountIndex.CAPACITY], counts[CountIndex.LIMIT] = capacity, allowed
         outcome = LIBRARY.call("solve", self._place, self._sections, self._count)
-        return Outcome(outcome), int(counts[Count.STATES])
+        return Outcome(outcome), int(counts[CountIndex.STATES])
 
     def _keys(self, order: int) -> Sequence[Ints]:
         disturbed = order == len(ORDERS)
         keys = []
         for name in ORDERS[0 if disturbed else order]:
-            if isinstance(name, Place):
+            if isinstance(name, PlaceIndex):
                 keys.append(self._arrays[name])
             elif disturbed:
                 factor = self._random.uniform(0.7, 1.3, self._count)
@@ -230,11 +234,11 @@ class _Kernel:
 
     def offsets(self) -> list[int]:
         """Offsets of the plan that was found last, in bytes."""
-        return [int(offset) * self.unit for offset in self._arrays[Place.OFFSETS]]
+        return [int(offset) * self.unit for offset in self._arrays[PlaceIndex.OFFSETS]]
 
     def height(self) -> int:
         """Height of the plan that was found last, in units."""
-        return int((self._arrays[Place.OFFSETS] + self._arrays[Place.SIZES]).max())
+        return int((self._arrays[PlaceIndex.OFFSETS] + self._arrays[PlaceIndex.SIZES]).max())
 
 
 def _starts(lengths: Ints) -> Ints:

@@ -22,7 +22,7 @@ MOST_KEYS = 12
 
 
 @dataclass(frozen=True)
-class Change:
+class KernelChange:
     """One line of the comparison; None where only the other record has the kernel.
 
     Attributes:
@@ -98,7 +98,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def changes(before: Record, after: Record) -> list[Change]:
+def changes(before: Record, after: Record) -> list[KernelChange]:
     """The kernels of both records, the largest difference in cycles first."""
     found = []
     for old, new in pairs(before["kernels"], after["kernels"]):
@@ -106,7 +106,7 @@ def changes(before: Record, after: Record) -> list[Change]:
         first, second = (each["cycles"] if each else None for each in (old, new))
         label = " -> ".join(dict.fromkeys(row.get("label", "") for row in rows))
         nodes = shortened(rows[0].get("operators") or ())
-        found.append(Change(rows[0]["name"], first, second, label, nodes, macs_of(rows[0])))
+        found.append(KernelChange(rows[0]["name"], first, second, label, nodes, macs_of(rows[0])))
     return sorted(found, key=lambda x: (-abs((x.after or 0) - (x.before or 0)), x.name))
 
 
@@ -157,7 +157,7 @@ def _named(row: Record) -> object:
     return row["name"], macs_of(row)
 
 
-def titled(changes: Sequence[Change], among: Sequence[Change]) -> list[str]:
+def titled(changes: Sequence[KernelChange], among: Sequence[KernelChange]) -> list[str]:
     """What the lines of some kernels begin with: their labels. Those of one label are told apart by
     their nodes, and if they share these too, by their names and multiplications."""
     labels = Counter(change.label for change in among)
@@ -184,7 +184,7 @@ def print_comparison(before: Record, after: Record, console: Any) -> None:
     for change, title in zip(different, titled(different, found), strict=True):
         rows.append([title, *cells_of(change)])
     sections = [len(rows)]
-    rows += ([name, *cells_of(Change(name, before[name], after[name]))] for name in TOTALS)
+    rows += ([name, *cells_of(KernelChange(name, before[name], after[name]))] for name in TOTALS)
     console.print(table_of(headings, rows, console.width, sections=sections))
     if equal := len(found) - len(different):
         console.print(f"{equal} kernel{'s' * (equal > 1)} with the same cycles in both")
@@ -212,7 +212,7 @@ def machine_differences(before: Record, after: Record) -> list[str]:
     return lines
 
 
-def cells_of(change: Change) -> list[str]:
+def cells_of(change: KernelChange) -> list[str]:
     before, after, ratio = change.before, change.after, change.ratio
     return [
         "only after" if before is None else _number(before),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from davinci.report.compare import (
     TOTALS,
-    Change,
+    KernelChange,
     cells_of,
     changes,
     machine_differences,
@@ -20,7 +20,7 @@ MOST_LINES = 40
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparisonLine:
     """A line of the table; `kind` says how it is drawn: "faster", "slower" or "equal", with
     "total" in front where it is bold."""
 
@@ -34,18 +34,21 @@ class Comparison:
     """The section of a page: a paragraph, and the lines of a table."""
 
     about: str
-    lines: list[Line]
+    lines: list[ComparisonLine]
 
 
 def comparison(before: Record, after: Record) -> Comparison:
     """The totals of two runs, then the kernels whose cycles are others, the largest first."""
-    totals = [Change(name, before[name], after[name]) for name in TOTALS]
+    totals = [KernelChange(name, before[name], after[name]) for name in TOTALS]
     found = changes(before, after)
     different = [change for change in found if change.before != change.after]
-    lines = [Line(change.name, f"total {kind_of(change)}", cells_of(change)) for change in totals]
+    lines = [
+        ComparisonLine(change.name, f"total {kind_of(change)}", cells_of(change))
+        for change in totals
+    ]
     titles = titled(different[:MOST_LINES], found)
     lines += [
-        Line(title, kind_of(change), cells_of(change))
+        ComparisonLine(title, kind_of(change), cells_of(change))
         for title, change in zip(titles, different[:MOST_LINES], strict=True)
     ]
     parts = [f"Before: {told(before)}. After: {told(after)}."]
@@ -68,6 +71,6 @@ def told(record: Record) -> str:
     return ", ".join([*parts, *([plural(cores, "core", "cores")] if cores else [])])
 
 
-def kind_of(change: Change) -> str:
+def kind_of(change: KernelChange) -> str:
     difference = (change.after or 0) - (change.before or 0)
     return "faster" if difference < 0 else "slower" if difference else "equal"

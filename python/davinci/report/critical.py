@@ -23,7 +23,7 @@ SYNCHRONISATION = {"wait_flag": FLAG, "pipe_barrier": BARRIER, WAIT_FOR_A_CORE: 
 
 
 @dataclass(frozen=True)
-class Segment:
+class PathSegment:
     """A stretch of the critical path.
 
     Attributes:
@@ -38,12 +38,12 @@ class Segment:
     index: int
 
 
-def critical_path(rows: Sequence[Row]) -> list[Segment]:
+def critical_path(rows: Sequence[Row]) -> list[PathSegment]:
     """The segments of a block that starts at cycle 0, first to last; none for no rows."""
     if not rows:
         return []
     by_index = {row.index: row for row in rows}
-    segments: list[Segment] = []
+    segments: list[PathSegment] = []
     row: Row | None = max(rows, key=lambda row: row.end)
     event = "end"
     while row is not None:
@@ -53,34 +53,38 @@ def critical_path(rows: Sequence[Row]) -> list[Segment]:
     return _joined(segments[::-1])
 
 
-def _before(event: str, row: Row, by_index: dict[int, Row]) -> tuple[Segment, str, Row | None]:
+def _before(event: str, row: Row, by_index: dict[int, Row]) -> tuple[PathSegment, str, Row | None]:
     """The segment that ends with an event of `row`, and the event it starts with."""
     if event == "issue":
         return _before_issue(row, by_index)
     if event == "start":
         if row.start_after == NOTHING:
-            return Segment(RUN, row.start, row.start, row.index), "issue", row
+            return PathSegment(RUN, row.start, row.start, row.index), "issue", row
         other = by_index[row.start_after]
-        return Segment(RUN, row.start, row.start, row.index), _leaving(other, "free"), other
+        return PathSegment(RUN, row.start, row.start, row.index), _leaving(other, "free"), other
     kind = SYNCHRONISATION.get(row.mnemonic, RUN)
     if event == "free":
-        return Segment(kind, row.start, row.free, row.index), "start", row
+        return PathSegment(kind, row.start, row.free, row.index), "start", row
     if row.end_after == NOTHING:
-        return Segment(kind, row.start, row.end, row.index), "start", row
+        return PathSegment(kind, row.start, row.end, row.index), "start", row
     other = by_index[row.end_after]
-    return Segment(kind, other.end, row.end, row.index), "end", other
+    return PathSegment(kind, other.end, row.end, row.index), "end", other
 
 
-def _before_issue(row: Row, by_index: dict[int, Row]) -> tuple[Segment, str, Row | None]:
+def _before_issue(row: Row, by_index: dict[int, Row]) -> tuple[PathSegment, str, Row | None]:
     if row.issue_after != NOTHING:
         other = by_index[row.issue_after]
-        return Segment(ISSUE, row.issued, row.issued, row.index), _leaving(other, "start"), other
+        return (
+            PathSegment(ISSUE, row.issued, row.issued, row.index),
+            _leaving(other, "start"),
+            other,
+        )
     other_row = by_index.get(row.index - 1)
     if other_row is None:
-        return Segment(ISSUE, 0, row.issued, row.index), "", None
+        return PathSegment(ISSUE, 0, row.issued, row.index), "", None
     if other_row.pipe == "PIPE_S":
-        return Segment(ISSUE, other_row.end, row.issued, row.index), "end", other_row
-    return Segment(ISSUE, other_row.issued, row.issued, row.index), "issue", other_row
+        return PathSegment(ISSUE, other_row.end, row.issued, row.index), "end", other_row
+    return PathSegment(ISSUE, other_row.issued, row.issued, row.index), "issue", other_row
 
 
 def _leaving(row: Row, otherwise: str) -> str:
@@ -88,12 +92,12 @@ def _leaving(row: Row, otherwise: str) -> str:
     return "end" if row.mnemonic in SYNCHRONISATION else otherwise
 
 
-def _joined(segments: list[Segment]) -> list[Segment]:
+def _joined(segments: list[PathSegment]) -> list[PathSegment]:
     """Stretches in which the scalar unit does nothing but issue become one."""
-    found: list[Segment] = []
+    found: list[PathSegment] = []
     for segment in segments:
         if found and segment.kind == ISSUE == found[-1].kind:
-            found[-1] = Segment(ISSUE, found[-1].start, segment.end, segment.index)
+            found[-1] = PathSegment(ISSUE, found[-1].start, segment.end, segment.index)
         else:
             found.append(segment)
     return found

@@ -53,7 +53,7 @@ UB_PATHS = ("L1_to_UB", "UB_to_L1", "UB_to_UB")
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredRun:
     """Holds what the files are made from."""
 
     machine: Machine
@@ -81,7 +81,7 @@ def csv_files(
     machine: Machine, record: Record, launches: Sequence[LaunchProfile]
 ) -> dict[str, str]:
     """Returns the text of each file by its name."""
-    run = Measured(machine, launches, {row["name"]: row for row in record["kernels"]})
+    run = MeasuredRun(machine, launches, {row["name"]: row for row in record["kernels"]})
     return {name: _text(lines(run)) for name, lines in FILES.items()}
 
 
@@ -110,7 +110,7 @@ def make_folder(folder: str) -> None:
         raise InputError(f"cannot make the folder: {error.strerror}", where=folder) from None
 
 
-def op_summary(run: Measured) -> Iterator[Line]:
+def op_summary(run: MeasuredRun) -> Iterator[Line]:
     """One line a launch: the whole network's profile."""
     for launch in run.launches:
         line: Line = {
@@ -131,7 +131,7 @@ def op_summary(run: Measured) -> Iterator[Line]:
         yield line
 
 
-def _summary(run: Measured, kind: str, blocks: Sequence[BlockProfile]) -> Line:
+def _summary(run: MeasuredRun, kind: str, blocks: Sequence[BlockProfile]) -> Line:
     """Columns of one kind of core: means over the parts of the launch that ran on one."""
     prefix = PREFIXES[kind]
     total = sum(block.cycles for block in blocks)
@@ -146,7 +146,7 @@ def _summary(run: Measured, kind: str, blocks: Sequence[BlockProfile]) -> Line:
     return line
 
 
-def op_basic_info(run: Measured) -> Iterator[Line]:
+def op_basic_info(run: MeasuredRun) -> Iterator[Line]:
     for launch in run.launches:
         yield {
             "Op Name": launch.name,
@@ -158,7 +158,7 @@ def op_basic_info(run: Measured) -> Iterator[Line]:
         }
 
 
-def pipe_utilization(run: Measured) -> Iterator[Line]:
+def pipe_utilization(run: MeasuredRun) -> Iterator[Line]:
     for launch, block in _blocks(run):
         line = _head(run, launch, block)
         prefix = run.prefix(block)
@@ -169,7 +169,7 @@ def pipe_utilization(run: Measured) -> Iterator[Line]:
         yield line
 
 
-def arithmetic_utilization(run: Measured) -> Iterator[Line]:
+def arithmetic_utilization(run: MeasuredRun) -> Iterator[Line]:
     """Shares of a block's cycles in which cube or vector unit worked on a type."""
     for launch, block in _blocks(run):
         line = _head(run, launch, block)
@@ -183,7 +183,7 @@ def arithmetic_utilization(run: Measured) -> Iterator[Line]:
         yield line
 
 
-def resource_conflict_ratio(run: Measured) -> Iterator[Line]:
+def resource_conflict_ratio(run: MeasuredRun) -> Iterator[Line]:
     """Shares of a block's cycles in which a `wait_flag` or barrier kept a pipe."""
     for launch in run.launches:
         waiting: dict[tuple[int, int, str], int] = defaultdict(int)
@@ -202,14 +202,14 @@ def resource_conflict_ratio(run: Measured) -> Iterator[Line]:
             yield line
 
 
-def l2_cache(run: Measured) -> Iterator[Line]:
+def l2_cache(run: MeasuredRun) -> Iterator[Line]:
     """Share of what a launch's transfers read that the L2 had."""
     for launch in run.launches:
         rate = round(100 * launch.traffic.read_hit_rate, 2)
         yield {"Op Name": launch.name, "aic_read_hit_rate(%)": rate}
 
 
-def memory(run: Measured) -> Iterator[Line]:
+def memory(run: MeasuredRun) -> Iterator[Line]:
     """Traffic with GM: KB by path, and the rates while the block ran, in GB/s."""
     for launch, block in _blocks(run):
         line = _head(run, launch, block)
@@ -221,15 +221,15 @@ def memory(run: Measured) -> Iterator[Line]:
         yield line | _datas(block, GM_PATHS)
 
 
-def memory_l0(run: Measured) -> Iterator[Line]:
+def memory_l0(run: MeasuredRun) -> Iterator[Line]:
     return _on_chip(run, L0_PATHS)
 
 
-def memory_ub(run: Measured) -> Iterator[Line]:
+def memory_ub(run: MeasuredRun) -> Iterator[Line]:
     return _on_chip(run, UB_PATHS)
 
 
-def _on_chip(run: Measured, paths: Sequence[str]) -> Iterator[Line]:
+def _on_chip(run: MeasuredRun, paths: Sequence[str]) -> Iterator[Line]:
     """Returns the KB that went along each path between on-chip memories, and the rates."""
     for launch, block in _blocks(run):
         line = _head(run, launch, block)
@@ -239,7 +239,7 @@ def _on_chip(run: Measured, paths: Sequence[str]) -> Iterator[Line]:
         yield line | _datas(block, paths)
 
 
-FILES: dict[str, Callable[[Measured], Iterable[Line]]] = {
+FILES: dict[str, Callable[[MeasuredRun], Iterable[Line]]] = {
     "op_summary.csv": op_summary,
     "OpBasicInfo.csv": op_basic_info,
     "PipeUtilization.csv": pipe_utilization,
@@ -263,19 +263,19 @@ def _text(lines: Iterable[Line]) -> str:
     return text.getvalue()
 
 
-def _blocks(run: Measured) -> Iterator[tuple[LaunchProfile, BlockProfile]]:
+def _blocks(run: MeasuredRun) -> Iterator[tuple[LaunchProfile, BlockProfile]]:
     for launch in run.launches:
         for block in launch.per_block:
             yield launch, block
 
 
-def _meaning(run: Measured, launch: LaunchProfile) -> Line:
+def _meaning(run: MeasuredRun, launch: LaunchProfile) -> Line:
     """The simulator's own columns: what a launch computes, and which nodes of the model."""
     label = run.kernels[launch.name]["label"]
     return {"label": label, "operators": ";".join(launch.operators)}
 
 
-def _head(run: Measured, launch: LaunchProfile, block: BlockProfile) -> Line:
+def _head(run: MeasuredRun, launch: LaunchProfile, block: BlockProfile) -> Line:
     """The vendor's files are about one operator; these are about all, so its name comes first."""
     prefix = run.prefix(block)
     line: Line = {"Op Name": launch.name, "block_id": block.block}
@@ -288,7 +288,7 @@ def _head(run: Measured, launch: LaunchProfile, block: BlockProfile) -> Line:
     return line
 
 
-def _task_type(run: Measured, launch: LaunchProfile) -> str:
+def _task_type(run: MeasuredRun, launch: LaunchProfile) -> str:
     """What a launch ran on, as the vendor's profiler calls it."""
     kinds = {run.kind(block) for block in launch.per_block}
     if len(kinds) > 1:
@@ -309,7 +309,7 @@ def _datas(block: BlockProfile, paths: Sequence[str]) -> Line:
     return {f"{path}_datas(KB)": round(block.copied_bytes.get(path, 0) / 1024, 3) for path in paths}
 
 
-def _bandwidth(run: Measured, moved: int, cycles: int) -> float:
+def _bandwidth(run: MeasuredRun, moved: int, cycles: int) -> float:
     return round(moved / max(1, cycles) * run.machine.clock_mhz / 1000, 3)
 
 

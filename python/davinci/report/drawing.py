@@ -24,7 +24,7 @@ SMALLEST, LARGEST = 3.0, 11.0
 
 
 @dataclass(frozen=True)
-class Point:
+class PlotPoint:
     """A kernel in the plot, in pixels; `text` stands beside it if there is room."""
 
     name: str
@@ -50,7 +50,7 @@ Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
-class Line:
+class PlotLine:
     """A roof or a grid line, in pixels, with its text."""
 
     x1: float
@@ -61,7 +61,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Roof(Line):
+class Roof(PlotLine):
     """A limit of the machine; `label` is where its name stands, if there is room."""
 
     label: Label | None = None
@@ -74,10 +74,10 @@ class Chart:
     title: str
     x_title: str
     y_title: str
-    points: list[Point] = field(default_factory=list)
+    points: list[PlotPoint] = field(default_factory=list)
     roofs: list[Roof] = field(default_factory=list)
-    columns: list[Line] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
+    columns: list[PlotLine] = field(default_factory=list)
+    lines: list[PlotLine] = field(default_factory=list)
     width: int = WIDTH
     height: int = HEIGHT
     left: int = LEFT
@@ -148,10 +148,10 @@ def _chart(
 
     for power in range(low_x, high_x + 1):
         x, _ = at(10.0**power, 10.0**low_y)
-        chart.columns.append(Line(x, TOP, x, HEIGHT - BOTTOM, _power(power)))
+        chart.columns.append(PlotLine(x, TOP, x, HEIGHT - BOTTOM, _power(power)))
     for power in range(low_y, high_y + 1):
         _, y = at(10.0**low_x, 10.0**power)
-        chart.lines.append(Line(LEFT, y, WIDTH - RIGHT, y, _power(power)))
+        chart.lines.append(PlotLine(LEFT, y, WIDTH - RIGHT, y, _power(power)))
     chart.roofs.extend(_roofs(at, rates, tops, (low_x, high_x, low_y)))
     total = max(1, record["total_cycles"])
     points = []
@@ -162,7 +162,7 @@ def _chart(
             f"{row['label']}: {x:,.3g} {x_title}, {y:,.3g} {y_title}, "
             f"{reached:.0%} of the machine's limit"
         )
-        points.append(Point(row["name"], row["label"], *at(x, y), round(radius, 1), hint, None))
+        points.append(PlotPoint(row["name"], row["label"], *at(x, y), round(radius, 1), hint, None))
     names: list[Box] = []
     circles = [circle(point) for point in points]
     chart.roofs[:] = [named(roof, i, circles, names) for i, roof in enumerate(chart.roofs)]
@@ -170,7 +170,7 @@ def _chart(
     return chart
 
 
-def circle(point: Point) -> Box:
+def circle(point: PlotPoint) -> Box:
     """The square around a point."""
     x, y, radius = point.x, point.y, point.radius
     return x - radius, y - radius, x + radius, y + radius
@@ -213,7 +213,9 @@ def roof_places(roof: Roof, number: int) -> Iterator[tuple[Label, Box]]:
         yield label, (left, label.y - LABEL_HEIGHT + 3, left + wide, label.y + 3)
 
 
-def labelled(points: Sequence[Point], taken: Sequence[Box], roofs: Sequence[Line]) -> list[Point]:
+def labelled(
+    points: Sequence[PlotPoint], taken: Sequence[Box], roofs: Sequence[PlotLine]
+) -> list[PlotPoint]:
     """Points with names beside the first few, where they cover nothing: right, left, above or below
     of their point. A place that a roof does not cross is taken first.
 
@@ -237,7 +239,7 @@ def labelled(points: Sequence[Point], taken: Sequence[Box], roofs: Sequence[Line
     return found
 
 
-def places_of(point: Point) -> Iterator[tuple[Label, Box]]:
+def places_of(point: PlotPoint) -> Iterator[tuple[Label, Box]]:
     """Where the name of a point may stand, the best place first."""
     wide, away, up = LETTER_WIDTH * len(point.text), point.radius + 4, LABEL_HEIGHT / 2
     x, y = point.x, point.y
@@ -254,7 +256,7 @@ def inside(box: Box) -> bool:
     return LEFT <= box[0] and box[2] <= WIDTH and 0 <= box[1] and box[3] <= HEIGHT - BOTTOM
 
 
-def crosses(line: Line, box: Box) -> bool:
+def crosses(line: PlotLine, box: Box) -> bool:
     """Whether a line that goes to the right passes through a box."""
     left, right = max(line.x1, box[0]), min(line.x2, box[2])
     if left >= right:

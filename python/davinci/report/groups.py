@@ -20,7 +20,7 @@ MOST_OF_IT = 0.5
 
 
 @dataclass
-class Group:
+class LaunchGroup:
     """Launches that belong together.
 
     Attributes:
@@ -47,7 +47,7 @@ class Group:
 
 
 @dataclass
-class Scope(Group):
+class Scope(LaunchGroup):
     """A scope of the model, its launches and those of the scopes in it.
 
     Attributes:
@@ -76,14 +76,14 @@ class Scope(Group):
         return [*self.inner.values(), *([rest] if self.numbers else [])]
 
 
-def time_by_operator(record: Record) -> list[Group]:
+def time_by_operator(record: Record) -> list[LaunchGroup]:
     """A group for each operator and unit, the longest first."""
     rows = {row["name"]: row for row in record["kernels"]}
-    groups: dict[tuple[str, str], Group] = {}
+    groups: dict[tuple[str, str], LaunchGroup] = {}
     for _, launch, kernel_us, launch_us in launch_costs(record):
         row = rows[launch["kernel"]]
         key = (row["op"], row["unit"])
-        groups.setdefault(key, Group(*key)).add(kernel_us, launch_us)
+        groups.setdefault(key, LaunchGroup(*key)).add(kernel_us, launch_us)
     return sorted(groups.values(), key=lambda group: -group.time_us)
 
 

@@ -27,7 +27,7 @@ def occupancy(rows: Sequence[Row], sizes: dict[Space, int]) -> dict[Space, list[
         rows: of one block.
         sizes: bytes of each on-chip memory.
     """
-    memories = {space: _Memory(size) for space, size in sizes.items()}
+    memories = {space: _OccupiedMemory(size) for space, size in sizes.items()}
     filled = set()
     for row in sorted(rows, key=lambda row: (row.start, row.index)):
         # What an instruction reads is in use until its end, even if it writes the same place.
@@ -40,7 +40,7 @@ def occupancy(rows: Sequence[Row], sizes: dict[Space, int]) -> dict[Space, list[
     return {space: memories[space].changes() for space in sorted(filled)}
 
 
-class _Memory:
+class _OccupiedMemory:
     def __init__(self, size: int) -> None:
         self._since: Ints = np.full(ceil_div(size, GRAIN_BYTES), -1, dtype=np.int64)
         self._last: Ints = np.zeros_like(self._since)

@@ -14,7 +14,7 @@ from davinci.machine import Machine
 from davinci.report.arena import arena_of
 from davinci.report.comparison import comparison
 from davinci.report.drawing import Chart, rooflines
-from davinci.report.groups import Group, Scope, sharing_of, time_by_layer, time_by_operator
+from davinci.report.groups import LaunchGroup, Scope, sharing_of, time_by_layer, time_by_operator
 from davinci.report.names import percent, plural, shortened
 from davinci.report.nodes import drawn_launches
 from davinci.report.record import Record, sync_summary
@@ -154,11 +154,11 @@ def tiles(record: Record) -> list[tuple[str, str, str]]:
     ]
 
 
-def bars(groups: Sequence[Group]) -> list[Bar]:
+def bars(groups: Sequence[LaunchGroup]) -> list[Bar]:
     """Bars for groups, the longest as wide as the chart; short ones are summed up."""
     shown, others = list(groups[:MOST_BARS]), groups[MOST_BARS:]
     if others:
-        rest = Group(f"{len(others)} others")
+        rest = LaunchGroup(f"{len(others)} others")
         for group in others:
             rest.kernel_us += group.kernel_us
             rest.launch_us += group.launch_us

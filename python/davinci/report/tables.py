@@ -241,7 +241,7 @@ def megabytes(count: int) -> str:
 
 
 @dataclass(frozen=True)
-class Column:
+class KernelColumn:
     """A column of the table of kernels.
 
     Attributes:
@@ -265,26 +265,26 @@ def quotient(part: str, whole: str) -> Callable[[Record, Record], float]:
 
 
 COLUMNS = (
-    Column("kernel", lambda record, row: row["label"], worth=11, text=True),
-    Column("nodes", lambda record, row: shortened(row["operators"]), worth=5, text=True),
-    Column("unit", lambda record, row: row["unit"]),
-    Column("launches", lambda record, row: row["launches"], worth=8),
-    Column("blocks", lambda record, row: row["blocks"], worth=2),
-    Column("cycles", lambda record, row: row["cycles"], "{:,}".format, worth=10),
-    Column(
+    KernelColumn("kernel", lambda record, row: row["label"], worth=11, text=True),
+    KernelColumn("nodes", lambda record, row: shortened(row["operators"]), worth=5, text=True),
+    KernelColumn("unit", lambda record, row: row["unit"]),
+    KernelColumn("launches", lambda record, row: row["launches"], worth=8),
+    KernelColumn("blocks", lambda record, row: row["blocks"], worth=2),
+    KernelColumn("cycles", lambda record, row: row["cycles"], "{:,}".format, worth=10),
+    KernelColumn(
         "share",
         lambda record, row: row["cycles"] / max(1, record["total_cycles"]),
         "{:.1%}".format,
         worth=9,
     ),
-    Column("limit", quotient("bound_cycles", "cycles"), "{:.0%}".format, worth=6),
-    Column("of", lambda record, row: row["bound_by"], worth=3, text=True),
-    Column("idle", quotient("idle_core_cycles", "core_cycles"), "{:.0%}".format, worth=4),
-    Column("bottleneck", lambda record, row: row["bottleneck"], worth=7, text=True),
-    Column("held by", lambda record, row: waits_text(row), worth=1, text=True),
-    Column("GM read", lambda record, row: row["gm_read_bytes"], kilobytes_or_more),
-    Column("GM written", lambda record, row: row["gm_write_bytes"], kilobytes_or_more),
-    Column("instructions", lambda record, row: row["instructions"], "{:,}".format),
+    KernelColumn("limit", quotient("bound_cycles", "cycles"), "{:.0%}".format, worth=6),
+    KernelColumn("of", lambda record, row: row["bound_by"], worth=3, text=True),
+    KernelColumn("idle", quotient("idle_core_cycles", "core_cycles"), "{:.0%}".format, worth=4),
+    KernelColumn("bottleneck", lambda record, row: row["bottleneck"], worth=7, text=True),
+    KernelColumn("held by", lambda record, row: waits_text(row), worth=1, text=True),
+    KernelColumn("GM read", lambda record, row: row["gm_read_bytes"], kilobytes_or_more),
+    KernelColumn("GM written", lambda record, row: row["gm_write_bytes"], kilobytes_or_more),
+    KernelColumn("instructions", lambda record, row: row["instructions"], "{:,}".format),
 )
 
 

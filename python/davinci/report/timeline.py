@@ -14,7 +14,7 @@ from davinci.report.critical import (
     FLAG,
     ISSUE,
     WAIT_FOR_A_CORE,
-    Segment,
+    PathSegment,
     critical_path,
 )
 from davinci.report.nodes import rows_of_first_block
@@ -130,7 +130,7 @@ class Numbers(dict[str, int]):
         return list(self)
 
 
-def steps(path: list[Segment], rows: dict[int, Row]) -> list[list[Any]]:
+def steps(path: list[PathSegment], rows: dict[int, Row]) -> list[list[Any]]:
     """[start, end, what, source, number of segments] of the path; equal neighbours are one."""
     found: list[list[Any]] = []
     for segment in path:
@@ -149,7 +149,7 @@ def steps(path: list[Segment], rows: dict[int, Row]) -> list[list[Any]]:
     return found
 
 
-def shares(path: list[Segment], rows: dict[int, Row]) -> list[list[Any]]:
+def shares(path: list[PathSegment], rows: dict[int, Row]) -> list[list[Any]]:
     """[what, cycles] of the path, longest first."""
     found: dict[str, int] = defaultdict(int)
     for segment in path:
@@ -157,7 +157,7 @@ def shares(path: list[Segment], rows: dict[int, Row]) -> list[list[Any]]:
     return sorted(([what, cycles] for what, cycles in found.items()), key=lambda x: -x[1])
 
 
-def described(segment: Segment, rows: dict[int, Row]) -> tuple[str, str]:
+def described(segment: PathSegment, rows: dict[int, Row]) -> tuple[str, str]:
     """What a segment is, and the source of its instruction."""
     row = rows[segment.index]
     lane = LANES[row.pipe]

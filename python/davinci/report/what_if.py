@@ -48,7 +48,7 @@ TWICE = "2x"
 
 
 @dataclass(frozen=True)
-class Change:
+class MachineChange:
     """One change.
 
     Attributes:
@@ -107,7 +107,7 @@ def check(machine: Machine, question: str, kernels: Collection[str] | None = Non
             read(text.strip(), machine, kernels)
 
 
-def read(text: str, machine: Machine, kernels: Collection[str] | None) -> Change:
+def read(text: str, machine: Machine, kernels: Collection[str] | None) -> MachineChange:
     """Reads a change.
 
     Args:
@@ -144,7 +144,7 @@ def read(text: str, machine: Machine, kernels: Collection[str] | None) -> Change
                 "a pipe has no number", where=WHERE, found=repr(text), expected=f"{what}=2x"
             )
         pipes = Pipe if what.upper() == Pipe.ALL.name else [Pipe[what.upper()]]
-        return Change(text, kernel, machine, {int(pipe): number for pipe in pipes})
+        return MachineChange(text, kernel, machine, {int(pipe): number for pipe in pipes})
     data = machine.model_dump()
     exact, whole = dict[Path, float](), dict[Path, float]()
     for key, path in keys_of(what, data).items():
@@ -154,9 +154,9 @@ def read(text: str, machine: Machine, kernels: Collection[str] | None) -> Change
             new = old * number if key.endswith(RATES) else old / number
         exact[path], whole[path] = new, round(new) if isinstance(old, int) else new
     try:
-        return Change(text, kernel, with_values(data, exact, text))
+        return MachineChange(text, kernel, with_values(data, exact, text))
     except InputError:
-        return Change(text, kernel, with_values(data, whole, text))
+        return MachineChange(text, kernel, with_values(data, whole, text))
 
 
 def with_values(data: dict[str, Any], values: Mapping[Path, float], text: str) -> Machine:
@@ -248,7 +248,7 @@ class Retimed:
         self._cycles = sum(map(cycles_of, self._launches))
         self._tables: dict[tuple[int, str, tuple[tuple[int, float], ...]], Tables] = {}
 
-    def answer(self, text: str, changes: Sequence[Change]) -> Record:
+    def answer(self, text: str, changes: Sequence[MachineChange]) -> Record:
         """What changes, made together, gain.
 
         Returns:
@@ -267,7 +267,7 @@ class Retimed:
             "saved_ratio": (time - new) / time if time else 0.0,
         }
 
-    def _launch(self, number: int, changes: Sequence[Change]) -> tuple[int, float]:
+    def _launch(self, number: int, changes: Sequence[MachineChange]) -> tuple[int, float]:
         """Cycles of a launch with those changes that are for its kernels, and us to launch it."""
         launch = self._launches[number]
         by_host = self._launching == HOST or number == 0 or launch[0].begins_run
@@ -293,7 +293,9 @@ class Retimed:
         return recording.cycles(setting), gap
 
 
-def combined(machine: Machine, changes: Sequence[Change]) -> tuple[Machine, dict[int, float]]:
+def combined(
+    machine: Machine, changes: Sequence[MachineChange]
+) -> tuple[Machine, dict[int, float]]:
     """A machine with several changes, and how much faster its pipes are."""
     faster: dict[int, float] = {}
     for change in changes:

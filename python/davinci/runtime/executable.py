@@ -33,7 +33,7 @@ TIMELINES: tuple[TimelineChoice, ...] = ("none", "first", "all")
 
 
 @dataclass(frozen=True)
-class Run:
+class FinishedRun:
     """One run that came to its end.
 
     Attributes:
@@ -122,7 +122,7 @@ class Executable:
         self._stepping = threading.Lock()
         self._state: dict[str, Array] = {}
         self.reset()
-        self._latest = Run()
+        self._latest = FinishedRun()
         self._of_thread = threading.local()
 
     @property
@@ -239,7 +239,7 @@ class Executable:
             launches = self._host.execute(kept, timeline, self.processes, self.poison)
             results = self._host.results()
             outside = self._outside(kept)
-            run = Run(launches, time.perf_counter() - start, kept, timeline, outside)
+            run = FinishedRun(launches, time.perf_counter() - start, kept, timeline, outside)
             self._latest = self._of_thread.run = run
         if launches:
             launches[0].begins_run = True
@@ -265,8 +265,8 @@ class Executable:
         self._host.device.most_instructions = most
 
     @property
-    def _last(self) -> Run:
-        run: Run = getattr(self._of_thread, "run", self._latest)
+    def _last(self) -> FinishedRun:
+        run: FinishedRun = getattr(self._of_thread, "run", self._latest)
         return run
 
     @property
@@ -289,7 +289,7 @@ class Executable:
         """The record of the last run, a dictionary with the keys that `npu-run --json` writes."""
         return self._record(self._last)
 
-    def _record(self, run: Run) -> Record:
+    def _record(self, run: FinishedRun) -> Record:
         record = build(run.launches, self._facts, self.machine, self.cores, self.launching)
         if "input_ranges" in self.details:
             record["range"]["inputs"] = list(run.outside)
@@ -393,12 +393,12 @@ class Executable:
         write_csv(str(folder), self.machine, self._record(run), run.launches)
 
     def _write(
-        self, path: str | Path, timeline: TimelineChoice, text: Callable[[Run], str]
+        self, path: str | Path, timeline: TimelineChoice, text: Callable[[FinishedRun], str]
     ) -> None:
         check_writable(path)
         write_atomically(path, text(self._drawn(timeline)).encode())
 
-    def _drawn(self, timeline: TimelineChoice) -> Run:
+    def _drawn(self, timeline: TimelineChoice) -> FinishedRun:
         """The last run with at least the rows of `timeline`."""
         run = self._last
         if run.inputs is None:

@@ -21,7 +21,7 @@ from davinci.tuning.gains import least_cycles
 
 
 @dataclass(frozen=True)
-class Kernel:
+class TunedKernel:
     """A kernel that can be computed in several ways.
 
     Attributes:
@@ -39,7 +39,7 @@ class Kernel:
     least: int
 
 
-def tunable(module: ir.Module, machine: Machine, cores: int) -> Iterator[Kernel]:
+def tunable(module: ir.Module, machine: Machine, cores: int) -> Iterator[TunedKernel]:
     """The kernels of a module whose groups can be computed in several ways.
 
     Args:
@@ -60,7 +60,7 @@ def tunable(module: ir.Module, machine: Machine, cores: int) -> Iterator[Kernel]
             most = max(sum(part.cores for part in way) for way in candidates)
             least = least_cycles(attribute(function, "ascend.work", {}), machine, most)
             text = alone(function)
-            yield Kernel(name, key, text, candidates, max(1, launches[name]), least)
+            yield TunedKernel(name, key, text, candidates, max(1, launches[name]), least)
 
 
 def _launches(module: ir.Module) -> Counter[str]:

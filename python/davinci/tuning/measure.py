@@ -21,7 +21,7 @@ STAGES = pipelines.STAGES[pipelines.STAGES.index("ascend-to-cce") :]
 
 
 @dataclass(frozen=True)
-class Target:
+class TuningTarget:
     """A machine and a number of cores, for a process that may be on another computer.
 
     Attributes:
@@ -32,21 +32,21 @@ class Target:
     cores: int
 
 
-def target_of(machine: str, cores: int) -> Target:
+def target_of(machine: str, cores: int) -> TuningTarget:
     """The target of a machine, by name or path.
 
     Raises:
         InputError: a machine file that cannot be read.
     """
     if not machine.endswith(".toml"):
-        return Target(machine, cores)
+        return TuningTarget(machine, cores)
     try:
-        return Target(Path(machine).read_text(encoding="utf-8"), cores)
+        return TuningTarget(Path(machine).read_text(encoding="utf-8"), cores)
     except OSError as error:
         raise InputError("cannot read", where=machine, found=error.strerror or "") from None
 
 
-def measure(text: str, choices: Any, target: Target) -> int:
+def measure(text: str, choices: Any, target: TuningTarget) -> int:
     """Cycles of a launch of the kernel in `text` that is computed as `choices` say.
 
     Raises:

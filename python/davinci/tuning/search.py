@@ -19,7 +19,7 @@ from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import TrialState
 
 from davinci.errors import CompileError, DeviceFault, InputError
-from davinci.tuning.kernels import Kernel
+from davinci.tuning.kernels import TunedKernel
 from davinci.version import compiler_version
 
 DATABASE = "tuning.db"
@@ -78,7 +78,7 @@ def _make_database(path: Path) -> None:
 
 
 def search(
-    kernel: Kernel,
+    kernel: TunedKernel,
     storage: BaseStorage,
     trials: int,
     together: int,

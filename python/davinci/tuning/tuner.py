@@ -17,7 +17,7 @@ from davinci.passes.pipeline import pipelines
 from davinci.schedule.choices import to_data
 from davinci.schedule.schedule_file import KernelChoices, text_of
 from davinci.tuning.gains import WORTH, Account, Prospect, has_patience
-from davinci.tuning.kernels import Kernel, tunable
+from davinci.tuning.kernels import TunedKernel, tunable
 from davinci.tuning.measure import target_of
 
 TRIALS = 24
@@ -147,7 +147,7 @@ def tune(
     target = target_of(machine, count)
     with crew.open_workers(workers, scheduler) as (run, together):
 
-        def look(kernel: Kernel, most: int, go_on: GoOn) -> dict[int, int]:
+        def look(kernel: TunedKernel, most: int, go_on: GoOn) -> dict[int, int]:
 
             def measure(numbers: Sequence[int]) -> Sequence[Any]:
                 return run(kernel.text, [to_data(kernel.candidates[i]) for i in numbers], target)
@@ -160,7 +160,7 @@ def tune(
 GoOn = Callable[[Mapping[int, int | None]], bool]
 """Whether to measure more ways of a kernel, by the cycles of those that were measured."""
 
-Look = Callable[[Kernel, int, GoOn], dict[int, int]]
+Look = Callable[[TunedKernel, int, GoOn], dict[int, int]]
 """Measures ways of a kernel, at most so many."""
 
 
@@ -168,7 +168,7 @@ Look = Callable[[Kernel, int, GoOn], dict[int, int]]
 class _Tuning:
     """Tunes kernels, those that can win most first."""
 
-    kernels: Sequence[Kernel]
+    kernels: Sequence[TunedKernel]
     worth: float
     trials: int
     look: Look

@@ -8,16 +8,16 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 
 from davinci.errors import CompileError, DeviceFault, InputError
-from davinci.tuning.measure import Target, measure
+from davinci.tuning.measure import TuningTarget, measure
 
 Outcome = int | CompileError | DeviceFault
-Run = Callable[[str, Sequence[Any], Target], list[Outcome]]
+Run = Callable[[str, Sequence[Any], TuningTarget], list[Outcome]]
 """Measures a kernel computed by each of several choices."""
 
 CONNECT_SECONDS = 30
 
 
-def outcome(text: str, choices: Any, target: Target) -> Outcome:
+def outcome(text: str, choices: Any, target: TuningTarget) -> Outcome:
     """Cycles, or why there are none."""
     try:
         return measure(text, choices, target)
@@ -25,7 +25,7 @@ def outcome(text: str, choices: Any, target: Target) -> Outcome:
         return error
 
 
-def here(text: str, all_choices: Sequence[Any], target: Target) -> list[Outcome]:
+def here(text: str, all_choices: Sequence[Any], target: TuningTarget) -> list[Outcome]:
     """One after the other, in this process."""
     return [outcome(text, choices, target) for choices in all_choices]
 
@@ -48,7 +48,7 @@ def open_workers(count: int, scheduler: str) -> Iterator[tuple[Run, int]]:
         client = _client(found, scheduler)
         with client:
 
-            def run(text: str, all_choices: Sequence[Any], target: Target) -> list[Outcome]:
+            def run(text: str, all_choices: Sequence[Any], target: TuningTarget) -> list[Outcome]:
                 futures = [client.submit(outcome, text, c, target, pure=False) for c in all_choices]
                 return list(client.gather(futures))
 

@@ -13,7 +13,7 @@ import numpy as np
 import onnx
 from onnx.reference import ReferenceEvaluator
 
-from davinci.frontends.onnx.node import Node
+from davinci.frontends.onnx.node import OnnxNode
 from davinci.frontends.onnx.tensor import ELEMENTS, Array, Tensor
 
 KNOWN_ELEMENTS = 1 << 16
@@ -40,7 +40,7 @@ GROWING = {
 """Operators whose result may be much larger than their operands, and which of these say so."""
 
 
-def evaluate(node: Node, operands: list[Tensor | None], opsets: Mapping[str, int]) -> Any:
+def evaluate(node: OnnxNode, operands: list[Tensor | None], opsets: Mapping[str, int]) -> Any:
     """Arrays of the results of `node`, or None if an operand is not known, or it is too large."""
     given = [x for x in operands if x is not None]
     if node.op_type in NOT_EVALUATED or not given:

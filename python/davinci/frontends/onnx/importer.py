@@ -19,7 +19,7 @@ from davinci.errors import CompileError, InputError
 from davinci.frontends.onnx.errors import HINT, describe, form_of, name_of, one_line
 from davinci.frontends.onnx.evaluate import evaluate
 from davinci.frontends.onnx.model import check_size, is_elsewhere
-from davinci.frontends.onnx.node import MAIN_DOMAINS, Node
+from davinci.frontends.onnx.node import MAIN_DOMAINS, OnnxNode
 from davinci.frontends.onnx.operators import INPUTS, LOWERINGS
 from davinci.frontends.onnx.tensor import BadNode, Flowing, Refused, Tensor, constant
 from davinci.mlir import ir
@@ -77,7 +77,7 @@ class Importer:
             name = owner or name_of(proto, number)
             domain = "" if proto.domain in MAIN_DOMAINS else proto.domain
             operands = [scope[x] if x else None for x in proto.input]
-            node = Node(proto, operands, opsets.get(domain, 1), name)
+            node = OnnxNode(proto, operands, opsets.get(domain, 1), name)
             with ir.Location.name(name):
                 results = self._guarded(node, operands, scope, opsets, bool(owner))
             for output, result in zip(proto.output, results, strict=False):
@@ -86,7 +86,7 @@ class Importer:
 
     def _guarded(
         self,
-        node: Node,
+        node: OnnxNode,
         operands: list[Flowing],
         scope: Scope,
         opsets: Mapping[str, int],
@@ -111,7 +111,7 @@ class Importer:
             ) from None
 
     def _readable(
-        self, node: Node, operands: list[Flowing], scope: Scope, opsets: Mapping[str, int]
+        self, node: OnnxNode, operands: list[Flowing], scope: Scope, opsets: Mapping[str, int]
     ) -> Sequence[Flowing]:
         """The results of a node; lists of unlike lengths and their like are told as its fault."""
         try:
@@ -121,7 +121,7 @@ class Importer:
             raise BadNode(message) from error
 
     def _node(
-        self, node: Node, operands: list[Flowing], scope: Scope, opsets: Mapping[str, int]
+        self, node: OnnxNode, operands: list[Flowing], scope: Scope, opsets: Mapping[str, int]
     ) -> Sequence[Flowing]:
         if all(x is None or isinstance(x, Tensor) for x in operands):
             values = evaluate(node, operands, opsets)  # type: ignore[arg-type]
@@ -146,7 +146,7 @@ class Importer:
 
     def _expand(
         self,
-        node: Node,
+        node: OnnxNode,
         operands: Sequence[Flowing],
         function: onnx.FunctionProto,
         opsets: Mapping[str, int],
@@ -167,10 +167,10 @@ class Importer:
         return [scope.get(name) for name in function.output]
 
 
-class Call(Node):
+class Call(OnnxNode):
     """A node with what lowerings need of the importer: graphs that the node holds."""
 
-    def __init__(self, node: Node, importer: Importer, scope: Scope) -> None:
+    def __init__(self, node: OnnxNode, importer: Importer, scope: Scope) -> None:
         self.__dict__.update(node.__dict__)
         self._importer, self._scope = importer, scope
 
@@ -271,7 +271,7 @@ def with_bound_graph(
     return copy
 
 
-def definition_of(node: Node, operands: Sequence[Flowing]) -> onnx.FunctionProto | None:
+def definition_of(node: OnnxNode, operands: Sequence[Flowing]) -> onnx.FunctionProto | None:
     """ONNX's definition of an operator by simpler ones; None if there is none."""
     schema = node.schema
     if schema is None:

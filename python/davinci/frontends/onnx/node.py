@@ -24,7 +24,7 @@ NEWEST = 1 << 30
 _MISSING = object()
 
 
-class Node:
+class OnnxNode:
     """One node with its operands.
 
     Attributes:

@@ -23,7 +23,7 @@ Outside = Callable[[Tensor, int], Tensor]
 
 
 @dataclass(frozen=True)
-class Image:
+class ImageTable:
     """A table of elements, and the number of the first row for each place."""
 
     table: Tensor
@@ -31,12 +31,12 @@ class Image:
     first: Tensor
 
     @staticmethod
-    def of(x: Tensor, numbers: Tensor) -> Image:
+    def of(x: Tensor, numbers: Tensor) -> ImageTable:
         """`x` [N, C, ..sizes]; `numbers` says which of the N each place is in."""
         sizes = x.shape[2:]
         rows = ops.move_axis(x, 1, -1)
         table = ops.reshape(rows, [x.shape[0] * math.prod(sizes), x.shape[1]])
-        return Image(ops.pad(table, [0, 0], [1, 0]), sizes, numbers * math.prod(sizes))
+        return ImageTable(ops.pad(table, [0, 0], [1, 0]), sizes, numbers * math.prod(sizes))
 
     def at(self, indices: Sequence[Tensor], inside: Tensor | None = None) -> Tensor:
         """[..places, C]; indices are whole floats within the image, zeros where not `inside`."""
@@ -56,7 +56,7 @@ def is_inside(index: Tensor, size: int) -> Tensor:
 
 
 def sample(
-    image: Image,
+    image: ImageTable,
     places: Sequence[Tensor],
     offsets: Sequence[int],
     weights: Callable[[Tensor], Sequence[Tensor]],
@@ -84,7 +84,7 @@ def sample(
     return total
 
 
-def value_at(image: Image, indices: Sequence[Tensor], outside: Outside | None) -> Tensor:
+def value_at(image: ImageTable, indices: Sequence[Tensor], outside: Outside | None) -> Tensor:
     """The elements at indices that may be outside."""
     pairs = list(zip(indices, image.sizes, strict=True))
     if outside is not None:
@@ -93,11 +93,11 @@ def value_at(image: Image, indices: Sequence[Tensor], outside: Outside | None) -
     return image.at([clamp(*pair) for pair in pairs], inside)
 
 
-def linear(image: Image, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
+def linear(image: ImageTable, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
     return sample(image, places, (0, 1), lambda r: (1 - r, r), outside)
 
 
-def corners(image: Image, places: Sequence[Tensor]) -> list[Tensor]:
+def corners(image: ImageTable, places: Sequence[Tensor]) -> list[Tensor]:
     """The elements around places, each times its weight.
 
     Places are brought inside, but those more than an element away count nothing.
@@ -122,11 +122,11 @@ def is_within(place: Tensor, size: int) -> Tensor:
     return ops.compare("GE", place, -1) & ops.compare("LE", place, size)
 
 
-def cubic(image: Image, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
+def cubic(image: ImageTable, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
     return sample(image, places, (-1, 0, 1, 2), cubic_weights, outside)
 
 
-def nearest(image: Image, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
+def nearest(image: ImageTable, places: Sequence[Tensor], outside: Outside | None = None) -> Tensor:
     """Halves go to the even element."""
     return value_at(image, [ops.round_half_even(place) for place in places], outside)
 

@@ -21,7 +21,7 @@ SAME = ("SAME_UPPER", "SAME_LOWER")
 
 
 @dataclass(frozen=True)
-class Windows:
+class SpatialWindows:
     """Along each spatial axis: size, step, distance of elements, padding, and number of windows.
 
     The last window may reach beyond the padding (`ceil_mode`), which `beyond` counts.
@@ -48,7 +48,7 @@ class Windows:
         return (self.counts[axis] - 1) * self.strides[axis] + self.extents[axis]
 
 
-def windows_of(node: Call, x: Tensor, kernel: Sequence[int] | None = None) -> Windows:
+def windows_of(node: Call, x: Tensor, kernel: Sequence[int] | None = None) -> SpatialWindows:
     """The windows of a node on `x`; `kernel` where there is no `kernel_shape`."""
     rank = x.rank - 2
     sizes = node.attr("kernel_shape", None) or list(kernel or [])
@@ -63,7 +63,7 @@ def windows_of(node: Call, x: Tensor, kernel: Sequence[int] | None = None) -> Wi
         count(n + a + b, n + a, extent, stride, ceil)
         for n, a, b, extent, stride in zip(x.shape[2:], low, high, extents, strides, strict=True)
     ]
-    return Windows(list(sizes), list(strides), list(dilations), low, high, counts)
+    return SpatialWindows(list(sizes), list(strides), list(dilations), low, high, counts)
 
 
 def paddings(
@@ -100,7 +100,7 @@ def count(padded: int, inside: int, extent: int, stride: int, ceil: bool) -> int
     return max(0, number)
 
 
-def fold(x: Tensor, windows: Windows, kind: str) -> Tensor:
+def fold(x: Tensor, windows: SpatialWindows, kind: str) -> Tensor:
     """Combines the elements of each window: [N, C, ..counts].
 
     Args:
@@ -120,7 +120,7 @@ def fold(x: Tensor, windows: Windows, kind: str) -> Tensor:
     )
 
 
-def padded(x: Tensor, windows: Windows, value: Operand) -> Tensor:
+def padded(x: Tensor, windows: SpatialWindows, value: Operand) -> Tensor:
     """`x` with its padding, up to the end of the last window."""
     sizes = x.shape[2:]
     high = [
@@ -130,7 +130,7 @@ def padded(x: Tensor, windows: Windows, value: Operand) -> Tensor:
     return ops.pad(x, [0, 0, *windows.low], [0, 0, *high], value)
 
 
-def shifted(x: Tensor, at: int, windows: Windows, i: int) -> list[Tensor]:
+def shifted(x: Tensor, at: int, windows: SpatialWindows, i: int) -> list[Tensor]:
     """The elements number 0, 1, .. of all windows along axis i, which is dimension `at` of `x`."""
     stride, dilation, number = windows.strides[i], windows.dilations[i], windows.counts[i]
     reach = (number - 1) * stride + 1

@@ -12,14 +12,14 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.tensor import BadNode, Tensor, constant
-from davinci.frontends.onnx.windows import Windows, halves
+from davinci.frontends.onnx.windows import SpatialWindows, halves
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
 
 
 def convolution(
-    x: Tensor, w: Tensor, windows: Windows, groups: int = 1, dtype: Any = None
+    x: Tensor, w: Tensor, windows: SpatialWindows, groups: int = 1, dtype: Any = None
 ) -> Tensor:
     """[N, C, ..] and weights [M, C / groups, ..] make [N, M, ..]; a product where it is one."""
     if x.shape[1] != w.shape[1] * groups or w.shape[0] % max(1, groups):
@@ -37,7 +37,7 @@ def convolution(
     )
 
 
-def pointwise_product(x: Tensor, w: Tensor, windows: Windows, dtype: Any) -> Tensor:
+def pointwise_product(x: Tensor, w: Tensor, windows: SpatialWindows, dtype: Any) -> Tensor:
     """A convolution with windows of one element: a product of matrices."""
     limits = [(n - 1) * s + 1 for n, s in zip(windows.counts, windows.strides, strict=True)]
     batch, channels = x.shape[:2]

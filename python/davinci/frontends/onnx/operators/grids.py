@@ -10,9 +10,9 @@ import numpy as np
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.convolution import add_bias
-from davinci.frontends.onnx.sampling import Image, Outside, cubic, linear, nearest
+from davinci.frontends.onnx.sampling import ImageTable, Outside, cubic, linear, nearest
 from davinci.frontends.onnx.tensor import Array, BadNode, Tensor, constant, convert
-from davinci.frontends.onnx.windows import Windows, windows_of
+from davinci.frontends.onnx.windows import SpatialWindows, windows_of
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -49,7 +49,7 @@ def lower_grid_sample(node: Call) -> Tensor:
         for column, size in zip(reversed(columns), sizes, strict=True)
     ]
     outside = OUTSIDE[padding](aligned)
-    image = Image.of(wide(x), ops.iota(np.int32, [x.shape[0], count], 0))
+    image = ImageTable.of(wide(x), ops.iota(np.int32, [x.shape[0], count], 0))
     found = ops.transpose(MODES[mode](image, places, outside), [0, 2, 1])
     return convert(ops.reshape(found, [x.shape[0], x.shape[1], *outer[1:]]), x.dtype)
 
@@ -131,7 +131,7 @@ def lower_deform_conv(node: Call) -> Tensor:
     ]
     split = ops.reshape(x, [n * parts, channels // parts, *x.shape[2:]])
     numbers = ops.iota(np.int32, [n * parts, elements, places], 0)
-    columns = linear(Image.of(split, numbers), coordinates)
+    columns = linear(ImageTable.of(split, numbers), coordinates)
     if mask is not None:
         columns = columns * ops.reshape(mask, [n * parts, elements, places, 1])
     columns = ops.transpose(columns, [0, 3, 1, 2])
@@ -143,7 +143,7 @@ def lower_deform_conv(node: Call) -> Tensor:
     return add_bias(ops.reshape(result, [n, w.shape[0], *windows.counts]), bias)
 
 
-def window_places(windows: Windows) -> list[Array]:
+def window_places(windows: SpatialWindows) -> list[Array]:
     """Along each axis, where element e of window p lies: [elements, places]."""
     found = []
     elements = np.indices(windows.kernel).reshape(windows.rank, -1)

@@ -12,7 +12,7 @@ from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
 from davinci.frontends.onnx.operators.indexing import REDUCTIONS, scatter_rows
 from davinci.frontends.onnx.tensor import Array, Tensor, constant, convert
-from davinci.frontends.onnx.windows import Windows, fold, padded, shifted, windows_of
+from davinci.frontends.onnx.windows import SpatialWindows, fold, padded, shifted, windows_of
 
 if TYPE_CHECKING:
     from davinci.frontends.onnx.importer import Call
@@ -30,7 +30,7 @@ def lower_max_pool(node: Call) -> Tensor | tuple[Tensor, Tensor]:
     return largest_and_number(x, windows, bool(columns))
 
 
-def largest_and_number(x: Tensor, windows: Windows, columns: bool) -> tuple[Tensor, Tensor]:
+def largest_and_number(x: Tensor, windows: SpatialWindows, columns: bool) -> tuple[Tensor, Tensor]:
     """The largest elements, and the number of each (of equal ones the first) in the whole tensor.
 
     Args:
@@ -95,7 +95,7 @@ def summable(x: Tensor) -> Tensor:
     return convert(x, np.float32) if x.is_float and x.dtype.itemsize < 4 else x
 
 
-def elements_inside(size: int, windows: Windows, axis: int, padding: bool) -> Array:
+def elements_inside(size: int, windows: SpatialWindows, axis: int, padding: bool) -> Array:
     """How many elements of each window along an axis are in the input, or in its padding too."""
     i = axis
     starts = np.arange(windows.counts[i]) * windows.strides[i] - windows.low[i]

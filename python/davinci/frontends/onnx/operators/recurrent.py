@@ -42,7 +42,7 @@ WITH_ALPHA = frozenset(
 WITH_BETA = frozenset({"affine", "scaledtanh", "hardsigmoid"})
 
 
-class Layer:
+class RecurrentLayer:
     """What the three layers have in common.
 
     Attributes:
@@ -191,7 +191,7 @@ class Layer:
 @operator("RNN")
 def lower_rnn(node: Call) -> tuple[Flowing, ...]:
     """H' = f(X W + H R + bias)."""
-    layer = Layer(node, 1, ["Tanh"])
+    layer = RecurrentLayer(node, 1, ["Tanh"])
 
     def make_cell(direction: int, activations: list[Activation]) -> Cell:
         r = layer.recurrence(direction)
@@ -207,7 +207,7 @@ def lower_rnn(node: Call) -> tuple[Flowing, ...]:
 @operator("GRU")
 def lower_gru(node: Call) -> tuple[Flowing, ...]:
     """Gates z, r, h: H' = (1 - z) h + z H."""
-    layer = Layer(node, 3, ["Sigmoid", "Tanh"])
+    layer = RecurrentLayer(node, 3, ["Sigmoid", "Tanh"])
     after_product = node.attr("linear_before_reset")
     if after_product:
         layer.apart = 2 * layer.hidden
@@ -238,7 +238,7 @@ def lower_gru(node: Call) -> tuple[Flowing, ...]:
 @operator("LSTM")
 def lower_lstm(node: Call) -> tuple[Flowing, ...]:
     """Gates i, o, f, c with peepholes P of i, o and f."""
-    layer = Layer(node, 4, ["Sigmoid", "Tanh", "Tanh"])
+    layer = RecurrentLayer(node, 4, ["Sigmoid", "Tanh", "Tanh"])
     coupled = node.attr("input_forget")
     peepholes = node.optional(7)
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from davinci.frontends.onnx import ops
 from davinci.frontends.onnx.operators import operator
-from davinci.frontends.onnx.sampling import Image, corners
+from davinci.frontends.onnx.sampling import ImageTable, corners
 from davinci.frontends.onnx.tensor import BadNode, Tensor, broadcast, convert
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def lower_roi_align(node: Call) -> Tensor:
     ]
     shape = (regions.shape[0], counts[0] * samples, counts[1] * samples)
     y, x_place = broadcast(places[0], shape, [0, 1]), broadcast(places[1], shape, [0, 2])
-    image = Image.of(convert(x, np.float32), broadcast(convert(numbers, np.int32), shape, [0]))
+    image = ImageTable.of(convert(x, np.float32), broadcast(convert(numbers, np.int32), shape, [0]))
     terms = corners(image, [y, x_place])
     grid = [shape[0], counts[0], samples, counts[1], samples, x.shape[1]]
     if mode == "avg":
