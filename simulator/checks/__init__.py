@@ -1,1 +1,1 @@
-"""What a real machine would let pass silently: races, and who waits for whom for ever."""
+"""Checks for faults that a real machine would let pass silently: races and deadlocks."""

@@ -37,7 +37,7 @@ class PipeLog:
 
 
 class GmLog:
-    """What one program has read and written in global memory."""
+    """Ranges of global memory that one program has read and written."""
 
     def __init__(self, seat: Seat, core: Core) -> None:
         self.seat, self.describe = seat, core.describe
@@ -137,7 +137,7 @@ class CoreRaces:
 
 
 def meet(ranges: tuple[Ints, Ints], others: tuple[Ints, Ints]) -> bool:
-    """Whether two lists of disjoint, sorted ranges have a byte in common."""
+    """Says whether two lists of disjoint, sorted ranges have a byte in common."""
     (starts, ends), (other_starts, other_ends) = ranges, others
     first = np.searchsorted(other_ends, starts, side="right")
     last = np.searchsorted(other_starts, ends, side="left")

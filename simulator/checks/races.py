@@ -411,7 +411,7 @@ class Race(Problem):
 
 
 def advice(first: Pipe, second: Pipe, index: int, flags: MisplacedFlags) -> str:
-    """What to do about a race of an instruction of pipe `second` with number `index` of `first`."""
+    """Advice on a race of an instruction of pipe `second` with number `index` of `first`."""
     pair = f"PIPE_{first.name}, PIPE_{second.name}"
     if flags.unset is not None and flags.unset[1][0] != first:
         source, destination, event = flags.unset[1]

@@ -49,7 +49,7 @@ LEARNING = (Stop.ROOM, Stop.UNKNOWN_FORM, Stop.UNKNOWN_STEP)
 
 
 class ScalarCore(Protocol):
-    """What a scalar program needs of a core."""
+    """The interface of a core that a scalar program calls."""
 
     @property
     def sub_block(self) -> int: ...
@@ -376,7 +376,7 @@ class Core:
         return describe
 
     def _cross_core_flag(self, values: Mapping[str, int]) -> Callable[[int], None]:
-        """What to do in the cycle in which the flag is set."""
+        """Returns the action for the cycle in which the flag is set."""
         link = self._link
         assert link is not None, "only split machines have it"
         pipe, mode, flag = values["pipe"], values["mode"], values["flag"]
@@ -447,7 +447,7 @@ class Core:
             self._used.add(port.space)
 
     def _pipe_waits(self, stuck: Stuck) -> list[str]:
-        """What each pipe waits for while the scalar unit waits for another core."""
+        """The events that pipes wait for while the scalar unit waits for another core."""
         return list(self.timeline.deadlock("", stuck).pipes(self._location).values())
 
     def _place(self) -> str:
@@ -460,13 +460,13 @@ class Core:
 
     @property
     def gm_reads(self) -> list[GmAccess]:
-        """What the block read in global memory."""
+        """Ranges of global memory that the block has read."""
         assert self._checker is not None, "noted for checks"
         return self._checker.gm_reads
 
     @property
     def gm_writes(self) -> list[GmAccess]:
-        """What the block wrote in global memory."""
+        """Ranges of global memory that the block has written."""
         assert self._checker is not None, "noted for checks"
         return self._checker.gm_writes
 

@@ -177,7 +177,7 @@ class Form:
         return form
 
     def work(self, words: Sequence[int]) -> UnitWork:
-        """What its cost depends on: also a few bits of the addresses, see `UnitWork`."""
+        """The data on which the cost depends, with a few bits of addresses; see `UnitWork`."""
         bits: tuple[int, ...]
         gm = self._gm
         if gm is not None:
@@ -238,7 +238,7 @@ def scalar_word(record: Instruction) -> int:
 
 
 class OpcodeForms:
-    """What the forms of one opcode have in common.
+    """The facts that all forms of one opcode share.
 
     Attributes:
         illegal: why the core has not this instruction, "" if it has.

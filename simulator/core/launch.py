@@ -1,4 +1,4 @@
-"""What is launched, and the cores that run it."""
+"""Launches, and the cores that run them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Launch:
 
     @property
     def blocks(self) -> int:
-        """Of all kernels."""
+        """Number of blocks of all kernels together."""
         return sum(kernel.blocks for kernel in self.kernels)
 
     @property

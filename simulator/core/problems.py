@@ -1,4 +1,4 @@
-"""What goes wrong in a simulated program, before it is known where.
+"""Faults of a simulated program, before it is known where they are.
 
 The parts that find a problem know bytes, flags and clocks; the core adds kernel, block,
 instruction and source location and raises the `DeviceFault`.

@@ -82,7 +82,7 @@ class Count:
     sets: Sequence[Set] = ()
 
     def follows(self, other: Set) -> bool:
-        """Whether it is certain to come after another set."""
+        """Says whether this set is certain to come after another one."""
         clock = self.knowledge.get(other.seat.number)
         return clock is not None and clock[other.pipe] >= other.number
 
@@ -187,7 +187,7 @@ class Flags:
         return counter.counts.popleft()
 
     def has(self, seat: Seat, flag: int) -> bool:
-        """Whether `take` would give something."""
+        """Says whether `take` would return a set."""
         counter = self._counters.get((seat, flag))
         return counter is not None and bool(counter.counts)
 
@@ -291,7 +291,7 @@ class Link:
 
     @property
     def ready(self) -> bool:
-        """Whether the program can go on."""
+        """Says whether the flag that the program waits for is set."""
         return self.waiting is None or self._flags.has(self.seat, self.waiting)
 
     def set_flag(

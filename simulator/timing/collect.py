@@ -30,7 +30,7 @@ UNITS = (Pipe.M, Pipe.V)
 
 @dataclass(frozen=True)
 class Done:
-    """What a program did, wherever it ran.
+    """Instructions and times of a program, whichever core it ran on.
 
     Attributes:
         cycles, timeline: as if the L2 held nothing.

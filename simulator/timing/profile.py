@@ -1,4 +1,4 @@
-"""What a launch reports, of each of its kernels."""
+"""Reports of a launch about each of its kernels."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class StridedOperand:
 
 @dataclass(frozen=True)
 class UnitWork:
-    """What a rule may look at.
+    """The facts about an instruction that a timing rule may use.
 
     Attributes:
         strided: strided operands of a vector instruction.

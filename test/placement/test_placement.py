@@ -170,6 +170,14 @@ def test_more_tasks_at_once_find_better_plans() -> None:
     assert [top_k(problem, k).latency for k in (1, 2)] == [8.0, 5.0]
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_parts_are_no_slower_than_a_greedy_search(seed: int) -> None:
+    problem = random_problem(random.Random(seed), 40, 2 + seed % 2)
+    plan = place(problem, "hope:lp")
+    greedy = min((place(problem, name) for name in ("hope:gs", "heft")), key=lambda p: p.latency)
+    assert faults(plan) == [] and plan.latency <= greedy.latency * (1 + 1e-9)
+
+
 def test_parts_that_run_out_of_time_are_said() -> None:
     problem = random_problem(random.Random(5), 60, 3)
     plan = integer_parts(problem, seconds=0.0)

@@ -1,4 +1,4 @@
-"""What a machine file may not say although each of its keys is well formed."""
+"""Checks of machine files that the schema of single keys cannot make."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a machine must have for the compiler to make kernels for it.
+"""Requirements of the compiler on a machine that it makes kernels for.
 
 A machine file that lacks some of it is still one that kernels written by hand run on.
 """

@@ -52,7 +52,7 @@ def illegal_pipes(machine: Machine, core: str, record: Instruction, values: Valu
 
 
 def align_bytes(machine: Machine, operand: Operand) -> int:
-    """What the operand's address must be a multiple of: its own granularity, or its memory's."""
+    """The alignment of an operand's address: its own granularity, or its memory's."""
     if operand.align_bytes:
         return operand.align_bytes
     if operand.space is Space.GM:

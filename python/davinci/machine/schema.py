@@ -358,7 +358,7 @@ class Fixpipe(Section):
 
 
 class LaunchSection(Section):
-    """What passes before a kernel runs, in microseconds.
+    """The times that pass before a kernel runs, in microseconds.
 
     Attributes:
         overhead_us: of a small kernel that the host launches; the compiler weighs launches with it.
@@ -441,7 +441,7 @@ class Machine(Section):
 
     @property
     def split(self) -> bool:
-        """Whether cube and vector cores run programs of their own."""
+        """True if cube and vector cores run programs of their own."""
         return self.kind == "split"
 
     @property

@@ -60,7 +60,7 @@ class Stream(NamedTuple):
 
 
 def bank_bits(address: int, span_bytes: int, layout: BankLayout) -> int:
-    """What of an operand's address says which banks it uses, as a number of blocks.
+    """The part of an operand's address that says which banks it uses, as a number of blocks.
 
     For an operand that lies in one bank of each group its group and bank; the row matters only
     where it reaches into the next one.

@@ -1,4 +1,4 @@
-"""What others do, to compare with: one device, a serial schedule, and tasks queued as they come."""
+"""Baselines to compare plans with: one device, a serial schedule, and tasks queued as they come."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from davinci.placement.schedule import Schedule
 
 
 def single(problem: PlacementProblem) -> Placement:
-    """All tasks on the one device where that takes the least time; what this device cannot run
-    goes where it runs fastest."""
+    """Puts all tasks on the device where that takes the least time; those that this device
+    cannot run go where they run fastest."""
     plans = []
     for device in range(len(problem.devices)):
         schedule = Schedule(problem)

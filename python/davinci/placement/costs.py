@@ -1,4 +1,4 @@
-"""What a layer takes on a device: simulated, measured on this machine's processor, or looked up."""
+"""Costs of layers on devices: simulated, measured on this machine's processor, or looked up."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ COLUMNS = ("layer", "device", "seconds")
 
 @dataclass(frozen=True)
 class LayerCost:
-    """What a layer takes on a device.
+    """Time and energy of a layer on a device.
 
     Attributes:
         seconds: `NEVER` where it cannot run.
@@ -96,7 +96,7 @@ class LayerCosts:
                 )
 
     def cost(self, layer: int, device: PlacementDevice) -> LayerCost:
-        """What a layer takes on a device."""
+        """Returns time and energy of a layer on a device."""
         name = self.network.layers[layer].name
         if device.kind == "table":
             seconds, joules = self._tables[device.name][name, device.name]

@@ -25,7 +25,7 @@ NotNegative = Annotated[float, pydantic.Field(ge=0, allow_inf_nan=False)]
 
 
 class Power(pydantic.BaseModel):
-    """What a device takes from its supply.
+    """The power that a device takes from its supply.
 
     Attributes:
         idle_watts: while it waits.
@@ -40,7 +40,7 @@ class Power(pydantic.BaseModel):
 
     @property
     def watts(self) -> float:
-        """What computing adds to waiting: the energy of a layer is this times its time."""
+        """The power that computing adds to waiting: a layer's energy is this times its time."""
         return self.active_watts - self.idle_watts
 
 

@@ -4,12 +4,13 @@ program behind the parts before it."""
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 
 from davinci.placement import integer
 from davinci.placement.greedy import heft, top_k
 from davinci.placement.merging import SHORT, merge_short
 from davinci.placement.player import play
-from davinci.placement.problem import Placement, PlacementProblem, best_of
+from davinci.placement.problem import NEVER, Placement, PlacementProblem, PlacementTask, best_of
 from davinci.placement.ranks import LARGEST_PART, parts
 from davinci.placement.schedule import Schedule
 
@@ -20,7 +21,8 @@ def integer_parts(
     largest: int = LARGEST_PART,
     short: float = SHORT,
 ) -> Placement:
-    """Places a graph part by part.
+    """Places a graph part by part; a greedy plan is taken where that is faster, and the plan's
+    remark says so.
 
     Args:
         problem: to be solved.
@@ -31,7 +33,6 @@ def integer_parts(
     """
     merged = merge_short(problem, short)
     small = merged.problem
-    upper = best_of([top_k(small), heft(small)]).latency
     began = time.perf_counter()
     pieces = parts(small, largest)
     schedule = Schedule(small)
@@ -39,23 +40,40 @@ def integer_parts(
     for number, tasks in enumerate(pieces):
         left = seconds - (time.perf_counter() - began)
         share = left / (len(pieces) - number)
-        unproven += not place_part(schedule, tasks, upper, share)
+        unproven += not place_part(schedule, tasks, share)
     plan = schedule.plan("hope:lp")
     retimed = play(small, plan.devices, plan.queues, plan.algorithm).plan
-    made = merged.unmerge(retimed)
+    found = best_of([retimed, heft(on_devices(small, plan.devices))])
+    greedy = best_of([top_k(small), heft(small)])
+    best = best_of([found, greedy])
+    made = merged.unmerge(best)
     whole = len(pieces) <= 1 and len(small.tasks) == len(problem.tasks)
-    remark = f"{unproven} of {len(pieces)} parts ran out of time" if unproven else ""
+    remarks = [f"{unproven} of {len(pieces)} parts ran out of time"] if unproven else []
+    if best is greedy:
+        remarks.append(f"the plan of {greedy.algorithm} was faster than that of the parts")
     return Placement(
         problem,
         made.devices,
         made.starts,
         "hope:lp",
         proven=whole and not unproven,
-        remark=remark,
+        remark="; ".join(remarks),
     )
 
 
-def place_part(schedule: Schedule, tasks: list[int], upper: float, seconds: float) -> bool:
+def on_devices(problem: PlacementProblem, devices: Sequence[int]) -> PlacementProblem:
+    """The problem in which each task can run only on the device that it was given: a part is placed
+    without what comes behind it, so that the order on a device may gain from seeing the whole."""
+    tasks = tuple(
+        PlacementTask(
+            task.name, tuple(s if d == device else NEVER for d, s in enumerate(task.seconds))
+        )
+        for task, device in zip(problem.tasks, devices, strict=True)
+    )
+    return PlacementProblem(problem.devices, tasks, problem.tensors)
+
+
+def place_part(schedule: Schedule, tasks: list[int], seconds: float) -> bool:
     """Appends some tasks to a schedule; returns whether the solver has proven its solution."""
     greedy = _appended(schedule, tasks)
     after = integer.least_after(schedule.problem)

@@ -40,7 +40,7 @@ Row = dict[int, float]
 
 @dataclass(frozen=True)
 class Solved:
-    """What a program's solution says.
+    """The placement and order that solve a program.
 
     Attributes:
         devices: of each task, by its number in the problem.

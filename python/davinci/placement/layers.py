@@ -300,7 +300,7 @@ def _bytes(tensor: onnx.TensorProto) -> int:
 def _run_all(
     model: onnx.ModelProto, inputs: Arrays, constants: dict[str, int], where: str
 ) -> Arrays:
-    """All values that nodes make of the inputs, computed by onnxruntime as the graph has them."""
+    """Runs the graph as it is by onnxruntime; returns all values that nodes make of the inputs."""
     copy = onnx.ModelProto()
     copy.CopyFrom(model)
     results = {value.name for value in copy.graph.output}

@@ -18,7 +18,7 @@ MOST_REASONS = 5
 
 @dataclass(frozen=True)
 class DeviceHead:
-    """What the page says of a device above its columns.
+    """The heading of a device's columns, and its totals.
 
     Attributes:
         name: of the device.

@@ -30,7 +30,7 @@ class TensorMove:
 
 @dataclass(frozen=True)
 class PlacementTimeline:
-    """What happened: a plan with the times at which things were done, and the moves of tensors."""
+    """A played plan: when each task ran, and when each tensor moved."""
 
     plan: Placement
     moves: tuple[TensorMove, ...]

@@ -43,7 +43,7 @@ class PlacementTask:
 
 @dataclass(frozen=True)
 class MovedTensor:
-    """What one task makes and others read.
+    """A tensor that one task makes and others read.
 
     Attributes:
         producer: number of the task that makes it.
@@ -266,8 +266,8 @@ def queues_of(
 
 
 def faults(plan: Placement) -> list[str]:
-    """What is wrong with a plan, checked task by task and without any algorithm's data; [] if
-    nothing is."""
+    """Returns the faults of a plan, found task by task and without any algorithm's data; [] if
+    it has none."""
     problem = plan.problem
     names = [task.name for task in problem.tasks]
     count = len(names)

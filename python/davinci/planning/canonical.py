@@ -91,7 +91,7 @@ class CountIndex(IntEnum):
 
 
 class Outcome(IntEnum):
-    """What a search found: a plan; that there is none; nothing within its limit of states."""
+    """How a search ended: with a plan, with a proof that there is none, or at its limit."""
 
     STOPPED = -1
     NONE = 0
@@ -167,7 +167,7 @@ def part(place: Ints, list_at: int, count: int, first: int, last: int) -> int:
 
 @LIBRARY.function
 def precedes(place: Ints, one: int, other: int) -> int:
-    """Whether a buffer is tried in front of another one of the same least offset."""
+    """Says whether a buffer is tried in front of another one of the same least offset."""
     key0, key1 = ints_at(place[PlaceIndex.KEY0]), ints_at(place[PlaceIndex.KEY1])
     key2 = ints_at(place[PlaceIndex.KEY2])
     if key0[one] != key0[other]:
@@ -327,7 +327,7 @@ def put(place: Ints, b: int) -> int:
 
 @LIBRARY.function
 def fits(place: Ints, first: int, last: int, offset: int) -> int:
-    """Whether what is still to come fits above the floors, and above the offset placed last."""
+    """Says whether buffers still to be placed fit above the floors and the last offset."""
     floor, rest, counts = (
         ints_at(place[PlaceIndex.FLOOR]),
         ints_at(place[PlaceIndex.REST]),

@@ -127,7 +127,7 @@ class Problem:
 
     @functools.cached_property
     def in_pieces(self) -> bool:
-        """Whether a buffer has pieces."""
+        """True if a buffer has pieces."""
         return any(buffer.pieces for buffer in self.buffers)
 
     @functools.cached_property
@@ -189,7 +189,7 @@ class Plan:
 
     @property
     def optimal(self) -> bool:
-        """Whether no plan is known to be lower because none can be."""
+        """True if the plan reaches a lower bound, so that no plan is lower."""
         return self.height <= max(self.bound, self.problem.lower_bound)
 
 

@@ -35,7 +35,7 @@ ROUND_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What a search found.
+    """The plan that a search found, and how it ended.
 
     Attributes:
         offsets: of a plan, in bytes; None if none was found that is lower than the one known.

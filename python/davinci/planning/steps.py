@@ -92,7 +92,7 @@ class Work:
 
 
 def can_run(work: Work, stages: Stages) -> bool:
-    """Whether every step is in one stage, behind the stages of all steps that it waits for."""
+    """Says whether every step is in one stage, behind the stages of all steps that it waits for."""
     place = {number: at for at, stage in enumerate(stages) for number in stage}
     count = sum(map(len, stages))
     if count != len(work.steps) or len(place) != count:

@@ -1,4 +1,4 @@
-"""What a page shows of the difference between two runs."""
+"""The difference between two runs as tables of a page."""
 
 from __future__ import annotations
 

@@ -289,7 +289,7 @@ def _head(run: MeasuredRun, launch: LaunchProfile, block: BlockProfile) -> Line:
 
 
 def _task_type(run: MeasuredRun, launch: LaunchProfile) -> str:
-    """What a launch ran on, as the vendor's profiler calls it."""
+    """The vendor profiler's name for the kind of core that a launch ran on."""
     kinds = {run.kind(block) for block in launch.per_block}
     if len(kinds) > 1:
         return "MIX_AIC"

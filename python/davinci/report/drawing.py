@@ -252,12 +252,12 @@ def places_of(point: PlotPoint) -> Iterator[tuple[Label, Box]]:
 
 
 def inside(box: Box) -> bool:
-    """Whether a text lies within the frame of the plot, to its left edge and above its axis."""
+    """True if a text lies within the frame of the plot, to its left edge and above its axis."""
     return LEFT <= box[0] and box[2] <= WIDTH and 0 <= box[1] and box[3] <= HEIGHT - BOTTOM
 
 
 def crosses(line: PlotLine, box: Box) -> bool:
-    """Whether a line that goes to the right passes through a box."""
+    """Says whether a line that goes to the right passes through a box."""
     left, right = max(line.x1, box[0]), min(line.x2, box[2])
     if left >= right:
         return False

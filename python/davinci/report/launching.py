@@ -1,4 +1,4 @@
-"""What launching takes besides the cycles of kernels (docs/hardware.md b3).
+"""The time that launches take besides the cycles of kernels (docs/hardware.md b3).
 
 Launched by the host one by one, each kernel waits for the host. As one graph queued on the device
 only the first one does; the others follow when the device switches from one task to the next. The

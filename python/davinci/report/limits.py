@@ -1,4 +1,4 @@
-"""What the machine could do at best.
+"""Lower bounds of a kernel's time by the machine's peak rates.
 
 The limit of a launch is the largest of three times: of the cube (multiply-accumulates over the peak
 of all cores used), of memory (bytes that must move at least once over the bandwidth of the L2, and
@@ -18,7 +18,7 @@ from davinci.simulator.timing.profile import LaunchProfile
 
 
 def limits(machine: Machine, cores: int) -> dict[str, Any]:
-    """What `cores` cores can do in a cycle at most: the roofs of the roofline.
+    """Returns the most that `cores` cores can do in a cycle: the roofs of the roofline.
 
     Memory is shared: few cores get as much of its bandwidth as they can take.
     """

@@ -181,7 +181,7 @@ def bars(groups: Sequence[LaunchGroup]) -> list[Bar]:
 
 
 def network(machine: Machine, record: Record, layers: Sequence[Scope]) -> dict[str, Any]:
-    """What the script draws of the whole run: launches on one axis.
+    """Data for the drawing of the whole run: its launches on one axis.
 
     A launch is [start in us, length in us, number of its kernel, number of its layer, number of its
     nodes' text, bytes of GM traffic in a nanosecond]; a kernel [name, label, unit, cores at work on
@@ -249,7 +249,7 @@ def cells(record: Record, row: Record) -> list[Cell]:
 def details(
     machine: Machine, record: Record, launches: Sequence[LaunchProfile]
 ) -> dict[str, list[dict[str, Any]]]:
-    """What the page's script draws of each kernel, longest first: a time line for each core."""
+    """Data for the drawings of kernels, longest first: a time line for each core."""
     drawn = drawn_launches(launches)
     left = MOST_ROWS
     found: dict[str, list[dict[str, Any]]] = {}
@@ -273,7 +273,7 @@ def named(nodes: Sequence[str], most: int) -> str:
 
 
 def about(row: Record) -> list[tuple[str, str]]:
-    """What stands above a kernel's timeline: what it holds, how it is computed, what limits it."""
+    """Text above a kernel's timeline: its operators, its schedule, and its bound."""
     share = percent(row["bound_cycles"] / max(1, row["cycles"]))
     held = waits_text(row)
     lines = [

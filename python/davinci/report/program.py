@@ -1,4 +1,4 @@
-"""What a module says of the program that a report is about: its kernels and its memory."""
+"""Facts that a module's attributes hold about its program: its kernels and its memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from davinci.mlir import Op, function_type, ir, symbol_name
 
 @dataclass(frozen=True)
 class Kernel:
-    """What the module says of a kernel.
+    """A kernel as the module's attributes describe it.
 
     Attributes:
         op: the operator.
@@ -58,7 +58,7 @@ class Member:
 
 @dataclass(frozen=True)
 class ProgramFacts:
-    """What the module says of the whole program.
+    """The whole program as the module's attributes describe it.
 
     Attributes:
         kernels: by name, with the argument sizes of a launch.
@@ -167,7 +167,7 @@ def describe(module: ir.Module) -> ProgramFacts:
 def kernel_of(
     function: Op, name: str, argument_bytes: tuple[int, ...], served: Sequence[Sequence[int]]
 ) -> Kernel:
-    """What the attributes of a kernel say.
+    """Reads the attributes of a kernel.
 
     Args:
         served: `hivm.members` of its module.

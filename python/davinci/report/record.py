@@ -45,7 +45,7 @@ def digest_of(machine: Machine) -> str:
 
 
 def machine_values(machine: Machine) -> Record:
-    """What a machine file says: `gm.read_bytes_per_cycle` and so on, with their values."""
+    """Keys of a machine file, `gm.read_bytes_per_cycle` and so on, with their values."""
     found: Record = {}
 
     def add(prefix: str, value: Any) -> None:
@@ -125,7 +125,7 @@ def build(
 
 
 def limited(program: ProgramFacts) -> Record:
-    """What the memory of a program says of a limit; nothing where there is none."""
+    """The record's entries about a limit of memory; empty where none was given."""
     if not program.arena_limit_bytes:
         return {}
     return {

@@ -120,7 +120,7 @@ def check_summary(check: Record) -> str:
 
 
 def limit_summary(record: Record) -> str:
-    """What the machine could do at best, for what the operators mean."""
+    """The machine's lower bound for the work that the operators mean, in words."""
     share = record["bound_cycles"] / max(1, record["total_cycles"])
     return f"{record['bound_cycles']:,} cycles, {percent(share)} of those that kernels take"
 
@@ -136,7 +136,7 @@ def idle_summary(record: Record) -> str:
 
 
 def sync_text(record: Record) -> str:
-    """What became of flags for want of event ids; empty if nothing did."""
+    """Flags that were merged or made barriers for want of event ids, in words; empty if none."""
     sync = record["sync"]
     parts = [
         *([f"{plural(sync['merged'], 'flag', 'flags')} merged"] * bool(sync["merged"])),
@@ -170,7 +170,7 @@ def tuned_text(tuned: Record) -> str:
 
 
 def quantized_text(quantization: Record) -> str:
-    """What was quantized, and what onnxruntime found of it."""
+    """The layers that were quantized and their errors by onnxruntime, in words."""
     layers = quantization["layers"]
     kind = "random " if quantization.get("data") == "random" else ""
     kept = sum(layer["kept"] for layer in layers)
@@ -295,7 +295,7 @@ def schedules(rows: list[Record], width: int) -> Any:
 
 
 def nodes_table(rows: list[Record], width: int) -> Any:
-    """What the nodes of the model take inside the kernels that hold several, as a table of `rich`.
+    """Cycles of the model's nodes inside kernels that hold several, as a table of `rich`.
 
     Args:
         rows: of kernels in a record.
@@ -338,7 +338,7 @@ def node_cells(row: Record) -> list[tuple[str, str, str, str, str]]:
 
 
 def gains_table(gains: list[Record], most: int, width: int) -> Any:
-    """What changes of the machine would gain, as a table of `rich`."""
+    """The gains of changes of the machine, as a table of `rich`."""
     titles = ("saves", "of the time", "cycles")
     headings = (Heading("what if", True, 4), *(Heading(title, worth=1) for title in titles))
     return table_of(headings, [gain_cells(row) for row in gains[:most]], width)

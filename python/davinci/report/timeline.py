@@ -158,7 +158,7 @@ def shares(path: list[PathSegment], rows: dict[int, Row]) -> list[list[Any]]:
 
 
 def described(segment: PathSegment, rows: dict[int, Row]) -> tuple[str, str]:
-    """What a segment is, and the source of its instruction."""
+    """A segment in words, and the source of its instruction."""
     row = rows[segment.index]
     lane = LANES[row.pipe]
     if segment.kind == ISSUE:

@@ -1,4 +1,4 @@
-"""What moves from and to global memory, and how many cores have work, over the time of a launch."""
+"""Bytes from and to global memory, and the number of busy cores, over the time of a launch."""
 
 from __future__ import annotations
 

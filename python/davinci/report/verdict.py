@@ -1,4 +1,4 @@
-"""What a run lost its time on, in plain words, and what to try: rules over the record.
+"""Rules over the record that say in plain words where a run lost time, and what to try.
 
 Each rule looks for one loss and says which share of the run's time it is. Losses overlap: an
 operator on the scalar unit keeps one core at work and all others idle.

@@ -28,7 +28,7 @@ SCALAR = "PIPE_S"
 
 @dataclass(frozen=True)
 class Wait:
-    """What cycles of a pipe are booked on.
+    """The reasons on which cycles of a pipe are booked.
 
     Attributes:
         pipe: that waits.
@@ -90,7 +90,7 @@ def waits(rows: Sequence[Row], cycles: int) -> dict[Wait, int]:
 
 
 def _held(row: Row, by_index: dict[int, Row]) -> Wait:
-    """What an instruction that keeps its pipe is booked on."""
+    """Returns the reason for which an instruction keeps its pipe."""
     if row.mnemonic not in SYNCHRONISATION:
         return Wait(row.pipe, "run")
     if row.mnemonic == "wait_flag" and row.end_after != NOTHING:

@@ -1,4 +1,4 @@
-"""What a run would have taken on a machine that is faster somewhere: its launches timed again.
+"""Times of a run on machines that are faster somewhere: its launches are timed again.
 
 The simulator is deterministic: what programs issue does not depend on times, so the answers are
 those of a run with a changed machine file, for the same program. A change is
@@ -249,7 +249,7 @@ class Retimed:
         self._tables: dict[tuple[int, str, tuple[tuple[int, float], ...]], Tables] = {}
 
     def answer(self, text: str, changes: Sequence[MachineChange]) -> Record:
-        """What changes, made together, gain.
+        """Returns the gain of changes that are made together.
 
         Returns:
             `change`, `cycles` of all launches with it, `saved_cycles`, `saved_us` with those of

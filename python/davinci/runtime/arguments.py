@@ -1,4 +1,4 @@
-"""What a run is given: arrays by position or by name, made fit for the device or refused."""
+"""Arguments of a run: arrays by position or by name, made fit for the device or refused."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def by_name(given: Sequence[Any], names: Sequence[str]) -> dict[str, Any] | None
 
 
 def leaves(name: str, value: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """What `value` holds for the inputs whose names begin with `name.`, or `value` itself."""
+    """Arrays in `value` for the inputs whose names begin with `name.`, or `value` itself."""
     if name in names or not any(other.startswith(f"{name}.") for other in names):
         yield name, value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What kernels may hold: checked before they become native code of this process.
+"""Checks of the operations in kernels before they become native code of this process.
 
 A kernel runs on the host. One that loads from a host address, calls into the host's libraries or
 recurses without end could take the process down with it, so functions may compute, branch, call
@@ -245,7 +245,7 @@ def _reached(name: str, callees: dict[str, set[str]]) -> set[str]:
 
 
 def _is_safe(divisor: Any) -> bool:
-    """Whether a divisor is a constant that no division stumbles over."""
+    """Says whether a divisor is a constant by which division is defined: neither 0 nor -1."""
     owner = divisor.owner
     if isinstance(owner, ir.Block) or owner.name != "llvm.mlir.constant":
         return False

@@ -271,7 +271,7 @@ class Executable:
 
     @property
     def has_run(self) -> bool:
-        """Whether `run` has come to an end, so that there is something to report."""
+        """True once `run` has come to an end, so that there is something to report."""
         return self._last.inputs is not None
 
     @property
@@ -321,7 +321,7 @@ class Executable:
 
     @property
     def facts(self) -> ProgramFacts:
-        """What the module says of its kernels and its memory."""
+        """Facts about kernels and memory that the module's attributes hold."""
         return self._facts
 
     @property

@@ -212,12 +212,12 @@ def append(context: int, name: str, record: Instruction) -> str:
 
 
 def touches_gm(record: Instruction) -> bool:
-    """Whether an instruction may find or leave other data in GM."""
+    """Says whether an instruction may read or write GM."""
     return waits(record) or any(o.space is Space.GM for o in record.operands)
 
 
 def waits(record: Instruction) -> bool:
-    """Whether it waits for another core, whose data is in GM then."""
+    """Says whether an instruction waits for another core, whose data is in GM then."""
     return record.name == "wait_flag_dev"
 
 

@@ -71,7 +71,7 @@ class MemoryView(Protocol):
 
 
 class CoreLike(Protocol):
-    """What a program needs of the core it runs on."""
+    """The interface of a core that a compiled scalar program calls."""
 
     @property
     def sub_block(self) -> int:

@@ -54,7 +54,7 @@ class ListingCore:
         self._parts.append(records)
 
     def records(self) -> Records:
-        """What was issued since the last call, uint64[n, 8]."""
+        """Returns the records issued since the last call, uint64[n, 8]."""
         parts, self._parts = self._parts, []
         return np.concatenate([np.zeros((0, RECORD_WORDS), np.uint64), *parts])
 

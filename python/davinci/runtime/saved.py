@@ -33,7 +33,7 @@ COMPILE_AGAIN = "compile the model again with this version"
 
 
 class Manifest(pydantic.BaseModel):
-    """What a file says of itself, as JSON.
+    """The header of a saved file, as JSON.
 
     Attributes:
         kind, format_version, compiler_version, mlir_version: who can load it.

@@ -41,7 +41,7 @@ def title(executable: Any) -> str:
 
 
 def as_text(executable: Any) -> str:
-    """What `repr` gives: a line for each fact."""
+    """Text for `repr`: a line for each fact."""
     rows = facts(executable)
     width = max(len(name) for name, _ in rows)
     lines = [f"  {name:{width}}  {value}" for name, value in rows]
@@ -49,7 +49,7 @@ def as_text(executable: Any) -> str:
 
 
 def as_html(executable: Any) -> str:
-    """What a notebook shows: the facts as a table, and the longest kernels of the last run."""
+    """HTML for notebooks: the facts as a table, and the longest kernels of the last run."""
     parts = [f"<b>{escape(title(executable))}</b>", table(facts(executable))]
     if executable.has_run:
         record = executable.profile

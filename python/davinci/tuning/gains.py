@@ -1,4 +1,4 @@
-"""What tuning could win at most, kernel by kernel, and when too little of it is left.
+"""The most that tuning could win, kernel by kernel, and when too little of it is left.
 
 A kernel that takes c cycles by the cost model's first way, and never fewer than l, can win
 (c - l) times the number of its launches. l is the machine's limit for what its operators mean, on
@@ -73,7 +73,7 @@ class Prospect:
 
 @dataclass
 class Account:
-    """What kernels of a network take, and what was won.
+    """Cycles of a network's kernels, and the cycles that tuning has won.
 
     Attributes:
         total: cycles of all kernels as the cost model computes them.
@@ -116,19 +116,19 @@ class Account:
         return ""
 
     def opening(self, kernels: int) -> str:
-        """What could be won, said before anything is tried."""
+        """Text about the most that could be won, for before anything is tried."""
         return (
             f"{kernels} kernels that can be computed in several ways take {self.total:,} cycles; "
             f"at most {_share(self.most, self.total)} of these can be won"
         )
 
     def closing(self) -> str:
-        """What was won."""
+        """Text about the cycles that were won."""
         return f"{self.total:,} -> {self.total - self.won:,} cycles"
 
 
 def has_patience(cycles: Mapping[int, int | None], worth: float) -> bool:
-    """Whether more ways of a kernel should be measured: one of the last few was shorter.
+    """Says whether to measure more ways of a kernel: one of the last few was shorter.
 
     Args:
         cycles: by the number of the way, in the order in which they were measured; None of a way

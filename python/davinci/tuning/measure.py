@@ -1,4 +1,4 @@
-"""What a way to compute a kernel takes: the kernel is compiled and simulated, without data."""
+"""Measures a way to compute a kernel: it is compiled and simulated, without data."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ TRIALS = 24
 
 @dataclass(frozen=True)
 class Tuned:
-    """What tuning found.
+    """The schedules that tuning found, and their gain.
 
     Attributes:
         machine: The name of the machine.
