@@ -15,6 +15,7 @@ from davinci import planning
 from davinci.placement import MovedTensor, PlacementProblem, PlacementTask, place, play
 from davinci.placement.costs import LayerCost
 from davinci.placement.devices import parse
+from davinci.placement.priced import PricedNetwork
 from davinci.placement.split import NetworkCut
 from davinci.tools import npu_place, npu_plan, npu_profile, npu_split
 
@@ -36,12 +37,13 @@ def profile() -> None:
         for number in range(4)
     ]
     network: Any = SimpleNamespace(layers=layers)
-    npu_profile.show(network, parse(",".join(NAMES)), [[cost] * 3] * 4, "latency")
+    priced = PricedNetwork("net.onnx", network, parse(",".join(NAMES)), [[cost] * 3] * 4)
+    npu_profile.show(priced, "latency")
 
 
 def split() -> None:
     cuts = [NetworkCut(i, f"layer.{i}", 1 << 22, 1e-3, 2e-3, 3e-3 * i, 0.25) for i in range(5)]
-    npu_split.show(parse("ascend310,ascend910"), cuts, cuts[2], "latency")
+    npu_split.show(parse("ascend310,ascend910"), cuts, cuts[2], cuts[3], "latency")
 
 
 def placed() -> None:
