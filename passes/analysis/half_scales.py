@@ -50,6 +50,7 @@ GROWING = frozenset({"mul", "pow", "exp", "div"})
 """Operators whose result is f32 where nothing but sums in f32 read it."""
 
 NO_RANGE = "no range is known"
+NO_RULE = "nothing is known of this operator"
 TOO_FAR = "the bound grows beyond 2^31"
 TOO_NEAR = "the bound lies below 2^-48"
 
@@ -134,8 +135,7 @@ class Planner(ScaledGraph):
             if node.name in PRODUCTS:
                 self._far_product(number, node)
         elif self.limits[number] is None and node.name not in PRODUCTS:
-            if self.exact[number].is_finite or node.name != OTHER:
-                self.left[number] = self._why(number)
+            self.left[number] = self._why(number)
         elif not halves or not all(self._may_read(x) for x in halves):
             if node.name in PRODUCTS:
                 self._far_product(number, node)
@@ -146,6 +146,8 @@ class Planner(ScaledGraph):
 
     def _why(self, number: int) -> str:
         bound = self.exact[number]
+        if self.graph.nodes[number].name == OTHER:
+            return NO_RULE
         if not bound.is_finite:
             return NO_RANGE
         return TOO_FAR if bound.magnitude > MOST else TOO_NEAR

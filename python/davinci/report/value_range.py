@@ -84,7 +84,9 @@ def outside_ranges(
         inside = (values >= row["low"]) & (values <= row["high"])
         if not inside.all():
             found = values[~inside].astype(np.float64)
-            ends = {"found_low": float(found.min()), "found_high": float(found.max())}
+            known = found[~np.isnan(found)]
+            low, high = (known.min(), known.max()) if known.size else (row["low"], row["high"])
+            ends = {"found_low": float(low), "found_high": float(high)}
             rows.append({**row, "outside": int(found.size), **ends})
     return rows
 
