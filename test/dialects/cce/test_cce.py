@@ -344,8 +344,9 @@ def test_facts_of_the_instructions() -> None:
     assert types_of("vnot") == ("s16",)
     assert ("f16", "s8") in CONVERSIONS and ("s32", "f32") in CONVERSIONS
     assert ("s32", "f16") not in CONVERSIONS
-    half = {("f16", "f16", "f32"), ("f16", "f16", "f16")}
-    assert half | {("s8", "s8", "s32"), ("u8", "s8", "s32")} == MAD_TYPES
+    floats = {("f16", "f16", "f32"), ("f16", "f16", "f16")}
+    floats |= {("bf16", "bf16", "f32"), ("f32", "f32", "f32")}
+    assert floats | {("s8", "s8", "s32"), ("u8", "s8", "s32")} == MAD_TYPES
     assert {("f32", "f32"), ("f32", "f16"), ("f16", "f16"), ("s32", "s32")} == L0C_TYPES
     assert {memories: record.pipe.name for memories, record in COPIES.items()} == {
         ("GM", "UB"): "MTE2",
