@@ -18,7 +18,7 @@ import pytest
 import davinci
 from davinci import machine
 from davinci.report.drawing import rooflines
-from davinci.report.page import as_html, cores_at_work
+from davinci.report.page import as_html, cores_at_work, models
 from davinci.report.record import Kernel, ProgramFacts, bottleneck, build
 from davinci.report.tables import COLUMNS
 from davinci.simulator import LaunchProfile
@@ -355,6 +355,13 @@ def test_kernels_of_one_launch_are_drawn_on_their_own_cores() -> None:
     parts = [cores_at_work(row, 1) for row in record["kernels"]]
     assert parts == pytest.approx([8, 20])
     assert sum(parts) <= record["cores"]
+
+
+def test_the_heading_names_the_models_of_all_runs() -> None:
+    runs = [{"model": name} for name in ("GraphModule", "/a/add.mlir", "GraphModule", None)]
+    assert models({"model": "GraphModule, /a/add.mlir", "runs": runs}) == "GraphModule, add.mlir"
+    assert models({"model": "/a/net.onnx"}) == "net.onnx"
+    assert models({"model": ""}) == models({}) == "a program"
 
 
 def test_a_run_of_nothing_has_a_page() -> None:

@@ -83,7 +83,7 @@ def as_html(
     charts: list[Chart] = rooflines(record)
     layers = time_by_layer(record)
     return environment.get_template("page.html.j2").render(
-        title=f"{Path(record.get('model') or 'a program').name} on {record['machine']}",
+        title=f"{models(record)} on {record['machine']}",
         style=(FOLDER / "page.css").read_text(encoding="utf-8"),
         script="".join((FOLDER / name).read_text(encoding="utf-8") for name in SCRIPTS),
         subtitle=subtitle(record),
@@ -118,6 +118,13 @@ class Bar:
     launch_percent: float
     share: float
     hint: str
+
+
+def models(record: Record) -> str:
+    """Names the model, or those of several runs, without folders."""
+    runs = [run["model"] for run in record.get("runs", ())] or [record.get("model")]
+    names = dict.fromkeys(Path(str(model)).name for model in runs if model)
+    return ", ".join(names) or "a program"
 
 
 def subtitle(record: Record) -> str:
