@@ -66,8 +66,16 @@ from davinci.passes.analysis.group_graph import CONVERSION
 from davinci.passes.analysis.origins import by_member, served
 from davinci.passes.ascend.group_outline import Kernels
 from davinci.passes.ascend.grouping import joined_in_place
-from davinci.passes.ascend.host_function import HostBuilder, Launch, Place, Storage, states_of
+from davinci.passes.ascend.host_function import (
+    HostBuilder,
+    Launch,
+    Place,
+    Storage,
+    is_dense,
+    states_of,
+)
 from davinci.passes.ascend.host_values import offset_of, size_bytes, static_tensor, viewed
+from davinci.passes.ascend.image_parts import images_of_joined, joins_images
 from davinci.passes.ascend.joining import offsets_of, parts_of_joined
 from davinci.passes.ascend.kernel_outline import memref_of, prepared, stored_tensor, symbols
 from davinci.passes.ascend.memory_limit import (
@@ -244,6 +252,9 @@ class HostPlan:
             self._places[value] = Place(self._new("argument", number, value, value.location))
         self._parts = parts_of_joined(block, self._returned)
         self._states = states_of(function)
+        self._apart: dict[Any, Any] = {}
+        for value, (whole, offset, kind) in images_of_joined(block).items():
+            self._parts[value], self._apart[value] = (whole, offset), kind
         for op in block.operations:
             self._visit(op.operation)
 
@@ -277,6 +288,9 @@ class HostPlan:
             self._places[op.result] = self._find(op.operands[0], op)
         elif name == "concat" and joined_in_place(op):
             self._join(op)
+        elif name == "concat" and joins_images(op):
+            place = self._places[op.results[0]] = self._made(op.results[0])
+            place.storage.divided = True
         elif name == "slice" and (part := self._part(op)) is not None:
             self._places[op.result] = part
         else:
@@ -343,7 +357,10 @@ class HostPlan:
             if op.name in PRODUCTS:
                 require_layouts(op)
             kernel = self._kernels.kernel_of([op], inputs, op.results)
-        made = [(place, memref_of(v.type)) for place, v in zip(outputs, op.results, strict=True)]
+        kinds = [self._apart.get(v, memref_of(v.type)) for v in op.results]
+        changed = {n: kind for n, kind in enumerate(kinds, len(inputs)) if not is_dense(kind)}
+        kernel = self._kernels.with_types(kernel, changed)
+        made = list(zip(outputs, kinds, strict=True))
         pairs = attribute(self._kernels.function(kernel), OVERWRITES, ())
         before = {number: made[output] for output, number in pairs}
         for number, made_at in before.items():

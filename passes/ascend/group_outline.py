@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from davinci.mlir import func, ir
@@ -12,6 +12,7 @@ from davinci.passes.analysis.group_graph import CONVERSION, graph_of
 from davinci.passes.analysis.origins import numbered_location, origins, served
 from davinci.passes.ascend.group_names import facts_of_group, parts_of, shortened
 from davinci.passes.ascend.grouping import Group, key_of
+from davinci.passes.ascend.image_parts import IMAGE_OUTPUTS, image_outputs
 from davinci.passes.ascend.kernel_outline import (
     kernels_module,
     memref_of,
@@ -57,6 +58,26 @@ class Kernels:
             self._functions = dict(symbols(kernels_module(self._root)))
         return self._functions[name]
 
+    def with_types(self, name: str, changes: Mapping[int, Any]) -> str:
+        """A kernel like another one, with some arguments of other memref types; itself without."""
+        if not changes:
+            return name
+        key = name, tuple((number, str(kind)) for number, kind in sorted(changes.items()))
+        if key not in self._known:
+            kernel = self.function(name)
+            with ir.InsertionPoint(kernel):
+                made = kernel.clone().operation
+            taken = {**self._taken, **dict(symbols(kernels_module(self._root)))}
+            symbol = self._known[key] = unique(f"{name}_apart", taken)
+            made.attributes["sym_name"] = ir.StringAttr.get(symbol)
+            arguments = list(made.regions[0].blocks[0].arguments)
+            for number, kind in changes.items():
+                arguments[number].set_type(kind)
+            types = ir.FunctionType.get([argument.type for argument in arguments], [])
+            made.attributes["function_type"] = ir.TypeAttr.get(types)
+            self._taken[symbol] = made
+        return self._known[key]
+
     def _build(
         self, ops: Sequence[Any], graph: Graph, inputs: Sequence[Any], outputs: Sequence[Any]
     ) -> str:
@@ -78,6 +99,8 @@ class Kernels:
             facts_of_group(ops, inputs, outputs, parts).mark(kernel)
             if pairs := overwritten(inputs, outputs):
                 kernel.attributes[OVERWRITES] = builder.as_attribute(pairs)
+            if apart := image_outputs(graph):
+                kernel.attributes[IMAGE_OUTPUTS] = builder.as_attribute(apart)
             block = kernel.add_entry_block([location] * len(types))
         arguments = list(block.arguments)
         with ir.InsertionPoint(block), location:

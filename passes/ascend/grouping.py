@@ -14,6 +14,7 @@ from davinci.operators import OPERATORS
 from davinci.operators.layouts import slice_offset
 from davinci.operators.tensors import NZ
 from davinci.passes.analysis.group_graph import graph_of
+from davinci.passes.ascend.image_parts import joins_images
 from davinci.passes.ascend.layout_support import IN_PLACE, joins_in_place, joins_rows
 from davinci.passes.ascend.product_grouping import is_widening, outputs_of
 from davinci.passes.ascend.tensor_ops import defining_op, users_of
@@ -368,7 +369,8 @@ def is_candidate(op: Any) -> bool:
     name = op.name.removeprefix("ascend.")
     if not op.name.startswith("ascend.") or len(op.results) != 1:
         return False
-    if (op.name == "ascend.concat" and joined_in_place(op)) or is_part(op):
+    in_place = op.name == "ascend.concat" and (joined_in_place(op) or joins_images(op))
+    if in_place or is_part(op):
         return False
     if op.name in MOVES_ONLY or name in (*MOVES, "gather"):
         return True

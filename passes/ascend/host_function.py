@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence, Set
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from davinci.passes.ascend.kernel_outline import (
     unique,
 )
 from davinci.planning import Piece
-from davinci.units import BLOCK_BYTES, round_up
+from davinci.units import BLOCK_BYTES, round_up, row_major
 
 
 @dataclass(eq=False)
@@ -112,9 +112,30 @@ class Launch:
         """What it does to storages, a touch for each buffer."""
         inputs = len(self.buffers) - self.outputs
         return [
-            Touch(place.storage, *range_of(place, kind), writes=number >= inputs)
+            Touch(place.storage, *touched, writes=number >= inputs)
             for number, (place, kind) in enumerate(self.buffers)
+            for touched in ranges_of(place, kind)
         ]
+
+
+def is_dense(kind: Any) -> bool:
+    """Whether the elements of a memref type follow each other."""
+    strides, _ = kind.get_strides_and_offset()
+    return list(strides) == list(row_major(kind.shape))
+
+
+def ranges_of(place: Place, kind: Any) -> Iterator[tuple[int, int]]:
+    """The bytes of a storage that a kernel may touch at a place; of images that lie apart those of
+    each."""
+    if is_dense(kind):
+        yield range_of(place, kind)
+        return
+    strides, _ = kind.get_strides_and_offset()
+    step = strides[0] * kind.element_type.width // 8
+    size = round_up(bytes_of(kind) // kind.shape[0], BLOCK_BYTES)
+    for image in range(kind.shape[0]):
+        begin = place.offset + image * step
+        yield begin, begin + size
 
 
 def range_of(place: Place, kind: Any) -> tuple[int, int]:
@@ -200,6 +221,8 @@ class HostBuilder:
         storage = place.storage
         if storage.kind == "arena":
             offset = builder.constant_index(storage.offset + place.offset)
+            if not is_dense(seen_as):
+                return self._apart(offset, seen_as)
             return memref.ViewOp(seen_as, self._arena, offset, []).result
         if seen_as != storage.type:
             strides, _ = seen_as.get_strides_and_offset()
@@ -211,6 +234,15 @@ class HostBuilder:
             name = ir.FlatSymbolRefAttr.get(self._build_global(storage))
             return memref.GetGlobalOp(storage.type, name).result
         return (self._arguments if storage.kind == "argument" else self._outputs)[storage.key]
+
+    def _apart(self, offset: Any, seen_as: Any) -> Any:
+        """A view of the arena whose elements do not follow each other."""
+        strides, _ = seen_as.get_strides_and_offset()
+        sizes = list(seen_as.shape)
+        last = sum((size - 1) * step for size, step in zip(sizes, strides, strict=True))
+        flat = ir.MemRefType.get([last + 1], seen_as.element_type)
+        base = memref.ViewOp(flat, self._arena, offset, []).result
+        return memref.ReinterpretCastOp(seen_as, base, [], [], [], [0], sizes, list(strides)).result
 
     @functools.cached_property
     def _arena(self) -> Any:

@@ -21,8 +21,16 @@ from collections.abc import Sequence, Set
 from dataclasses import replace
 from typing import Any
 
-from davinci.passes.ascend.host_function import Launch, Place, Storage, Touch, bytes_of, range_of
-from davinci.passes.ascend.staging import group_of_kernel, needs_of
+from davinci.passes.ascend.host_function import (
+    Launch,
+    Place,
+    Storage,
+    Touch,
+    bytes_of,
+    range_of,
+)
+from davinci.passes.ascend.kernel_group import group_of_kernel
+from davinci.passes.ascend.staging import needs_of
 from davinci.schedule.in_place import shareable
 
 Buffer = tuple[Place, Any]

@@ -15,16 +15,13 @@ from davinci.errors import CompileError
 from davinci.machine import Machine
 from davinci.mlir import ir
 from davinci.passes import builder
-from davinci.passes.analysis.group_graph import behind_conversions, graph_of, operators_of
 from davinci.passes.analysis.kernels import CORES
-from davinci.passes.analysis.loop_graph import loops_of
 from davinci.passes.ascend.grouping import key_of
 from davinci.passes.ascend.host_function import Launch, Storage, Touch, bytes_of
+from davinci.passes.ascend.kernel_group import group_of_kernel
 from davinci.passes.ascend.kernel_outline import symbols, unique
-from davinci.passes.ascend.tensor_ops import fold_numbers
 from davinci.passes.pipeline.plans import SEQUENTIAL, TIME, groups_of
 from davinci.planning import Piece, Step, Work, lowest
-from davinci.schedule.graph import Graph
 from davinci.schedule.kernel_cores import ways_of_group
 from davinci.schedule.stages import (
     Prices,
@@ -38,8 +35,6 @@ from davinci.schedule.stages import (
 )
 from davinci.schedule.vector.space import NoSpace
 from davinci.units import round_up
-
-STORE = "bufferization.materialize_in_destination"
 
 WAYS_KEPT = 5_000
 """Kernels whose cycles are remembered."""
@@ -297,45 +292,3 @@ def ways_of(kernel: Any, machine: Machine, cores: int) -> tuple[Way, ...] | None
 def _known_ways(machine: Machine, cores: int) -> dict[Any, tuple[Way, ...] | None]:
     """What was found for groups, from one module to the next."""
     return {}
-
-
-@dataclass(frozen=True)
-class KernelGroup:
-    """What a kernel computes.
-
-    Attributes:
-        inputs: the number of the kernel's argument that each input of the graph is.
-        outputs: the same of its outputs.
-    """
-
-    graph: Graph
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-
-
-def group_of_kernel(kernel: Any) -> KernelGroup | None:
-    """The group of a kernel; None of loops and of what the scalar unit does."""
-    if loops_of(kernel):
-        return None
-    with ir.InsertionPoint(kernel):
-        folded = kernel.clone().operation
-    try:
-        block = folded.regions[0].blocks[0]
-        fold_numbers(block)
-        stores = [op.operation for op in block.operations if op.operation.name == STORE]
-        if not stores:
-            return None
-        operators = operators_of(folded)
-        outputs = [behind_conversions(op.operands[0], operators) for op in stores]
-        graph, inputs = graph_of(operators, outputs)
-        made = tuple(argument_number(op.operands[1]) for op in stores)
-        return KernelGroup(graph, tuple(map(argument_number, inputs)), made)
-    finally:
-        folded.erase()
-
-
-def argument_number(value: Any) -> int:
-    """The number of the argument of its kernel that a buffer is, or a tensor is read from."""
-    while not isinstance(value.owner, ir.Block):
-        value = value.owner.operands[0]
-    return int(ir.BlockArgument(value).arg_number)

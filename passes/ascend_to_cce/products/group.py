@@ -16,6 +16,7 @@ from davinci.schedule.products.dense_rows import WORD_BYTES
 from davinci.schedule.products.group import ProductGroup
 from davinci.schedule.products.legality import require_legal
 from davinci.schedule.products.product import ProductSchedule
+from davinci.units import row_major
 
 
 def build_product_group(
@@ -48,6 +49,8 @@ def build_product_group(
         tail = shape[-3:] if graph.arrays[number].layout else shape[-1:]
         first = math.prod(shape[: -len(tail)]) // batch
         made: ir.Value = reshaped(gm[number], [batch, first, *tail])
+        apart = list(ir.MemRefType(gm[number].type).get_strides_and_offset()[0])
+        assert made == gm[number] or apart == list(row_major(shape)), "images that lie apart"
         return made
 
     def factor(number: int, batch: int) -> ir.Value:

@@ -75,9 +75,9 @@ def test_joined(
 
 
 def test_in_place() -> None:
-    """Whole blocks of one image: no kernel joins them; what is joined twice is copied once."""
-    for twice, more in ((False, 0), (True, 1)):
-        text, *convs = network(1, (16, 32), twice)
+    """Whole blocks: no kernel joins them; of one image what is joined twice is copied once."""
+    for batch, twice, more in ((1, False, 0), (1, True, 1), (3, False, 0)):
+        text, *convs = network(batch, (16, 32), twice)
         names = run(text, convs, twice)
         places = [i for i, name in enumerate(names) if "conv" in name]
         assert len(places) == 3 and places[2] - places[0] == 2 + more, names
