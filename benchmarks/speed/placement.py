@@ -153,6 +153,19 @@ Results = dict[tuple[str, str], Placed]
 """By network and file."""
 
 
+MARKS = {
+    "was faster": (" \\*", "a greedy plan was faster than that of the parts, and was taken"),
+    "ran out of time": (" \\+", f"parts were cut off after {SOLVER_SECONDS:g} s of the clock"),
+}
+"""Marks of integer programs by what their remarks say, and what they mean."""
+
+
+def mark(found: Placed) -> str:
+    """The marks of a network's integer program."""
+    remark = found.plans["hope:lp"].remark
+    return "".join(sign for said, (sign, _) in MARKS.items() if said in remark)
+
+
 def latencies(results: Results) -> list[str]:
     """The table of all plans."""
     rows = [
@@ -176,7 +189,7 @@ def latencies(results: Results) -> list[str]:
             " + ".join(str(len(queue)) for queue in found.plans["hope:lp"].queues),
             *(f"{gain:.1f}" for gain in gains),
             f"{found.seconds['hope:gs']:.2f}",
-            f"{found.seconds['hope:lp']:.2f}{'' if not found.plans['hope:lp'].remark else ' *'}",
+            f"{found.seconds['hope:lp']:.2f}{mark(found)}",
         )
         rows.append(f"| {' | '.join(cells)} |")
     return rows
@@ -226,7 +239,9 @@ search and the integer program; [1] names 0.9 to 1.0 and 1.4 to 4.5 s. Every pla
 
 {latencies}
 
-{star}Means over the three files beside the means of [1] over three phones:
+{notes}
+
+Means over the three files beside the means of [1] over three phones:
 
 {beside}
 
@@ -252,15 +267,15 @@ def main() -> int:
         network = open_network(f"zoo:{SPECS.get(name, name)}", 0)
         for file in FILES:
             results[name, file] = placed(problem_of(name, network, file, options.tables))
-    cut_off = any(found.plans["hope:lp"].remark for found in results.values())
-    star = (
-        f"\\*: parts were cut off after {SOLVER_SECONDS:g} s of the clock.\n\n" if cut_off else ""
-    )
+    marks = "".join(mark(found) for found in results.values())
+    notes = [f"{sign.strip()}: {meaning}." for sign, meaning in MARKS.values() if sign in marks]
+    if missing := [title for name, title in NETWORKS.items() if name not in options.networks]:
+        notes.append(f"Not priced for these tables, since that takes long: {', '.join(missing)}.")
     text = TEXT.format(
         latencies="\n".join(latencies(results)),
         beside="\n".join(beside(results, options.networks)),
         study="\n".join(study(results)),
-        star=star,
+        notes="\n".join(notes),
     ).strip()
     print(text)
     if options.write:
