@@ -155,7 +155,7 @@ Results = dict[tuple[str, str], Placed]
 
 MARKS = {
     "was faster": (" \\*", "a greedy plan was faster than that of the parts, and was taken"),
-    "ran out of time": (" \\+", f"parts were cut off after {SOLVER_SECONDS:g} s of the clock"),
+    "not proven": (" \\+", "the solver failed in a part, whose layers a greedy algorithm placed"),
 }
 """Marks of integer programs by what their remarks say, and what they mean."""
 

@@ -48,7 +48,10 @@ def integer_parts(
     best = best_of([found, greedy])
     made = merged.unmerge(best)
     whole = len(pieces) <= 1 and len(small.tasks) == len(problem.tasks)
-    remarks = [f"{unproven} of {len(pieces)} parts ran out of time"] if unproven else []
+    remarks = []
+    if unproven:
+        why = "their time ran out, or the solver failed"
+        remarks.append(f"{unproven} of {len(pieces)} parts are not proven: {why}")
     if best is greedy:
         remarks.append(f"the plan of {greedy.algorithm} was faster than that of the parts")
     return Placement(

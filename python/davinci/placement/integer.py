@@ -34,6 +34,10 @@ from davinci.placement.schedule import Schedule
 RELATIVE_GAP = 1e-6
 """Difference of the best solution and the proven bound at which a program counts as solved."""
 
+SOLVER_FAILED = 4
+"""SciPy's status of a program that HiGHS gave up, as it does now and then behind its presolve; most
+of these it solves without."""
+
 Row = dict[int, float]
 """Coefficients by number of the variable."""
 
@@ -247,18 +251,24 @@ def _minimise(program: _Program, seconds: float) -> tuple[list[float] | None, bo
     matrix = sparse.csr_array((coefficients, (rows, columns)), shape=shape)
     cost = np.zeros(len(program.lower))
     cost[program.last] = 1.0
-    with _quiet():
-        found = optimize.milp(
-            cost,
-            integrality=np.array(program.whole),
-            bounds=optimize.Bounds(np.array(program.lower), np.array(program.most)),
-            constraints=optimize.LinearConstraint(
-                matrix,
-                np.array([lower for _, lower, _ in program.rows]),
-                np.array([upper for _, _, upper in program.rows]),
-            ),
-            options={"time_limit": seconds, "mip_rel_gap": RELATIVE_GAP},
-        )
+    bounds = optimize.Bounds(np.array(program.lower), np.array(program.most))
+    rows_between = optimize.LinearConstraint(
+        matrix,
+        np.array([lower for _, lower, _ in program.rows]),
+        np.array([upper for _, _, upper in program.rows]),
+    )
+    for presolve in (True, False):
+        options = {"time_limit": seconds, "mip_rel_gap": RELATIVE_GAP, "presolve": presolve}
+        with _quiet():
+            found = optimize.milp(
+                cost,
+                integrality=np.array(program.whole),
+                bounds=bounds,
+                constraints=rows_between,
+                options=options,
+            )
+        if found.status != SOLVER_FAILED:
+            break
     values = None if found.x is None else [float(value) for value in found.x]
     return values, bool(found.status == 0)
 
