@@ -234,7 +234,7 @@ class Chooser:
             found = self._judge.cycles(graph, growing=False)
             return math.inf if found is None else max(found, self.least(graph))
         try:
-            product = read_group(graph).product
+            product = read_group(graph, self.machine).product
             schedule = choose(product, self.machine, self.cores, Wanted())
         except (NoSpace, CompileError):
             return math.inf

@@ -95,7 +95,7 @@ def reduction_graph(x: Tensor) -> Graph:
 def product_cycles(graph: Graph, machine: Machine, cores: int) -> float:
     """Estimated; infinite if there is no schedule."""
     try:
-        product = read_group(graph).product
+        product = read_group(graph, machine).product
         ways, _ = candidates(product, machine, cores, Wanted(), 1)
     except (CompileError, NoSpace):
         return float("inf")

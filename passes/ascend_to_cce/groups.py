@@ -243,7 +243,9 @@ def _build_product(graph: Graph, buffers: list[Any], operation: Any, target: Tar
         own = replace(target, cores=cores)
         if given is None:
             own, _ = on_fewer(graph, target, kernel)
-        schedule, units = build_product_group(read_group(graph), graph, gm, own, schedule)
+        schedule, units = build_product_group(
+            read_group(graph, target.machine), graph, gm, own, schedule
+        )
     except NoSpace as error:
         refuse(operation, str(error), given, target)
     except CompileError as error:

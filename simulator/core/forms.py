@@ -27,7 +27,7 @@ from davinci.isa.stores import added_in
 from davinci.machine import Machine
 from davinci.machine.legality import align_bytes, illegal_instruction, illegal_pipes
 from davinci.machine.vector_banks import BankLayout, bank_bits
-from davinci.simulator.core.half_range import computes, converts
+from davinci.simulator.core.half_range import computes, converts, multiplies
 from davinci.simulator.core.problems import Problem, malformed
 from davinci.simulator.core.regions import Region, Repeated
 from davinci.simulator.timing.rules import COPIES, FLAGS, StridedOperand, UnitWork
@@ -88,7 +88,8 @@ class Form:
         summary: it sums up scalar accesses, whose data is in memory already.
         finds: its data names more that it reads.
         adds: element type in which it adds to global memory, as one indivisible operation, or "".
-        converts_to_half, computes_half: what it rounds may leave the range of f16.
+        converts_to_half, computes_half, multiplies_halves: how what it rounds may leave the range
+            of f16.
     """
 
     def __init__(
@@ -116,7 +117,7 @@ class Form:
         self.finds = record.finds is not finds_nothing
         reads_gm, writes_gm = self.far_ports
         self.adds = added_in(registers) if reads_gm and writes_gm else ""
-        self.converts_to_half = converts(record)
+        self.converts_to_half, self.multiplies_halves = converts(record), multiplies(record)
         self.computes_half = computes(record) or self.adds == "f16"
         self.gm_read_bytes = 0 if self.summary else _gm_bytes(reads)
         self.gm_write_bytes = 0 if self.summary else _gm_bytes(writes)

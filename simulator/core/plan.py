@@ -24,6 +24,7 @@ from davinci.simulator.core.half_range import (
     Lost,
     lost_by_arithmetic,
     lost_by_conversion,
+    lost_by_product,
     taking_part,
 )
 from davinci.simulator.core.memory import Memory
@@ -290,4 +291,6 @@ def lost(form: Form, sources: Sequence[Array], result: Array) -> Lost:
     result = taking_part(result, form.writes[0].region.mask)
     if form.converts_to_half:
         return lost_by_conversion(taken[0], result)
+    if form.multiplies_halves:
+        return lost_by_product(taken, result)
     return lost_by_arithmetic(taken, result)

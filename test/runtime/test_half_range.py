@@ -11,7 +11,13 @@ import pytest
 from davinci.errors import CheckFailed
 from davinci.isa.core import BY_OPCODE
 from davinci.report.value_range import range_summary
-from davinci.simulator.core.half_range import Lost, converts, lost_by_arithmetic, lost_by_conversion
+from davinci.simulator.core.half_range import (
+    Lost,
+    converts,
+    lost_by_arithmetic,
+    lost_by_conversion,
+    lost_by_product,
+)
 from davinci.tools import npu_run
 from support import compile_text
 
@@ -50,6 +56,32 @@ def test_operands_of_a_product(precision: str) -> None:
     assert "--precision fp32" in line
 
 
+@pytest.mark.parametrize("precision", ["mixed", "fp16"])
+def test_operands_without_a_number_that_keeps_its_digits(precision: str) -> None:
+    """Multiples of 2**-24 are all that f16 has below 2**-14."""
+    rng = np.random.default_rng(0)
+    x, y = (rng.uniform(1, 2, shape).astype(np.float32) for shape in ((16, 32), (32, 8)))
+    x *= np.float32(1e-6)
+    record = run(PRODUCT, x, y, precision=precision)
+    row = record["range"]["kernels"][0]
+    assert row["subnormals"] > 500 and not row["underflows"]
+    assert "below 6.1e-05 lost digits in matmul_f32_16x8 (" in range_summary(record)
+    x[:, 0] = 1  # beside which they do not matter
+    assert range_summary(run(PRODUCT, x, y, precision=precision)) == ""
+    assert range_summary(run(PRODUCT, x * np.float32(1e-6), y, precision="fp32")) == ""
+
+
+def test_products_in_half_precision_that_vanish() -> None:
+    x, y = np.array([2.0**-10, 0.0, 0.3, 1e-4], np.float16), np.full(4, 2.0**-12, np.float16)
+    exact = x.astype(np.float32) * y.astype(np.float32)
+    lost = lost_by_product([x, y], exact.astype(np.float16))
+    # 2**-22 is a multiple of 2**-24, 0.3 2**-12 is normal, and makes the others small beside it.
+    assert lost == Lost()
+    x[2] = 0
+    lost = lost_by_product([x, y], (x.astype(np.float32) * y.astype(np.float32)).astype(np.float16))
+    assert lost == Lost(0, 1, 0, 0)
+
+
 def test_parts_of_f32_values_lose_nothing() -> None:
     x, y = np.ones((16, 32), np.float32), np.full((32, 8), 1e-30, np.float32)
     x[1], x[2, :5] = 1e30, 1 + 2.0**-23
@@ -84,7 +116,8 @@ def test_masks_that_are_added_in_f32() -> None:
     x = np.zeros(64, np.float32)
     mask = np.where(np.arange(64) % 2, np.float32(-1e9), np.float32(0))
     record = run(MASKED, x, mask)
-    assert record["range"] == {"overflows": 0, "underflows": 0, "kernels": []}
+    nothing = {"overflows": 0, "underflows": 0, "subnormals": 0, "kernels": []}
+    assert record["range"] == nothing
     assert range_summary(record) == ""
 
 

@@ -21,6 +21,9 @@ LARGEST = 65504.0
 """Finite number of half precision."""
 
 
+LEAST_NORMAL = 2.0**-14
+"""Magnitude of half precision; smaller numbers have fewer digits, and multiples of 2**-24."""
+
 STAND_IN = 2.0**126
 """Numbers of f32 from here on stand for infinities: masks are made of the least number of f32 or
 bf16, which may be halved, or have scores added."""
@@ -97,6 +100,23 @@ def infinities_and_zeros(halves: Halves, count: int) -> int:
         infinities += 1 if halves[i] > LARGEST or halves[i] < -LARGEST else 0
         zeros += 1 if halves[i] == 0.0 else 0
     return infinities | zeros << 32
+
+
+@CONVERSION.entry
+def any_normal(halves: Halves, count: int) -> int:
+    """1 if some number is neither zero nor subnormal, else 0."""
+    found = 0
+    for i in range(count):
+        if halves[i] >= LEAST_NORMAL or halves[i] <= -LEAST_NORMAL:
+            found = 1
+            break
+    return found
+
+
+def is_vanishing(halves: Array) -> bool:
+    """Whether all numbers of an array of f16 are zero or subnormal: none is a larger one, beside
+    which their lost digits would not matter."""
+    return not CONVERSION.call("any_normal", np.ascontiguousarray(halves), halves.size)
 
 
 def count_extremes(halves: Array) -> tuple[int, int]:

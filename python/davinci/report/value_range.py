@@ -12,16 +12,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from davinci.isa.halves import LEAST_NORMAL
 from davinci.report.program import ProgramFacts
 from davinci.simulator.timing.profile import LaunchProfile
 
 Record = dict[str, Any]
 
-COUNTS = ("overflows", "underflows", "converted")
+LOST = ("overflows", "underflows", "subnormals")
+
+COUNTS = (*LOST, "converted")
 
 UNDERFLOWS_SHARE = 0.01
 """Share of the values that a kernel converts above which lost ones are reported; fewer lie beside
 others that they do not matter to."""
+
+SUBNORMALS_SHARE = 0.25
+"""The same of values that lost digits: of a kernel that sums up parts, as attention does, some parts
+may be small beside others."""
 
 EXACT = frozenset({"half_part"})
 """Operators whose results say together what each of them loses."""
@@ -37,19 +44,19 @@ def value_range(launches: Sequence[LaunchProfile], program: ProgramFacts) -> Rec
         if program.kernels[launch.name].op in EXACT:
             continue
         lost = launch.lost
-        if lost.overflows or lost.underflows:
+        if any(getattr(lost, key) for key in LOST):
             empty = {"name": launch.name, "operators": [], **dict.fromkeys(COUNTS, 0)}
             row = kernels.setdefault(launch.name, empty)
             row["operators"] += [x for x in launch.operators if x not in row["operators"]]
             for key in COUNTS:
                 row[key] += getattr(lost, key)
     rows = sorted(kernels.values(), key=lambda row: (-row["overflows"], -row["underflows"]))
-    totals = {key: sum(row[key] for row in rows) for key in ("overflows", "underflows")}
+    totals = {key: sum(row[key] for row in rows) for key in LOST}
     return {**totals, "kernels": rows}
 
 
 def range_summary(record: Record) -> str:
-    """Says in a line what was lost; "" if no value became infinite and too few became 0 to
+    """Says in a line what was lost; "" if no value became infinite and too few vanished to
     matter."""
     constants = record.get("range_of_constants", [])
     places = [*constants, *record.get("range", {}).get("kernels", [])]
@@ -58,8 +65,9 @@ def range_summary(record: Record) -> str:
     for key, became, least in (
         ("overflows", "became infinite", 0),
         ("underflows", "became 0", UNDERFLOWS_SHARE),
+        ("subnormals", f"below {LEAST_NORMAL:.1e} lost digits", SUBNORMALS_SHARE),
     ):
-        found = [p for p in places if p[key] and p[key] >= least * p["converted"]]
+        found = [p for p in places if p.get(key) and p[key] >= least * p["converted"]]
         if count := sum(place[key] for place in found):
             names = [place_name(place) for place in found]
             more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""

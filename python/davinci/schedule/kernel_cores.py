@@ -129,7 +129,7 @@ def weigher_of(graph: Graph, machine: Machine, wanted: Wanted, algorithm: str) -
         return _weigh_pool(read_pool(graph).pool, machine)
     products = sum(map(is_product, graph.nodes))
     if products == 1:
-        return _weigh_product(read_group(graph).product, machine, wanted)
+        return _weigh_product(read_group(graph, machine).product, machine, wanted)
     if products:
         return _weigh_attention(read_attention(graph).attention, machine)
     return _weigh_parts(graph, machine, algorithm)

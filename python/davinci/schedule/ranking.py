@@ -21,7 +21,7 @@ def ways_of(graph: Graph, machine: Machine, cores: int) -> list[Choices]:
     """
     if sum(map(is_product, graph.nodes)) != 1:
         return ranked_choices(graph, machine, cores)
-    product = read_group(graph).product
+    product = read_group(graph, machine).product
     if not (product.batch and product.m and product.k and product.n):
         raise NoSpace("a product of nothing")
     try:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from davinci.isa.core import DTYPES
+from davinci.machine import Machine
 from davinci.operators.conv import geometry
 from davinci.operators.products import PRODUCTS, TRANSPOSE_A, TRANSPOSE_B
 from davinci.operators.tensors import ND, NZ, lanes
@@ -26,7 +27,7 @@ from davinci.schedule.products.image import Image
 from davinci.schedule.products.product import Operand as Factor
 from davinci.schedule.products.product import Product, Result
 from davinci.schedule.vector.space import NoSpace
-from davinci.units import ceil_div
+from davinci.units import FRACTAL_BYTES, ceil_div
 
 CONVOLUTION = "conv"
 
@@ -62,8 +63,12 @@ def is_product(node: Node) -> bool:
     return node.name in PRODUCTS or node.name == CONVOLUTION
 
 
-def read_group(graph: Graph) -> ProductGroup:
+def read_group(graph: Graph, machine: Machine | None = None) -> ProductGroup:
     """The product of a group.
+
+    Args:
+        machine: the cube adds no rows and residuals where its L0A or L0B has no room for them
+            beside the factors; the vector unit does. None where only the group matters.
 
     Raises:
         NoSpace: it is not one product with what can be done on its way in and out.
@@ -71,7 +76,7 @@ def read_group(graph: Graph) -> ProductGroup:
     products = [node for node in graph.nodes if is_product(node)]
     if len(products) != 1:
         raise NoSpace(f"{len(products)} products")
-    return _Reader(graph, products[0]).read()
+    return _Reader(graph, products[0]).read(machine)
 
 
 def image_of(graph: Graph, node: Node) -> Image | None:
@@ -89,6 +94,15 @@ def image_of(graph: Graph, node: Node) -> Image | None:
     return Image(shape, ceil_div(channels, lanes(x.element)), node.attributes.get("padding", 0))
 
 
+def _has_room(adding: Epilogue, machine: Machine) -> bool:
+    """Whether L0A and L0B hold what the cube adds to the smallest tile, and its factors."""
+    columns = adding.columns_together
+    return all(
+        adding.taken(memory, 1, columns) + size <= machine.buffer(memory).bytes // FRACTAL_BYTES
+        for memory, size in (("L0A", 1), ("L0B", columns))
+    )
+
+
 class _Reader(Followers):
     """Walks the operators of a group in order."""
 
@@ -103,7 +117,7 @@ class _Reader(Followers):
         if self.matrices > 1 and self.c.layout != NZ:
             raise NoSpace("groups of a convolution to rows")
 
-    def read(self) -> ProductGroup:
+    def read(self, machine: Machine | None) -> ProductGroup:
         before = True
         casts: dict[int, int] = {}
         for node in self.graph.nodes:
@@ -134,7 +148,8 @@ class _Reader(Followers):
         narrow, idle = product.fractals.n <= NARROW, product.fractals.k * SHARE_OF_VECTOR
         if product.m >= COLUMN_ROWS and not (narrow and idle >= epilogue.cycles_each):
             adding = Epilogue.of(self.program, self.sums, extras, nz, cube=True)
-            product = replace(product, epilogue=adding)
+            if machine is None or _has_room(adding, machine):
+                product = replace(product, epilogue=adding)
         product = replace(product, epilogue=product.end.rectify())
         numbers = tuple(number for number, _ in self.extras)
         own = self.node.members
