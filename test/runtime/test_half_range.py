@@ -66,9 +66,8 @@ def test_operands_without_a_number_that_keeps_its_digits(precision: str) -> None
     row = record["range"]["kernels"][0]
     assert row["subnormals"] > 500 and not row["underflows"]
     assert "below 6.1e-05 lost digits in matmul_f32_16x8 (" in range_summary(record)
-    x[:, 0] = 1  # beside which they do not matter
+    x[:, ::16] = 1  # beside which they do not matter
     assert range_summary(run(PRODUCT, x, y, precision=precision)) == ""
-    assert range_summary(run(PRODUCT, x * np.float32(1e-6), y, precision="fp32")) == ""
 
 
 def test_products_in_half_precision_that_vanish() -> None:

@@ -26,9 +26,9 @@ UNDERFLOWS_SHARE = 0.01
 """Share of the values that a kernel converts above which lost ones are reported; fewer lie beside
 others that they do not matter to."""
 
-SUBNORMALS_SHARE = 0.25
-"""The same of values that lost digits: of a kernel that sums up parts, as attention does, some parts
-may be small beside others."""
+SUBNORMALS_SHARE = 0.5
+"""The same of values that lost digits: of a kernel that sums up parts, as attention does, some may
+be small beside others."""
 
 EXACT = frozenset({"half_part"})
 """Operators whose results say together what each of them loses."""
